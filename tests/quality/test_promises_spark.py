@@ -69,13 +69,11 @@ BUGS = {
         Bug(
             COVERAGE,
             "slack follows alpha",
-            "slack/quality.py",
+            "slack/control_laws.py",
             "factor = min(max(alpha, 0.0), 1.0)",
             "factor = 0.0",
         ),
-        Bug(
-            EXACTNESS, "was found", "windows/answers.py", "latest = F.max_by(", "latest = F.min_by("
-        ),
+        Bug(EXACTNESS, "was found", "windows/query.py", "latest = F.max_by(", "latest = F.min_by("),
     ),
     "pairs twice, growth by log n, half the coverage, nothing corrected at the end": (
         Bug(
