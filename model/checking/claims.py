@@ -3,7 +3,7 @@
 Rules of this file:
 
 1. ``undetermined`` is not a soft ``holds``: a check that saw nothing interesting, or that ran
-   out of its limits, has said nothing, and nothing may turn that into green.
+   out of its limits, proves nothing, and must never be shown as a pass.
 2. A verdict is read by people: its sentence and its witness are sentences, not object dumps.
 3. A claim is declared once, with its name, its guard and its check. The engine builds the verdict.
 
@@ -45,7 +45,7 @@ class Verdict:
     sentence: str
     """Reason for the outcome, in one sentence."""
     witness: tuple[str, ...] = ()
-    """Minimal counterexample, or what was missing: one sentence an element."""
+    """Minimal counterexample or missing evidence: one sentence an element."""
 
 
 def combine(verdicts: Iterable[Verdict]) -> Outcome:
@@ -131,7 +131,7 @@ class ClaimSet(Generic[E]):
         return Judgement(verdicts, counts)
 
     def over_all(self, judgements: Iterable[Judgement]) -> tuple[Verdict, ...]:
-        """Sum up the judgements of many traces: see :func:`over_all`."""
+        """Summarise the judgements of many traces: see :func:`over_all`."""
         return over_all(judgements, self.guards)
 
 
@@ -139,7 +139,7 @@ class ClaimSet(Generic[E]):
 
 
 def over_all(judgements: Iterable[Judgement], guard_of: Mapping[str, str]) -> tuple[Verdict, ...]:
-    """Sum up the judgements of many traces, claim by claim.
+    """Summarise the judgements of many traces, claim by claim.
 
     A claim is broken if one trace breaks it; the first such verdict is shown. It holds if it held
     at least once, and if its guard occurred where it held. Otherwise nothing was put to the test.

@@ -20,7 +20,7 @@ from scipy.sparse import coo_array
 from scipy.special import logsumexp
 
 Masses = Mapping[frozenset[int], float]
-"""Share, or count, of the keys with a set of candidates."""
+"""Share or count of the tuples, by set of candidates."""
 
 SUBSETS_MAX = 16
 """Largest number of instances whose subsets are all tried."""
@@ -41,7 +41,7 @@ def imbalance(counts: Sequence[int], times_us: Sequence[int]) -> float:
 
 
 def rho(counts: Sequence[int], times_us: Sequence[int]) -> float:
-    """Return the excess of the makespan over that of a fluid, which is what is promised."""
+    """Return the excess of the makespan over that of a fluid, which a promise bounds."""
     return max(work_us(counts, times_us)) * total_speed(times_us) / sum(counts) - 1
 
 
@@ -54,7 +54,7 @@ def total_speed(times_us: Sequence[int]) -> float:
 
 
 def masses(candidates: Iterable[tuple[frozenset[int], float]]) -> Masses:
-    """Sum up the masses of keys with the same candidates."""
+    """Return the sum of the masses of keys with the same candidates."""
     summed: dict[frozenset[int], float] = {}
     for instances, mass in candidates:
         summed[instances] = summed.get(instances, 0.0) + mass
@@ -115,8 +115,8 @@ def least_time_by_splitting_us(given: Masses, times_us: Sequence[int]) -> float:
 def rho_of_uniform_pairs(n: int, slow: int, times_slower: float, light_share: float) -> float:
     """Return the least rho with many light keys whose two candidates are uniform.
 
-    ``slow`` of the n instances are ``times_slower`` as slow as the others. The work of keys whose
-    two candidates are both slow has nowhere else to go.
+    ``slow`` of the n instances are slower than the others by the factor ``times_slower``. The work
+    of keys with two slow candidates must stay on slow instances.
     """
     both_slow = slow * (slow - 1) / (n * (n - 1))
     speeds = slow / times_slower + (n - slow)
@@ -124,7 +124,7 @@ def rho_of_uniform_pairs(n: int, slow: int, times_slower: float, light_share: fl
 
 
 def least_work_us(given: Masses, times_us: Sequence[int]) -> float:
-    """Return lambda* in the quicker way: subsets of few instances, splitting for many."""
+    """Return lambda* by the faster method: subsets for few instances, splitting for many."""
     few = len(times_us) <= SUBSETS_MAX
     return (least_time_us if few else least_time_by_splitting_us)(given, times_us)
 

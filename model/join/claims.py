@@ -268,7 +268,7 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
     },
 )
 CASES = tuple(name for name in CLAIMS.cases if name != "protocol steps")
-"""Cases that all traces of a test together must contain, with or without a recorded chain."""
+"""Cases that the traces of a test must contain together, with or without a recorded chain."""
 
 over_all = CLAIMS.over_all
 

@@ -287,5 +287,5 @@ GUARDS: Mapping[str, str] = {
 
 
 def over_all(judgements: Iterable[Judgement]) -> tuple[Verdict, ...]:
-    """Sum up judgements of any claims of this file (:func:`model.checking.claims.over_all`)."""
+    """Summarise judgements of any claims of this file (:func:`model.checking.claims.over_all`)."""
     return claims.over_all(judgements, GUARDS)

@@ -4,7 +4,7 @@ Source: docs/join.md, section 3.
 
 Rules of this file:
 
-* A decision looks and changes nothing; ``worker`` does what was decided.
+* A decision reads and changes nothing; ``worker`` carries it out.
 * ``NUMBERED`` is what implementations follow. ``FIFO`` is the variant without numbers, for
   channels that keep order. A planted bug is one of the two with an entry replaced (``variants``).
 """
@@ -146,7 +146,7 @@ class Setup:
 
     @property
     def hints(self) -> bool:
-        """Whether sizes and heard watermarks have a use."""
+        """Whether sizes and heard watermarks are used."""
         return not self.free
 
 
@@ -163,11 +163,11 @@ class SetupChanges(TypedDict, total=False):
 
 
 Step = tuple[ChainState, tuple[Pair, ...]]
-"""The next state, and the pairs that were found on the way to it."""
+"""The next state, and the pairs found in the transition."""
 
 
 class Transition(NamedTuple):
-    """An action: where it is possible, and what it does."""
+    """An action: its guard, which lists where it is possible, and its effect."""
 
     guard: Callable[[Setup, ChainState], Iterator[Action]]
     effect: Callable[[Setup, ChainState, Action], Step]

@@ -4,7 +4,7 @@ Source: docs/join.md, as a whole.
 
 Rules of this file:
 
-* Whatever is possible may happen next; the seed alone decides. Blocks of any size are sent at any
+* Every possible action may happen next; the seed alone decides. Blocks of any size are sent at any
   time, so runs with other seeds see other interleavings.
 * An epoch ends when its arrivals are in and the chain is quiet, perhaps later.
 * An epoch that fails is run again from the state before it, which is a value: faults change
@@ -41,7 +41,7 @@ from model.vocabulary.join import Ack, Admit, Drop, Forward, Match, Quiet, R, Re
 PRODUCER = "model"
 
 Lot = Callable[[int], int]
-"""Given n, return a number from 0 to n - 1."""
+"""Function that returns a number from 0 to n - 1, given n."""
 
 
 def setup_of(config: JoinConfig, admitted: Admission) -> Setup:
@@ -75,7 +75,7 @@ def _renumbered(lane: Lane) -> Lane:
 
 
 class SeededRun:
-    """A chain on its way through a workload; a seed or a lot decides what happens next."""
+    """A chain in the middle of a workload; a seed or a lot chooses the next action."""
 
     def __init__(self, workload: Workload, changes: SetupChanges, lot: Lot) -> None:
         self.config = JoinConfig.from_json(workload.config)
@@ -86,7 +86,7 @@ class SeededRun:
         self.steps: list[Step] = list(self.admitted.rejected)
 
     def epoch(self, number: int, flush: bool) -> None:
-        """Admit the tuples of the epoch, or flush, and come to rest."""
+        """Admit the tuples of the epoch, or flush, and continue until the chain is quiet."""
         limits = tuple(
             sum(epoch <= number for epoch in stream.epochs)
             for stream in (self.admitted.r, self.admitted.s)

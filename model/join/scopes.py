@@ -4,7 +4,7 @@ Source: docs/join.md, sections 3 to 7 and 10.
 
 Rules of this file:
 
-* ``chain.TABLE`` alone decides what may happen.
+* Only ``chain.TABLE`` decides which actions are possible.
 * Emitted pairs are part of the explored state, one bit a pair: a pair that comes out twice or never
   is seen in the state.
 * ``EVERYDAY`` scopes run at every change, the others at night.
@@ -126,7 +126,7 @@ class Protocol:
         return State(initial(self.setup))
 
     def actions(self, state: State) -> Iterator[tuple[Action, State]]:
-        """Yield everything that may happen next, and the state to which it leads."""
+        """Yield every possible action, and the state to which it leads."""
         setup, before = self.setup, state.chain
         for action in chain.possible_actions(setup, before):
             after, pairs = chain.after(setup, before, action)
@@ -244,7 +244,7 @@ EVERYDAY = (
 
 
 def describe_state(scope: Scope, state: State) -> str:
-    """Return a phrase about what each worker stores and what came out."""
+    """Return a phrase about the tuples in each worker and the emitted pairs."""
     parts = []
     for number, worker in enumerate(state.chain.workers):
         stored = [name_tuples(R, worker.r.store)] * bool(worker.r.store)
@@ -321,7 +321,7 @@ def _line(number: str, cells: Sequence[str]) -> str:
 
 
 def describe_action(before: State, after: State, action: Action) -> str:
-    """Return an action in a few words, with arrows for what comes and goes."""
+    """Return an action in a few words, with arrows for messages."""
     what, at, stream, n, repeats = action
     chain = before.chain
     if what in ("admit", "the source sends"):

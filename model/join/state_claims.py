@@ -4,8 +4,8 @@ Source: docs/join.md, section 10.
 
 Rules of this file:
 
-* A claim looks at one state. Three claims (I1 to I3) are invariants of the protocol; the others are
-  what a user would notice: a pair twice, a pair lost, a chain that is stuck.
+* A claim looks at one state. Three claims (I1 to I3) are invariants of the protocol; a user would
+  notice the others: a pair twice, a pair lost, a chain that is stuck.
 * A pair is named by ranks: (r2, s0).
 """
 
@@ -125,7 +125,7 @@ def _received(chain: ChainState, at: int, stream: str) -> int:
 
 
 def _has_crossed(scope: Scope, chain: ChainState, pair: Pair, r_at: int, s_at: int) -> bool:
-    """Return whether a pair must have met, by the places of its tuples.
+    """Return whether the places of two tuples show that they must have met.
 
     A tuple that was dropped has met everything, except that a copy of it may still wait.
     """
@@ -137,7 +137,7 @@ def _has_crossed(scope: Scope, chain: ChainState, pair: Pair, r_at: int, s_at: i
 
 
 def _waiting(scope: Scope, chain: ChainState, r: int, at: int) -> Ranks:
-    """Return the tuples of S in copies that will be there when the block with r arrives."""
+    """Return the tuples of S in copies that the block with r will find when it arrives."""
     copies = chain.workers[at + 1].s.copies
     if scope.rules.numbered:
         block = next(b for b in _under_way(scope, chain, at, R) if r in b.tuples)
@@ -171,7 +171,7 @@ def _against_crossing(scope: Scope, state: State) -> Iterator[tuple[Pair, bool]]
 
 
 def _lost(scope: Scope, state: State) -> Iterator[Pair]:
-    """Yield results that cannot come any more: r is gone, or stored with s not ahead of it."""
+    """Yield results that can no longer be emitted: r is gone, or stored with s not ahead of it."""
     chain = state.chain
     if any(worker.r.waiting or worker.s.waiting for worker in chain.workers):
         return
@@ -275,7 +275,7 @@ def _pairs(scope: Scope, mask: int) -> str:
 
 
 def _outcomes(scope: Scope, names: tuple[str, ...]) -> list[StateClaim[State]]:
-    """Return the claims about what a user would notice."""
+    """Return the claims whose violation a user would notice."""
     wanted = results_mask(scope)
     return [
         always(

@@ -4,7 +4,7 @@ Source: docs/join.md, section 3; S2J for literal readings.
 
 Rules of this file:
 
-* A variant spoils a scope: it replaces a decision, the network, or a transition of the table, and
+* A variant changes a scope: it replaces a decision, the network, or a transition of the table, and
   nothing else. Its home is the scope in which the explorer finds it.
 * ``promise`` is the claim that breaks first.
 * A planted bug is explored in its home, until its promise is broken.
@@ -64,12 +64,12 @@ class Variant:
 
     @property
     def scope(self) -> Scope:
-        """The home, spoilt."""
+        """The home scope with the mistake."""
         return self.spoil(SCOPES[self.home])
 
     @property
     def example(self) -> Workload:
-        """The tuples of the home as a workload."""
+        """The tuples of the home scope as a workload."""
         scope = self.scope
         config = JoinConfig(
             scope.window_us,
@@ -108,7 +108,7 @@ VARIANTS: Mapping[str, Variant] = {
             "no_copy",
             "fifo",
             LOST,
-            "A block that was sent is joined with nothing any more.",
+            "A block that was sent is no longer joined.",
             PLANTED,
             "Blocks of R are joined with the copies of S blocks on their way.",
             {"rules": replace(FIFO, visible=lambda _worker, _block: ())},
@@ -117,9 +117,9 @@ VARIANTS: Mapping[str, Variant] = {
             "both_visible",
             "fifo",
             TWICE,
-            "Copies of both streams are joined with, until they are acknowledged.",
+            "Copies of both streams take part in joins until they are acknowledged.",
             PAPER,
-            "Copies of one stream alone are visible.",
+            "Only copies of one stream are visible.",
             {"rules": replace(FIFO, visible=mistakes.both_visible)},
         ),
         Variant(
@@ -198,7 +198,7 @@ VARIANTS: Mapping[str, Variant] = {
             LOST,
             "A copy is deleted when its acknowledgement comes, over channels without order.",
             PLANTED,
-            "It stays until every block sent before the acknowledgement has come.",
+            "A copy stays until every block sent before the acknowledgement has come.",
             {
                 "network": UNORDERED,
                 "rules": replace(NUMBERED, is_released=lambda copy, _received: copy.sent >= 0),
@@ -258,7 +258,7 @@ VARIANTS: Mapping[str, Variant] = {
             LOST,
             "A tuple that is dropped is also taken out of the copy of its block.",
             PLANTED,
-            "No drop touches a copy.",
+            "Dropping a tuple changes no copy.",
             {
                 "table": mistakes.with_transition(
                     "drop", chain.TABLE["drop"].guard, mistakes.drop_everywhere
@@ -270,7 +270,7 @@ VARIANTS: Mapping[str, Variant] = {
             "silent_merge",
             "elastic",
             LOST,
-            "Two workers become one, and what lies between them never meets.",
+            "Two workers become one, and tuples between them never meet.",
             PLANTED,
             "A merge joins R of the left worker with S of the right one.",
             {
@@ -320,7 +320,7 @@ VARIANTS: Mapping[str, Variant] = {
             LOST,
             "The neighbour reads its new source while the leaving worker still sends.",
             PLANTED,
-            "It reads the new source after END.",
+            "The neighbour reads its new source after END.",
             {"table": live.END_IGNORED},
             seed=46,
         ),

@@ -4,7 +4,7 @@ Rules of this file:
 
 * A trace is compared with the naive meaning of its workload, and its placement with the optimum
   that trying everything finds. Neither knows the sharing graph.
-* The graph serves the guards alone: it counts the cases that are easily got wrong.
+* Only the guards use the graph: it counts the cases that are easy to get wrong.
 * A trace may leave out which sensors a worker is sent; then nothing is said about placement.
 """
 
@@ -79,7 +79,7 @@ def _late(seen: Evidence) -> frozenset[int]:
 
 
 def _behind(seen: Evidence) -> Iterator[tuple[Event, int]]:
-    """Yield finite arrivals, and how far each is behind its sensor's latest one before (us)."""
+    """Yield finite arrivals, and the lag of each behind its sensor's latest earlier one (us)."""
     latest_us: dict[str, int] = {}
     for event in seen.workload.arrivals:
         if event.key in seen.config.asked_for and isfinite(event.value):
@@ -164,7 +164,7 @@ def assignments(pieces: int, workers: int) -> Iterator[tuple[int, ...]]:
 
 
 def least_makespan(loads: Sequence[Fraction], workers: int) -> Fraction:
-    """Return the least possible load of the worker with the most, by trying every assignment."""
+    """Return the least possible load of the busiest worker, by trying every assignment."""
     return min(
         max(
             sum((load for load, at in zip(loads, given, strict=True) if at == worker), Fraction())
@@ -180,7 +180,7 @@ def _lpt_bound(loads: Sequence[Fraction], workers: int) -> Fraction:
 
 
 def against_placement(config: ScriptConfig, placed: Placement) -> Iterator[str]:
-    """Yield what is wrong with a placement that has something to compute (docs/script.md, 8)."""
+    """Yield the errors of a placement with at least one computation (docs/script.md, section 8)."""
     graph, n = placed.graph, config.workers
     for number in graph.computed:
         worker = placed.worker.get(number, -1)
@@ -341,7 +341,7 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
     },
 )
 CASES = tuple(CLAIMS.cases)
-"""Cases that all traces of a test together must contain."""
+"""Cases that the traces of a test must contain together."""
 
 over_all = CLAIMS.over_all
 

@@ -1,4 +1,4 @@
-"""The computation of a sharing graph: slices once a stream, every node once.
+"""The computation of a sharing graph: slices once per stream, and every node once.
 
 Source: docs/script.md, sections 5 to 7.
 
@@ -119,7 +119,7 @@ Latest: TypeAlias = dict[int, float | None]
 
 
 def evaluate(graph: Graph, sensors: Mapping[str, Stream], rules: Rules) -> list[Stream]:
-    """Return the stream of every node; ``undefined`` is that of the node alone."""
+    """Return the stream of every node; ``undefined`` stamps are the node's, not its inputs'."""
     spans = graph.spans()
     streams: list[Stream] = []
     slices: dict[int, Slices] = {}
@@ -154,7 +154,7 @@ def until_us_of(node: Node, inputs_us: Iterable[int], rules: Rules) -> int:
 
 
 def known_at_first(graph: Graph, rules: Rules) -> list[int]:
-    """Return the stamp until which each node is known before anything has come."""
+    """Return the stamp until which each node is known before the first tuple."""
     until_us: list[int] = []
     for node in graph.nodes:
         inputs_us = [until_us[each] for each in node.inputs]
@@ -207,7 +207,7 @@ def operation(
 
 
 def first_values(node: Node, nodes: Sequence[Node]) -> Latest:
-    """Return the latest values of an operation's inputs before anything has come."""
+    """Return the latest values of an operation's inputs before the first tuple."""
     return {
         each: nodes[each].value if nodes[each].kind == CONSTANT else None for each in node.inputs
     }

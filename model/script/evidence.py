@@ -1,4 +1,4 @@
-"""Evidence of the claims: a workload, its meaning, a trace, and how close is equal.
+"""Evidence of the claims: a workload, its meaning, a trace, and tolerances.
 
 Source: docs/script.md, sections 5 and 10: what is known in part stays, no result depends on tuples
 with a later stamp, and float64 rounds the sums of some values.
@@ -46,12 +46,12 @@ class Evidence:
 
     @cached_property
     def graph(self) -> Graph:
-        """The sharing graph, which serves the guards alone."""
+        """The sharing graph, which only the guards use."""
         return compile_graph(self.config)
 
 
 def evidence_of(workload: Workload, trace: Trace, most: int | None = None) -> Evidence:
-    """Compute the meaning of a workload, from ``most`` arrivals at most, and align the trace."""
+    """Compute the meaning of the first ``most`` arrivals at most, and align the trace."""
     config = ScriptConfig.from_json(workload.config)
     prefix = prefix_of(workload, most)
     expected = prefix.settled(Trace("meaning", meaning(prefix.workload)))

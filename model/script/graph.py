@@ -4,8 +4,8 @@ Source: docs/script.md, section 6.
 
 Rules of this file:
 
-* A node is what it computes: kind, operator, window and inputs. Two expressions with the same node
-  are computed once, whatever their names are and whoever wrote them.
+* A node is defined by its computation: kind, operator, window and inputs. Two expressions with the
+  same node are computed once, whatever their names are and whoever wrote them.
 * Inputs have smaller numbers, so the nodes are in an order in which they can be computed.
 """
 
@@ -46,7 +46,7 @@ class Node(NamedTuple):
 
     @property
     def is_computed(self) -> bool:
-        """Whether its tuples are results, not tuples of sensors as they came."""
+        """Whether its tuples are results and not tuples of sensors."""
         return self.kind in (WINDOW, OPERATION)
 
 
@@ -130,7 +130,7 @@ class _Building:
         self.written = 0
 
     def enter(self, workflow: Workflow) -> None:
-        """Add the statements of a workflow, which come after what they need."""
+        """Add the statements of a workflow, each after the statements that it needs."""
         scope = self.rules.scope(workflow.name)
         for statement in workflow.statements:
             own: list[int] = []

@@ -55,7 +55,7 @@ def meaning(workload: Workload) -> Iterator[Step]:
     config = ScriptConfig.from_json(workload.config)
     sensors: dict[str, Stream] = {}
     for sensor, _ in config.sensors:
-        # A sensor that nobody asks for is in a union that nobody uses, or nowhere.
+        # A sensor that no computation reads is in an unused union, or nowhere.
         arrivals = [event for event in workload.arrivals if event.key == sensor]
         marks_us = watermarks_us(arrivals, config)
         reasons = [
@@ -91,7 +91,7 @@ def is_computed(expression: Expression, names: set[str]) -> bool:
 
 
 def why_not(event: Event, arrivals: Sequence[Event], watermark_us: int) -> str | None:
-    """Return why an arrival takes part in nothing; "" if it repeats an earlier one."""
+    """Return why an arrival is refused; "" if it repeats an earlier one."""
     if not 0 <= event.event_time_us < TIME_END_US:
         msg = f"arrival {event.seq} has the event time {event.event_time_us}; it must be at least 0"
         raise ValueError(f"{msg} and below 2^61")
@@ -195,7 +195,7 @@ def window(expression: Window, source: Stream) -> Stream:
 
 
 def aggregate(op: str, values: Sequence[float]) -> float:
-    """Return an aggregate of exact values, rounded in the end."""
+    """Return an aggregate of exact values, rounded at the end."""
     exact = [Fraction(value) for value in values]
     n = len(exact)
     if op == "count":
@@ -229,7 +229,7 @@ def latest_combined(op: str, operands: Sequence[Stream | float]) -> Stream:
 
 
 def latest_at(points: Sequence[Point], stamp: int) -> float | None:
-    """Return the value with the latest stamp up to this one; of several, the greatest."""
+    """Return the value with the latest stamp up to this one; the greatest if there are several."""
     return max((point for point in points if point[0] <= stamp), default=(0, None))[1]
 
 

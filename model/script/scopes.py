@@ -54,7 +54,7 @@ LETTERS = (
 DISORDERED = (Letter("a", 0), Letter("a", 3), Letter("a", 4), Letter("b", 0))
 """Letters of which four fill a cluster, move its watermark and meet it."""
 VALUES = (1.0, 0.0, 4.0, 8.0)
-"""Values by position: sums tell which tuples they count, and something is divided by zero."""
+"""Values by position: sums identify the tuples that they count, and a division by zero occurs."""
 
 
 class Beginning(NamedTuple):

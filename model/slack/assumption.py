@@ -93,7 +93,7 @@ class Assumption(NamedTuple):
 
 
 def status_of(correlations: Iterable[Correlation]) -> Assumption:
-    """Sum up the recorded correlations, the latest revision of each window."""
+    """Summarise the recorded correlations, with the latest revision of each window."""
     latest: dict[tuple[int, int, str], Correlation] = {}
     for correlation in sorted(correlations, key=lambda step: step.revision):
         latest[correlation[:3]] = correlation

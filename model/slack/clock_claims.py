@@ -1,4 +1,4 @@
-"""Check promises 3 and 4 of docs/slack.md: what the controller and the clock may do.
+"""Check promises 3 and 4 of docs/slack.md, about the controller and the clock.
 
 Source: Gibbs, Candes 2021 for the conformal bound (a telescoping sum, true for every input).
 

@@ -5,7 +5,7 @@ Source: docs/slack.md, sections 2, 6 and 7.
 Rules of this file:
 
 * It decides nothing: tasks (``machine``), corrections (``model/windows/correction.py``) and their
-  rules are the very ones that a run uses.
+  rules are those that a run uses.
 * More is possible here than in a run: a correction may be due after any arrival and goes on beside
   the stream, one small step at a time. With ``any_slack``, K may be any number from 0 to the
   largest delay, which covers every controller.
@@ -55,7 +55,7 @@ class State(NamedTuple):
 
 
 class Action(NamedTuple):
-    """One thing that may happen."""
+    """A possible action."""
 
     what: str
     number: int = -1
@@ -157,7 +157,7 @@ class Transitions:
         return self._without_controller(after) if self.scope.any_slack else after
 
     def _without_controller(self, state: State) -> State:
-        """Unite states that differ only in what a controller remembers."""
+        """Unite states that differ only in the memory of a controller."""
         return state._replace(task=state.task._replace(slack_us=0, judged=0, factor=Factor()))
 
     def _end_of_batch(self, state: State) -> Iterator[tuple[Action, State]]:
@@ -165,7 +165,7 @@ class Transitions:
         store = Store(state.answers, state.pending)
         reason = due(config, store, 0, state.task.wm_us, state.is_flushed, self.rules)
         if reason is not None:
-            # The order of arrival is not part of the state, so correlations mean nothing here.
+            # The order of arrival is not part of the state, so correlations are undefined here.
             history = History(config)
             for source_id, _ in state.task.accepted:
                 history.add(self.events[source_id])

@@ -1,4 +1,4 @@
-"""The decisions of the protocol, one function each, so that each can be exchanged.
+"""The decisions of the protocol, one function each, so that each can be replaced.
 
 Sources: docs/slack.md, sections 2, 4 and 6. MP-K-slack (Mutschler, Philippsen 2013) for control
 ``max``; the hybrid processing model for ``pd``; adaptive conformal inference (Gibbs, Candes 2021)
@@ -64,7 +64,7 @@ def constant(_config: SlackConfig, _factor: Factor, _coverage: Coverage) -> Fact
 
 
 def conformal_step(config: SlackConfig, factor: Factor, coverage: Coverage) -> float:
-    """Return alpha after one judgement, before it is clipped; delta/2 of misses keep it still."""
+    """Return alpha after one judgement, unclipped; a share delta/2 of misses keeps it constant."""
     return factor.alpha + config.learning_rate * (coverage.miss - config.delta / 2)
 
 

@@ -4,7 +4,7 @@ Source: docs/slack.md, section 7, promises 1, 2 and 4.
 
 Rules of this file:
 
-* Scope ``small`` is for every change, ``large`` for the night. The others test what ``small``
+* Scope ``small`` is explored at every change, ``large`` every night. The others test what ``small``
   leaves out: deliveries after a tuple is forgotten, a controller within bounds (``conformal``) and
   one that leaves them (``pd``).
 * A claim counts for itself (see ``model/windows/scopes.py``) and names the cases without which it
@@ -108,7 +108,7 @@ def _winds_up(scope: Scope) -> bool:
 
 
 def _guards_of(scope: Scope) -> Iterator[StateClaim[State]]:
-    """Yield the cases that must occur, so that the promises of the scope say something."""
+    """Yield the cases that must occur, because the scope would test nothing without them."""
     yield from (
         sometimes(LATE, lambda state: bool(state.emitted.late)),
         sometimes(MIXED, lambda state: is_mixed(scope, state.task, state.emitted)),
@@ -190,7 +190,7 @@ def _answers(state: State) -> dict[Window, float]:
 
 
 def _wrong(scope: Scope, state: State) -> Iterator[Window]:
-    """Yield closed windows whose current answer is wrong although nothing of them is pending."""
+    """Yield closed windows with a wrong current answer and without a pending pair."""
     answers = _answers(state)
     owed = {pair.window for pair in state.pending}
     for window, right in right_sums(scope, state.task).items():

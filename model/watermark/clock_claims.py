@@ -1,4 +1,4 @@
-"""Check promises 1 to 3 of docs/watermark.md: what the clock of a task may do.
+"""Check promises 1 to 3 of docs/watermark.md, about the clock of a task.
 
 Rules of this file:
 
@@ -131,7 +131,7 @@ def inversions_are_counted(truth: Truth, observed: Observation, findings: Findin
 
 
 def wait_is_monotone(truth: Truth, observed: Observation, findings: Findings) -> None:
-    """Check that of two clusters of a task the one with more disorder does not wait less."""
+    """Check that of two clusters of a task the one with more disorder waits at least as long."""
     by_task = moments_of(truth, observed)
     for task in sorted(by_task):
         moments = [moment for moment in by_task[task] if moment.n > 1]

@@ -61,10 +61,10 @@ class Findings:
         self.sentence = ""
         self.witness: tuple[str, ...] = ()
         self.undetermined = ""
-        """Reason why nothing can be said; empty if something can."""
+        """Reason why the claim is undetermined; empty if it can be judged."""
 
     def add(self, size: int, sentence: str, *witness: str) -> None:
-        """Add a counterexample; ``size`` says how much a reader has to take in."""
+        """Add a counterexample; the one with the smallest ``size`` is shown."""
         self.count += 1
         if self.count == 1 or (size, sentence) < (self._size, self.sentence):
             self._size = size
@@ -73,7 +73,7 @@ class Findings:
 
 
 def name_of(truth: Truth[Query], window: WindowId) -> str:
-    """Return a window as a person would write it."""
+    """Return a readable name of a window."""
     task, start_us, key = window
     of_key = f", key {key!r}" if truth.config.keyed else ""
     return f"window [{start_us}, {truth.end_us(window)}) of task {task}{of_key}"
@@ -97,7 +97,7 @@ def tuples_of(truth: Truth[Query], window: WindowId) -> str:
 
 
 def is_flushed(truth: Truth[Query]) -> bool:
-    """Return whether the stream is flushed in the end."""
+    """Return whether the stream is flushed at the end."""
     return truth.flush
 
 

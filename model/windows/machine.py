@@ -1,9 +1,9 @@
-"""The stream side of one task, as far as all windowed rooms agree (docs/slack.md, section 2).
+"""The stream side of one task, common to all windowed rooms (docs/slack.md, section 2).
 
 Rules of this file:
 
 * No clock, no I/O, no Spark. One arrival in, the steps it causes out, in the specified order.
-* Only the watermark decides whether a window is closed; open windows are never asked.
+* Only the watermark decides whether a window is closed, never the set of open windows.
 * The stream never writes a closed window again: only a correction does.
 """
 
@@ -81,7 +81,7 @@ class WindowTask(Generic[QueryT]):
         self.first_open = self.rules.first_open(self.windows, self.wm_us)
 
     def refuse(self, event: Event, batch: int) -> list[Step] | None:
-        """Return the steps of an arrival that takes part in nothing; None if it is accepted."""
+        """Return the steps of an arrival that is not accepted; None if it is accepted."""
         reason = self.rules.reject(self.config, event)
         if reason is not None:
             return [Rejected(self.number, event.seq, event.source_id, batch, reason)]

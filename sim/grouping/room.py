@@ -1,4 +1,4 @@
-"""Timed runs of room ``grouping``: a plan, a configuration and a seed in; trace and figures out."""
+"""Timed runs of room ``grouping``: from plan, configuration and seed to trace and figures."""
 
 from dataclasses import replace
 
@@ -24,9 +24,9 @@ def simulate(
 ) -> TimedRun:
     """Run a plan through senders and instances until every tuple has been served.
 
-    Arrivals and the work of each tuple depend on the plan and the seed and not on ``config``: all
-    policies meet the same. ``machine`` makes the senders and what is behind them. The same seed
-    gives the same run. Raises ``ValueError`` with one sentence that names the offending value.
+    Arrivals and the work of each tuple depend on the plan and the seed and not on ``config``: they
+    are the same for all policies. ``machine`` makes the senders and instances. The same
+    seed gives the same run. Raises ``ValueError`` with one sentence that names the offending value.
     """
     check(plan)
     made = machine(config)
@@ -43,9 +43,9 @@ def simulate(
 
 
 def backlog_of(plan: Plan, seed: int) -> Plan:
-    """Return the plan whose arrivals are all there when the run starts.
+    """Return the plan with all arrivals at the start, so that the run takes as long as the work.
 
-    So the run takes as long as the work does. Faults on the way to the log are left out.
+    Faults on the way to the log are left out.
     """
     on_the_way = {f"source-{n}" for n in range(len(plan.sources))}
     on_the_way |= {f"relay-{n}" for n in range(len(plan.relays))}

@@ -1,4 +1,4 @@
-"""Room ``join``, timed: what a chain of workers costs and holds (docs/join.md)."""
+"""Room ``join``, timed: costs and memory of a chain of workers (docs/join.md)."""
 
 from sim.join.room import ChainRun, simulate
 from sim.join.settings import SETTINGS, STANDARD, from_settings

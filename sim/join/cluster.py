@@ -118,7 +118,7 @@ class ChainCluster:
         )
 
     def arrive(self, event: Event) -> None:
-        """Put an arrival into the intake of its stream."""
+        """Add an arrival to the intake of its stream."""
         if event.stream not in self.intakes:
             require(False, "stream of an arrival", event.stream, f"one of {', '.join(STREAMS)}")
         self.intakes[event.stream].events.append(event)
@@ -127,7 +127,7 @@ class ChainCluster:
             self._begin()
 
     def end_batch(self) -> None:
-        """Cut the epoch: it has all its arrivals."""
+        """Cut the epoch, whose arrivals are complete."""
         for intake in self.intakes.values():
             intake.cut()
         self._batches += 1
@@ -135,7 +135,7 @@ class ChainCluster:
         self._hand_over()
 
     def flush(self) -> None:
-        """Let an epoch follow that empties all stores."""
+        """Add a last epoch, which empties all stores."""
         self._is_flushed = True
         self._begin()
 
@@ -144,7 +144,7 @@ class ChainCluster:
         check_all(self.line.stations, self.line.links.values())
 
     def close(self) -> None:
-        """Forget whom to call, because reference cycles would stay in memory."""
+        """Drop the callbacks, because reference cycles would stay in memory."""
         self.line.close()
         self.intakes.clear()
         del self._polls, self._looks, self._controls
@@ -165,7 +165,7 @@ class ChainCluster:
         return self._epoch > self._batches
 
     def _begin(self) -> None:
-        """Begin the next epoch, if there is one and nothing prevents it."""
+        """Begin the next epoch if there is one and it can begin."""
         if self._is_running or self._is_resting or self._failed or self._is_over:
             return
         intakes = self.intakes
@@ -225,7 +225,7 @@ class ChainCluster:
         self._rest(self.tuning.commit_us)
 
     def _rest(self, for_us: float) -> None:
-        """Begin nothing for a while."""
+        """Begin no epoch for a while."""
         self._is_resting = True
         simpy.Timeout(self._env, for_us).callbacks.append(self._rested)
 
@@ -293,7 +293,7 @@ class ChainCluster:
         self._pending.append(EmittedPairs(self._env.now, self._epoch, found))
 
     def _let_look(self) -> bool:
-        """Let workers do, at intervals, what they may do by themselves."""
+        """Let workers drop and send tuples at intervals."""
         if not self._is_running:
             return False
         self.line.look()
@@ -327,7 +327,7 @@ class Member:
 class Clock:
     """A clock that rings at multiples of an interval, while ``ring()`` returns true.
 
-    A clock that stands still keeps no run going.
+    A stopped clock does not prolong a run.
     """
 
     def __init__(self, env: simpy.Environment, interval_us: int, ring: Callable[[], bool]) -> None:
@@ -336,7 +336,7 @@ class Clock:
         self._rang_us = -1.0  # the multiple at which it rang last
 
     def start(self, *, again: bool = False) -> None:
-        """Start the clock if it stands still; with ``again`` it may ring twice at a multiple."""
+        """Start the clock if it has stopped; with ``again`` it may ring twice at a multiple."""
         if not self._is_going:
             self._is_going = True
             now = self._env.now

@@ -1,4 +1,4 @@
-"""The machine of a chain, which the simulation asks when a worker takes a task from its queue.
+"""The machine of a chain, which the simulation calls when a worker takes a task from its queue.
 
 Rules of this file:
 
@@ -73,11 +73,11 @@ class ChainMachine(Protocol):
     def begin(self, epoch: int, *, flush: bool) -> None:
         """Begin an epoch with the state of the chain at the last :meth:`commit`.
 
-        An epoch that a failure broke off begins again; nothing of it counts.
+        An epoch that a failure broke off begins again without its results.
         """
 
     def admit(self, worker: int, stream: str, events: Sequence[Event]) -> Service:
-        """Let arrivals of a stream in at the worker where it enters, or reject them."""
+        """Admit arrivals of a stream at the worker where it enters, or reject them."""
         ...
 
     def receive(self, worker: int, sender: int, message: object) -> Service:
@@ -85,14 +85,14 @@ class ChainMachine(Protocol):
         ...
 
     def look(self, worker: int) -> Service:
-        """Let a worker drop and send what it may, and tell its neighbours news."""
+        """Let a worker drop and send all that it may, and send hints to its neighbours."""
         ...
 
     def end_intake(self) -> None:
         """End the intake of the epoch; every worker will :meth:`look` next."""
 
     def is_over(self) -> bool:
-        """Return whether no worker has anything left to do in the epoch."""
+        """Return whether all workers are done with the epoch."""
         ...
 
     def commit(self) -> Sequence[Step]:
@@ -107,7 +107,7 @@ class ChainMachine(Protocol):
         """Set the largest block, from the next one or from the next epoch on."""
 
     def is_overdue(self, worker: int, stream: str) -> bool:
-        """Return whether tuples of a stream wait at a worker that they should have left."""
+        """Return whether overdue tuples of a stream wait at a worker."""
         ...
 
     def gauges(self) -> ChainGauges:

@@ -3,8 +3,8 @@
 Rules of this file:
 
 * A chain sustains a rate if no worker has to work more than a given share of the time in which
-  tuples come. Work is that of the whole run, flush included.
-* Batches are our stand-in for systems that join each small batch of a stream by itself. No time is
+  tuples come. Work covers the whole run, including the flush.
+* Batches stand for systems that join each small batch of a stream by itself. No time is
   simulated for them: they say which pairs are found and how many are compared.
 """
 
@@ -81,7 +81,7 @@ def peak_held(run: ChainRun) -> float:
 
 
 CHAINS = Setting(
-    "own: every query has a chain and a copy of the streams of its own",
+    "own: every query has its own chain and its own copy of the streams",
     choices=("shared", "own"),
     name="chains",
     default="shared",

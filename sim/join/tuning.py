@@ -1,4 +1,4 @@
-"""Tuning of room ``join`` alone: costs, intake, and rules of control.
+"""Tuning that only room ``join`` has: costs, intake, and rules of control.
 
 Source: docs/join.md, sections 5, 7 and 8.
 """

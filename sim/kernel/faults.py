@@ -1,4 +1,4 @@
-"""Faults of a run, as a printable schedule that a test can shrink.
+"""Faults of a run: a schedule that can be printed, and shrunk by a test.
 
 A schedule is a tuple of small NamedTuples. Without some elements, or with lower numbers, it is a
 simpler schedule; its ``repr`` is Python that builds it again. Times are microseconds since the

@@ -31,7 +31,7 @@ class Seeds:
     def stream(self, name: str) -> np.random.Generator:
         """Return the generator of component ``name``."""
         if name in self._taken:
-            msg = f"the random stream {name!r} is taken; every component needs its own name"
+            msg = f"the random stream {name!r} is in use; every component needs its own name"
             raise ValueError(msg)
         self._taken.add(name)
         words = struct.unpack("<4I", hashlib.sha256(name.encode("utf-8")).digest()[:16])

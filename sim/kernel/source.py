@@ -193,7 +193,7 @@ def _recorded(
     ids = [n + first_id if row.source_id is None else row.source_id for n, row in enumerate(rows)]
     streams = [stream if row.stream is None else row.stream for row in rows]
     return Departures(
-        # Clocks of a recording may disagree, but nothing can be sent before the run starts.
+        # Clocks of a recording may disagree, but no tuple can be sent before the run starts.
         np.maximum(0.0, event_us + delays),
         np.array(ids, dtype=np.int64),
         np.array([row.key for row in rows], dtype=object),
@@ -284,7 +284,7 @@ class Feeder:
         departure = next(self._left, None)
         if departure is not None:
             leave_us, self._tuple = departure
-            # A source that was blocked is late.
+            # A source that was blocked sends late.
             delay_us = leave_us - self._env.now
             wake = simpy.Timeout(self._env, delay_us if delay_us > 0.0 else 0.0)
             wake.callbacks.append(self._leave)

@@ -29,7 +29,7 @@ class Offer(Enum):
 
     ENTERED = "entered"
     BLOCKED = "blocked"
-    """The item waits at the door; the sender should offer nothing more until it has entered."""
+    """The item waits at the door; the sender should stop offering until the item has entered."""
     DROPPED = "dropped"
     """The item is thrown away: the queue is full, or the worker has failed without a restart."""
 
@@ -104,7 +104,7 @@ class Station(Generic[T]):
         more: Callable[[T], float | None] | None = None,
     ) -> None:
         if restart is not None:
-            # With several servers, an item served since a checkpoint may have come before it.
+            # With several servers, an item served after a checkpoint may have arrived before it.
             require(worker.servers == 1, "Worker.servers", worker.servers, "1 where it restarts")
         self.worker = worker
         self.offered = 0
@@ -118,7 +118,7 @@ class Station(Generic[T]):
         self.blocked = 0
         """Items that had to wait at the door."""
         self.blocked_us = 0.0
-        """Time that those among them that entered had waited there."""
+        """Total waiting time at the door of the items that entered."""
         self.inside = Level()
         """Number of items in queue and service, over time."""
         self.busy = Level()
@@ -365,7 +365,7 @@ class Station(Generic[T]):
         for job in self._kept:
             if job.is_done:
                 self.repeated += 1
-                job.arrived_us = now  # its first stay is accounted for
+                job.arrived_us = now  # the first stay has been counted
             job.left_us, job.started_us, job.is_done = job.work_us, inf, False
         self._resting.clear()
         self._queue = deque(self._kept)

@@ -1,4 +1,4 @@
-"""The contents of a report as data: experiments, what was published, and what came out."""
+"""The contents of a report as data: experiments, published results, and our results."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -21,7 +21,7 @@ class Status(Enum):
 
     @property
     def sign(self) -> str:
-        """A sign that stands before the words."""
+        """A sign before the words."""
         return _LOOKS[self][0]
 
     @property
@@ -36,7 +36,7 @@ class Status(Enum):
 
     @property
     def meaning(self) -> str:
-        """The meaning, as the rest of a sentence."""
+        """The meaning, as a clause without a capital letter and full stop."""
         return _LOOKS[self][2]
 
 
@@ -101,7 +101,7 @@ class Axis(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Published numbers, drawn beside ours: one for each of some places, or one for all."""
+    """Published numbers, drawn beside ours: one for each of several places, or one for all."""
 
     label: str
     points: tuple[tuple[Label, float], ...] = ()

@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* The machine decides everything about scripts: which sensors a worker hosts, which arrivals it lets
-  in, its findings, and the readers of its messages. The simulation decides when the machine is
+* The machine decides everything about scripts: which sensors a worker hosts, which arrivals it
+  admits, its findings, and the readers of its messages. The simulation decides when the machine is
   asked, the cost, and how messages travel.
 * A worker that fails is restored, and gets its items since then again. So it may hear a message a
   second time, which then changes nothing.
@@ -51,7 +51,7 @@ class Finding(NamedTuple):
     stamp_us: int | None = None
     """Stamp of the computed result; ``None`` if the finding is no result."""
     is_last: bool = False
-    """Whether only the end of the stream made it known."""
+    """Whether the finding follows only from the end of the stream."""
 
 
 class ScriptMachine(Protocol):
@@ -63,19 +63,19 @@ class ScriptMachine(Protocol):
         ...
 
     def take(self, event: Event) -> Sequence[Finding]:
-        """Take one arrival of a sensor that the worker hosts; return what follows, in order."""
+        """Take one arrival of a sensor that the worker hosts; return its findings, in order."""
         ...
 
     def hear(self, content: object) -> Sequence[Finding]:
-        """Take a message of another worker; return what follows, in order."""
+        """Take a message of another worker; return the findings, in order."""
         ...
 
     def end_batch(self) -> Sequence[Finding]:
-        """End a micro-batch; return what follows, in order."""
+        """End a micro-batch; return the findings, in order."""
         ...
 
     def flush(self) -> Sequence[Finding]:
-        """End the stream; return what follows, in order."""
+        """End the stream; return the findings, in order."""
         ...
 
     def saved(self) -> object:
@@ -160,21 +160,21 @@ class ModelScriptMachine:
         return self._worker.known_us
 
     def take(self, event: Event) -> Sequence[Finding]:
-        """Take one arrival of a sensor that the worker hosts; return what follows, in order."""
+        """Take one arrival of a sensor that the worker hosts; return its findings, in order."""
         found = self._worker.take(event)
         return [*self._findings(found)] if found else ()
 
     def hear(self, content: object) -> Sequence[Finding]:
-        """Take a message of another worker; return what follows, in order."""
+        """Take a message of another worker; return the findings, in order."""
         assert isinstance(content, Notice)
         return [*self._findings(self._worker.hear(content))]
 
     def end_batch(self) -> Sequence[Finding]:
-        """End a micro-batch; return what follows, in order."""
+        """End a micro-batch; return the findings, in order."""
         return [*self._findings(self._worker.end_batch())]
 
     def flush(self) -> Sequence[Finding]:
-        """End the stream; return what follows, in order."""
+        """End the stream; return the findings, in order."""
         return [*self._findings(self._worker.flush())]
 
     def saved(self) -> object:

@@ -1,9 +1,9 @@
-"""The sweep: does the jobs that are left, stores them, and judges each complete experiment.
+"""The sweep: run the remaining jobs, store their figures, and judge each complete experiment.
 
 Rules of this file:
 
 * A run with stored figures is not done again.
-* A failed job stops nothing.
+* A failed job does not stop the sweep.
 * An experiment is judged when its last job is done.
 * Known figures stay in memory until then: damage to the store meanwhile loses none of them.
 """
@@ -145,7 +145,7 @@ class Sweep:
     mapper: Mapper
     first_seed: int = 0
     is_fresh: bool = False
-    """Whether stored figures are ignored."""
+    """Whether to ignore stored figures."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Command-line arguments of experiments whose name is not their argument, by name."""
 

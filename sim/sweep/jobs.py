@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* A failed job stops nothing: its error becomes a sentence.
-* Each process has its own pipe. If a process ends for whatever reason, its job has failed, another
+* A failed job does not stop others: its error becomes a sentence.
+* Each process has its own pipe. If a process ends for any reason, its job has failed, another
   process takes its place, and nothing else is affected.
 * A process ends when the other end of its pipe is gone: nothing outlives the sweep by more than
   one job.

@@ -43,7 +43,7 @@ def _describe(config: WatermarkConfig) -> Summary:
 def _figures(observed: Observations) -> Summary:
     """Return E of docs/watermark.md, section 6, in tuples a second, if it is defined.
 
-    The time of a window lasts from the service of its first tuple until its answer was given.
+    The time of a window lasts from the service of its first tuple until its answer.
     """
     answered = observed.answers.by_stream
     opened_us = np.concatenate([pairs.opened_us for pairs in observed.pairs])
