@@ -1,6 +1,6 @@
 """Checks that output files can be written, made before a command does anything else.
 
-A run may take an hour, so that an impossible output has to be known before, not after.
+A run may take an hour, so that an impossible output has to be refused before it begins.
 """
 
 import os

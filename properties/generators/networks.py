@@ -8,7 +8,7 @@ Rules of this file:
    the same tuples. ``generators/clusters`` draws plans in which tuples are missing.
 3. No integer is drawn from 100 or more: Hypothesis mixes constants of all loaded modules into wide
    ranges, so that the same seed would draw other values in another process.
-4. Strategies are built once a scale, because building one takes longer than drawing from it.
+4. Strategies are built once per scale, because building one takes longer than drawing from it.
 """
 
 from collections.abc import Sequence

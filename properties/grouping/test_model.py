@@ -1,7 +1,7 @@
 """Promises of docs/grouping.md on the model, or on what ``--system`` names.
 
-Arrivals come from simulated networks, see ``properties/grouping/strategies.py``; where a promise is
-about chances, keys are drawn independently, see ``properties/grouping/draws.py``.
+Arrivals come from simulated networks (``properties/grouping/strategies.py``). For promises about
+probabilities, keys are drawn independently (``properties/grouping/draws.py``).
 """
 
 from dataclasses import replace
@@ -50,7 +50,7 @@ def seeds(seed: int) -> range:
 # -------------------------------------------------------------------------------- promises 1 to 4
 
 
-# That a key is forgotten and then is heavy is too rare to be drawn.
+# A forgotten key that becomes heavy later is too rare for drawn cases.
 @example(case=VARIANTS["floors_forgotten"].example)
 @given(case=cases())
 def test_no_claim_is_broken(system: System, case: Workload) -> None:
@@ -105,7 +105,7 @@ def drawn_streams(draw: st.DrawFn) -> tuple[Workload, dict[str, int]]:
     config = GroupingConfig(
         n, policy, ((0, times_us),), window_tuples=window_tuples, hash_seed=draw(SEEDS)
     )
-    # Loads of the other policies go on: the bound is for what starts at 0.
+    # Other policies keep their loads; the bound holds for loads that start at 0.
     keys = weighted(weights, window_tuples * (2 if by_time else 1), draw(SEEDS))
     return stream(keys, config), weights
 
@@ -167,7 +167,7 @@ def test_the_makespan_is_that_of_a_fluid_but_for_two_tuples(
     workload = draws.workload(seed)
     verdict = balance_claims.check_closeness(workload, system(workload))
     assert verdict.outcome is Outcome.HOLDS, (verdict.sentence, verdict.witness)
-    # What the candidates cost grows with n, to 0.04 at most: fewer light keys for each instance.
+    # The cost of candidates grows with n, up to 0.04: instances have fewer light keys each.
     for each in balance_claims.closeness(workload, system(workload)):
         assert each.rho_of_candidates < 0.05
 
@@ -186,7 +186,7 @@ def test_a_planted_growth_and_other_policies_are_further_from_it(
 
 
 def test_two_choices_do_grow_with_instances(system: System, seed: int) -> None:
-    # Of Zipf's first key every second tuple goes to the same instance.
+    # Half of the tuples of Zipf's first key go to the same instance.
     rhos = {
         n: Draws(n, "pkg", slow=n // 2, window_tuples=EACH * n).rho(system, seed) for n in SIZES
     }
@@ -206,7 +206,7 @@ def test_rho_does_not_grow_with_tuples(system: System, seed: int) -> None:
 
 
 def test_before_anything_is_known_to_be_heavy_rho_is_large(system: System, seed: int) -> None:
-    # Why the promise begins with window 1.
+    # This is why the promise begins with window 1.
     case = Draws(64, slow=32, exponent=1.5, window_tuples=EACH * 64)
     assert case.rho(system, seed, window=0) > 2
     assert case.rho(system, seed) < 2.5 * case.tuple_more
@@ -224,7 +224,7 @@ def test_uniform_candidates_cannot_balance_unequal_workers(
     literal = [replace(case, policy="tag-literal").rho(system, s) for s in seeds(seed)]
     corrected = [case.rho(system, s) for s in seeds(seed)]
     lower, _ = limits(literal, FAILURE)
-    # The formula is for many keys; of these no more than 4,000 come.
+    # The formula is for many keys; at most 4,000 occur here.
     assert lower + 1 > 0.8 * (theory + 1), (n, theory, literal)
     assert max(corrected) < 2.5 * case.tuple_more, corrected
 

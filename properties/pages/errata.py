@@ -117,12 +117,12 @@ HEADER = """\
 
 *Written by `straggler errata --markdown docs/errata.md`; a test checks that it is current.*
 
-Where a published design, or what it leaves open, read as somebody would who builds it, does not
-keep its promise: the promise, where it is made, a small input on which it is broken, and the rule
-that keeps it. The line *Source* says what is stated there and what is left open. Nothing here is
-argued: the command runs the rule as it is written, or as it would be filled in, until it breaks
-its promise, then the corrected rule on that same input and on everything that was searched. What
-was tried before a counterexample is said with it. The unit of time is a microsecond.
+Promises that a published design does not keep if it is built as it is written, or as a reader would
+complete it. Each entry has the promise, its source, a small input that breaks it, and the rule that
+keeps it. The line *Source* says what the text states and what it leaves open. Every entry is a run,
+not an argument: the command runs the rule as written until it breaks its promise, then the
+corrected rule on the same input and on everything that was searched. The smaller inputs that were
+tried first are listed with each counterexample. The unit of time is a microsecond.
 """
 
 

@@ -122,19 +122,19 @@ MEASURES = (
     "visib",
 )
 WEATHER = {f"{station}.{measure}": 1 for station in STATIONS for measure in MEASURES}
-"""Nine measures at three airports, once an hour."""
+"""Nine measures at three airports, once per hour."""
 _FAST = ("ACC01_z", "DMS_AS", "DMS_CN", "FRC-01", "FRC-02", "INC01")
 BRIDGE = {**dict.fromkeys(_FAST, 360_000), "AIR_TEMP": 3_600}
 """Acceleration, strain, force and tilt of a bridge at 100 Hz, and a thermometer."""
 SENSORS = {"weather": WEATHER, "munich_bridge": BRIDGE}
-"""Tuples an hour by sensor, by name of the network."""
+"""Tuples per hour of each sensor, by name of the network."""
 USUAL_PER_HOUR = 3_600
-"""Tuples an hour of sensors with an unknown rate."""
+"""Tuples per hour of sensors with an unknown rate."""
 COLUMNS = ["sensor", "per_hour"]
 
 
 def load_sensors(name: str) -> dict[str, int]:
-    """Return the tuples an hour by sensor: of a named network, or from a CSV file.
+    """Return the tuples per hour by sensor: of a named network, or from a CSV file.
 
     Raise :class:`UsageError` with one sentence.
     """
@@ -175,7 +175,7 @@ def _read_row(name: str, number: int, row: list[str]) -> tuple[str, int]:
 
 
 def count_per_hour(events: Sequence[Event]) -> dict[str, int]:
-    """Return the tuples an hour that each sensor sent, rounded up, by name."""
+    """Return the tuples per hour that each sensor sent, rounded up, by name."""
     times_us = [event.event_time_us for event in events]
     hours = (max(times_us) - min(times_us)) / HOUR_US
     counts = Counter(event.key for event in events)
@@ -195,7 +195,7 @@ class Network(NamedTuple):
     label: str
     events: tuple[Event, ...]
     per_hour: Mapping[str, int]
-    """Tuples an hour, by sensor."""
+    """Tuples per hour, by sensor."""
     scripts: tuple[Path, ...] = ()
     """Scripts that come with the network."""
     lateness: str | None = None

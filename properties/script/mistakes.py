@@ -119,7 +119,7 @@ def _hint(text: str, token: Token, accepts: Collection[str]) -> str:
     before = text[: token.start_pos].rstrip(" \t")
     if "PLUS" in accepts and before[-1:].isdigit():
         if token.type == "NUMBER":
-            return "; between the digits of a number _ may stand, but no space"
+            return "; the digits of a number may have _ between them, but no space"
         if token.type == "NAME" and "COMMA" in accepts and token.lower() in UNITS_US:
             found = WRITTEN.search(before)
             assert found is not None

@@ -35,7 +35,7 @@ LARGEST = Fraction(sys.float_info.max)
 
 
 class Summary(NamedTuple):
-    """Figures of a plan; loads and rates in tuples an hour."""
+    """Figures of a plan; loads and rates in tuples per hour."""
 
     written: int
     """Number of computations that are written."""
@@ -146,7 +146,7 @@ class Plan:
         return self.summary().sentences()
 
     def to_json(self) -> JsonObject:
-        """Return plain data; rates in tuples an hour."""
+        """Return plain data; rates in tuples per hour."""
         graph, placed = self.graph, self.placement
         most, sent = hash_baseline(graph, self.config.workers)
         return {

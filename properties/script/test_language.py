@@ -1,4 +1,4 @@
-"""Promise 3 of docs/script.md: scripts are read as they are written, or refused where they err."""
+"""Promise 3 of docs/script.md: a script is read as it is written, or refused at its mistake."""
 
 from hypothesis import given
 from hypothesis import strategies as st

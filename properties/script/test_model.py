@@ -34,7 +34,7 @@ from tests.harness.stream_packs import collect
 
 CASES_FOR_GUARDS = 200
 PLACED = 300
-"""Sets of workflows that are placed."""
+"""Number of sets of workflows that are placed."""
 
 
 def written_and_read(case: Workload) -> Workload:
@@ -72,7 +72,7 @@ def test_every_claim_is_put_to_the_test(system: System, seed: int) -> None:
 def test_other_scripts_change_no_result(system: System, case: Workload, seed: int) -> None:
     config = ScriptConfig.from_json(case.config)
     together = system(case)
-    # In another order, so that other nodes come first.
+    # The scripts come in another order, so that nodes have other numbers.
     flows = config.workflows
     turned = replace(config, workflows=(*flows[seed % len(flows) :], *flows[: seed % len(flows)]))
     assert system(case.with_(config=turned.to_json())).of(Result) == together.of(Result)
@@ -110,7 +110,7 @@ def test_placements_keep_their_bounds(seed: int) -> None:
 
 @given(config=configs())
 def test_a_split_is_compared_with_the_best(config: ScriptConfig) -> None:
-    # Of sensors alone: what can be sent at least if nobody is to go above the cap.
+    # For sensors alone: the least number of sent tuples if no worker exceeds the cap.
     graph = compile_graph(config)
     cap = load_cap(graph, config.workers, config.cap_percent)
     pieces = units(graph)

@@ -1,8 +1,7 @@
 """Promises 5 and 6 of docs/slack.md: Spark = model, on generated cases packed into few jobs.
 
-This is real Spark, tier 3. Its operator in simulated time, tier 2, is in
-``properties/test_simulated_operators.py``; drivers that are killed are with the tests of the
-pipeline.
+This is real Spark, tier 3. ``properties/test_simulated_operators.py`` tests its operator in
+simulated time, tier 2; the tests of the pipeline kill drivers.
 """
 
 from collections import Counter
@@ -44,7 +43,7 @@ SHAPES = (
     Shape("sum", "pd-clamped", "rigorous"),
 )
 VARIED = 40
-"""Cases in a pack that is run again, changed in a way that may not matter."""
+"""Cases in a pack that runs once more with a change that may make no difference."""
 
 SLACK = find_room("slack")
 
@@ -54,7 +53,7 @@ def query(number: int, seed: int) -> SlackConfig:
     shape = SHAPES[number % len(SHAPES)]
     drawn = stream_packs.collect(configs([shape.aggregate], [shape.control]), 12, seed + number)
     if number < len(SHAPES):
-        # Once each as (eps, delta) have it, then also with lambda_thr.
+        # The first query of each shape uses (eps, delta); later ones may use lambda_thr.
         drawn = [config for config in drawn if config.lambda_thr is None] or drawn
     return replace(drawn[-1], method=shape.method, sampling=shape.sampling)
 
@@ -99,12 +98,12 @@ def test_pack_in_spark_equals_model(
     seen["packs"] += 1
 
 
-def test_packs_held_enough_and_what_matters(seen: Counter[str]) -> None:
+def test_packs_held_enough_cases_and_every_interesting_one(seen: Counter[str]) -> None:
     effort = profiles.effort()
     if seen["packs"] < effort.packs:
         pytest.skip("not all packs were run")
     assert seen["cases"] == effort.packs * effort.cases
-    # One query cannot show everything (gapped windows know no mixed tuple), all shapes must.
+    # Gapped windows have no mixed tuple: one query cannot reach every case, all shapes must.
     needed: tuple[str, ...] = ("late pairs", "corrections")
     if effort.packs >= len(SHAPES):
         needed = (*NEEDED, "redelivered tuples", "rejected arrivals")

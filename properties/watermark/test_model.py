@@ -81,8 +81,7 @@ def test_every_behaviour_of_a_small_scope_keeps_the_promises(scope: str) -> None
 
 @given(case=cases(), data=st.data())
 def test_cuts_change_nothing(system: System, case: Workload, data: st.DataObject) -> None:
-    # Which corrections have been made before the end is a matter of batches; clocks of batches,
-    # too.
+    # Batches determine the corrections before the end, and the clocks of batches.
     flushed = changed(case, clocks="arrivals").with_(flush=True)
     recut = flushed.with_(cuts=data.draw(cuts(len(case.arrivals))))
     assert unbatched(system(recut)) == unbatched(system(flushed))

@@ -1,8 +1,7 @@
 """The router of one sender (docs/grouping.md, 3).
 
-Which instance has the least load depends on the tuple before. So this is a loop over tuples, and
-nothing else is: keys are numbers, candidates are looked up by them, and the looked-up values lie in
-plain lists.
+The least loaded instance depends on the tuple before, so that routing needs a loop over tuples. The
+loop does as little as possible: keys are numbers, which index the candidates in plain lists.
 """
 
 from collections.abc import Callable, Mapping

@@ -4,7 +4,7 @@ Rules of this file:
 
 * Partition i belongs to sender i. The sender handles its rows in the order of ``seq`` if there is
   one, else in the order in which they come.
-* A repeated task routes as it did before, from the state before.
+* A repeated task starts from the same state, and routes as before.
 """
 
 from collections.abc import Iterable, Iterator

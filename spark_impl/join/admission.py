@@ -1,6 +1,6 @@
 """Admission of one stream at its source worker (docs/join.md, section 2).
 
-Runs of arrivals are handled at once; every arrival is treated as if it came alone.
+Runs of arrivals are handled together; the result is that of one arrival at a time.
 """
 
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ class Identities(NamedTuple):
     ts: Ints
 
     def where(self, which: Bools) -> "Identities":
-        """Return the chosen ones."""
+        """Return the chosen identities."""
         return Identities(self.source_id[which], self.ts[which])
 
     def find(self, source_id: Ints) -> tuple[Bools, Ints]:
@@ -181,7 +181,7 @@ class Intake:
     def _watermarks(self, ts: Ints, finite: Bools) -> Ints:
         """Return the watermark just before every arrival.
 
-        Late arrivals and redeliveries need no care: neither is above the largest admitted time.
+        Late arrivals and redeliveries change nothing: neither exceeds the largest admitted time.
         """
         if self._lateness_us is None:
             return np.full(len(ts), NO_WATERMARK_US, np.int64)

@@ -47,7 +47,7 @@ def reach(predicate: Predicate) -> float:
 
 
 class Searched(NamedTuple):
-    """The columns that indexes use, with one element a tuple."""
+    """The columns that indexes use, with one element per tuple."""
 
     ts: Ints
     value: Floats

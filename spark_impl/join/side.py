@@ -72,7 +72,7 @@ class Matcher:
             # Imported here because chains without such an index need not wait for it.
             import pandas as pd
 
-            # Every process computes the same hashes, whatever it hashed before.
+            # Every process computes the same hashes, no matter what it hashed before.
             hashes = pd.util.hash_array(tuples.key, categorize=False)
             return Searched(tuples.ts, tuples.value, (hashes >> np.uint64(2)).astype(np.int64))
         return Searched(tuples.ts, tuples.value, np.zeros(len(tuples), np.int64))
@@ -154,7 +154,7 @@ class Side:
         return len(old)
 
     def oldest_with(self, before_us: int) -> int:
-        """Return how many of the oldest tuples to take to get all that are older than a time."""
+        """Return the number of tuples up to the last one, in order, that is older than a time."""
         stored = self._stored
         found = np.flatnonzero(stored & (self._ts < before_us))
         return int(np.count_nonzero(stored[: found[-1] + 1])) if len(found) else 0

@@ -108,11 +108,11 @@ def _fixed(ts: Ints, finite: Bools, clock: Clock, longest_us: int | None) -> tup
 def _by_disorder(
     ts: Ints, finite: Bools, again: Ints, clock: Clock, waiting: Waiting
 ) -> tuple[Ints, Clock]:
-    """Return the same if the disorder of the last arrivals decides how long to wait.
+    """Return the watermarks and the clock if the disorder of recent arrivals decides the wait.
 
     ``again`` are redeliveries. The late ones count in the cluster, and which ones are late depends
-    on what counted before them. So they are guessed, until the guess is what follows from it. A
-    guess that is right up to some redelivery yields one that is right for the next one, too.
+    on the earlier arrivals in it. So they are guessed, again and again until a guess agrees with
+    its result. A guess that is right up to some redelivery makes the next one right, too.
     """
     recognised = again
     while True:

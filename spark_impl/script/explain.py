@@ -40,10 +40,10 @@ def computations(plan: Plan) -> list[PlainRow]:
 
 
 def cuttings(plan: Plan) -> list[PlainRow]:
-    """Return a row for each stream that windows are over.
+    """Return a row for each stream that has windows.
 
     ``stream``, ``panes`` (whether it is cut into panes), ``combs`` (pairs of milliseconds), and the
-    steps an hour that either way costs: ``panes_cost`` and ``edges_cost``.
+    steps per hour that each way costs: ``panes_cost`` and ``edges_cost``.
     """
     names = _names(plan)
     return [
@@ -74,7 +74,7 @@ def workers(plan: Plan) -> list[PlainRow]:
 
 
 def figures(plan: Plan) -> PlainRow:
-    """Return the totals of a plan, beside those of placement by hash; rates are tuples an hour."""
+    """Return the totals of a plan and those of placement by hash; rates are tuples per hour."""
     placed, baseline = plan.placement, plan.baseline
     return {
         "written": plan.graph.written,

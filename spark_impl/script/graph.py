@@ -69,7 +69,7 @@ class Graph:
     nodes: tuple[Node, ...]
     outputs: tuple[Output, ...]
     per_hour: Mapping[str, int]
-    """Number of tuples an hour, by sensor."""
+    """Number of tuples per hour, by sensor."""
     written: int
     """Number of windows and operations in the scripts, before equal ones were shared."""
 
@@ -101,7 +101,7 @@ class Graph:
 
     @cached_property
     def rates(self) -> tuple[Fraction, ...]:
-        """Upper bound of the tuples an hour of each node."""
+        """Upper bound of the tuples per hour of each node."""
         found: list[Fraction] = []
         for node in self.nodes:
             if node.kind == SENSOR:

@@ -24,7 +24,7 @@ class Piece(NamedTuple):
     units: tuple[int, ...]
     sensors: frozenset[int]
     load: int
-    """Tuples an hour."""
+    """Tuples per hour."""
 
     @property
     def order(self) -> tuple[int, int]:

@@ -29,7 +29,7 @@ class Share:
     foreign: tuple[int, ...]
     """Results of other workers that are sent to it."""
     computed: tuple[int, ...]
-    """Windows and operations, each behind its inputs."""
+    """Windows and operations, each after its inputs."""
     sent: Mapping[int, tuple[int, ...]]
     """Other workers that read the results of a window or operation."""
     says: frozenset[int]
@@ -73,7 +73,7 @@ class Plan:
     baseline: Placement
     """The placement that sends sensors to the hash of their names."""
     cap: float
-    """The load that no worker should exceed, in tuples an hour."""
+    """The load that no worker should exceed, in tuples per hour."""
 
     @property
     def workers(self) -> int:

@@ -1,7 +1,7 @@
 """Routing of arrivals to the workers that need their sensors.
 
-Arrivals travel in blocks: one binary for thousands. A sensor that no computation reads goes no
-further than this; a sensor that several workers need goes to all of them.
+Arrivals travel in blocks of thousands. A sensor that no computation reads is dropped here; a sensor
+that several workers need goes to all of them.
 """
 
 from collections.abc import Mapping
@@ -19,11 +19,11 @@ from spark_impl.windows.arrival_files import number_values
 
 
 def needed_since_us(graph: Graph, since_us: int) -> Mapping[int, int]:
-    """Return from when on each sensor must be read, by sensor.
+    """Return the time from which each sensor must be read (us), by sensor.
 
     No earlier tuple changes any result stamped from ``since_us`` on. A window needs the tuples
     within its length. An operation needs the latest values of its streams, which may be as old as
-    the stream: everything is read for it.
+    the stream, so that all tuples are read for it.
     """
     reading = readers(graph)
     needed: dict[int, int] = {}

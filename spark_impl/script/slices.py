@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* Tuples come when they are known: none is older than those that were taken before.
+* Tuples come in order of time: none is older than an earlier one.
 * A slice is identified by its begin. No window begins or ends within a slice, so what holds for its
   begin holds for all of its tuples.
 """
@@ -40,7 +40,7 @@ class Comb(NamedTuple):
 
 
 class Cutting(NamedTuple):
-    """The combs of a stream, and the costs of both ways to cut it, in steps an hour."""
+    """The combs of a stream, and the costs of both ways to cut it, in steps per hour."""
 
     combs: tuple[Comb, ...]
     panes_cost: Fraction
@@ -53,7 +53,7 @@ class Cutting(NamedTuple):
 
 
 def cut(windows: Sequence[Node], per_hour: Fraction) -> Cutting:
-    """Return the cheaper way to cut a stream with so many tuples an hour."""
+    """Return the cheaper way to cut a stream with this number of tuples per hour."""
     # Windows with the same length and slide fold the same slices.
     panes, edges = _ways(tuple(sorted({(w.length_ms, w.slide_ms) for w in windows})))
     panes_cost, edges_cost = (way.cost(per_hour) for way in (panes, edges))
@@ -247,7 +247,7 @@ def prune(slices: Slices, windows: Sequence[Node]) -> Slices:
 
 
 def known_until_us(window: Node, source_us: int) -> int:
-    """Return until when a window is known, given until when its source is known."""
+    """Return the stamp until which a window is known, from that of its source (us)."""
     if source_us == END_US:
         return END_US
     slide_us = window.slide_ms * MILLISECOND_US

@@ -1,4 +1,4 @@
-"""The streaming query over windows, and the answers in its store; the same in every room."""
+"""The streaming query over windows, and the answers in its store, for every windowed room."""
 
 import os
 from collections.abc import Callable, Collection
@@ -35,7 +35,7 @@ class WindowedQuery(Generic[ConfigT]):
 
     ``source`` is a history: a folder of Parquet files, one micro-batch each, in the order of their
     modification times (``runtime.histories`` writes such folders). ``store`` is the folder for the
-    answers; a query that opens it again goes on where the last one stopped. Both must be reachable
+    answers; a query that opens it again resumes where the last one stopped. Both must be reachable
     under the same path from the driver and from all workers.
 
     ``group_columns`` are further columns of the history. Every combination of their values is a
@@ -96,7 +96,7 @@ class WindowedQuery(Generic[ConfigT]):
             self.run_available()
 
     def _start(self, lock_file: BinaryIO, **trigger: str | bool) -> StreamingQuery:
-        # Opened again under the lock: another query may have made a store of the folder.
+        # Open the store again under the lock: another query may have created it meanwhile.
         open_store(self._store.root, self._room, self._config, self._store.groups)
         self._corrections = Corrections(self._settings, self._store, self._history)
         checkpoint = self._store.checkpoint
@@ -142,7 +142,7 @@ class WindowedQuery(Generic[ConfigT]):
         return self._paths().mapInArrow(pack, from_arrow_schema(block_schema(store.groups)))
 
     def _paths(self) -> DataFrame:
-        # One source for both folders: Spark takes its time to look into each source.
+        # One source reads both folders, because Spark is slow to look into each source.
         return queries.paths(self._spark, match_any(self._source, self._store.control))
 
     def _finish(self, answers: DataFrame, batch: int) -> None:

@@ -1,4 +1,4 @@
-"""The part of a windowed query that differs between rooms: the rule how long to wait.
+"""The part of a windowed query that differs between rooms: the waiting rule.
 
 Rules of this file:
 
@@ -63,7 +63,7 @@ class Stretch(NamedTuple):
     late: Ints
     """Positions of the arrivals that were late for windows."""
     until: Ints
-    """The last window for which each of these was late."""
+    """The last window for which each of the late arrivals was late."""
     wm_us: int
     """The watermark before the stretch."""
     path: Path
@@ -100,8 +100,8 @@ class Rule(Protocol):
     def settle(self, done: Stretch) -> int | None:
         """Update the rule by a stretch; return None if its whole path was right.
 
-        Otherwise return how many arrivals were guessed right. The rule has then undone the stretch
-        and expects one of that many arrivals.
+        Otherwise return the number of correctly guessed arrivals. The rule has then undone the
+        stretch and expects a stretch of this number of arrivals.
         """
         ...
 

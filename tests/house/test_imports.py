@@ -12,7 +12,7 @@ import pytest
 
 from tests.house.repository import CODE, Module, imports, module_at, modules, room_names, within
 
-# A folder -> what it may import of ours.
+# A folder -> the packages of this project that it may import.
 MAY_KNOW = {
     "model.vocabulary": ("model.vocabulary",),
     "model": ("model",),
@@ -20,9 +20,8 @@ MAY_KNOW = {
     "spark_impl": ("spark_impl", "model.vocabulary"),
 }
 
-# The model is pure: no clock, no input or output, and of other people's packages only
-# arithmetic and the stable hash. Its vocabulary alone touches files, to write down a workload
-# or a trace and to read it back.
+# The model is pure: no clock, no input or output, and no third-party packages but arithmetic and
+# the stable hash. Only its vocabulary touches files, to write and read workloads and traces.
 MODEL_PACKAGES = {"model", "numpy", "scipy", "xxhash"}
 FILES = {"os", "pathlib", "shutil", "tempfile"}
 CLOCKS = {"asyncio", "datetime", "sched", "threading", "time"}

@@ -188,7 +188,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return code, captured.out, captured.err
 
 
-def test_the_command_tells_stores_and_sums_up(
+def test_the_command_prints_stores_and_summarises(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     path, page = tmp_path / "errata.json", tmp_path / "errata.md"

@@ -27,7 +27,7 @@ WRONG = {
         1,
         19,
         "'000' cannot stand here; expected an operator, ')' or ',';"
-        " between the digits of a number _ may stand, but no space",
+        " the digits of a number may have _ between them, but no space",
     ),
     "A = avg(8MD1, 1, 1)": (
         1,

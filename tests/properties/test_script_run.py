@@ -1,4 +1,4 @@
-"""``straggler script run`` as far as it goes without Spark."""
+"""The part of ``straggler script run`` that needs no Spark."""
 
 from collections import Counter
 from collections.abc import Sequence

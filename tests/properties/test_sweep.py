@@ -253,7 +253,7 @@ def wait_for_runs(folder: Path, count: int) -> dict[Path, int]:
     raise AssertionError(f"not {count} runs were done in {PATIENCE_S} s")
 
 
-def test_a_sweep_goes_on_where_it_was_killed(straggler: Straggler, tmp_path: Path) -> None:
+def test_a_killed_sweep_resumes(straggler: Straggler, tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(MORE, encoding="utf-8")
     with start(tmp_path, 1) as first:
         wait_for_runs(tmp_path, 1)

@@ -1,7 +1,7 @@
-"""Planted results: no experiment may be content with figures that are not those of its runs.
+"""Planted results: the expectations of an experiment must not hold for wrong figures.
 
-Wrong are figures that are the same everywhere, that were mixed up among runs, that stand at the
-wrong level of a factor, or that are twice what they should be, or half.
+Wrong figures are the same everywhere, belong to other runs, stand at the wrong level of a factor,
+or are twice or half the right ones.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,8 +33,10 @@ WITHOUT_SCALE = {
     "slack-batches": {2.0, 0.5},
     "slack-latency": {2.0, 0.5},
 }
-"""Claims about ratios and directions, or with bounds on one side: these multiples of all figures
-leave them as true as they were, and nothing says what the figures themselves should be."""
+"""Multiples that claims about ratios, directions or one-sided bounds do not notice.
+
+No expectation of these experiments fixes the figures themselves.
+"""
 
 Mistake = Callable[[list[Figure]], list[Figure]]
 

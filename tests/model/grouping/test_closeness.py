@@ -35,7 +35,7 @@ def drawn(config: GroupingConfig, count: int, keys: int = 2_000, seed: int = 1) 
 
 
 def above(n: int, times_us: tuple[int, ...], senders: int = 1) -> list[float]:
-    """Return what the windows after the first are above a fluid."""
+    """Return by how much each window after the first exceeds a fluid."""
     config = GroupingConfig(n, "tag", ((0, times_us),), senders=senders, window_tuples=100 * n)
     workload = drawn(config, 400 * n)
     return [each.above for each in closeness(workload, run(workload))]
@@ -45,10 +45,10 @@ def above(n: int, times_us: tuple[int, ...], senders: int = 1) -> list[float]:
 
 
 @given(times_us=TIMES, tuples=st.integers(1, 90))
-def test_with_all_instances_to_choose_from_it_is_less_than_a_tuple(
+def test_with_all_instances_as_candidates_the_excess_is_below_one_tuple(
     times_us: tuple[int, ...], tuples: int
 ) -> None:
-    # nag-dynamic goes by time and has all candidates, if all instances are as near.
+    # nag-dynamic routes by time to any instance if all instances are equally near.
     machine = Machine(GroupingConfig(len(times_us), "nag-dynamic", ((0, times_us),)))
     where = machine.route_all(0, ["a"] * tuples)
     counts = tuple(where.count(i) for i in range(len(times_us)))
@@ -84,7 +84,7 @@ def test_up_to_sixteen_instances_are_two_tuples_above_at_most(n: int, slower: in
     assert fmean(above(n, times_us)) <= tuples_above(times_us) == 2
 
 
-def test_every_sender_is_so_far_above_by_itself() -> None:
+def test_the_excess_over_a_fluid_grows_with_each_sender() -> None:
     one, eight = above(8, (1,) * 8), above(8, (1,) * 8, senders=8)
     assert fmean(one) <= 2 < 4 < fmean(eight) <= 8 * 2
 
@@ -96,7 +96,7 @@ def test_a_verdict_says_how_close_it_is() -> None:
     assert verdict.outcome is Outcome.HOLDS
     assert "On average over 2 windows" in verdict.sentence
     assert "2 are allowed" in verdict.sentence
-    # A window that is not full is none, and neither is the first one.
+    # The first window and incomplete windows do not count.
     short = workload.with_(arrivals=workload.arrivals[:799], cuts=(400,))
     assert check_closeness(short, run(short)).outcome is Outcome.UNDETERMINED
     other = workload.with_(config={**workload.config, "policy": "key"})
@@ -118,8 +118,8 @@ def assert_page_says(found: Closeness) -> None:
 def tournament(n: int) -> Workload:
     """Return tuples of light keys, one each, in the order of a tournament of the instances.
 
-    In each round, keys whose candidates are the two winners of a pair of the round before; the
-    first of them wins, for it gets the tuple. First comes a window of other keys.
+    The keys of a round have two winners of the round before as candidates. The first of the two
+    wins, because it gets the tuple. A window of other keys comes first.
     """
     config = GroupingConfig(n, "tag", window_tuples=n - 1)
     candidates = first_table(config, RULES).candidates

@@ -1,4 +1,4 @@
-"""Words of room ``grouping``: its configuration, and what that refuses."""
+"""Words of room ``grouping``: its configuration and the refusals."""
 
 import json
 

@@ -163,8 +163,8 @@ def test_late_is_what_lies_below_the_watermark_of_its_sensor(trace_of: TraceOf) 
     assert points(found.of(Result)) == [(99, 4)]
 
 
-# 4 waits for 3 ms, for a single tuple says nothing; so do 4 and 0, which are reversed. Of 4, 0
-# and 4 one pair of three is out of order, and of the last three then, 0, 4 and 3.
+# After 4 the wait is 3 ms, because a single tuple says nothing; after 4 and 0, too: they are
+# reversed. One pair of three is out of order among 4, 0 and 4, and then among 0, 4 and 3.
 FOLLOWING = (4, 0, 4, 3, 2.999, 1.999)
 
 
@@ -176,7 +176,7 @@ FOLLOWING = (4, 0, 4, 3, 2.999, 1.999)
         ("fixed", 3, FOLLOWING, [1]),
         # A cluster of one has no pairs.
         ("disorder", 1, FOLLOWING, [1]),
-        # In order nothing is waited for; 5 waits for 1 ms, or half of it, for the late 3 was there.
+        # There is no wait for tuples in order; 5 waits for 1 ms, or half of it, after the late 3.
         ("disorder", 3, (3, 4, 3, 5, 4, 3.999), [2, 5]),
         ("disorder", 50, (3, 4, 3, 5, 4.5, 4.499), [2, 5]),
     ],
@@ -196,7 +196,7 @@ def test_a_watermark_follows_the_disorder_of_the_last_arrivals(
 
 
 def test_shares_of_the_wait_are_rounded_down(trace_of: TraceOf) -> None:
-    # Of 1, 0 and 3 ms a third of the pairs is out of order; a third of 2 us is none.
+    # A third of the pairs of 1, 0 and 3 ms is out of order; a third of 2 us is rounded to 0.
     tuples = [("a", 1, 1.0), ("a", 1, 1.0), ("a", 0.999, 1.0), ("a", 1, 1.0), ("a", 0.998, 1.0)]
     settings: dict[str, PlainData] = {"lateness_us": 2, "watermark": "disorder", "cluster": 3}
     found = trace_of(case(Window("count", A, 100, 100), *tuples, **settings))
@@ -217,7 +217,7 @@ def test_a_cluster_has_no_missing_values_and_redeliveries_only_if_they_are_late(
         found = trace_of(workload.with_(arrivals=tuple(events)))
         return [each.seq for each in found.of(Rejected) if each.reason == REASON_LATE]
 
-    # Were 4 in the cluster twice, one pair of three would be out of order.
+    # If the cluster had 4 twice, one pair of three would be out of order.
     assert late((4, 3, 4, 2), again=2) == []
     assert late((4, 3, 4, 2), again=0) == [3]
     assert late((0, 4, 0, 5, 4.5), again=2) == [2]

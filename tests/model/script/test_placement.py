@@ -52,7 +52,7 @@ def alone(*rates: int) -> Graph:
     )
 
 
-def test_lpt_gives_the_largest_first_to_the_one_with_least() -> None:
+def test_lpt_gives_the_largest_first_to_the_least_loaded_worker() -> None:
     assert whole_numbers(*place_whole(alone(7, 2, 5, 4), 2, RULES).loads) == [9, 9]
 
 
@@ -99,7 +99,7 @@ def test_results_are_sent_where_they_are_needed() -> None:
     cap = load_cap(graph, 2, 100)
     placed = place_split(graph, 2, cap, LARGE_SPLIT)
     assert whole_numbers(*placed.loads) == [20, 20]
-    # One result an hour goes over; which one, is decided by number.
+    # One result per hour is sent to the other worker; the node's number decides which one.
     assert whole_numbers(placed.derived, placed.communication) == [1, 41]
     assert placed.worker[graph.outputs[2].node] == 0
 
@@ -194,7 +194,7 @@ def test_at_scale_one_component_has_nearly_everything_and_is_split() -> None:
     assert max(found[WHOLE].loads) > Fraction(395, 100) * even
     assert max(chosen.loads) < Fraction(17, 10) * even
     assert chosen.communication < Fraction(17, 10) * 4 * even
-    # In both the baseline is worse.
+    # The baseline is worse in both figures.
     most, sent = hash_baseline(graph, 4)
     assert most > Fraction(25, 10) * even
     assert sent > 2 * 4 * even

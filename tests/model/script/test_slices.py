@@ -20,7 +20,7 @@ def test_panes_are_as_wide_as_the_divisor_of_everything() -> None:
         ([Span(600, 300)], [Comb(300, 0)]),
         ([Span(997, 991)], [Comb(991, 0), Comb(991, 985)]),
         ([Span(4, 6)], [Comb(6, 0), Comb(6, 2)]),
-        # What another comb cuts already is left out.
+        # Cuts that another comb makes are omitted.
         ([Span(4, 4), Span(8, 8), Span(2, 8)], [Comb(4, 0), Comb(8, 6)]),
     ],
 )
@@ -44,7 +44,7 @@ def test_a_slice_lies_in_a_window_or_outside(cut: type) -> None:
 
 
 def test_the_cost_counts_look_ups_and_folds() -> None:
-    # 3,600,000 tuples an hour, one a millisecond; 36,000 windows of 10 panes.
+    # 3,600,000 tuples per hour, one per millisecond; 36,000 windows of 10 panes.
     span = Span(1_000, 100)
     assert cost(panes([span]), [span], Fraction(3_600_000)) == 3_600_000 + 36_000 * 10
     # With a tuple every 500 ms no window has more than two slices.

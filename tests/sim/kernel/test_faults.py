@@ -1,4 +1,4 @@
-"""Faults: what a schedule does to workers and links, and how it is written."""
+"""Faults: the effects of a schedule on workers and links, and its notation."""
 
 from collections.abc import Callable
 

@@ -17,7 +17,7 @@ RETRY = Noise(retry_us=1_000.0)
 
 
 class Run:
-    """A link and what came out of it, with the times."""
+    """A link, and the messages that it delivered, with their times."""
 
     def __init__(
         self, tier: Tier = TEN, noise: Noise = QUIET, seed: int = 0, *, once: bool = False

@@ -1,4 +1,4 @@
-"""Sources: what they send, drawn before the run, and when they send it."""
+"""Sources: their tuples, which are drawn before the run, and the times of sending."""
 
 from collections.abc import Callable, Sequence
 
