@@ -135,7 +135,8 @@ class Setting:
     def _is_allowed(self, value: Any) -> bool:
         if self.kind is bool or self.kind is str:
             return isinstance(value, self.kind) and (not self.choices or value in self.choices)
-        good = is_int(value) if self.kind is int else is_number(value) and isfinite(value)
+        # An integer may be too large for isfinite.
+        good = is_int(value) or (self.kind is float and is_number(value) and isfinite(value))
         return (
             good
             and (self.at_least is None or value >= self.at_least)
@@ -178,7 +179,7 @@ class Setting:
             return "yes" if value else "no"
         if isinstance(value, tuple):
             return ",".join(map(self.write, value))
-        return f"{value:g}" if isinstance(value, float) and value.is_integer() else str(value)
+        return str(value).removesuffix(".0")
 
 
 def settings_of(kind: type) -> Mapping[str, Setting]:

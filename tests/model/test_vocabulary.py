@@ -19,7 +19,7 @@ from model.vocabulary import (
     stable_hash,
     task_of,
 )
-from model.vocabulary.settings import PlainData
+from model.vocabulary.settings import PlainData, Setting
 from model.vocabulary.slack import WORDS
 from model.vocabulary.trace import kind_of
 from model.vocabulary.windows import Final, Late, Result
@@ -225,3 +225,15 @@ def test_a_wrong_setting_is_named_with_its_value(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         SlackConfig.from_json({"size_us": 10, "slide_us": 5, **settings})
+
+
+@pytest.mark.parametrize("value", [0.05, 1e-15, 1e22, 12_345_678.0, 200_000.0, 7])
+def test_a_number_reads_back_as_it_was_written(value: float) -> None:
+    setting = Setting(kind=float, name="x")
+    assert setting.read(setting.write(value)) == value
+
+
+def test_a_number_beyond_all_floats_is_refused_or_taken_without_a_crash() -> None:
+    Setting(kind=float, name="x").check(10**400)
+    with pytest.raises(ValueError, match=r"^x is .*; it must be a finite number <= 1"):
+        Setting(kind=float, name="x", at_most=1).check(10**400)
