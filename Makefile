@@ -8,7 +8,7 @@ READY := .venv/ready-$(subst /,-,$(PYTHON))
 PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
 
 .DEFAULT_GOAL := help
-.PHONY: help setup diff test quick check bench docs clean java
+.PHONY: help setup diff test quick check bench docs clean java room
 # Two targets that each want every core only slow each other down.
 .NOTPARALLEL:
 
@@ -28,9 +28,12 @@ test: java $(READY) ## every test and every property (20 min)
 
 # What a change of a room breaks first, without Spark.
 QUICK = tests/model/$(ROOM) properties/$(ROOM)/test_model.py tests/sim/test_$(ROOM)*.py tests/sim/$(ROOM)
-quick: $(READY) ## the quick tests of one room: make quick ROOM=join (1 min)
-	@[ -n "$(ROOM)" ] || { echo "make quick needs a room: make quick ROOM=join" >&2; exit 2; }
+quick: room $(READY) ## the quick tests of one room: make quick ROOM=join (1 min)
 	@$(BIN)/python -m pytest --hypothesis-profile=dev -q -n 2 $(wildcard $(QUICK))
+
+room:
+	@[ -n "$(ROOM)" ] && [ -f "properties/$(ROOM)/room.py" ] || \
+		{ echo "make quick needs a room, like this: make quick ROOM=join" >&2; exit 2; }
 
 check: $(READY) ## style, types, layers, tidiness (1 min)
 	@$(BIN)/ruff check .

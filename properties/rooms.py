@@ -9,6 +9,7 @@ Rules of this file:
 """
 
 import argparse
+import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -267,7 +268,15 @@ class Room:
 def room_names() -> tuple[str, ...]:
     """Return the names of all rooms, sorted."""
     packages = [module.name for module in iter_modules(properties.__path__) if module.ispkg]
-    return tuple([name for name in sorted(packages) if find_spec(f"properties.{name}.room")])
+    return tuple([name for name in sorted(packages) if _has_room(name)])
+
+
+def _has_room(name: str) -> bool:
+    """Return whether a package has a module ``room`` that defines ``ROOM``; none is imported."""
+    spec = find_spec(f"properties.{name}.room")
+    if spec is None or spec.origin is None:
+        return False
+    return re.search(r"^ROOM\b", Path(spec.origin).read_text(encoding="utf-8"), re.M) is not None
 
 
 def find_room(name: str) -> Room:

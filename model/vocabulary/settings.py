@@ -31,6 +31,8 @@ TOO_LONG_US = 1 << 61
 """Upper bound of every time; beyond all calendars."""
 AUTO = "auto"
 """Default word for a setting without a value: the system chooses."""
+_ENDLESS = (1 << 63) - 1
+"""A bound that goes without saying: the largest integer of 64 bits."""
 _SIGNS = {"at_least": ">=", "above": ">", "at_most": "<=", "below": "<"}
 _YES_NO = {"yes": True, "no": False}
 
@@ -116,7 +118,8 @@ class Setting:
         kinds = {int: "an integer", float: "a finite number", bool: "True or False", str: "a text"}
         words = [one_of(self.choices) if self.choices else kinds[self.kind]]
         for name, sign in _SIGNS.items():
-            if (bound := getattr(self, name)) is not None:
+            bound = getattr(self, name)
+            if bound is not None and bound < _ENDLESS:
                 words.append(f"{'and ' if len(words) > 1 else ''}{sign} {bound:,}")
         return " ".join(words) + (f", or {none}" if self.is_optional else "")
 

@@ -1,4 +1,6 @@
-"""Tables and figures of docs/grouping-guide.md: ``python -m properties.grouping.guide [FOLDER]``.
+"""Tables and figures of docs/grouping-guide.md.
+
+``python -m properties.grouping.guide RESULTS [FOLDER]``, with a folder of benchmark results.
 
 The command prints the tables, and draws the figures into the folder. All numbers are stored results
 of the simulation's benchmark; a test compares the page with them.
@@ -15,13 +17,13 @@ from sim.grouping import experiments
 from sim.grouping.experiments import Sweep, plot_sweep
 from sim.grouping.settings import TIMES
 
-RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "sim_grouping.json"
+RESULT = "sim_grouping.json"
 Figures = Mapping[str, float | str]
 
 
-def stored() -> Figures:
-    """Return the figures of the latest run of the benchmark."""
-    figures: Figures = json.loads(RESULTS.read_text(encoding="utf-8"))["figures"]
+def stored(results: Path) -> Figures:
+    """Return the figures of the benchmark from a folder of results."""
+    figures: Figures = json.loads((results / RESULT).read_text(encoding="utf-8"))["figures"]
     return figures
 
 
@@ -194,8 +196,8 @@ def tables(figures: Figures) -> Iterator[list[str]]:
     yield against_nag(figures)
 
 
-def _show(folders: Sequence[str]) -> None:
-    figures = stored()
+def _show(results: str, *folders: str) -> None:
+    figures = stored(Path(results))
     for lines in tables(figures):
         sys.stdout.write("\n".join([*lines, "", ""]))
     for folder in folders:
@@ -204,4 +206,4 @@ def _show(folders: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    _show(sys.argv[1:])
+    _show(*sys.argv[1:])

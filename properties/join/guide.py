@@ -1,7 +1,7 @@
 """Chart, worked example and measured figures of docs/join-guide.md.
 
-``python -m properties.join.guide`` prints them; a test compares the page with the output. The model
-computes the chart and the example.
+``python -m properties.join.guide RESULTS`` prints them, with a folder of benchmark results; a test
+compares the page with the output. The model computes the chart and the example.
 """
 
 import json
@@ -78,7 +78,6 @@ def sizes() -> Iterator[Sequence[str]]:
 
 # ---------------------------------------------------------------------------------------- figures
 
-RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "join.json"
 MEASURED = {
     "chain of 2 workers, blocks of 64, on streams": ("chain 2, 64: tuples/s", ",.0f"),
     "the same, blocks of 20": ("chain 2, 20: tuples/s", ",.0f"),
@@ -104,9 +103,10 @@ MEASURED = {
 FIGURES_HEADER = ("what", "tuples/s, or a ratio")
 
 
-def stored() -> Mapping[str, float]:
-    """Return the figures of the latest run of the benchmark, by name."""
-    figures: Mapping[str, float] = json.loads(RESULTS.read_text(encoding="utf-8"))["figures"]
+def stored(results: Path) -> Mapping[str, float]:
+    """Return the figures of the benchmark from a folder of results, by name."""
+    text = (results / "join.json").read_text(encoding="utf-8")
+    figures: Mapping[str, float] = json.loads(text)["figures"]
     return figures
 
 
@@ -122,11 +122,11 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [lines[0], "|---" * len(header) + "|", *lines[1:]]
 
 
-def _show() -> None:
+def _show(results: str) -> None:
     lines = [*passing(), "", *table(SIZES_HEADER, sizes())]
-    lines += ["", *table(FIGURES_HEADER, measured(stored()))]
+    lines += ["", *table(FIGURES_HEADER, measured(stored(Path(results))))]
     sys.stdout.write("\n".join([*lines, ""]))
 
 
 if __name__ == "__main__":
-    _show()
+    _show(sys.argv[1])

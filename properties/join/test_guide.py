@@ -12,6 +12,7 @@ from properties.join.guide import (
     table,
 )
 
+RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "join-guide.md").read_text(encoding="utf-8")
 
 
@@ -24,12 +25,12 @@ def test_the_example_is_what_the_formulae_say() -> None:
 
 
 def test_the_figures_are_those_of_the_benchmark() -> None:
-    lines = "\n".join(["", *table(FIGURES_HEADER, measured(stored())), ""])
-    assert lines in GUIDE, "python -m properties.join.guide prints the lines that belong there"
+    lines = "\n".join(["", *table(FIGURES_HEADER, measured(stored(RESULTS))), ""])
+    assert lines in GUIDE, "properties.join.guide prints the lines that belong there"
 
 
 def test_other_figures_are_other_lines() -> None:
     """No figure stands in the lines by itself: each line changes when what was measured does."""
-    now = stored()
+    now = stored(RESULTS)
     other = {name: 10 * each for name, each in now.items()}
     assert not set(measured(now)) & set(measured(other))

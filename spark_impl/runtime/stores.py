@@ -188,11 +188,11 @@ def read_identity(
         owner, written = identity.get("room", room), identity["version"]
         if (owner, written) == (room, version):
             return read(identity)
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         msg = f"{path} does not say to which {kind} the store belongs; restore it from a copy"
         raise InputProblem(msg) from error
     if owner != room:
-        msg = f"{root} belongs to a query of room {owner!r}, not {room!r}"
+        msg = f"{root} belongs to a query of room {owner!r}" + (f", not {room!r}" if room else "")
     else:
         msg = f"{root} was written by version {written!r} of the store, not {version}"
     raise InputProblem(msg)

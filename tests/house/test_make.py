@@ -175,7 +175,7 @@ def test_make_alone_explains_every_target() -> None:
     explained = set(re.findall(r"^make (\w+)\t+.", done.stdout, flags=re.MULTILINE))
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     phony = set(re.findall(r"^\.PHONY: (.*)$", makefile, flags=re.MULTILINE)[0].split())
-    assert explained == phony - {"java"}  # a step of the others, not a target to ask for
+    assert explained == phony - {"java", "room"}  # steps of the others, not targets to ask for
 
 
 @pytest.mark.parametrize(
@@ -223,3 +223,11 @@ def test_ci_says_why_a_browser_could_not_be_installed(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     said = ["installing chromium ...", "no such package", "chromium could not be installed"]
     assert done.stdout.splitlines() == said
+
+
+@pytest.mark.parametrize("room", ["", "ROOM=jion"])
+def test_quick_refuses_an_unknown_room_before_anything_is_set_up(clone: Path, room: str) -> None:
+    done = run(tool("make"), *filter(None, ["quick", room]), cwd=clone, path=os.defpath)
+    assert done.returncode == 2
+    assert done.stderr.startswith("make quick needs a room, like this: make quick ROOM=join\n")
+    assert not (clone / ".venv").exists()
