@@ -52,7 +52,7 @@ def test_a_single_window_has_no_table(straggler: Straggler) -> None:
     ("settings", "words"),
     [
         ("tuples=1e9", ("tuples is 1e9", "at most 200000")),
-        ("batch_tuples=1", ("batch_tuples is 1", "2,000 micro-batches")),
+        ("batch_tuples=1", ("batch_tuples is 1", "too many micro-batches; at most 2,000")),
         ("instances=500", ("instances is 500", "at most 128")),
         ("loss=0.99", ("loss is 0.99", "at most 0.9")),
         ("faults=fail_worker-1", ("there is no fault 'fail_worker-1'", "pause, slow, fail")),

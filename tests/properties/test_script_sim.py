@@ -69,7 +69,7 @@ def test_results_that_only_the_end_tells_have_no_latency(straggler: Straggler) -
     ("settings", "words"),
     [
         ("seconds=1e9", ("seconds is 1e9", "at most 100000")),
-        ("seconds=20000", ("seconds is 20000", "more than the 200,000")),
+        ("seconds=20000", ("seconds is 20000", "at most 200,000")),
         ("sensors=5000", ("sensors is 5000", "at most 1000")),
         ("placements=plan,litteral", ("placements is 'litteral'", "did you mean 'literal'?")),
         ("rate_hz=3", ("'rate_hz'", "did you mean 'rates_hz'?")),

@@ -90,7 +90,7 @@ def test_a_mistake_in_choosing_is_found(
     instead: Callable[[Sequence[Placement], Fraction], Placement],
     words: str,
 ) -> None:
-    monkeypatch.setattr(placement, "best", instead)
+    monkeypatch.setattr(placement, "choose_best", instead)
     assert words in found()
 
 

@@ -23,7 +23,7 @@ def test_numbers_do_not_change_between_versions_and_platforms() -> None:
 def test_a_name_is_given_once() -> None:
     seeds = Seeds(1)
     seeds.stream("service")
-    with pytest.raises(ValueError, match="'service' is taken"):
+    with pytest.raises(ValueError, match="'service' is in use"):
         seeds.stream("service")
 
 
