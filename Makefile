@@ -23,7 +23,7 @@ diff: java $(READY) ## the Spark pipeline against the reference, on real data (6
 
 # Three processes for two cores, because tests that start Spark wait half of the time
 # (tests/harness/xdist_scheduler.py).
-test: java $(READY) ## every test and every property (20 min)
+test: java $(READY) ## every test and every property (30 min)
 	@$(PYTEST) -n 3 --dist loadscope tests properties
 
 # What a change of a room breaks first, without Spark.
