@@ -20,12 +20,6 @@ def read_config(read: Callable[[JsonObject], ConfigT], workload: Workload) -> Co
         raise UsageError(str(error)) from error
 
 
-def parse_number(text: object) -> float:
-    """Return ``text`` as a number; 0 for what is no finite number, which the run itself refuses."""
-    number = _parse(text)
-    return number if isfinite(number) else 0.0
-
-
 def refuse_larger(settings: Mapping[str, str], largest: Mapping[str, float]) -> None:
     """Raise :class:`UsageError` for a setting above its limit."""
     for key, text in settings.items():
@@ -36,12 +30,14 @@ def refuse_larger(settings: Mapping[str, str], largest: Mapping[str, float]) -> 
 def refuse_long_times(settings: Mapping[str, str]) -> None:
     """Raise :class:`UsageError` for a time beyond the longest duration."""
     for key, text in settings.items():
-        if key.endswith("_us") and abs(parse_number(text)) > LONGEST_US:
+        number = _parse(text)
+        if key.endswith("_us") and isfinite(number) and abs(number) > LONGEST_US:
             raise UsageError(f"{key} is {text}; it must be at most {LONGEST_US}")
 
 
-def _parse(text: object) -> float:
+def _parse(text: str) -> float:
+    """Return ``text`` as a number; 0 for any other text, which its setting refuses."""
     try:
-        return float(str(text))
+        return float(text)
     except ValueError:
         return 0.0

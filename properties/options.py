@@ -34,7 +34,8 @@ def add_setting_options(
         words = [setting.help]
         if setting.choices:
             words.append(f": {', '.join(setting.choices)}")
-        usually = (usual or {}).get(name, _default(setting))
+        is_said = setting.default is None or setting.kind is bool  # the help says it
+        usually = (usual or {}).get(name, "" if is_said else default_in_words(setting))
         words.append(f" ({usually})" if usually else "")
         common: dict[str, PlainData] = {"dest": name, "help": "".join(words)}
         if setting.kind is bool:
@@ -46,10 +47,8 @@ def add_setting_options(
             group.add_argument(option_of(name), type=read, metavar=metavar, **common)
 
 
-def _default(setting: Setting) -> str:
-    """Return the default in words; empty if the help of the setting says it."""
-    if setting.default is None or setting.kind is bool:
-        return ""
+def default_in_words(setting: Setting) -> str:
+    """Return the default of a setting as a user writes it."""
     is_time = setting.name.endswith("_us") and isinstance(setting.default, int)
     return write_duration(setting.default) if is_time else setting.write(setting.default)
 

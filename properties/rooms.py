@@ -9,7 +9,6 @@ Rules of this file:
 """
 
 import argparse
-import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -268,28 +267,24 @@ class Room:
 def room_names() -> tuple[str, ...]:
     """Return the names of all rooms, sorted."""
     packages = [module.name for module in iter_modules(properties.__path__) if module.ispkg]
-    return tuple([name for name in sorted(packages) if _has_room(name)])
-
-
-def _has_room(name: str) -> bool:
-    """Return whether a package has a module ``room`` that defines ``ROOM``; none is imported."""
-    spec = find_spec(f"properties.{name}.room")
-    if spec is None or spec.origin is None:
-        return False
-    return re.search(r"^ROOM\b", Path(spec.origin).read_text(encoding="utf-8"), re.M) is not None
+    return tuple([name for name in sorted(packages) if find_spec(f"properties.{name}.room")])
 
 
 def find_room(name: str) -> Room:
     """Return the room called ``name``.
 
-    Raise :class:`UsageError` with a suggestion if there is no such room.
+    Raise :class:`UsageError` with a suggestion if there is no such room, and for a room without
+    its object.
     """
     known = room_names()
     if name not in known:
         raise UsageError(
             f"there is no room {name!r}, only {', '.join(known)}{nearest(name, known)}"
         )
-    room: Room = import_module(f"properties.{name}.room").ROOM
+    module = import_module(f"properties.{name}.room")
+    if not hasattr(module, "ROOM"):
+        raise UsageError(f"{module.__name__} defines no ROOM; a room is its folder and this object")
+    room: Room = module.ROOM
     return room
 
 

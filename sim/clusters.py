@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import lcm
 from typing import Annotated
 
-from model.vocabulary.settings import JsonObject, Setting, Settings, pick
+from model.vocabulary.settings import Setting, Settings
 from sim.kernel.distributions import Constant, Distribution, Exponential
 from sim.kernel.faults import Schedule, schedule_of
 from sim.kernel.link import HERE, Noise, Place, Tiers
@@ -86,11 +86,6 @@ class ClusterSettings(Settings):
     def schedule(self) -> Schedule:
         """Faults; see :func:`sim.kernel.faults.schedule_of`."""
         return () if self.faults == NONE else schedule_of(self.faults)
-
-
-def cluster_settings(values: JsonObject) -> ClusterSettings:
-    """Return the settings of the cluster from all settings of a run."""
-    return pick(ClusterSettings, values)
 
 
 def place_of(tier: str, worker: int) -> Place | None:

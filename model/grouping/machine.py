@@ -15,6 +15,7 @@ Rules of this file:
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from math import isfinite
 from typing import NamedTuple
 
@@ -221,11 +222,7 @@ def routes(machine: Machine, arrivals: Sequence[Event]) -> list[Route]:
 
 def system(rules: Rules) -> System:
     """Return a System that follows these rules."""
-
-    def run_with_rules(workload: Workload, /) -> Trace:
-        return run(workload, rules)
-
-    return run_with_rules
+    return partial(run, rules=rules)
 
 
 def make_system() -> System:

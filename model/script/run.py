@@ -8,6 +8,7 @@ Rules of this file:
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from model.script.evaluation import evaluate
 from model.script.graph import Graph, Output, compile_graph
@@ -105,11 +106,7 @@ def admit(
 
 def system(rules: Rules) -> System:
     """Return a System that follows these rules."""
-
-    def run_with_rules(workload: Workload, /) -> Trace:
-        return run(workload, rules)
-
-    return run_with_rules
+    return partial(run, rules=rules)
 
 
 def make_system() -> System:

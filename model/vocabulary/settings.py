@@ -19,7 +19,17 @@ from difflib import get_close_matches
 from functools import cache
 from math import isfinite
 from types import NoneType, UnionType
-from typing import Annotated, Any, Self, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Self,
+    TypeAlias,
+    TypeGuard,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 T = TypeVar("T")
 Text = Mapping[str, str]
@@ -40,12 +50,12 @@ _YES_NO = {"yes": True, "no": False}
 # --------------------------------------------------------------------------------------- checks
 
 
-def is_int(value: object) -> bool:
+def is_int(value: object) -> TypeGuard[int]:
     """Return whether ``value`` is an integer; a truth value is none."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[int | float]:
     """Return whether ``value`` is an integer or a float; a truth value is neither."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -290,8 +300,3 @@ def pick(kind: type[T], values: JsonObject, **others: object) -> T:
     """Build an object of class ``kind`` from those of ``values`` that are settings of it."""
     own = {name: values[name] for name in settings_of(kind) if name in values}
     return kind(**{**own, **others})
-
-
-def complete_texts(texts: Text, known: Mapping[str, Setting]) -> dict[str, str]:
-    """Return ``texts`` with the defaults of all other settings, as texts."""
-    return {name: each.write(each.default) for name, each in known.items()} | dict(texts)

@@ -11,7 +11,7 @@ Rules of this file:
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Generic, Protocol, TypeVar
 
 from model.vocabulary import Event, Step, System, Trace, Workload, task_of
@@ -156,11 +156,7 @@ class WindowModel(Generic[QueryT, TaskT, RulesT]):
 
     def system(self, rules: RulesT) -> System:
         """Return a System that follows ``rules``."""
-
-        def run_by_rules(workload: Workload, /) -> Trace:
-            return self.run(workload, rules)
-
-        return run_by_rules
+        return partial(self.run, rules=rules)
 
     def make_system(self) -> System:
         """Return the reference as a System."""

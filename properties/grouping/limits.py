@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 
 from model.vocabulary import Event, GroupingConfig, Workload
-from model.vocabulary.settings import complete_texts
+from model.vocabulary.settings import read_settings
 from properties.errors import UsageError
-from properties.limits import parse_number, read_config, refuse_larger
+from properties.limits import read_config, refuse_larger
 from sim.grouping import SETTINGS
 
 INSTANCES_MAX = 128
@@ -29,16 +29,17 @@ LARGEST = {
 
 
 def refuse_settings(settings: Mapping[str, str]) -> None:
-    """Refuse settings of a timed run that would not end; the run itself refuses all other errors.
+    """Refuse settings of a timed run that would not end.
 
-    Raise :class:`UsageError` with one sentence that names the offending value.
+    Raise :class:`UsageError` with one sentence that names the offending value, and ``ValueError``
+    for a value that is not allowed at all.
     """
     refuse_larger(settings, LARGEST)
-    given = complete_texts(settings, SETTINGS)
-    tuples, batch_tuples = (parse_number(given[key]) for key in ("tuples", "batch_tuples"))
-    if batch_tuples > 0 and tuples / batch_tuples > BATCHES_MAX:
+    values = read_settings(settings, SETTINGS)
+    batch_tuples = values["batch_tuples"]
+    if values["tuples"] / batch_tuples > BATCHES_MAX:
         raise UsageError(
-            f"batch_tuples is {given['batch_tuples']}: too many micro-batches;"
+            f"batch_tuples is {batch_tuples}: too many micro-batches;"
             f" at most {BATCHES_MAX:,} are simulated"
         )
 

@@ -6,14 +6,14 @@ import numpy as np
 
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import R
-from model.vocabulary.settings import complete_texts
+from model.vocabulary.settings import JsonObject, pick, read_settings
 from properties.data.durations import write_duration
 from properties.errors import UsageError
-from properties.limits import parse_number, read_config, refuse_long_times
-from sim.clusters import NONE
+from properties.limits import read_config, refuse_long_times
+from sim.clusters import ClusterSettings
 from sim.join import SETTINGS
 from sim.join.scenarios import HIGHEST_VALUE, SECOND_US
-from sim.kernel.faults import Lasting, schedule_of
+from sim.kernel.faults import Lasting
 
 WORKERS_MAX = 32
 """Most workers of a chain: all of them run at the same time, each as a task."""
@@ -58,61 +58,59 @@ def refuse_chain(workers_name: str, workers: int, window: str, window_us: int) -
 
 
 def refuse_settings(settings: Mapping[str, str]) -> None:
-    """Refuse settings of a timed run that would not end; the run itself refuses all other errors.
+    """Refuse settings of a timed run that would not end.
 
-    Raise :class:`UsageError` with one sentence that names the offending value.
+    Raise :class:`UsageError` with one sentence that names the offending value, and ``ValueError``
+    for a value that is not allowed at all.
     """
     refuse_long_times(settings)
-    given = complete_texts(settings, SETTINGS)
+    values = read_settings(settings, SETTINGS)
     r_hz, s_hz, seconds, workers, window_us = (
-        parse_number(given[key])
-        for key in ("rate_r_hz", "rate_s_hz", "seconds", "workers", "window_us")
+        values[key] for key in ("rate_r_hz", "rate_s_hz", "seconds", "workers", "window_us")
     )
-    refuse_chain("workers", int(workers), "window_us", int(window_us))
+    refuse_chain("workers", workers, "window_us", window_us)
     tuples = (r_hz + s_hz) * seconds
     if tuples > TUPLES_MAX:
         raise UsageError(
-            f"seconds is {given['seconds']}: {tuples:,.0f} tuples are too many;"
+            f"seconds is {settings.get('seconds', seconds)}: {tuples:,.0f} tuples are too many;"
             f" at most {TUPLES_MAX:,} are simulated"
         )
-    _refuse_ticks(given, tuples, seconds)
-    _refuse_results(given, r_hz * s_hz * seconds * min(2 * window_us / SECOND_US, seconds))
+    _refuse_ticks(values, tuples, seconds)
+    _refuse_results(values, r_hz * s_hz * seconds * min(2 * window_us / SECOND_US, seconds))
 
 
-def _refuse_ticks(given: Mapping[str, object], tuples: float, seconds: float) -> None:
-    seconds += _delays_us(given, tuples) / SECOND_US
+def _refuse_ticks(values: JsonObject, tuples: float, seconds: float) -> None:
+    seconds += _delays_us(values, tuples) / SECOND_US
     for key in PERIODS:
-        every_us = parse_number(given[key])
-        if every_us > 0 and seconds * SECOND_US / every_us > TICKS_MAX:
+        every_us = values[key]
+        if every_us is not None and every_us > 0 and seconds * SECOND_US / every_us > TICKS_MAX:
             raise UsageError(
-                f"{key} is {given[key]}: too often in {seconds:g} s;"
+                f"{key} is {every_us}: too often in {seconds:g} s;"
                 f" at most {TICKS_MAX:,} times are simulated"
             )
 
 
-def _delays_us(given: Mapping[str, object], tuples: float) -> float:
+def _delays_us(values: JsonObject, tuples: float) -> float:
     """Return the time by which a run may outlast its streams: epochs, faults and retries."""
-    epoch_us, loss, retry_us = (
-        parse_number(given[key]) for key in ("trigger_interval_us", "loss", "retry_us")
-    )
+    epoch_us, loss = values["trigger_interval_us"] or 0, values["loss"]
     retries = tuples * loss / (1 - loss) if 0 < loss < 1 else 0.0
-    faults = schedule_of(str(given["faults"])) if given["faults"] != NONE else ()
+    faults = pick(ClusterSettings, {"faults": values["faults"]}).schedule
     lasting_us = sum(fault.for_us for fault in faults if isinstance(fault, Lasting))
-    return epoch_us + lasting_us + retries * retry_us
+    return float(epoch_us + lasting_us + retries * values["retry_us"])
 
 
-def _refuse_results(given: Mapping[str, object], pairs: float) -> None:
+def _refuse_results(values: JsonObject, pairs: float) -> None:
     """Refuse too many results of steady streams; bursts give up to three times as many."""
-    queries = int(parse_number(given["queries"]))
+    queries, predicate = values["queries"], values["predicate"]
     if queries > QUERIES_MAX:
-        raise UsageError(f"queries is {given['queries']}; at most {QUERIES_MAX:,} are allowed")
-    eps = parse_number(given["eps"]) + np.arange(max(queries, 0))
+        raise UsageError(f"queries is {queries}; at most {QUERIES_MAX:,} are allowed")
+    eps = values["eps"] + np.arange(queries)
     within = np.minimum(2 * eps / HIGHEST_VALUE, 1.0)
     shares = {"band": within, "apart": 1 - within, "less": 0 * eps + 0.5, "equi": 0 * eps + 0.2}
-    results = pairs * float(shares.get(str(given["predicate"]), eps).sum())
+    results = pairs * float(shares[predicate].sum())
     if results > RESULTS_MAX:
         raise UsageError(
-            f"predicate is {given['predicate']}: with these rates, window_us and queries it has"
+            f"predicate is {predicate}: with these rates, window_us and queries it has"
             f" {results:,.0f} results or more; at most {RESULTS_MAX:,} are simulated"
         )
 

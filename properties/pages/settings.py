@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from model.vocabulary.settings import Setting
-from properties.data.durations import write_duration
+from properties.options import default_in_words
 from sim.sweep.measurable import measurables
 
 HEADER = """\
@@ -33,11 +33,4 @@ def _rows(known: Mapping[str, Setting]) -> Iterable[str]:
     for name, setting in known.items():
         allowed = "yes or no" if setting.kind is bool else setting.expected(setting.none)
         allowed = f"a list, each {allowed}" if setting.is_tuple else allowed
-        yield f"| `{name}` | `{default_of(setting)}` | {allowed} | {setting.help} |"
-
-
-def default_of(setting: Setting) -> str:
-    """Return the default as a user may write it."""
-    if setting.name.endswith("_us") and isinstance(setting.default, int):
-        return write_duration(setting.default)
-    return setting.write(setting.default)
+        yield f"| `{name}` | `{default_in_words(setting)}` | {allowed} | {setting.help} |"

@@ -14,9 +14,9 @@ from model.script.graph import CONSTANT, SENSOR, Graph, compile_graph
 from model.script.slices import Cutting, choose
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import MILLISECOND_US, TIME_END_US
-from model.vocabulary.settings import complete_texts
+from model.vocabulary.settings import read_settings
 from properties.errors import UsageError
-from properties.limits import parse_number, read_config, refuse_larger
+from properties.limits import read_config, refuse_larger
 from sim.script import SETTINGS
 
 RESULTS_MAX = 5_000_000
@@ -147,16 +147,17 @@ def _slices(graph: Graph, number: int, cutting: Cutting) -> int:
 
 
 def refuse_settings(settings: Mapping[str, str]) -> None:
-    """Refuse settings of a timed run that would not end; the run itself refuses all other errors.
+    """Refuse settings of a timed run that would not end.
 
-    Raise :class:`UsageError` with one sentence that names the offending value.
+    Raise :class:`UsageError` with one sentence that names the offending value, and ``ValueError``
+    for a value that is not allowed at all.
     """
     refuse_larger(settings, LARGEST)
-    given = complete_texts(settings, SETTINGS)
-    rates_hz = [parse_number(each) for each in str(given["rates_hz"]).split(",")]
-    rate_hz = parse_number(given["sensors"]) * sum(rates_hz) / len(rates_hz)
-    if rate_hz * parse_number(given["seconds"]) > TUPLES_MAX:
+    values = read_settings(settings, SETTINGS)
+    seconds, rates_hz = values["seconds"], values["rates_hz"]
+    rate_hz = values["sensors"] * sum(rates_hz) / len(rates_hz)
+    if rate_hz * seconds > TUPLES_MAX:
         raise UsageError(
-            f"seconds is {given['seconds']}: with {rate_hz:,.0f} tuples a second that is too"
+            f"seconds is {seconds}: with {rate_hz:,.0f} tuples a second that is too"
             f" many; at most {TUPLES_MAX:,} tuples are simulated"
         )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from model.vocabulary import SlackConfig, WatermarkConfig, Workload
-from model.vocabulary.settings import JsonObject, Setting, complete_texts
+from model.vocabulary.settings import JsonObject, Setting, read_settings
 from properties.data.durations import write_duration
 from properties.errors import UsageError
 from properties.limits import read_config, refuse_long_times
@@ -43,26 +43,17 @@ def refuse_workload(
 
 
 def refuse_settings(known: Mapping[str, Setting], settings: Mapping[str, str]) -> None:
-    """Refuse settings of a timed run that would not end; the run itself refuses all other errors.
+    """Refuse settings of a timed run that would not end.
 
     ``known`` are all settings of the room. Raise :class:`UsageError` with one sentence that names
-    the offending value.
+    the offending value, and ``ValueError`` for a value that is not allowed at all.
     """
     refuse_long_times(settings)
-    messages = _integer(settings.get("messages", ""))
+    values = read_settings(settings, known)
+    messages = values["messages"]
     if messages is not None and messages > MESSAGES_MAX:
         raise UsageError(
             f"messages is {messages}; at most {MESSAGES_MAX:,} of each source are sent"
         )
-    size_us, slide_us, tasks = (
-        _integer(complete_texts(settings, known)[key]) for key in ("size_us", "slide_us", "tasks")
-    )
-    if size_us and slide_us and slide_us > 0:
-        refuse_query("size_us", size_us, "slide_us", slide_us, "tasks", tasks or 0)
-
-
-def _integer(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:
-        return None
+    size_us, slide_us, tasks = (values[key] for key in ("size_us", "slide_us", "tasks"))
+    refuse_query("size_us", size_us, "slide_us", slide_us, "tasks", tasks)

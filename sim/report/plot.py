@@ -13,7 +13,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from math import log10
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
@@ -31,6 +31,7 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
+from model.vocabulary.settings import is_number
 from sim.report.contents import Chart, Curve, Mark
 from sim.report.drawing import SETTINGS
 from sim.sweep.experiment import Label
@@ -124,13 +125,9 @@ def _size(chart: Chart) -> tuple[float, float]:
 def _places(chart: Chart) -> dict[Label, int] | None:
     """Return places of names, or of a single number, on the axis; ``None`` for several numbers."""
     levels = list(dict.fromkeys(point.x for line in chart.lines for point in line.points))
-    if len(levels) > 1 and all(_is_number(level) for level in levels):
+    if len(levels) > 1 and all(is_number(level) for level in levels):
         return None
     return {level: place for place, level in enumerate(levels)}
-
-
-def _is_number(level: Label) -> TypeGuard[int | float]:
-    return isinstance(level, int | float) and not isinstance(level, bool)
 
 
 def _at(x: Label, places: dict[Label, int] | None) -> float:
@@ -199,7 +196,7 @@ def _mark_x(axes: Axes, chart: Chart, places: dict[Label, int] | None) -> None:
     if places is not None:
         axes.set_xlim(-0.6, len(places) - 0.4)
         axes.xaxis.grid(visible=False)
-        names = [_number(level) if _is_number(level) else str(level) for level in places]
+        names = [_number(level) if is_number(level) else str(level) for level in places]
         axes.set_xticks(list(places.values()), names)
         if len(names) * max(map(len, names)) > LETTERS * _size(chart)[0]:
             for text in axes.get_xticklabels():

@@ -187,3 +187,13 @@ def test_errata_confirms_those_of_a_new_room(folder: Path) -> None:
 def test_help_names_a_new_room(folder: Path) -> None:
     for command in ("diff", "explore", "sim", "errata"):
         assert "toy" in run(folder, command, "--help").stdout
+
+
+def test_a_room_without_its_object_is_named(folder: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "properties" / "hollow"
+    empty.mkdir(parents=True)
+    for name in ("__init__.py", "room.py"):
+        (empty / name).touch()
+    done = run(tmp_path, "errata", "hollow")
+    assert done.returncode == 2
+    assert "properties.hollow.room defines no ROOM" in done.stderr

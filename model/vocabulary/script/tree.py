@@ -170,7 +170,7 @@ def require_name(what: str, name: object) -> None:
 
 def require_span(what: str, span_ms: object) -> None:
     """Refuse a value that is no length of time."""
-    good = is_int(span_ms) and 0 < span_ms <= SPAN_MAX_MS  # type: ignore[operator]  # is_int has checked it
+    good = is_int(span_ms) and 0 < span_ms <= SPAN_MAX_MS
     require(good, what, span_ms, f"a whole number of milliseconds from 1 to {SPAN_MAX_MS}")
 
 
