@@ -1,59 +1,62 @@
-"""Runs streaming queries: one writer per store, file by file, with settings of their own."""
+"""Runs streaming queries: one writer per store, in a session of their own."""
 
+import re
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import (
-    BinaryType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 
-from spark_impl.runtime import stores
+from spark_impl.runtime import locks
 from spark_impl.runtime.failures import wait_for, without_stack_traces
-from spark_impl.runtime.histories import DATA_FILES, escape_pattern, tidy
-from spark_impl.runtime.stores import TableStore
+from spark_impl.runtime.locks import Lock
+from spark_impl.runtime.storage import Location, locate
+from spark_impl.runtime.stores import TableStore, read_parquet
 
 _SETTINGS = {
-    "stateStore.providerClass": (
+    "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
-    "stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+}
+_LOCAL_SETTINGS = {
     # In a folder, one system call renames a file. Spark's default, made for all file systems,
     # starts eight processes for every file of the checkpoint.
-    "checkpointFileManagerClass": (
+    "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing"
         ".FileSystemBasedCheckpointFileManager"
     ),
 }
-"""Settings of these queries only; the names follow ``spark.sql.streaming``."""
-_STARTING = threading.Lock()
-"""Locked while a query starts: the settings of a session are shared by all threads."""
-_POLL_S = 0.01
+PARTITIONS_MAX = 200
+"""Most partitions of a query's state, each with a state store; Spark's own default."""
 STARTS = 3
 TOO_SLOW = "Python worker failed to connect back"
 """Spark raises this error if the driver-side Python worker of a stateful operator does not connect
 within ten seconds. The limit is not configurable, and a busy machine may exceed it."""
-_BINARY_FILES = StructType(
-    [
-        StructField("path", StringType()),
-        StructField("modificationTime", TimestampType()),
-        StructField("length", LongType()),
-        StructField("content", BinaryType()),
-    ]
-)
-"""Columns of Spark's source ``binaryFile``."""
+
+
+def session_of_query(spark: SparkSession, checkpoint: Location, tasks: int | None) -> SparkSession:
+    """Return a session with the settings of a query; those of ``spark`` stay as they are.
+
+    ``tasks`` is the number of different states of the query, ``None`` if it is not known. There are
+    never more partitions than these, nor than the cluster has cores. A query that was begun keeps
+    its number of partitions.
+    """
+    own = spark.newSession()
+    cores = max(spark.sparkContext.defaultParallelism, 1)
+    partitions = min(cores, PARTITIONS_MAX, *([] if tasks is None else [tasks]))
+    wanted = {**_SETTINGS, "spark.sql.shuffle.partitions": str(partitions)}
+    if checkpoint.is_local:
+        wanted |= _LOCAL_SETTINGS
+    for name, value in wanted.items():
+        own.conf.set(name, value)
+    return own
 
 
 class QueryProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
@@ -63,11 +66,10 @@ class QueryProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bu
 class QueryRunner:
     """Serialises the runs of one query: a store has a single writer at a time."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+    def __init__(self) -> None:
         self._writing = threading.Lock()
 
-    def run_to_end(self, root: Path, start: Callable[[BinaryIO], StreamingQuery]) -> None:
+    def run_to_end(self, root: Location, start: Callable[[Lock], StreamingQuery]) -> None:
         """Run a query as the only writer of a store until it ends.
 
         The query is started again, where it stopped, if a Python worker was too slow for Spark.
@@ -86,25 +88,25 @@ class QueryRunner:
                     unlocking.join()  # the next run finds the store unlocked
 
     def start_alone(
-        self, root: Path, start: Callable[[BinaryIO], StreamingQuery]
+        self, root: Location, start: Callable[[Lock], StreamingQuery]
     ) -> tuple[StreamingQuery, threading.Thread]:
         """Start a query as the only writer of a store.
 
-        ``start`` takes the locked file. The thread that is returned unlocks the store when the
+        ``start`` takes the lock. The thread that is returned unlocks the store when the
         query has ended.
         """
-        lock_file = stores.lock(root)
+        lock = locks.lock(root)
         try:
-            query = start(lock_file)
+            query = start(lock)
         except BaseException:
-            stores.unlock(lock_file)
+            lock.release()
             raise
 
         def unlock() -> None:
             with suppress(Exception):  # whoever waits for the query is told why it ended
                 query.awaitTermination()
             with self._writing:  # Java may be gone while a micro-batch is still being written
-                stores.unlock(lock_file)
+                lock.release()
 
         unlocking = threading.Thread(target=unlock, daemon=True)
         unlocking.start()
@@ -112,62 +114,30 @@ class QueryRunner:
 
     def start(
         self,
-        lock_file: BinaryIO,
+        lock: Lock,
         rows: DataFrame,
-        checkpoint: Path,
+        checkpoint: Location,
         finish: Callable[[DataFrame, int], None],
         **trigger: Any,  # Spark's triggers are str, bool or int
     ) -> StreamingQuery:
-        """Start a query with the settings that it needs; other queries keep theirs.
+        """Start a query.
 
         ``finish`` writes the results of a micro-batch, given its answers and its number.
         """
 
         def finish_if_locked(answers: DataFrame, batch: int) -> None:
             with self._writing:
-                if lock_file.closed:  # Java was gone before the micro-batch was written
+                if not lock.is_held:  # Java was gone before the micro-batch was written
                     msg = f"the query that was to write micro-batch {batch} has ended"
                     raise QueryProblem(msg)
                 finish(answers, batch)
 
-        tidy(checkpoint)
-        with _STARTING:
-            conf = self._spark.conf
-            wanted = {f"spark.sql.streaming.{name}": value for name, value in _SETTINGS.items()}
-            before = {name: conf.get(name, None) for name in wanted}
-            for name, value in wanted.items():
-                conf.set(name, value)
-            try:
-                query = (
-                    rows.writeStream.outputMode("append")
-                    .option("checkpointLocation", str(checkpoint))
-                    .foreachBatch(finish_if_locked)
-                    .trigger(**trigger)
-                    .start()
-                )
-                wait_for_sources(query)
-                return query
-            finally:
-                for name, was in before.items():
-                    if was is None:
-                        conf.unset(name)
-                    else:
-                        conf.set(name, was)
-
-
-def wait_for_sources(query: StreamingQuery) -> None:
-    """Wait until a query has read the settings with which its sources keep their logs.
-
-    Spark copies all other settings when it starts a query.
-    """
-    with suppress(Exception):  # whoever waits for the query is told why it ended
-        while query.isActive and query.status["message"].startswith("Initializing"):
-            time.sleep(_POLL_S)
+        return _start(rows, checkpoint, finish_if_locked, **trigger)
 
 
 def start_batches(
     rows: DataFrame,
-    checkpoint: Path,
+    checkpoint: Location,
     on_batch: Callable[[DataFrame, int], None],
     interval: str | None = None,
 ) -> StreamingQuery:
@@ -176,33 +146,36 @@ def start_batches(
     Micro-batches begin at this interval. Without an interval the query ends after everything that
     is in the sources now.
     """
-    tidy(checkpoint)
-    writer = rows.writeStream.option("checkpointLocation", str(checkpoint)).foreachBatch(on_batch)
     if interval is None:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=interval).start()
+        return _start(rows, checkpoint, on_batch, availableNow=True)
+    return _start(rows, checkpoint, on_batch, processingTime=interval)
 
 
-def paths(
-    spark: SparkSession, where: str, at_once: int | None = 1, *, is_removed: bool = False
-) -> DataFrame:
-    """Return the files of some folders as a stream of their paths, in the order of their times.
-
-    ``at_once`` is the number of files in a micro-batch; None takes all files that are there. With
-    ``is_removed``, Spark deletes a file when it has committed its micro-batch. The source
-    ``binaryFile`` only lists the files; others read them.
-    """
-    files = (
-        spark.readStream.format("binaryFile")
-        .schema(_BINARY_FILES)
-        .option("pathGlobFilter", DATA_FILES)
-        .option("maxFileAge", "36500d")  # no file is ever too old
+def _start(
+    rows: DataFrame,
+    checkpoint: Location,
+    on_batch: Callable[[DataFrame, int], None],
+    **trigger: Any,  # Spark's triggers are str, bool or int
+) -> StreamingQuery:
+    tidy(checkpoint)
+    return (
+        rows.writeStream.outputMode("append")
+        .option("checkpointLocation", checkpoint.for_spark)
+        .foreachBatch(on_batch)
+        .trigger(**trigger)
+        .start()
     )
-    if is_removed:
-        files = files.option("cleanSource", "delete")
-    if at_once is not None:
-        files = files.option("maxFilesPerTrigger", at_once)
-    return files.load(where).select("path")  # so Spark never reads the content
+
+
+def tidy(checkpoint: Location) -> None:
+    """Remove the scratch files of a first plan that Spark could not write.
+
+    Spark would take them for those of another query and never start again.
+    """
+    plans = checkpoint / "offsets"
+    if not plans.children("[0-9]*"):
+        for file in plans.children(".*.tmp*"):
+            file.remove()
 
 
 def read_table(
@@ -213,8 +186,37 @@ def read_table(
     ``last`` is by default the last complete micro-batch.
     """
     upto = store.committed() if last is None else last
-    schema = from_arrow_schema(store.schema(name)).add("batch", LongType())
-    if upto < 0 or not (store.root / name).exists():
-        return spark.createDataFrame([], schema)
-    rows = spark.read.schema(schema).parquet(escape_pattern(store.root / name))
-    return rows.where(F.col("batch") <= upto)
+    schema = store.schema(name).append(pa.field("batch", pa.int64()))
+    folder = store.root / name
+    if folder.is_local and folder.exists() and upto >= 0:
+        rows = spark.read.schema(from_arrow_schema(schema)).parquet(escape_pattern(folder))
+        return rows.where(F.col("batch") <= upto)
+    by_batch = {} if folder.is_local else store.files(name)
+    return read_files(
+        spark, [file for batch, files in by_batch.items() if batch <= upto for file in files], schema
+    )
+
+
+def read_files(spark: SparkSession, files: Sequence[Location], schema: pa.Schema) -> DataFrame:
+    """Return the rows of Parquet files, wherever they are.
+
+    Spark reads local files; workers read others with Arrow, which needs no connector. The name of a
+    file may give a column ``batch``, as in ``batch=3/part-00000-7.parquet``.
+    """
+    kinds = from_arrow_schema(schema)
+    if not files:
+        return spark.createDataFrame([], kinds)
+    if files[0].is_local:
+        return spark.read.schema(kinds).parquet(*map(escape_pattern, files))
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for address in (each for batch in batches for each in batch.column("file").to_pylist()):
+            yield from read_parquet([locate(address)], schema).to_batches()
+
+    addresses = spark.createDataFrame([(str(file),) for file in files], "file string")
+    return addresses.mapInArrow(read, kinds)
+
+
+def escape_pattern(path: Location) -> str:
+    """Return a pattern that matches this path only, for functions of Spark that take patterns."""
+    return re.sub(r"([\\\[\]{}*?,^])", r"\\\1", path.for_spark)

@@ -1,0 +1,174 @@
+"""One writer at a time: by a lock of the operating system, or by a lease where there are none.
+
+A lock ends with the process that holds it, however it ends, unless a process that was forked from
+it still runs. A lease is a file in the folder ``.lock`` that its holder writes again and again;
+whoever wants one writes a file as well and then looks for others. Two that come at once see each
+other and may both be refused, but cannot both succeed. A lease that nobody renews is over after
+:data:`LEASE_S`; ages are those of the file system's own clock.
+"""
+
+import errno
+import fcntl
+import os
+import socket
+import threading
+import time
+import uuid
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from spark_impl.runtime.storage import InputProblem, Location, locate, reason_of, writing
+
+LOCK = ".lock"
+PATIENCE_S = 2.0
+"""Longest wait for a lock: a query that was stopped or killed needs a moment to release it."""
+LEASE_S = 20.0
+RENEWED_S = 4.0
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)
+
+
+class Lock(Protocol):
+    """The right to write a store."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether nobody else can have it."""
+
+    def release(self) -> None:
+        """Give it back."""
+
+
+def lock(root: Location | Path) -> Lock:
+    """Lock a store for writing.
+
+    Raise :class:`InputProblem` if another query is writing, in this process or elsewhere.
+    """
+    folder = locate(root)
+    if not folder.is_local or Path(folder.path, LOCK).is_dir():
+        return Lease(folder)
+    with writing(folder):
+        file = Path(folder.path, LOCK).open("a+b", buffering=0)
+    try:
+        held = FileLock(folder, file)
+    except OSError as error:
+        if error.errno not in _WITHOUT_LOCKS:
+            msg = f"{folder} cannot be locked against other queries: {reason_of(error)}"
+            raise InputProblem(msg) from error
+        Path(folder.path, LOCK).unlink()
+        return Lease(folder)
+    return held
+
+
+class FileLock:
+    """A lock of the operating system."""
+
+    def __init__(self, folder: Location, file: BinaryIO) -> None:
+        self._file = file
+        try:
+            _wait_for(folder, file)
+            with writing(folder):
+                file.truncate(0)
+                file.write(_signature().encode())
+        except BaseException:
+            self.release()
+            raise
+
+    @property
+    def is_held(self) -> bool:
+        """Whether nobody else can have it."""
+        return not self._file.closed
+
+    def release(self) -> None:
+        """Unlock the file and close it."""
+        with self._file, suppress(OSError, ValueError):  # closing must do if unlocking cannot
+            # Closing alone would leave the lock with every process forked in the meantime.
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+
+def _wait_for(folder: Location, file: BinaryIO) -> None:
+    ends_s = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() > ends_s:
+                file.seek(0)
+                raise _taken(folder, file.read()) from error
+            time.sleep(0.01)
+        else:
+            return
+
+
+class Lease:
+    """A file that is renewed while the store is being written."""
+
+    def __init__(self, folder: Location) -> None:
+        self._folder = folder
+        self._file = folder / LOCK / uuid.uuid4().hex
+        self._renewed_s = 0.0
+        self._over = threading.Event()
+        self._writing = threading.Lock()
+        try:
+            self._acquire()
+        except BaseException:
+            self._file.remove()
+            raise
+        threading.Thread(target=self._renew, daemon=True).start()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether nobody else can have it."""
+        return not self._over.is_set() and time.monotonic() - self._renewed_s < LEASE_S
+
+    def release(self) -> None:
+        """Stop renewing the file and remove it."""
+        self._over.set()
+        with self._writing, suppress(InputProblem):  # it ends by itself
+            self._file.remove()
+
+    def _acquire(self) -> None:
+        """Wait until every other lease is over; refuse if one is renewed meanwhile."""
+        first_seen: dict[str, int] = {}
+        while True:
+            self._write()
+            now_ns, others = self._look()
+            alive = {
+                path: at_ns for path, at_ns in others.items() if now_ns - at_ns < LEASE_S * 1e9
+            }
+            for path in others.keys() - alive.keys():
+                Location(path, self._folder.system).remove()
+            if not alive:
+                return
+            for path, at_ns in alive.items():
+                if first_seen.setdefault(path, at_ns) != at_ns:
+                    raise _taken(self._folder, Location(path, self._folder.system).read_bytes())
+            time.sleep(RENEWED_S / 4)
+
+    def _write(self) -> None:
+        self._file.write_bytes(_signature().encode())
+        self._renewed_s = time.monotonic()
+
+    def _look(self) -> tuple[int, dict[str, int]]:
+        """Return the times of our own file and, by path, of all others."""
+        times = {each.path: each.mtime_ns for each in self._file.parent.entries("[!.]*")}
+        return times.pop(self._file.path), times
+
+    def _renew(self) -> None:
+        while not self._over.wait(RENEWED_S):
+            with self._writing, suppress(InputProblem):  # the lease ends if this goes on
+                if not self.is_held:  # this process was stopped for too long
+                    return
+                self._write()
+
+
+def _signature() -> str:
+    now = datetime.now(UTC).isoformat(" ", "seconds")
+    return f"process {os.getpid()} on {socket.gethostname()} since {now}"
+
+
+def _taken(folder: Location, by: bytes) -> InputProblem:
+    holder = by.decode() or "another query"
+    msg = f"{folder} is being written by {holder}; it takes one running query at a time"
+    return InputProblem(msg)

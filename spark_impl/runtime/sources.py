@@ -1,0 +1,144 @@
+"""The streaming source of queries: the names of a history's files, and of requests to the query.
+
+Spark's own sources of files list a folder with Hadoop, know the order of files by their times only,
+and keep a log that grows with every file. This one asks for the next number.
+
+A request is a file in another folder, called ``<number>-<name>.parquet``: it is handed over when
+all files of the history below the number have been. A request is removed a micro-batch after its
+own, so that the last micro-batch can always be repeated.
+"""
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from model.vocabulary.settings import PlainData
+from spark_impl.runtime import histories
+from spark_impl.runtime.storage import InputProblem, Location, locate
+
+Offset: TypeAlias = dict[str, PlainData]
+"""``next``: number of the file to read next; ``requests``: those of the last micro-batch, by name;
+``spent``: those of the one before."""
+PATH = "path"
+"""The one column of the source: addresses of files."""
+
+
+def paths(
+    spark: SparkSession,
+    history: Location,
+    requests: Location,
+    files: int = 1,
+    *,
+    is_mixed: bool = False,
+) -> DataFrame:
+    """Return the addresses of a history's files and of requests, as a stream.
+
+    A micro-batch has at most ``files`` files. Requests come in a micro-batch of their own, unless
+    ``is_mixed``.
+    """
+    spark.dataSource.register(HistorySource)
+    return (
+        spark.readStream.format(HistorySource.name())
+        .options(history=str(history), requests=str(requests), files=files, mixed=is_mixed)
+        .load()
+    )
+
+
+class HistorySource(DataSource):
+    """Spark's way to make a :class:`HistoryReader`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "straggler-history"
+
+    def schema(self) -> str:
+        """Return the columns."""
+        return f"{PATH} string"
+
+    def simpleStreamReader(  # noqa: N802 (the name is Spark's)
+        self, schema: StructType
+    ) -> "HistoryReader":
+        """Return a reader for the options of :func:`paths`."""
+        given = self.options
+        return HistoryReader(
+            locate(given["history"]),
+            locate(given["requests"]),
+            int(given["files"]),
+            is_mixed=given["mixed"] == "true",
+        )
+
+
+class HistoryReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Names the files that come after an offset; runs in a process of Spark's beside the driver."""
+
+    def __init__(
+        self, history: Location, requests: Location, files: int, *, is_mixed: bool
+    ) -> None:
+        self._history = history
+        self._requests = requests
+        self._files = files
+        self._is_mixed = is_mixed
+        self._end: int | None = None
+        """Number of the first file that is left to the next run, if this one ends."""
+
+    def initialOffset(self) -> Offset:  # noqa: N802 (the name is Spark's)
+        """Return the offset before the first file."""
+        return {"next": min(histories.numbers(self._history), default=0), **_NO_REQUESTS}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (the name is Spark's)
+        """Note what is there now: a run with this trigger ends with it."""
+        self._end = max(histories.numbers(self._history), default=-1) + 1
+
+    def read(self, start: Offset) -> tuple[Iterator[tuple[str]], Offset]:
+        """Return the next files, and the offset after them."""
+        for name in start["spent"]:
+            (self._requests / name).remove()
+        first = start["next"]
+        known = {*start["requests"], *start["spent"]}
+        requests = [
+            file.name
+            for file in self._requests.children("[0-9]*.parquet")
+            if file.name not in known and int(file.name.split("-")[0]) <= first
+        ]
+        end = first if requests and not self._is_mixed else self._end_of_batch(first)
+        if end == first and not requests:
+            return iter(()), start
+        after = {"next": end, "requests": requests, "spent": start["requests"]}
+        return self.readBetweenOffsets(start, after), after
+
+    def _end_of_batch(self, first: int) -> int:
+        """Return the number behind the last file of a micro-batch that begins with ``first``."""
+        most = first + self._files
+        end = first
+        while end < (most if self._end is None else min(most, self._end)):
+            if not histories.file_of(self._history, end).exists():
+                break
+            end += 1
+        if end == first:
+            self._refuse_loss(first)
+        return end
+
+    def _refuse_loss(self, number: int) -> None:
+        """Raise :class:`InputProblem` if the history has lost files."""
+        others = histories.numbers(self._history)
+        if others and (number > others[-1] + 1 or number < others[0]):
+            msg = f"{histories.file_of(self._history, number)} is to be read next and is missing"
+            raise InputProblem(msg)
+
+    def readBetweenOffsets(  # noqa: N802 (the name is Spark's)
+        self, start: Offset, end: Offset
+    ) -> Iterator[tuple[str]]:
+        """Return the files between two offsets."""
+        files = [
+            histories.file_of(self._history, number) for number in range(start["next"], end["next"])
+        ]
+        requests = [self._requests / name for name in end["requests"]]
+        return iter([(str(file),) for file in [*files, *requests]])
+
+
+_NO_REQUESTS: Offset = {"requests": [], "spent": []}

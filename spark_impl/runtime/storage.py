@@ -1,0 +1,238 @@
+"""Files and folders on any file system that the driver and all workers share.
+
+A :class:`Location` is used like a ``pathlib.Path``. Every operation goes through ``pyarrow.fs``, on
+the driver and on workers alike, so Spark needs no connector for histories and stores; only Spark's
+own checkpoint does.
+
+    /data/x, file:///data/x                 a local or mounted file system
+    hdfs://host:port/x                      HDFS, with Hadoop's native library
+    s3://bucket/x?region=...                S3; ``s3a`` is the same
+
+Parameters of an S3 address are those of ``pyarrow.fs.S3FileSystem``. Credentials do not belong
+there; they come from the environment or from the files of AWS.
+
+Rules of this file:
+
+* A file appears under its name when it is complete, or not at all: by renaming a scratch file where
+  that is atomic, by writing it with one request on S3.
+* A file that was written is seen by everybody at once. S3 promises that since 2020, NFS does for
+  files that are opened anew.
+"""
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from pyarrow import fs
+
+
+class InputProblem(ValueError):  # noqa: N818 (a problem of the user, not a bug)
+    """A source or a store cannot be used; the message is one sentence for the user."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Location:
+    """A file or a folder."""
+
+    path: str
+    """Absolute path in its file system; on S3 it begins with the bucket."""
+    system: str = ""
+    """The address of the file system without the path; empty for local paths."""
+
+    def __truediv__(self, name: str) -> "Location":
+        """Return the location of a file or a folder in this folder."""
+        return Location(f"{self.path.rstrip('/')}/{name}", self.system)
+
+    def __str__(self) -> str:
+        """Return the address, as :func:`locate` reads it."""
+        if self.is_local:
+            return self.path
+        head, _, parameters = self.system.partition("?")
+        head = "s3://" if head == "s3:" else head
+        return f"{head}{self.path}" + (f"?{parameters}" if parameters else "")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the operating system knows this path."""
+        return not self.system
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rsplit("/", maxsplit=1)[-1]
+
+    @property
+    def stem(self) -> str:
+        """The name without its ending."""
+        return self.name.rsplit(".", maxsplit=1)[0]
+
+    @property
+    def parent(self) -> "Location":
+        """The folder that holds it."""
+        return Location(self.path.rsplit("/", maxsplit=1)[0] or "/", self.system)
+
+    @property
+    def files(self) -> fs.FileSystem:
+        """The file system, as pyarrow's functions take it."""
+        return _connect(self.system)
+
+    @property
+    def for_spark(self) -> str:
+        """The address as Spark and Hadoop take it, whatever their default file system is."""
+        if self.is_local:
+            return f"file:{self.path}"
+        if self.system.startswith("s3:"):
+            return f"s3a://{self.path}"
+        return str(self)
+
+    def info(self) -> fs.FileInfo:
+        """Return type, size and modification time."""
+        return self.files.get_file_info(self.path)
+
+    def exists(self) -> bool:
+        """Return whether there is a file or a folder."""
+        return bool(self.info().type != fs.FileType.NotFound)
+
+    def is_folder(self) -> bool:
+        """Return whether there is a folder; on S3, whether there is anything in it."""
+        return bool(self.info().type == fs.FileType.Directory)
+
+    def entries(self, pattern: str = "*", *, is_deep: bool = False) -> list[fs.FileInfo]:
+        """Return what a folder holds under names that match a pattern, ordered by path.
+
+        With ``is_deep`` the folders in it are searched as well. A folder that does not exist holds
+        nothing.
+        """
+        chosen = fs.FileSelector(self.path, allow_not_found=True, recursive=is_deep)
+        found = self.files.get_file_info(chosen)
+        matching = [each for each in found if fnmatchcase(each.base_name, pattern)]
+        return sorted(matching, key=lambda each: str(each.path))
+
+    def children(self, pattern: str = "*") -> list["Location"]:
+        """Return the files and folders in a folder whose names match a pattern, by name."""
+        return [Location(each.path, self.system) for each in self.entries(pattern)]
+
+    def read_bytes(self) -> bytes:
+        """Return the content of a file."""
+        with self.open() as file:
+            return bytes(file.readall())
+
+    def open(self) -> pa.NativeFile:
+        """Open a file for reading; a local one is mapped into memory."""
+        return self.files.open_input_file(self.path)
+
+    def make(self) -> None:
+        """Make a folder, and those above it."""
+        self.files.create_dir(self.path, recursive=True)
+
+    def write_bytes(self, data: bytes | pa.Buffer) -> None:
+        """Write a file, and its folder if needed; replace a file that is there.
+
+        Raise :class:`InputProblem` if it cannot be written.
+        """
+        with writing(self.parent):
+            if self.system.startswith("s3:"):  # has no folders, and shows whole files only
+                with self.files.open_output_stream(self.path) as out:
+                    out.write(data)
+                return
+            self.parent.make()
+            with _renamed(self) as scratch, self.files.open_output_stream(scratch) as out:
+                out.write(data)
+
+    def remove(self) -> None:
+        """Remove a file or a folder with everything in it, if it is there."""
+        kind = self.info().type
+        with suppress(FileNotFoundError), writing(self.parent):
+            if kind == fs.FileType.Directory:
+                self.files.delete_dir(self.path)
+            elif kind != fs.FileType.NotFound:
+                self.files.delete_file(self.path)
+
+
+def locate(where: "str | Path | Location") -> Location:
+    """Return the location with an address.
+
+    Raise :class:`InputProblem` for a file system that is not supported.
+    """
+    if isinstance(where, Location):
+        return where
+    text = str(where)
+    if isinstance(where, Path) or "://" not in text:
+        # Without "..", which would make two addresses of one folder.
+        return Location(os.path.abspath(text.removeprefix("file:")))
+    parts = urlsplit(text)
+    parameters = f"?{parts.query}" if parts.query else ""
+    path = parts.path.rstrip("/")
+    if parts.scheme == "file" and not parts.netloc:
+        return Location(os.path.abspath(parts.path))
+    if parts.scheme in ("s3", "s3a") and parts.netloc:
+        return Location(f"{parts.netloc}{path}", f"s3:{parameters}")
+    if parts.scheme == "hdfs":
+        return Location(path or "/", f"hdfs://{parts.netloc}{parameters}")
+    msg = f"{text} is on no supported file system; supported are local paths, s3:// and hdfs://"
+    raise InputProblem(msg)
+
+
+@lru_cache
+def _connect(system: str) -> fs.FileSystem:
+    if not system:
+        return fs.LocalFileSystem(use_mmap=True)
+    try:
+        if system.startswith("s3:"):
+            return fs.FileSystem.from_uri(system.replace("s3:", "s3://bucket", 1))[0]
+        return fs.HadoopFileSystem.from_uri(system)
+    except (OSError, ValueError) as error:
+        reason = str(error).split("\n", maxsplit=1)[0]
+        msg = f"the file system {system} cannot be reached: {reason}"
+        raise InputProblem(msg) from error
+
+
+@contextmanager
+def _renamed(location: Location) -> Iterator[str]:
+    """Yield the path of a scratch file that gets its name at the end of the block."""
+    # Writers on two machines, or in two containers, may have the same process number.
+    scratch = f"{location.parent.path}/.{location.name}.{uuid.uuid4().hex}"
+    try:
+        yield scratch
+        if not location.is_local and location.exists():  # HDFS refuses to rename onto a file
+            location.files.delete_file(location.path)
+        location.files.move(scratch, location.path)
+    except BaseException:
+        with suppress(OSError):
+            location.files.delete_file(scratch)
+        raise
+
+
+@contextmanager
+def writing(folder: Location | Path) -> Iterator[None]:
+    """Turn an ``OSError`` of the block into an :class:`InputProblem` about writing ``folder``."""
+    try:
+        yield
+    except OSError as error:
+        msg = f"{folder} cannot be written: {reason_of(error)}"
+        raise InputProblem(msg) from error
+
+
+@contextmanager
+def reading(path: object) -> Iterator[None]:
+    """Turn an error of the block into an :class:`InputProblem` about reading a Parquet file."""
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        msg = f"{path} is not a Parquet file, or it is not complete yet"
+        raise InputProblem(msg) from error
+    except OSError as error:
+        msg = f"{path} cannot be read: {reason_of(error)}"
+        raise InputProblem(msg) from error
+
+
+def reason_of(error: OSError) -> str:
+    """Return the reason that the operating system gave, such as ``No space left on device``."""
+    return os.strerror(error.errno) if error.errno else str(error).split("\n", maxsplit=1)[0]
