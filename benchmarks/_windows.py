@@ -17,7 +17,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import WindowSpec
 from spark_impl.runtime.histories import append
-from spark_impl.runtime.queries import wait_for_sources
 from spark_impl.windows.store import WindowStore
 
 SECOND_US = 1_000_000
@@ -86,8 +85,11 @@ def native(
     settings. Under the name ``native_same_settings`` it writes checkpoint files as our queries do.
     """
     length, slide = (f"{us} microseconds" for us in windows)
-    answers = (
-        spark.readStream.schema("key string, event_time_us long, value double")
+    own = spark.newSession()
+    if name == "native_same_settings":
+        own.conf.set(_MANAGER, _LOCAL_FILES)
+    return (
+        own.readStream.schema("key string, event_time_us long, value double")
         .option("maxFilesPerTrigger", 1)
         .parquet(str(place / "history"))
         .withColumn("at", F.timestamp_micros("event_time_us"))
@@ -98,15 +100,8 @@ def native(
         .format("parquet")
         .option("path", str(place / name / "answers"))
         .option("checkpointLocation", str(place / name / "checkpoint"))
+        .start()
     )
-    if name == "native_same_settings":
-        spark.conf.set(_MANAGER, _LOCAL_FILES)
-    try:
-        query = answers.start()
-        wait_for_sources(query)
-        return query
-    finally:
-        spark.conf.unset(_MANAGER)
 
 
 def batch_rates(start: Callable[[], StreamingQuery], sizes: list[int]) -> list[float]:

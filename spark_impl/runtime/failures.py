@@ -5,11 +5,12 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # Py4J has no types
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
+
+from spark_impl.runtime.storage import Location
 
 _ERROR = re.compile(
     r"^[\s:]*((?:\w+\.)*(?:\w*(?:Error|Problem|Exception|Lost)|(?<=\.)[A-Z]\w*)): (.+)$",
@@ -29,7 +30,7 @@ def last_error(error: Exception) -> tuple[str, str]:
     return name.rsplit(".", maxsplit=1)[-1], said.strip()
 
 
-def sentence_of(error: Exception, store: Path | None = None) -> str:
+def sentence_of(error: Exception, store: Location | None = None) -> str:
     """Return the message of the last Python error, else the useful part of Java's message.
 
     ``store`` is the folder that the query writes.
@@ -54,7 +55,7 @@ def _first_line(error: Exception) -> str:
 
 
 def wait_for(
-    query: StreamingQuery, problem: Callable[[str], Exception], store: Path | None = None
+    query: StreamingQuery, problem: Callable[[str], Exception], store: Location | None = None
 ) -> None:
     """Wait until a query has ended; stop it if the user interrupts the wait.
 

@@ -12,12 +12,12 @@ Rules of this file:
 """
 
 import re
-from pathlib import Path
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 
 COLUMNS = {
     "seq": pa.int64(),
@@ -54,7 +54,7 @@ def numbers(folder: Location) -> list[int]:
             raise InputProblem(msg)
         found.append(int(file.stem))
     found.sort()
-    for number, after in zip(found, found[1:], strict=False):
+    for number, after in pairwise(found):
         if after != number + 1:
             msg = f"{file_of(folder, number + 1)} is missing, but {after:08d}.parquet is there"
             raise InputProblem(msg)
@@ -66,7 +66,7 @@ def files_of(folder: Location) -> list[Location]:
     return [file_of(folder, number) for number in numbers(folder)]
 
 
-def append(folder: str | Path | Location, rows: pa.Table) -> Location:
+def append(folder: Address, rows: pa.Table) -> Location:
     """Add the next file to a history and return it.
 
     Raise :class:`InputProblem` if the folder cannot be written.

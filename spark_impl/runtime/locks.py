@@ -48,29 +48,27 @@ def lock(root: Location | Path) -> Lock:
     folder = locate(root)
     if not folder.is_local or Path(folder.path, LOCK).is_dir():
         return Lease(folder)
-    with writing(folder):
-        file = Path(folder.path, LOCK).open("a+b", buffering=0)
     try:
-        held = FileLock(folder, file)
+        return FileLock(folder)
     except OSError as error:
         if error.errno not in _WITHOUT_LOCKS:
             msg = f"{folder} cannot be locked against other queries: {reason_of(error)}"
             raise InputProblem(msg) from error
         Path(folder.path, LOCK).unlink()
         return Lease(folder)
-    return held
 
 
 class FileLock:
     """A lock of the operating system."""
 
-    def __init__(self, folder: Location, file: BinaryIO) -> None:
-        self._file = file
+    def __init__(self, folder: Location) -> None:
+        with writing(folder):
+            self._file: BinaryIO = Path(folder.path, LOCK).open("a+b", buffering=0)  # noqa: SIM115 (release closes it)
         try:
-            _wait_for(folder, file)
+            _wait_for(folder, self._file)
             with writing(folder):
-                file.truncate(0)
-                file.write(_signature().encode())
+                self._file.truncate(0)
+                self._file.write(_signature().encode())
         except BaseException:
             self.release()
             raise

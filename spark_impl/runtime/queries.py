@@ -4,7 +4,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +35,12 @@ _LOCAL_SETTINGS = {
 }
 PARTITIONS_MAX = 200
 """Most partitions of a query's state, each with a state store; Spark's own default."""
+Sink: TypeAlias = Callable[[DataFrame, int], None]
+"""Takes the answers of a micro-batch, and its number.
+
+After a crash it may be called again with the number of the last micro-batch and the same answers. A
+sink that replaces what it wrote under this number therefore holds every answer once.
+"""
 STARTS = 3
 TOO_SLOW = "Python worker failed to connect back"
 """Spark raises this error if the driver-side Python worker of a stateful operator does not connect
@@ -193,7 +199,9 @@ def read_table(
         return rows.where(F.col("batch") <= upto)
     by_batch = {} if folder.is_local else store.files(name)
     return read_files(
-        spark, [file for batch, files in by_batch.items() if batch <= upto for file in files], schema
+        spark,
+        [file for batch, files in by_batch.items() if batch <= upto for file in files],
+        schema,
     )
 
 

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -156,7 +157,11 @@ class Location:
                 self.files.delete_file(self.path)
 
 
-def locate(where: "str | Path | Location") -> Location:
+Address: TypeAlias = str | Path | Location
+"""Whatever :func:`locate` understands."""
+
+
+def locate(where: Address) -> Location:
     """Return the location with an address.
 
     Raise :class:`InputProblem` for a file system that is not supported.

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -12,6 +11,8 @@ from model.vocabulary import SlackConfig
 from model.vocabulary.slack import ADAPTIVE_CONTROLS, Judged, Progress
 from model.vocabulary.windows import Correlation
 from spark_impl.runtime import queries
+from spark_impl.runtime.queries import Sink
+from spark_impl.runtime.storage import Address
 from spark_impl.runtime.systems import system_maker
 from spark_impl.slack.judgement import JUDGED
 from spark_impl.slack.rule import Memory, SlackRule
@@ -62,11 +63,16 @@ class SlackQuery(query.WindowedQuery[SlackConfig]):
         self,
         spark: SparkSession,
         config: SlackConfig,
-        source: str | Path,
-        store: str | Path,
+        source: Address,
+        store: Address,
         group_columns: Collection[str] = (),
+        *,
+        sink: Sink | None = None,
+        checkpoint: Address | None = None,
     ) -> None:
-        super().__init__(spark, SLACK, config, source, store, group_columns)
+        super().__init__(
+            spark, SLACK, config, source, store, group_columns, sink=sink, checkpoint=checkpoint
+        )
 
 
 def assumption(config: SlackConfig) -> str:
@@ -84,7 +90,7 @@ def assumption(config: SlackConfig) -> str:
     return INDEPENDENT
 
 
-def results(spark: SparkSession, store: str | Path) -> DataFrame:
+def results(spark: SparkSession, store: Address) -> DataFrame:
     """Return the current answers of the query that writes ``store``.
 
     The columns are those of :func:`spark_impl.windows.query.results`, and:
@@ -96,7 +102,7 @@ def results(spark: SparkSession, store: str | Path) -> DataFrame:
     Incomplete micro-batches are omitted. Raises :class:`InputProblem` if ``store`` is not the store
     of a query.
     """
-    config, opened = load_store(Path(store).absolute(), SLACK)
+    config, opened = load_store(store, SLACK)
     return query.read_undisturbed(opened, lambda last: _results(spark, config, opened, last))
 
 
@@ -110,16 +116,16 @@ def _results(spark: SparkSession, config: SlackConfig, store: WindowStore, last:
     )
 
 
-def assumption_status(spark: SparkSession, store: str | Path) -> AssumptionStatus:
+def assumption_status(spark: SparkSession, store: Address) -> AssumptionStatus:
     """Return whether corrected windows contradict that values are independent of delay.
 
     Raises :class:`InputProblem` if ``store`` is not the store of a query.
     """
-    _, opened = load_store(Path(store).absolute(), SLACK)
+    _, opened = load_store(store, SLACK)
     return query.read_undisturbed(opened, lambda last: _status(spark, opened, last))
 
 
-def corrections(spark: SparkSession, store: str | Path) -> DataFrame:
+def corrections(spark: SparkSession, store: Address) -> DataFrame:
     """Return a row for each correction, as :func:`spark_impl.windows.query.corrections` does."""
     return query.corrections(spark, SLACK, store)
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Collection
 from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import WatermarkConfig
 from model.vocabulary.watermark import Clock
+from spark_impl.runtime.queries import Sink
+from spark_impl.runtime.storage import Address
 from spark_impl.runtime.systems import system_maker
 from spark_impl.watermark.rule import CLOCK, Memory, WatermarkRule
 from spark_impl.windows import query, system
@@ -43,24 +44,29 @@ class WatermarkQuery(query.WindowedQuery[WatermarkConfig]):
         self,
         spark: SparkSession,
         config: WatermarkConfig,
-        source: str | Path,
-        store: str | Path,
+        source: Address,
+        store: Address,
         group_columns: Collection[str] = (),
+        *,
+        sink: Sink | None = None,
+        checkpoint: Address | None = None,
     ) -> None:
-        super().__init__(spark, WATERMARK, config, source, store, group_columns)
+        super().__init__(
+            spark, WATERMARK, config, source, store, group_columns, sink=sink, checkpoint=checkpoint
+        )
 
 
-def results(spark: SparkSession, store: str | Path) -> DataFrame:
+def results(spark: SparkSession, store: Address) -> DataFrame:
     """Return current answers, as :func:`spark_impl.windows.query.results` does."""
     return query.results(spark, WATERMARK, store)
 
 
-def late(spark: SparkSession, store: str | Path) -> DataFrame:
+def late(spark: SparkSession, store: Address) -> DataFrame:
     """Return a row for each late (tuple, window), as :func:`spark_impl.windows.query.late` does."""
     return query.late(spark, WATERMARK, store)
 
 
-def corrections(spark: SparkSession, store: str | Path) -> DataFrame:
+def corrections(spark: SparkSession, store: Address) -> DataFrame:
     """Return a row for each correction, as :func:`spark_impl.windows.query.corrections` does."""
     return query.corrections(spark, WATERMARK, store)
 

@@ -8,7 +8,6 @@ would get as blocks (:mod:`spark_impl.windows.blocks`): the same arrivals, in th
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +18,8 @@ import pyarrow.parquet as pq
 from model.vocabulary import task_of
 from model.vocabulary.settings import PlainData
 from spark_impl.runtime.arrays import Column, Ints, Values
-from spark_impl.runtime.histories import COLUMNS, InputProblem, on_disk, reading
+from spark_impl.runtime.histories import COLUMNS
+from spark_impl.runtime.storage import InputProblem, Location, locate, reading
 from spark_impl.windows.panes import compact, stable_order
 from spark_impl.windows.records import Rows
 from spark_impl.windows.room import WindowSettings
@@ -30,15 +30,13 @@ FLAWS = (
     "event_time_us lies beyond all calendars",
 )
 """Flaws that reject an arrival unseen; ``Rows.flaw`` holds 1 + the position of the first."""
-PATH = "path"
-"""Name of the column in which the name of a file travels."""
 ROWS_AT_ONCE = 1_000_000
 """Most rows of a file that are in memory at a time."""
 _ALL_TIMES_US = 1 << 61
 """Event times below this, on both sides of the epoch, leave room for the arithmetic of windows."""
 
 
-def check_columns(source: str | Path, schema: pa.Schema) -> None:
+def check_columns(source: Location, schema: pa.Schema) -> None:
     """Raise :class:`InputProblem` if a column is missing or has a wrong type."""
     for name in COLUMNS:
         kind = _column(source, schema, name)
@@ -51,7 +49,7 @@ def check_columns(source: str | Path, schema: pa.Schema) -> None:
             _require(pa.types.is_integer(kind), source, name, kind, "integers")
 
 
-def group_type(source: str | Path, schema: pa.Schema, name: str) -> pa.DataType:
+def group_type(source: Location, schema: pa.Schema, name: str) -> pa.DataType:
     """Return the type as which a grouping column is read.
 
     Raises :class:`InputProblem` if the column is missing or has a wrong type.
@@ -61,7 +59,7 @@ def group_type(source: str | Path, schema: pa.Schema, name: str) -> pa.DataType:
     return pa.string() if _is_text(kind) else pa.int64()
 
 
-def _column(source: str | Path, schema: pa.Schema, name: str) -> pa.DataType:
+def _column(source: Location, schema: pa.Schema, name: str) -> pa.DataType:
     if name not in schema.names:
         msg = f"{source} has no column {name!r}; its columns are {', '.join(schema.names)}"
         raise InputProblem(msg)
@@ -73,26 +71,37 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(inner) or pa.types.is_large_string(inner))
 
 
-def _require(good: bool, source: str | Path, name: str, kind: pa.DataType, wanted: str) -> None:
+def _require(good: bool, source: Location, name: str, kind: pa.DataType, wanted: str) -> None:
     if not good:
         msg = f"column {name!r} of {source} holds {kind}; it must hold {wanted}"
         raise InputProblem(msg)
 
 
-def open_file(path: str, groups: Sequence[pa.Field] = ()) -> pq.ParquetFile:
+def read_schema(file: Location) -> pa.Schema:
+    """Return the columns of a file. Raise :class:`InputProblem` if it cannot be read."""
+    with reading(file):
+        return pq.read_schema(file.path, filesystem=file.files)
+
+
+def open_file(file: Location, groups: Sequence[pa.Field] = ()) -> pq.ParquetFile:
     """Open a file of a history and check its columns.
 
     Raises :class:`InputProblem` if the file cannot be read.
     """
-    with reading(path):
-        file = pq.ParquetFile(path, read_dictionary=["key"])
-    schema = file.schema_arrow
-    check_columns(path, schema)
+    opened = open_parquet(file)
+    schema = opened.schema_arrow
+    check_columns(file, schema)
     for field in groups:
-        if group_type(path, schema, field.name) != field.type:
+        if group_type(file, schema, field.name) != field.type:
             wanted = "text" if field.type == pa.string() else "integers"
-            _require(False, path, field.name, schema.field(field.name).type, wanted)
-    return file
+            _require(False, file, field.name, schema.field(field.name).type, wanted)
+    return opened
+
+
+def open_parquet(file: Location) -> pq.ParquetFile:
+    """Open a Parquet file, keys as numbers. Raise :class:`InputProblem` if it cannot be read."""
+    with reading(file):
+        return pq.ParquetFile(file.path, read_dictionary=["key"], filesystem=file.files)
 
 
 def read_tables(
@@ -222,6 +231,12 @@ def owners(keys: Iterable[str | None], tasks: int) -> Ints:
     return np.array([0 if key is None else task_of(key, tasks) for key in keys], np.int64)
 
 
+def read_request(file: Location) -> pa.Table:
+    """Return the rows of a request. Raise :class:`InputProblem` if it cannot be read."""
+    with reading(file):
+        return pq.read_table(file.path, filesystem=file.files)
+
+
 class TaskInput(NamedTuple):
     """The input of a task in one micro-batch."""
 
@@ -243,32 +258,32 @@ class _Part(NamedTuple):
 class FileShares:
     """Takes from the files of a micro-batch what belongs to the tasks of one process."""
 
-    def __init__(self, settings: WindowSettings, control: Path) -> None:
+    def __init__(self, settings: WindowSettings, control: Location) -> None:
         self._settings = settings
         self._control = control
-        self._kept: dict[str, list[_Part]] = {}
+        self._kept: dict[Location, list[_Part]] = {}
 
     def read(self, task: int, paths: Iterable[str]) -> TaskInput:
-        """Return the input of a task from some files and requests to flush."""
+        """Return the input of a task from the addresses of files and of requests to flush."""
         shares: list[tuple[list[str], Rows]] = []
         flush = False
-        for path in map(on_disk, paths):
-            if Path(path).parent == self._control:
-                flush |= task in pq.read_table(path).column("task").to_pylist()
+        for file in map(locate, paths):
+            if file.parent == self._control:
+                flush |= task in read_request(file).column("task").to_pylist()
             else:
-                shares.extend(_share(part, task) for part in self._parts(path))
+                shares.extend(_share(part, task) for part in self._parts(file))
         return TaskInput(*merge_parts(shares), flush)
 
-    def _parts(self, path: str) -> Iterable[_Part]:
+    def _parts(self, file: Location) -> Iterable[_Part]:
         """Return the parts of a file; a single part is kept for the next task."""
-        if path in self._kept:
-            return self._kept[path]
-        file = open_file(path)
-        parts = self._read(file)
-        if file.metadata.num_rows > ROWS_AT_ONCE:
+        if file in self._kept:
+            return self._kept[file]
+        opened = open_file(file)
+        parts = self._read(opened)
+        if opened.metadata.num_rows > ROWS_AT_ONCE:
             return parts
-        self._kept[path] = list(parts)
-        return self._kept[path]
+        self._kept[file] = list(parts)
+        return self._kept[file]
 
     def _read(self, file: pq.ParquetFile) -> Iterator[_Part]:
         groups = (file.metadata.row_group(i) for i in range(file.num_row_groups))

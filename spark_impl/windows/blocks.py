@@ -16,21 +16,20 @@ With grouping columns the hash also depends on their values, and slots make no d
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from spark_impl.runtime.arrays import Column, Ints
-from spark_impl.runtime.histories import on_disk
+from spark_impl.runtime.storage import Location, locate
 from spark_impl.windows.arrival_files import (
     merge_parts,
     number_values,
     open_file,
     owners,
+    read_request,
     read_tables,
     replace_nulls,
     split,
@@ -62,23 +61,22 @@ def block_schema(groups: Sequence[pa.Field]) -> pa.Schema:
 
 def pack_files(
     batches: Iterable[pa.RecordBatch],
-    control: Path,
+    control: Location,
     groups: Sequence[pa.Field],
     settings: WindowSettings,
     slots: Sequence[int],
 ) -> Iterator[pa.RecordBatch]:
-    """Turn paths of files into rows of :func:`block_schema`; a stage for ``mapInArrow``.
+    """Turn addresses of files into rows of :func:`block_schema`; a stage for ``mapInArrow``.
 
     A file in ``control`` is a request to flush and makes rows without a block.
     """
     schema = block_schema(groups)
     for batch in batches:
-        for path in batch.column("path").to_pylist():
-            place = on_disk(path)
-            if Path(place).parent == control:
-                yield _request(pq.read_table(place), schema, slots)
+        for file in map(locate, batch.column("path").to_pylist()):
+            if file.parent == control:
+                yield _request(read_request(file), schema, slots)
                 continue
-            for table in read_tables(open_file(place, groups), groups):
+            for table in read_tables(open_file(file, groups), groups):
                 yield _packed(table, schema, settings, slots)
 
 

@@ -9,7 +9,6 @@ Rules of this file (docs/slack.md, section 6):
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_impl.runtime.arrays import Bools, Ints, PlainRow
-from spark_impl.runtime.histories import InputProblem
+from spark_impl.runtime.storage import InputProblem, Location
 from spark_impl.runtime.stores import read_parquet
 from spark_impl.windows import recompute
 from spark_impl.windows.arrival_files import number_combinations
@@ -47,16 +46,16 @@ class _TableReader:
         self._store = store
         self._table = table
         self._time = time
-        self._files: dict[int, list[str]] | None = None
+        self._files: dict[int, list[Location]] | None = None
         self._footers = Footers(time)
 
     def read(self, request: WindowRequest) -> pa.Table:
         """Return the rows in the time ranges of requested windows, and perhaps some between."""
         if self._files is None:
             self._files = self._store.files(self._table)
-        paths = [path for files in self._files.values() for path in files]
+        files = [file for each in self._files.values() for file in each]
         times, time = recompute.time_ranges_us(request), pc.field(self._time)
-        overlapping = self._footers.overlapping(paths, times)
+        overlapping = self._footers.overlapping(files, times)
         where = (time >= times[0][0]) & (time < times[-1][1])
         return read_parquet([*overlapping], self._store.schema(self._table), where)
 
@@ -140,7 +139,7 @@ class _Known(NamedTuple):
 
 
 def _refuse_losses(
-    source: Path, request: WindowRequest, answers: WindowAnswers, known: _Known
+    source: Location, request: WindowRequest, answers: WindowAnswers, known: _Known
 ) -> None:
     """Raise :class:`InputProblem` if the history holds less than it must.
 

@@ -1,22 +1,22 @@
 """Reads the part of a history that corrections need."""
 
+import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import reduce
 from operator import or_
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from spark_impl.runtime.histories import COLUMNS, DATA_FILES, InputProblem, reading, written_ns
+from spark_impl.runtime.histories import COLUMNS, files_of, history_schema
+from spark_impl.runtime.storage import InputProblem, Location
 from spark_impl.windows import recompute
-from spark_impl.windows.arrival_files import check_columns, group_type
+from spark_impl.windows.arrival_files import check_columns, group_type, read_schema
 from spark_impl.windows.blocks import SLOT
 from spark_impl.windows.recompute import Tuples, WindowAnswers, WindowRequest
 from spark_impl.windows.room import WindowSettings
@@ -43,22 +43,19 @@ _ANSWERS = (
 
 
 def check_source(
-    source: Path, columns: Collection[str], group_columns: Collection[str]
+    source: Location, columns: Collection[str], group_columns: Collection[str]
 ) -> tuple[pa.Field, ...]:
     """Check the first file of a history; return the grouping columns as they are read.
 
-    ``columns`` are names of other columns of the answers, which no grouping column may have.
-    Raises :class:`InputProblem` if a query cannot read the history.
+    A history without files has the grouping columns that its :class:`Landing` wrote down, else
+    grouping columns of text. ``columns`` are names of other columns of the answers, which no
+    grouping column may have. Raises :class:`InputProblem` if a query cannot read the history.
     """
-    if not source.is_dir():
+    if not source.is_folder():
         msg = f"there is no folder {source}"
         raise InputProblem(msg)
-    files = data_files(source)
-    if not files:
-        msg = f"{source} holds no Parquet file"
-        raise InputProblem(msg)
-    with reading(files[0]):
-        schema = pq.read_schema(files[0])
+    files = files_of(source)
+    schema = read_schema(files[0]) if files else _coming_schema(source, group_columns)
     ours = {*COLUMNS, "task", "batch", SLOT, *columns}
     groups = []
     for name in group_columns:
@@ -70,9 +67,14 @@ def check_source(
     return tuple(groups)
 
 
-def data_files(source: Path) -> list[str]:
-    """Return the files of a history that Spark's file source takes, by name."""
-    return sorted(map(str, source.glob(DATA_FILES)))
+def _coming_schema(source: Location, group_columns: Collection[str]) -> pa.Schema:
+    """Return the schema that the first file of a history is going to have."""
+    note = source / "_landing.json"
+    landed = json.loads(note.read_bytes())["group_columns"] if note.exists() else {}
+    kinds = {"string": pa.string(), "int64": pa.int64()}
+    return history_schema(
+        *(pa.field(name, kinds[landed.get(name, "string")]) for name in group_columns)
+    )
 
 
 class History:
@@ -82,7 +84,7 @@ class History:
         self,
         spark: SparkSession,
         settings: WindowSettings,
-        source: Path,
+        source: Location,
         groups: tuple[pa.Field, ...],
     ) -> None:
         self._spark = spark
@@ -91,34 +93,27 @@ class History:
         self._cache = PieceCache(self._reader)
         self._times = Footers("event_time_us")
         self._arrivals = Footers("seq")
-        self._written_ns: dict[str, int] = {}
         self._threads = ThreadPoolExecutor(_THREADS)
         self._ahead: Future[None] | None = None
 
     @property
-    def source(self) -> Path:
+    def source(self) -> Location:
         """The folder."""
         return self._source
-
-    def refuse_empty(self) -> None:
-        """Raise :class:`InputProblem` if a file is empty: Spark would skip it for ever."""
-        for path in data_files(self._source):
-            if path not in self._written_ns:
-                self._written_ns[path] = written_ns(path)
 
     def read_ahead(self, seq: int) -> None:
         """Start reading the file behind arrival ``seq``, which the next correction will need."""
         self._finish_reading()
-        self._ahead = self._threads.submit(self._read_ahead, seq, dict(self._written_ns))
+        self._ahead = self._threads.submit(self._read_ahead, seq)
 
-    def _read_ahead(self, seq: int, files: dict[str, int]) -> None:
+    def _read_ahead(self, seq: int) -> None:
         # A file that cannot be read raises again when a correction reads it.
         with suppress(Exception):
             behind: list[RowGroup] = []
-            for path in sorted(files, key=lambda path: files[path], reverse=True):
-                if self._arrivals.row_groups(path)[0].least <= seq:
+            for file in reversed(files_of(self._source)):
+                if self._arrivals.row_groups(file)[0].least <= seq:
                     break
-                behind, last = self._times.row_groups(path), path
+                behind, last = self._times.row_groups(file), file
             # A correction needs the file before it as well, and all or nothing is kept.
             if sum(group.rows for group in behind) <= ROWS_KEPT // 2:
                 self._cache.pieces([(last, group) for group in behind])
@@ -132,12 +127,12 @@ class History:
         """Return the answers of some windows, and the number of rows in the row groups read."""
         self._finish_reading()
         times, last = recompute.time_ranges_us(request), int(request.limit.max())
-        by_file = self._times.overlapping(data_files(self._source), times)
+        by_file = self._times.overlapping(files_of(self._source), times)
         groups = [
-            (path, group)
-            for path, overlapping in by_file.items()
+            (file, group)
+            for file, overlapping in by_file.items()
             for group in overlapping
-            if self._arrivals.row_groups(path)[group.number].least <= last  # else not arrived yet
+            if self._arrivals.row_groups(file)[group.number].least <= last  # else not arrived yet
         ]
         rows = sum(group.rows for _, group in groups)
         read = row_group_reader(self._reader, groups, times)
@@ -192,14 +187,14 @@ class History:
 
 
 def row_group_reader(
-    reader: PieceReader, groups: Sequence[tuple[str, RowGroup]], times: Sequence[TimeRange]
+    reader: PieceReader, groups: Sequence[tuple[Location, RowGroup]], times: Sequence[TimeRange]
 ) -> Callable[[int], Iterator[Piece]]:
     """Return a function that reads one of some row groups, only rows in some ranges of time."""
     time = pc.field("event_time_us")
     where = reduce(or_, ((time >= start) & (time < end) for start, end in times))
 
     def read(number: int) -> Iterator[Piece]:
-        path, group = groups[number]
-        return reader.read(path, group, where)
+        file, group = groups[number]
+        return reader.read(file, group, where)
 
     return read

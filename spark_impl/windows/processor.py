@@ -18,13 +18,20 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from spark_impl.runtime.arrays import PlainRow, Records, Values
-from spark_impl.windows.arrival_files import FLAWS, PATH, FileShares, TaskInput
+from spark_impl.runtime.sources import PATH
+from spark_impl.windows.arrival_files import FLAWS, FileShares, TaskInput
 from spark_impl.windows.arrivals import REASONS
 from spark_impl.windows.blocks import decode, keys_from_bytes, keys_to_bytes, task_of_slot
 from spark_impl.windows.kernel import process
 from spark_impl.windows.records import Output, TaskState, state_from_bytes, state_to_bytes
 from spark_impl.windows.room import ConfigT, WindowRoom, WindowSettings
-from spark_impl.windows.store import TaskId, WindowStore, output_columns, record_types
+from spark_impl.windows.store import (
+    TaskId,
+    WindowStore,
+    output_columns,
+    record_types,
+    written_column,
+)
 
 STATE_NAME = "task"
 """Name of the one state variable."""
@@ -83,8 +90,9 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
             yield Row(**row)
             return
         self._rows.append(row)
-        if output.active:
-            yield Row(**{name: row[name] for name in (*self._names, *output.progress, "flushed")})
+        told = {name: row[name] for name in (*self._names, "active", *output.progress, "flushed")}
+        written = {written_column(name): len(each) for name, each in output.records.items()}
+        yield Row(**told, **written)
 
     def close(self) -> None:
         """Write the output of all tasks of a partition."""

@@ -1,12 +1,11 @@
 """The streaming query over windows, and the answers in its store, for every windowed room."""
 
-import os
 from collections.abc import Callable, Collection
 from functools import partial
 from itertools import chain
-from pathlib import Path
-from typing import BinaryIO, Generic, TypeVar
+from typing import Generic, TypeVar
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
@@ -15,14 +14,25 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_impl.runtime import queries
 from spark_impl.runtime.arrays import Values
-from spark_impl.runtime.histories import match_any
+from spark_impl.runtime.locks import Lock
+from spark_impl.runtime.queries import Sink
+from spark_impl.runtime.sources import PATH, paths
+from spark_impl.runtime.storage import Address, locate
 from spark_impl.windows import processor
-from spark_impl.windows.arrival_files import PATH, FileShares
+from spark_impl.windows.arrival_files import FileShares
 from spark_impl.windows.blocks import SLOT, block_schema, pack_files, slots
 from spark_impl.windows.correction import Corrections
 from spark_impl.windows.history import History, check_source
 from spark_impl.windows.room import ConfigT, WindowRoom, WindowSettings
-from spark_impl.windows.store import WindowStore, all_tables, load_store, open_store
+from spark_impl.windows.store import (
+    WindowStore,
+    all_tables,
+    load_store,
+    open_store,
+    record_types,
+    report_columns,
+    written_column,
+)
 
 FEW_TASKS = 16
 """Most tasks that read files themselves; the arrivals of more tasks travel."""
@@ -33,13 +43,18 @@ _T = TypeVar("_T")
 class WindowedQuery(Generic[ConfigT]):
     """Windows over a history that wait as long as the rule of a room says.
 
-    ``source`` is a history: a folder of Parquet files, one micro-batch each, in the order of their
-    modification times (``runtime.histories`` writes such folders). ``store`` is the folder for the
-    answers; a query that opens it again resumes where the last one stopped. Both must be reachable
-    under the same path from the driver and from all workers.
+    ``source`` is a history: a folder of numbered Parquet files, one micro-batch each
+    (:class:`Landing` writes such folders). A history without files is waited for. ``store`` is the
+    folder for the answers; a query that opens it again resumes where the last one stopped. Both
+    must be reachable under the same address from the driver and from all workers.
 
     ``group_columns`` are further columns of the history. Every combination of their values is a
     query of its own.
+
+    ``sink`` is called with the new and revised answers of every micro-batch: the grouping columns,
+    ``task``, ``key``, ``start_us``, ``end_us``, ``value``, ``n`` and ``revision``. ``checkpoint``
+    is the folder for Spark's own files, by default one in the store; Spark needs a connector for
+    its file system.
 
     Raises :class:`InputProblem` with one sentence, and writes nothing, if the source cannot be read
     or the store belongs to another query. Running the query raises it if another query, here or
@@ -51,22 +66,27 @@ class WindowedQuery(Generic[ConfigT]):
         spark: SparkSession,
         room: WindowRoom[ConfigT],
         config: ConfigT,
-        source: str | Path,
-        store: str | Path,
+        source: Address,
+        store: Address,
         group_columns: Collection[str] = (),
+        *,
+        sink: Sink | None = None,
+        checkpoint: Address | None = None,
     ) -> None:
         self._spark = spark
         self._room = room
         self._config = config
         self._settings = room.settings(config)
-        self._source = _as_spark_has_it(source)
+        self._source = locate(source)
         columns = set(chain.from_iterable(all_tables(room).values()))
         groups = check_source(self._source, columns, group_columns)
-        self._store = open_store(_as_spark_has_it(store), room, config, groups)
+        self._store = open_store(locate(store), room, config, groups)
+        self._checkpoint = locate(checkpoint) if checkpoint else self._store.checkpoint
+        self._sink = sink
         self._history = History(spark, self._settings, self._source, groups)
         self._reached: int | None = None
         self._corrections = Corrections(self._settings, self._store, self._history)
-        self._runner = queries.QueryRunner(spark)
+        self._runner = queries.QueryRunner()
 
     @property
     def store(self) -> WindowStore:
@@ -92,18 +112,17 @@ class WindowedQuery(Generic[ConfigT]):
         known = self._store.known_tasks()
         tasks = [who for who in known if wanted is None or wanted(who[:-1])]
         if tasks:
-            self._store.request_flush(tasks)
+            self._store.request_flush(tasks, self._source)
             self.run_available()
 
-    def _start(self, lock_file: BinaryIO, **trigger: str | bool) -> StreamingQuery:
+    def _start(self, lock: Lock, **trigger: str | bool) -> StreamingQuery:
         # Open the store again under the lock: another query may have created it meanwhile.
         open_store(self._store.root, self._room, self._config, self._store.groups)
         self._corrections = Corrections(self._settings, self._store, self._history)
-        checkpoint = self._store.checkpoint
-        return self._runner.start(lock_file, self._progress(), checkpoint, self._finish, **trigger)
+        return self._runner.start(lock, self._reports(), self._checkpoint, self._finish, **trigger)
 
-    def _progress(self) -> DataFrame:
-        """Return the progress of tasks; the workers write the other stream tables themselves."""
+    def _reports(self) -> DataFrame:
+        """Return the reports of tasks; the workers write the stream tables themselves."""
         settings, store = self._settings, self._store
         travel = bool(store.groups) or settings.tasks > FEW_TASKS
         operator = processor.WindowProcessor(
@@ -118,7 +137,7 @@ class WindowedQuery(Generic[ConfigT]):
             .groupBy(*store.by[:-1], SLOT)
             .transformWithState(
                 operator,
-                outputStructType=from_arrow_schema(store.schema("progress")),
+                outputStructType=from_arrow_schema(store.schema_of(report_columns(self._room))),
                 outputMode="append",
                 timeMode="none",
             )
@@ -142,26 +161,43 @@ class WindowedQuery(Generic[ConfigT]):
         return self._paths().mapInArrow(pack, from_arrow_schema(block_schema(store.groups)))
 
     def _paths(self) -> DataFrame:
-        # One source reads both folders, because Spark is slow to look into each source.
-        return queries.paths(self._spark, match_any(self._source, self._store.control))
+        tasks = None if self._store.groups else self._settings.tasks
+        session = queries.session_of_query(self._spark, self._checkpoint, tasks)
+        return paths(session, self._source, self._store.control)
 
     def _finish(self, answers: DataFrame, batch: int) -> None:
         """Write everything of a micro-batch; Spark calls this, and again after a crash."""
-        self._history.refuse_empty()
         if self._reached is not None and self._settings.corrects:
             self._history.read_ahead(self._reached)
         self._store.begin(batch)
-        progress = answers.toArrow().cast(self._store.schema("progress"))
+        progress = self._require_written(batch, answers.toArrow())
         self._corrections.run(batch, progress)
+        if self._sink is not None:
+            self._sink(self._answers_of(batch), batch)
         self._reached = pc.max(progress.column("seq")).as_py()
 
+    def _require_written(self, batch: int, reports: pa.Table) -> pa.Table:
+        """Return the progress of tasks once everything that they have written is found."""
+        progress = reports.filter(reports.column("active"))
+        written = {
+            name: pc.sum(reports.column(written_column(name))).as_py() or 0
+            for name in record_types(self._room)
+        }
+        self._store.require_rows(batch, {"progress": progress.num_rows, **written})
+        schema = self._store.schema("progress")
+        return progress.select(schema.names).cast(schema)
 
-def _as_spark_has_it(path: str | Path) -> Path:
-    """Return the absolute path without ``..``, which Spark removes from the names of files."""
-    return Path(os.path.abspath(path))
+    def _answers_of(self, batch: int) -> DataFrame:
+        """Return the answers that are new or revised in a micro-batch."""
+        store = self._store
+        first, revised = (
+            queries.read_files(self._spark, store.files_of(name, batch), store.schema(name))
+            for name in ("result", "revision")
+        )
+        return latest_answers(self._settings, store, first, revised)
 
 
-def results(spark: SparkSession, room: WindowRoom[ConfigT], store: str | Path) -> DataFrame:
+def results(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> DataFrame:
     """Return the current answers of the query that writes ``store``.
 
     The columns are:
@@ -175,12 +211,12 @@ def results(spark: SparkSession, room: WindowRoom[ConfigT], store: str | Path) -
     Incomplete micro-batches are omitted. Raises :class:`InputProblem` if ``store`` is not the store
     of a query.
     """
-    config, opened = load_store(Path(store).absolute(), room)
+    config, opened = load_store(store, room)
     settings = room.settings(config)
     return read_undisturbed(opened, lambda last: current_answers(spark, settings, opened, last))
 
 
-def corrections(spark: SparkSession, room: WindowRoom[ConfigT], store: str | Path) -> DataFrame:
+def corrections(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> DataFrame:
     """Return a row for each correction of a task.
 
     The columns are:
@@ -193,7 +229,7 @@ def corrections(spark: SparkSession, room: WindowRoom[ConfigT], store: str | Pat
 
     Raises :class:`InputProblem` if ``store`` is not the store of a query.
     """
-    _, opened = load_store(Path(store).absolute(), room)
+    _, opened = load_store(store, room)
     rows = read_undisturbed(
         opened, lambda last: queries.read_table(spark, opened, "correction", last)
     )
@@ -201,7 +237,7 @@ def corrections(spark: SparkSession, room: WindowRoom[ConfigT], store: str | Pat
     return rows.select(*opened.by, "batch", "reason", *measures)
 
 
-def late(spark: SparkSession, room: WindowRoom[ConfigT], store: str | Path) -> DataFrame:
+def late(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> DataFrame:
     """Return a row for each (tuple, window) that was late for the first answers.
 
     The columns are:
@@ -213,7 +249,7 @@ def late(spark: SparkSession, room: WindowRoom[ConfigT], store: str | Path) -> D
 
     Raises :class:`InputProblem` if ``store`` is not the store of a query.
     """
-    config, opened = load_store(Path(store).absolute(), room)
+    config, opened = load_store(store, room)
     settings = room.settings(config)
     rows = read_undisturbed(opened, lambda last: queries.read_table(spark, opened, "late", last))
     pairs = _pairs(settings, rows).withColumn("end_us", F.col("start_us") + settings.size_us)
@@ -249,28 +285,47 @@ def current_answers(
     window = [*store.by, "key", "start_us"]
     stream = queries.read_table(spark, store, "result", last)
     revised = queries.read_table(spark, store, "revision", last)
+    answers = latest_answers(settings, store, stream, revised)
+    missing = F.coalesce("pending", F.lit(0))
+    return answers.join(_pending(spark, settings, store, last), window, "left").select(
+        *window,
+        "end_us",
+        "value",
+        "n",
+        "revision",
+        "n_rcv",
+        (F.col("n_rcv") / (F.col("n") + missing)).alias("coverage"),
+        F.when(F.col("pending").isNull(), EXACT).otherwise(PROVISIONAL).alias("state"),
+    )
+
+
+def latest_answers(
+    settings: WindowSettings, store: WindowStore, stream: DataFrame, revised: DataFrame
+) -> DataFrame:
+    """Return the latest answer of every window among first answers and revisions.
+
+    ``n_rcv`` is 0 if the first answer is not among them.
+    """
+    window = [*store.by, "key", "start_us"]
     latest = F.max_by(F.struct("value", "n", "revision"), "revision")
-    answers = (
-        stream.select(*window, "value", F.col("n_rcv").alias("n"), F.lit(0).alias("revision"))
-        .unionByName(revised.drop("batch"))
+    columns = [*window, "value", "n", "revision"]
+    first = stream.withColumn("n", F.col("n_rcv")).withColumn("revision", F.lit(0))
+    return (
+        first.select(*columns)
+        .unionByName(revised.select(*columns))
         .groupBy(*window)
         .agg(
             latest.alias("latest"),
             F.max(F.when(F.col("revision") == 0, F.col("n"))).alias("n_rcv"),
         )
-        .select(*window, "latest.*", F.coalesce("n_rcv", F.lit(0)).alias("n_rcv"))
-    )
-    missing = F.coalesce("pending", F.lit(0))
-    return answers.join(_pending(spark, settings, store, last), window, "left").select(
-        *window[:-1],
-        "start_us",
-        (F.col("start_us") + settings.size_us).alias("end_us"),
-        "value",
-        "n",
-        F.col("revision").cast("int").alias("revision"),
-        "n_rcv",
-        (F.col("n_rcv") / (F.col("n") + missing)).alias("coverage"),
-        F.when(F.col("pending").isNull(), EXACT).otherwise(PROVISIONAL).alias("state"),
+        .select(
+            *window,
+            (F.col("start_us") + settings.size_us).alias("end_us"),
+            "latest.value",
+            "latest.n",
+            F.col("latest.revision").cast("int").alias("revision"),
+            F.coalesce("n_rcv", F.lit(0)).alias("n_rcv"),
+        )
     )
 
 

@@ -20,11 +20,13 @@ import pyarrow.parquet as pq
 
 from model.vocabulary import task_of
 from spark_impl.runtime.arrays import Floats, Ints, Values
-from spark_impl.runtime.histories import COLUMNS, reading
+from spark_impl.runtime.histories import COLUMNS
+from spark_impl.runtime.storage import Location, reading
 from spark_impl.windows.arrival_files import (
     cast_columns,
     may_hold_nulls,
     number_combinations,
+    open_parquet,
     to_rows,
 )
 from spark_impl.windows.arrivals import reject
@@ -62,35 +64,35 @@ class Footers:
 
     def __init__(self, column: str) -> None:
         self._column = column
-        self._known: dict[str, list[RowGroup]] = {}
+        self._known: dict[Location, list[RowGroup]] = {}
 
     def overlapping(
-        self, paths: Iterable[str], times: Sequence[TimeRange]
-    ) -> dict[str, list[RowGroup]]:
+        self, files: Iterable[Location], times: Sequence[TimeRange]
+    ) -> dict[Location, list[RowGroup]]:
         """Return the row groups that may hold values in some ranges, by file."""
         by_file = {}
-        for path in paths:
-            inside = [each for each in self.row_groups(path) if any(map(each.overlaps, times))]
+        for file in files:
+            inside = [each for each in self.row_groups(file) if any(map(each.overlaps, times))]
             if inside:
-                by_file[path] = inside
+                by_file[file] = inside
         return by_file
 
-    def row_groups(self, path: str) -> list[RowGroup]:
+    def row_groups(self, file: Location) -> list[RowGroup]:
         """Return the row groups of a file."""
-        if path not in self._known:
-            with reading(path):
-                footer = pq.read_metadata(path)
+        if file not in self._known:
+            with reading(file):
+                footer = pq.read_metadata(file.path, filesystem=file.files)
             # by whole paths: a column of structs may have a leaf of the same name
             names = [footer.schema.column(i).path for i in range(len(footer.schema))]
             place = names.index(self._column)
             groups = enumerate(footer.row_group(i) for i in range(footer.num_row_groups))
-            self._known[path] = [_row_group(i, group, place) for i, group in groups]
-        return self._known[path]
+            self._known[file] = [_row_group(i, group, place) for i, group in groups]
+        return self._known[file]
 
-    def forget(self, paths: Iterable[str]) -> None:
+    def forget(self, files: Iterable[Location]) -> None:
         """Forget files that were replaced."""
-        for path in paths:
-            self._known.pop(path, None)
+        for file in files:
+            self._known.pop(file, None)
 
 
 def _row_group(number: int, group: pq.RowGroupMetaData, place: int) -> RowGroup:
@@ -124,7 +126,7 @@ class PieceReader(NamedTuple):
     groups: tuple[pa.Field, ...]
 
     def read(
-        self, path: str, group: RowGroup, where: pc.Expression | None = None
+        self, file: Location, group: RowGroup, where: pc.Expression | None = None
     ) -> Iterator[Piece]:
         """Yield the pieces of a row group, with ``where`` only of the rows that pass it."""
         names = ["seq", "source_id", "key", "event_time_us", "value"]
@@ -133,9 +135,7 @@ class PieceReader(NamedTuple):
         if group.nulls:
             names = list(COLUMNS)  # a NULL in any column makes a row invalid
         columns = [*(field.name for field in self.groups), *names]
-        with reading(path):
-            file = pq.ParquetFile(path, read_dictionary=["key"])
-        for batch in file.iter_batches(_ROWS_AT_ONCE, [group.number], columns):
+        for batch in open_parquet(file).iter_batches(_ROWS_AT_ONCE, [group.number], columns):
             rows = pa.Table.from_batches([batch])
             if where is not None:
                 rows = rows.filter(where)
@@ -186,15 +186,15 @@ class PieceCache:
 
     def __init__(self, reader: PieceReader) -> None:
         self._reader = reader
-        self._kept: OrderedDict[tuple[str, int], list[Piece]] = OrderedDict()
+        self._kept: OrderedDict[tuple[Location, int], list[Piece]] = OrderedDict()
 
-    def pieces(self, groups: Sequence[tuple[str, RowGroup]]) -> list[Piece]:
+    def pieces(self, groups: Sequence[tuple[Location, RowGroup]]) -> list[Piece]:
         """Return the pieces of some row groups, in their order."""
         requested = []
-        for path, group in groups:
-            here = path, group.number
+        for file, group in groups:
+            here = file, group.number
             if here not in self._kept:
-                self._kept[here] = list(self._reader.read(path, group))
+                self._kept[here] = list(self._reader.read(file, group))
             self._kept.move_to_end(here)
             requested.extend(self._kept[here])
         rows = sum(len(piece.seq) for pieces in self._kept.values() for piece in pieces)

@@ -4,12 +4,9 @@ The store is a :class:`spark_impl.runtime.stores.TableStore`. The table ``pendin
 micro-batch as complete. The folder ``control`` holds requests to flush.
 """
 
-import shutil
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -18,11 +15,12 @@ import pyarrow as pa
 from model.vocabulary.settings import JsonObject
 from spark_impl.runtime import stores
 from spark_impl.runtime.arrays import Values
-from spark_impl.runtime.histories import writing
+from spark_impl.runtime.histories import numbers, write_parquet
+from spark_impl.runtime.storage import Address, Location, locate
 from spark_impl.windows.records import LATE, REJECTED, RESULT
 from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom
 
-VERSION = 4
+VERSION = 5
 _PENDING_KEPT = 50
 """Number of pending sets that stay for slow readers."""
 
@@ -79,6 +77,17 @@ def _stream_tables(room: AnyRoom) -> dict[str, Columns]:
     return {**_STREAM, **room.columns, "progress": {**_PROGRESS, **room.progress}}
 
 
+def written_column(table: str) -> str:
+    """Return the column in which a task reports the number of its rows in a table."""
+    return f"{table}_rows"
+
+
+def report_columns(room: AnyRoom) -> Columns:
+    """Return the columns of a task's report to the driver: its progress and what it wrote."""
+    written = {written_column(name): _INT for name in record_types(room)}
+    return {"active": _FLAG, **_stream_tables(room)["progress"], **written}
+
+
 def output_columns(room: AnyRoom) -> Columns:
     """Return the columns of a task's output row: its progress, then its records as bytes."""
     progress = _stream_tables(room)["progress"]
@@ -119,48 +128,44 @@ class WindowStore(stores.TableStore):
 
     def forget_old_pending(self, batch: int) -> None:
         """Remove the pending set that has become too old for readers."""
-        shutil.rmtree(self.folder("pending", batch - _PENDING_KEPT), ignore_errors=True)
+        self.folder("pending", batch - _PENDING_KEPT).remove()
 
-    def mark(self, batch: int) -> tuple[int, int] | None:
+    def mark(self, batch: int) -> tuple[str, int] | None:
         """Return an identifier of the present completion of a micro-batch, None if incomplete.
 
         If it is the same before and after a reader has listed files, these files belong together.
         """
-        with suppress(FileNotFoundError):
-            status = (self.folder("pending", batch) / "part-00000.parquet").stat()
-            return status.st_ino, status.st_mtime_ns
+        for found in self.folder("pending", batch).entries("part-*.parquet"):
+            return found.base_name, found.mtime_ns
         return None
-
-    def files_of(self, table: str, batch: int) -> list[str]:
-        """Return the files of a table that one micro-batch wrote."""
-        return sorted(map(str, self.folder(table, batch).glob("part-*.parquet")))
-
-    def read(self, table: str, batch: int) -> pa.Table:
-        """Return the rows of a table that one micro-batch wrote."""
-        return stores.read_parquet(self.files_of(table, batch), self.schema(table))
 
     def known_tasks(self) -> list[TaskId]:
         """Return every task that has accepted something."""
         rows = self.read_all("progress").group_by(list(self.by)).aggregate([])
         return sorted(zip(*(rows.column(name).to_pylist() for name in self.by), strict=True))
 
-    def request_flush(self, tasks: Sequence[TaskId]) -> None:
-        """Request a flush of some tasks; the next run carries it out, once."""
+    def request_flush(self, tasks: Sequence[TaskId], history: Location) -> None:
+        """Request a flush of some tasks after all files that a history has now.
+
+        The next run carries it out, once.
+        """
         schema = self.schema_of({})
         columns = zip(*tasks, strict=True)
         arrays = [pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)]
-        path = self.control / f"flush-{uuid.uuid4().hex}.parquet"
-        stores.write_parquet(pa.table(arrays, schema=schema), path)
+        end = max(numbers(history), default=-1) + 1
+        file = self.control / f"{end:08d}-flush-{uuid.uuid4().hex}.parquet"
+        write_parquet(pa.table(arrays, schema=schema), file)
 
 
 def open_store(
-    root: Path, room: WindowRoom[ConfigT], config: ConfigT, groups: Sequence[pa.Field]
+    root: Address, room: WindowRoom[ConfigT], config: ConfigT, groups: Sequence[pa.Field]
 ) -> WindowStore:
     """Return the store of a query; make it if it does not exist.
 
     Raises :class:`InputProblem`, and writes nothing, if the folder belongs to another query, does
     not say to which, or cannot be written.
     """
+    folder = locate(root)
     ours = {
         "version": VERSION,
         "room": room.name,
@@ -169,19 +174,16 @@ def open_store(
     }
 
     def require_same() -> None:
-        theirs, store = load_store(root, room)
-        stores.require_same(root, theirs.to_json(), config.to_json())
+        theirs, store = load_store(folder, room)
+        stores.require_same(folder, theirs.to_json(), config.to_json())
         groups = {"group_columns": stores.groups_to_json(store.groups)}
-        stores.require_same(root, groups, {"group_columns": ours["group_columns"]})
+        stores.require_same(folder, groups, {"group_columns": ours["group_columns"]})
 
-    stores.claim(root, ours, require_same)
-    store = WindowStore(root, tuple(groups), room=room)
-    with writing(root):  # here, because a crash may have come between the two
-        store.control.mkdir(exist_ok=True)
-    return store
+    stores.claim(folder, ours, require_same)
+    return WindowStore(folder, tuple(groups), room=room)
 
 
-def load_store(root: Path, room: WindowRoom[ConfigT]) -> tuple[ConfigT, WindowStore]:
+def load_store(root: Address, room: WindowRoom[ConfigT]) -> tuple[ConfigT, WindowStore]:
     """Return the configuration of the query that wrote a store, and the store.
 
     Raises :class:`InputProblem` if there is none, if it belongs to another room, or if it does not
@@ -190,6 +192,7 @@ def load_store(root: Path, room: WindowRoom[ConfigT]) -> tuple[ConfigT, WindowSt
 
     def read(identity: JsonObject) -> tuple[ConfigT, WindowStore]:
         groups = stores.groups_from_json(identity["group_columns"])
-        return room.read(identity["config"]), WindowStore(root, groups, room=room)
+        return room.read(identity["config"]), WindowStore(folder, groups, room=room)
 
-    return stores.read_identity(root, VERSION, read, room=room.name)
+    folder = locate(root)
+    return stores.read_identity(folder, VERSION, read, room=room.name)

@@ -10,6 +10,7 @@ from model.vocabulary import Event, Trace, Workload, task_of
 from model.vocabulary import windows as words
 from model.vocabulary.trace import Step, fields_of
 from spark_impl.runtime.arrays import PlainRow
+from spark_impl.runtime.storage import Location
 from spark_impl.runtime.systems import CASE, OnKill, OperatorInProcess, arrivals_table, run_pack
 from spark_impl.windows.blocks import encode
 from spark_impl.windows.processor import STATE_NAME, WindowProcessor, output_tables
@@ -58,7 +59,7 @@ class TaskInProcess(OperatorInProcess):
         super().__init__(WindowProcessor(room, config), task, STATE_NAME)
         self._room = room
         self._settings = room.settings(config)
-        self._store = WindowStore(Path(), room=room)
+        self._store = WindowStore(Location("/"), room=room)
 
     def batch(self, events: Sequence[Event], batch: int) -> list[Step]:
         """Process a micro-batch of at least one arrival."""
