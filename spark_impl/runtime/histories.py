@@ -1,23 +1,27 @@
 """Histories: folders of numbered Parquet files that streaming queries read, one a micro-batch.
 
-    00000000.parquet, 00000001.parquet, ...
+    00000000.parquet, 00000001.parquet, ...    one file each
+    00000000-00000099.parquet                  a hundred of them, merged by :func:`compact`
 
 Rules of this file:
 
 * Files are read in the order of their numbers, which have no gaps. The first number may be any.
-* A file has its name when it is complete, and never changes.
+* A file has its name when it is complete, and never changes. A merged file has the row groups of
+  its files, so that each of them can still be read alone.
 * A history has one writer at a time.
 
 :mod:`spark_impl.runtime.landing` makes a history of any streaming DataFrame.
 """
 
+import json
 import re
 from itertools import pairwise
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_impl.runtime.storage import Address, InputProblem, Location, locate
+from spark_impl.runtime.storage import Address, InputProblem, Location, locate, reading
 
 COLUMNS = {
     "seq": pa.int64(),
@@ -28,7 +32,11 @@ COLUMNS = {
     "arrival_us": pa.int64(),
 }
 """Columns of a history, besides the grouping columns of the caller."""
-_NAME = re.compile(r"\d{8,}\.parquet")
+_NAME = re.compile(r"(\d{8,})(?:-(\d{8,}))?\.parquet")
+MERGED = 100
+"""Number of files that become one."""
+_GROUPS = b"straggler.row_groups"
+"""Metadata of a merged file: the number of row groups of each of its files."""
 
 
 def history_schema(*groups: pa.Field) -> pa.Schema:
@@ -37,33 +45,141 @@ def history_schema(*groups: pa.Field) -> pa.Schema:
 
 
 def file_of(folder: Location, number: int) -> Location:
-    """Return the file of a history with a number."""
+    """Return the file of a history with a number; :func:`open_piece` finds it if it was merged."""
     return folder / f"{number:08d}.parquet"
 
 
-def numbers(folder: Location) -> list[int]:
-    """Return the numbers of all files of a history, in order.
+class _File(NamedTuple):
+    """A file, and the numbers that it holds."""
+
+    first: int
+    last: int
+    file: Location
+
+
+def _listed(folder: Location) -> list[_File]:
+    """Return the files of a history, in order; of two with the same numbers the merged one.
 
     Raise :class:`InputProblem` for a Parquet file without a number, which would never be read, and
     for a gap.
     """
     found = []
     for file in folder.children("[!._]*.parquet"):
-        if not _NAME.fullmatch(file.name):
+        name = _NAME.fullmatch(file.name)
+        if name is None:
             msg = f"{file} has no number; the files of a history are called 00000000.parquet, ..."
             raise InputProblem(msg)
-        found.append(int(file.stem))
-    found.sort()
-    for number, after in pairwise(found):
-        if after != number + 1:
-            msg = f"{file_of(folder, number + 1)} is missing, but {after:08d}.parquet is there"
+        found.append(_File(int(name[1]), int(name[2] or name[1]), file))
+    chosen: list[_File] = []
+    for each in sorted(found, key=lambda each: (each.first, -each.last)):
+        if not chosen or each.last > chosen[-1].last:
+            chosen.append(each)
+    for before, after in pairwise(chosen):
+        if after.first != before.last + 1:
+            missing = file_of(folder, before.last + 1)
+            msg = f"{missing} is missing, but {after.file.name} is there"
             raise InputProblem(msg)
-    return found
+    return chosen
+
+
+def numbers(folder: Location) -> range:
+    """Return the numbers of a history. Raise :class:`InputProblem` if one is missing."""
+    files = _listed(folder)
+    return range(files[0].first, files[-1].last + 1) if files else range(0)
+
+
+def next_number(folder: Location) -> int:
+    """Return the number of the file that comes next."""
+    files = _listed(folder)
+    return files[-1].last + 1 if files else 0
 
 
 def files_of(folder: Location) -> list[Location]:
-    """Return the files of a history, in order. Raise the errors of :func:`numbers`."""
-    return [file_of(folder, number) for number in numbers(folder)]
+    """Return the files of a history, in order. Raise :class:`InputProblem` if one is missing."""
+    return [each.file for each in _listed(folder)]
+
+
+class Piece(NamedTuple):
+    """The rows of one number of a history."""
+
+    file: pq.ParquetFile
+    groups: range
+    """Row groups of the file."""
+
+
+def open_piece(file: Location) -> Piece:
+    """Open what :func:`file_of` returned, alone or in a merged file; keys are read as numbers.
+
+    Raise :class:`InputProblem` if it cannot be read.
+    """
+    try:
+        opened = open_parquet(file)
+    except FileNotFoundError:
+        return _merged_piece(file)
+    return Piece(opened, range(opened.num_row_groups))
+
+
+def _merged_piece(file: Location) -> Piece:
+    number = int(file.stem)
+    for each in _listed(file.parent):
+        if each.first <= number <= each.last and each.file != file:
+            opened = open_parquet(each.file)
+            sizes = json.loads(opened.schema_arrow.metadata[_GROUPS])
+            start = sum(sizes[: number - each.first])
+            return Piece(opened, range(start, start + sizes[number - each.first]))
+    msg = f"{file} cannot be read: No such file or directory"
+    raise InputProblem(msg)
+
+
+def open_parquet(file: Location) -> pq.ParquetFile:
+    """Open a Parquet file; keys are read as numbers.
+
+    Raise :class:`InputProblem` if it cannot be read, ``FileNotFoundError`` if it is not there.
+    """
+    try:
+        return pq.ParquetFile(file.path, read_dictionary=["key"], filesystem=file.files)
+    except FileNotFoundError:
+        raise
+    except (OSError, pa.ArrowInvalid):
+        with reading(file):
+            raise
+
+
+def compact(folder: Location) -> None:
+    """Merge every full hundred of files but the newest; the writer of a history calls this.
+
+    Merged files stay until the next hundred is merged: whoever has just listed them can read them
+    for a while. Files with different columns are left alone.
+    """
+    listed = _listed(folder)
+    single = [each.first for each in listed if each.first == each.last]
+    end = listed[-1].last + 1 if listed else 0
+    for first in range(
+        -(-min(single, default=end) // MERGED) * MERGED, end - 2 * MERGED + 1, MERGED
+    ):
+        files = [file_of(folder, number) for number in range(first, first + MERGED)]
+        target = folder / f"{first:08d}-{first + MERGED - 1:08d}.parquet"
+        if first in single and _merge(files, target):
+            for file in folder.children("[0-9]*.parquet"):
+                name = _NAME.fullmatch(file.name)
+                if name is not None and name[2] is None and int(name[1]) < first:
+                    file.remove()
+
+
+def _merge(files: list[Location], target: Location) -> bool:
+    """Write one file with the row groups of some; return whether their columns are the same."""
+    opened = [pq.ParquetFile(file.path, filesystem=file.files) for file in files]
+    schema = opened[0].schema_arrow.remove_metadata()
+    if any(each.schema_arrow.remove_metadata() != schema for each in opened):
+        return False
+    sizes = json.dumps([each.num_row_groups for each in opened])
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, schema.with_metadata({_GROUPS: sizes}), compression="zstd") as out:
+        for each in opened:
+            for number in range(each.num_row_groups):
+                out.write_table(each.read_row_group(number), row_group_size=1 << 30)
+    target.write_bytes(sink.getvalue())
+    return True
 
 
 def append(folder: Address, rows: pa.Table) -> Location:
@@ -72,15 +188,15 @@ def append(folder: Address, rows: pa.Table) -> Location:
     Raise :class:`InputProblem` if the folder cannot be written.
     """
     history = locate(folder)
-    file = file_of(history, max(numbers(history), default=-1) + 1)
+    file = file_of(history, next_number(history))
     write_parquet(rows, file)
     return file
 
 
-def write_parquet(rows: pa.Table, file: Location) -> None:
+def write_parquet(rows: pa.Table, file: Location, row_group: int | None = None) -> None:
     """Write a Parquet file, and its folder if needed."""
     sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, compression="zstd")
+    pq.write_table(rows, sink, row_group_size=row_group, compression="zstd")
     file.write_bytes(sink.getvalue())
 
 

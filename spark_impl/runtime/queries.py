@@ -195,8 +195,10 @@ def read_table(
     schema = store.schema(name).append(pa.field("batch", pa.int64()))
     folder = store.root / name
     if folder.is_local and folder.exists() and upto >= 0:
+        merged = store.merged(name)
         rows = spark.read.schema(from_arrow_schema(schema)).parquet(escape_pattern(folder))
-        return rows.where(F.col("batch") <= upto)
+        later = rows.where(F.col("batch").between(max(merged, default=-1) + 1, upto))
+        return later.union(read_files(spark, [*merged.values()], schema)) if merged else later
     by_batch = {} if folder.is_local else store.files(name)
     return read_files(
         spark,

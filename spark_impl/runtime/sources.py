@@ -88,11 +88,11 @@ class HistoryReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> Offset:  # noqa: N802 (the name is Spark's)
         """Return the offset before the first file."""
-        return {"next": min(histories.numbers(self._history), default=0), **_NO_REQUESTS}
+        return {"next": histories.numbers(self._history).start, **_NO_REQUESTS}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (the name is Spark's)
         """Note what is there now: a run with this trigger ends with it."""
-        self._end = max(histories.numbers(self._history), default=-1) + 1
+        self._end = histories.next_number(self._history)
 
     def read(self, start: Offset) -> tuple[Iterator[tuple[str]], Offset]:
         """Return the next files, and the offset after them."""
@@ -115,20 +115,15 @@ class HistoryReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the number behind the last file of a micro-batch that begins with ``first``."""
         most = first + self._files
         end = first
-        while end < (most if self._end is None else min(most, self._end)):
-            if not histories.file_of(self._history, end).exists():
-                break
+        while end < most and histories.file_of(self._history, end).exists():
             end += 1
-        if end == first:
-            self._refuse_loss(first)
-        return end
-
-    def _refuse_loss(self, number: int) -> None:
-        """Raise :class:`InputProblem` if the history has lost files."""
-        others = histories.numbers(self._history)
-        if others and (number > others[-1] + 1 or number < others[0]):
-            msg = f"{histories.file_of(self._history, number)} is to be read next and is missing"
-            raise InputProblem(msg)
+        if end == first:  # it was merged with others, or lost, or it is not there yet
+            present = histories.numbers(self._history)
+            if not present.start <= first <= present.stop:
+                msg = f"{histories.file_of(self._history, first)} is to be read next and is missing"
+                raise InputProblem(msg)
+            end = max(first, min(most, present.stop))
+        return end if self._end is None else max(first, min(end, self._end))
 
     def readBetweenOffsets(  # noqa: N802 (the name is Spark's)
         self, start: Offset, end: Offset

@@ -5,8 +5,10 @@
     checkpoint/    Spark's own: offsets, commits, state; elsewhere if the query says so
     control/       requests to the query, read with the files of the history, if it has any
 
-A :class:`TableStore` also has ``<table>/batch=<id>/part-<n>-<rows>.parquet``: one folder for each
-table and micro-batch.
+A :class:`TableStore` also has tables:
+
+    <table>/batch=<id>/part-<n>-<rows>.parquet    the rows of a micro-batch
+    merged/<table>/<first>-<last>.parquet         those of a hundred, with a column ``batch``
 
 Rules of this file:
 
@@ -16,6 +18,8 @@ Rules of this file:
 * The name of a part says how many rows it holds: a list of names proves that nothing is missing.
 * One table marks a micro-batch as complete: it is written last and removed first. Readers ignore
   micro-batches without it.
+* A merged file counts instead of its micro-batches as soon as it is there. They stay until the next
+  hundred is merged, for readers that have just listed them.
 """
 
 import json
@@ -32,7 +36,15 @@ from spark_impl.runtime.locks import LOCK
 from spark_impl.runtime.storage import InputProblem, Location, reading
 
 _IDENTITY = "query.json"
+MERGED = 100
+"""Number of micro-batches whose files become one."""
+_ROWS_MERGED = 4_000_000
+"""Most rows of a merged file; a table with more in a hundred micro-batches is merged no more."""
+_ROW_GROUP = 20_000
+_TIMES = ("start_us", "event_time_us", "ts_us")
+"""Columns by which merged rows are sorted, so that readers can leave out row groups."""
 _GROUP_TYPES = {"string": pa.string(), "int64": pa.int64()}
+_BATCH = pa.field("batch", pa.int64())
 _T = TypeVar("_T")
 
 
@@ -120,8 +132,54 @@ class TableStore(Store):
         """Return the last complete micro-batch, -1 if there is none."""
         return max(self.files(self.MARKER), default=-1)
 
+    def lasting(self) -> Iterable[str]:
+        """Return the names of the tables that keep the rows of all micro-batches."""
+        return self.tables()
+
+    def merged(self, table: str) -> dict[int, Location]:
+        """Return the merged files of a table by their last micro-batch."""
+        files = (self.root / "merged" / table).children("[0-9]*.parquet")
+        return {int(file.stem.split("-")[1]): file for file in files}
+
+    def compact(self, batch: int) -> bool:
+        """Merge the files of full hundreds of micro-batches; return whether there were any.
+
+        ``batch`` is the micro-batch that was completed last.
+        """
+        if not batch or batch % MERGED:
+            return False
+        for table in self.lasting():
+            merged = max(self.merged(table), default=-1)
+            later = {at: files for at, files in self._parts(table).items() if at > merged}
+            for first in range(merged + 1, batch, MERGED):
+                last = first + MERGED - 1
+                own = [file for at, files in later.items() if first <= at <= last for file in files]
+                if sum(map(_rows_of, own)) > _ROWS_MERGED:
+                    break
+                if own:
+                    self._merge(table, own, f"{first:08d}-{last:08d}.parquet")
+            for at in self._parts(table):
+                if at <= merged:
+                    self.folder(table, at).remove()
+        return True
+
+    def _merge(self, table: str, files: Sequence[Location], name: str) -> None:
+        rows = read_parquet(files, self.schema(table).append(_BATCH))
+        by = [(name, "ascending") for name in _TIMES if name in rows.column_names]
+        rows = rows.sort_by(by) if by else rows
+        write_parquet(rows, self.root / "merged" / table / name, _ROW_GROUP)
+
     def files(self, table: str) -> dict[int, list[Location]]:
-        """Return the files of a table by micro-batch, incomplete micro-batches included."""
+        """Return the files of a table by micro-batch, incomplete micro-batches included.
+
+        A merged file belongs to its last micro-batch.
+        """
+        merged = self.merged(table)
+        last = max(merged, default=-1)
+        parts = {at: files for at, files in self._parts(table).items() if at > last}
+        return {**{at: [file] for at, file in merged.items()}, **parts}
+
+    def _parts(self, table: str) -> dict[int, list[Location]]:
         by_batch: dict[int, list[Location]] = {}
         for found in (self.root / table).entries("part-*.parquet", is_deep=True):
             file = Location(found.path, self.root.system)
@@ -144,7 +202,7 @@ class TableStore(Store):
         upto = self.committed() if last is None else last
         listed = self.files(table).items()
         files = [file for batch, each in listed for file in each if batch <= upto]
-        return read_parquet(files, self.schema(table).append(pa.field("batch", pa.int64())))
+        return read_parquet(files, self.schema(table).append(_BATCH))
 
 
 def claim(

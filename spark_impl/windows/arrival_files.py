@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from model.vocabulary import task_of
 from model.vocabulary.settings import PlainData
 from spark_impl.runtime.arrays import Column, Ints, Values
-from spark_impl.runtime.histories import COLUMNS
+from spark_impl.runtime.histories import COLUMNS, Piece, open_piece
 from spark_impl.runtime.storage import InputProblem, Location, locate, reading
 from spark_impl.windows.panes import compact, stable_order
 from spark_impl.windows.records import Rows
@@ -83,13 +83,13 @@ def read_schema(file: Location) -> pa.Schema:
         return pq.read_schema(file.path, filesystem=file.files)
 
 
-def open_file(file: Location, groups: Sequence[pa.Field] = ()) -> pq.ParquetFile:
-    """Open a file of a history and check its columns.
+def open_file(file: Location, groups: Sequence[pa.Field] = ()) -> Piece:
+    """Open a file of a history, merged or not, and check its columns.
 
     Raises :class:`InputProblem` if the file cannot be read.
     """
-    opened = open_parquet(file)
-    schema = opened.schema_arrow
+    opened = open_piece(file)
+    schema = opened.file.schema_arrow
     check_columns(file, schema)
     for field in groups:
         if group_type(file, schema, field.name) != field.type:
@@ -98,18 +98,12 @@ def open_file(file: Location, groups: Sequence[pa.Field] = ()) -> pq.ParquetFile
     return opened
 
 
-def open_parquet(file: Location) -> pq.ParquetFile:
-    """Open a Parquet file, keys as numbers. Raise :class:`InputProblem` if it cannot be read."""
-    with reading(file):
-        return pq.ParquetFile(file.path, read_dictionary=["key"], filesystem=file.files)
-
-
 def read_tables(
-    file: pq.ParquetFile, groups: Sequence[pa.Field], columns: Collection[str] = tuple(COLUMNS)
+    piece: Piece, groups: Sequence[pa.Field], columns: Collection[str] = tuple(COLUMNS)
 ) -> Iterator[pa.Table]:
     """Yield the grouping columns and other columns of a file, a million rows at a time."""
     names = [*(field.name for field in groups), *columns]
-    for rows in file.iter_batches(ROWS_AT_ONCE, columns=names):
+    for rows in piece.file.iter_batches(ROWS_AT_ONCE, [*piece.groups], names):
         yield cast_columns(pa.Table.from_batches([rows]), groups)
 
 
@@ -278,19 +272,19 @@ class FileShares:
         """Return the parts of a file; a single part is kept for the next task."""
         if file in self._kept:
             return self._kept[file]
-        opened = open_file(file)
-        parts = self._read(opened)
-        if opened.metadata.num_rows > ROWS_AT_ONCE:
+        piece = open_file(file)
+        described = [piece.file.metadata.row_group(i) for i in piece.groups]
+        parts = self._read(piece, described)
+        if sum(group.num_rows for group in described) > ROWS_AT_ONCE:
             return parts
         self._kept[file] = list(parts)
         return self._kept[file]
 
-    def _read(self, file: pq.ParquetFile) -> Iterator[_Part]:
-        groups = (file.metadata.row_group(i) for i in range(file.num_row_groups))
+    def _read(self, piece: Piece, groups: Iterable[pq.RowGroupMetaData]) -> Iterator[_Part]:
         names = list(COLUMNS)
         if self._settings.max_future_us is None and not any(map(may_hold_nulls, groups)):
             names.remove("arrival_us")
-        return map(self._part, read_tables(file, (), names))
+        return map(self._part, read_tables(piece, (), names))
 
     def _part(self, table: pa.Table) -> _Part:
         codes, keys = number_values(table.column("key"))

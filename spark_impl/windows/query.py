@@ -174,6 +174,8 @@ class WindowedQuery(Generic[ConfigT]):
         self._corrections.run(batch, progress)
         if self._sink is not None:
             self._sink(self._answers_of(batch), batch)
+        if self._store.compact(batch):
+            self._corrections = Corrections(self._settings, self._store, self._history)
         self._reached = pc.max(progress.column("seq")).as_py()
 
     def _require_written(self, batch: int, reports: pa.Table) -> pa.Table:

@@ -20,13 +20,12 @@ import pyarrow.parquet as pq
 
 from model.vocabulary import task_of
 from spark_impl.runtime.arrays import Floats, Ints, Values
-from spark_impl.runtime.histories import COLUMNS
+from spark_impl.runtime.histories import COLUMNS, open_parquet
 from spark_impl.runtime.storage import Location, reading
 from spark_impl.windows.arrival_files import (
     cast_columns,
     may_hold_nulls,
     number_combinations,
-    open_parquet,
     to_rows,
 )
 from spark_impl.windows.arrivals import reject
@@ -54,45 +53,55 @@ class RowGroup(NamedTuple):
     nulls: bool
     """Whether any column may hold NULLs."""
 
-    def overlaps(self, time: TimeRange) -> bool:
-        """Return whether the row group may hold values in a range."""
-        return self.least < time[1] and self.most >= time[0]
-
 
 class Footers:
     """The row groups of files, with their values of one column."""
 
     def __init__(self, column: str) -> None:
         self._column = column
-        self._known: dict[Location, list[RowGroup]] = {}
+        self._known: dict[Location, _Footer] = {}
 
     def overlapping(
         self, files: Iterable[Location], times: Sequence[TimeRange]
     ) -> dict[Location, list[RowGroup]]:
         """Return the row groups that may hold values in some ranges, by file."""
+        self._known = {file: self._footer(file) for file in files}  # others were replaced
         by_file = {}
-        for file in files:
-            inside = [each for each in self.row_groups(file) if any(map(each.overlaps, times))]
-            if inside:
-                by_file[file] = inside
+        for file, footer in self._known.items():
+            inside = np.zeros(len(footer.groups), np.bool_)
+            for start, end in times:
+                inside |= (footer.least < end) & (footer.most >= start)
+            if inside.any():
+                by_file[file] = [footer.groups[at] for at in np.flatnonzero(inside).tolist()]
         return by_file
 
     def row_groups(self, file: Location) -> list[RowGroup]:
         """Return the row groups of a file."""
+        return self._footer(file).groups
+
+    def _footer(self, file: Location) -> "_Footer":
         if file not in self._known:
             with reading(file):
                 footer = pq.read_metadata(file.path, filesystem=file.files)
             # by whole paths: a column of structs may have a leaf of the same name
             names = [footer.schema.column(i).path for i in range(len(footer.schema))]
             place = names.index(self._column)
-            groups = enumerate(footer.row_group(i) for i in range(footer.num_row_groups))
-            self._known[file] = [_row_group(i, group, place) for i, group in groups]
+            described = enumerate(footer.row_group(i) for i in range(footer.num_row_groups))
+            groups = [_row_group(i, group, place) for i, group in described]
+            least, most = ([getattr(each, end) for each in groups] for end in ("least", "most"))
+            self._known[file] = _Footer(groups, np.array(least, np.int64), np.array(most, np.int64))
         return self._known[file]
 
     def forget(self, files: Iterable[Location]) -> None:
         """Forget files that were replaced."""
         for file in files:
             self._known.pop(file, None)
+
+
+class _Footer(NamedTuple):
+    groups: list[RowGroup]
+    least: Ints
+    most: Ints
 
 
 def _row_group(number: int, group: pq.RowGroupMetaData, place: int) -> RowGroup:

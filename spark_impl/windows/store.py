@@ -15,7 +15,7 @@ import pyarrow as pa
 from model.vocabulary.settings import JsonObject
 from spark_impl.runtime import stores
 from spark_impl.runtime.arrays import Values
-from spark_impl.runtime.histories import numbers, write_parquet
+from spark_impl.runtime.histories import next_number, write_parquet
 from spark_impl.runtime.storage import Address, Location, locate
 from spark_impl.windows.records import LATE, REJECTED, RESULT
 from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom
@@ -117,6 +117,10 @@ class WindowStore(stores.TableStore):
         """Return the names of all tables."""
         return all_tables(self.room)
 
+    def lasting(self) -> Iterable[str]:
+        """Return the names of the tables that keep the rows of all micro-batches."""
+        return [name for name in self.tables() if name != self.MARKER]
+
     def schema(self, table: str) -> pa.Schema:
         """Return the schema of a table."""
         return self.schema_of(all_tables(self.room)[table])
@@ -152,8 +156,7 @@ class WindowStore(stores.TableStore):
         schema = self.schema_of({})
         columns = zip(*tasks, strict=True)
         arrays = [pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)]
-        end = max(numbers(history), default=-1) + 1
-        file = self.control / f"{end:08d}-flush-{uuid.uuid4().hex}.parquet"
+        file = self.control / f"{next_number(history):08d}-flush-{uuid.uuid4().hex}.parquet"
         write_parquet(pa.table(arrays, schema=schema), file)
 
 
