@@ -143,6 +143,8 @@ def _status(spark: SparkSession, store: WindowStore, last: int) -> AssumptionSta
     return correlation.assess(*(rows.column(name).to_numpy().astype(float) for name in figures))
 
 
+progress = partial(query.progress, SLACK)
+"""Returns the figures of the last micro-batch of a store, without Spark."""
 run_workloads = partial(system.run_workloads, SLACK)
 """Runs many workloads of one configuration in one query."""
 run_in_process = partial(system.run_in_process, SLACK)

@@ -71,6 +71,8 @@ def corrections(spark: SparkSession, store: Address) -> DataFrame:
     return query.corrections(spark, WATERMARK, store)
 
 
+progress = partial(query.progress, WATERMARK)
+"""Returns the figures of the last micro-batch of a store, without Spark."""
 run_workloads = partial(system.run_workloads, WATERMARK)
 """Runs many workloads of one configuration in one query."""
 run_in_process = partial(system.run_in_process, WATERMARK)
