@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_impl.runtime import locks
+from spark_impl.runtime import locks, packages
 from spark_impl.runtime.failures import wait_for, without_stack_traces
 from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.storage import Location, locate
@@ -54,6 +54,7 @@ def session_of_query(spark: SparkSession, checkpoint: Location, tasks: int | Non
     never more partitions than these, nor than the cluster has cores. A query that was begun keeps
     its number of partitions.
     """
+    packages.extend_search_path(spark.sparkContext)
     own = spark.newSession()
     cores = max(spark.sparkContext.defaultParallelism, 1)
     partitions = min(cores, PARTITIONS_MAX, *([] if tasks is None else [tasks]))

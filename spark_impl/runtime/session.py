@@ -25,7 +25,6 @@ import sys
 import tempfile
 import threading
 import time
-import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -35,10 +34,10 @@ from pyspark import SparkContext
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
+from spark_impl.runtime import packages
+
 DEFAULT_MASTER = "local[2]"
 OLDEST_JAVA = 17
-SHIPPED = ("model/__init__.py", "model/vocabulary", "spark_impl")
-"""The files that Python workers of the pipelines import."""
 
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Java compiles once and quickly: rows are processed in Python, so better code does not pay in a
@@ -63,7 +62,7 @@ def session(
     master: str | None = None,
     *,
     long_running: bool = False,
-    shipped: Sequence[str] = SHIPPED,
+    shipped: Sequence[str] = packages.SHIPPED,
     **options: str,
 ) -> Iterator[SparkSession]:
     """Yield a session on ``master`` (default ``local[2]``); stop it and clean up at the end.
@@ -90,7 +89,7 @@ def session(
                 try:
                     if interrupts:
                         raise KeyboardInterrupt
-                    spark.sparkContext.addPyFile(str(_package(scratch, shipped)))
+                    _ship(spark.sparkContext, scratch / "straggler.zip", shipped)
                     yield spark
                 finally:
                     _stop(spark)
@@ -215,6 +214,14 @@ def _settings(master: str, scratch: Path, java: str) -> dict[str, str]:
     return settings
 
 
+def _ship(context: SparkContext, target: Path, shipped: Sequence[str]) -> None:
+    """Let all Python workers import our packages, which need not be installed there."""
+    packages.extend_search_path(context)
+    if str(context.master).partition("[")[0] != "local":
+        target.write_bytes(packages.archive(shipped))
+        context.addPyFile(str(target))
+
+
 def _stop(spark: SparkSession) -> None:
     """Stop a session, even if its Java process has died, so that another one may follow."""
     try:
@@ -256,12 +263,9 @@ def _end_java() -> None:
 @contextmanager
 def _environment(scratch: Path, local: bool) -> Iterator[None]:
     """Set the variables that Spark reads while it starts; restore them at the end."""
-    # addPyFile does not reach the driver-side worker of a stateful operator.
-    search = [str(_root()), *filter(None, [os.environ.get("PYTHONPATH")])]
     wanted = {
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "PYTHONPATH": os.pathsep.join(search),
     }
     if local:
         wanted |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_DIRS": str(scratch / "local")}
@@ -275,23 +279,6 @@ def _environment(scratch: Path, local: bool) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-def _package(scratch: Path, shipped: Sequence[str]) -> Path:
-    """Return a zip of the packages that workers import, which need not be installed there."""
-    root = _root()
-    target = scratch / "straggler_packages.zip"
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as out:
-        for name in shipped:
-            path = root / name
-            for source in [path] if path.is_file() else sorted(path.rglob("*.py")):
-                out.write(source, source.relative_to(root))
-    return target
-
-
-def _root() -> Path:
-    """Return the folder that holds our packages."""
-    return Path(__file__).resolve().parent.parent
 
 
 MESSAGES = "messages.log"

@@ -1,0 +1,49 @@
+"""Our own packages, and how they reach the Python processes that Spark starts.
+
+Workers of other machines get an archive: with ``spark-submit --py-files``, or from
+:func:`spark_impl.runtime.session.session`. Spark does not hand archives to the process that
+prepares a stateful operator beside the driver; it is told where the driver has its own.
+"""
+
+import io
+import os
+import site
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark import SparkContext
+
+SHIPPED = ("model/__init__.py", "model/vocabulary", "spark_impl")
+"""The files and folders that Python workers of the pipelines import."""
+ROOT = Path(__file__).resolve().parents[2]
+"""The folder that holds our packages, or the archive from which they were imported."""
+_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def archive(shipped: Sequence[str] = SHIPPED) -> bytes:
+    """Return a zip of some of our files and folders, with the same bytes for the same sources.
+
+    It is the whole archive from which we were imported, if we were.
+    """
+    if ROOT.is_file():
+        return ROOT.read_bytes()
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as out:
+        for path in (ROOT / name for name in shipped):
+            for source in [path] if path.is_file() else sorted(path.rglob("*.py")):
+                entry = zipfile.ZipInfo(source.relative_to(ROOT).as_posix(), _DATE)
+                out.writestr(entry, source.read_bytes(), zipfile.ZIP_DEFLATED)
+    return target.getvalue()
+
+
+def extend_search_path(context: SparkContext) -> None:
+    """Let Python processes on this machine find our packages where the driver has them.
+
+    Nothing is changed if they are installed, so that every interpreter finds its own.
+    """
+    if str(ROOT) in (*site.getsitepackages(), site.getusersitepackages()):
+        return
+    paths = [path for path in context.environment.get("PYTHONPATH", "").split(os.pathsep) if path]
+    if str(ROOT) not in paths:
+        context.environment["PYTHONPATH"] = os.pathsep.join([*paths, str(ROOT)])
