@@ -23,7 +23,7 @@ from model.vocabulary.settings import nearest
 from properties.cli.outputs import refuse_overwriting
 from properties.errors import UsageError
 
-COMMANDS = ("diff", "explore", "sim", "sweep", "report", "replay", "errata", "script")
+COMMANDS = ("diff", "explore", "sim", "sweep", "report", "replay", "errata", "script", "package")
 """Command ``x`` is the module ``properties.cli.x``."""
 OPTIONS = ("-h", "--help", "--version")
 """Options without a command."""
@@ -43,6 +43,7 @@ examples:
   straggler replay counterexamples/slack-1a2b.json
   straggler errata                                 published rules that do not hold
   straggler script explain *.script                the plan of sensor scripts
+  straggler package                                what workers of a cluster import
 
 exit codes: 0 holds, 1 broken, 2 usage or environment, 3 undetermined, 130 interrupted
 """
