@@ -1,0 +1,56 @@
+"""An interpreter without our packages, as the machines of a cluster have it.
+
+Tests run in an environment where Straggler is installed, which would hide whatever an archive
+lacks. This interpreter has only what docs/production.md tells a user to install on every machine.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import distribution
+from pathlib import Path
+
+REQUIRED = ("pyspark", "numpy", "pyarrow", "pandas", "protobuf", "scipy", "xxhash")
+"""Packages that every machine of a cluster needs."""
+_THEIRS = ("py4j", "python-dateutil", "pytz", "tzdata", "typing_extensions")
+"""Packages that these need in turn."""
+
+
+def isolate_python(folder: Path) -> dict[str, str]:
+    """Make an interpreter in ``folder``; return an environment in which Spark starts it.
+
+    The environment has no other packages, and Spark's scratch files stay in ``folder``.
+    """
+    packages = folder / "packages"
+    packages.mkdir(parents=True)
+    for source in _entries((*REQUIRED, *_THEIRS)):
+        (packages / source.name).symlink_to(source)
+    interpreter = folder / "python"
+    interpreter.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n', encoding="utf-8")
+    interpreter.chmod(0o755)
+    return _environment(
+        {
+            "PYTHONPATH": str(packages),
+            "PYSPARK_PYTHON": str(interpreter),
+            "PYSPARK_DRIVER_PYTHON": str(interpreter),
+            "SPARK_HOME": str(packages / "pyspark"),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_DIRS": str(folder),
+            "TMPDIR": str(folder),
+            "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={folder} -XX:TieredStopAtLevel=1",
+        }
+    )
+
+
+def _entries(names: Iterable[str]) -> Iterator[Path]:
+    """Yield the files and folders that packages have put beside those of others."""
+    for name in names:
+        found = distribution(name)
+        for top in sorted({file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}):
+            yield Path(str(found.locate_file(top)))
+
+
+def _environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of this process without settings of Spark and Python, and ours."""
+    theirs = ("PYSPARK_", "PYTHON", "SPARK_")
+    return {k: v for k, v in os.environ.items() if not k.startswith(theirs)} | dict(ours)
