@@ -52,7 +52,7 @@ def session_of_query(spark: SparkSession, checkpoint: Location, tasks: int | Non
 
     ``tasks`` is the number of different states of the query, ``None`` if it is not known. There are
     never more partitions than these, nor than the cluster has cores. A query that was begun keeps
-    its number of partitions.
+    its number of partitions. Listeners of ``spark`` hear of the query.
     """
     packages.extend_search_path(spark.sparkContext)
     own = spark.newSession()
@@ -63,7 +63,19 @@ def session_of_query(spark: SparkSession, checkpoint: Location, tasks: int | Non
         wanted |= _LOCAL_SETTINGS
     for name, value in wanted.items():
         own.conf.set(name, value)
+    _share_listeners(spark, own)
     return own
+
+
+def _share_listeners(spark: SparkSession, own: SparkSession) -> None:
+    """Let the listeners of a session hear of queries in another, of which Spark tells them nothing.
+
+    A new session has Spark's own listeners and those of the configuration already.
+    """
+    known = list(own._jsparkSession.streams().listListeners())
+    for listener in spark._jsparkSession.streams().listListeners():
+        if listener not in known:
+            own._jsparkSession.streams().addListener(listener)
 
 
 class QueryProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)

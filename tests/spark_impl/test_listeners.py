@@ -1,0 +1,56 @@
+"""Listeners of the user's session hear of queries, which run in a session of their own."""
+
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQueryListener
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+)
+
+from spark_impl.runtime import histories, queries, sources
+from spark_impl.runtime.storage import locate
+
+
+class Listener(StreamingQueryListener):
+    """Notes what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[str | int] = []
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 (the name is Spark's)
+        self.heard.append("started")
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 (the same)
+        self.heard.append(event.progress.batchId)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 (the same)
+        self.heard.append("idle")
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 (the same)
+        self.heard.append("ended")
+
+
+def test_listeners_of_the_session_hear_of_a_query_once(spark: SparkSession, tmp_path: Path) -> None:
+    history, checkpoint = locate(tmp_path / "history"), locate(tmp_path / "checkpoint")
+    for number in range(2):
+        histories.append(history, pa.table({"seq": [number]}))
+    listener = Listener()
+    spark.streams.addListener(listener)
+    try:
+        own = queries.session_of_query(spark, checkpoint, 1)
+        rows = sources.paths(own, history, locate(tmp_path / "control"))
+        queries.start_batches(rows, checkpoint, lambda *_: None).awaitTermination()
+        wait_for_events(spark)
+    finally:
+        spark.streams.removeListener(listener)
+    assert listener.heard == ["started", 0, 1, "ended"]
+
+
+def wait_for_events(spark: SparkSession) -> None:
+    """Wait until Spark has told its listeners everything."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
