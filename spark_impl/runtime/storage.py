@@ -138,19 +138,28 @@ class Location:
 
         Raise :class:`InputProblem` if it cannot be written.
         """
-        with writing(self.parent):
-            if self.system.startswith("s3:"):  # has no folders, and shows whole files only
-                with self.files.open_output_stream(self.path) as out:
-                    out.write(data)
-                return
-            self.parent.make()
-            with _renamed(self) as scratch, self.files.open_output_stream(scratch) as out:
-                out.write(data)
+        with writing(self.parent), self.stream() as out:
+            out.write(data)
+
+    @contextmanager
+    def stream(self) -> Iterator[pa.NativeFile]:
+        """Yield a stream that writes a file, and its folder if needed.
+
+        The file appears at the end of the block, and replaces one that is there. If the block
+        fails, there is no new file; on S3 one that is cut short may be left.
+        """
+        if self.system.startswith("s3:"):  # has no folders, and shows whole files only
+            with self.files.open_output_stream(self.path) as out:
+                yield out
+            return
+        self.parent.make()
+        with _renamed(self) as scratch, self.files.open_output_stream(scratch) as out:
+            yield out
 
     def remove(self) -> None:
         """Remove a file or a folder with everything in it, if it is there."""
         kind = self.info().type
-        with suppress(FileNotFoundError), writing(self.parent):
+        with writing(self.parent), suppress(FileNotFoundError):  # somebody else may remove it, too
             if kind == fs.FileType.Directory:
                 self.files.delete_dir(self.path)
             elif kind != fs.FileType.NotFound:
