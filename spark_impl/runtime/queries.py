@@ -230,7 +230,10 @@ def read_files(spark: SparkSession, files: Sequence[Location], schema: pa.Schema
     if not files:
         return spark.createDataFrame([], kinds)
     if files[0].is_local:
-        return spark.read.schema(kinds).parquet(*map(escape_pattern, files))
+        source = spark.read.schema(kinds)
+        if "batch" in schema.names:
+            source = source.option("basePath", files[0].parent.parent.for_spark)
+        return source.parquet(*map(escape_pattern, files))
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for address in (each for batch in batches for each in batch.column("file").to_pylist()):
