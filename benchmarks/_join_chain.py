@@ -168,8 +168,8 @@ def measure_chain(
 
 def _forwards(store: ChainStore) -> Iterator[int]:
     """Yield the number of tuples of every block that was sent."""
-    for path in store.files("steps-*.ndjson", store.epochs()):
-        steps = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    for file in store.files("steps-*.ndjson", store.commits()):
+        steps = map(json.loads, file.read_bytes().splitlines())
         yield from (step["tuples"] for step in steps if step["kind"] == kind_of(Forward))
 
 

@@ -2,6 +2,7 @@
 
 from spark_impl.join.chain import ChainProblem
 from spark_impl.join.in_process import run_in_process
+from spark_impl.join.inputs import from_history
 from spark_impl.join.query import ChainJoin, ChainStream, Snapshot, one_time, results, snapshots
 from spark_impl.join.system import make_system, run_workloads
 
@@ -10,6 +11,7 @@ __all__ = [
     "ChainProblem",
     "ChainStream",
     "Snapshot",
+    "from_history",
     "make_system",
     "one_time",
     "results",

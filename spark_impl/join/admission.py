@@ -18,7 +18,7 @@ from model.vocabulary.join import (
 )
 from spark_impl.join.matching import Tuples
 from spark_impl.runtime.arrays import Bools, Ints
-from spark_impl.runtime.histories import InputProblem
+from spark_impl.runtime.storage import InputProblem
 
 _FARTHEST_US = 1 << 61
 """Limit of event times, 73,000 years from 1970; later ones could overflow in the widest window."""

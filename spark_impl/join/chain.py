@@ -32,10 +32,11 @@ from spark_impl.join.matching import Counts, FreePredicate, ranks_of
 from spark_impl.join.rendezvous import Place, Rendezvous
 from spark_impl.join.store import Commit, open_store
 from spark_impl.join.task import COLUMNS, SUMMARY, Plan, Summary, run_task
-from spark_impl.runtime import stores
+from spark_impl.runtime import locks
 from spark_impl.runtime.failures import last_error, sentence_of
-from spark_impl.runtime.histories import InputProblem
+from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.session import EnvironmentProblem
+from spark_impl.runtime.storage import InputProblem, Location
 
 Span: TypeAlias = tuple[int, int | None]
 """First and last epoch of a query; ``None``: it has no last one."""
@@ -130,7 +131,7 @@ class Chain:
         self,
         spark: SparkSession,
         config: JoinConfig,
-        store: Path,
+        store: str | Path | Location,
         free: Mapping[str, FreePredicate] | None = None,
         *,
         recording: bool = False,
@@ -169,7 +170,7 @@ class Chain:
 
         ``rows`` are arrivals with ``stream`` and the columns of inputs; ``None`` is a flush.
         """
-        held = stores.lock(self.store.root)
+        lock = locks.lock(self.store.root)
         try:
             before = self.store.last()
             if before != self._last:
@@ -178,11 +179,13 @@ class Chain:
             if before is not None and before.flush:
                 msg = f"the chain in {self.store.root} was flushed, and nothing may follow that"
                 raise InputProblem(msg)
-            summaries = run_epoch(self._spark, rows, lambda place: self._plan(place, before, rows))
+            summaries = run_epoch(
+                self._spark, rows, lambda place: self._plan(place, before, rows), lock
+            )
             self._last = self.store.last()
             return summaries
         finally:
-            stores.unlock(held)
+            lock.release()
 
     def _plan(self, place: Place, before: Commit | None, rows: DataFrame | None) -> Plan:
         return Plan(
@@ -227,12 +230,13 @@ def check_slots(spark: SparkSession, workers: int) -> None:
 
 
 def run_epoch(
-    spark: SparkSession, rows: DataFrame | None, plan: Callable[[Place], Plan]
+    spark: SparkSession, rows: DataFrame | None, plan: Callable[[Place], Plan], lock: Lock
 ) -> list[Summary]:
-    """Run one epoch and commit it.
+    """Run one epoch and commit it, under the lock of the store.
 
     ``rows`` have ``stream`` and :data:`COLUMNS`; ``None`` is a flush. Raise :class:`ChainProblem`
-    if the epoch fails; then nothing of it counts.
+    if the epoch fails, and :class:`InputProblem` if what workers have written is not in the store;
+    then nothing of it counts.
     """
     settings = spark.sparkContext.getConf()
     host = str(settings.get("spark.driver.host"))
@@ -254,6 +258,12 @@ def run_epoch(
     attempts = {each.attempt for each in summaries}
     if len(attempts) != 1 or [each.worker for each in summaries] != list(range(workers)):
         msg = f"epoch {made.epoch} is not the work of one attempt: {summaries}"
+        raise ChainProblem(msg)
+    if not lock.is_held:
+        msg = (
+            f"{made.store.root} was not locked any more at the end of epoch {made.epoch}, which"
+            " does not count; the next run resumes there"
+        )
         raise ChainProblem(msg)
     made.store.commit(_commit(made, attempts.pop(), summaries))
     return summaries

@@ -15,7 +15,7 @@ import pyarrow as pa
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import END_US, And, Apart, Band, Equi, Predicate, R
 from spark_impl.runtime.arrays import Bools, Column, Floats, Ints, Texts
-from spark_impl.runtime.histories import InputProblem
+from spark_impl.runtime.storage import InputProblem
 
 _NO_RANK = END_US
 """A number above every rank."""

@@ -1,33 +1,26 @@
-"""The interface for users: joins of tables or of streams on any predicate, and their results.
-
-A column of an input is taken as it is, or in a wider type that holds all its values; nothing is
-rounded, cut off or guessed.
-"""
+"""The interface for users: joins of tables or of streams on any predicate, and their results."""
 
 import logging
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import PREDICATES, And, Predicate, R, S
 from spark_impl.join.chain import PATIENCE_S, Chain, ChainProblem
+from spark_impl.join.inputs import union_inputs
 from spark_impl.join.matching import SCHEMA, Counts, FreePredicate
-from spark_impl.join.store import MATCHES, ChainStore, load_store
-from spark_impl.join.task import COLUMNS
+from spark_impl.join.store import MATCHES, ONE_FOLDER, ChainStore, Commit, load_store
 from spark_impl.runtime.failures import wait_for
-from spark_impl.runtime.histories import InputProblem, escape_pattern
-from spark_impl.runtime.queries import start_batches
+from spark_impl.runtime.queries import read_files, start_batches
+from spark_impl.runtime.storage import InputProblem, Location, locate, reading
+from spark_impl.runtime.stores import read_parquet
 
 log = logging.getLogger("straggler.join")
 
@@ -85,57 +78,70 @@ class ChainJoin:
             epochs=epochs,
         )
 
-    def join(self, r: DataFrame, s: DataFrame, store: str | Path | None = None) -> DataFrame:
+    def join(
+        self, r: DataFrame, s: DataFrame, store: str | Path | Location | None = None
+    ) -> DataFrame:
         """Return all pairs of two bounded inputs: a row ``query, r_id, s_id, epoch`` for each.
 
         The pairs stay in ``store``, an empty folder that the driver and all workers reach under
-        this path. Without ``store`` they are brought to the driver; then the chain has to run on
+        this address. Without ``store`` they are brought to the driver; then the chain has to run on
         one machine. Tuples with a value that is not finite match nothing; a warning says how many
         there are. Raise :class:`InputProblem` for inputs or a store that cannot be used, and
         :class:`ChainProblem` if the join fails.
         """
         spark = r.sparkSession
+        if store is not None:
+            self._join(r, s, store)
+            return results(spark, store)
+        check_reach(str(spark.sparkContext.master))
+        with tempfile.TemporaryDirectory(
+            prefix="straggler-join-", ignore_cleanup_errors=True
+        ) as scratch:
+            found = self._join(r, s, scratch)
+            files = match_files(found, found.commits())
+            return spark.createDataFrame(read_parquet(files, MATCHES))
+
+    def _join(self, r: DataFrame, s: DataFrame, store: str | Path | Location) -> ChainStore:
+        """Join two bounded inputs; return the store with the pairs."""
         # If tuples come in order of time, none is late, and workers hold few tuples.
         ordered = JoinConfig.from_json({**self._config.to_json(), "lateness_us": 0})
         rows = union_inputs(r, s, "event_time_us")
-        if store is None:
-            check_reach(str(spark.sparkContext.master))
-        where = Path(store or tempfile.mkdtemp(prefix="straggler-join-")).absolute()
-        try:
-            chain = self._open(spark, ordered, where)
-            if chain.epochs:
-                msg = f"{where} holds the results of another join"
-                raise InputProblem(msg)
-            rejected = sum(each.rejected for each in chain.advance(rows))
-            chain.advance(None)
-            if rejected:
-                log.warning("%d tuples match nothing: their values are not finite", rejected)
-            if store is not None:
-                return results(spark, where)
-            files = match_files(chain.store, chain.store.epochs())
-            if not files:
-                return spark.createDataFrame([], from_arrow_schema(MATCHES))
-            return spark.createDataFrame(pq.ParquetDataset(files, schema=MATCHES).read())
-        finally:
-            if store is None:
-                shutil.rmtree(where, ignore_errors=True)
+        chain = self._open(r.sparkSession, ordered, store)
+        if chain.epochs:
+            msg = f"{chain.store.root} holds the results of another join"
+            raise InputProblem(msg)
+        rejected = sum(each.rejected for each in chain.advance(rows))
+        chain.advance(None)
+        if rejected:
+            log.warning("%d tuples match nothing: their values are not finite", rejected)
+        return chain.store
 
     def stream(
-        self, r: DataFrame, s: DataFrame, checkpoint: str | Path, sink: Sink | None = None
+        self,
+        r: DataFrame,
+        s: DataFrame,
+        checkpoint: str | Path | Location,
+        sink: Sink | None = None,
+        *,
+        spark_checkpoint: str | Path | Location | None = None,
     ) -> "ChainStream":
         """Return the join of two streams, not started yet; every micro-batch is an epoch.
 
         ``checkpoint`` is the folder for state and results, which :func:`results` reads; the driver
-        and all workers reach it under this path. The next run with this folder resumes where the
+        and all workers reach it under this address. The next run with this folder resumes where the
         last one stopped, perhaps with more or fewer workers, and with other queries: a new query
-        begins with the next epoch, a removed one ends with the last one. ``sink`` is called with
-        the pairs of every epoch and its number; after a crash it may be called once more for the
-        same epoch.
-        """
-        chain = self._open(r.sparkSession, self._config, Path(checkpoint).absolute())
-        return ChainStream(chain, union_inputs(r, s, "seq"), sink)
+        begins with the next epoch, a removed one ends with the last one. Spark keeps a checkpoint
+        of its own there, or in ``spark_checkpoint`` if Spark has no connector for that file system.
 
-    def _open(self, spark: SparkSession, config: JoinConfig, store: Path) -> Chain:
+        ``sink`` is called with the pairs of every epoch, a DataFrame, and with the number of the
+        epoch. After a crash it may be called again for the same epoch, with the same pairs. A sink
+        that replaces what it was given for a number before therefore has every pair exactly once.
+        """
+        chain = self._open(r.sparkSession, self._config, checkpoint)
+        own = chain.store.checkpoint if spark_checkpoint is None else locate(spark_checkpoint)
+        return ChainStream(chain, union_inputs(r, s, "seq"), sink, own)
+
+    def _open(self, spark: SparkSession, config: JoinConfig, store: str | Path | Location) -> Chain:
         return Chain(
             spark,
             config,
@@ -150,10 +156,13 @@ class ChainJoin:
 class ChainStream:
     """A join of two streams, to be started."""
 
-    def __init__(self, chain: Chain, rows: DataFrame, sink: Sink | None) -> None:
+    def __init__(
+        self, chain: Chain, rows: DataFrame, sink: Sink | None, checkpoint: Location
+    ) -> None:
         self._chain = chain
         self._rows = rows
         self._sink = sink
+        self._checkpoint = checkpoint
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
         """Start the join and leave it running."""
@@ -175,36 +184,49 @@ class ChainStream:
         self.run_available()
         if not self._chain.flushed:
             self._chain.advance(None)
-        self._hand_on(self._rows.sparkSession)  # again, because a crash may have come before it
+        # Again, because a crash may have come before it.
+        self._hand_on(self._rows.sparkSession, self._chain.epochs - 1)
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
-        return start_batches(self._rows, self._chain.store.checkpoint, self._epoch, interval)
+        last = self._micro_batches - 1
+        if last >= 0 and not (self._checkpoint / "offsets" / str(last)).exists():
+            msg = (
+                f"{self._checkpoint} is not the checkpoint of the chain in"
+                f" {self._chain.store.root}, which has joined micro-batch {last}"
+            )
+            raise InputProblem(msg)
+        return start_batches(self._rows, self._checkpoint, self._epoch, interval)
+
+    @property
+    def _micro_batches(self) -> int:
+        """Number of micro-batches that have been joined; a flush is none."""
+        return self._chain.epochs - self._chain.flushed
 
     def _epoch(self, rows: DataFrame, batch: int) -> None:
         """Run an epoch for a micro-batch. After a crash, Spark calls it again for the same one."""
-        expected = self._chain.epochs - self._chain.flushed  # a flush is no micro-batch
+        expected = self._micro_batches
         if batch == expected:
             self._chain.advance(rows)  # refuses what comes after a flush
         elif batch != expected - 1:
             msg = f"the stream is at micro-batch {batch}, but the store expects {expected}"
             raise InputProblem(msg)
-        self._hand_on(rows.sparkSession)
+        self._hand_on(rows.sparkSession, batch)
 
-    def _hand_on(self, spark: SparkSession) -> None:
-        last = self._chain.epochs - 1
-        if self._sink is not None and last >= 0:
-            self._sink(matches(spark, self._chain.store, [last]), last)
+    def _hand_on(self, spark: SparkSession, epoch: int) -> None:
+        if self._sink is not None:
+            store = self._chain.store
+            self._sink(matches(spark, store, [store.commit_of(epoch)]), epoch)
 
 
 def one_time(
     spark: SparkSession,
-    store: str | Path,
+    store: str | Path | Location,
     predicate: Condition | Mapping[str, Condition],
     first_epoch: int,
     last_epoch: int,
     *,
     workers: int = 1,
-    into: str | Path | None = None,
+    into: str | Path | Location | None = None,
 ) -> DataFrame:
     """Return all pairs among the tuples that some epochs admitted: rows ``query, r_id, s_id``.
 
@@ -216,7 +238,7 @@ def one_time(
     if first_epoch > last_epoch:
         msg = f"the first epoch {first_epoch} comes after the last one, {last_epoch}"
         raise InputProblem(msg)
-    place = load_store(Path(store).absolute())
+    place = load_store(store)
     config = place.commit_of(last_epoch).config
     r, s = (admitted(spark, place, stream, first_epoch, last_epoch) for stream in (R, S))
     return ChainJoin(workers, config.window_us, predicate).join(r, s, into).drop("epoch")
@@ -227,7 +249,7 @@ def check_reach(master: str) -> None:
     if not master.startswith("local"):
         msg = (
             f"without a store the pairs stay on the machines of {master}: give a folder that the"
-            " driver and all workers reach under one path"
+            " driver and all workers reach under one address"
         )
         raise InputProblem(msg)
 
@@ -260,26 +282,29 @@ class Snapshot(NamedTuple):
     flush: bool
 
 
-def results(spark: SparkSession, store: str | Path, through_epoch: int | None = None) -> DataFrame:
+def results(
+    spark: SparkSession, store: str | Path | Location, through_epoch: int | None = None
+) -> DataFrame:
     """Return all pairs that a chain has found, with columns ``query, r_id, s_id, epoch``.
 
     ``through_epoch`` is the last epoch that counts, by default the last committed one. An epoch
     that is running, or that a crash interrupted, is not visible. Raise :class:`InputProblem` if
     ``store`` is not the store of a chain, the epoch is not committed, or some pairs are missing.
     """
-    place = load_store(Path(store).absolute())
-    epochs = place.epochs()
+    place = load_store(store)
+    epochs = place.commits()
     if through_epoch is not None:
-        epochs = [epoch for epoch in epochs if epoch <= place.commit_of(through_epoch).epoch]
+        last = place.commit_of(through_epoch)
+        epochs = [each for each in epochs if each.epoch <= last.epoch]
     return matches(spark, place, epochs)
 
 
-def snapshots(store: str | Path) -> tuple[Snapshot, ...]:
+def snapshots(store: str | Path | Location) -> tuple[Snapshot, ...]:
     """Return the committed epochs of a chain, in order.
 
     Raise :class:`InputProblem` if ``store`` is not the store of a chain.
     """
-    commits = load_store(Path(store).absolute()).commits()
+    commits = load_store(store).commits()
     counts = [Counts(0, 0), *(done.admitted for done in commits)]
     new = [Counts(after.r - before.r, after.s - before.s) for before, after in pairwise(counts)]
     return tuple(
@@ -297,17 +322,17 @@ def snapshots(store: str | Path) -> tuple[Snapshot, ...]:
     )
 
 
-def matches(spark: SparkSession, store: ChainStore, epochs: Sequence[int]) -> DataFrame:
-    """Return the pairs that were found in some committed epochs."""
-    return _read(spark, match_files(store, epochs), MATCHES)
+def matches(spark: SparkSession, store: ChainStore, epochs: Sequence[Commit]) -> DataFrame:
+    """Return the pairs that were found in some epochs."""
+    return read_files(spark, match_files(store, epochs), MATCHES)
 
 
-def match_files(store: ChainStore, epochs: Sequence[int]) -> list[Path]:
-    """Return the files with the pairs that were found in some committed epochs.
+def match_files(store: ChainStore, epochs: Sequence[Commit]) -> list[Location]:
+    """Return the files with the pairs that were found in some epochs.
 
     Raise :class:`InputProblem` if some pairs are missing.
     """
-    found = sum(sum(store.commit_of(epoch).matches.values()) for epoch in epochs)
+    found = sum(sum(each.matches.values()) for each in epochs)
     return _find_complete(store, "matches-*.parquet", epochs, found)
 
 
@@ -319,74 +344,36 @@ def admitted(
     Raise :class:`InputProblem` if one of the epochs is not committed or has no history, or if some
     tuples are missing.
     """
-    epochs = range(first_epoch, last_epoch + 1)
-    for epoch in epochs:
-        if not store.commit_of(epoch).history:
+    epochs = [store.commit_of(epoch) for epoch in range(first_epoch, last_epoch + 1)]
+    for each in epochs:
+        if not each.history:
             msg = (
-                f"the tuples of epoch {epoch} were not kept: only a chain with a history keeps them"
+                f"the tuples of epoch {each.epoch} were not kept: only a chain with a history keeps"
+                " them"
             )
             raise InputProblem(msg)
-    before, after = store.admitted_before(first_epoch), store.admitted_before(last_epoch + 1)
+    before, after = store.admitted_before(first_epoch), epochs[-1].admitted
     kept = after.r - before.r if stream == R else after.s - before.s
     files = _find_complete(store, f"admitted-{stream}.parquet", epochs, kept)
-    rows = _read(spark, files, SCHEMA)
+    rows = read_files(spark, files, SCHEMA)
     return rows.withColumnRenamed("ts", "event_time_us")
 
 
-def _find_complete(store: ChainStore, pattern: str, epochs: Sequence[int], rows: int) -> list[Path]:
+def _find_complete(
+    store: ChainStore, pattern: str, epochs: Sequence[Commit], rows: int
+) -> list[Location]:
     """Return files of some epochs. Check that they have as many rows as the workers wrote."""
     files = store.files(pattern, epochs)
-    here = sum(pq.read_metadata(path).num_rows for path in files)
+    here = sum(map(_rows_of, files))
     if here != rows:
         msg = (
-            f"{store.root} has {here} of the {rows} rows that were written to {pattern}: the driver"
-            " and all workers have to reach one folder under this path"
+            f"{store.root} has {here} of the {rows} rows that were written to {pattern}:"
+            f" {ONE_FOLDER}"
         )
         raise InputProblem(msg)
     return files
 
 
-def _read(spark: SparkSession, files: Sequence[Path], schema: pa.Schema) -> DataFrame:
-    kinds = from_arrow_schema(schema)
-    if not files:
-        return spark.createDataFrame([], kinds)
-    return spark.read.schema(kinds).parquet(*map(escape_pattern, files))
-
-
-_INTEGERS = ("tinyint", "smallint", "int", "bigint")
-_TAKEN = {
-    "bigint": _INTEGERS,
-    "double": ("tinyint", "smallint", "int", "float", "double"),
-    "string": ("string",),
-}
-"""Types whose values fit into another type."""
-_TIME = "event_time_us"
-_TIMESTAMP = "timestamp"
-
-
-def union_inputs(r: DataFrame, s: DataFrame, order: str) -> DataFrame:
-    """Return both inputs in one table with the column ``stream``; ``order`` becomes ``seq``.
-
-    Raise :class:`InputProblem` if a column is missing or has a type that is not accepted.
-    """
-    parts = []
-    for stream, rows in ((R, r), (S, s)):
-        sources = {**{name: name for name in COLUMNS}, "seq": order}
-        columns = [_column(stream, rows, source).alias(to) for to, source in sources.items()]
-        parts.append(rows.select(F.lit(stream).alias("stream"), *columns))
-    return parts[0].unionByName(parts[1])
-
-
-def _column(stream: str, rows: DataFrame, name: str) -> Column:
-    if name not in rows.columns:
-        msg = f"the input {stream} has no column {name!r}; it has {rows.columns}"
-        raise InputProblem(msg)
-    given = rows.schema[name].dataType.simpleString()
-    if name == _TIME and given == _TIMESTAMP:
-        return F.unix_micros(name)
-    taken = _TAKEN[COLUMNS[name]]
-    if given not in taken:
-        wanted = ", ".join((*taken, _TIMESTAMP) if name == _TIME else taken)
-        msg = f"the column {name!r} of the input {stream} is {given}; it can be {wanted}"
-        raise InputProblem(msg)
-    return F.col(name).cast(COLUMNS[name])
+def _rows_of(file: Location) -> int:
+    with reading(file):
+        return int(pq.read_metadata(file.path, filesystem=file.files).num_rows)

@@ -1,7 +1,7 @@
 """The store of a chain.
 
     query.json                              version, and the settings that never change
-    checkpoint/                             Spark's own, if the input is a stream
+    checkpoint/                             Spark's own, if the input is a stream; may be elsewhere
     epochs/<epoch>/<attempt>/state-<i>.arrow       state of worker i after the epoch
     epochs/<epoch>/<attempt>/matches-<i>.parquet   pairs that worker i found in the epoch
     epochs/<epoch>/<attempt>/rejected-<i>.parquet  arrivals that worker i rejected
@@ -14,12 +14,12 @@ Rules of this file:
 * An attempt writes only in its own folder, so that a task of an older attempt that is still alive
   changes nothing that counts.
 * An epoch is done when its commit exists; readers look at nothing else.
-* A file appears under its name when it is complete, or not at all.
+* A worker writes its state last: where the state is, everything that the worker wrote is.
 """
 
 import json
-import shutil
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -31,13 +31,16 @@ from model.vocabulary.settings import JsonObject
 from spark_impl.join.checkpoint import WorkerState, decode_state, encode_state
 from spark_impl.join.matching import Counts
 from spark_impl.runtime import stores
-from spark_impl.runtime.histories import InputProblem
+from spark_impl.runtime.histories import write_parquet
+from spark_impl.runtime.storage import InputProblem, Location, locate
 
 FIXED = ("window_us", "lateness_us")
 """Settings of a chain that never change; all others may change between two epochs."""
 
-
+ONE_FOLDER = "the driver and all workers have to reach one folder under this address"
+"""The likely reason why something that was written is not found."""
 VERSION = 2
+_STATES = "state-*.arrow"
 MATCHES = pa.schema(
     [("query", pa.string()), ("r_id", pa.int64()), ("s_id", pa.int64()), ("epoch", pa.int64())]
 )
@@ -94,9 +97,9 @@ class Commit(NamedTuple):
 class ChainStore(stores.Store):
     """The store of one chain."""
 
-    def folder(self, epoch: int, attempt: str) -> Path:
-        """Return the folder in which one attempt at an epoch writes."""
-        return self.root / "epochs" / str(epoch) / attempt
+    def file(self, epoch: int, attempt: str, name: str) -> Location:
+        """Return the file of one attempt at an epoch with a name."""
+        return self.root / "epochs" / str(epoch) / attempt / name
 
     def commits(self) -> list[Commit]:
         """Return all commits, in the order of epochs."""
@@ -109,11 +112,11 @@ class ChainStore(stores.Store):
     def commit_of(self, epoch: int) -> Commit:
         """Return the commit of an epoch. Raise :class:`InputProblem` if it is not done."""
         try:
-            text = (self.root / "commits" / f"{epoch}.json").read_text(encoding="utf-8")
+            data = self._commit_file(epoch).read_bytes()
         except FileNotFoundError:
             msg = f"epoch {epoch} of the chain in {self.root} has not been committed"
             raise InputProblem(msg) from None
-        return Commit.from_json(json.loads(text))
+        return Commit.from_json(json.loads(data))
 
     def last(self) -> Commit | None:
         """Return the last commit."""
@@ -125,57 +128,74 @@ class ChainStore(stores.Store):
         return self.commit_of(epoch - 1).admitted if epoch else Counts(0, 0)
 
     def commit(self, done: Commit) -> None:
-        """Write a commit, then remove the files that no run needs any more."""
+        """Write a commit, then remove the files that no run needs any more.
+
+        Raise :class:`InputProblem`, and write nothing, if the state of a worker is not there.
+        """
+        self._require_states(done)
         text = json.dumps(done.to_json(), indent=1)
-        stores.write_bytes(self.root / "commits" / f"{done.epoch}.json", text.encode("utf-8"))
-        for path in (self.root / "epochs" / str(done.epoch)).iterdir():
-            if path.name != done.attempt:
-                shutil.rmtree(path, ignore_errors=True)
-        for path in self.root.glob(f"epochs/{done.epoch - 2}/*/state-*.arrow"):
-            path.unlink(missing_ok=True)
+        self._commit_file(done.epoch).write_bytes(text.encode("utf-8"))
+        epochs = self.root / "epochs"
+        with suppress(InputProblem, OSError):  # a worker of an older attempt may still be writing
+            for attempt in (epochs / str(done.epoch)).children():
+                if attempt.name != done.attempt:
+                    attempt.remove()
+            for old in (epochs / str(done.epoch - 2)).children():
+                for state in old.children(_STATES):
+                    state.remove()
+
+    def _require_states(self, done: Commit) -> None:
+        attempt = self.root / "epochs" / str(done.epoch) / done.attempt
+        here = len(attempt.children(_STATES))
+        if here != done.config.workers:
+            msg = (
+                f"{self.root} has {here} of the {done.config.workers} states that workers wrote in"
+                f" epoch {done.epoch}: {ONE_FOLDER}"
+            )
+            raise InputProblem(msg)
 
     def lose_commit(self) -> None:
         """Undo the last commit, as if the driver had crashed just before it."""
-        (self.root / "commits" / f"{self.epochs()[-1]}.json").unlink()
+        self._commit_file(self.epochs()[-1]).remove()
+
+    def _commit_file(self, epoch: int) -> Location:
+        return self.root / "commits" / f"{epoch}.json"
 
     def load_state(self, before: Commit, worker: int) -> WorkerState:
         """Return the state of a worker after an epoch."""
-        path = self.folder(before.epoch, before.attempt) / f"state-{worker}.arrow"
-        return decode_state(path.read_bytes())
+        file = self.file(before.epoch, before.attempt, f"state-{worker}.arrow")
+        try:
+            return decode_state(file.read_bytes())
+        except FileNotFoundError:
+            msg = f"{file} is missing where worker {worker} runs: {ONE_FOLDER}"
+            raise InputProblem(msg) from None
 
     def write_state(self, epoch: int, attempt: str, worker: int, state: WorkerState) -> None:
         """Write the state of a worker after an attempt at an epoch."""
-        path = self.file(epoch, attempt, f"state-{worker}.arrow")
-        stores.write_bytes(path, encode_state(state))
+        self.file(epoch, attempt, f"state-{worker}.arrow").write_bytes(encode_state(state))
 
     def write_table(self, epoch: int, attempt: str, name: str, rows: pa.Table) -> None:
         """Write the rows of a worker; write no file if there are none."""
         if rows.num_rows:
-            stores.write_parquet(rows, self.file(epoch, attempt, f"{name}.parquet"))
+            write_parquet(rows, self.file(epoch, attempt, f"{name}.parquet"))
 
     def write_lines(self, epoch: int, attempt: str, name: str, lines: Iterable[str]) -> None:
         """Write the recording of a worker."""
         text = "".join(f"{line}\n" for line in lines)
-        stores.write_bytes(self.file(epoch, attempt, f"{name}.ndjson"), text.encode("utf-8"))
+        self.file(epoch, attempt, f"{name}.ndjson").write_bytes(text.encode("utf-8"))
 
-    def files(self, pattern: str, epochs: Iterable[int]) -> list[Path]:
-        """Return the files of some epochs that match a pattern; the epochs are done."""
-        counting = (self.commit_of(epoch) for epoch in epochs)
-        folders = [self.folder(done.epoch, done.attempt) for done in counting]
-        return [path for folder in folders for path in sorted(folder.glob(pattern))]
-
-    def file(self, epoch: int, attempt: str, name: str) -> Path:
-        """Return the path at which an attempt writes a file; make its folder."""
-        folder = self.folder(epoch, attempt)
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder / name
+    def files(self, pattern: str, epochs: Iterable[Commit]) -> list[Location]:
+        """Return the files of some epochs that match a pattern."""
+        folders = (self.root / "epochs" / str(each.epoch) / each.attempt for each in epochs)
+        return [file for folder in folders for file in folder.children(pattern)]
 
 
-def open_store(root: Path, config: JoinConfig) -> ChainStore:
+def open_store(where: str | Path | Location, config: JoinConfig) -> ChainStore:
     """Return the store of a chain; make it if it does not exist.
 
     Raises :class:`InputProblem`, and writes nothing, if the folder belongs to another chain.
     """
+    root = locate(where)
     identity = {"version": VERSION, **{name: getattr(config, name) for name in FIXED}}
 
     def require_same() -> None:
@@ -186,7 +206,8 @@ def open_store(root: Path, config: JoinConfig) -> ChainStore:
     return ChainStore(root)
 
 
-def load_store(root: Path) -> ChainStore:
+def load_store(where: str | Path | Location) -> ChainStore:
     """Return the store that a chain has written. Raise :class:`InputProblem` if there is none."""
+    root = locate(where)
     stores.read_identity(root, VERSION, dict, kind="chain")
     return ChainStore(root)

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import Event, JoinConfig, Trace, Workload
 from model.vocabulary.join import PROTOCOL, STREAMS, Match, Rejected
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.chain import Chain
-from spark_impl.join.store import ChainStore, load_store
+from spark_impl.join.store import MATCHES, REJECTED, ChainStore, load_store
+from spark_impl.runtime.stores import read_parquet
 from spark_impl.runtime.systems import OnKill, system_maker
 
 _SCHEMA = pa.schema(
@@ -84,14 +84,12 @@ def read_trace(store: Path) -> Trace:
 
 
 def _steps(store: ChainStore) -> Iterator[Step]:
-    epochs = store.epochs()
-    for path in store.files("matches-*.parquet", epochs):
-        for row in pq.read_table(path).to_pylist():
-            yield Match(row["query"], row["r_id"], row["s_id"], row["epoch"])
-    for path in store.files("rejected-*.parquet", epochs):
-        for row in pq.read_table(path).to_pylist():
-            yield Rejected(**row)
-    for path in store.files("steps-*.ndjson", epochs):
-        for line in path.read_text(encoding="utf-8").splitlines():
+    epochs = store.commits()
+    for row in read_parquet(store.files("matches-*.parquet", epochs), MATCHES).to_pylist():
+        yield Match(row["query"], row["r_id"], row["s_id"], row["epoch"])
+    for row in read_parquet(store.files("rejected-*.parquet", epochs), REJECTED).to_pylist():
+        yield Rejected(**row)
+    for file in store.files("steps-*.ndjson", epochs):
+        for line in file.read_bytes().splitlines():
             step = json.loads(line)
             yield _WORDS[step.pop("kind")](**step)

@@ -3,9 +3,9 @@
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from pathlib import Path
-from typing import NamedTuple
+from contextlib import ExitStack, closing
+from types import TracebackType
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,7 @@ from spark_impl.join.side import Matcher
 from spark_impl.join.store import MATCHES, REJECTED, ChainStore, Commit
 from spark_impl.join.transport import Links, NeighbourLost, listen
 from spark_impl.join.worker import Worker
-from spark_impl.runtime.histories import InputProblem
+from spark_impl.runtime.storage import InputProblem, Location, writing
 
 COLUMNS = {
     "seq": "bigint",
@@ -112,14 +112,16 @@ def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Recor
         connections = join_neighbours(listener, number, meeting, plan.place)
     where = plan.epoch, meeting.attempt
     queries = [name for name, _ in plan.config.queries]
-    found = MatchFile(plan.store.file(*where, f"matches-{number}.parquet"), queries, plan.epoch)
-    with closing(Links(number, connections, plan.patience_s)) as links:
+    file = plan.store.file(*where, f"matches-{number}.parquet")
+    with (
+        MatchFile(file, queries, plan.epoch) as found,
+        closing(Links(number, connections, plan.patience_s)) as links,
+    ):
         try:
             drive(worker, arrivals, links, found.write)
         except NeighbourLost:
             time.sleep(_CAUSE_FIRST_S)
             raise
-    found.close()
     if plan.recording:
         plan.store.write_lines(*where, f"steps-{number}", steps)
     for stream, parts in kept.items():
@@ -297,17 +299,29 @@ ROWS_MAX = 1 << 17
 class MatchFile:
     """The pairs of one worker in one attempt, written as they are found.
 
-    The file appears under its name when it is closed, and not at all without a pair.
+    The file appears under its name at the end of a ``with`` block, and not at all without a pair.
     """
 
-    def __init__(self, path: Path, queries: Sequence[str], epoch: int) -> None:
-        self._path = path
-        self._scratch = path.with_name(f".{path.name}")
+    def __init__(self, file: Location, queries: Sequence[str], epoch: int) -> None:
+        self._file = file
         self._queries = tuple(queries)
         self._epoch = epoch
+        self._open = ExitStack()
         self._writer: pq.ParquetWriter | None = None
         self.counts = [0] * len(self._queries)
         """Number of pairs written so far, by query."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with writing(self._file.parent):
+            self._open.__exit__(kind, error, trace)
 
     def write(self, found: Sequence[Sequence[Pairs]]) -> None:
         """Write the pairs of every query; each query with pairs gets a row group."""
@@ -318,13 +332,15 @@ class MatchFile:
             s_id = np.concatenate([pairs.s_id for pairs in own])
             epoch = np.full(len(r_id), self._epoch)
             columns = [pa.repeat(query, len(r_id)), *map(pa.array, (r_id, s_id, epoch))]
-            if self._writer is None:
-                self._writer = pq.ParquetWriter(self._scratch, MATCHES, compression="zstd")
-            self._writer.write_table(pa.table(columns, schema=MATCHES))
+            with writing(self._file.parent):
+                self._begun().write_table(pa.table(columns, schema=MATCHES))
             self.counts[number] += len(r_id)
 
-    def close(self) -> None:
-        """Complete the file."""
-        if self._writer is not None:
-            self._writer.close()
-            self._scratch.replace(self._path)
+    def _begun(self) -> pq.ParquetWriter:
+        """Return the writer; the first pair makes it."""
+        if self._writer is None:
+            out = self._open.enter_context(self._file.stream())
+            self._writer = self._open.enter_context(
+                pq.ParquetWriter(out, MATCHES, compression="zstd")
+            )
+        return self._writer

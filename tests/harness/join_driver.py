@@ -10,18 +10,16 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from model.vocabulary import JoinConfig, Workload
-from model.vocabulary.join import STREAMS
-from spark_impl.join import ChainJoin, ChainStream
+from model.vocabulary import Event, JoinConfig, Workload
+from spark_impl.join import ChainJoin, ChainStream, from_history
 from spark_impl.join.query import Sink
-from spark_impl.runtime.histories import append
+from spark_impl.runtime.histories import append, history_schema
 from spark_impl.runtime.session import session
 from tests.harness.announcements import announced, say
 
 MASTER = "local[3,2]"
-COLUMNS = "seq long, source_id long, key string, event_time_us long, value double"
 
 
 class AnnouncedStream(ChainStream):
@@ -33,12 +31,16 @@ class AnnouncedStream(ChainStream):
 
 
 def prepare(folder: Path, workload: Workload) -> None:
-    """Write the files that :func:`main` reads: the workload, and each stream by micro-batch."""
+    """Write what :func:`main` reads: the workload, and its arrivals by micro-batch."""
     workload.write(folder / "workload.json")
     for batch in workload.batches():
-        for stream in STREAMS:
-            rows = [event._asdict() for event in batch if event.stream == stream]
-            append(folder / stream, pa.Table.from_pylist(rows))
+        append(folder / "history", both_streams(batch))
+
+
+def both_streams(events: tuple[Event, ...]) -> pa.Table:
+    """Return a file of a history for :func:`spark_impl.join.from_history`."""
+    schema = history_schema(pa.field("stream", pa.string()))
+    return pa.Table.from_pylist([event._asdict() for event in events], schema)
 
 
 def workload_in(folder: Path) -> Workload:
@@ -61,18 +63,14 @@ def main(folder: Path) -> None:
         lateness_us=config.lateness_us,
     )
     with session(MASTER) as spark:
-        r, s = (source(spark, folder / stream) for stream in STREAMS)
-        plain = join.stream(r, s, folder / "store")
-        stream = AnnouncedStream(plain._chain, plain._rows, sink_to(folder / "handed"))
+        plain = join.stream(*from_history(spark, folder / "history"), folder / "store")
+        stream = AnnouncedStream(
+            plain._chain, plain._rows, sink_to(folder / "handed"), plain._checkpoint
+        )
         say("started")
         stream.run_available()
         stream.flush()
         say("done")
-
-
-def source(spark: SparkSession, folder: Path) -> DataFrame:
-    """Open a stream that reads one file in every micro-batch."""
-    return spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 
 def sink_to(folder: Path) -> Sink:

@@ -33,7 +33,7 @@ class DeadlyStore(ChainStore):
     def write_state(self, epoch: int, attempt: str, worker: int, state: WorkerState) -> None:
         """Write the state, or die instead."""
         if epoch == 2 and worker == WORKERS - 1:
-            end_executor_once(self.root.parent / "killed" / DEATHS[1])
+            end_executor_once(Path(self.root.parent.path, "killed", DEATHS[1]))
         super().write_state(epoch, attempt, worker, state)
 
 
@@ -56,7 +56,7 @@ def main(folder: Path) -> None:
         chain = Chain(
             spark, config, folder / "store", recording=True, on_step=deadly(folder / "killed")
         )
-        chain.store = DeadlyStore(folder / "store")
+        chain.store = DeadlyStore(chain.store.root)
         for events in workload.batches():
             chain.advance(rows_of(spark, events))
         chain.advance(None)

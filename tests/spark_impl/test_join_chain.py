@@ -17,7 +17,7 @@ from model.vocabulary.join import (
     Rejected,
 )
 from spark_impl.join.in_process import FIFO, Network, run_in_process
-from spark_impl.runtime.histories import InputProblem
+from spark_impl.runtime.storage import InputProblem
 from tests.spark_impl.join_cases import admitted, nested_loop, pairs, random_case
 
 NETWORKS = {

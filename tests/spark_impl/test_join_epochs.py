@@ -11,7 +11,7 @@ from spark_impl.join.chain import continue_config
 from spark_impl.join.in_process import run_in_process
 from spark_impl.join.matching import Counts, Ranks, ranks_of
 from spark_impl.join.store import load_store, open_store
-from spark_impl.runtime.histories import InputProblem
+from spark_impl.runtime.storage import InputProblem
 from tests.spark_impl.join_cases import nested_loop, pairs
 
 Epochs = tuple[tuple[str, int, int | None], ...]

@@ -17,12 +17,13 @@ from model.vocabulary.join import (
     Receive,
 )
 from model.vocabulary.trace import Step
-from spark_impl.join import ChainProblem
+from spark_impl.join import ChainProblem, snapshots
 from spark_impl.join.chain import Chain, advice
 from spark_impl.join.checkpoint import WorkerState
 from spark_impl.join.store import ChainStore, Commit
 from spark_impl.join.system import rows_of
-from spark_impl.runtime.histories import InputProblem
+from spark_impl.runtime.locks import FileLock
+from spark_impl.runtime.storage import InputProblem
 from tests.spark_impl.join_cases import nested_loop
 from tests.spark_impl.test_join_query import case_with, found_in
 
@@ -82,14 +83,14 @@ class TornStore(ChainStore):
     """A store whose tasks die once between results and state, and whose driver fails once."""
 
     def write_state(self, epoch: int, attempt: str, worker: int, state: WorkerState) -> None:
-        note = self.root.parent / f"died-{epoch}"
+        note = Path(self.root.parent.path, f"died-{epoch}")
         if worker == 1 and not note.exists():
             note.touch()
             os._exit(1)
         super().write_state(epoch, attempt, worker, state)
 
     def commit(self, done: Commit) -> None:
-        note = self.root.parent / f"failed-{done.epoch}"
+        note = Path(self.root.parent.path, f"failed-{done.epoch}")
         if not note.exists():
             note.touch()
             msg = "no commit today"
@@ -103,7 +104,7 @@ def test_half_written_epochs_do_not_count(spark: SparkSession, tmp_path: Path) -
     for events in (*case.batches(), None):
         rows = None if events is None else rows_of(spark, events)
         chain = Chain(spark, config, tmp_path / "store")
-        chain.store = TornStore(tmp_path / "store")
+        chain.store = TornStore(chain.store.root)
         before = found_in(spark, tmp_path / "store")
         with pytest.raises(OSError, match="no commit today"):
             chain.advance(rows)
@@ -111,6 +112,23 @@ def test_half_written_epochs_do_not_count(spark: SparkSession, tmp_path: Path) -
         chain.advance(rows)
     assert len(list(tmp_path.glob("died-*"))) == len(list(tmp_path.glob("failed-*"))) == 3
     assert found_in(spark, tmp_path / "store") == nested_loop(case)
+
+
+def test_an_epoch_that_outlives_its_lock_does_not_count(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lease ends if the process that holds it was stopped for too long."""
+    case = case_with(workers=2)
+    chain = Chain(spark, JoinConfig.from_json(case.config), tmp_path / "store")
+    with monkeypatch.context() as patch:
+        patch.setattr(FileLock, "is_held", False)
+        with pytest.raises(
+            ChainProblem, match=r"store was not locked any more at the end of epoch 0"
+        ):
+            chain.advance(rows_of(spark, case.arrivals))
+    assert not snapshots(tmp_path / "store")
+    chain.advance(rows_of(spark, case.arrivals))
+    assert len(snapshots(tmp_path / "store")) == 1
 
 
 def test_a_second_run_on_a_store_is_noticed(spark: SparkSession, tmp_path: Path) -> None:

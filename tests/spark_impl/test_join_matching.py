@@ -19,7 +19,7 @@ from spark_impl.join.matching import (
     tuples_from_arrow,
 )
 from spark_impl.join.side import Matcher, Side
-from spark_impl.runtime.histories import InputProblem
+from spark_impl.runtime.storage import InputProblem
 from tests.spark_impl.join_cases import PREDICATES
 
 PARTS: tuple[Predicate, ...] = (

@@ -17,8 +17,8 @@ from model.vocabulary.join import (
 from spark_impl.join import ChainJoin, ChainProblem, results, run_workloads
 from spark_impl.join.query import check_reach
 from spark_impl.join.system import rows_of
-from spark_impl.runtime.histories import InputProblem
 from spark_impl.runtime.session import EnvironmentProblem
+from spark_impl.runtime.storage import InputProblem
 from tests.spark_impl.join_cases import Pair, admitted, nested_loop, pairs, random_case
 
 

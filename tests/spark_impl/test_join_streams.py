@@ -9,9 +9,20 @@ from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import STREAMS, And, Equi, Predicate, R, S
-from spark_impl.join import ChainJoin, ChainProblem, ChainStream, one_time, results, snapshots
+from spark_impl.join import (
+    ChainJoin,
+    ChainProblem,
+    ChainStream,
+    from_history,
+    one_time,
+    results,
+    snapshots,
+)
 from spark_impl.join.query import Sink
-from spark_impl.runtime.histories import InputProblem, append
+from spark_impl.runtime.histories import append
+from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.systems import lose_commit
+from tests.harness.join_driver import both_streams
 from tests.spark_impl.join_cases import Pair, admitted, nested_loop
 from tests.spark_impl.test_join_query import case_with
 
@@ -135,6 +146,79 @@ def ask_once(spark: SparkSession, store: Path, case: Workload) -> None:
         one_time(spark, store, And(), 1, 7)
     with pytest.raises(InputProblem, match="the first epoch 2 comes after the last one, 1"):
         one_time(spark, store, And(), 2, 1)
+
+
+@pytest.mark.parametrize("lost", range(3))
+def test_a_sink_that_replaces_has_every_pair_once(
+    spark: SparkSession, tmp_path: Path, lost: int
+) -> None:
+    """The driver dies after the sink, before Spark notes that micro-batch ``lost`` is done."""
+    given: list[tuple[int, Counter[Pair]]] = []
+
+    def sink(rows: DataFrame, epoch: int) -> None:
+        given.append((epoch, counted(rows)))
+
+    case = case_of_runs()
+    queries = dict(JoinConfig.from_json(case.config).queries)
+    for number, events in enumerate(case.batches()):
+        arrive(tmp_path, events)
+        stream_of(spark, tmp_path, 2, queries, sink).run_available()
+        if number == lost:
+            lose_commit(tmp_path / "store")
+    stream_of(spark, tmp_path, 2, queries, sink).flush()
+    numbers = [epoch for epoch, _ in given]
+    assert numbers == sorted([*range(len(RUNS) + 1), lost])
+    assert given[lost] == given[lost + 1]
+    expected = nested_loop(case.with_(config={**case.config, "epochs": []}))
+    assert (
+        sum(dict(given).values(), Counter())
+        == expected
+        == counted(results(spark, tmp_path / "store"))
+    )
+
+
+def test_one_history_of_both_streams_gives_both_inputs(spark: SparkSession, tmp_path: Path) -> None:
+    case = case_of_runs()
+    first, *later = case.batches()
+    join = ChainJoin(2, WINDOW_US, {"old": And()}, block_size=3, lateness_us=8)
+    append(tmp_path / "history", both_streams(first))
+    for number, events in enumerate(later):
+        append(tmp_path / "history", both_streams(events))
+        stream = join.stream(*from_history(spark, tmp_path / "history"), tmp_path / "store")
+        stream.run_available()
+        assert len(snapshots(tmp_path / "store")) == number + 2
+    stream.flush()
+    config = JoinConfig(WINDOW_US, (("old", And()),), lateness_us=8)
+    assert counted(results(spark, tmp_path / "store")) == nested_loop(
+        case.with_(config=config.to_json())
+    )
+
+
+def test_a_row_of_a_third_stream_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    (event,) = case_of_runs().arrivals[:1]
+    append(tmp_path / "history", both_streams((event._replace(stream="T"),)))
+    inputs = from_history(spark, tmp_path / "history")
+    with pytest.raises(
+        ChainProblem, match=r"00000000.parquet has the stream 'T'; it can be R or S$"
+    ):
+        ChainJoin(1, WINDOW_US, And()).stream(*inputs, tmp_path / "store").run_available()
+
+
+def test_the_checkpoint_of_spark_may_be_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
+    def stream(where: Path | None) -> ChainStream:
+        inputs = from_history(spark, tmp_path / "history")
+        return join.stream(*inputs, tmp_path / "store", spark_checkpoint=where)
+
+    join = ChainJoin(1, WINDOW_US, And())
+    first, second, *_ = case_of_runs().batches()
+    append(tmp_path / "history", both_streams(first))
+    stream(tmp_path / "spark").run_available()
+    assert not (tmp_path / "store" / "checkpoint").exists()
+    append(tmp_path / "history", both_streams(second))
+    with pytest.raises(InputProblem, match=r"^\S*/store/checkpoint is not the checkpoint of"):
+        stream(None).run_available()  # would take both files for the first micro-batch again
+    stream(tmp_path / "spark").run_available()
+    assert len(snapshots(tmp_path / "store")) == 2
 
 
 def test_earlier_settings_of_a_chain_cannot_be_changed(spark: SparkSession, tmp_path: Path) -> None:

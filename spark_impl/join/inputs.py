@@ -1,0 +1,91 @@
+"""Inputs of a join: two DataFrames, or one history of both streams.
+
+A column of an input is taken as it is, or in a wider type that holds all its values; nothing is
+rounded, cut off or guessed.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from model.vocabulary.join import R, S
+from spark_impl.join.task import COLUMNS
+from spark_impl.runtime.histories import history_schema
+from spark_impl.runtime.sources import PATH, paths
+from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.runtime.stores import read_parquet
+
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_TAKEN = {
+    "bigint": _INTEGERS,
+    "double": ("tinyint", "smallint", "int", "float", "double"),
+    "string": ("string",),
+}
+"""Types whose values fit into another type."""
+_TIME = "event_time_us"
+_TIMESTAMP = "timestamp"
+
+
+def from_history(
+    spark: SparkSession,
+    history: str | Path | Location,
+    column: str = "stream",
+    streams: tuple[str, str] = (R, S),
+    files: int = 1,
+) -> tuple[DataFrame, DataFrame]:
+    """Return both inputs of :meth:`ChainJoin.stream` from one history, which numbers all arrivals.
+
+    ``column`` of the history tells the stream of a row, ``streams`` are its values for R and S. A
+    micro-batch has at most ``files`` files of the history. A row of another stream stops the query.
+    """
+    folder = locate(history)
+    schema = history_schema(pa.field(column, pa.string()))
+
+    def read(batches: Iterable[pa.RecordBatch], stream: str) -> Iterator[pa.RecordBatch]:
+        for address in (each for batch in batches for each in batch.column(PATH).to_pylist()):
+            rows = read_parquet([locate(address)], schema)
+            others = [each for each in rows[column].unique().to_pylist() if each not in streams]
+            if others:
+                msg = f"{address} has the {column} {others[0]!r}; it can be {' or '.join(streams)}"
+                raise InputProblem(msg)
+            yield from rows.filter(pc.equal(rows[column], stream)).to_batches()
+
+    nobody = folder / ".requests"  # a chain takes none
+    addresses = paths(spark, folder, nobody, files)
+    kinds = from_arrow_schema(schema)
+    r, s = (addresses.mapInArrow(partial(read, stream=each), kinds) for each in streams)
+    return r, s
+
+
+def union_inputs(r: DataFrame, s: DataFrame, order: str) -> DataFrame:
+    """Return both inputs in one table with the column ``stream``; ``order`` becomes ``seq``.
+
+    Raise :class:`InputProblem` if a column is missing or has a type that is not accepted.
+    """
+    parts = []
+    for stream, rows in ((R, r), (S, s)):
+        sources = {**{name: name for name in COLUMNS}, "seq": order}
+        columns = [_column(stream, rows, source).alias(to) for to, source in sources.items()]
+        parts.append(rows.select(F.lit(stream).alias("stream"), *columns))
+    return parts[0].unionByName(parts[1])
+
+
+def _column(stream: str, rows: DataFrame, name: str) -> Column:
+    if name not in rows.columns:
+        msg = f"the input {stream} has no column {name!r}; it has {rows.columns}"
+        raise InputProblem(msg)
+    given = rows.schema[name].dataType.simpleString()
+    if name == _TIME and given == _TIMESTAMP:
+        return F.unix_micros(name)
+    taken = _TAKEN[COLUMNS[name]]
+    if given not in taken:
+        wanted = ", ".join((*taken, _TIMESTAMP) if name == _TIME else taken)
+        msg = f"the column {name!r} of the input {stream} is {given}; it can be {wanted}"
+        raise InputProblem(msg)
+    return F.col(name).cast(COLUMNS[name])
