@@ -5,13 +5,11 @@ watermarks of sensors and their latest tuples, and by the slices of open windows
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import (
@@ -24,7 +22,8 @@ from pyspark.sql.types import (
 )
 
 from spark_impl.runtime.arrays import Ints, PlainRow, Values
-from spark_impl.runtime.histories import InputProblem, on_disk
+from spark_impl.runtime.sources import PATH
+from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.script import encoding
 from spark_impl.script.admission import REASONS, Waiting
 from spark_impl.script.graph import Output
@@ -32,7 +31,7 @@ from spark_impl.script.kernel import Found, Given, State, advance
 from spark_impl.script.plan import Plan, Share
 from spark_impl.script.router import COLUMNS, Router
 from spark_impl.script.store import BLOCK, TABLES, ScriptStore
-from spark_impl.windows.arrival_files import open_file, read_tables, split
+from spark_impl.windows.arrival_files import open_file, read_request, read_tables, split
 from spark_impl.windows.blocks import SLOT, slots, task_of_slot
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def _repeat_for_statements(
 def pack_files(
     batches: Iterable[pa.RecordBatch], store: ScriptStore, plan: Plan, since_us: int
 ) -> Iterator[pa.RecordBatch]:
-    """Turn paths of files into rows (grouping columns, slot, kind, block), for ``mapInArrow``.
+    """Turn addresses of files into rows (grouping columns, slot, kind, block), for ``mapInArrow``.
 
     Tuples that change no result stamped from ``since_us`` on are left out.
     """
@@ -95,33 +94,40 @@ def pack_files(
     columns = [field for field in BLOCK if field.name != "worker"]
     schema = pa.schema([*groups, pa.field(SLOT, pa.int32()), *columns])
     for batch in batches:
-        for path in batch.column("path").to_pylist():
-            place = on_disk(path)
-            if Path(place).parent == store.control:
-                rows = pq.read_table(place, schema=store.schema_of(BLOCK)).to_pylist()
+        for file in map(locate, batch.column(PATH).to_pylist()):
+            if file.parent == store.control:
+                rows = read_request(file).to_pylist()
             else:
-                rows = list(_history_rows(place, groups, router))
+                rows = list(_history_rows(file, groups, router))
             for row in rows:
                 row[SLOT] = numbers[row.pop("worker")]
             if rows:
                 yield from pa.Table.from_pylist(rows, schema).to_batches()
 
 
-def _history_rows(place: str, groups: Sequence[pa.Field], router: Router) -> Iterator[PlainRow]:
+def _history_rows(file: Location, groups: Sequence[pa.Field], router: Router) -> Iterator[PlainRow]:
     """Yield the blocks of a history file, by values of the grouping columns and by worker."""
     names = [field.name for field in groups]
-    for table in read_tables(open_file(place, groups), groups, COLUMNS):
+    for table in read_tables(open_file(file, groups), groups, COLUMNS):
         for group, part in split(table, names) if names else [((), table)]:
             if None in group:
-                msg = f"column {names[group.index(None)]!r} of {place} is NULL in some row"
+                msg = f"column {names[group.index(None)]!r} of {file} is NULL in some row"
                 raise InputProblem(msg)
             for worker, block in router.blocks(part).items():
                 row = dict(zip(names, group, strict=True))
                 yield {**row, "worker": worker, "kind": ARRIVALS, "block": block}
 
 
-REPORT = pa.schema([*TABLES["worker"], *(field for field in BLOCK if field.name != "worker")])
-"""Rows for the driver: the progress of workers, and messages with the worker that receives them."""
+WRITTEN = {name: f"{name}_rows" for name in encoding.SCHEMAS}
+"""Columns in which a worker reports the number of its rows in a table, by table."""
+REPORT = pa.schema(
+    [
+        *TABLES["worker"],
+        *((column, pa.int64()) for column in WRITTEN.values()),
+        *(field for field in BLOCK if field.name != "worker"),
+    ]
+)
+"""Rows for the driver: progress of workers and what they wrote, and messages with their reader."""
 
 
 def write_tables(
@@ -140,10 +146,13 @@ def write_tables(
         if row["to"] is not None:
             rows.append({**group, "worker": row["to"], "kind": MESSAGE, "block": row["messages"]})
             continue
-        rows.append({**group, "worker": row["worker"], "known_us": row["known_us"]})
+        news = {**group, "worker": row["worker"], "known_us": row["known_us"]}
         made = result_tables(plan, row["results"], row["undefined"], row["rejected"])
         for name, table in made.items():
-            found.setdefault(name, []).append(_placed(table, group, store.since_us))
+            placed = _placed(table, group, store.since_us)
+            found.setdefault(name, []).append(placed)
+            news[WRITTEN[name]] = placed.num_rows
+        rows.append(news)
     context = TaskContext.get()
     part = 0 if context is None else context.partitionId()
     for name, parts in found.items():

@@ -1,13 +1,10 @@
 """The interface for users: the streaming query of all scripts, and the results in its store."""
 
 import io
-import os
 from collections.abc import Callable, Collection
 from contextlib import redirect_stdout
 from functools import partial, reduce
 from itertools import pairwise
-from pathlib import Path
-from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,13 +17,20 @@ from pyspark.sql.types import StructType
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script.config import END_US, MILLISECOND_US, TIME_END_US
 from spark_impl.runtime.arrays import Values
-from spark_impl.runtime.histories import InputProblem, escape_pattern, match_any, written_ns
-from spark_impl.runtime.queries import QueryRunner, paths, read_table
+from spark_impl.runtime.locks import Lock
+from spark_impl.runtime.queries import (
+    QueryRunner,
+    read_table,
+    session_of_query,
+)
+from spark_impl.runtime.sources import paths
+from spark_impl.runtime.storage import Address, InputProblem, locate
 from spark_impl.script.admission import waiting_of
 from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import (
     FLUSH,
     REPORT,
+    WRITTEN,
     ScriptProcessor,
     input_schema,
     output_schema,
@@ -35,20 +39,23 @@ from spark_impl.script.processor import (
 )
 from spark_impl.script.store import BLOCK, TABLES, ScriptStore, load_store, open_store
 from spark_impl.windows.blocks import SLOT
-from spark_impl.windows.history import check_source, data_files
+from spark_impl.windows.history import check_source
 
 
 class ScriptQuery:
     """One query for all workflows of ``config``, over a history, with its results in ``store``.
 
-    ``source`` is a history: a folder of Parquet files in the order of their modification times
-    (:class:`Landing` writes such folders), with sensors in the column ``key``. ``store`` is a
-    folder; a query that opens it again resumes where the last one stopped. Both folders must be
-    reachable under the same path from the driver and from all workers.
+    ``source`` is a history: a folder of numbered Parquet files (:class:`Landing` writes such
+    folders), with sensors in the column ``key``. A history without files is waited for. ``store``
+    is a folder; a query that opens it again resumes where the last one stopped. Both folders must
+    be reachable under the same address from the driver and from all workers.
 
     ``group_columns`` are further columns of the history: every combination of their values is a
     query of its own. Results stamped before ``since_us`` are left to the query whose scripts were
     in force then. ``files`` is the number of files in a micro-batch; it changes no result.
+
+    ``checkpoint`` is the folder for Spark's own files, by default one in the store; Spark needs a
+    connector for its file system.
 
     Raise :class:`InputProblem` with one sentence, and write nothing, if the source cannot be read
     or the store belongs to another query. A run raises it, too, while another query, here or
@@ -59,28 +66,29 @@ class ScriptQuery:
         self,
         spark: SparkSession,
         config: ScriptConfig,
-        source: str | Path,
-        store: str | Path,
+        source: Address,
+        store: Address,
         group_columns: Collection[str] = (),
         *,
         since_us: int = 0,
         files: int = 1,
+        checkpoint: Address | None = None,
     ) -> None:
         if since_us % MILLISECOND_US or not 0 <= since_us < TIME_END_US:
             msg = f"since_us is {since_us}; it must be whole milliseconds, from 0 to less than 2^61"
             raise InputProblem(msg)
         self._spark = spark
-        self._source = Path(os.path.abspath(source))
+        self._source = locate(source)
         self._files = files
         taken = {name for schema in TABLES.values() for name in schema.names}
-        taken |= {*BLOCK.names, *output_schema(StructType()).names}
+        taken |= {*BLOCK.names, *REPORT.names, *output_schema(StructType()).names}
         groups = check_source(self._source, taken, group_columns)
         self._config = config
         self._plan = compile_plan(config)
-        self._store = ScriptStore(Path(os.path.abspath(store)), groups, since_us)
+        self._store = ScriptStore(locate(store), groups, since_us)
         open_store(self._store, config)
-        self._runner = QueryRunner(spark)
-        self._complete: set[str] = set()
+        self._checkpoint = locate(checkpoint) if checkpoint else self._store.checkpoint
+        self._runner = QueryRunner()
 
     @property
     def plan(self) -> Plan:
@@ -93,12 +101,8 @@ class ScriptQuery:
         return self._store
 
     def run_available(self) -> None:
-        """Process everything that is in the source now."""
-        more = True
-        while more:  # messages between workers come with the next micro-batch
-            last = self._store.committed()
-            self._runner.run_to_end(self._store.root, partial(self._begin, availableNow=True))
-            more = self._store.sent_after(last)
+        """Process everything that is in the source now, and all that workers then have to say."""
+        self._runner.run_to_end(self._store.root, partial(self._begin, availableNow=True))
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
         """Start the query and leave it running; it takes files as they come."""
@@ -119,7 +123,7 @@ class ScriptQuery:
             if wanted is None or wanted(group)
         ]
         if rows:
-            self._store.request(rows)
+            self._store.request(rows, self._source)
             self.run_available()
 
     def explain(self) -> str:
@@ -127,7 +131,6 @@ class ScriptQuery:
 
         Nothing is run. :attr:`plan` says what is computed.
         """
-        self._refuse_empty()
         found = io.StringIO()
         with redirect_stdout(found):
             self._answers().explain()
@@ -140,24 +143,20 @@ class ScriptQuery:
         stamps = [own.get(worker, 0) for own in known for worker in workers]
         return min(stamps, default=0)
 
-    def _begin(self, held: BinaryIO, **trigger: str | bool) -> StreamingQuery:
-        self._refuse_empty()
+    def _begin(self, lock: Lock, **trigger: str | bool) -> StreamingQuery:
         # Only under the lock is it sure that nobody else creates the store, or adds to it.
         open_store(self._store, self._config)
-        checkpoint = self._store.checkpoint
-        return self._runner.start(held, self._answers(), checkpoint, self._finish, **trigger)
+        return self._runner.start(lock, self._answers(), self._checkpoint, self._finish, **trigger)
 
     def _answers(self) -> DataFrame:
         """Return the stream part: output rows of the processor."""
         store, plan = self._store, self._plan
         groups = from_arrow_schema(pa.schema(store.groups))
         names = tuple(field.name for field in groups)
-        if plan.exchanges:  # messages between workers come beside the history
-            history = paths(self._spark, escape_pattern(self._source), self._files)
-            messages = paths(self._spark, escape_pattern(store.control), None, is_removed=True)
-            files = history.union(messages)
-        else:
-            files = paths(self._spark, match_any(self._source, store.control), self._files)
+        tasks = None if names else plan.workers
+        session = session_of_query(self._spark, self._checkpoint, tasks)
+        # Messages between workers come with the files of the next micro-batch.
+        files = paths(session, self._source, store.control, self._files, is_mixed=True)
         # Watermarks by disorder depend on clusters, and so on all earlier tuples.
         reads_us = store.since_us if self._config.watermark == "fixed" else 0
         pack = partial(pack_files, store=store, plan=plan, since_us=reads_us)
@@ -174,24 +173,20 @@ class ScriptQuery:
 
     def _finish(self, answers: DataFrame, batch: int) -> None:
         """Write everything of a micro-batch. After a crash, Spark calls it again."""
-        self._refuse_empty()
         store = self._store
         store.begin(batch)
         told = store.schema_of(REPORT)
         write = partial(write_tables, store=store, plan=self._plan, batch=batch)
         rows = answers.mapInArrow(write, from_arrow_schema(told)).toArrow().cast(told)
+        written = {name: pc.sum(rows.column(each)).as_py() or 0 for name, each in WRITTEN.items()}
+        store.require_rows(batch, written)
         is_message = rows.column("block").is_valid()
         store.send(batch, rows.filter(is_message).select(store.schema_of(BLOCK).names))
         standing = rows.filter(pc.invert(is_message))
         store.write("worker", batch, standing.select(store.schema("worker").names))
 
-    def _refuse_empty(self) -> None:
-        for path in sorted({*data_files(self._source)} - self._complete):
-            written_ns(path)
-            self._complete.add(path)
 
-
-def results(spark: SparkSession, store: str | Path, *later: str | Path) -> DataFrame:
+def results(spark: SparkSession, store: Address, *later: Address) -> DataFrame:
     """Return results: the grouping columns, ``workflow``, ``name``, ``ts_us`` and ``value``.
 
     ``later`` are stores of queries whose scripts came into force one after the other; the results
@@ -202,7 +197,7 @@ def results(spark: SparkSession, store: str | Path, *later: str | Path) -> DataF
     return _joined(spark, "result", [store, *later])
 
 
-def undefined(spark: SparkSession, store: str | Path, *later: str | Path) -> DataFrame:
+def undefined(spark: SparkSession, store: Address, *later: Address) -> DataFrame:
     """Return stamps without a finite result: grouping columns, ``workflow``, ``name``, ``ts_us``.
 
     Arguments and errors are those of :func:`results`.
@@ -210,14 +205,14 @@ def undefined(spark: SparkSession, store: str | Path, *later: str | Path) -> Dat
     return _joined(spark, "undefined", [store, *later]).distinct()
 
 
-def rejected(spark: SparkSession, store: str | Path) -> DataFrame:
+def rejected(spark: SparkSession, store: Address) -> DataFrame:
     """Return arrivals that took part in nothing: the grouping columns, ``seq`` and ``reason``."""
-    place = load_store(Path(store).absolute())
+    place = load_store(store)
     return read_table(spark, place, "rejected").drop("batch")
 
 
-def _joined(spark: SparkSession, table: str, stores: list[str | Path]) -> DataFrame:
-    places = [load_store(Path(store).absolute()) for store in stores]
+def _joined(spark: SparkSession, table: str, stores: list[Address]) -> DataFrame:
+    places = [load_store(store) for store in stores]
     since = [place.since_us for place in places]
     if any(left >= right for left, right in pairwise(since)):
         msg = f"the stores answer since {', '.join(map(str, since))}: they must be in this order"

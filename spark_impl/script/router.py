@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from model.vocabulary.script.config import MILLISECOND_US, TIME_END_US
 from spark_impl.runtime.arrays import Ints
-from spark_impl.runtime.histories import InputProblem
+from spark_impl.runtime.storage import InputProblem
 from spark_impl.script.encoding import ARRIVAL
 from spark_impl.script.graph import WINDOW, Graph, readers
 from spark_impl.script.plan import Plan

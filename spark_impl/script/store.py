@@ -1,14 +1,18 @@
 """The store of a query of scripts.
 
 The store is a :class:`spark_impl.runtime.stores.TableStore`. The table ``worker`` marks a
-micro-batch as complete. The folder ``control`` holds requests to flush and the messages of workers
-to each other. A replayed micro-batch sends the same messages, so the first ones stay.
+micro-batch as complete. The folder ``control`` holds two kinds of requests
+(:mod:`spark_impl.runtime.sources`):
+
+    00000000-messages-<id>.parquet    messages of workers after micro-batch <id>, due at once
+    <number>-<name>.parquet           flushes, due after all files of the history below the number
+
+A replayed micro-batch sends the same messages, so the first ones stay.
 """
 
 import uuid
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields
-from pathlib import Path
 from typing import ClassVar
 
 import pyarrow as pa
@@ -17,10 +21,11 @@ from model.vocabulary import ScriptConfig
 from model.vocabulary.settings import JsonObject
 from spark_impl.runtime import stores
 from spark_impl.runtime.arrays import Values
-from spark_impl.runtime.histories import InputProblem, append, writing
+from spark_impl.runtime.histories import next_number, write_parquet
+from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.script.encoding import SCHEMAS
 
-VERSION = 2
+VERSION = 3
 ROOM = "script"
 TABLES = {
     **SCHEMAS,
@@ -68,23 +73,22 @@ class ScriptStore(stores.TableStore):
 
     def send(self, batch: int, rows: pa.Table) -> None:
         """Write the messages that workers have after a micro-batch; the next one delivers them."""
-        name = f"messages-{batch:08d}"
-        if rows.num_rows and not (self.control / f"{name}.parquet").exists():
-            append(self.control, rows, name)
+        file = self.control / f"{0:08d}-messages-{batch:08d}.parquet"
+        if rows.num_rows and not file.exists():
+            write_parquet(rows, file)
 
-    def sent_after(self, batch: int) -> bool:
-        """Return whether workers sent messages after any micro-batch later than ``batch``."""
-        numbers = (int(path.stem[-8:]) for path in self.control.glob("messages-*.parquet"))
-        return max(numbers, default=-1) > batch
+    def request(self, rows: Iterable[Values], history: Location) -> None:
+        """Write requests to some workers; they are due after all files that a history has now.
 
-    def request(self, rows: Iterable[Values]) -> None:
-        """Write requests to some workers; the next run carries them out, once."""
+        The next run carries them out, once.
+        """
         schema = self.schema_of(BLOCK)
         arrays = [
             pa.array(column, field.type)
             for column, field in zip(zip(*rows, strict=True), schema, strict=True)
         ]
-        append(self.control, pa.table(arrays, schema=schema), f"request-{uuid.uuid4().hex}")
+        file = self.control / f"{next_number(history):08d}-{uuid.uuid4().hex}.parquet"
+        write_parquet(pa.table(arrays, schema=schema), file)
 
 
 def open_store(store: ScriptStore, config: ScriptConfig) -> None:
@@ -101,25 +105,25 @@ def open_store(store: ScriptStore, config: ScriptConfig) -> None:
         "since_us": store.since_us,
     }
     stores.claim(store.root, identity, lambda: _require_same(store.root, identity))
-    with writing(store.root):  # here, because a crash may have come between the two
-        store.control.mkdir(exist_ok=True)
 
 
-def load_store(root: Path) -> ScriptStore:
+def load_store(root: Address) -> ScriptStore:
     """Return the store that a query has written.
 
     Raises :class:`InputProblem` if there is none, if it belongs to another room, or if it does not
     say to which query it belongs.
     """
 
+    folder = locate(root)
+
     def read(identity: JsonObject) -> ScriptStore:
         groups = stores.groups_from_json(identity["group_columns"])
-        return ScriptStore(root, groups, int(identity["since_us"]))
+        return ScriptStore(folder, groups, int(identity["since_us"]))
 
-    return stores.read_identity(root, VERSION, read, room=ROOM)
+    return stores.read_identity(folder, VERSION, read, room=ROOM)
 
 
-def _require_same(root: Path, identity: JsonObject) -> None:
+def _require_same(root: Location, identity: JsonObject) -> None:
     """Raise :class:`InputProblem` if a store belongs to another query."""
 
     def read(other: JsonObject) -> JsonObject:

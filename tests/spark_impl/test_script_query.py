@@ -25,7 +25,8 @@ from model.vocabulary.script.tree import (
     Window,
     Workflow,
 )
-from spark_impl.runtime.histories import InputProblem, append, history_schema
+from spark_impl.runtime.histories import append, history_schema
+from spark_impl.runtime.storage import InputProblem
 from spark_impl.script import (
     QueryProblem,
     ScriptQuery,
@@ -35,6 +36,7 @@ from spark_impl.script import (
     run_workloads,
     undefined,
 )
+from spark_impl.script.store import load_store
 from tests.spark_impl import brute_script
 from tests.spark_impl.script_cases import random_workload
 
@@ -95,7 +97,9 @@ def test_pack_equals_the_specification(spark: SparkSession, tmp_path: Path) -> N
             seen[word.__name__] += len(expected.of(word))
         assert traces[name].of(Hosted) == (Hosted(0, "A"), Hosted(1, "B"))
     assert min(seen.values()) > 10
-    assert list((tmp_path / "store" / "control").glob("messages-*")), "no result was sent"
+    last = load_store(tmp_path / "store").committed()
+    left = [path.name for path in (tmp_path / "store" / "control").iterdir()]
+    assert left == [f"00000000-messages-{last - 1:08d}.parquet"], "the last that were sent stay"
 
 
 def test_results_by_hand(spark: SparkSession, tmp_path: Path) -> None:
@@ -249,18 +253,52 @@ def test_impossible_arrivals_are_refused(
     assert query.store.committed() == -1
 
 
-def test_file_without_anything(spark: SparkSession, tmp_path: Path) -> None:
+def test_file_that_is_not_complete_yet(spark: SparkSession, tmp_path: Path) -> None:
     source = history(tmp_path / "h", [("A", 1, 1.0)])
     query = ScriptQuery(spark, CONFIG, source, tmp_path / "s")
     (source / "00000001.parquet").touch()
-    with pytest.raises(InputProblem, match=r"00000001\.parquet is empty, so it is not complete"):
+    with pytest.raises(QueryProblem, match=r"00000001\.parquet is not a Parquet file, or it "):
         query.run_available()
+    assert query.store.committed() == 0
+    (source / "00000001.parquet").unlink()
+    history(source, [("A", 2_500, 4.0), ("B", 9_000, 1.0)], start=1)
+    query.flush()
+    found = answers(spark, tmp_path / "s")["hall", "mean"]
+    assert found == [(1_000, 1.0), (3_000, 2.5), (5_000, 4.0)]
 
 
 def test_files_that_are_out_of_order(spark: SparkSession, tmp_path: Path) -> None:
     source = history(tmp_path / "h", [("A", 1, 1.0)], start=7)
     history(source, [("A", 2, 1.0)])
-    with pytest.raises(QueryProblem, match=r"^arrival number 0 comes after 7: .*modification time"):
+    with pytest.raises(QueryProblem, match=r"^arrival number 0 comes after 7: .*their names"):
+        ScriptQuery(spark, CONFIG, source, tmp_path / "s").run_available()
+
+
+def test_history_that_is_empty_at_first(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "h").mkdir()
+    query = ScriptQuery(spark, CONFIG, tmp_path / "h", tmp_path / "s")
+    query.flush()
+    assert answers(spark, tmp_path / "s") == {}
+    running = query.start()
+    try:
+        running.processAllAvailable()
+        history(tmp_path / "h", [("A", 500, 2.0), ("A", 4_500, 4.0)])
+        running.processAllAvailable()
+    finally:
+        running.stop()
+    assert answers(spark, tmp_path / "s")["hall", "mean"] == [(1_000, 2.0)]
+
+
+def test_checkpoint_outside_the_store(spark: SparkSession, tmp_path: Path) -> None:
+    source = history(tmp_path / "h", *READINGS[:2])
+    query = ScriptQuery(spark, CONFIG, source, tmp_path / "s", checkpoint=tmp_path / "c")
+    query.run_available()
+    history(source, READINGS[2], start=20)
+    query.run_available()
+    assert query.store.committed() == 2
+    assert (tmp_path / "c" / "commits" / "2").exists()
+    assert not (tmp_path / "s" / "checkpoint").exists()
+    with pytest.raises(QueryProblem, match=r"/s is at micro-batch 0, its tables are at 2; "):
         ScriptQuery(spark, CONFIG, source, tmp_path / "s").run_available()
 
 
