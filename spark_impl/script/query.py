@@ -20,6 +20,8 @@ from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.queries import (
     QueryRunner,
+    Sink,
+    read_files,
     read_table,
     session_of_query,
 )
@@ -54,8 +56,9 @@ class ScriptQuery:
     query of its own. Results stamped before ``since_us`` are left to the query whose scripts were
     in force then. ``files`` is the number of files in a micro-batch; it changes no result.
 
-    ``checkpoint`` is the folder for Spark's own files, by default one in the store; Spark needs a
-    connector for its file system.
+    ``sink`` is called with the new results of every micro-batch, with the columns of
+    :func:`results`. ``checkpoint`` is the folder for Spark's own files, by default one in the
+    store; Spark needs a connector for its file system.
 
     Raise :class:`InputProblem` with one sentence, and write nothing, if the source cannot be read
     or the store belongs to another query. A run raises it, too, while another query, here or
@@ -72,6 +75,7 @@ class ScriptQuery:
         *,
         since_us: int = 0,
         files: int = 1,
+        sink: Sink | None = None,
         checkpoint: Address | None = None,
     ) -> None:
         if since_us % MILLISECOND_US or not 0 <= since_us < TIME_END_US:
@@ -88,6 +92,7 @@ class ScriptQuery:
         self._store = ScriptStore(locate(store), groups, since_us)
         open_store(self._store, config)
         self._checkpoint = locate(checkpoint) if checkpoint else self._store.checkpoint
+        self._sink = sink
         self._runner = QueryRunner()
 
     @property
@@ -184,6 +189,9 @@ class ScriptQuery:
         store.send(batch, rows.filter(is_message).select(store.schema_of(BLOCK).names))
         standing = rows.filter(pc.invert(is_message))
         store.write("worker", batch, standing.select(store.schema("worker").names))
+        if self._sink is not None:  # before Spark commits, so that no micro-batch is left out
+            found = store.files_of("result", batch)
+            self._sink(read_files(self._spark, found, store.schema("result")), batch)
 
 
 def results(spark: SparkSession, store: Address, *later: Address) -> DataFrame:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from model.vocabulary import Event, Fault, ScriptConfig
 from model.vocabulary.script.config import END_US, Hosted, Rejected, Result, Undefined
@@ -27,6 +27,7 @@ from model.vocabulary.script.tree import (
 )
 from spark_impl.runtime.histories import append, history_schema
 from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.systems import lose_commit
 from spark_impl.script import (
     QueryProblem,
     ScriptQuery,
@@ -300,6 +301,28 @@ def test_checkpoint_outside_the_store(spark: SparkSession, tmp_path: Path) -> No
     assert not (tmp_path / "s" / "checkpoint").exists()
     with pytest.raises(QueryProblem, match=r"/s is at micro-batch 0, its tables are at 2; "):
         ScriptQuery(spark, CONFIG, source, tmp_path / "s").run_available()
+
+
+def test_sink_that_replaces_has_every_result_once(spark: SparkSession, tmp_path: Path) -> None:
+    """A crash comes between the sink and Spark's commit."""
+    source, store = history(tmp_path / "h", *READINGS[:2]), tmp_path / "s"
+    calls: list[int] = []
+    kept: dict[int, list[Row]] = {}
+
+    def sink(rows: DataFrame, batch: int) -> None:
+        found = sorted(rows.collect())
+        assert kept.get(batch, found) == found
+        calls.append(batch)
+        kept[batch] = found
+
+    ScriptQuery(spark, CONFIG, source, store, sink=sink).run_available()
+    lose_commit(store)
+    ScriptQuery(spark, CONFIG, source, store, sink=sink).flush()
+    assert calls == [0, 1, 1, 2]
+    found = results(spark, store)
+    assert sorted(row for rows in kept.values() for row in rows) == sorted(found.collect())
+    assert kept[1][0].asDict().keys() == {*found.columns}
+    assert all(kept.values())
 
 
 def test_query_that_is_left_running(spark: SparkSession, tmp_path: Path) -> None:
