@@ -192,6 +192,7 @@ class ScriptQuery:
         if self._sink is not None:  # before Spark commits, so that no micro-batch is left out
             found = store.files_of("result", batch)
             self._sink(read_files(self._spark, found, store.schema("result")), batch)
+        store.compact(batch)
 
 
 def results(spark: SparkSession, store: Address, *later: Address) -> DataFrame:

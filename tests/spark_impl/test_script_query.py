@@ -26,7 +26,7 @@ from model.vocabulary.script.tree import (
     Workflow,
 )
 from spark_impl.runtime.histories import append, history_schema
-from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.runtime.systems import lose_commit
 from spark_impl.script import (
     QueryProblem,
@@ -37,7 +37,7 @@ from spark_impl.script import (
     run_workloads,
     undefined,
 )
-from spark_impl.script.store import load_store
+from spark_impl.script.store import ScriptStore, load_store, open_store
 from tests.spark_impl import brute_script
 from tests.spark_impl.script_cases import random_workload
 
@@ -323,6 +323,26 @@ def test_sink_that_replaces_has_every_result_once(spark: SparkSession, tmp_path:
     assert sorted(row for rows in kept.values() for row in rows) == sorted(found.collect())
     assert kept[1][0].asDict().keys() == {*found.columns}
     assert all(kept.values())
+
+
+def test_files_of_many_micro_batches_are_merged(spark: SparkSession, tmp_path: Path) -> None:
+    store = ScriptStore(locate(tmp_path / "s"))
+    open_store(store, CONFIG)
+    for batch in range(202):
+        store.begin(batch)
+        found = {"workflow": "hall", "name": "mean", "ts_us": 1_000 * batch, "value": 1.0}
+        store.write("result", batch, pa.Table.from_pylist([found], store.schema("result")))
+        known = {"worker": batch % 2, "known_us": 1_000 * batch}
+        store.write("worker", batch, pa.Table.from_pylist([known], store.schema("worker")))
+        store.compact(batch)
+    assert [path.name for path in sorted((tmp_path / "s" / "merged" / "worker").iterdir())] == [
+        "00000000-00000099.parquet",
+        "00000100-00000199.parquet",
+    ]
+    assert not (tmp_path / "s" / "worker" / "batch=99").exists()
+    assert (store.committed(), store.known()) == (201, {(): {0: 200_000, 1: 201_000}})
+    found_us = [ts_us for ts_us, _ in answers(spark, tmp_path / "s")["hall", "mean"]]
+    assert found_us == [1_000 * batch for batch in range(202)]
 
 
 def test_query_that_is_left_running(spark: SparkSession, tmp_path: Path) -> None:
