@@ -6,6 +6,7 @@
 * :mod:`spark_impl.grouping.windows` closes windows between micro-batches.
 * :mod:`spark_impl.grouping.tasks` runs routers as Spark tasks.
 * :mod:`spark_impl.grouping.instances` runs work at instances, with a state, timed; and aggregates.
+* :mod:`spark_impl.grouping.reports` tells the driver what tasks have written.
 * :mod:`spark_impl.grouping.store` keeps the progress of a stream.
 * :mod:`spark_impl.grouping.query` is the interface for users.
 """

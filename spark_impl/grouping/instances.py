@@ -19,10 +19,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
+from spark_impl.grouping.reports import Reports
 from spark_impl.grouping.store import GroupingStore, Worked
 from spark_impl.grouping.tasks import INSTANCE, partition_id
 from spark_impl.runtime.arrays import Bools, Floats, Ints
-from spark_impl.runtime.histories import InputProblem
+from spark_impl.runtime.storage import InputProblem
 
 
 class MicroBatch(NamedTuple):
@@ -32,6 +33,9 @@ class MicroBatch(NamedTuple):
     """Number of the micro-batch, without those that had no rows: 0, 1, 2, ..."""
     window: int
     store: GroupingStore
+    has_states: bool
+    """Whether instances have files of the micro-batch before."""
+    reports: Reports
 
 
 Step: TypeAlias = Callable[[pa.Table, pa.Table | None], tuple[pa.Table, pa.Table | None]]
@@ -47,8 +51,10 @@ def at_instances(rows: DataFrame, batch: MicroBatch, step: Step, found: pa.Schem
     ``rows`` are the rows that the work of :meth:`spark_impl.grouping.Grouping.stream` gets;
     ``found`` are the columns of the output. When the result is read, state and times go to the
     store of the stream: the next micro-batch begins with the state, and the next window is balanced
-    by the times. ``step`` must be deterministic, except for the time that it takes.
+    by the times. The result must be read to its end. ``step`` must be deterministic, except for the
+    time that it takes.
     """
+    batch.reports.is_work_expected = True
     given = to_arrow_schema(rows.schema, timezone="UTC")
     task = partial(_run, batch=batch, step=step, given=given, expected=found)
     return rows.mapInArrow(task, from_arrow_schema(found))
@@ -65,34 +71,49 @@ def _run(
     # The rows have the session's time zone and kinds of strings, the schema has others.
     table = pa.Table.from_batches(held).cast(given) if held else given.empty_table()
     instance = partition_id()
-    state = batch.store.load_worked(batch.number - 1, instance).state
+    store = batch.store
+    state = store.load_worked(batch.number - 1, instance).state if batch.has_states else None
     begun_ns = time.perf_counter_ns()
     found, state = step(table, state)
     busy_us = (time.perf_counter_ns() - begun_ns) // 1000 if len(table) else 0
     if found.schema.names != expected.names:
         msg = f"the work at instance {instance} returns {found.schema.names}, not {expected.names}"
         raise InputProblem(msg)
-    batch.store.write_worked(batch.number, instance, Worked(len(table), busy_us, state))
+    store.write_worked(batch.number, instance, Worked(len(table), busy_us, state))
+    batch.reports.tell(store.instance_file(batch.number, instance), len(table))
     yield from found.cast(expected).to_batches()
 
 
-def carry_over(store: GroupingStore, batch: int, instances: int) -> None:
-    """Keep the state of instances that did nothing in a micro-batch.
+def finish_work(batch: MicroBatch, instances: int, tuples: int) -> list[tuple[int, int]]:
+    """Return the tuples of every instance in a micro-batch and their time (us).
 
-    Raise :class:`InputProblem` if some worked and others did not, which would lose their tuples.
+    If there was no work at instances, their states are kept. Raise :class:`InputProblem` unless it
+    got ``tuples`` tuples, was read to its end, and is in the store.
     """
-    worked = sum(store.instance_path(batch, each).exists() for each in range(instances))
-    if worked not in (0, instances):
+    store, number = batch.store, batch.number
+    if not batch.reports.is_work_expected:
+        for instance in range(instances if batch.has_states else 0):
+            state = store.load_worked(number - 1, instance).state
+            store.write_worked(number, instance, Worked(0, 0, state))
+        return [(0, 0)] * instances
+    files = [store.instance_file(number, instance) for instance in range(instances)]
+    read = sum(batch.reports.tuples_of(file) is not None for file in files)
+    if read < instances:
         msg = (
-            f"the output of only {worked} of {instances} instances was read;"
+            f"the output of only {read} of {instances} instances was read to its end;"
             " the work of a micro-batch has to read the output of all"
         )
         raise InputProblem(msg)
-    for instance in range(instances):
-        before, after = (store.instance_path(each, instance) for each in (batch - 1, batch))
-        if before.exists() and not after.exists():
-            state = store.load_worked(batch - 1, instance).state
-            store.write_worked(batch, instance, Worked(0, 0, state))
+    spent = [store.spent(number, instance) for instance in range(instances)]
+    worked = sum(each for each, _ in spent)
+    if worked != tuples:
+        msg = (
+            f"the instances got {worked} of the {tuples} tuples of micro-batch {number};"
+            " at_instances takes all rows that work gets, and an input that may come in another"
+            " order needs seq"
+        )
+        raise InputProblem(msg)
+    return spent
 
 
 PARTIAL = pa.schema(

@@ -14,9 +14,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from model.vocabulary import GroupingConfig
 from model.vocabulary.settings import PlainData
 from spark_impl.grouping.candidates import TELLS_HEAVY_KEYS
-from spark_impl.grouping.instances import MicroBatch, carry_over
+from spark_impl.grouping.instances import MicroBatch, finish_work
+from spark_impl.grouping.reports import Reports
 from spark_impl.grouping.router import SenderState
-from spark_impl.grouping.store import open_store
+from spark_impl.grouping.store import open_store, unshared
 from spark_impl.grouping.tasks import (
     INSTANCE,
     Columns,
@@ -27,17 +28,29 @@ from spark_impl.grouping.tasks import (
     sender_before,
 )
 from spark_impl.grouping.windows import Standing, add_times, advance, rebalance, set_times, start
-from spark_impl.runtime import stores
+from spark_impl.runtime import locks
 from spark_impl.runtime.failures import sentence_of, wait_for, without_stack_traces
-from spark_impl.runtime.histories import InputProblem
+from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.queries import start_batches
+from spark_impl.runtime.storage import InputProblem, Location, locate
 
 Work: TypeAlias = Callable[[DataFrame, MicroBatch], Sequence[int] | None]
 """Work on the rows of a micro-batch: partition i is that of instance i.
 
 It may return the time of a tuple at each instance, in microseconds; these times balance the next
 window. Otherwise the times of :func:`spark_impl.grouping.instances.at_instances` do, if it is used.
-After a crash it may be called once more for the last micro-batch.
+
+Work is the sink of a stream, and exactly-once is up to both: every row is in one numbered
+micro-batch, and work must replace whatever it wrote under :attr:`MicroBatch.number` before.
+
+* After a crash or an error, work is called again with the same number, window and rows, even if it
+  had returned. Smaller numbers never come back.
+* To skip a number that was written is not enough. A micro-batch without rows keeps its number for
+  the next one: work may be called without rows first, and then with some.
+* States of instances follow the same rule: a micro-batch begins with those of the number before.
+
+A folder for each number that is overwritten does all this, as does a transaction that deletes the
+rows of the number and inserts the new ones.
 """
 
 
@@ -92,27 +105,39 @@ class Grouping:
         return self.assign(rows, key).repartitionById(self.config.instances, INSTANCE)
 
     def stream(
-        self, rows: DataFrame, key: str, checkpoint: str | Path, work: Work, seq: str | None = None
+        self,
+        rows: DataFrame,
+        key: str,
+        checkpoint: str | Path | Location,
+        work: Work,
+        seq: str | None = None,
+        *,
+        spark_checkpoint: str | Path | Location | None = None,
     ) -> "GroupingStream":
         """Return a stream whose rows are spread, and worked on micro-batch by micro-batch.
 
-        ``checkpoint`` is a folder that the driver and all workers reach under this path; the next
-        run with this folder resumes where the last one stopped. ``seq`` numbers the arrivals; with
-        it every tuple goes where docs/grouping.md says, whatever the files and partitions are.
-        Raise :class:`InputProblem` for columns or a folder that cannot be used.
+        ``checkpoint`` is a folder that the driver and all workers reach under this address; the
+        next run with this folder resumes where the last one stopped. ``spark_checkpoint`` is the
+        folder of Spark's own checkpoint, by default one in ``checkpoint``; it is needed if Spark
+        has no connector for that file system. ``seq`` numbers the arrivals; with it every tuple
+        goes where docs/grouping.md says, whatever the files and partitions are. Raise
+        :class:`InputProblem` for columns or a folder that cannot be used.
         """
         columns = Columns(key, seq)
         require_columns(rows, columns, is_stream=True)
-        return GroupingStream(Spreader(self.config, columns, Path(checkpoint)), rows, work)
+        own = None if spark_checkpoint is None else locate(spark_checkpoint)
+        spreader = Spreader(self.config, columns, locate(checkpoint))
+        return GroupingStream(spreader, own or spreader.store.checkpoint, rows, work)
 
 
 class Spreader:
     """A stream's routers and their store: one micro-batch after the other."""
 
-    def __init__(self, config: GroupingConfig, columns: Columns, store: Path) -> None:
+    def __init__(self, config: GroupingConfig, columns: Columns, store: Location) -> None:
         self.config = config
         self.columns = columns
-        self.store = open_store(store.absolute(), config)
+        self.store = open_store(store, config)
+        self._reports: Reports | None = None
 
     def standing(self) -> Standing:
         """Return the progress of the stream."""
@@ -123,30 +148,41 @@ class Spreader:
         """Spread a micro-batch, have it worked on, and commit it.
 
         ``source_batch`` is its number at the source. If it comes again, it is spread as before.
-        Raise :class:`InputProblem` for an older one, and while another process spreads one.
+        Raise :class:`InputProblem` for an older one, if one has been left out, and while another
+        process spreads one.
         """
-        held = stores.lock(self.store.root)
+        lock = locks.lock(self.store.root)
         try:
-            self._advance(rows, work, source_batch)
+            self._advance(rows, work, source_batch, lock)
         finally:
-            stores.unlock(held)
+            lock.release()
 
-    def _advance(self, rows: DataFrame, work: Work, source_batch: int) -> None:
+    def _advance(self, rows: DataFrame, work: Work, source_batch: int, lock: Lock) -> None:
         standing = self._before(source_batch)
         self.store.forget(standing.batch)
-        found = route_stream(rows, self.config, self.columns, standing, self.store)
-        spread = found.repartitionById(self.config.instances, INSTANCE)
-        given = work(spread, MicroBatch(standing.batch, standing.table.window, self.store))
-        states = self._senders(standing, found)
+        reports = self._reports = self._reports or Reports(rows.sparkSession.sparkContext)
+        reports.begin()
+        batch = MicroBatch(
+            standing.batch, standing.table.window, self.store, standing.has_states, reports
+        )
+        found = route_stream(rows, self.config, self.columns, standing, self.store, reports)
+        given = work(found.repartitionById(self.config.instances, INSTANCE), batch)
+        states = self._senders(standing, found, reports)
         tuples = sum(each.routed for each in states) - standing.routed
-        if tuples:
-            carry_over(self.store, standing.batch, self.config.instances)
-            if given is None:
-                standing = add_times(standing, self._spent(standing.batch))
-            else:
-                standing = set_times(standing, times_of(self.config, given))
-            after = advance(self.config, standing, states, tuples)
-            self.store.finish(after._replace(source_batch=source_batch))
+        if not tuples:
+            self.store.note_empty(source_batch)
+            return
+        spent = finish_work(batch, self.config.instances, tuples)
+        if given is None:
+            standing = add_times(standing, spent)
+        else:
+            standing = set_times(standing, times_of(self.config, given))
+        after = advance(self.config, standing, states, tuples)
+        if not lock.is_held:  # somebody else may spread the same micro-batch
+            msg = f"{self.store.root} was not kept locked during micro-batch {standing.batch}"
+            raise InputProblem(msg)
+        has_states = standing.has_states or reports.is_work_expected
+        self.store.finish(after._replace(source_batch=source_batch, has_states=has_states))
 
     def _before(self, source_batch: int) -> Standing:
         """Return the progress of the stream before a micro-batch."""
@@ -158,28 +194,38 @@ class Spreader:
             )
             raise InputProblem(msg)
         if source_batch > standing.source_batch:
+            known = {standing.source_batch, *self.store.numbers("empty")}
+            if not known & {source_batch - 1, source_batch}:
+                msg = (
+                    f"the source is at micro-batch {source_batch}, but {self.store.root} has never"
+                    f" seen {source_batch - 1}; they do not belong together"
+                )
+                raise InputProblem(msg)
             return standing
         before = standing.batch - 2
         return self.store.standing(before) if before >= 0 else start(self.config)
 
-    def _spent(self, batch: int) -> list[tuple[int, int]]:
-        """Return tuples and microseconds of every instance."""
-        return [self.store.spent(batch, each) for each in range(self.config.instances)]
-
-    def _senders(self, standing: Standing, found: DataFrame) -> list[SenderState]:
-        """Return the states of all senders after a micro-batch."""
-        paths = [
-            self.store.sender_path(standing.batch, each) for each in range(self.config.senders)
-        ]
-        if not all(path.exists() for path in paths):
-            # The work did not read every row, so some routers have not run.
-            found.write.format("noop").mode("overwrite").save()
-        for sender, path in enumerate(paths):
-            # There may be fewer partitions than senders.
-            if not path.exists():
-                state = sender_before(self.config, standing, self.store, sender)
-                self.store.write_sender(standing.batch, sender, state)
-        return [self.store.load_sender(standing.batch, each) for each in range(len(paths))]
+    def _senders(self, standing: Standing, found: DataFrame, reports: Reports) -> list[SenderState]:
+        """Return the states of all senders after a micro-batch, with all tuples of it."""
+        senders = range(self.config.senders)
+        files = [self.store.sender_file(standing.batch, each) for each in senders]
+        told = [reports.tuples_of(file) for file in files]
+        if None in told:
+            # The work did not read every row, so some routers have not run; or there are fewer
+            # partitions than senders. All routers run now, and Spark counts what comes out.
+            tuples = found.count()
+            for sender, file in enumerate(files):
+                if reports.tuples_of(file) is None:
+                    state = sender_before(self.config, standing, self.store, sender)
+                    self.store.write_sender(standing.batch, sender, state)
+        else:
+            tuples = sum(each or 0 for each in told)
+        states = [self.store.load_sender(standing.batch, each) for each in senders]
+        routed = sum(each.routed for each in states) - standing.routed
+        if routed != tuples:
+            finding = f"has {routed} of the {tuples} tuples routed in micro-batch {standing.batch}"
+            raise unshared(self.store.root, finding)
+        return states
 
 
 def times_of(config: GroupingConfig, given: Sequence[int]) -> tuple[int, ...]:
@@ -197,8 +243,11 @@ def times_of(config: GroupingConfig, given: Sequence[int]) -> tuple[int, ...]:
 class GroupingStream:
     """A stream to be spread, not started yet."""
 
-    def __init__(self, spreader: Spreader, rows: DataFrame, work: Work) -> None:
+    def __init__(
+        self, spreader: Spreader, checkpoint: Location, rows: DataFrame, work: Work
+    ) -> None:
         self._spreader = spreader
+        self._checkpoint = checkpoint
         self._rows = rows
         self._work = work
 
@@ -219,5 +268,4 @@ class GroupingStream:
         self._spreader.advance(rows, self._work, number)
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
-        checkpoint = self._spreader.store.checkpoint
-        return start_batches(self._rows, checkpoint, self._batch, interval)
+        return start_batches(self._rows, self._checkpoint, self._batch, interval)

@@ -1,10 +1,11 @@
 """The store of a stream that is being spread.
 
     query.json                   configuration and version
-    checkpoint/                  Spark's own
+    checkpoint/                  Spark's own; elsewhere if the stream says so
     batches/<batch>/sender-<i>.arrow    state of sender i after the micro-batch
-    batches/<batch>/instance-<i>.arrow  state of instance i, if it has one, and its work
+    batches/<batch>/instance-<i>.arrow  state of instance i, and its work, if instances have any
     batches/<batch>.json                the standing after the micro-batch, which is then done
+    empty/<number>.json                 the source's last micro-batch without rows, by its number
 
 Rules of this file:
 
@@ -12,14 +13,15 @@ Rules of this file:
   again, after a crash or in a second attempt, writes the same.
 * A micro-batch is done when its file exists; the files of the last two are kept.
 * A file appears under its name when it is complete, or not at all.
+* The absence of a file says nothing. The standing says which files there are, and tasks report
+  those that they write. One that is missing then is an error.
 """
 
-import io
 import json
-import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,9 +34,9 @@ from spark_impl.grouping.router import SenderState
 from spark_impl.grouping.windows import Standing
 from spark_impl.runtime import stores
 from spark_impl.runtime.arrays import Ints
-from spark_impl.runtime.histories import complete
+from spark_impl.runtime.storage import InputProblem, Location
 
-VERSION = 1
+VERSION = 2
 _SENDER, _WORKED = b"straggler.sender", b"straggler.worked"
 _EMPTY = pa.table({})
 _COLUMNS = ["key", "count", "error"]
@@ -55,7 +57,7 @@ class GroupingStore(stores.Store):
 
     def standing(self, batch: int) -> Standing:
         """Return the standing after a micro-batch."""
-        return decode_standing((self.root / "batches" / f"{batch}.json").read_bytes())
+        return decode_standing((self._batches / f"{batch}.json").read_bytes())
 
     def done(self) -> int:
         """Return the number of micro-batches that are done."""
@@ -64,45 +66,47 @@ class GroupingStore(stores.Store):
     def finish(self, standing: Standing) -> None:
         """Mark a micro-batch as done, and remove the files of the one two before it."""
         batch = standing.batch - 1
-        stores.write_bytes(self.root / "batches" / f"{batch}.json", encode_standing(standing))
-        for path in self.root.glob("batches/[0-9]*"):
-            if int(path.stem) < batch - 1:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        (self._batches / f"{batch}.json").write_bytes(encode_standing(standing))
+        for file in self._batches.children("[0-9]*"):
+            if int(file.stem) < batch - 1:
+                file.remove()
+
+    def note_empty(self, source_batch: int) -> None:
+        """Note that a micro-batch of the source had no rows; forget the one before."""
+        file = self.root / "empty" / f"{source_batch}.json"
+        file.write_bytes(b"{}")
+        for other in file.parent.children("[0-9]*.json"):
+            if other != file:
+                other.remove()
 
     def forget(self, batch: int) -> None:
         """Remove what an earlier attempt at a micro-batch left."""
-        folder = self.root / "batches" / str(batch)
-        if folder.exists():
-            shutil.rmtree(folder)
+        (self._batches / str(batch)).remove()
 
-    def sender_path(self, batch: int, sender: int) -> Path:
+    def sender_file(self, batch: int, sender: int) -> Location:
         """Return the file of a sender's state after a micro-batch."""
-        return self.root / "batches" / str(batch) / f"sender-{sender}.arrow"
+        return self._batches / str(batch) / f"sender-{sender}.arrow"
 
     def load_sender(self, batch: int, sender: int) -> SenderState:
         """Return the state of a sender after a micro-batch; an empty one before the first."""
         if batch < 0:
             return SenderState()
-        return decode_state(self.sender_path(batch, sender).read_bytes())
+        with self._required(self.sender_file(batch, sender)) as file:
+            return decode_state(file.read_buffer())
 
     def write_sender(self, batch: int, sender: int, state: SenderState) -> None:
         """Write the state of a sender after a micro-batch."""
-        stores.write_bytes(self.sender_path(batch, sender), encode_state(state))
+        self.sender_file(batch, sender).write_bytes(encode_state(state))
 
     def load_worked(self, batch: int, instance: int) -> Worked:
-        """Return the work of an instance in a micro-batch; nothing if there is no file."""
-        path = self.instance_path(batch, instance)
-        if not path.exists():
-            return Worked()
-        table, plain = _read(str(path), _WORKED)
+        """Return the work of an instance in a micro-batch."""
+        with self._required(self.instance_file(batch, instance)) as file:
+            table, plain = _read(file, _WORKED)
         return Worked(plain["tuples"], plain["busy_us"], table if plain["holds"] else None)
 
     def spent(self, batch: int, instance: int) -> tuple[int, int]:
         """Return the tuples of an instance in a micro-batch and their time (us)."""
-        path = self.instance_path(batch, instance)
-        if not path.exists():
-            return 0, 0
-        with pa.memory_map(str(path)) as file:  # which reads no state
+        with self._required(self.instance_file(batch, instance)) as file:  # reads no state
             plain = json.loads(pa.ipc.open_file(file).schema.metadata[_WORKED])
         return plain["tuples"], plain["busy_us"]
 
@@ -114,17 +118,36 @@ class GroupingStore(stores.Store):
             "holds": worked.state is not None,
         }
         state = _EMPTY if worked.state is None else worked.state
-        path = self.instance_path(batch, instance)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with complete(path) as scratch:
-            _write_table(str(scratch), state, _WORKED, plain)
+        self.instance_file(batch, instance).write_bytes(_encode_table(state, _WORKED, plain))
 
-    def instance_path(self, batch: int, instance: int) -> Path:
+    def instance_file(self, batch: int, instance: int) -> Location:
         """Return the file of an instance's work in a micro-batch."""
-        return self.root / "batches" / str(batch) / f"instance-{instance}.arrow"
+        return self._batches / str(batch) / f"instance-{instance}.arrow"
+
+    @property
+    def _batches(self) -> Location:
+        return self.root / "batches"
+
+    @contextmanager
+    def _required(self, file: Location) -> Iterator[pa.NativeFile]:
+        """Open a file that a task or an earlier micro-batch has written."""
+        try:
+            with file.open() as opened:
+                yield opened
+        except FileNotFoundError as error:
+            name = f"{file.parent.name}/{file.name}"
+            raise unshared(self.root, f"lacks {name}, which has been written") from error
 
 
-def open_store(root: Path, config: GroupingConfig) -> GroupingStore:
+def unshared(root: Location, finding: str) -> InputProblem:
+    """Return the error for a store that is not as tasks have left it."""
+    msg = (
+        f"{root} {finding}: the driver and all workers have to reach one folder under this address"
+    )
+    return InputProblem(msg)
+
+
+def open_store(root: Location, config: GroupingConfig) -> GroupingStore:
     """Return the store of a stream; make it if it does not exist.
 
     Raises :class:`InputProblem`, and writes nothing, if the folder belongs to another stream.
@@ -139,20 +162,18 @@ def open_store(root: Path, config: GroupingConfig) -> GroupingStore:
     return GroupingStore(root)
 
 
-def encode_state(state: SenderState) -> bytes:
+def encode_state(state: SenderState) -> pa.Buffer:
     """Return the file that holds a sender's state."""
     plain = state._asdict()
     summary: Summary = plain.pop("summary")
     plain["counted"] = [summary.tuples, summary.floor]
     columns = [summary.keys, pa.array(summary.counts), pa.array(summary.errors)]
-    file = io.BytesIO()
-    _write_table(file, pa.table(columns, names=_COLUMNS), _SENDER, plain)
-    return file.getvalue()
+    return _encode_table(pa.table(columns, names=_COLUMNS), _SENDER, plain)
 
 
-def decode_state(data: bytes) -> SenderState:
+def decode_state(data: pa.Buffer) -> SenderState:
     """Return the sender's state that :func:`encode_state` wrote."""
-    table, plain = _read(io.BytesIO(data), _SENDER)
+    table, plain = _read(pa.BufferReader(data), _SENDER)
     keys, counts, errors = (table.column(name).combine_chunks() for name in _COLUMNS)
     tuples, floor = plain["counted"]
     return SenderState(
@@ -165,15 +186,17 @@ def decode_state(data: bytes) -> SenderState:
     )
 
 
-def _write_table(file: str | BinaryIO, table: pa.Table, name: bytes, plain: JsonObject) -> None:
-    """Write a table, and plain data as its metadata."""
+def _encode_table(table: pa.Table, name: bytes, plain: JsonObject) -> pa.Buffer:
+    """Return the file that holds a table, and plain data as its metadata."""
     kept = {**(table.schema.metadata or {}), name: json.dumps(plain).encode("utf-8")}
-    feather.write_feather(table.replace_schema_metadata(kept), file, compression="zstd")
+    sink = pa.BufferOutputStream()
+    feather.write_feather(table.replace_schema_metadata(kept), sink, compression="zstd")
+    return sink.getvalue()
 
 
-def _read(file: str | BinaryIO, name: bytes) -> tuple[pa.Table, JsonObject]:
-    """Read what :func:`_write_table` wrote."""
-    table = feather.read_table(file, memory_map=False)
+def _read(file: pa.NativeFile, name: bytes) -> tuple[pa.Table, JsonObject]:
+    """Read what :func:`_encode_table` returned."""
+    table = feather.read_table(file)
     return table, json.loads(table.schema.metadata[name])
 
 

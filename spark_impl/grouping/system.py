@@ -28,6 +28,7 @@ from spark_impl.grouping.store import decode_standing, decode_state, encode_stan
 from spark_impl.grouping.tasks import Columns
 from spark_impl.grouping.windows import advance, start
 from spark_impl.runtime.arrays import Ints
+from spark_impl.runtime.storage import Location, locate
 from spark_impl.runtime.systems import OnKill, system_maker
 
 PRODUCER = "spark"
@@ -47,7 +48,7 @@ def run_workloads(
     spread and worked on once more.
     """
     return {
-        name: Trace(PRODUCER, _run(spark, workload, workdir / str(number), on_kill))
+        name: Trace(PRODUCER, _run(spark, workload, locate(workdir / str(number)), on_kill))
         for number, (name, workload) in enumerate(cases.items())
     }
 
@@ -55,10 +56,12 @@ def run_workloads(
 make_system = system_maker("grouping", run_workloads)
 
 
-def _run(spark: SparkSession, workload: Workload, folder: Path, on_kill: OnKill) -> Iterator[Step]:
+def _run(
+    spark: SparkSession, workload: Workload, store: Location, on_kill: OnKill
+) -> Iterator[Step]:
     config = GroupingConfig.from_json(workload.config)
     faults = {(fault.kind, fault.at) for fault in workload.faults}
-    spreader = Spreader(config, _COLUMNS, folder)
+    spreader = Spreader(config, _COLUMNS, store)
     parts = []
     for number, events in enumerate(workload.batches()):
         standing = spreader.standing()
@@ -69,7 +72,7 @@ def _run(spark: SparkSession, workload: Workload, folder: Path, on_kill: OnKill)
         rows = spark.createDataFrame(_table(events))
         spreader.advance(rows, work, number)
         if {("kill", number), ("restart", number)} & faults:
-            spreader = Spreader(config, _COLUMNS, folder)
+            spreader = Spreader(config, _COLUMNS, store)
         if ("kill", number) in faults:
             spreader.advance(rows, work, number)
             on_kill(number)

@@ -28,10 +28,11 @@ from spark_impl.grouping.keys import (
     merge_all,
     summary_capacity,
 )
+from spark_impl.grouping.reports import Reports
 from spark_impl.grouping.router import SenderState, begin_window, choose, route
 from spark_impl.grouping.store import GroupingStore
 from spark_impl.grouping.windows import Standing
-from spark_impl.runtime.histories import InputProblem
+from spark_impl.runtime.storage import InputProblem
 
 INSTANCE = "instance"
 """Name of the added column."""
@@ -89,6 +90,7 @@ def route_stream(
     columns: Columns,
     standing: Standing,
     store: GroupingStore,
+    reports: Reports,
 ) -> DataFrame:
     """Return the rows of a micro-batch with their instances; reading them updates the senders."""
     if columns.seq is not None:
@@ -96,7 +98,9 @@ def route_stream(
         placed = rows.repartitionById(config.senders, sender)
     else:
         placed = rows.coalesce(config.senders)
-    task = partial(_run_sender, config=config, columns=columns, standing=standing, store=store)
+    task = partial(
+        _run_sender, config=config, columns=columns, standing=standing, store=store, reports=reports
+    )
     return placed.mapInArrow(task, with_instance(rows))
 
 
@@ -106,20 +110,20 @@ def _run_sender(
     columns: Columns,
     standing: Standing,
     store: GroupingStore,
+    reports: Reports,
 ) -> Iterator[pa.RecordBatch]:
     sender = partition_id()
     given = list(batches)
-    before = sender_before(config, standing, store, sender)
-    if not given:
-        store.write_sender(standing.batch, sender, before)
-        return
-    rows = pa.Table.from_batches(given)
-    if columns.seq is not None:
-        _require_values(rows, columns.seq)
-        rows = rows.sort_by(columns.seq)
-    places, after = route(config, standing.table, sender, before, _keys(rows, columns.key))
-    yield from rows.append_column(INSTANCE, pa.array(places, pa.int32())).to_batches()
-    store.write_sender(standing.batch, sender, after)
+    state = sender_before(config, standing, store, sender)
+    if given:
+        rows = pa.Table.from_batches(given)
+        if columns.seq is not None:
+            _require_values(rows, columns.seq)
+            rows = rows.sort_by(columns.seq)
+        places, state = route(config, standing.table, sender, state, _keys(rows, columns.key))
+        yield from rows.append_column(INSTANCE, pa.array(places, pa.int32())).to_batches()
+    store.write_sender(standing.batch, sender, state)
+    reports.tell(store.sender_file(standing.batch, sender), sum(map(len, given)))
 
 
 def sender_before(

@@ -22,7 +22,7 @@ from spark_impl.grouping import (
     run_workloads,
 )
 from spark_impl.grouping.query import times_of
-from spark_impl.runtime.histories import InputProblem
+from spark_impl.runtime.storage import InputProblem
 
 
 def skewed(seed: int, size: int) -> tuple[Event, ...]:

@@ -1,0 +1,96 @@
+"""Stores of streams that are spread: one writer, one source, one configuration, any file system."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import fs
+from pyspark.sql import SparkSession
+
+from model.vocabulary import GroupingConfig
+from spark_impl.grouping import Grouping
+from spark_impl.grouping.query import Spreader
+from spark_impl.grouping.store import GroupingStore, Worked
+from spark_impl.grouping.windows import start
+from spark_impl.runtime import locks, storage
+from spark_impl.runtime.storage import InputProblem, Location, locate
+from tests.spark_impl.test_grouping_query import skewed
+from tests.spark_impl.test_grouping_streams import COLUMNS, TOTALS, held, table_of
+
+
+def test_one_stream_at_a_time_writes_a_store(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.createDataFrame(table_of(skewed(1, 10)))
+    spreader = Spreader(GroupingConfig(2), COLUMNS, locate(tmp_path / "store"))
+    lock = locks.lock(tmp_path / "store")
+    try:
+        with pytest.raises(InputProblem, match=r"store is being written by process \d+"):
+            spreader.advance(rows, lambda _rows, _batch: None, 0)
+    finally:
+        lock.release()
+
+
+def test_a_store_goes_with_one_source(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.createDataFrame(table_of(skewed(1, 10)))
+    spreader = Spreader(GroupingConfig(2), COLUMNS, locate(tmp_path / "store"))
+    numbers: list[int] = []
+
+    def advance(number: int, condition: str = "true") -> None:
+        spreader.advance(
+            rows.where(condition), lambda _rows, batch: numbers.append(batch.number), number
+        )
+
+    with pytest.raises(InputProblem, match=r"^the source is at micro-batch 1, but .* never seen 0"):
+        advance(1)
+    for number in (0, 1, 1):
+        advance(number)
+    for number in (2, 2, 3):
+        advance(number, "seq < 0")
+    advance(4)
+    for number, sentence in ((3, "is already at 4"), (6, "has never seen 5; they do not belong")):
+        with pytest.raises(InputProblem, match=rf"^the source is at .* {number}, but .*{sentence}"):
+            advance(number)
+    assert numbers == [0, 1, 1, 2, 2, 2, 2]
+    assert spreader.standing().routed == 30
+
+
+def test_a_store_of_somebody_else_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+    stream = spark.readStream.format("rate").load().selectExpr("string(value) AS key")
+    Grouping(2).stream(stream, "key", tmp_path / "store", lambda _rows, _batch: None)
+    with pytest.raises(InputProblem, match="belongs to another stream"):
+        Grouping(3).stream(stream, "key", tmp_path / "store", lambda _rows, _batch: None)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    with pytest.raises(InputProblem, match="neither an empty folder nor the store"):
+        Grouping(3).stream(stream, "key", tmp_path / "other", lambda _rows, _batch: None)
+    # What a run leaves that is killed while it makes a store is ours.
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / ".query.json.4711").touch()
+    Grouping(3).stream(stream, "key", tmp_path / "begun", lambda _rows, _batch: None)
+    (tmp_path / "plain").touch()
+    with pytest.raises(InputProblem, match="plain is neither an empty folder"):
+        Grouping(3).stream(stream, "key", tmp_path / "plain", lambda _rows, _batch: None)
+    with pytest.raises(InputProblem, match=r"plain/below cannot be written"):
+        Grouping(3).stream(stream, "key", tmp_path / "plain" / "below", lambda _rows, _batch: None)
+
+
+@pytest.mark.parametrize("system", ["", "hdfs://elsewhere"])
+def test_an_instance_without_a_state_and_with_an_empty_one(
+    system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    monkeypatch.setattr(storage, "_connect", lambda _system: files)
+    store = GroupingStore(Location("/store", system))
+    for state in (None, pa.table({}), TOTALS.empty_table()):
+        store.write_worked(0, 1, Worked(3, 70, state))
+        found = store.load_worked(0, 1)
+        assert (found.tuples, found.busy_us) == store.spent(0, 1) == (3, 70)
+        assert (found.state is None) == (state is None)
+        if state is not None:
+            assert held(store, 0, 1).schema.equals(state.schema)
+    assert store.done() == 0
+    for number in (1, 2, 3):
+        store.finish(start(GroupingConfig(2))._replace(batch=number))
+    assert store.done() == 3
+    assert [file.name for file in (store.root / "batches").children()] == ["1.json", "2.json"]
+    with pytest.raises(InputProblem, match=r"store\S* lacks 0/instance-1.arrow, which has been"):
+        store.load_worked(0, 1)
