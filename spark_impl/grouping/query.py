@@ -144,6 +144,15 @@ class Spreader:
         done = self.store.done()
         return self.store.standing(done - 1) if done else start(self.config)
 
+    def require_seen(self, source_batch: int) -> None:
+        """Raise :class:`InputProblem` unless the store knows a micro-batch of the source."""
+        if source_batch > max([self.standing().source_batch, *self.store.numbers("empty")]):
+            msg = (
+                f"the source has done micro-batch {source_batch}, but {self.store.root} has never"
+                " seen it; the store and Spark's checkpoint do not belong together"
+            )
+            raise InputProblem(msg)
+
     def advance(self, rows: DataFrame, work: Work, source_batch: int) -> None:
         """Spread a micro-batch, have it worked on, and commit it.
 
@@ -194,13 +203,8 @@ class Spreader:
             )
             raise InputProblem(msg)
         if source_batch > standing.source_batch:
-            known = {standing.source_batch, *self.store.numbers("empty")}
-            if not known & {source_batch - 1, source_batch}:
-                msg = (
-                    f"the source is at micro-batch {source_batch}, but {self.store.root} has never"
-                    f" seen {source_batch - 1}; they do not belong together"
-                )
-                raise InputProblem(msg)
+            if source_batch - 1 > standing.source_batch:
+                self.require_seen(source_batch - 1)
             return standing
         before = standing.batch - 2
         return self.store.standing(before) if before >= 0 else start(self.config)
@@ -259,7 +263,7 @@ class GroupingStream:
         """Spread everything that is in the source now; the next call resumes there.
 
         Raise :class:`GroupingProblem` if it fails; the next call resumes after the last
-        micro-batch.
+        micro-batch. Raise :class:`InputProblem` if Spark's checkpoint is that of another store.
         """
         with without_stack_traces():
             wait_for(self._start(), GroupingProblem, self._spreader.store.root)
@@ -268,4 +272,6 @@ class GroupingStream:
         self._spreader.advance(rows, self._work, number)
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
+        commits = (self._checkpoint / "commits").children("[0-9]*")
+        self._spreader.require_seen(max([int(file.name) for file in commits], default=-1))
         return start_batches(self._rows, self._checkpoint, self._batch, interval)

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_impl.grouping import Grouping, GroupingProblem, MicroBatch
 from spark_impl.grouping.store import GroupingStore
 from spark_impl.runtime.histories import append
+from spark_impl.runtime.storage import InputProblem
 from tests.spark_impl.test_grouping_query import skewed
 from tests.spark_impl.test_grouping_streams import SCHEMA, failing, table_of
 
@@ -78,3 +79,13 @@ def test_a_micro_batch_without_rows_leaves_its_number_to_the_next(
         run(spark, tmp_path, sink, f"seq >= {2 * PART}")
     assert sink.calls == [0, 0, 0]
     assert sink.written() == {0: parts(3)[2]}
+
+
+def test_a_checkpoint_does_not_go_with_another_store(spark: SparkSession, tmp_path: Path) -> None:
+    sink = Sink(tmp_path / "out")
+    append(tmp_path / "in", table_of(skewed(4, PART)))
+    run(spark, tmp_path, sink)
+    (tmp_path / "store").rename(tmp_path / "elsewhere")
+    with pytest.raises(InputProblem, match=r"has done micro-batch 0, but .* has never seen it"):
+        run(spark, tmp_path, sink)  # although nothing is new in the source
+    assert sink.calls == [0]
