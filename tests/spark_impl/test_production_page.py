@@ -1,0 +1,93 @@
+"""The examples of docs/production.md run: sinks hold every answer once, and old histories move."""
+
+import json
+import os
+import re
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_impl.runtime import histories
+from spark_impl.runtime.storage import locate
+from tests.house.repository import ROOT
+
+PAGE = (ROOT / "docs" / "production.md").read_text(encoding="utf-8")
+COLUMNS = ("key", "start_us", "value", "n", "revision")
+Answer: TypeAlias = tuple[str, int, float, int, int]
+FIRST: list[Answer] = [("a", 0, 1.0, 1, 0), ("b", 0, 2.0, 1, 0)]
+REVISED: list[Answer] = [("a", 0, 6.0, 2, 1), ("a", 10, 4.0, 1, 0)]
+LATEST = [("a", 0, 6.0, 2, 1), ("a", 10, 4.0, 1, 0), ("b", 0, 2.0, 1, 0)]
+
+
+def example(name: str, *replaced: str) -> Callable[..., Any]:
+    """Return a function of the page, perhaps with a text of it replaced by another one."""
+    for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
+        if f"def {name}(" in code:
+            names: dict[str, Any] = {}
+            exec(code.replace(*replaced) if replaced else code, names)
+            found: Callable[..., Any] = names[name]
+            return found
+    raise LookupError(name)
+
+
+def answers(spark: SparkSession, rows: Sequence[Answer]) -> DataFrame:
+    """Return answers as a sink gets them."""
+    kinds = "task int, key string, start_us long, end_us long, value double, n long, revision int"
+    full = [(0, key, start_us, start_us + 10, *more) for key, start_us, *more in rows]
+    return spark.createDataFrame(full, kinds)
+
+
+def hand_over(sink: Callable[[DataFrame, int], None], spark: SparkSession) -> None:
+    """Give a sink two micro-batches, each twice as after a crash."""
+    for batch, rows in enumerate((FIRST, FIRST, REVISED, REVISED)):
+        sink(answers(spark, rows), batch // 2)
+
+
+def test_folders_of_micro_batches_hold_each_answer_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    hand_over(example("to_folders", '"answers/', f'"{tmp_path}/'), spark)
+    rows = spark.read.parquet(str(tmp_path))
+    found = sorted(tuple(row) for row in rows.select(*COLUMNS, "batch").collect())
+    assert found == sorted([*((*row, 0) for row in FIRST), *((*row, 1) for row in REVISED)])
+
+
+def test_a_table_keeps_the_latest_answer_of_every_window(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    hand_over(example("to_table"), spark)
+    example("to_table")(answers(spark, FIRST), 0)  # an old answer never replaces a newer one
+    with closing(sqlite3.connect(tmp_path / "answers.db")) as database:
+        rows = database.execute(f"SELECT {', '.join(COLUMNS)} FROM answers").fetchall()
+    assert sorted(rows) == LATEST
+
+
+def test_messages_have_the_window_as_their_key(spark: SparkSession) -> None:
+    rows = example("messages")(answers(spark, REVISED), 7).collect()
+    assert [json.loads(row.key) for row in rows] == [
+        {"task": 0, "key": "a", "start_us": start_us} for start_us in (0, 10)
+    ]
+    assert json.loads(rows[0].value) == {
+        **dict(zip(COLUMNS, REVISED[0], strict=True)),
+        "task": 0,
+        "end_us": 10,
+        "batch": 7,
+    }
+
+
+def test_a_history_without_numbers_is_numbered_in_the_order_of_its_times(tmp_path: Path) -> None:
+    old = tmp_path / "history"
+    for time_s, (name, seq) in enumerate((("b.parquet", 0), ("a.parquet", 1), ("_c.parquet", 2))):
+        histories.write_parquet(pa.table({"seq": [seq]}), locate(old / name))
+        os.utime(old / name, (time_s, time_s))
+    example("number_files")(old, tmp_path / "numbered")
+    files = histories.files_of(locate(tmp_path / "numbered"))
+    assert [pq.read_table(file.path).column("seq").to_pylist() for file in files] == [[0], [1]]
