@@ -260,6 +260,23 @@ def _end_java() -> None:
     SparkContext._jvm = None
 
 
+_FIRST_INSTALLED = """\
+import sys
+archives = [path for path in sys.path if path.endswith("pyspark.zip")]
+sys.path[:] = [path for path in sys.path if path not in archives] + archives
+"""
+"""Spark puts an archive of PySpark before the installed one. Python compiles what it imports from
+an archive at every start of a process, which takes 0.7 s for each of the processes of a query."""
+
+
+def _startup(scratch: Path) -> Path:
+    """Return a folder whose module Python runs when it starts."""
+    folder = scratch / "startup"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(_FIRST_INSTALLED, encoding="utf-8")
+    return folder
+
+
 @contextmanager
 def _environment(scratch: Path, local: bool) -> Iterator[None]:
     """Set the variables that Spark reads while it starts; restore them at the end."""
@@ -269,6 +286,8 @@ def _environment(scratch: Path, local: bool) -> Iterator[None]:
     }
     if local:
         wanted |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_DIRS": str(scratch / "local")}
+        search = [str(_startup(scratch)), *filter(None, [os.environ.get("PYTHONPATH")])]
+        wanted["PYTHONPATH"] = os.pathsep.join(search)
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:
