@@ -167,7 +167,7 @@ class Location:
 
 
 Address: TypeAlias = str | Path | Location
-"""Whatever :func:`locate` understands."""
+"""Address of a file or a folder, for :func:`locate`."""
 
 
 def locate(where: Address) -> Location:

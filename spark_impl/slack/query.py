@@ -17,6 +17,7 @@ from spark_impl.runtime.systems import system_maker
 from spark_impl.slack.judgement import JUDGED
 from spark_impl.slack.rule import Memory, SlackRule
 from spark_impl.windows import correlation, query, system
+from spark_impl.windows import progress as figures
 from spark_impl.windows.correlation import AssumptionStatus
 from spark_impl.windows.room import WindowRoom, WindowSettings, window_settings
 from spark_impl.windows.store import WINDOW, WindowStore, load_store
@@ -143,7 +144,7 @@ def _status(spark: SparkSession, store: WindowStore, last: int) -> AssumptionSta
     return correlation.assess(*(rows.column(name).to_numpy().astype(float) for name in figures))
 
 
-progress = partial(query.progress, SLACK)
+progress = partial(figures.progress, SLACK)
 """Returns the figures of the last micro-batch of a store, without Spark."""
 run_workloads = partial(system.run_workloads, SLACK)
 """Runs many workloads of one configuration in one query."""

@@ -12,6 +12,7 @@ from spark_impl.runtime.queries import Sink
 from spark_impl.runtime.storage import Address
 from spark_impl.runtime.systems import system_maker
 from spark_impl.watermark.rule import CLOCK, Memory, WatermarkRule
+from spark_impl.windows import progress as figures
 from spark_impl.windows import query, system
 from spark_impl.windows.room import WindowRoom, WindowSettings, window_settings
 
@@ -71,7 +72,7 @@ def corrections(spark: SparkSession, store: Address) -> DataFrame:
     return query.corrections(spark, WATERMARK, store)
 
 
-progress = partial(query.progress, WATERMARK)
+progress = partial(figures.progress, WATERMARK)
 """Returns the figures of the last micro-batch of a store, without Spark."""
 run_workloads = partial(system.run_workloads, WATERMARK)
 """Runs many workloads of one configuration in one query."""

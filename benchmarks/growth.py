@@ -1,0 +1,114 @@
+"""The time of a micro-batch, and the number of files, over 10,000 micro-batches.
+
+One query of room ``slack`` sums 50 tuples a micro-batch in windows of a second; every fifth tuple
+is up to three seconds late. A thread writes and merges the history as a ``Landing`` does. The query
+is stopped at four places, and Spark then forgets its last commit, as after a crash; it goes on in
+the same store.
+
+``flatness`` is the median time of a micro-batch in the last tenth divided by that in the first
+tenth. The curve (median time and number of files, in a hundred steps) is drawn as ``growth.svg``
+beside the figures.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from model.vocabulary import SlackConfig
+from spark_impl.runtime.histories import append, compact
+from spark_impl.runtime.session import session
+from spark_impl.runtime.storage import Location, locate
+from spark_impl.runtime.systems import lose_commit
+from spark_impl.slack import SlackQuery
+
+BATCHES = int(os.environ.get("STRAGGLER_GROWTH_BATCHES", "10000"))
+STEPS = 100
+RUNS = 5
+MEASURED = Path(__file__).parent / "measured"
+ROWS = 50
+SECOND_US = 1_000_000
+CONFIG = SlackConfig(size_us=SECOND_US, slide_us=SECOND_US, tasks=2)
+
+
+def measure() -> dict[str, float]:
+    """Return figures; write the picture of the curve."""
+    times_s: list[float] = []
+    files: list[int] = []
+    with tempfile.TemporaryDirectory(prefix="straggler-bench-") as name:
+        place = Path(name)
+        with session(long_running=True) as spark:
+            for numbers in np.array_split(np.arange(BATCHES), STEPS):
+                write_history(locate(place / "history"), numbers.tolist())
+                times_s.append(median(run(spark, place)))
+                files.append(sum(len(each) for _, _, each in os.walk(place)))
+                if len(files) % (STEPS // RUNS) == 0:
+                    lose_commit(place / "store")
+    draw(times_s, files)
+    tenth = STEPS // 10
+    first, last = median(times_s[:tenth]), median(times_s[-tenth:])
+    return {
+        "micro_batches": BATCHES,
+        "first_tenth_ms": 1000 * first,
+        "last_tenth_ms": 1000 * last,
+        "flatness": last / first,
+        "files_in_the_middle": files[STEPS // 2],
+        "files_at_the_end": files[-1],
+    }
+
+
+def run(spark: SparkSession, place: Path) -> Iterator[float]:
+    """Process what is in the history; yield the seconds of all micro-batches but the first."""
+    ends_s: list[float] = []
+
+    def note(_answers: DataFrame, _batch: int) -> None:
+        ends_s.append(perf_counter())
+
+    SlackQuery(spark, CONFIG, place / "history", place / "store", sink=note).run_available()
+    return (after - before for before, after in pairwise(ends_s))
+
+
+def write_history(folder: Location, numbers: list[int]) -> None:
+    """Add files to a history, and merge them."""
+    for number in numbers:
+        append(folder, arrivals(number))
+    compact(folder)
+
+
+def arrivals(number: int) -> pa.Table:
+    """Return a file of the history."""
+    random = np.random.default_rng(number)
+    seq = np.arange(number * ROWS, (number + 1) * ROWS)
+    delay_us = random.integers(0, 3 * SECOND_US, ROWS) * (random.random(ROWS) < 0.2)
+    return pa.table(
+        {
+            "seq": seq,
+            "source_id": seq,
+            "key": [f"key-{at % 7}" for at in range(ROWS)],
+            "event_time_us": seq * 20_000 - delay_us,
+            "value": np.ones(ROWS),
+            "arrival_us": seq * 20_000,
+        }
+    )
+
+
+def draw(times_s: list[float], files: list[int]) -> None:
+    """Draw the time of a micro-batch and the number of files over the micro-batches."""
+    from matplotlib.figure import Figure
+
+    at = (np.arange(len(files)) + 1) * BATCHES / STEPS
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    upper, lower = figure.subplots(2, sharex=True)
+    upper.plot(at, [1000 * each for each in times_s])
+    upper.set(ylabel="median time (ms)", ylim=(0, None))
+    lower.plot(at, files, color="C1")
+    lower.set(ylabel="files", xlabel="micro-batches", ylim=(0, None))
+    MEASURED.mkdir(exist_ok=True)
+    figure.savefig(MEASURED / "growth.svg", metadata={"Date": None})

@@ -1,0 +1,63 @@
+"""Figures of the last micro-batch of a query, for dashboards and alarms."""
+
+from typing import NamedTuple
+
+import pyarrow.compute as pc
+
+from spark_impl.runtime.storage import Address
+from spark_impl.windows.query import read_undisturbed
+from spark_impl.windows.room import ConfigT, WindowRoom
+from spark_impl.windows.store import WindowStore, load_store
+
+
+class BatchProgress(NamedTuple):
+    """Figures of the last complete micro-batch."""
+
+    batch: int
+    """Number of the micro-batch, -1 if there is none."""
+    tasks: int
+    """Number of tasks that it moved."""
+    slack_us: int
+    """Longest time that one of them waits for late tuples now; 0 without tasks."""
+    watermark_us: int | None
+    """Lowest watermark of these tasks, since 1970."""
+    pairs: int
+    """Number of (tuple, window) pairs in its new answers."""
+    late_pairs: int
+    """Number of pairs that were late for their windows."""
+    pending_pairs: int
+    """Number of late pairs that wait for a correction, of all tasks."""
+    corrections: int
+
+    @property
+    def late_share(self) -> float:
+        """Share of late pairs among the pairs that this micro-batch decided on."""
+        return self.late_pairs / max(self.pairs + self.late_pairs, 1)
+
+
+def progress(room: WindowRoom[ConfigT], store: Address) -> BatchProgress:
+    """Return the figures of the last complete micro-batch of the query that writes ``store``.
+
+    Only the files of this micro-batch are read, without Spark. Raises :class:`InputProblem` if
+    ``store`` is not the store of a query.
+    """
+    _, opened = load_store(store, room)
+    return read_undisturbed(opened, lambda last: _progress_of(opened, last))
+
+
+def _progress_of(store: WindowStore, batch: int) -> BatchProgress:
+    moved = store.read("progress", batch)
+
+    def total(table: str, column: str) -> int:
+        return int(pc.sum(store.read(table, batch).column(column)).as_py() or 0)
+
+    return BatchProgress(
+        batch,
+        moved.num_rows,
+        pc.max(moved.column("slack_us")).as_py() or 0,
+        pc.min(moved.column("wm_us")).as_py(),
+        total("result", "n_rcv"),
+        total("late", "windows"),
+        total("pending", "windows"),
+        store.read("correction", batch).num_rows,
+    )
