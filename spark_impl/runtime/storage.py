@@ -156,6 +156,17 @@ class Location:
         with _renamed(self) as scratch, self.files.open_output_stream(scratch) as out:
             yield out
 
+    def rename(self, to: "Location") -> None:
+        """Give a file the name of a file that is not there, in the same file system.
+
+        S3 copies the file, and others see it when the copy is complete. Raise
+        :class:`InputProblem` if the file cannot be written.
+        """
+        with writing(to.parent):
+            if not self.system.startswith("s3:"):
+                to.parent.make()
+            self.files.move(self.path, to.path)
+
     def remove(self) -> None:
         """Remove a file or a folder with everything in it, if it is there."""
         kind = self.info().type
