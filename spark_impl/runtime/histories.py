@@ -35,6 +35,8 @@ COLUMNS = {
 _NAME = re.compile(r"(\d{8,})(?:-(\d{8,}))?\.parquet")
 MERGED = 100
 """Number of files that become one."""
+_ROWS_MERGED = 4_000_000
+"""Most rows of a merged file, which is built in memory."""
 _GROUPS = b"straggler.row_groups"
 """Metadata of a merged file: the number of row groups of each of its files."""
 
@@ -145,30 +147,35 @@ def open_parquet(file: Location) -> pq.ParquetFile:
             raise
 
 
-def compact(folder: Location) -> None:
+def compact(folder: Location, size: int | None = None) -> None:
     """Merge every full hundred of files but the newest; the writer of a history calls this.
 
     Merged files stay until the next hundred is merged: whoever has just listed them can read them
-    for a while. Files with different columns are left alone.
+    for a while. Files with different columns are left alone. A history with more than four million
+    rows in a hundred files is merged no more. ``size`` is another number than a hundred.
     """
+    merged = size or MERGED
     listed = _listed(folder)
     single = [each.first for each in listed if each.first == each.last]
     end = listed[-1].last + 1 if listed else 0
     for first in range(
-        -(-min(single, default=end) // MERGED) * MERGED, end - 2 * MERGED + 1, MERGED
+        -(-min(single, default=end) // merged) * merged, end - 2 * merged + 1, merged
     ):
-        files = [file_of(folder, number) for number in range(first, first + MERGED)]
-        target = folder / f"{first:08d}-{first + MERGED - 1:08d}.parquet"
-        if first in single and _merge(files, target):
+        if first not in single:
+            continue
+        numbers = range(first, first + merged)
+        files = [pq.ParquetFile(file_of(folder, n).path, filesystem=folder.files) for n in numbers]
+        if sum(each.metadata.num_rows for each in files) > _ROWS_MERGED:
+            break
+        if _merge(files, folder / f"{first:08d}-{first + merged - 1:08d}.parquet"):
             for file in folder.children("[0-9]*.parquet"):
                 name = _NAME.fullmatch(file.name)
                 if name is not None and name[2] is None and int(name[1]) < first:
                     file.remove()
 
 
-def _merge(files: list[Location], target: Location) -> bool:
+def _merge(opened: list[pq.ParquetFile], target: Location) -> bool:
     """Write one file with the row groups of some; return whether their columns are the same."""
-    opened = [pq.ParquetFile(file.path, filesystem=file.files) for file in files]
     schema = opened[0].schema_arrow.remove_metadata()
     if any(each.schema_arrow.remove_metadata() != schema for each in opened):
         return False

@@ -1,59 +1,58 @@
 """Lands any streaming DataFrame in a history, the folder that queries read.
 
-    00000007.parquet                      the arrivals of micro-batch 7
-    _rejected/batch=7/part-00000.parquet  the rows of micro-batch 7 that are no arrivals, and why
-    _landing.json                         settings; the checkpoint holds the same file
-    _scratch/                             files of workers while a micro-batch is landed
+    00000007.parquet                            the arrivals of one micro-batch
+    _rejected/batch=7/part-00000-<rows>.parquet the rows of micro-batch 7 that are no arrivals
+    _landing.json                               settings; the checkpoint holds the same file
+    _scratch/                                   files of workers while a micro-batch is landed
 
 Rules of this file:
 
-* The file of a micro-batch never changes: queries may have read it.
-* All work before that file is discarded and repeated when Spark replays the micro-batch.
+* The file of a micro-batch never changes: queries may have read it. It says which micro-batch it
+  is, so that one that Spark repeats after a crash is recognised.
+* Workers write files under names of their own. The driver checks such a file and gives it its
+  name; no rows pass through it. A worker that was given up and still writes can thus do no harm,
+  nor can one of a driver that was killed: nobody names its file, and the next micro-batch removes
+  it.
+* All work before the history's file has its name is discarded and repeated when Spark repeats the
+  micro-batch.
 * The history is its own record: arrival numbers continue those of its last file.
 """
 
 import json
-import shutil
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, types
-from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from model.vocabulary.settings import JsonObject
-from spark_impl.runtime.arrays import PlainRow
-from spark_impl.runtime.failures import wait_for
-from spark_impl.runtime.histories import (
-    COLUMNS,
-    DATA_FILES,
-    InputProblem,
-    append,
-    complete,
-    escape_pattern,
-    tidy,
+from spark_impl.runtime import histories, packages, sources
+from spark_impl.runtime.columns import (
+    FAULTS,
+    READ,
+    STREAM,
+    TAKEN,
+    UNITS_US,
+    in_order,
+    label_streams,
+    union_typed,
 )
+from spark_impl.runtime.histories import COLUMNS, file_of
+from spark_impl.runtime.locks import Lock
+from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
+from spark_impl.runtime.queries import QueryRunner, read_files
+from spark_impl.runtime.storage import Address, InputProblem, Location, locate, reading
 
-VERSION = 1
-UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000}
-"""Units of numeric times, in microseconds."""
-_READ = ("event_time_us", "value", "key", "source_id", "arrival_us")
-"""Columns that can come from the stream, in the order in which they are checked."""
-_TIMES = ("event_time_us", "arrival_us")
-_REJECTED = pa.schema([(name, pa.string()) for name in ("column", "reason", "text", "row")])
-_OURS = ("_fault", "_place")  # on the way to the workers
-_INDEX = "kind string, place string, number long, path string"  # of the workers' scratch files
+VERSION = 2
+_NOTE = "_landing.json"
+_BATCH = b"straggler.batch"  # in the metadata of a file
+_OF_A_STREAM = pa.schema(COLUMNS.items())
 
 
 class Landing:
@@ -65,8 +64,12 @@ class Landing:
     * ``key``; default: the key ``""`` for all rows;
     * ``source_id``: a whole number that identifies a tuple; default: the arrival number, so that
       every row is a tuple of its own;
-    * ``arrival``; default: the time at which Spark planned the micro-batch, never decreasing;
+    * ``arrival``; default: the time at which Spark planned the micro-batch;
     * ``group_columns``.
+
+    Several streams can be landed together, ``{"R": trips, "S": fares}``: the same arguments apply
+    to all of them, one order of arrival goes over all of them, and their names become the grouping
+    column ``stream``. :func:`read_streams` gives them back, as a join needs them.
 
     ``time_unit`` is the unit of times that are not timestamps already: ``"us"``, ``"ms"`` or
     ``"s"`` since 1970, as numbers or text, or ``"timestamp"``: text like ``2013-01-01T05:15:00Z``,
@@ -76,12 +79,29 @@ class Landing:
     Values that are not finite can be read. A source of CSV files turns values that do not fit its
     schema into NULL; let it read text.
 
-    A micro-batch becomes one file. Rows are numbered from 0 on, without gaps, in the order of the
-    modification times and names of their files, then as Spark reads them: partition by partition.
-    Workers parse rows into scratch files, which the driver maps into memory: it needs 16 bytes a
-    row, and room for a million rows. ``maxFilesPerTrigger`` or ``maxOffsetsPerTrigger`` bound the
-    size of a micro-batch. Only one landing may write into a history at a time. The folders must be
-    reachable under the same paths from the driver and from all workers.
+    A micro-batch becomes one file, or none if it has no arrivals. Rows are numbered from 0 on,
+    without gaps. Micro-batches follow each other. Within one the order of arrival is, whatever the
+    number of partitions,
+
+    * that of the column ``arrival``, if it is named; among equal times that of the next points;
+    * for rows of files: by modification time and path, then as in the file;
+    * for rows with Kafka's columns ``topic``, ``partition``, ``offset`` and ``timestamp``: each
+      partition in the order of its offsets, and partitions merged by timestamp. A row whose
+      timestamp is before that of an earlier row of its partition counts as arrived with that row:
+      sorting by the clocks of producers would hide disorder;
+    * for all others: each of Spark's partitions in its own order, and partitions take turns, row by
+      row. That is the order of Spark's sources ``rate``, ``rate-micro-batch`` and ``socket``, which
+      deal out rows in this way, if no row was filtered out. For sources that fill their partitions
+      in another way it is a guess, like any order: name ``arrival``.
+
+    Rows are never sorted by event time, unless it is named as ``arrival``. Arrival times never
+    decrease: a time before one that was landed earlier is raised to it.
+
+    Spark's tasks read and check rows, and one task for each micro-batch sorts, numbers and writes
+    them, with a million rows at a time in memory. ``maxFilesPerTrigger`` or
+    ``maxOffsetsPerTrigger`` bound the size of a micro-batch. One landing at a time writes into a
+    history. The driver and all workers have to reach the history under one address. The folder is
+    there from the beginning, so that queries can wait for its first file.
 
     Raises :class:`InputProblem` with one sentence, and writes nothing, if a column is missing or
     has a wrong type, or if the history was landed with another checkpoint or other settings.
@@ -89,9 +109,9 @@ class Landing:
 
     def __init__(
         self,
-        stream: DataFrame,
-        history: str | Path,
-        checkpoint: str | Path,
+        stream: DataFrame | Mapping[str, DataFrame],
+        history: Address,
+        checkpoint: Address,
         *,
         event_time: str,
         value: str,
@@ -101,39 +121,47 @@ class Landing:
         group_columns: Collection[str] = (),
         time_unit: str = "timestamp",
     ) -> None:
-        if not stream.isStreaming:
-            msg = "the DataFrame to land is no stream; read it with spark.readStream"
-            raise InputProblem(msg)
         if time_unit not in (*UNITS_US, "timestamp"):
             msg = f"time_unit {time_unit!r} is none of {', '.join(UNITS_US)}, timestamp"
             raise InputProblem(msg)
-        chosen = dict(zip(_READ, (event_time, value, key, source_id, arrival), strict=True))
-        groups = list(dict.fromkeys(group_columns))
-        taken = [name for name in groups if name in (*COLUMNS, *_OURS)]
+        streams = label_streams(stream)
+        names = sorted(stream) if isinstance(stream, Mapping) else None
+        groups = list(dict.fromkeys([*([] if names is None else [STREAM]), *group_columns]))
+        taken = [name for name in groups if name in TAKEN]
         if taken:
             msg = f"a grouping column cannot be called {taken[0]!r}, which is taken"
             raise InputProblem(msg)
-        self._history, self._checkpoint = Path(history).absolute(), Path(checkpoint).absolute()
-        self._own_clock = arrival is None
-        self._rows = _select_typed(stream, _fields_of(stream, chosen, groups, time_unit))
+        chosen = dict(zip(READ, (event_time, value, key, source_id, arrival), strict=True))
+        self._history, self._checkpoint = locate(history), locate(checkpoint)
+        self._by_arrival = arrival is not None
+        self._rows = union_typed(streams, chosen, groups, time_unit)
+        self._spark = self._rows.sparkSession
+        packages.extend_search_path(self._spark.sparkContext)
         kinds = {field.name: field.type for field in to_arrow_schema(self._rows.schema)}
-        self._schema = pa.schema((name, kinds[name]) for name in kinds if name not in _OURS)
+        self._schema = pa.schema([*COLUMNS.items(), *((name, kinds[name]) for name in groups)])
+        self._runner = QueryRunner()
+        self._last: _Last | None = None
         settings = {
             "version": VERSION,
             **{name.removesuffix("_us"): source for name, source in chosen.items()},
             "group_columns": {name: str(kinds[name]) for name in groups},
+            "streams": names,
             "time_unit": time_unit,
-            "time_zone": stream.sparkSession.conf.get("spark.sql.session.timeZone"),
+            "time_zone": self._spark.conf.get("spark.sql.session.timeZone"),
         }
         _open(self._history, self._checkpoint, settings)
 
     def run_available(self) -> None:
-        """Land all rows that are in the source now."""
-        wait_for(self._writer().trigger(availableNow=True).start(), InputProblem, self._history)
+        """Land all rows that are in the source now.
+
+        Raise :class:`spark_impl.runtime.queries.QueryProblem` with one sentence if it fails.
+        """
+        self._runner.run_to_end(self._history, partial(self._start, availableNow=True))
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
         """Start landing and leave it running."""
-        return self._writer().trigger(processingTime=interval).start()
+        start = partial(self._start, processingTime=interval)
+        return self._runner.start_alone(self._history, start)[0]
 
     def rejected(self) -> DataFrame:
         """Return the rows that are no arrivals.
@@ -141,242 +169,156 @@ class Landing:
         The columns are ``column`` (the first one with a fault), ``reason``, ``text`` (the content
         of that column), ``row`` (all columns of the stream as JSON) and ``batch``.
         """
-        columns = ", ".join(f"{name} string" for name in _REJECTED.names)
-        read = self._rows.sparkSession.read.schema(f"{columns}, batch long")
-        return read.parquet(escape_pattern(self._history / "_rejected"))
+        schema = FAULTS.append(pa.field("batch", pa.int64()))
+        return read_files(self._spark, self._rejected(), schema)
 
     def counts(self) -> tuple[int, int]:
         """Return the number of rows landed and of rows rejected until now."""
-        tables = map(self._history.glob, (DATA_FILES, "_rejected/batch=*/part-*.parquet"))
-        landed, rejected = (sum(pq.read_metadata(p).num_rows for p in paths) for paths in tables)
-        return landed, rejected
+        rejected = sum(int(file.stem.split("-")[-1]) for file in self._rejected())
+        return _find_last(self._history).seq + 1, rejected
 
-    def _writer(self) -> DataStreamWriter:
-        tidy(self._checkpoint)
-        out: DataStreamWriter = (
-            self._rows.writeStream.outputMode("append")
-            .option("checkpointLocation", str(self._checkpoint))
-            .foreachBatch(self._land)
-        )
-        return out
+    def _rejected(self) -> list[Location]:
+        """Return the files of rejected rows."""
+        found = (self._history / "_rejected").entries("part-*.parquet", is_deep=True)
+        return [Location(each.path, self._history.system) for each in found]
+
+    def _start(self, lock: Lock, **trigger: str | bool) -> StreamingQuery:
+        self._last = None  # somebody else may have landed rows since
+        return self._runner.start(lock, self._rows, self._checkpoint, self._land, **trigger)
 
     def _land(self, rows: DataFrame, batch: int) -> None:
         """Write everything of a micro-batch; Spark calls this, and again after a crash."""
-        last, scratch = _last(self._history), self._history / "_scratch"
-        shutil.rmtree(scratch, ignore_errors=True)
-        for cut_short in self._history.glob(".*.parquet.*"):
-            cut_short.unlink()
+        last = self._last or _find_last(self._history)
+        scratch = self._history / "_scratch"
+        scratch.remove()
         if batch == last.batch:  # landed, but Spark stopped before it committed
             rows.write.format("noop").mode("append").save()  # Spark's own state must be complete
             return
         if batch < last.batch:
             msg = f"{self._checkpoint} is at batch {batch}, {self._history} at {last.batch} already"
             raise InputProblem(msg)
-        rejected = self._history / f"_rejected/batch={batch}"
-        shutil.rmtree(rejected, ignore_errors=True)
-        scratch.mkdir()
-        hand_over = partial(_hand_over, folder=str(scratch), landed=self._schema)
-        index = rows.mapInArrow(hand_over, _INDEX).toArrow().to_pylist()
-        bad = _gather(index, "rejected", _REJECTED)
-        if bad.num_rows:
-            append(rejected, bad, "part-00000")
-        good = _gather(index, "landed", self._schema)
-        if good.num_rows:
-            append(self._history, self._number_rows(good, last), f"{batch:08d}")
-        shutil.rmtree(scratch)
-
-    def _number_rows(self, rows: pa.Table, last: "_Last") -> pa.Table:
-        """Return the rows as arrivals that follow ``last``."""
-        seq = pa.array(np.arange(last.seq + 1, last.seq + 1 + rows.num_rows))
-        columns = {
-            "seq": seq,
-            "source_id": seq,
-            **dict(zip(rows.column_names, rows.columns, strict=True)),
-        }
-        if self._own_clock:  # a clock may have been put back
-            columns["arrival_us"] = pc.max_element_wise(columns["arrival_us"], last.arrival_us)
-        order = [*COLUMNS, *(name for name in columns if name not in COLUMNS)]
-        return pa.table({name: columns[name] for name in order})
+        rejected = self._history / "_rejected" / f"batch={batch}"
+        rejected.remove()
+        write = partial(
+            write_in_order,
+            schema=self._schema.with_metadata({_BATCH: str(batch)}),
+            scratch=scratch,
+            first=last.seq + 1,
+            since_us=last.arrival_us,
+        )
+        ordered = in_order(rows, by_arrival=self._by_arrival)
+        written = ordered.mapInArrow(write, WRITTEN).collect()
+        files = {each.table: _Written(locate(each.file), each.rows) for each in written}
+        footers = {table: each.footer() for table, each in files.items()}
+        if REJECTED in files:
+            file, size = files[REJECTED]
+            file.rename(rejected / f"part-00000-{size}.parquet")
+        if LANDED in files:
+            last = _last_of(file_of(self._history, last.number + 1), footers[LANDED])
+            files[LANDED].file.rename(file_of(self._history, last.number))
+        scratch.remove()
+        self._last = last
+        if LANDED in files and (last.number + 1) % histories.MERGED == 0:
+            _compact(rows.sparkSession, self._history)
 
 
-class _Field(NamedTuple):
-    name: str
-    typed: Column
-    """NULL if the stream holds something else."""
-    source: str | None = None
+def read_streams(spark: SparkSession, history: Address, *, files: int = 1) -> dict[str, DataFrame]:
+    """Return the streams that were landed together in a history, by name, as a join takes them.
+
+        inputs = read_streams(spark, "history")
+        ChainJoin(workers, window_us, predicate).stream(inputs["R"], inputs["S"], "join")
+
+    A micro-batch of a query over several of them takes at most ``files`` files of the history, the
+    same files for all. Raise :class:`InputProblem` if no streams were landed together there.
+    """
+    folder = locate(history)
+    names = (_read_note(folder) or {}).get("streams")
+    if names is None:
+        msg = f"{folder} is no history of streams that were landed together"
+        raise InputProblem(msg)
+    # One source for all: two would not always see the same files.
+    paths = sources.paths(spark, folder, folder / "_requests", files)
+    kinds = from_arrow_schema(_OF_A_STREAM)
+    return {name: paths.mapInArrow(partial(_read_stream, name=name), kinds) for name in names}
 
 
-def _fields_of(
-    stream: DataFrame, chosen: dict[str, str | None], groups: Collection[str], unit: str
-) -> list[_Field]:
-    """Return the columns of the history, without the arrival number."""
-    kinds = {field.name: field.dataType for field in stream.schema}
-    fields = []
-    for name, source in [*chosen.items(), *zip(groups, groups, strict=True)]:
-        if source is not None:
-            if source not in kinds:
-                msg = f"the stream has no column {source!r}; its columns are {', '.join(kinds)}"
-                raise InputProblem(msg)
-            typed = _read(name, _quote(source), kinds[source], unit)
-            if typed is None:
-                is_a, note = kinds[source].simpleString(), f" with time_unit {unit!r}"
-                msg = f"column {source!r} holds {is_a}, not {_requirement(name)}"
-                raise InputProblem(msg + note * (name in _TIMES))
-            fields.append(_Field(name, typed, source))
-    if chosen["key"] is None:
-        fields.append(_Field("key", F.lit("")))
-    if chosen["arrival_us"] is None:
-        # In a stream this is the time in Spark's log of offsets, so a replay gets the same time.
-        fields.append(_Field("arrival_us", F.unix_micros(F.current_timestamp())))
-    return fields
+def _read_stream(batches: Iterable[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one stream in some files of a history; a stage for ``mapInArrow``."""
+    for address in (each for batch in batches for each in batch.column(sources.PATH).to_pylist()):
+        piece = histories.open_piece(locate(address))
+        for number in piece.groups:
+            rows = piece.file.read_row_group(number, [*_OF_A_STREAM.names, STREAM])
+            own = rows.filter(pc.equal(rows.column(STREAM), name)).drop_columns(STREAM)
+            yield from own.cast(_OF_A_STREAM).to_batches()
 
 
-def _read(name: str, column: Column, kind: types.DataType, unit: str) -> Column | None:
-    """Return a column as the history's ``name``, with NULL for bad values; None for a bad type."""
-    text, whole = isinstance(kind, types.StringType), isinstance(kind, types.IntegralType)
-    if name in _TIMES:
-        return _read_time(column, kind, unit)
-    if name == "value":
-        number = column.try_cast("double")
-        if text:  # to Java "1f" and "0x1p3" are numbers
-            return F.when(~column.rlike(r"[xX]|[\d.][dDfF]\s*$"), number)
-        return number if isinstance(kind, types.NumericType) else None
-    if name == "key" and isinstance(kind, types.BinaryType):
-        return F.try_validate_utf8(column.cast("string"))
-    if not text and not whole:
-        return None
-    if name == "key" or (text and name != "source_id"):
-        return column.cast("string")
-    return column.try_cast("bigint")
+def _compact(spark: SparkSession, history: Location) -> None:
+    """Merge files of a history in a task of Spark."""
+    size = histories.MERGED
+
+    def merge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        histories.compact(history, size)
+        yield from batches
+
+    spark.range(0, 1, 1, 1).mapInArrow(merge, "id long").collect()
 
 
-def _read_time(column: Column, kind: types.DataType, unit: str) -> Column | None:
-    if isinstance(kind, types.TimestampType | types.TimestampNTZType | types.DateType):
-        return F.unix_micros(column.cast("timestamp"))
-    if unit == "timestamp" and isinstance(kind, types.StringType):
-        begins_with_a_date = column.rlike(r"^\s*[+-]?\d{4,6}-\d")  # to Spark "12:30" is today
-        return F.when(begins_with_a_date, F.unix_micros(column.try_cast("timestamp")))
-    if unit != "timestamp" and isinstance(kind, types.StringType | types.NumericType):
-        number = column.try_cast("decimal(28,9)") * F.lit(UNITS_US[unit]).cast("decimal(7,0)")
-        return F.floor(number).try_cast("bigint")
-    return None
+class _Written(NamedTuple):
+    """A scratch file, as the worker that wrote it says."""
 
+    file: Location
+    rows: int
 
-def _requirement(name: str) -> str:
-    wanted = {"value": "a number", "key": "text", "source_id": "a whole number"}
-    return "a time" if name in _TIMES else wanted.get(name, "text or a whole number")
-
-
-def _quote(name: str) -> Column:
-    return F.col("`" + name.replace("`", "``") + "`")
-
-
-def _select_typed(stream: DataFrame, fields: Sequence[_Field]) -> DataFrame:
-    """Return the columns of the history, ``_fault`` (the fault of a row) and ``_place``."""
-    everything = F.struct(*(_quote(name).alias(name) for name in stream.columns))
-    row = F.to_json(everything, {"ignoreNullFields": "false"})
-    faults = []
-    for field in fields:
-        if field.source is not None:
-            column = _quote(field.source)
-            binary = isinstance(stream.schema[field.source].dataType, types.BinaryType)
-            text = F.hex(column) if binary else column.cast("string")
-            other = F.when(field.typed.isNull(), f"not {_requirement(field.name)}")
-            reason = F.when(column.isNull(), "NULL").otherwise(other)
-            said = zip(_REJECTED.names, (F.lit(field.source), reason, text, row), strict=True)
-            fault = F.struct(*(part.alias(name) for name, part in said))
-            faults.append(F.when(reason.isNotNull(), fault))
-    typed = [field.typed.alias(field.name) for field in fields]
-    place = _place(stream).alias("_place")
-    return stream.select(*typed, F.coalesce(*faults).alias("_fault"), place)
-
-
-def _place(stream: DataFrame) -> Column:
-    """Return text that sorts rows by times and names of files; Spark reads large files first."""
-    partition = F.lpad(F.spark_partition_id().cast("string"), 10, "0")
-    try:
-        file = stream.metadataColumn("_metadata")
-        numbers = F.unix_micros(file["file_modification_time"]), file["file_block_start"]
-        time, start = (F.lpad(number.cast("string"), 20, "0") for number in numbers)
-        place = F.concat_ws("\t", time, file["file_path"], start, partition)
-        stream.select(place)
-    except AnalysisException:  # the rows do not come from files
-        return partition
-    return place
-
-
-def _hand_over(
-    batches: Iterable[pa.RecordBatch], folder: str, landed: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    """Write rows to two scratch files and yield an index of them; a stage for ``mapInArrow``."""
-    attempt, index = uuid.uuid4().hex, []
-    with ExitStack() as stack:
-        files = {}
-        for kind, schema in (("landed", landed), ("rejected", _REJECTED)):
-            path = f"{folder}/{kind}-{attempt}.arrow"
-            files[kind] = path, schema, stack.enter_context(pa.ipc.new_file(path, schema))
-        for batch in batches:
-            for place, rows in _by_place(batch):
-                fault = rows.column("_fault")
-                good = rows.select(landed.names).filter(fault.is_null())
-                bad = pa.RecordBatch.from_struct_array(fault.drop_null())
-                for kind, part in (("landed", good), ("rejected", bad)):
-                    if part.num_rows:
-                        path, schema, file = files[kind]
-                        number = file.stats.num_record_batches
-                        file.write_batch(part.cast(schema))
-                        index.append({"kind": kind, "place": place, "number": number, "path": path})
-    if index:
-        yield pa.RecordBatch.from_pylist(index)
-
-
-def _by_place(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the rows of every place, in their order."""
-    column = batch.column("_place").dictionary_encode()
-    codes, places = column.indices.to_numpy(), column.dictionary.to_pylist()
-    if len(places) > 1:
-        batch = batch.take(pa.array(np.argsort(codes, kind="stable")))
-    sizes = np.bincount(codes, minlength=len(places))
-    starts = np.cumsum(sizes) - sizes
-    for place, start, size in zip(places, starts.tolist(), sizes.tolist(), strict=True):
-        yield place, batch.slice(start, size)
-
-
-def _gather(index: Iterable[PlainRow], kind: str, schema: pa.Schema) -> pa.Table:
-    """Return the rows of the workers in the order of arrival, mapped from their scratch files."""
-    entries = [entry for entry in index if entry["kind"] == kind]
-    paths = {entry["path"] for entry in entries}
-    files = {path: pa.ipc.open_file(pa.memory_map(path)) for path in paths}
-    entries.sort(key=lambda entry: (entry["place"], entry["number"]))
-    batches = [files[entry["path"]].get_batch(entry["number"]) for entry in entries]
-    return pa.Table.from_batches(batches, schema)
+    def footer(self) -> pq.FileMetaData:
+        """Return the footer. Raise :class:`InputProblem` unless all rows are there."""
+        footer = _read_footer(self.file) if self.file.exists() else None
+        if footer is None or footer.num_rows != self.rows:
+            msg = (
+                f"{self.file} does not hold the {self.rows} rows that a worker wrote: the driver"
+                " and all workers have to reach one folder under this address"
+            )
+            raise InputProblem(msg)
+        return footer
 
 
 class _Last(NamedTuple):
+    """The last file of a history."""
+
+    number: int
     batch: int
     seq: int
     arrival_us: int
 
 
-def _last(history: Path) -> _Last:
-    """Return the last micro-batch, arrival number and arrival time of a history."""
-    path = max(history.glob(DATA_FILES), key=lambda path: int(path.stem), default=None)
-    if path is None:
-        return _Last(-1, -1, -(1 << 63))
-    footer = pq.read_metadata(path)
+def _find_last(history: Location) -> _Last:
+    files = histories.files_of(history)
+    return _last_of(files[-1], _read_footer(files[-1])) if files else _Last(-1, -1, -1, -(1 << 63))
+
+
+def _last_of(file: Location, footer: pq.FileMetaData) -> _Last:
+    batch = (footer.metadata or {}).get(_BATCH)
+    if batch is None:
+        msg = f"{file} was not landed there"
+        raise InputProblem(msg)
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
     at = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
     greatest = [max(g.column(at[c]).statistics.max for g in groups) for c in ("seq", "arrival_us")]
-    return _Last(int(path.stem), *greatest)
+    return _Last(int(file.stem), int(batch), *greatest)
 
 
-def _open(history: Path, checkpoint: Path, settings: JsonObject) -> None:
+def _read_footer(file: Location) -> pq.FileMetaData:
+    with reading(file), file.open() as content:
+        return pq.read_metadata(content)
+
+
+def _open(history: Location, checkpoint: Location, settings: JsonObject) -> None:
     """Begin a history, or check that it can be resumed."""
-    notes = [folder / "_landing.json" for folder in (checkpoint, history)]
-    there, here = (json.loads(note.read_text()) if note.exists() else None for note in notes)
+    there, here = _read_note(checkpoint), _read_note(history)
     if here is None and not (checkpoint / "offsets").exists():
-        if not any(history.glob(DATA_FILES)):
-            _begin(history, checkpoint, json.dumps({"landing": uuid.uuid4().hex, **settings}))
+        if not histories.numbers(history):
+            note = json.dumps({"landing": uuid.uuid4().hex, **settings}).encode()
+            for folder in (checkpoint, history):  # the history last: it says whether one has begun
+                (folder / _NOTE).write_bytes(note)
             return
         msg = f"{history} holds files that were not landed there"
     elif here is None or here != there:
@@ -389,9 +331,9 @@ def _open(history: Path, checkpoint: Path, settings: JsonObject) -> None:
     raise InputProblem(msg)
 
 
-def _begin(history: Path, checkpoint: Path, note: str) -> None:
-    (history / "_rejected").mkdir(parents=True, exist_ok=True)
-    checkpoint.mkdir(parents=True, exist_ok=True)
-    for folder in (checkpoint, history):  # the history last: it decides whether a landing has begun
-        with complete(folder / "_landing.json") as scratch:
-            scratch.write_text(note)
+def _read_note(folder: Location) -> JsonObject | None:
+    note = folder / _NOTE
+    if not note.exists():
+        return None
+    found: JsonObject = json.loads(note.read_bytes())
+    return found

@@ -1,0 +1,208 @@
+"""Columns of any stream, read as those of a history, and the order in which its rows arrived.
+
+Spark does all of this where the rows are; a row moves once, to the task that numbers it.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, Window, types
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+
+from spark_impl.runtime.histories import COLUMNS
+from spark_impl.runtime.storage import InputProblem
+
+UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000}
+"""Units of numeric times, in microseconds."""
+READ = ("event_time_us", "value", "key", "source_id", "arrival_us")
+"""Columns that can come from a stream, in the order in which they are checked."""
+FAULTS = pa.schema([(name, pa.string()) for name in ("column", "reason", "text", "row")])
+STREAM = "stream"
+"""The grouping column that names the stream of a row, if several are landed together."""
+FAULT = "_fault"
+"""The first fault of a row: a struct like :data:`FAULTS`, or NULL."""
+_SINCE, _FROM, _PART, _OFFSET, _ID = "_since", "_from", "_part", "_offset", "_id"
+TAKEN = (*COLUMNS, FAULT, _SINCE, _FROM, _PART, _OFFSET, _ID)
+"""Names that a grouping column cannot have."""
+_TIMES = ("event_time_us", "arrival_us")
+_KAFKA = {"topic": "string", "partition": "int", "offset": "bigint", "timestamp": "timestamp"}
+"""Columns by which Kafka is recognised, with their types."""
+
+
+class _Field(NamedTuple):
+    name: str
+    typed: Column
+    """NULL if the stream holds something else."""
+    source: str | None = None
+
+
+def label_streams(given: DataFrame | Mapping[str, DataFrame]) -> list[DataFrame]:
+    """Return all streams to land; those given by name have the column :data:`STREAM`.
+
+    Raise :class:`InputProblem` if one is no stream, or has such a column already.
+    """
+    by_name = given if isinstance(given, Mapping) else {"": given}
+    if not by_name or not all(each.isStreaming for each in by_name.values()):
+        msg = "the DataFrame to land is no stream; read it with spark.readStream"
+        raise InputProblem(msg)
+    if by_name is not given:
+        return list(by_name.values())
+    for name, each in by_name.items():
+        if STREAM in each.columns:
+            msg = f"the stream {name!r} cannot have a column {STREAM!r}, which is taken"
+            raise InputProblem(msg)
+    return [each.withColumn(STREAM, F.lit(name)) for name, each in by_name.items()]
+
+
+def union_typed(
+    streams: Sequence[DataFrame],
+    chosen: Mapping[str, str | None],
+    groups: Collection[str],
+    unit: str,
+) -> DataFrame:
+    """Return the rows of all streams with the columns of a history, without arrival numbers.
+
+    ``chosen`` says for each of :data:`READ` which column it comes from. :data:`FAULT` and columns
+    for :func:`in_order` are added. Raise :class:`InputProblem` for a column that is missing or has
+    a wrong type.
+    """
+    parts = []
+    for stream in streams:
+        fields = _fields_of(stream, chosen, groups, unit)
+        typed = [field.typed.alias(field.name) for field in fields]
+        place = _place(stream, is_timed=chosen["arrival_us"] is not None)
+        named = [column.alias(name) for name, column in place.items()]
+        parts.append(stream.select(*typed, _fault(stream, fields).alias(FAULT), *named))
+    for name in groups:
+        if len({part.schema[name].dataType.typeName() for part in parts}) > 1:
+            msg = f"column {name!r} holds text in one stream and whole numbers in another"
+            raise InputProblem(msg)
+    return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+
+
+def in_order(rows: DataFrame, *, by_arrival: bool) -> DataFrame:
+    """Return the rows of a micro-batch as one partition, in the order of arrival.
+
+    ``rows`` are those of :func:`union_typed`. No two rows tie, so a replay finds the same order.
+    """
+    rows = rows.withColumn(_ID, F.monotonically_increasing_id())
+    keys = [F.col("arrival_us")] if by_arrival else []
+    # Spark's number of a row is 2^33 times its partition, plus its position in the partition.
+    turn = F.col(_ID).bitwiseAND((1 << 33) - 1)
+    if _FROM in rows.columns:
+        turn = F.when(F.col(_FROM).isNull(), turn)  # a file is not torn apart
+    if _OFFSET in rows.columns:
+        log = Window.partitionBy(_FROM, _PART).orderBy(_OFFSET)
+        until_now = log.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+        rows = rows.withColumn(_SINCE, F.max(_SINCE).over(until_now))
+        turn = F.coalesce(_OFFSET, turn)
+    if _FROM in rows.columns:
+        keys += [F.col(_SINCE).asc_nulls_last(), F.col(_FROM), F.col(_PART)]
+    return rows.repartition(1).sortWithinPartitions(*keys, turn, _ID)
+
+
+def _place(stream: DataFrame, *, is_timed: bool) -> dict[str, Column]:
+    """Return when and where a row arrived as far as its source tells.
+
+    With ``is_timed`` rows have times of arrival, and only equal ones need more.
+    """
+    kinds = {field.name: field.dataType.simpleString() for field in stream.schema}
+    if _KAFKA.items() <= kinds.items():
+        if is_timed:
+            return {}
+        since, part = F.unix_micros("timestamp"), F.col("partition").cast("bigint")
+        return {_SINCE: since, _FROM: F.col("topic"), _PART: part, _OFFSET: F.col("offset")}
+    try:
+        file = stream.metadataColumn("_metadata")
+        since, path = F.unix_micros(file["file_modification_time"]), file["file_path"]
+        place = {_SINCE: since, _FROM: path, _PART: file["file_block_start"]}
+        stream.select(*place.values())
+    except AnalysisException:  # the rows do not come from files
+        return {}
+    return place
+
+
+def _fields_of(
+    stream: DataFrame, chosen: Mapping[str, str | None], groups: Collection[str], unit: str
+) -> list[_Field]:
+    """Return the columns of the history, without the arrival number."""
+    kinds = {field.name: field.dataType for field in stream.schema}
+    fields = []
+    for name, source in [*chosen.items(), *zip(groups, groups, strict=True)]:
+        if source is not None:
+            if source not in kinds:
+                msg = f"the stream has no column {source!r}; its columns are {', '.join(kinds)}"
+                raise InputProblem(msg)
+            typed = _read(name, _quote(source), kinds[source], unit)
+            if typed is None:
+                is_a, note = kinds[source].simpleString(), f" with time_unit {unit!r}"
+                msg = f"column {source!r} holds {is_a}, not {_requirement(name)}"
+                raise InputProblem(msg + note * (name in _TIMES))
+            fields.append(_Field(name, typed, source))
+    if chosen["key"] is None:
+        fields.append(_Field("key", F.lit("")))
+    if chosen["arrival_us"] is None:
+        # In a stream this is the time in Spark's log of offsets, so a replay gets the same time.
+        fields.append(_Field("arrival_us", F.unix_micros(F.current_timestamp())))
+    return fields
+
+
+def _read(name: str, column: Column, kind: types.DataType, unit: str) -> Column | None:
+    """Return a column as the history's ``name``, with NULL for bad values; None for a bad type."""
+    text, whole = isinstance(kind, types.StringType), isinstance(kind, types.IntegralType)
+    if name in _TIMES:
+        return _read_time(column, kind, unit)
+    if name == "value":
+        number = column.try_cast("double")
+        if text:  # to Java "1f" and "0x1p3" are numbers
+            return F.when(~column.rlike(r"[xX]|[\d.][dDfF]\s*$"), number)
+        return number if isinstance(kind, types.NumericType) else None
+    if name == "key" and isinstance(kind, types.BinaryType):
+        return F.try_validate_utf8(column.cast("string"))
+    if not text and not whole:
+        return None
+    if name == "key" or (text and name != "source_id"):
+        return column.cast("string")
+    return column.try_cast("bigint")
+
+
+def _read_time(column: Column, kind: types.DataType, unit: str) -> Column | None:
+    if isinstance(kind, types.TimestampType | types.TimestampNTZType | types.DateType):
+        return F.unix_micros(column.cast("timestamp"))
+    if unit == "timestamp" and isinstance(kind, types.StringType):
+        begins_with_a_date = column.rlike(r"^\s*[+-]?\d{4,6}-\d")  # to Spark "12:30" is today
+        return F.when(begins_with_a_date, F.unix_micros(column.try_cast("timestamp")))
+    if unit != "timestamp" and isinstance(kind, types.StringType | types.NumericType):
+        number = column.try_cast("decimal(28,9)") * F.lit(UNITS_US[unit]).cast("decimal(7,0)")
+        return F.floor(number).try_cast("bigint")
+    return None
+
+
+def _requirement(name: str) -> str:
+    wanted = {"value": "a number", "key": "text", "source_id": "a whole number"}
+    return "a time" if name in _TIMES else wanted.get(name, "text or a whole number")
+
+
+def _quote(name: str) -> Column:
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _fault(stream: DataFrame, fields: Sequence[_Field]) -> Column:
+    """Return the first fault of a row, NULL for a row without one."""
+    everything = F.struct(*(_quote(name).alias(name) for name in stream.columns))
+    row = F.to_json(everything, {"ignoreNullFields": "false"})
+    faults = []
+    for field in fields:
+        if field.source is not None:
+            column = _quote(field.source)
+            binary = isinstance(stream.schema[field.source].dataType, types.BinaryType)
+            text = F.hex(column) if binary else column.cast("string")
+            other = F.when(field.typed.isNull(), f"not {_requirement(field.name)}")
+            reason = F.when(column.isNull(), "NULL").otherwise(other)
+            said = zip(FAULTS.names, (F.lit(field.source), reason, text, row), strict=True)
+            fault = F.struct(*(part.alias(name) for name, part in said))
+            faults.append(F.when(reason.isNotNull(), fault))
+    return F.coalesce(*faults)

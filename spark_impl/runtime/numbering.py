@@ -1,0 +1,95 @@
+"""Numbers the rows of a micro-batch and writes them: the work of one task of a landing."""
+
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from spark_impl.runtime.arrays import PlainRow
+from spark_impl.runtime.columns import FAULT, FAULTS
+from spark_impl.runtime.storage import Location, writing
+
+LANDED, REJECTED = "landed", "rejected"
+"""Tables that a micro-batch is written to."""
+WRITTEN = "table string, file string, rows long"
+"""Columns of what the task yields: a row for each file."""
+ROW_GROUP = 1 << 20
+"""Most rows of a row group, which is in memory before it is written."""
+
+
+def write_in_order(
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    scratch: Location,
+    first: int,
+    since_us: int,
+) -> Iterator[pa.RecordBatch]:
+    """Give rows their numbers and write them to scratch files; a stage for ``mapInArrow``.
+
+    ``batches`` are all rows of a micro-batch in the order of arrival. The first arrival gets the
+    number ``first``, and none a time before ``since_us``. ``schema`` is that of the history.
+    """
+    with writing(scratch), ExitStack() as stack:
+        landed = _Table(LANDED, scratch, schema, stack)
+        rejected = _Table(REJECTED, scratch, FAULTS, stack)
+        for batch in batches:
+            fault, good = batch.column(FAULT), batch
+            if fault.null_count < batch.num_rows:
+                good = batch.filter(fault.is_null())
+                rejected.add(pa.RecordBatch.from_struct_array(fault.drop_null()).cast(FAULTS))
+            landed.add(_numbered(good, first + landed.rows, since_us, schema))
+        written = rejected.finish() + landed.finish()
+    if written:  # and complete
+        yield pa.RecordBatch.from_pylist(written)
+
+
+class _Table:
+    """A scratch file that a worker writes by row groups; without rows there is none."""
+
+    def __init__(self, name: str, folder: Location, schema: pa.Schema, stack: ExitStack) -> None:
+        self.rows = 0
+        self._name = name
+        self._file = folder / f"{name}-{uuid.uuid4().hex}.parquet"
+        self._held = schema.empty_table()
+        self._stack = stack
+        self._writer: pq.ParquetWriter = None
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Take some rows, and write the row groups that they fill."""
+        self.rows += rows.num_rows
+        self._held = pa.concat_tables([self._held, pa.Table.from_batches([rows])])
+        if self._held.num_rows >= ROW_GROUP:
+            self._write(self._held.num_rows // ROW_GROUP * ROW_GROUP)
+
+    def finish(self) -> list[PlainRow]:
+        """Write the rest, and return what the driver has to know of the file."""
+        if not self.rows:
+            return []
+        self._write(self._held.num_rows)
+        return [{"table": self._name, "file": str(self._file), "rows": self.rows}]
+
+    def _write(self, size: int) -> None:
+        if self._writer is None:
+            out = self._stack.enter_context(self._file.stream())
+            writer = pq.ParquetWriter(out, self._held.schema, compression="zstd")
+            self._writer = self._stack.enter_context(writer)
+        self._writer.write_table(self._held.slice(0, size), ROW_GROUP)
+        self._held = self._held.slice(size)
+
+
+def _numbered(rows: pa.RecordBatch, first: int, since_us: int, schema: pa.Schema) -> pa.RecordBatch:
+    """Return rows as arrivals with the numbers from ``first`` on, none before ``since_us``."""
+    seq = pa.array(np.arange(first, first + rows.num_rows))
+    columns = {
+        "seq": seq,
+        "source_id": seq,
+        **dict(zip(rows.schema.names, rows.columns, strict=True)),
+        # A clock may have been put back, and times of a stream be in any order.
+        "arrival_us": pc.max_element_wise(rows.column("arrival_us"), since_us),
+    }
+    arrays = [columns[field.name].cast(field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,188 @@
+"""The source of queries without Spark: every file once and in order, every request when it is due.
+
+The machine does what Spark does with a source: it asks for the next micro-batch, notes its end,
+commits it, and after a crash asks again for the last one that it noted.
+"""
+
+import json
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from spark_impl.runtime import histories
+from spark_impl.runtime.histories import append, compact, file_of, write_parquet
+from spark_impl.runtime.sources import HistoryReader, Offset
+from spark_impl.runtime.storage import InputProblem, locate
+
+ROWS = pa.table({"seq": [1]})
+STEPS = 40
+FEW = 3
+"""Number of files that become one."""
+
+
+class Spark(RuleBasedStateMachine):
+    """Runs a query that never fails for long, while its history and its requests grow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory(prefix="straggler-source-")
+        self.history = locate(Path(self.folder.name, "history"))
+        self.requests = locate(Path(self.folder.name, "control"))
+        self.merged, histories.MERGED = histories.MERGED, FEW
+
+    @initialize(files=st.integers(1, 3), is_mixed=st.booleans(), first=st.sampled_from([0, 1, 7]))
+    def begin(self, files: int, is_mixed: bool, first: int) -> None:
+        self.files, self.is_mixed = files, is_mixed
+        self.first = self.next = first
+        self.asked: dict[str, int] = {}
+        if first:
+            self.file_comes()
+        self.batches: list[list[str]] = []
+        self.committed = 0
+        self.reader = self.opened()
+        self.log = [self.reader.initialOffset()]
+        self.end: int | None = None
+
+    def opened(self) -> HistoryReader:
+        return HistoryReader(self.history, self.requests, self.files, is_mixed=self.is_mixed)
+
+    @rule()
+    def file_comes(self) -> None:
+        write_parquet(ROWS, file_of(self.history, self.next))
+        self.next += 1
+
+    @rule(ahead=st.integers(0, 2))
+    def request_comes(self, ahead: int) -> None:
+        name = f"{self.next + ahead:08d}-{len(self.asked)}.parquet"
+        (self.requests / name).write_bytes(b"")
+        self.asked[name] = self.next + ahead
+
+    @rule()
+    def files_are_merged(self) -> None:
+        compact(self.history)
+
+    @precondition(lambda self: self.committed == len(self.batches))
+    @rule()
+    def plan(self) -> None:
+        """Ask for the next micro-batch."""
+        start = self.log[-1]
+        rows, end = self.reader.read(start)
+        paths = [path for (path,) in rows]
+        self.require_spent()
+        due = [name for name in self.asked if self.is_due(name, start)]
+        last = self.next if self.end is None else min(self.next, self.end)
+        files = range(start["next"], min(last, start["next"] + self.files))
+        if due and not self.is_mixed:
+            files = range(0)
+        wanted = [file_of(self.history, number) for number in files]
+        assert paths == [str(each) for each in [*wanted, *(self.requests / name for name in due)]]
+        if paths:
+            self.log.append(json.loads(json.dumps(end)))
+            self.batches.append(paths)
+            self.require_repeatable()
+        else:
+            assert end == start
+
+    def is_due(self, name: str, start: Offset) -> bool:
+        known = str(self.requests / name) in (path for batch in self.batches for path in batch)
+        return not known and self.asked[name] <= int(start["next"])
+
+    def require_spent(self) -> None:
+        """Assert that requests are gone once the micro-batch after theirs was committed."""
+        spent = {Path(path).name for batch in self.batches[:-1] for path in batch}
+        assert not spent & {file.name for file in self.requests.children()}
+
+    @precondition(lambda self: self.committed < len(self.batches))
+    @rule()
+    def commit(self) -> None:
+        self.committed += 1
+
+    @rule(loses_commit=st.booleans(), is_available_now=st.booleans())
+    def restart(self, loses_commit: bool, is_available_now: bool) -> None:
+        if loses_commit and self.batches:
+            self.committed = len(self.batches) - 1
+        self.reader, self.end = self.opened(), None
+        if is_available_now:
+            self.reader.prepareForTriggerAvailableNow()
+            self.end = self.next
+        self.require_repeatable()
+
+    def require_repeatable(self) -> None:
+        """Assert that the last micro-batch can be had again, also if it was not committed."""
+        if self.batches:
+            again = [path for (path,) in self.reader.readBetweenOffsets(*self.log[-2:])]
+            assert again == self.batches[-1]
+            assert all(locate(path).exists() for path in again if "control" in path)
+
+    def teardown(self) -> None:
+        try:
+            if hasattr(self, "log"):
+                self.require_everything()
+        finally:
+            histories.MERGED = self.merged
+            self.folder.cleanup()
+
+    def require_everything(self) -> None:
+        """Assert that the query comes to the end of its history, with all requests up to there."""
+        self.restart(loses_commit=False, is_available_now=True)
+        self.committed = -1
+        while self.committed < len(self.batches):
+            self.committed = len(self.batches)
+            self.plan()
+        names = [Path(path).name for batch in self.batches for path in batch]
+        files = [file_of(self.history, number).name for number in range(self.first, self.next)]
+        assert [name for name in names if name not in self.asked] == files
+        due = [name for name, number in self.asked.items() if number <= self.next]
+        assert sorted(name for name in names if name in self.asked) == sorted(due)
+
+
+class TestSource(Spark.TestCase):  # type: ignore[misc]  # Hypothesis makes the class
+    settings = settings(stateful_step_count=STEPS)
+
+
+def reader_of(folder: Path) -> HistoryReader:
+    return HistoryReader(locate(folder), locate(folder / "control"), 1, is_mixed=False)
+
+
+def after(number: int) -> Offset:
+    return {"next": number, "requests": [], "spent": []}
+
+
+def names_of(reader: HistoryReader, number: int) -> list[str]:
+    """Return the files of the micro-batch that begins with a number."""
+    return [Path(path).name for (path,) in reader.read(after(number))[0]]
+
+
+def test_history_without_files_is_waited_for(tmp_path: Path) -> None:
+    reader = reader_of(tmp_path / "nowhere")
+    assert reader.initialOffset() == after(0)
+    assert reader.read(after(0))[1] == after(0)
+    append(tmp_path / "nowhere", ROWS)
+    assert names_of(reader, 0) == ["00000000.parquet"]
+    reader.prepareForTriggerAvailableNow()
+    append(tmp_path / "nowhere", ROWS)
+    assert names_of(reader, 1) == []
+    assert names_of(reader_of(tmp_path / "nowhere"), 1) == ["00000001.parquet"]
+
+
+def test_files_that_were_lost(tmp_path: Path) -> None:
+    for _ in range(4):
+        append(tmp_path, ROWS)
+    reader = reader_of(tmp_path)
+    (tmp_path / "00000002.parquet").unlink()
+    assert names_of(reader, 1) == ["00000001.parquet"]
+    with pytest.raises(InputProblem, match=r"^/.*/00000002.parquet is missing, but 00000003.parqu"):
+        reader.read(after(2))
+    (tmp_path / "00000001.parquet").unlink()
+    (tmp_path / "00000000.parquet").unlink()
+    assert names_of(reader, 3) == ["00000003.parquet"]
+    with pytest.raises(InputProblem, match=r"^/.*/00000002.parquet is to be read next and is miss"):
+        reader.read(after(2))
+    (tmp_path / "00000003.parquet").unlink()
+    with pytest.raises(InputProblem, match=r"^/.*/00000004.parquet is to be read next and is miss"):
+        reader.read(after(4))

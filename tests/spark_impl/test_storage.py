@@ -1,0 +1,213 @@
+"""Locations: their addresses, and the same checks of files on every kind of file system."""
+
+import pickle
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from pyarrow import fs
+
+from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.slack import SlackQuery
+from tests.spark_impl.test_query import FIRST, FIXED, history
+
+PART_BYTES = 20_000_000
+"""Size of a file that S3 takes in several requests."""
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/",
+        "/data/x",
+        "/data/a b/?#*[c]",
+        "s3://bucket",
+        "s3://bucket/x",
+        "s3://bucket/x/a b#c?region=us-east-1&scheme=http",
+        "hdfs://host:8020/x",
+        "hdfs:///x?user=me",
+    ],
+)
+def test_address_leads_back_to_its_location(address: str) -> None:
+    location = locate(address)
+    assert str(location) == address
+    assert locate(location) == pickle.loads(pickle.dumps(location)) == location
+    inside = location / "part-1.json"
+    assert locate(str(inside)) == inside
+    assert (inside.parent, inside.name, inside.stem) == (location, "part-1.json", "part-1")
+    assert location.is_local == address.startswith("/")
+
+
+@pytest.mark.parametrize(
+    ("address", "same"),
+    [
+        ("/data/up/../x/", "/data/x"),
+        ("file:/data/x", "/data/x"),
+        ("file:///data/up/../x?#", "/data/x?#"),
+        (Path("/data/x"), "/data/x"),
+        ("s3a://bucket/x/?region=us-east-1", "s3://bucket/x?region=us-east-1"),
+    ],
+)
+def test_two_addresses_of_one_folder(address: str | Path, same: str) -> None:
+    assert locate(address) == locate(same)
+
+
+def test_relative_path_belongs_to_this_folder() -> None:
+    assert locate("x") == locate(Path.cwd() / "x")
+
+
+@pytest.mark.parametrize(
+    ("address", "for_spark"),
+    [
+        ("/data/a b", "file:/data/a b"),
+        ("s3://bucket/x?region=us-east-1", "s3a://bucket/x"),
+        ("hdfs://host/x", "hdfs://host/x"),
+    ],
+)
+def test_spark_gets_a_whole_address(address: str, for_spark: str) -> None:
+    assert locate(address).for_spark == for_spark
+
+
+@pytest.mark.parametrize("address", ["gs://bucket/x", "s3:///x", "file://host/x", "http://host/x"])
+def test_other_file_systems_are_refused(tmp_path: Path, address: str) -> None:
+    source = history(tmp_path / "h", FIRST)
+    before = sorted(tmp_path.rglob("*"))
+    sentence = f"^{address} is on no supported file system; supported are local paths, s3:// and "
+    for given in ((source, address), (address, tmp_path / "s")):
+        with pytest.raises(InputProblem, match=sentence):
+            SlackQuery(None, FIXED, *given)  # type: ignore[arg-type]  # no session is needed
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_file_is_written_read_and_replaced(place: Location) -> None:
+    file = place / "deep" / "a b%20" / "x.json"
+    for content in (b"one", b"", b"three"):
+        file.write_bytes(content)
+        assert file.read_bytes() == content
+        assert file.parent.children() == [file], "there is a scratch file"
+        assert (file.info().type, file.info().size) == (fs.FileType.File, len(content))
+    assert file.exists()
+    assert not file.is_folder()
+    assert file.parent.is_folder()
+
+
+def test_large_file_comes_back(place: Location) -> None:
+    content = bytes(range(256)) * (PART_BYTES // 256)
+    (place / "x").write_bytes(content)
+    assert (place / "x").read_bytes() == content
+
+
+def test_nothing_there(place: Location) -> None:
+    nowhere = place / "nowhere"
+    assert nowhere.entries() == nowhere.entries(is_deep=True) == nowhere.children() == []
+    assert not nowhere.exists()
+    assert not nowhere.is_folder()
+    nowhere.remove()
+    with pytest.raises(FileNotFoundError):
+        nowhere.read_bytes()
+
+
+def test_entries_are_chosen_by_name_and_sorted(place: Location) -> None:
+    names = ["b.json", "a.json", ".a.json", "a.txt", "c/d.json", "c/e/f.json", "[x].json"]
+    for name in names:
+        (place / name).write_bytes(b"1")
+    assert place.children("*.json") == [place / each for each in (".a.json", "[x].json")] + [
+        place / each for each in ("a.json", "b.json")
+    ]
+    assert place.children("[!._]*.json") == [place / each for each in ("[x].json", *names[1::-1])]
+    deep = [entry.path for entry in place.entries("?.json", is_deep=True)]
+    assert deep == [(place / each).path for each in ("a.json", "b.json", *names[4:6])]
+    assert (place / "c").is_folder()
+
+
+def test_files_and_folders_are_removed(place: Location) -> None:
+    for name in ("a", "b", "c/d", "c/e/f"):
+        (place / name).write_bytes(b"1")
+    (place / "c").remove()
+    (place / "a").remove()
+    assert place.children() == [place / "b"]
+    (place / "b").remove()
+    assert place.children() == []
+    assert place.is_folder()
+    (place / "new").make()
+    assert (place / "new").is_folder()
+
+
+def test_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "x").touch()
+    with pytest.raises(InputProblem, match=r"^/.*/x cannot be written: Not a directory$"):
+        (locate(tmp_path) / "x" / "y").write_bytes(b"1")
+    with pytest.raises(InputProblem, match=r"^/.*/x cannot be read: Not a directory$"):
+        (locate(tmp_path) / "x").children()
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_bucket_that_is_not_there(bucket: Location) -> None:
+    other = Location("other/x", bucket.system.replace("&allow_bucket_creation=true", ""))
+    with pytest.raises(InputProblem, match=r"^s3://other.* cannot be written: .*does not exist.*$"):
+        (other / "y").write_bytes(b"1")
+    assert not other.exists()
+
+
+class CutConnections:
+    """A server that forwards requests to another one until some bytes were sent."""
+
+    def __init__(self, port: int, sent_bytes: int) -> None:
+        self._target = port
+        self._left = sent_bytes
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self._serving = threading.Thread(target=self._serve, daemon=True)
+        self._serving.start()
+
+    def close(self) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._serving.join()
+        self._listening.close()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                client = self._listening.accept()[0]
+                threading.Thread(target=self._forward, args=(client,), daemon=True).start()
+
+    def _forward(self, client: socket.socket) -> None:
+        with client, socket.create_connection(("127.0.0.1", self._target)) as server:
+            back = threading.Thread(target=_pump, args=(server, client), daemon=True)
+            back.start()
+            with suppress(OSError):
+                while self._left > 0 and (data := client.recv(1 << 16)):
+                    self._left -= len(data)
+                    server.sendall(data[: max(0, len(data) + min(0, self._left))])
+            for end in (client, server):
+                with suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+            back.join()
+
+
+def _pump(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(1 << 16):
+            target.sendall(data)
+
+
+@contextmanager
+def cut_after(bucket: Location, sent_bytes: int) -> Iterator[Location]:
+    """Yield a bucket under an address that fails after some bytes were sent to it."""
+    port = int(bucket.system.split("127.0.0.1:")[1].split("&")[0])
+    with closing(CutConnections(port, sent_bytes)) as server:
+        yield Location(bucket.path, bucket.system.replace(f":{port}", f":{server.port}"))
+
+
+@pytest.mark.parametrize("size", [1_000, PART_BYTES])
+def test_object_whose_writing_is_cut_short_is_not_there(bucket: Location, size: int) -> None:
+    file = bucket / f"cut-{size}"
+    with cut_after(bucket, size // 2) as unreachable:
+        with pytest.raises(InputProblem, match=r"^s3://.* cannot be written: .*NETWORK_CONNECTION"):
+            (unreachable / file.name).write_bytes(b"1" * size)
+        with pytest.raises(InputProblem, match=r"^s3://.* cannot be read: .*NETWORK_CONNECTION"):
+            unreachable.children()
+    assert not file.exists()
