@@ -6,7 +6,6 @@ rounded, cut off or guessed.
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,10 +15,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from model.vocabulary.join import R, S
 from spark_impl.join.task import COLUMNS
-from spark_impl.runtime.histories import history_schema
+from spark_impl.runtime.histories import history_schema, open_piece
 from spark_impl.runtime.sources import PATH, paths
-from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.stores import read_parquet
+from spark_impl.runtime.storage import Address, InputProblem, locate
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _TAKEN = {
@@ -34,7 +32,7 @@ _TIMESTAMP = "timestamp"
 
 def from_history(
     spark: SparkSession,
-    history: str | Path | Location,
+    history: Address,
     column: str = "stream",
     streams: tuple[str, str] = (R, S),
     files: int = 1,
@@ -49,7 +47,8 @@ def from_history(
 
     def read(batches: Iterable[pa.RecordBatch], stream: str) -> Iterator[pa.RecordBatch]:
         for address in (each for batch in batches for each in batch.column(PATH).to_pylist()):
-            rows = read_parquet([locate(address)], schema)
+            piece = open_piece(locate(address))
+            rows = piece.file.read_row_groups([*piece.groups], schema.names).cast(schema)
             others = [each for each in rows[column].unique().to_pylist() if each not in streams]
             if others:
                 msg = f"{address} has the {column} {others[0]!r}; it can be {' or '.join(streams)}"
@@ -57,6 +56,7 @@ def from_history(
             yield from rows.filter(pc.equal(rows[column], stream)).to_batches()
 
     nobody = folder / ".requests"  # a chain takes none
+    # One source for both: two would not always see the same files.
     addresses = paths(spark, folder, nobody, files)
     kinds = from_arrow_schema(schema)
     r, s = (addresses.mapInArrow(partial(read, stream=each), kinds) for each in streams)

@@ -23,7 +23,7 @@ FAULTS = pa.schema([(name, pa.string()) for name in ("column", "reason", "text",
 STREAM = "stream"
 """The grouping column that names the stream of a row, if several are landed together."""
 FAULT = "_fault"
-"""The first fault of a row: a struct like :data:`FAULTS`, or NULL."""
+"""The first fault of a row: JSON with the columns :data:`FAULTS`, or NULL."""
 _SINCE, _FROM, _PART, _OFFSET, _ID = "_since", "_from", "_part", "_offset", "_id"
 TAKEN = (*COLUMNS, FAULT, _SINCE, _FROM, _PART, _OFFSET, _ID)
 """Names that a grouping column cannot have."""
@@ -101,7 +101,8 @@ def in_order(rows: DataFrame, *, by_arrival: bool) -> DataFrame:
         turn = F.coalesce(_OFFSET, turn)
     if _FROM in rows.columns:
         keys += [F.col(_SINCE).asc_nulls_last(), F.col(_FROM), F.col(_PART)]
-    return rows.repartition(1).sortWithinPartitions(*keys, turn, _ID)
+    ordered = rows.repartition(1).sortWithinPartitions(*keys, turn, _ID)
+    return ordered.drop(_SINCE, _FROM, _PART, _OFFSET, _ID)
 
 
 def _place(stream: DataFrame, *, is_timed: bool) -> dict[str, Column]:
@@ -204,5 +205,6 @@ def _fault(stream: DataFrame, fields: Sequence[_Field]) -> Column:
             reason = F.when(column.isNull(), "NULL").otherwise(other)
             said = zip(FAULTS.names, (F.lit(field.source), reason, text, row), strict=True)
             fault = F.struct(*(part.alias(name) for name, part in said))
-            faults.append(F.when(reason.isNotNull(), fault))
+            # Nearly all are NULL: cheap to hand to Python as text, not as structs.
+            faults.append(F.when(reason.isNotNull(), F.to_json(fault)))
     return F.coalesce(*faults)

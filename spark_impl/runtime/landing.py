@@ -25,14 +25,13 @@ from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary.settings import JsonObject
-from spark_impl.runtime import histories, packages, sources
+from spark_impl.runtime import histories, packages
 from spark_impl.runtime.columns import (
     FAULTS,
     READ,
@@ -52,7 +51,6 @@ from spark_impl.runtime.storage import Address, InputProblem, Location, locate, 
 VERSION = 2
 _NOTE = "_landing.json"
 _BATCH = b"straggler.batch"  # in the metadata of a file
-_OF_A_STREAM = pa.schema(COLUMNS.items())
 
 
 class Landing:
@@ -69,7 +67,7 @@ class Landing:
 
     Several streams can be landed together, ``{"R": trips, "S": fares}``: the same arguments apply
     to all of them, one order of arrival goes over all of them, and their names become the grouping
-    column ``stream``. :func:`read_streams` gives them back, as a join needs them.
+    column ``stream``. :func:`spark_impl.join.from_history` gives them back to a join.
 
     ``time_unit`` is the unit of times that are not timestamps already: ``"us"``, ``"ms"`` or
     ``"s"`` since 1970, as numbers or text, or ``"timestamp"``: text like ``2013-01-01T05:15:00Z``,
@@ -220,36 +218,6 @@ class Landing:
         self._last = last
         if LANDED in files and (last.number + 1) % histories.MERGED == 0:
             _compact(rows.sparkSession, self._history)
-
-
-def read_streams(spark: SparkSession, history: Address, *, files: int = 1) -> dict[str, DataFrame]:
-    """Return the streams that were landed together in a history, by name, as a join takes them.
-
-        inputs = read_streams(spark, "history")
-        ChainJoin(workers, window_us, predicate).stream(inputs["R"], inputs["S"], "join")
-
-    A micro-batch of a query over several of them takes at most ``files`` files of the history, the
-    same files for all. Raise :class:`InputProblem` if no streams were landed together there.
-    """
-    folder = locate(history)
-    names = (_read_note(folder) or {}).get("streams")
-    if names is None:
-        msg = f"{folder} is no history of streams that were landed together"
-        raise InputProblem(msg)
-    # One source for all: two would not always see the same files.
-    paths = sources.paths(spark, folder, folder / "_requests", files)
-    kinds = from_arrow_schema(_OF_A_STREAM)
-    return {name: paths.mapInArrow(partial(_read_stream, name=name), kinds) for name in names}
-
-
-def _read_stream(batches: Iterable[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of one stream in some files of a history; a stage for ``mapInArrow``."""
-    for address in (each for batch in batches for each in batch.column(sources.PATH).to_pylist()):
-        piece = histories.open_piece(locate(address))
-        for number in piece.groups:
-            rows = piece.file.read_row_group(number, [*_OF_A_STREAM.names, STREAM])
-            own = rows.filter(pc.equal(rows.column(STREAM), name)).drop_columns(STREAM)
-            yield from own.cast(_OF_A_STREAM).to_batches()
 
 
 def _compact(spark: SparkSession, history: Location) -> None:

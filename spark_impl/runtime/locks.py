@@ -4,7 +4,8 @@ A lock ends with the process that holds it, however it ends, unless a process th
 it still runs. A lease is a file in the folder ``.lock`` that its holder writes again and again;
 whoever wants one writes a file as well and then looks for others. Two that come at once see each
 other and may both be refused, but cannot both succeed. A lease that nobody renews is over after
-:data:`LEASE_S`; ages are those of the file system's own clock.
+:data:`LEASE_S`; ages are those of the file system's own clock, on S3 in whole seconds. Its holder
+therefore gives it up earlier, by the time between two renewals.
 """
 
 import errno
@@ -54,7 +55,8 @@ def lock(root: Location | Path) -> Lock:
         if error.errno not in _WITHOUT_LOCKS:
             msg = f"{folder} cannot be locked against other queries: {reason_of(error)}"
             raise InputProblem(msg) from error
-        Path(folder.path, LOCK).unlink()
+        with suppress(OSError):  # another query may have made a folder of it just now
+            Path(folder.path, LOCK).unlink()
         return Lease(folder)
 
 
@@ -118,7 +120,8 @@ class Lease:
     @property
     def is_held(self) -> bool:
         """Whether nobody else can have it."""
-        return not self._over.is_set() and time.monotonic() - self._renewed_s < LEASE_S
+        age_s = time.monotonic() - self._renewed_s
+        return not self._over.is_set() and age_s < LEASE_S - RENEWED_S
 
     def release(self) -> None:
         """Stop renewing the file and remove it."""
@@ -130,8 +133,11 @@ class Lease:
         """Wait until every other lease is over; refuse if one is renewed meanwhile."""
         first_seen: dict[str, int] = {}
         while True:
-            self._write()
-            now_ns, others = self._look()
+            self._renewed_s = self._write()
+            others = {each.path: each.mtime_ns for each in self._file.parent.entries("[!.]*")}
+            now_ns = others.pop(self._file.path, None)
+            if now_ns is None:  # this process was stopped, and somebody took its lease for over
+                continue
             alive = {
                 path: at_ns for path, at_ns in others.items() if now_ns - at_ns < LEASE_S * 1e9
             }
@@ -141,24 +147,26 @@ class Lease:
                 return
             for path, at_ns in alive.items():
                 if first_seen.setdefault(path, at_ns) != at_ns:
-                    raise _taken(self._folder, Location(path, self._folder.system).read_bytes())
+                    with suppress(FileNotFoundError):  # given back just now
+                        raise _taken(self._folder, Location(path, self._folder.system).read_bytes())
             time.sleep(RENEWED_S / 4)
 
-    def _write(self) -> None:
+    def _write(self) -> float:
+        """Write the file; return when that began, because for others its age may begin then."""
+        begun_s = time.monotonic()
         self._file.write_bytes(_signature().encode())
-        self._renewed_s = time.monotonic()
-
-    def _look(self) -> tuple[int, dict[str, int]]:
-        """Return the times of our own file and, by path, of all others."""
-        times = {each.path: each.mtime_ns for each in self._file.parent.entries("[!.]*")}
-        return times.pop(self._file.path), times
+        return begun_s
 
     def _renew(self) -> None:
         while not self._over.wait(RENEWED_S):
             with self._writing, suppress(InputProblem):  # the lease ends if this goes on
                 if not self.is_held:  # this process was stopped for too long
-                    return
-                self._write()
+                    break
+                begun_s = self._write()
+                if not self.is_held:  # it took too long: somebody may have seen the lease end
+                    break
+                self._renewed_s = begun_s
+        self._over.set()
 
 
 def _signature() -> str:

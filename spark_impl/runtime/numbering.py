@@ -1,5 +1,6 @@
 """Numbers the rows of a micro-batch and writes them: the work of one task of a landing."""
 
+import json
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -40,7 +41,8 @@ def write_in_order(
             fault, good = batch.column(FAULT), batch
             if fault.null_count < batch.num_rows:
                 good = batch.filter(fault.is_null())
-                rejected.add(pa.RecordBatch.from_struct_array(fault.drop_null()).cast(FAULTS))
+                bad = [json.loads(each) for each in fault.drop_null().to_pylist()]
+                rejected.add(pa.RecordBatch.from_pylist(bad, FAULTS))
             landed.add(_numbered(good, first + landed.rows, since_us, schema))
         written = rejected.finish() + landed.finish()
     if written:  # and complete

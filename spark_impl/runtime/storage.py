@@ -95,7 +95,8 @@ class Location:
 
     def info(self) -> fs.FileInfo:
         """Return type, size and modification time."""
-        return self.files.get_file_info(self.path)
+        with reading(self):
+            return self.files.get_file_info(self.path)
 
     def exists(self) -> bool:
         """Return whether there is a file or a folder."""
@@ -112,7 +113,8 @@ class Location:
         nothing.
         """
         chosen = fs.FileSelector(self.path, allow_not_found=True, recursive=is_deep)
-        found = self.files.get_file_info(chosen)
+        with reading(self):
+            found = self.files.get_file_info(chosen)
         matching = [each for each in found if fnmatchcase(each.base_name, pattern)]
         return sorted(matching, key=lambda each: str(each.path))
 
@@ -192,11 +194,11 @@ def locate(where: Address) -> Location:
     if isinstance(where, Path) or "://" not in text:
         # Without "..", which would make two addresses of one folder.
         return Location(os.path.abspath(text.removeprefix("file:")))
-    parts = urlsplit(text)
+    if text.startswith("file:///"):
+        return Location(os.path.abspath(text.removeprefix("file://")))
+    parts = urlsplit(text, allow_fragments=False)  # "#" is a character like any other
     parameters = f"?{parts.query}" if parts.query else ""
     path = parts.path.rstrip("/")
-    if parts.scheme == "file" and not parts.netloc:
-        return Location(os.path.abspath(parts.path))
     if parts.scheme in ("s3", "s3a") and parts.netloc:
         return Location(f"{parts.netloc}{path}", f"s3:{parameters}")
     if parts.scheme == "hdfs":
@@ -211,7 +213,9 @@ def _connect(system: str) -> fs.FileSystem:
         return fs.LocalFileSystem(use_mmap=True)
     try:
         if system.startswith("s3:"):
-            return fs.FileSystem.from_uri(system.replace("s3:", "s3://bucket", 1))[0]
+            # A file takes one request, unless it is large.
+            quick = ("&" if "?" in system else "?") + "allow_delayed_open=true"
+            return fs.FileSystem.from_uri(system.replace("s3:", "s3://bucket", 1) + quick)[0]
         return fs.HadoopFileSystem.from_uri(system)
     except (OSError, ValueError) as error:
         reason = str(error).split("\n", maxsplit=1)[0]

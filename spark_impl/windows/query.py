@@ -196,7 +196,7 @@ class WindowedQuery(Generic[ConfigT]):
             queries.read_files(self._spark, store.files_of(name, batch), store.schema(name))
             for name in ("result", "revision")
         )
-        return latest_answers(self._settings, store, first, revised)
+        return latest_answers(self._settings, store, first, revised).drop("n_rcv")
 
 
 def results(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> DataFrame:

@@ -10,7 +10,7 @@ from model.vocabulary import Event, Trace, Workload, task_of
 from model.vocabulary import windows as words
 from model.vocabulary.trace import Step, fields_of
 from spark_impl.runtime.arrays import PlainRow
-from spark_impl.runtime.storage import Location
+from spark_impl.runtime.storage import Address, Location
 from spark_impl.runtime.systems import CASE, OnKill, OperatorInProcess, arrivals_table, run_pack
 from spark_impl.windows.blocks import encode
 from spark_impl.windows.processor import STATE_NAME, WindowProcessor, output_tables
@@ -100,7 +100,7 @@ def run_in_process(room: WindowRoom[ConfigT], workload: Workload) -> Trace:
 
 
 def read_trace(
-    room: WindowRoom[ConfigT], spark: SparkSession, store: Path, own_batches: Mapping[str, int]
+    room: WindowRoom[ConfigT], spark: SparkSession, store: Address, own_batches: Mapping[str, int]
 ) -> dict[str, Trace]:
     """Return the traces that the query of a pack left in its store, by case.
 

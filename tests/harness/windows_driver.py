@@ -1,9 +1,9 @@
 """A driver process of a windowed query that tests kill.
 
 ``python -m tests.harness.windows_driver FOLDER`` takes a folder with ``workload.json`` and
-``history``, and runs the query to its end, flush included. The workload names the room. The driver
-prints its progress, one line per step: ``started``; ``begin 3`` and ``end 3`` around
-``foreachBatch`` of micro-batch 3; ``done``.
+``history``, and runs the query to its end, flush included. History and store are elsewhere if the
+file ``place`` says so. The workload names the room. The driver prints its progress, one line per
+step: ``started``; ``begin 3`` and ``end 3`` around ``foreachBatch`` of micro-batch 3; ``done``.
 """
 
 import json
@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from model.vocabulary import Workload
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.session import session
+from spark_impl.runtime.storage import Address, Location, locate
 from spark_impl.runtime.systems import CASE
 from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
@@ -36,12 +37,25 @@ class AnnouncedQuery(WindowedQuery[Any]):
             super()._finish(answers, batch)
 
 
-def prepare(folder: Path, workload: Workload) -> None:
+def prepare(folder: Path, workload: Workload, place: Location | None = None) -> None:
     """Write the files that :func:`main` reads: the workload, and its history by micro-batch."""
     workload.write(folder / "workload.json")
+    if place is not None:
+        (folder / "place").write_text(str(place), encoding="utf-8")
     for batch in workload.batches():
         rows = [{CASE: workload.name, **event._asdict()} for event in batch]
-        append(folder / "history", pa.Table.from_pylist(rows))
+        append(place_of(folder) / "history", pa.Table.from_pylist(rows))
+
+
+def place_of(folder: Path) -> Location:
+    """Return the folder that holds history and store."""
+    elsewhere = folder / "place"
+    return locate(elsewhere.read_text(encoding="utf-8") if elsewhere.exists() else folder)
+
+
+def workload_in(folder: Path) -> Workload:
+    """Read the workload that :func:`prepare` wrote."""
+    return Workload.from_json(json.loads((folder / "workload.json").read_text(encoding="utf-8")))
 
 
 def main(folder: Path) -> None:
@@ -52,18 +66,18 @@ def main(folder: Path) -> None:
 
 def run(spark: SparkSession, folder: Path) -> None:
     """Resume the query in ``folder`` in a running session."""
-    data = json.loads((folder / "workload.json").read_text(encoding="utf-8"))
-    query = opened(spark, folder, Workload.from_json(data))
+    query = opened(spark, folder, place_of(folder) / "store")
     say("started")
     query.flush()
     say("done")
 
 
-def opened(spark: SparkSession, folder: Path, workload: Workload) -> AnnouncedQuery:
-    """Open the query of a workload over the files in ``folder``."""
+def opened(spark: SparkSession, folder: Path, store: Address) -> AnnouncedQuery:
+    """Open the query of the workload in ``folder``; Spark's own files stay on this machine."""
+    workload, history = workload_in(folder), place_of(folder) / "history"
     room = PIPELINES[workload.room]
-    config = room.read(workload.config)
-    return AnnouncedQuery(spark, room, config, folder / "history", folder / "store", [CASE])
+    config, checkpoint = room.read(workload.config), folder / "checkpoint"
+    return AnnouncedQuery(spark, room, config, history, store, [CASE], checkpoint=checkpoint)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
-"""Queries and chains whose driver is killed in the background while other tests run."""
+"""Folders on file systems, and queries whose driver is killed while other tests run."""
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
+from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 
-from tests.harness import profiles
+from spark_impl.runtime.storage import Location, locate
+from tests.harness import profiles, s3_server
 from tests.harness.background_kills import (
     KILLED_CHAINS,
     KILLED_QUERIES,
@@ -18,6 +20,25 @@ from tests.harness.background_kills import (
 from tests.harness.killed_queries import CHAINS, SCRIPTS, WINDOWS
 
 Background: TypeAlias = Mapping[str, Future[list[Query]]]
+
+
+@pytest.fixture(scope="session")
+def bucket() -> Iterator[Location]:
+    """Yield a bucket of a server that speaks S3."""
+    program = s3_server.find_program()
+    if program is None:
+        pytest.skip("there is no moto_server; to test S3: pip install 'moto[server]'")
+    with s3_server.running(program) as found:
+        yield found
+
+
+@pytest.fixture(params=["local", "s3"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
+    """Return an empty folder on each kind of file system."""
+    if request.param == "local":
+        return locate(tmp_path)
+    found: Location = request.getfixturevalue("bucket") / tmp_path.name
+    return found
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
-from spark_impl.runtime.histories import COLUMNS, InputProblem
+from spark_impl.runtime.histories import COLUMNS, file_of
+from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.slack.query import SLACK
 from spark_impl.windows import history, recompute
 from spark_impl.windows.blocks import pack_files
@@ -24,10 +25,10 @@ ASKED = SLACK.settings(SlackConfig(size_us=10, slide_us=5, tasks=2))
 GROUPS = (pa.field("site", pa.string()),)
 
 
-def write(folder: Path, name: str, times: list[int], group_size: int = 100) -> None:
-    """Write a file of a history with redeliveries and mixed keys and sites."""
-    draw = random.Random(name)
-    first = 1000 * int(name)
+def write(folder: Path, number: int, times: list[int], group_size: int = 100) -> Location:
+    """Write a file of a history with redeliveries and mixed keys and sites; return it."""
+    draw = random.Random(str(number))
+    first = 1000 * number
     rows = [
         {
             "site": draw.choice("xy"),
@@ -41,14 +42,14 @@ def write(folder: Path, name: str, times: list[int], group_size: int = 100) -> N
         for i, ts in enumerate(times)
     ]
     schema = pa.schema([*GROUPS, *(pa.field(*each) for each in COLUMNS.items())])
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{name}.parquet"
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path, row_group_size=group_size)
+    file = file_of(locate(folder), number)
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), file.path, row_group_size=group_size)
+    return file
 
 
 def wanted(starts: list[int], limit: int = 1 << 60) -> WindowRequest:
     """Request all windows that begin at some times, of all places."""
-    store = WindowStore(Path(), GROUPS, room=SLACK)
+    store = WindowStore(locate("nowhere"), GROUPS, room=SLACK)
     pairs = [
         {"site": site, "task": task, "key": key, "start_us": start, "source_id": 0, "windows": 1}
         for site in "xy"
@@ -76,24 +77,22 @@ def test_stretches_are_few_and_hold_all_windows() -> None:
 
 
 def test_row_groups_by_their_footers(tmp_path: Path) -> None:
-    write(tmp_path, "1", list(range(100)), group_size=10)
-    found = Footers("event_time_us").overlapping(
-        [str(tmp_path / "1.parquet")], [(15, 21), (95, 200)]
-    )
+    file = write(tmp_path, 1, list(range(100)), group_size=10)
+    found = Footers("event_time_us").overlapping([file], [(15, 21), (95, 200)])
     (groups,) = found.values()
     assert [(group.least, group.most, group.rows) for group in groups] == [
         (10, 19, 10),
         (20, 29, 10),
         (90, 99, 10),
     ]
-    assert not Footers("event_time_us").overlapping([str(tmp_path / "1.parquet")], [(100, 200)])
+    assert not Footers("event_time_us").overlapping([file], [(100, 200)])
 
 
 def test_correction_reads_only_row_groups_that_overlap(tmp_path: Path) -> None:
-    write(tmp_path, "1", list(range(100)), group_size=10)
-    write(tmp_path, "2", list(range(1000, 1100)))
-    write(tmp_path, "3", list(range(2000, 2100)), group_size=50)
-    found, rows = History(None, ASKED, tmp_path, GROUPS).recompute(wanted([40, 2050]))  # type: ignore[arg-type]  # no session is needed
+    write(tmp_path, 1, list(range(100)), group_size=10)
+    write(tmp_path, 2, list(range(1000, 1100)))
+    write(tmp_path, 3, list(range(2000, 2100)), group_size=50)
+    found, rows = History(None, ASKED, locate(tmp_path), GROUPS).recompute(wanted([40, 2050]))  # type: ignore[arg-type]  # no session is needed
     assert rows == 10 + 50
     assert found.rows.sum() == 20  # two windows of ten, redeliveries included
     assert sorted(set(found.j.tolist())) == [8, 410]
@@ -107,11 +106,11 @@ def test_workers_find_what_the_driver_finds(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draw = random.Random(1)
-    for name in range(5):
-        times = [100 * name + draw.randrange(-60, 160) for _ in range(400)]
-        write(tmp_path, str(name), times, group_size=150)
+    for number in range(5):
+        times = [100 * number + draw.randrange(-60, 160) for _ in range(400)]
+        write(tmp_path, number, times, group_size=150)
     want = wanted([0, 5, 10, 120, 125, 130, 300, 430], limit=4200)
-    reader = History(spark, ASKED, tmp_path, GROUPS)
+    reader = History(spark, ASKED, locate(tmp_path), GROUPS)
     on_driver, rows = reader.recompute(want)
     monkeypatch.setattr(history, "ROWS_ON_DRIVER", rows - 1)
     on_workers, same_rows = reader.recompute(want)
@@ -125,7 +124,7 @@ def test_leaf_of_a_struct_with_the_name_of_a_column(tmp_path: Path) -> None:
     path = tmp_path / "1.parquet"
     raw = pa.array([{"event_time_us": 10**15}] * 2)
     pq.write_table(pa.table({"raw": raw, "event_time_us": [3, 20]}), path)
-    (groups,) = Footers("event_time_us").overlapping([str(path)], [(0, 10)]).values()
+    (groups,) = Footers("event_time_us").overlapping([locate(path)], [(0, 10)]).values()
     assert [(group.least, group.most) for group in groups] == [(3, 20)]
 
 
@@ -140,18 +139,17 @@ def test_leaf_of_a_struct_with_the_name_of_a_column(tmp_path: Path) -> None:
 def test_later_file_of_a_history_is_checked_too(
     tmp_path: Path, changes: dict[str, pa.Array | None], sentence: str
 ) -> None:
-    write(tmp_path, "1", [1])
-    table = pq.read_table(tmp_path / "1.parquet")
+    first = write(tmp_path, 1, [1])
+    table = pq.read_table(first.path)
     for name, column in changes.items():
         place = table.schema.get_field_index(name)
         table = table.remove_column(place)
         if column is not None:
             table = table.add_column(place, name, column)
-    pq.write_table(table, tmp_path / "2.parquet")
-    paths = pa.RecordBatch.from_pydict(
-        {"path": [f"file://{tmp_path}/{name}.parquet" for name in "12"]}
-    )
-    packed = pack_files([paths], tmp_path / "control", GROUPS, ASKED, [0, 1])
+    second = file_of(first.parent, 2)
+    pq.write_table(table, second.path)
+    paths = pa.RecordBatch.from_pydict({"path": [str(first), str(second)]})
+    packed = pack_files([paths], first.parent / "control", GROUPS, ASKED, [0, 1])
     assert next(packed).num_rows == 1
     with pytest.raises(InputProblem, match=sentence):
         next(packed)

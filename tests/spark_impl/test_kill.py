@@ -4,31 +4,25 @@ Nothing may be missing or counted twice, in room ``slack`` and in room ``waterma
 run in the background (``conftest.py``), while tests that do without Spark keep only one core busy.
 """
 
-import itertools
-import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
 
-from model.vocabulary import Trace, Workload
+from model.vocabulary import Workload
 from properties.judging.judge import broken_sentences
 from properties.rooms import find_room
-from properties.slack.test_model import unbatched as unbatched_slack
-from properties.watermark.test_model import unbatched as unbatched_watermark
+from spark_impl.runtime.storage import Location
 from spark_impl.windows.system import read_trace
-from tests.harness import profiles
+from tests.harness import profiles, s3_server
 from tests.harness.background_kills import Query
-from tests.harness.driver_kills import Kill, needs_proc
-from tests.harness.killed_queries import WINDOW_BATCHES, windows_workload
-from tests.harness.windows_driver import PIPELINES, opened, prepare
+from tests.harness.driver_kills import Kill, kills, needs_proc, run_to_its_end
+from tests.harness.killed_queries import WINDOWS
+from tests.harness.windows_driver import PIPELINES, place_of, prepare
 
-UNBATCHED: Mapping[str, Callable[[Trace], list[object]]] = {
-    "slack": unbatched_slack,
-    "watermark": unbatched_watermark,
-}
 NEEDED = {
     "slack": ("late pairs", "corrections of several windows"),
     "watermark": ("late pairs", "corrections", "early answers"),
@@ -54,56 +48,33 @@ def test_answers_are_exact_however_often_the_driver_is_killed(
     assert any(kill.is_in_batch for kill in seen), seen
 
 
-def as_cut(folder: Path, workload: Workload) -> Workload:
-    """Return the workload in the micro-batches that Spark made of its files.
-
-    If a kill comes after the file source noted a file and before the query planned its batch, Spark
-    takes that file together with the next one. The checkpoint has the last file of every batch.
-    """
-    ends = list(itertools.accumulate(len(batch) for batch in workload.batches()))
-    planned = set()
-    for plan in folder.glob("store/checkpoint/offsets/[0-9]*"):
-        _version, _settings, files = plan.read_text(encoding="utf-8").splitlines()
-        planned.add(json.loads(files)["logOffset"])
-    # Requests to flush are files, too; they follow those of the history.
-    last_files = sorted(number for number in planned if number < len(ends))
-    assert last_files[-1] == len(ends) - 1, planned
-    return workload.with_(cuts=tuple(ends[number] for number in last_files)[:-1])
+@needs_proc
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("number", range(len(PIPELINES)))
+def test_answers_on_s3_are_exact_though_the_driver_is_killed(
+    spark: SparkSession, tmp_path: Path, bucket: Location, seed: int, number: int
+) -> None:
+    workload = WINDOWS.workload_of(number, seed)
+    workload = workload.with_(cuts=workload.cuts[::3])
+    prepare(tmp_path, workload, bucket / tmp_path.name)
+    random = Random(f"{seed}/{number}")
+    seen = list(kills(tmp_path, WINDOWS.driver, random, profiles.effort().kills // 2))
+    run_to_its_end(tmp_path, WINDOWS.driver)
+    assert seen
+    s3_server.tell_workers(spark)
+    assert assert_equal_to_model(spark, tmp_path, workload, seen)["late pairs"]
 
 
 def assert_equal_to_model(
     spark: SparkSession, folder: Path, workload: Workload, seen: Sequence[Kill] = ()
 ) -> Mapping[str, int]:
     """Compare the answers in a folder with the model; return the cases reached."""
-    judged, unbatched = find_room(workload.room), UNBATCHED[workload.room]
-    cut = as_cut(folder, workload)
-    batches = {workload.name: len(list(cut.batches()))}
-    found = read_trace(PIPELINES[workload.room], spark, folder / "store", batches)
+    judged = find_room(workload.room)
+    batches = {workload.name: len(list(workload.batches()))}
+    found = read_trace(PIPELINES[workload.room], spark, place_of(folder) / "store", batches)
     observed = found[workload.name]
-    assert observed.digest() == judged.reference()(cut).digest(), seen
-    assert unbatched(observed) == unbatched(judged.reference()(workload)), seen
-    evidence = judged.check(cut, observed)
+    assert observed.digest() == judged.reference()(workload).digest(), seen
+    evidence = judged.check(workload, observed)
     broken = broken_sentences(evidence.verdicts)
     assert not broken, "\n".join(broken)
     return evidence.guards
-
-
-def test_a_file_that_was_noted_and_not_planned_joins_the_next_batch(
-    tmp_path: Path, spark: SparkSession, seed: int
-) -> None:
-    workload = windows_workload(0, seed)
-    half = WINDOW_BATCHES // 2
-    prepare(tmp_path, workload)
-    files = sorted((tmp_path / "history").glob("*.parquet"))
-    (tmp_path / "later").mkdir()
-    for path in files[half:]:
-        path.rename(tmp_path / "later" / path.name)
-    opened(spark, tmp_path, workload).run_available()
-    for log in ("offsets", "commits"):
-        for name in (f"{half - 1}", f".{half - 1}.crc"):
-            (tmp_path / "store" / "checkpoint" / log / name).unlink(missing_ok=True)
-    for path in files[half:]:
-        (tmp_path / "later" / path.name).rename(path)
-    opened(spark, tmp_path, workload).flush()
-    assert len(list(as_cut(tmp_path, workload).batches())) == WINDOW_BATCHES - 1
-    assert assert_equal_to_model(spark, tmp_path, workload)["late pairs"]

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_impl.runtime.histories import InputProblem
+from spark_impl.runtime.histories import files_of, history_schema, write_parquet
+from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.slack.query import SLACK
 from spark_impl.windows.store import open_store
 from tests.spark_impl.test_failures import CONFIG, Tables, finish, stream_part, visible
@@ -41,7 +42,7 @@ def run(
         ),
     ],
 )
-def test_correction_notices_that_a_file_is_gone(
+def test_correction_notices_that_the_rows_of_a_file_are_gone(
     tmp_path: Path, batches: list[Batch], lost: int, fails_at: int, holds: str
 ) -> None:
     source, found = run(tmp_path, *batches)
@@ -49,13 +50,14 @@ def test_correction_notices_that_a_file_is_gone(
     for batch in range(fails_at):
         finish(place, source, batch, found[batch])
     before = visible(place)
-    path = sorted(source.glob("*.parquet"))[lost]
-    path.rename(tmp_path / path.name)
+    file = files_of(locate(source))[lost]
+    whole = file.read_bytes()
+    write_parquet(history_schema().empty_table(), file)
     with pytest.raises(InputProblem, match=LOST.format(holds)):
         finish(place, source, fails_at, found[fails_at])
     assert place.committed() == fails_at - 1
     assert visible(place) == before
-    (tmp_path / path.name).rename(path)
+    file.write_bytes(whole)
     for batch in range(fails_at, len(found)):
         finish(place, source, batch, found[batch])
     windows = {row["start_us"]: row["n"] for row in place.read_all("revision", 9).to_pylist()}

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.windows import history, row_groups
 from spark_impl.windows.history import History
 from spark_impl.windows.row_groups import Piece, PieceCache, PieceReader, RowGroup
@@ -21,7 +22,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     really = pq.ParquetFile
 
     def opening(path: str, **options: Any) -> Any:
-        names.append(Path(path).stem)
+        names.append(Path(path).stem.lstrip("0") or "0")
         return really(path, **options)
 
     monkeypatch.setattr(pq, "ParquetFile", opening)
@@ -30,10 +31,8 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def three_files(folder: Path) -> History:
     for number in range(3):
-        write(folder, str(number), list(range(100 * number, 100 * number + 100)))
-    found = History(None, ASKED, folder, GROUPS)  # type: ignore[arg-type]  # no session is needed
-    found.refuse_empty()
-    return found
+        write(folder, number, list(range(100 * number, 100 * number + 100)))
+    return History(None, ASKED, locate(folder), GROUPS)  # type: ignore[arg-type]  # no session is needed
 
 
 def test_a_file_is_not_read_twice(tmp_path: Path, opened: list[str]) -> None:
@@ -65,7 +64,7 @@ def test_a_correction_reads_no_later_files(tmp_path: Path, opened: list[str]) ->
 
 def test_file_that_cannot_be_read_ahead_is_no_failure(tmp_path: Path) -> None:
     files = three_files(tmp_path)
-    path = tmp_path / "1.parquet"
+    path = tmp_path / "00000001.parquet"
     whole = path.read_bytes()
     path.write_bytes(b"torn")
     for _ in range(2):  # the second waits for the first
@@ -77,11 +76,14 @@ def test_file_that_cannot_be_read_ahead_is_no_failure(tmp_path: Path) -> None:
 
 def test_file_that_is_gone_is_not_remembered(tmp_path: Path) -> None:
     files = three_files(tmp_path)
-    files.read_ahead(99)
-    (tmp_path / "1.parquet").unlink()
-    found, rows = files.recompute(wanted([140]))
+    files.read_ahead(1099)
+    (tmp_path / "00000002.parquet").unlink()
+    found, rows = files.recompute(wanted([240]))
     assert not len(found.n)
     assert not rows
+    (tmp_path / "00000001.parquet").rename(tmp_path / "00000002.parquet")
+    with pytest.raises(InputProblem, match=r"00000001\.parquet is missing, but 00000002\.parquet"):
+        files.recompute(wanted([40]))
 
 
 def test_rows_kept_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,13 +91,13 @@ def test_rows_kept_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     read: list[int] = []
 
     class Counting(PieceReader):
-        def read(self, path: str, group: RowGroup, where: object = None) -> Iterator[Piece]:
+        def read(self, file: Location, group: RowGroup, where: object = None) -> Iterator[Piece]:
             read.append(group.number)
-            return super().read(path, group)
+            return super().read(file, group)
 
-    write(tmp_path, "1", list(range(500)), group_size=100)
+    file = write(tmp_path, 1, list(range(500)), group_size=100)
     kept = PieceCache(Counting(ASKED, GROUPS))
-    groups = [(str(tmp_path / "1.parquet"), RowGroup(i, 100, 0, 0, False)) for i in range(5)]
+    groups = [(file, RowGroup(i, 100, 0, 0, False)) for i in range(5)]
     assert sum(len(piece.seq) for piece in kept.pieces(groups)) == 500  # asked for is given
     kept.pieces(groups[3:])
     assert read == [0, 1, 2, 3, 4]
@@ -107,14 +109,15 @@ def test_rows_kept_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_threads_find_what_one_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(2)
-    for name in range(3):
-        write(tmp_path, str(name), [100 * name + draw.randrange(-60, 160) for _ in range(400)])
+    for number in range(3):
+        write(tmp_path, number, [100 * number + draw.randrange(-60, 160) for _ in range(400)])
     want = wanted([0, 5, 10, 120, 125, 200], limit=2200)
     found = []
     for few, hands, kept in ((1, 3, 10**6), (10**6, 1, 10**6), (1, 2, 0)):
         monkeypatch.setattr(history, "_FEW_ROWS", few)
         monkeypatch.setattr(history, "_THREADS", hands)
         monkeypatch.setattr(history, "ROWS_KEPT", kept)
-        found.append(History(None, ASKED, tmp_path, GROUPS).recompute(want)[0])  # type: ignore[arg-type]  # no session is needed
+        files = History(None, ASKED, locate(tmp_path), GROUPS)  # type: ignore[arg-type]  # no session is needed
+        found.append(files.recompute(want)[0])
     assert in_order(found[0]) == in_order(found[1]) == in_order(found[2])
     assert found[0].correlated.sum() > 5

@@ -1,5 +1,6 @@
 """Whole queries on Spark: answers by hand, restarts, replays, flushes, errors."""
 
+import json
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,11 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import SlackConfig
 from model.vocabulary.settings import PlainData
-from spark_impl.runtime.histories import COLUMNS, InputProblem, append
+from spark_impl.runtime.histories import COLUMNS, append
+from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.systems import lose_commit
 from spark_impl.slack import (
     QueryProblem,
@@ -23,12 +25,13 @@ from spark_impl.slack import (
 )
 from spark_impl.slack.query import SLACK
 from spark_impl.windows import query as query_module
+from spark_impl.windows.history import check_source
 from spark_impl.windows.store import all_tables, load_store
 
 FIXED = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=100)
 FIRST = [(3, 1.0), (12, 2.0), (26, 4.0)]
 LATE = [(12, 8.0), (17, 16.0)]
-HEAD = '"version": 4, "room": "slack"'
+HEAD = '"version": 5, "room": "slack"'
 
 
 def history(folder: Path, *batches: Iterable[tuple[Any, Any]], **changes: Any) -> Path:
@@ -44,7 +47,7 @@ def history(folder: Path, *batches: Iterable[tuple[Any, Any]], **changes: Any) -
     return folder
 
 
-def answers(spark: SparkSession, store: Path) -> dict[int, tuple[Any, ...]]:
+def answers(spark: SparkSession, store: Path | Location) -> dict[int, tuple[Any, ...]]:
     rows = results(spark, store).collect()
     return {r.start_us: (r.value, r.n, r.revision, r.coverage, r.state) for r in rows}
 
@@ -149,7 +152,7 @@ def test_restarts_and_replays_change_nothing(spark: SparkSession, tmp_path: Path
     bumpy = SlackQuery(spark, config, history(tmp_path / "h2", *batches[:2]), tmp_path / "s2")
     bumpy.run_available()
     shutil.rmtree(tmp_path / "s2" / "pending" / "batch=1")  # a crash between two tables
-    (tmp_path / "s2" / "progress" / "batch=1" / "part-00009.parquet").write_bytes(b"torn")
+    (tmp_path / "s2" / "progress" / "batch=1" / "part-00009-3.parquet").write_bytes(b"torn")
     lose_commit(tmp_path / "s2")
     again = SlackQuery(spark, config, tmp_path / "h2", tmp_path / "s2")
     assert again.store.committed() == 0
@@ -158,12 +161,103 @@ def test_restarts_and_replays_change_nothing(spark: SparkSession, tmp_path: Path
     assert tables(again) == expected
 
 
+def test_query_waits_for_the_first_file(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "h").mkdir()
+    query = SlackQuery(spark, FIXED, tmp_path / "h", tmp_path / "s")
+    query.flush()
+    assert (query.store.committed(), answers(spark, tmp_path / "s")) == (-1, {})
+    running = query.start()
+    try:
+        running.processAllAvailable()
+        history(tmp_path / "h", FIRST)
+        running.processAllAvailable()
+        assert len(answers(spark, tmp_path / "s")) == 4
+        history(tmp_path / "h", LATE)
+        running.processAllAvailable()
+    finally:
+        running.stop()
+    query.flush()
+    assert answers(spark, tmp_path / "s")[10] == (26.0, 3, 1, 1 / 3, "exact")
+
+
+def test_grouping_columns_of_a_history_without_files(tmp_path: Path) -> None:
+    history = locate(tmp_path)
+    kinds = (pa.field("site", pa.string()), pa.field("line", pa.string()))
+    assert check_source(history, (), ("site", "line")) == kinds
+    landed = {"group_columns": {"line": "int64", "site": "string"}}
+    (tmp_path / "_landing.json").write_text(json.dumps(landed))
+    assert check_source(history, (), ("line", "site")) == (pa.field("line", pa.int64()), kinds[0])
+
+
+def folded(kept: dict[int, list[dict[str, PlainData]]]) -> dict[tuple[PlainData, ...], PlainData]:
+    """Return the last row of every window among those that a sink has kept by micro-batch."""
+    rows = [row for batch in sorted(kept) for row in kept[batch]]
+    return {(row["task"], row["key"], row["start_us"]): row for row in rows}
+
+
+def test_what_a_sink_keeps_folds_into_the_answers(spark: SparkSession, tmp_path: Path) -> None:
+    source, store = history(tmp_path / "h", FIRST), tmp_path / "s"
+    calls: list[int] = []
+    kept: dict[int, list[dict[str, PlainData]]] = {}
+
+    def sink(rows: DataFrame, batch: int) -> None:
+        found = sorted(rows.toArrow().to_pylist(), key=repr)
+        assert kept.setdefault(batch, found) == found
+        calls.append(batch)
+        if calls == [0, 1]:
+            raise ValueError("the sink is full")
+
+    def query() -> SlackQuery:
+        return SlackQuery(spark, FIXED, source, store, sink=sink)
+
+    query().run_available()
+    history(source, LATE)
+    with pytest.raises(QueryProblem, match=r"^the sink is full$"):
+        query().run_available()
+    query().flush()
+    lose_commit(store)
+    history(source, [(40, 32.0)])
+    query().flush()
+    assert calls == [0, 1, 1, 2, 2, 3, 4]
+    assert [len(kept[batch]) for batch in range(5)] == [4, 0, 5, 0, 2]
+    columns = ("task", "key", "start_us", "end_us", "value", "n", "revision")
+    rows = results(spark, store).select(*columns).toArrow().to_pylist()
+    assert folded(kept) == folded({0: rows})
+    assert {row["revision"] for row in kept[2]} == {0, 1}
+
+
+def session_settings(spark: SparkSession) -> dict[str, str]:
+    return {row.key: row.value for row in spark.sql("SET").collect()}
+
+
+@pytest.mark.parametrize(("tasks", "partitions"), [(1, 1), (2, 2), (20, 2)])
+def test_query_has_settings_of_its_own(
+    spark: SparkSession, tmp_path: Path, tasks: int, partitions: int
+) -> None:
+    """Spark runs as many tasks at a time by default as it has partitions here: two."""
+    assert spark.sparkContext.defaultParallelism == 2
+    before, active, seen = session_settings(spark), SparkSession.getActiveSession(), list[Any]()
+
+    def sink(_rows: DataFrame, _batch: int) -> None:
+        seen.append(session_settings(spark))
+
+    config = SlackConfig(size_us=10, slide_us=5, control="fixed", tasks=tasks)
+    source = history(tmp_path / "h", FIRST, LATE)
+    SlackQuery(spark, config, source, tmp_path / "s", sink=sink).run_available()
+    assert seen == [before, before]
+    assert session_settings(spark) == before
+    assert SparkSession.getActiveSession() is active
+    states = (tmp_path / "s" / "checkpoint" / "state" / "0").glob("[0-9]*")
+    assert len(list(states)) == partitions
+
+
 def test_flush_that_was_interrupted_is_carried_out_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     query = SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST, LATE), tmp_path / "s")
     query.run_available()
-    query.store.request_flush(query.store.known_tasks())  # ... and the driver is gone
+    tasks = query.store.known_tasks()
+    query.store.request_flush(tasks, locate(tmp_path / "h"))  # ... and the driver is gone
     query.run_available()
     query.run_available()
     assert query.store.read_all("correction", 9).num_rows == 1
@@ -198,7 +292,7 @@ def test_wrong_order_of_files_is_noticed(spark: SparkSession, tmp_path: Path) ->
     folder = history(tmp_path / "h", FIRST)
     rows = pq.read_table(next(folder.glob("*.parquet")))
     append(folder, rows)
-    with pytest.raises(QueryProblem, match=r"^arrival number 0 comes after 2: .*modification time"):
+    with pytest.raises(QueryProblem, match=r"^arrival number 0 comes after 2: .* of their names$"):
         SlackQuery(spark, FIXED, folder, tmp_path / "s").run_available()
 
 
@@ -236,11 +330,13 @@ def test_unreadable_sources_are_refused(
 def test_sources_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputProblem, match=r"there is no folder .*nowhere"):
         SlackQuery(None, FIXED, tmp_path / "nowhere", tmp_path / "s")  # type: ignore[arg-type]  # no session is needed
-    with pytest.raises(InputProblem, match="holds no Parquet file"):
+    (tmp_path / "00000000.parquet").write_text("no")
+    with pytest.raises(InputProblem, match=r"00000000\.parquet is not a Parquet file"):
         SlackQuery(None, FIXED, tmp_path, tmp_path / "s")  # type: ignore[arg-type]  # no session is needed
     (tmp_path / "x.parquet").write_text("no")
-    with pytest.raises(InputProblem, match=r"x\.parquet is not a Parquet file"):
+    with pytest.raises(InputProblem, match=r"x\.parquet has no number; the files of a history are"):
         SlackQuery(None, FIXED, tmp_path, tmp_path / "s")  # type: ignore[arg-type]  # no session is needed
+    assert not (tmp_path / "s").exists()
 
 
 @pytest.mark.parametrize(
@@ -251,7 +347,7 @@ def test_sources_that_are_not_there(tmp_path: Path) -> None:
         "[]",
         "{}",
         "null",
-        '{"version": 4}',
+        '{"version": 5}',
         f"{{{HEAD}}}",
         f'{{{HEAD}, "group_columns": [], "config": {{"size_us": 0, "slide_us": 1}}}}',
         f'{{{HEAD}, "group_columns": [["a", "date"]], "config": {{"size_us": 1, "slide_us": 1}}}}',
@@ -270,7 +366,7 @@ def test_store_without_an_identity(tmp_path: Path, text: str) -> None:
 
 def test_store_of_another_version(tmp_path: Path) -> None:
     (tmp_path / "query.json").write_text('{"version": 1}')
-    with pytest.raises(InputProblem, match="was written by version 1 of the store, not 4"):
+    with pytest.raises(InputProblem, match="was written by version 1 of the store, not 5"):
         load_store(tmp_path, SLACK)
 
 

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import cast
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_impl.runtime import stores
+from spark_impl.runtime import locks
+from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.queries import STARTS, TOO_SLOW, QueryProblem, QueryRunner
+from spark_impl.runtime.storage import locate
 
 SLOW = f"[STREAM_FAILED] Query [id = 1] terminated with exception: {TOO_SLOW}. SQLSTATE: XXKST"
 OTHERWISE = "ValueError: something else"
@@ -34,16 +35,16 @@ def starts(root: Path, ends: Iterable[str | None]) -> tuple[int, str]:
     """Return how often a query with these endings was started, and its error message."""
     left, begun = iter(ends), []
 
-    def begin(lock_file: BinaryIO) -> StreamingQuery:
-        begun.append(lock_file)
+    def begin(lock: Lock) -> StreamingQuery:
+        begun.append(lock)
         return cast(StreamingQuery, Ended(next(left)))
 
     told = ""
     try:
-        QueryRunner(cast(SparkSession, None)).run_to_end(root, begin)
+        QueryRunner().run_to_end(locate(root), begin)
     except QueryProblem as problem:
         told = str(problem)
-    stores.unlock(stores.lock(root))  # whoever comes next finds the store free
+    locks.lock(root).release()  # whoever comes next finds the store free
     return len(begun), told
 
 

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from model.vocabulary import SlackConfig
-from spark_impl.runtime.histories import COLUMNS, InputProblem
+from spark_impl.runtime.histories import COLUMNS
+from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.slack.query import SLACK
 from spark_impl.windows import arrival_files
 from spark_impl.windows.arrival_files import FileShares
@@ -54,7 +55,7 @@ def write(path: Path, found: dict[str, list[Any]], draw: random.Random) -> None:
     pq.write_table(table, path, row_group_size=draw.choice((4, 100)))
 
 
-def as_packed(asked: Any, path: Path, control: Path) -> list[tuple[tuple[str, ...], Rows]]:
+def as_packed(asked: Any, path: Path, control: Location) -> list[tuple[tuple[str, ...], Rows]]:
     """Return the input of every task if arrivals travel as blocks."""
     names = pa.RecordBatch.from_pydict({"path": [f"file://{path}"]})
     given: list[list[bytes]] = [[] for _ in range(TASKS)]
@@ -78,14 +79,14 @@ def test_share_is_what_blocks_would_bring(
     asked: Any, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arrival_files, "ROWS_AT_ONCE", at_once)
-    draw = random.Random(at_once)
+    control, draw = locate(tmp_path / "control"), random.Random(at_once)
     flaws, moved, tasks = set(), False, set()
     for number in range(60):
         path = tmp_path / f"{number}.parquet"
         found = columns(draw, draw.randrange(1, 12), flawed=number % 2 == 1)
         write(path, found, draw)
-        mine = FileShares(asked, tmp_path / "control")
-        for task, (keys, rows) in enumerate(as_packed(asked, path, tmp_path / "control")):
+        mine = FileShares(asked, control)
+        for task, (keys, rows) in enumerate(as_packed(asked, path, control)):
             given = mine.read(task, [f"file://{path}"])
             assert in_words(given.keys, given.rows) == in_words(keys, rows)
             assert sorted(given.keys) == sorted(keys)
@@ -101,7 +102,7 @@ def test_share_is_what_blocks_would_bring(
 def test_file_is_read_once_for_all_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "1.parquet"
     write(path, columns(random.Random(1), 9, flawed=False), random.Random(1))
-    mine = FileShares(ASKED, tmp_path / "control")
+    mine = FileShares(ASKED, locate(tmp_path / "control"))
     first = mine.read(0, [str(path)])
     path.unlink()
     sizes = [len(mine.read(task, [str(path)]).rows.seq) for task in range(TASKS)]
@@ -110,10 +111,11 @@ def test_file_is_read_once_for_all_tasks(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_request_to_flush_reaches_the_tasks_that_it_names(tmp_path: Path) -> None:
-    path = tmp_path / "control" / "flush.parquet"
+    path = tmp_path / "control" / "00000001-flush.parquet"
     path.parent.mkdir()
     pq.write_table(pa.table({"task": pa.array([0, 2], pa.int32())}), path)
-    given = [FileShares(ASKED, path.parent).read(task, [f"file://{path}"]) for task in range(TASKS)]
+    control = locate(path.parent)
+    given = [FileShares(ASKED, control).read(task, [f"file://{path}"]) for task in range(TASKS)]
     assert [each.flush for each in given] == [True, False, True]
     assert all(not len(each.rows.seq) and not each.keys for each in given)
 
@@ -125,4 +127,4 @@ def test_later_file_without_a_column(tmp_path: Path) -> None:
     with pytest.raises(
         InputProblem, match=r"1.parquet has no column 'arrival_us'; its columns are"
     ):
-        FileShares(ASKED, tmp_path / "control").read(0, [str(tmp_path / "1.parquet")])
+        FileShares(ASKED, locate(tmp_path / "control")).read(0, [str(tmp_path / "1.parquet")])

@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig, WatermarkConfig
-from spark_impl.runtime.histories import COLUMNS, InputProblem, append
+from spark_impl.runtime.histories import COLUMNS, append
+from spark_impl.runtime.storage import InputProblem
 from spark_impl.slack import SlackQuery
 from spark_impl.watermark import WatermarkQuery, corrections, late, results
 from tests.spark_impl.test_query import history
