@@ -255,7 +255,7 @@ def test_lease_that_is_renewed_too_late_is_lost(
 def test_lease_whose_file_was_removed_is_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This process is stopped for long between writing its file and looking for others."""
+    """A process is stopped for long between writing its file and looking for others."""
     write, written = Location.write_bytes, list[Location]()
 
     def write_and_lose(file: Location, data: bytes) -> None:
