@@ -168,9 +168,11 @@ def compact(folder: Location, size: int | None = None) -> None:
         if sum(each.metadata.num_rows for each in files) > _ROWS_MERGED:
             break
         if _merge(files, folder / f"{first:08d}-{first + merged - 1:08d}.parquet"):
+            needed = {each.first for each in _listed(folder) if each.first == each.last}
             for file in folder.children("[0-9]*.parquet"):
                 name = _NAME.fullmatch(file.name)
-                if name is not None and name[2] is None and int(name[1]) < first:
+                number = int(name[1]) if name is not None and name[2] is None else first
+                if number < first and number not in needed:
                     file.remove()
 
 

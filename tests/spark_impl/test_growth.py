@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from model.vocabulary import SlackConfig
 from spark_impl.runtime import histories, stores
 from spark_impl.runtime.histories import append, compact, file_of, numbers, open_piece
-from spark_impl.runtime.storage import InputProblem, locate
+from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.systems import lose_commit
 from spark_impl.slack import SlackQuery, progress, results
 
@@ -59,11 +59,7 @@ def merges_three(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("merges_three")
 def test_every_number_of_a_merged_history_can_be_read(tmp_path: Path) -> None:
     history = locate(make_history(tmp_path / "history", is_merged=True))
-    assert numbers(history) == range(FILES)
-    for number in range(FILES):
-        piece = open_piece(file_of(history, number))
-        rows = piece.file.read_row_groups([*piece.groups])
-        assert rows.column("seq").equals(arrivals(number).column("seq"))
+    assert_complete(history)
     merged = [file.name for file in history.children("*-*.parquet")]
     assert merged[:2] == ["00000000-00000002.parquet", "00000003-00000005.parquet"]
     assert len(history.children()) <= FILES // 3 + 3 * 3, "files of merged hundreds are removed"
@@ -76,7 +72,31 @@ def test_files_with_other_columns_are_not_merged(tmp_path: Path) -> None:
         append(tmp_path, rows.append_column("more", rows.column("seq")) if number == 4 else rows)
     compact(locate(tmp_path))
     assert [path.name for path in tmp_path.glob("*-*")] == ["00000000-00000002.parquet"]
-    assert numbers(locate(tmp_path)) == range(8)
+    for number in range(8, FILES):
+        append(tmp_path, arrivals(number))
+    compact(locate(tmp_path))
+    assert (tmp_path / "00000006-00000008.parquet").exists()
+    assert_complete(locate(tmp_path))
+
+
+@pytest.mark.usefixtures("merges_three")
+def test_history_that_begins_in_the_middle_of_a_merged_file(tmp_path: Path) -> None:
+    append(tmp_path, arrivals(0))
+    (tmp_path / "00000000.parquet").rename(tmp_path / "00000001.parquet")
+    for number in range(2, FILES):
+        append(tmp_path, arrivals(number))
+        compact(locate(tmp_path))
+    assert (tmp_path / "00000003-00000005.parquet").exists()
+    assert numbers(locate(tmp_path)) == range(1, FILES)
+
+
+def assert_complete(history: Location) -> None:
+    """Assert that every file can be read, merged or not."""
+    assert numbers(history) == range(FILES)
+    for number in range(FILES):
+        piece = open_piece(file_of(history, number))
+        rows = piece.file.read_row_groups([*piece.groups])
+        assert rows.column("seq").equals(arrivals(number).column("seq"))
 
 
 def test_a_gap_is_named(tmp_path: Path) -> None:
