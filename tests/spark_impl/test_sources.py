@@ -21,20 +21,14 @@ from hypothesis.stateful import (
 )
 
 from spark_impl.runtime import histories
-from spark_impl.runtime.histories import append, compact, file_of
+from spark_impl.runtime.histories import append, compact, file_of, write_parquet
 from spark_impl.runtime.sources import HistoryReader, Offset
-from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.runtime.storage import InputProblem, locate
 
 ROWS = pa.table({"seq": [1]})
 STEPS = 30
 FEW = 3
 """Number of files that become one."""
-
-
-def merge_names(_files: list[Location], target: Location) -> bool:
-    """Make a merged file, which the source does not read."""
-    target.write_bytes(b"")
-    return True
 
 
 class Spark(RuleBasedStateMachine):
@@ -47,7 +41,6 @@ class Spark(RuleBasedStateMachine):
         self.requests = locate(Path(self.folder.name, "control"))
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(histories, "MERGED", FEW)
-        self.patch.setattr(histories, "_merge", merge_names)
 
     @initialize(files=st.integers(1, 3), is_mixed=st.booleans(), first=st.sampled_from([0, 1, 7]))
     def begin(self, files: int, is_mixed: bool, first: int) -> None:
@@ -67,7 +60,7 @@ class Spark(RuleBasedStateMachine):
 
     @rule()
     def file_comes(self) -> None:
-        file_of(self.history, self.next).write_bytes(b"")
+        write_parquet(ROWS, file_of(self.history, self.next))
         self.next += 1
 
     @rule(ahead=st.integers(0, 2))

@@ -94,12 +94,6 @@ def test_file_is_written_read_and_replaced(place: Location) -> None:
     assert file.parent.is_folder()
 
 
-def test_large_file_comes_back(place: Location) -> None:
-    content = bytes(range(256)) * (PART_BYTES // 256)
-    (place / "x").write_bytes(content)
-    assert (place / "x").read_bytes() == content
-
-
 def test_nothing_there(place: Location) -> None:
     nowhere = place / "nowhere"
     assert nowhere.entries() == nowhere.entries(is_deep=True) == nowhere.children() == []
