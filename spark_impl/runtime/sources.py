@@ -117,7 +117,7 @@ class HistoryReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         end = first
         while end < most and histories.file_of(self._history, end).exists():
             end += 1
-        if end == first:  # it was merged with others, or lost, or it is not there yet
+        if end < most:  # the next one was merged with others, or lost, or is not there yet
             present = histories.numbers(self._history)
             if not present.start <= first <= present.stop:
                 msg = f"{histories.file_of(self._history, first)} is to be read next and is missing"

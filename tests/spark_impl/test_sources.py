@@ -27,7 +27,7 @@ from spark_impl.runtime.storage import InputProblem, locate
 
 ROWS = pa.table({"seq": [1]})
 STEPS = 30
-FEW = 3
+FEW = 2
 """Number of files that become one."""
 
 
@@ -48,7 +48,7 @@ class Spark(RuleBasedStateMachine):
         self.first = self.next = first
         self.asked: dict[str, int] = {}
         if first:
-            self.file_comes()
+            self.files_come(1)
         self.batches: list[list[str]] = []
         self.committed = 0
         self.reader = self.opened()
@@ -58,10 +58,11 @@ class Spark(RuleBasedStateMachine):
     def opened(self) -> HistoryReader:
         return HistoryReader(self.history, self.requests, self.files, is_mixed=self.is_mixed)
 
-    @rule()
-    def file_comes(self) -> None:
-        write_parquet(ROWS, file_of(self.history, self.next))
-        self.next += 1
+    @rule(count=st.integers(1, 3))
+    def files_come(self, count: int) -> None:
+        for _ in range(count):
+            write_parquet(ROWS, file_of(self.history, self.next))
+            self.next += 1
 
     @rule(ahead=st.integers(0, 2))
     def request_comes(self, ahead: int) -> None:
