@@ -11,6 +11,7 @@ own, so that the last micro-batch can always be repeated.
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
@@ -40,7 +41,12 @@ def paths(
     A micro-batch has at most ``files`` files. Requests come in a micro-batch of their own, unless
     ``is_mixed``.
     """
-    spark.dataSource.register(HistorySource)
+    try:
+        spark.dataSource.register(HistorySource)
+    except AnalysisException as error:
+        # A session may have it from the session that it was made of.
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
     return (
         spark.readStream.format(HistorySource.name())
         .options(history=str(history), requests=str(requests), files=files, mixed=is_mixed)
