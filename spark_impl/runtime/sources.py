@@ -9,7 +9,7 @@ own, so that the last micro-batch can always be repeated.
 """
 
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -41,17 +41,34 @@ def paths(
     A micro-batch has at most ``files`` files. Requests come in a micro-batch of their own, unless
     ``is_mixed``.
     """
-    try:
-        spark.dataSource.register(HistorySource)
-    except AnalysisException as error:
-        # A session may have it from the session that it was made of.
-        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
-            raise
+    _register(spark)
     return (
         spark.readStream.format(HistorySource.name())
         .options(history=str(history), requests=str(requests), files=files, mixed=is_mixed)
         .load()
     )
+
+
+def _register(spark: SparkSession) -> None:
+    """Make the source known to a session.
+
+    Spark looks for the name in the *active* session before it registers a source in another one,
+    and would take the source of the user's session for that of the query's.
+    """
+    jvm: Any = spark._jvm
+    sessions = jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        spark.dataSource.register(HistorySource)
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 class HistorySource(DataSource):

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import distribution
 from pathlib import Path
 
+from packaging.requirements import Requirement
+
 REQUIRED = ("pyspark", "numpy", "pyarrow", "pandas", "protobuf", "scipy", "xxhash")
 """Packages that every machine of a cluster needs."""
-_THEIRS = ("py4j", "python-dateutil", "pytz", "tzdata", "typing_extensions")
-"""Packages that these need in turn."""
 
 
 def isolate_python(folder: Path) -> dict[str, str]:
@@ -23,7 +23,7 @@ def isolate_python(folder: Path) -> dict[str, str]:
     """
     packages = folder / "packages"
     packages.mkdir(parents=True)
-    for source in _entries((*REQUIRED, *_THEIRS)):
+    for source in _entries(_with_theirs(REQUIRED)):
         (packages / source.name).symlink_to(source)
     interpreter = folder / "python"
     interpreter.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n', encoding="utf-8")
@@ -40,6 +40,23 @@ def isolate_python(folder: Path) -> dict[str, str]:
             "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={folder} -XX:TieredStopAtLevel=1",
         }
     )
+
+
+def _with_theirs(names: Iterable[str]) -> set[str]:
+    """Return packages and those that they need in turn."""
+    found: set[str] = set()
+    left = list(names)
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            needs = [Requirement(text) for text in distribution(name).requires or ()]
+            left += [
+                need.name
+                for need in needs
+                if need.marker is None or need.marker.evaluate({"extra": ""})
+            ]
+    return found
 
 
 def _entries(names: Iterable[str]) -> Iterator[Path]:

@@ -76,7 +76,7 @@ class Machine(NamedTuple):
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout.splitlines()[-1]
 
     def submit(self, master: str) -> str:

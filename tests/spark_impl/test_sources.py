@@ -1,7 +1,7 @@
-"""The source of queries without Spark: every file once and in order, every request when it is due.
+"""The source of queries: every file once and in order, every request when it is due.
 
-The machine does what Spark does with a source: it asks for the next micro-batch, notes its end,
-commits it, and after a crash asks again for the last one that it noted.
+Most tests run without Spark. The machine does what Spark does with a source: it asks for the next
+micro-batch, notes its end, commits it, and after a crash asks again for the last one that it noted.
 """
 
 import json
@@ -19,10 +19,11 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from pyspark.sql import SparkSession
 
 from spark_impl.runtime import histories
 from spark_impl.runtime.histories import append, compact, file_of, write_parquet
-from spark_impl.runtime.sources import HistoryReader, Offset
+from spark_impl.runtime.sources import HistoryReader, Offset, paths
 from spark_impl.runtime.storage import InputProblem, locate
 
 ROWS = pa.table({"seq": [1]})
@@ -194,3 +195,11 @@ def test_files_that_were_lost(tmp_path: Path) -> None:
     (tmp_path / "00000003.parquet").unlink()
     with pytest.raises(InputProblem, match=r"^/.*/00000004.parquet is to be read next and is miss"):
         reader.read(after(4))
+
+
+def test_every_session_has_the_source(spark: SparkSession, tmp_path: Path) -> None:
+    before = SparkSession.active()
+    own = spark.newSession()
+    for session in (spark, own, spark, own):
+        assert paths(session, locate(tmp_path), locate(tmp_path / "control")).isStreaming
+    assert SparkSession.active() is before
