@@ -5,9 +5,11 @@ is up to three seconds late. A thread writes and merges the history as a ``Landi
 is stopped at four places, and Spark then forgets its last commit, as after a crash; it goes on in
 the same store.
 
-``flatness`` is the median time of a micro-batch in the last tenth divided by that in the first
-tenth. The curve (median time and number of files, in a hundred steps) is drawn as ``growth.svg``
-beside the figures.
+The curve (median time and number of files, in a hundred steps) is drawn as ``growth.svg`` beside
+the figures. ``last_over_first`` is the median time of a micro-batch in its last tenth divided by
+that in its first tenth. They are an hour apart, in which a machine may become faster or slower.
+``flatness`` is therefore measured side by side at the end: the grown query and a young one process
+a hundred micro-batches each, in turn.
 """
 
 import os
@@ -20,6 +22,7 @@ from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import SlackConfig
@@ -32,6 +35,7 @@ from spark_impl.slack import SlackQuery
 BATCHES = int(os.environ.get("STRAGGLER_GROWTH_BATCHES", "10000"))
 STEPS = 100
 RUNS = 5
+ROUNDS = 7
 MEASURED = Path(__file__).parent / "measured"
 ROWS = 50
 SECOND_US = 1_000_000
@@ -43,14 +47,14 @@ def measure() -> dict[str, float]:
     times_s: list[float] = []
     files: list[int] = []
     with tempfile.TemporaryDirectory(prefix="straggler-bench-") as name:
-        place = Path(name)
+        grown, young = Path(name, "grown"), Path(name, "young")
         with session(long_running=True) as spark:
             for numbers in np.array_split(np.arange(BATCHES), STEPS):
-                write_history(locate(place / "history"), numbers.tolist())
-                times_s.append(median(run(spark, place)))
-                files.append(sum(len(each) for _, _, each in os.walk(place)))
+                times_s.append(grow(spark, grown, numbers))
+                files.append(sum(len(each) for _, _, each in os.walk(grown)))
                 if len(files) % (STEPS // RUNS) == 0:
-                    lose_commit(place / "store")
+                    lose_commit(grown / "store")
+            figures = side_by_side(spark, grown, young)
     draw(times_s, files)
     tenth = STEPS // 10
     first, last = median(times_s[:tenth]), median(times_s[-tenth:])
@@ -58,10 +62,33 @@ def measure() -> dict[str, float]:
         "micro_batches": BATCHES,
         "first_tenth_ms": 1000 * first,
         "last_tenth_ms": 1000 * last,
-        "flatness": last / first,
+        "last_over_first": last / first,
         "files_in_the_middle": files[STEPS // 2],
         "files_at_the_end": files[-1],
+        **figures,
     }
+
+
+def side_by_side(spark: SparkSession, grown: Path, young: Path) -> dict[str, float]:
+    """Return the median times of a grown and a young query that take turns."""
+    size = BATCHES // STEPS
+    times_s: dict[Path, list[float]] = {grown: [], young: []}
+    for round_number in range(ROUNDS):
+        for place, done in ((grown, BATCHES), (young, 0)):
+            first = done + round_number * size
+            times_s[place].append(grow(spark, place, np.arange(first, first + size)))
+    of_grown, of_young = (median(each) for each in times_s.values())
+    return {
+        "grown_ms": 1000 * of_grown,
+        "young_ms": 1000 * of_young,
+        "flatness": of_grown / of_young,
+    }
+
+
+def grow(spark: SparkSession, place: Path, numbers: NDArray[np.int64]) -> float:
+    """Append files to a history and process them; return the median seconds of a micro-batch."""
+    write_history(locate(place / "history"), numbers.tolist())
+    return median(run(spark, place))
 
 
 def run(spark: SparkSession, place: Path) -> Iterator[float]:
