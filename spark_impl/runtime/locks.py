@@ -81,7 +81,9 @@ class FileLock:
         return not self._file.closed
 
     def release(self) -> None:
-        """Unlock the file and close it."""
+        """Unlock the file and close it; do nothing if that has been done."""
+        if self._file.closed:
+            return
         with self._file, suppress(OSError, ValueError):  # closing must do if unlocking cannot
             # Closing alone would leave the lock with every process forked in the meantime.
             fcntl.flock(self._file, fcntl.LOCK_UN)

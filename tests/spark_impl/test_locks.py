@@ -154,6 +154,20 @@ def leased(place: Location, short_leases: None) -> Location:
     return place
 
 
+@pytest.mark.parametrize("is_leased", [False, True])
+def test_releasing_a_lock_again_does_nothing(tmp_path: Path, is_leased: bool) -> None:
+    if is_leased:
+        (tmp_path / LOCK).mkdir()
+    before = locks.lock(tmp_path)
+    before.release()
+    held = locks.lock(tmp_path)
+    before.release()
+    with pytest.raises(InputProblem, match="is being written by"):
+        locks.lock(tmp_path)
+    assert held.is_held
+    held.release()
+
+
 def test_second_lease_is_refused(leased: Location) -> None:
     held = locks.lock(leased)
     assert held.is_held
