@@ -39,7 +39,8 @@ Sink: TypeAlias = Callable[[DataFrame, int], None]
 """Takes the answers of a micro-batch, and its number.
 
 After a crash it may be called again with the number of the last micro-batch and the same answers. A
-sink that replaces what it wrote under this number therefore holds every answer once.
+sink that replaces what it wrote under this number therefore holds every answer once. It is not
+called for a micro-batch in which nothing arrived.
 """
 STARTS = 3
 TOO_SLOW = "Python worker failed to connect back"

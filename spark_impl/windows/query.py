@@ -118,6 +118,7 @@ class WindowedQuery(Generic[ConfigT]):
     def _start(self, lock: Lock, **trigger: str | bool) -> StreamingQuery:
         # Open the store again under the lock: another query may have created it meanwhile.
         open_store(self._store.root, self._room, self._config, self._store.groups)
+        self._store.require_checkpoint(self._checkpoint)
         self._corrections = Corrections(self._settings, self._store, self._history)
         return self._runner.start(lock, self._reports(), self._checkpoint, self._finish, **trigger)
 
@@ -170,9 +171,10 @@ class WindowedQuery(Generic[ConfigT]):
         if self._reached is not None and self._settings.corrects:
             self._history.read_ahead(self._reached)
         self._store.begin(batch)
-        progress = self._require_written(batch, answers.toArrow())
+        reports = answers.toArrow()
+        progress = self._require_written(batch, reports)
         self._corrections.run(batch, progress)
-        if self._sink is not None:
+        if self._sink is not None and reports.num_rows:  # else nothing was read
             self._sink(self._answers_of(batch), batch)
         if self._store.compact(batch):
             self._corrections = Corrections(self._settings, self._store, self._history)
