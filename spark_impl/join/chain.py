@@ -29,6 +29,7 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import S
 from model.vocabulary.trace import Step
 from spark_impl.join.matching import Counts, FreePredicate, ranks_of
+from spark_impl.join.merging import merge_epochs
 from spark_impl.join.rendezvous import Place, Rendezvous
 from spark_impl.join.store import Commit, open_store
 from spark_impl.join.task import COLUMNS, SUMMARY, Plan, Summary, run_task
@@ -179,10 +180,11 @@ class Chain:
             if before is not None and before.flush:
                 msg = f"the chain in {self.store.root} was flushed, and nothing may follow that"
                 raise InputProblem(msg)
+            merge_epochs(self.store)
             summaries = run_epoch(
                 self._spark, rows, lambda place: self._plan(place, before, rows), lock
             )
-            self._last = self.store.last()
+            self._last = self.store.commit_of(self.epochs)
             return summaries
         finally:
             lock.release()

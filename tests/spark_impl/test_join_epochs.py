@@ -145,7 +145,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
         open_store(tmp_path, OLD)
     with pytest.raises(InputProblem, match="is not the store of a chain"):
         load_store(tmp_path)
-    (tmp_path / "query.json").write_text('{"version": 1}', encoding="utf-8")
-    with pytest.raises(InputProblem, match="was written by version 1 of the store, not 2"):
+    (tmp_path / "query.json").write_text('{"version": 2}', encoding="utf-8")
+    with pytest.raises(InputProblem, match="was written by version 2 of the store, not 3"):
         open_store(tmp_path, OLD)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["query.json", "thesis.txt"]
