@@ -167,7 +167,8 @@ class Lease:
     def _renew(self) -> None:
         while not self._over.wait(RENEWED_S):
             with self._writing, suppress(InputProblem):  # the lease ends if this goes on
-                if not self.is_held:  # this process was stopped for too long
+                # Either this process was stopped for too long, or the whole machine with its clock.
+                if not self.is_held or not self._file.exists():
                     break
                 begun_s = self._write()
                 if not self.is_held:  # it took too long: somebody may have seen the lease end

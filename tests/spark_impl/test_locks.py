@@ -292,6 +292,17 @@ def test_dead_lease_of_a_clock_that_was_ahead_is_taken_over(
     taken[0].release()
 
 
+def test_lease_that_somebody_took_for_over_is_not_renewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that is suspended does not notice: its clock stands still."""
+    monkeypatch.setattr(locks, "RENEWED_S", 0.01)
+    held = Lease(locate(tmp_path))
+    (locate(tmp_path) / LOCK).remove()
+    assert held._over.wait(PATIENCE_S), "it was written again"
+    assert not held.is_held
+
+
 def test_run_that_is_over_has_let_go(spark: SparkSession, tmp_path: Path) -> None:
     source, store = history(tmp_path / "h", FIRST), tmp_path / "s"
     for _ in range(3):
