@@ -202,7 +202,7 @@ def locate(where: Address) -> Location:
         return Location(os.path.abspath(text.removeprefix("file:")))
     parts = urlsplit(text, allow_fragments=False)  # "#" is a character like any other
     parameters = f"?{parts.query}" if parts.query else ""
-    path = parts.path.rstrip("/")
+    path = os.path.normpath(f"/{parts.path.lstrip('/')}").rstrip("/")
     if parts.scheme in ("s3", "s3a") and parts.netloc:
         return Location(f"{parts.netloc}{path}", f"s3:{parameters}")
     if parts.scheme == "hdfs" and "://" in text:

@@ -49,6 +49,8 @@ def test_address_leads_back_to_its_location(address: str) -> None:
         ("file:///data/up/../x?#", "/data/x?#"),
         (Path("/data/x"), "/data/x"),
         ("s3a://bucket/x/?region=us-east-1", "s3://bucket/x?region=us-east-1"),
+        ("s3://bucket//up/../x", "s3://bucket/x"),
+        ("hdfs://host//x/", "hdfs://host/x"),
     ],
 )
 def test_two_addresses_of_one_folder(address: str | Path, same: str) -> None:
