@@ -139,7 +139,7 @@ class Landing:
         self._schema = pa.schema([*COLUMNS.items(), *((name, kinds[name]) for name in groups)])
         self._runner = QueryRunner()
         self._last: _Last | None = None
-        settings = {
+        self._settings = {
             "version": VERSION,
             **{name.removesuffix("_us"): source for name, source in chosen.items()},
             "group_columns": {name: str(kinds[name]) for name in groups},
@@ -147,7 +147,7 @@ class Landing:
             "time_unit": time_unit,
             "time_zone": self._spark.conf.get("spark.sql.session.timeZone"),
         }
-        _open(self._history, self._checkpoint, settings)
+        _open(self._history, self._checkpoint, self._settings)
 
     def run_available(self) -> None:
         """Land all rows that are in the source now.
@@ -181,6 +181,8 @@ class Landing:
         return [Location(each.path, self._history.system) for each in found]
 
     def _start(self, lock: Lock, **trigger: str | bool) -> StreamingQuery:
+        # Again, under the lock: another landing may have begun the history at the same time.
+        _open(self._history, self._checkpoint, self._settings)
         self._last = None  # somebody else may have landed rows since
         return self._runner.start(lock, self._rows, self._checkpoint, self._land, **trigger)
 

@@ -20,6 +20,7 @@ Rules of this file:
 """
 
 import os
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -181,6 +182,8 @@ class Location:
 
 Address: TypeAlias = str | Path | Location
 """Address of a file or a folder, for :func:`locate`."""
+_REMOTE = re.compile(r"(?!file:/?(?!/))(?:[A-Za-z][A-Za-z0-9+.-]+:/|.*://)")
+"""Begins the addresses that are no paths of this machine."""
 
 
 def locate(where: Address) -> Location:
@@ -191,17 +194,18 @@ def locate(where: Address) -> Location:
     if isinstance(where, Location):
         return where
     text = str(where)
-    if isinstance(where, Path) or "://" not in text:
-        # Without "..", which would make two addresses of one folder.
-        return Location(os.path.abspath(text.removeprefix("file:")))
     if text.startswith("file:///"):
         return Location(os.path.abspath(text.removeprefix("file://")))
+    # A path of pathlib keeps one slash of "s3://"; Hadoop takes "hdfs:/x" as well.
+    if not _REMOTE.match(text):
+        # Without "..", which would make two addresses of one folder.
+        return Location(os.path.abspath(text.removeprefix("file:")))
     parts = urlsplit(text, allow_fragments=False)  # "#" is a character like any other
     parameters = f"?{parts.query}" if parts.query else ""
-    path = parts.path.rstrip("/")
+    path = os.path.normpath(f"/{parts.path.lstrip('/')}").rstrip("/")
     if parts.scheme in ("s3", "s3a") and parts.netloc:
         return Location(f"{parts.netloc}{path}", f"s3:{parameters}")
-    if parts.scheme == "hdfs":
+    if parts.scheme == "hdfs" and "://" in text:
         return Location(path or "/", f"hdfs://{parts.netloc}{parameters}")
     msg = f"{text} is on no supported file system; supported are local paths, s3:// and hdfs://"
     raise InputProblem(msg)

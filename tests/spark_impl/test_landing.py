@@ -349,6 +349,19 @@ def test_a_history_that_belongs_to_another_landing(lines: Lines, tmp_path: Path)
         landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
 
 
+def test_one_of_two_landings_that_begin_a_history_at_once(lines: Lines, tmp_path: Path) -> None:
+    put(tmp_path, "a.csv", "ts,k,v\n5,a,1\n")
+    first = landing_of(lines(), tmp_path)
+    note = tmp_path / "history" / "_landing.json"
+    note.unlink()  # as before the second one looked
+    wanted = {"event_time": "ts", "value": "v", "key": "k", "time_unit": "s"}
+    second = Landing(lines(), tmp_path / "history", tmp_path / "other", **wanted)
+    with pytest.raises(InputProblem, match="history was not landed with the checkpoint"):
+        first.run_available()
+    second.run_available()
+    assert rows(tmp_path, "seq", "value") == [(0, 1.0)]
+
+
 def test_the_error_that_stops_a_stream_is_one_sentence(lines: Lines, tmp_path: Path) -> None:
     put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n")
     broken = lines().withColumn("v", F.udf(lambda v: str(1 / 0))("v"))

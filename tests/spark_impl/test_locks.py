@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ from pyspark.sql import SparkSession
 from spark_impl.runtime import locks
 from spark_impl.runtime.failures import wait_for
 from spark_impl.runtime.histories import append
-from spark_impl.runtime.locks import LOCK, FileLock, Lease
+from spark_impl.runtime.locks import LOCK, FileLock, Lease, Lock
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.slack import QueryProblem, SlackQuery, results
 from tests.spark_impl.test_query import FIRST, FIXED, LATE, answers, history
@@ -283,6 +284,37 @@ def test_lease_whose_file_was_removed_is_written_again(
     assert held.is_held
     assert (locate(tmp_path) / LOCK).children() == written[:1] == written[1:]
     held.release()
+
+
+def test_dead_lease_of_a_clock_that_was_ahead_is_taken_over(
+    leased: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of a file server is put back after a driver was killed."""
+    if not leased.is_local:
+        pytest.skip("the clock of an object store cannot be put back here")
+    left = leased / LOCK / "left"
+    left.write_bytes(b"process 1")
+    ahead_s = time.time() + 3600
+    os.utime(left.path, (ahead_s, ahead_s))
+    monkeypatch.setattr(locks, "RENEWED_S", 0.1)
+    monkeypatch.setattr(locks, "LEASE_S", 0.5)
+    taken: list[Lock] = []
+    taking = threading.Thread(target=lambda: taken.append(locks.lock(leased)), daemon=True)
+    taking.start()
+    taking.join(PATIENCE_S)
+    assert taken, "the lease is waited for until the clock gets there"
+    taken[0].release()
+
+
+def test_lease_that_somebody_took_for_over_is_not_renewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that is suspended does not notice: its clock stands still."""
+    monkeypatch.setattr(locks, "RENEWED_S", 0.01)
+    held = Lease(locate(tmp_path))
+    (locate(tmp_path) / LOCK).remove()
+    assert held._over.wait(PATIENCE_S), "it was written again"
+    assert not held.is_held
 
 
 def test_run_that_is_over_has_let_go(spark: SparkSession, tmp_path: Path) -> None:

@@ -49,6 +49,8 @@ def test_address_leads_back_to_its_location(address: str) -> None:
         ("file:///data/up/../x?#", "/data/x?#"),
         (Path("/data/x"), "/data/x"),
         ("s3a://bucket/x/?region=us-east-1", "s3://bucket/x?region=us-east-1"),
+        ("s3://bucket//up/../x", "s3://bucket/x"),
+        ("hdfs://host//x/", "hdfs://host/x"),
     ],
 )
 def test_two_addresses_of_one_folder(address: str | Path, same: str) -> None:
@@ -71,8 +73,22 @@ def test_spark_gets_a_whole_address(address: str, for_spark: str) -> None:
     assert locate(address).for_spark == for_spark
 
 
-@pytest.mark.parametrize("address", ["gs://bucket/x", "s3:///x", "file://host/x", "http://host/x"])
-def test_other_file_systems_are_refused(tmp_path: Path, address: str) -> None:
+@pytest.mark.parametrize(
+    "address",
+    [
+        "gs://bucket/x",
+        "s3:///x",
+        "file://host/x",
+        "http://host/x",
+        "hdfs:/x",
+        "dbfs:/mnt/x",
+        Path("s3a://bucket/x"),
+    ],
+)
+def test_other_file_systems_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str | Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
     source = history(tmp_path / "h", FIRST)
     before = sorted(tmp_path.rglob("*"))
     sentence = f"^{address} is on no supported file system; supported are local paths, s3:// and "
