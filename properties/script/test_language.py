@@ -6,7 +6,7 @@ from lark import Token
 
 from model.vocabulary.script.problems import problems
 from model.vocabulary.script.tree import Workflow
-from properties.script.formatter import formatted, unparse, written
+from properties.script.formatter import formatted, statement_text, unparse
 from properties.script.language import LARK, ScriptError, parse
 from properties.script.strategies import SENSORS, workflows
 from tests.harness.stream_packs import collect
@@ -93,5 +93,5 @@ def test_the_usual_form_is_the_same_script_with_its_comments(flow: Workflow, com
     assert parse(usual, "w") == flow
     assert formatted(usual) == usual
     assert usual.count("#") == text.count("#")
-    statements = [written(each.name, each.expression) for each in flow.statements]
+    statements = [statement_text(each.name, each.expression) for each in flow.statements]
     assert formatted("; ".join(statements)) == unparse(flow)
