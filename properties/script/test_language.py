@@ -68,8 +68,8 @@ def test_a_damaged_script_is_refused_where_the_damage_is(case: tuple[str, int]) 
 def test_damaged_scripts_are_often_but_not_always_refused(seed: int) -> None:
     drawn = collect(damaged(), 200, seed)
     found = [refused(text) for text, _ in drawn]
-    meant = sum(error is None for error in found)
-    assert 10 < meant < 190
+    valid = sum(error is None for error in found)
+    assert 10 < valid < 190
     # Not always where the damage is: a name may be missed later.
     lines = [error.mistakes[0].line for error in found if error is not None]
     assert max(lines) > min(lines)
