@@ -156,7 +156,7 @@ def test_first_answers_contain_the_requested_share(
 
 
 def count_below_coverage(seen: ClusterRun) -> tuple[int, int, int]:
-    """Return how many windows had less than ceil(lambda_thr n) of n tuples, were judged, exist."""
+    """Return the numbers of windows below ceil(lambda_thr n) of n tuples, judged, and in all."""
     truth = truth_of(seen.run.workload)
     found = shortfalls(truth, observe_trace(truth, seen.trace))
     judged = sum(each.judged for each in found)

@@ -100,10 +100,10 @@ BESIDE = Workflow("v", (Statement("x", Window("sum", B, 2, 1)),))
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Streams of so many tuples for every script, on two workers."""
+    """Every script, on two workers, with every stream of a few tuples."""
 
     tuples: int
-    """Largest number of tuples."""
+    """Largest number of tuples of a stream."""
     scripts: tuple[Expression, ...] = SCRIPTS
     letters: tuple[Letter, ...] = LETTERS
     watermark: str = "fixed"

@@ -51,12 +51,12 @@ _YES_NO = {"yes": True, "no": False}
 
 
 def is_int(value: object) -> TypeGuard[int]:
-    """Return whether ``value`` is an integer; a truth value is none."""
+    """Return whether ``value`` is an integer; ``True`` and ``False`` are not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Return whether ``value`` is an integer or a float; a truth value is neither."""
+    """Return whether ``value`` is an integer or a float; ``True`` and ``False`` are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -249,7 +249,7 @@ class Settings:
         self._check_together()
 
     def _check_together(self) -> None:
-        """Raise ``ValueError`` for settings that are good alone and bad together."""
+        """Raise ``ValueError`` for settings that are good one by one but not together."""
 
     def to_json(self) -> dict[str, PlainData]:
         """Return plain data; :meth:`from_json` reads it back."""

@@ -173,8 +173,8 @@ def timed_remarks(run: ChainRun) -> tuple[Remark, ...]:
     return tuple(
         Remark(
             "load",
-            f"not kept in every moment: {each.claim}. {each.sentence} No verdict, for it takes"
-            " fresh sizes and a window that is full",
+            f"not kept in every moment: {each.claim}. {each.sentence} There is no verdict, because"
+            " the claim assumes fresh sizes and a full window",
             {"claim": each.claim, "outcome": str(each.outcome), "witness": list(each.witness)},
         )
         for each in verdicts

@@ -21,12 +21,12 @@ def describe_start(event: Started) -> str:
     stored = f", {event.stored:,} of them stored already" if event.stored else ""
     runs = counted(event.runs + event.repeated, "run")
     twice = f", {event.repeated:,} of them in another experiment, too" if event.repeated else ""
-    said = f"{experiments}, {event.effort}: {runs}{twice}{stored}."
+    work = f"{experiments}, {event.effort}: {runs}{twice}{stored}."
     if not event.damaged:
-        return said
+        return work
     damaged = counted(len(event.damaged), "stored run")
     return (
-        f"{said} {damaged} cannot be trusted, because the file was cut off or changed,"
+        f"{work} {damaged} cannot be trusted, because the file was cut off or changed,"
         f" and will be done again: {event.damaged[0]}{' and others' if event.damaged[1:] else ''}."
     )
 
@@ -79,12 +79,12 @@ def describe_end(found: Sequence[Results], event: Ended, folder: str) -> str:
     runs = sum(results.rows for results in found)
     failed = sum(len(results.failed) for results in found)
     outcomes = [results.outcome for results in found]
-    said = "every expectation is met"
+    outcome = "every expectation is met"
     if event.outcome is not Outcome.HOLDS:
-        said = f"{outcomes.count(event.outcome)} {event.outcome}"
+        outcome = f"{outcomes.count(event.outcome)} {event.outcome}"
     lost = f", {failed:,} failed" if failed else ""
     return (
-        f"{counted(len(found), 'experiment')}, {counted(runs, 'run')}{lost}: {said};"
+        f"{counted(len(found), 'experiment')}, {counted(runs, 'run')}{lost}: {outcome};"
         f" {event.seconds:,.0f} s, results in {folder}."
     )
 

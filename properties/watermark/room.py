@@ -80,7 +80,7 @@ def guard(case: Case, figures: Figures) -> Verdict:
         lacking = "everything came in order"
     else:
         lacking = "" if waits > 1 else "the wait was the same all the time"
-    occurred = f"waits were of {counted(waits, 'length')}, and late were {counted(late, 'pair')}"
+    occurred = f"waits had {counted(waits, 'length')}, and {counted(late, 'pair')} came late"
     return judge_guard(GUARD, case, lacking, occurred)
 
 

@@ -36,7 +36,7 @@ def sentence_of(error: Exception, store: Location | None = None) -> str:
     ``store`` is the folder that the query writes.
     """
     if not isinstance(error, PySparkException | Py4JJavaError):
-        return "the Java process of Spark has ended; the same query goes on in a new session"
+        return "the Java process of Spark has ended; run the same query again in a new session"
     name, said = last_error(error)
     if not (name.endswith("Exception") or said.startswith("[Errno")):
         return said
@@ -66,7 +66,7 @@ def wait_for(
     def wait() -> None:
         try:
             query.awaitTermination()
-        except Exception as error:  # Spark's, or that of a lost connection
+        except Exception as error:  # an error of Spark, or of a lost connection
             failures.append(error)
 
     # A signal during a call to Java would break the connection that stop() needs.

@@ -72,10 +72,11 @@ def test_recording_in_order_knows_it(tmp_path: Path) -> None:
 def test_missing_column_is_named_with_those_there_are(tmp_path: Path) -> None:
     said = refusal(tmp_path, "event_tme,value\n1,1\n")
     assert said == (
-        "data.csv has no column 'event_time', it has: event_tme, value; did you mean 'event_tme'?"
+        "data.csv has no column 'event_time'; its columns are event_tme, value;"
+        " did you mean 'event_tme'?"
     )
     said = refusal(tmp_path, "event_time,value\n1,1\n", Columns(key="zone"))
-    assert said == "data.csv has no column 'zone', it has: event_time, value"
+    assert said == "data.csv has no column 'zone'; its columns are event_time, value"
 
 
 def test_wrong_types_are_quoted_with_their_row(tmp_path: Path) -> None:

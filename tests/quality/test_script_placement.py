@@ -81,7 +81,7 @@ def _to_nobody(placements: Sequence[Placement], _cap: Fraction) -> Placement:
     [
         (_last, "more than"),
         (_sends_least, "which hashing keeps"),
-        (_to_everybody, "by hash it were"),
+        (_to_everybody, "by hash it would be"),
         (_to_nobody, "is not sent all"),
     ],
 )

@@ -74,7 +74,7 @@ def test_files_of_a_long_history_are_merged(
 
 
 @pytest.mark.parametrize("table", [LANDED, REJECTED])
-def test_rows_that_the_driver_does_not_find_stop_it(
+def test_rows_that_the_driver_does_not_find_stop_the_landing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
     def write_elsewhere(batches: Any, **given: Any) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""The archive that workers import has all they need, and reaches every process of Spark."""
+"""The archive has everything that workers import, and reaches every process of Spark."""
 
 import io
 import os
@@ -102,7 +102,9 @@ def test_the_same_sources_give_the_same_archive() -> None:
     assert tops == {"model", "spark_impl"}
 
 
-def test_an_archive_hands_itself_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packages_from_an_archive_are_shipped_as_that_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "straggler.zip").write_bytes(b"as it is")
     monkeypatch.setattr(packages, "ROOT", tmp_path / "straggler.zip")
     assert archive() == b"as it is"

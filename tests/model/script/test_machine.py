@@ -42,14 +42,14 @@ def test_any_order_any_placement_and_any_failure_give_what_all_tuples_mean(
 
 
 def test_interleavings_include_every_interesting_case(seed: int) -> None:
-    random, back, told, rejected, undefined = Random(seed), 0, 0, 0, 0
+    random, back, sent, rejected, undefined = Random(seed), 0, 0, 0, 0
     for workload in collect(cases(), RUNS_FOR_GUARDS, seed):
         seen = Interleaving(workload, anywhere(random), random)
         seen.run()
-        back, told = back + seen.went_back, told + seen.told
+        back, sent = back + seen.went_back, sent + seen.sent
         rejected += len(seen.rejected())
         undefined += sum(len(stream.undefined) for stream in seen.streams().values())
-    assert min(back, told, rejected) > 200, (back, told, rejected)
+    assert min(back, sent, rejected) > 200, (back, sent, rejected)
     assert undefined > 10, undefined
 
 
