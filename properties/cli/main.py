@@ -19,6 +19,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn
 
+from model.vocabulary.extras import describe_missing
 from model.vocabulary.settings import nearest
 from properties.cli.outputs import refuse_overwriting
 from properties.errors import UsageError
@@ -109,6 +110,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with suppress(OSError):  # a stream that is no file has no number
                 os.dup2(nowhere, stream.fileno())
         return 0
+    except ModuleNotFoundError as error:
+        return _refuse(f"this command {describe_missing(error)}", 2)
     except Exception as error:  # a bug, or a full disk: still one sentence
         if os.environ.get(TRACEBACK_VARIABLE):
             traceback.print_exc()

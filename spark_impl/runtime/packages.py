@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
-SHIPPED = ("model/__init__.py", "model/vocabulary", "spark_impl")
-"""The files and folders that Python workers of the pipelines import."""
+SHIPPED = ("model/__init__.py", "model/vocabulary", "spark_impl", "straggler")
+"""The files and folders that jobs and their Python workers import."""
 ROOT = Path(__file__).resolve().parents[2]
 """The folder that holds our packages, or the archive from which they were imported."""
 _DATE = (1980, 1, 1, 0, 0, 0)

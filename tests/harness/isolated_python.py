@@ -16,14 +16,15 @@ REQUIRED = ("pyspark", "numpy", "pyarrow", "pandas", "protobuf", "scipy", "xxhas
 """Packages that every machine of a cluster needs."""
 
 
-def isolate_python(folder: Path) -> dict[str, str]:
+def isolate_python(folder: Path, required: Iterable[str] = REQUIRED) -> dict[str, str]:
     """Make an interpreter in ``folder``; return an environment in which Spark starts it.
 
-    The environment has no other packages, and Spark's scratch files stay in ``folder``.
+    The interpreter has the packages that are ``required`` and those that they need, and no others.
+    Spark's scratch files stay in ``folder``.
     """
     packages = folder / "packages"
     packages.mkdir(parents=True)
-    for source in _entries(_with_dependencies(REQUIRED)):
+    for source in _entries(_with_dependencies(required)):
         (packages / source.name).symlink_to(source)
     interpreter = folder / "python"
     interpreter.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n', encoding="utf-8")

@@ -158,7 +158,9 @@ class Spark(RuleBasedStateMachine):
         names = [Path(path).name for batch in self.batches for path in batch]
         files = [file_of(self.history, number).name for number in range(self.first, self.next)]
         assert [name for name in names if name not in self.requested] == files
-        due = [name for name, number in self.requested.items() if number <= next_number(self.history)]
+        due = [
+            name for name, number in self.requested.items() if number <= next_number(self.history)
+        ]
         assert sorted(name for name in names if name in self.requested) == sorted(due)
 
 
@@ -205,7 +207,7 @@ def test_history_without_files_may_begin_with_any_number(tmp_path: Path) -> None
     assert names_of(reader, end["next"]) == ["00000008.parquet"]
 
 
-def test_files_that_were_lost(tmp_path: Path) -> None:
+def test_a_lost_file_is_named(tmp_path: Path) -> None:
     for _ in range(4):
         append(tmp_path, ROWS)
     reader = reader_of(tmp_path)
