@@ -124,12 +124,14 @@ def _report_interrupts() -> Iterator[None]:
     """Raise KeyboardInterrupt at the end of the block if Ctrl-C came in it.
 
     Libraries that call Python from C, as pandas does to read a file, turn the interrupt into an
-    error of their own.
+    error of their own. A parent that ignores interrupts, such as nohup, passes that on to its
+    children; within the block they are heard nevertheless.
     """
     usual = signal.default_int_handler
     main_thread = threading.current_thread() is threading.main_thread()
-    if not main_thread or signal.getsignal(signal.SIGINT) is not usual:
-        yield  # another handler is installed, or interrupts are ignored in the background
+    before = signal.getsignal(signal.SIGINT)
+    if not main_thread or before not in (usual, signal.SIG_IGN):
+        yield  # signals reach the main thread only, or another handler is installed
         return
     came: list[int] = []
 
@@ -148,7 +150,7 @@ def _report_interrupts() -> Iterator[None]:
         if came:
             raise KeyboardInterrupt
     finally:
-        signal.signal(signal.SIGINT, usual)
+        signal.signal(signal.SIGINT, before)
 
 
 def _escape_output() -> None:

@@ -20,10 +20,13 @@ from tests.spark_impl.test_query import history
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=0)
+# The parent of the tests may ignore interrupts, as nohup does; the script must not inherit that.
 SCRIPT = """
+import signal
 from spark_impl.runtime.session import session
 from spark_impl.slack import SlackQuery
 from tests.spark_impl.test_session import CONFIG
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with session() as spark:
     SlackQuery(spark, CONFIG, "history", "store").flush()
 """
