@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
+from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -133,6 +135,14 @@ def test_interrupt_stops_cleanly_and_leaves_nothing(tmp_path: Path) -> None:
     assert "java" not in errors
     assert sorted(path.name for path in tmp_path.iterdir()) == ["history", "store", "tmp"]
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_stopping_spark_does_not_warn_of_a_broken_connection() -> None:
+    class Broken:
+        def stop(self) -> None:
+            warnings.warn("Unable to cleanly shutdown Spark JVM process.", RuntimeWarning, 1)
+
+    session._stop(cast(SparkSession, Broken()))
 
 
 def assert_next_start_tidies_up(folder: Path) -> None:
