@@ -1,12 +1,9 @@
 """``straggler diff``: compare the Spark pipeline, or your implementation, with the reference."""
 
-import argparse
 import json
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import click
 from rich.progress import Progress
 
 from model.checking.claims import Outcome, worst
@@ -14,18 +11,17 @@ from model.vocabulary import System
 from model.vocabulary.settings import nearest
 from model.vocabulary.trace import kind_of
 from properties.cli import render
-from properties.cli.columns import add_columns, columns_of
+from properties.cli.columns import column_options, columns_of
+from properties.cli.commands import Group, room_group
 from properties.cli.outputs import refuse_unmakable, refuse_unwritable
-from properties.data.durations import duration
 from properties.errors import UsageError
 from properties.judging import counterexamples
 from properties.judging.judge import Judgement, judge
 from properties.judging.references import BOTH, REFERENCES, run_reference
 from properties.judging.systems import SPARK, local_master, open_system
 from properties.judging.trial import Trial
+from properties.options import LATENESS, PATH, QUERY, Arguments, Option
 from properties.rooms import Case, Room, SkippedInput, find_rooms
-
-SUMMARY = "compare the Spark pipeline, or your implementation, with the reference, on data"
 
 EXAMPLES = """\
 examples:
@@ -36,8 +32,7 @@ examples:
       --window 1h --slide 5min
   straggler diff slack --system mypackage.slack:make
   straggler diff join --input flights --workers 4 --on key --on "key and value within 100"
-  straggler diff join --r orders.csv --s trades.csv --event-time at --time-unit ms --value price \\
-      --window 1min --lateness 5s --on "key and value >"
+  straggler diff join --r orders.csv --s trades.csv --window 1min --on "key and value >"
   straggler diff grouping --input tokens --policy all --set instances=4 --set times_us=9,9,9,40
   straggler diff grouping --input hits.csv --key page --value bytes
   straggler diff script --script *.script --input readings.csv --key sensor --lateness 5s
@@ -48,123 +43,55 @@ arrival column its rows arrive in the order of the file. Room grouping needs no 
 """
 
 Chosen = list[tuple[Room, Case | SkippedInput]]
-Groups = list[tuple[Sequence[str], argparse._ArgumentGroup]]
-"""Groups of options, each with the names of its rooms."""
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of all rooms, then those of each room."""
-    known = find_rooms("all")
-    parser.add_argument(
-        "room", metavar="ROOM", help=f"{', '.join(room.name for room in known)}, or all"
-    )
-    parser.add_argument(
-        "--input",
-        action="append",
-        metavar="NAME|PATH",
-        help=f"{_by_room(known, lambda room: room.inputs)}; may be repeated",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of simulated inputs (0)")
-    parser.add_argument(
-        "--batches",
-        type=int,
-        help="number of equal micro-batches, at most one per row"
-        f" ({_by_room(known, lambda room: str(room.batches))})",
-    )
-    parser.add_argument(
-        "--window",
-        dest="window_us",
-        type=duration,
-        metavar="DURATION",
-        help="length W of a window, like 5s or 6h; in a join the largest distance in time of a"
-        " pair",
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the verdicts to FILE")
-    _add_comparison(parser)
-    add_columns(parser)
-    parser.set_defaults(groups=_add_room_options(parser, known))
+def make_command(summary: str) -> Group:
+    """Return a command for each room, and one for all of them."""
+    return room_group(summary, EXAMPLES, _options, run, has_all=True)
 
 
-def _by_room(known: Sequence[Room], text_of: Callable[[Room], str]) -> str:
-    """Return the texts of rooms, each with the rooms that have it."""
-    rooms_of: dict[str, list[str]] = defaultdict(list)
-    for room in known:
-        rooms_of[text_of(room)].append(room.name)
-    return "; ".join(f"{_join_names(names)}: {text}" for text, names in rooms_of.items())
+def _options(rooms: Sequence[Room]) -> Iterator[Option]:
+    """Yield the options of a comparison, those of the rooms' queries, and those of files."""
+    inputs = "; ".join(dict.fromkeys(room.inputs for room in rooms))
+    yield Option("--input", f"{inputs}; may be repeated", multiple=True, metavar="NAME|PATH")
+    yield Option("--seed", "seed of simulated inputs (0)", type=int, default=0, metavar="N")
+    usual = ", ".join(dict.fromkeys(str(room.batches) for room in rooms))
+    batches = f"number of equal micro-batches, at most one per row ({usual})"
+    yield Option("--batches", batches, type=int, metavar="N")
+    yield Option("--json", "also write the verdicts to FILE", type=PATH, metavar="FILE")
+    yield from _comparison_options()
+    for room in rooms:
+        yield from room.options()
+        if room.workers is not None:
+            yield LATENESS
+            workers = f"number of workers ({room.workers})"
+            yield Option("--workers", workers, type=int, metavar="N", section=QUERY)
+    yield from column_options()
 
 
-def _add_room_options(parser: argparse.ArgumentParser, known: Sequence[Room]) -> Groups:
-    """Add options that rooms share, then those of single rooms; return the groups."""
-    sharing: dict[Callable[[argparse._ArgumentGroup], None], list[Room]] = defaultdict(list)
-    for room in known:
-        if room.shared_options is not None:
-            sharing[room.shared_options].append(room)
-    with_workers = [room for room in known if room.workers is not None]
-    sharing[partial(_add_worker_options, with_workers)] = with_workers
-    for room in known:
-        sharing[room.add_options].append(room)
-    groups: Groups = []
-    for add, rooms in sharing.items():
-        names = [room.name for room in rooms]
-        group = parser.add_argument_group(f"query of {_join_names(names)}")
-        add(group)
-        groups.append((names, group))
-    return groups
-
-
-def _add_comparison(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose system, reference and Spark master."""
-    parser.add_argument(
+def _comparison_options() -> Iterator[Option]:
+    """Yield the options that choose system, reference and Spark master."""
+    yield Option(
         "--reference",
-        choices=REFERENCES,
+        "compare with a simulated cluster, the untimed model, or both (both)",
+        type=click.Choice(REFERENCES),
         default=BOTH,
-        help="sim: compare with a simulation that replays the input through the stated cluster;"
-        " model: compare with the untimed model; both: compare with the simulation, and the"
-        " simulation with the model (both)",
     )
-    parser.add_argument(
-        "--system",
-        metavar="MODULE:FACTORY",
-        default=SPARK,
-        help="implementation to judge instead of the Spark pipeline",
-    )
-    parser.add_argument(
-        "--kinds",
-        metavar="KIND,...",
-        help="kinds of steps to compare, if the system does not record all (all)",
-    )
-    parser.add_argument("--master", metavar="URL", help="Spark master (local, slots as needed)")
-    parser.add_argument(
+    system = "implementation to judge instead of the Spark pipeline"
+    yield Option("--system", system, default=SPARK, metavar="MODULE:FACTORY")
+    kinds = "kinds of steps to compare, if the system does not record all (all)"
+    yield Option("--kinds", kinds, metavar="KIND,...")
+    yield Option("--master", "Spark master (local, slots as needed)", metavar="URL")
+    yield Option(
         "--counterexamples",
-        type=Path,
-        metavar="DIR",
+        f"folder for counterexamples ({counterexamples.FOLDER})",
+        type=PATH,
         default=counterexamples.FOLDER,
-        help="folder for counterexamples (counterexamples)",
+        metavar="DIR",
     )
 
 
-def _add_worker_options(rooms: Sequence[Room], group: argparse._ArgumentGroup) -> None:
-    """Add the options of rooms that serve streams with workers of their own."""
-    group.add_argument(
-        "--lateness",
-        dest="lateness_us",
-        type=duration,
-        metavar="DURATION",
-        help="how far a tuple may lie behind the latest one of its stream or sensor (by input)",
-    )
-    group.add_argument(
-        "--workers",
-        type=int,
-        metavar="N",
-        help=f"number of workers ({_by_room(rooms, lambda room: str(room.workers))})",
-    )
-
-
-def _join_names(names: Sequence[str]) -> str:
-    return f"room{'s' * (len(names) > 1)} {' and '.join(names)}"
-
-
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Judge every case and return the exit code of the worst outcome."""
     refuse_unwritable("--json", args.json)
     refuse_unmakable("--counterexamples", args.counterexamples)
@@ -175,7 +102,6 @@ def run(args: argparse.Namespace) -> int:
     chosen_rooms = find_rooms(args.room)
     if args.system != SPARK and len(chosen_rooms) > 1:
         raise UsageError(f"--system {args.system!r} belongs to one room; name it, not {args.room}")
-    _refuse_others(args, chosen_rooms)
     step_types = {each.name: choose_step_types(each, args.kinds) for each in chosen_rooms}
     columns = columns_of(args)
     with render.progress() as progress:
@@ -189,17 +115,6 @@ def run(args: argparse.Namespace) -> int:
         rows = [judgement.to_json() for judgement in judgements]
         args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     return render.EXIT_CODES[worst(judgement.outcome for judgement in judgements)]
-
-
-def _refuse_others(args: argparse.Namespace, chosen: Sequence[Room]) -> None:
-    """Raise :class:`UsageError` for an option of a room that is not judged."""
-    names_of_chosen = {each.name for each in chosen}
-    for names, group in args.groups:
-        for action in group._group_actions:
-            if names_of_chosen.isdisjoint(names) and getattr(args, action.dest) != action.default:
-                flag = action.option_strings[0]
-                sentence = f"{flag} is an option of {_join_names(names)}, not of {args.room}"
-                raise UsageError(sentence)
 
 
 def _master(chosen: Chosen) -> str:
@@ -220,7 +135,7 @@ def choose_step_types(room: Room, kinds: str | None) -> tuple[type, ...]:
 
 
 def _judge_all(
-    args: argparse.Namespace,
+    args: Arguments,
     chosen: Chosen,
     step_types: Mapping[str, tuple[type, ...]],
     system_of: Callable[[Room], System],
@@ -249,7 +164,7 @@ def _judge_all(
 
 
 def _print(
-    args: argparse.Namespace,
+    args: Arguments,
     chosen: Chosen,
     judgements: list[Judgement],
     reports: list[list[str]],

@@ -1,8 +1,7 @@
 """``straggler explore``: every behaviour of a small model, and the effect of planted bugs."""
 
-import argparse
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,16 +10,16 @@ from rich.console import Console
 from model.checking.claims import Outcome, Verdict, combine
 from model.vocabulary.settings import nearest
 from properties.cli import render
+from properties.cli.commands import Group, room_group
 from properties.cli.outputs import refuse_unwritable
 from properties.errors import UsageError
 from properties.judging.judge import compare_traces
-from properties.rooms import AnyExploration, Explorer, Room, find_room, room_names
-
-SUMMARY = "explore every behaviour of a model in a small scope, and look for planted bugs"
+from properties.options import PATH, Arguments, Option
+from properties.rooms import AnyExploration, Explorer, Room, find_room
 
 EXAMPLES = """\
 examples:
-  straggler explore slack
+  straggler explore join
   straggler explore slack --scope large             takes a night
   straggler explore join --scope four               four workers, 35,511 states
   straggler explore slack --variant lost_update     one planted bug, with its shortest path
@@ -38,19 +37,22 @@ class Finding(NamedTuple):
     sentences: tuple[str, ...]
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose scope and variant."""
-    parser.add_argument("room", metavar="ROOM", help=", ".join(room_names()))
-    parser.add_argument("--scope", metavar="NAME", help="scope to explore (all that take seconds)")
-    parser.add_argument(
-        "--variant",
-        metavar="NAME",
-        help="look for this planted bug only",
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the counts to FILE")
+def make_command(summary: str) -> Group:
+    """Return a command for each room."""
+    return room_group(summary, EXAMPLES, _options, run)
 
 
-def run(args: argparse.Namespace) -> int:
+def _options(rooms: Sequence[Room]) -> Iterator[Option]:
+    """Yield the options that choose scope, variant and output files."""
+    for explorer in (room.explorer for room in rooms):
+        scopes = f"{', '.join(explorer.scopes)} (all that take seconds)"
+        yield Option("--scope", scopes, metavar="NAME")
+        bugs = f"look for this planted bug only: {', '.join(explorer.variants)}"
+        yield Option("--variant", bugs, metavar="NAME")
+    yield Option("--json", "also write the counts to FILE", type=PATH, metavar="FILE")
+
+
+def run(args: Arguments) -> int:
     """Explore the scopes, then look for every planted bug."""
     refuse_unwritable("--json", args.json)
     chosen = find_room(args.room)

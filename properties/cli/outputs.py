@@ -5,11 +5,11 @@ A run may take an hour, so that an impossible output has to be refused before it
 
 import os
 import tempfile
-from argparse import Namespace
 from contextlib import ExitStack
 from pathlib import Path
 
 from properties.errors import UsageError
+from properties.options import Arguments
 
 WRITTEN = ("json", "junit", "plot", "svg", "markdown", "output", "reproduction")
 READ = ("experiments", "files", "input", "r", "s", "script", "scripts")
@@ -37,12 +37,12 @@ def refuse_unwritable(option: str, path: Path | None) -> None:
         raise UsageError(f"{name} cannot be written: {_why(error)}") from error
 
 
-def refuse_overwriting(args: Namespace) -> None:
+def refuse_overwriting(args: Arguments) -> None:
     """Raise :class:`UsageError` if a command would write a file that it also reads or writes."""
     named = [
         (option, os.path.realpath(each))
         for option, value in vars(args).items()
-        for each in (value if isinstance(value, list) else [value])
+        for each in (value if isinstance(value, tuple) else [value])
         if option in WRITTEN + READ and isinstance(each, str | Path)
     ]
     for option, path in named:

@@ -1,6 +1,5 @@
 """Durations as people write them: ``500ms``, ``5s``, ``6h``."""
 
-import argparse
 import re
 from decimal import Decimal
 
@@ -37,14 +36,6 @@ def parse_duration_us(text: str) -> int:
         msg = f"{text!r} is not a whole number of microseconds"
         raise ValueError(msg)
     return int(duration_us)
-
-
-def duration(text: str) -> int:
-    """Read a duration that is the argument of an option."""
-    try:
-        return parse_duration_us(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def write_short(duration_us: float) -> str:
