@@ -12,8 +12,9 @@ from model.vocabulary.settings import nearest
 from model.vocabulary.trace import kind_of
 from properties.cli import render
 from properties.cli.columns import column_options, columns_of
-from properties.cli.commands import Group, room_group
+from properties.cli.commands import Group
 from properties.cli.outputs import refuse_unmakable, refuse_unwritable
+from properties.cli.room_commands import room_group
 from properties.errors import UsageError
 from properties.judging import counterexamples
 from properties.judging.judge import Judgement, judge

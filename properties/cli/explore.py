@@ -10,8 +10,9 @@ from rich.console import Console
 from model.checking.claims import Outcome, Verdict, combine
 from model.vocabulary.settings import nearest
 from properties.cli import render
-from properties.cli.commands import Group, room_group
+from properties.cli.commands import Group
 from properties.cli.outputs import refuse_unwritable
+from properties.cli.room_commands import room_group
 from properties.errors import UsageError
 from properties.judging.judge import compare_traces
 from properties.options import PATH, Arguments, Option

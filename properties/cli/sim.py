@@ -8,8 +8,9 @@ from rich.table import Table
 
 from model.checking.claims import Outcome
 from properties.cli import render
-from properties.cli.commands import Group, room_group
+from properties.cli.commands import Group
 from properties.cli.outputs import refuse_unwritable
+from properties.cli.room_commands import room_group
 from properties.data.durations import parse_duration_us
 from properties.errors import UsageError
 from properties.judging.judge import judge
