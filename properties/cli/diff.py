@@ -1,6 +1,5 @@
 """``straggler diff``: compare the Spark pipeline, or your implementation, with the reference."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import click
@@ -13,7 +12,7 @@ from model.vocabulary.trace import kind_of
 from properties.cli import render
 from properties.cli.columns import column_options, columns_of
 from properties.cli.commands import Group
-from properties.cli.outputs import refuse_unmakable, refuse_unwritable
+from properties.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
 from properties.cli.room_commands import room_group
 from properties.errors import UsageError
 from properties.judging import counterexamples
@@ -112,9 +111,7 @@ def run(args: Arguments) -> int:
         with open_system(args.system, args.master or _master(chosen)) as system_of:
             judgements, reports = _judge_all(args, chosen, step_types, system_of, progress)
     _print(args, chosen, judgements, reports)
-    if args.json is not None:
-        rows = [judgement.to_json() for judgement in judgements]
-        args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    write_json(args.json, [judgement.to_json() for judgement in judgements])
     return render.EXIT_CODES[worst(judgement.outcome for judgement in judgements)]
 
 
@@ -170,7 +167,7 @@ def _print(
     judgements: list[Judgement],
     reports: list[list[str]],
 ) -> None:
-    out = render.console()
+    out = render.console(args.json)
     render.print_tables(out, judgements)
     lines = render.remarks(judgements)
     lines += [render.describe_skipped(case) for _, case in chosen if isinstance(case, SkippedInput)]

@@ -1,6 +1,5 @@
 """``straggler errata``: published rules that break their promises, and corrected rules."""
 
-import json
 from collections.abc import Sequence
 
 import click
@@ -10,7 +9,7 @@ from rich.table import Table
 from model.vocabulary.settings import nearest
 from properties.cli import render
 from properties.cli.commands import Command
-from properties.cli.outputs import refuse_unwritable
+from properties.cli.outputs import refuse_unwritable, write_json, write_output
 from properties.errors import UsageError
 from properties.options import PATH, Arguments, Option
 from properties.pages.errata import Confirmation, Erratum, describe, markdown
@@ -47,15 +46,12 @@ def run(args: Arguments) -> int:
     refuse_unwritable("--json", args.json)
     refuse_unwritable("--markdown", args.markdown)
     confirmations = confirm(_chosen(find_rooms(args.room), args.only))
-    out = render.console()
+    out = render.console(args.json, args.markdown)
     for each in confirmations:
         render.print_prose(out, describe(each))
     _print_table(out, confirmations)
-    if args.json is not None:
-        rows = [each.to_json() for each in confirmations]
-        args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    if args.markdown is not None:
-        args.markdown.write_text(markdown(confirmations), encoding="utf-8")
+    write_json(args.json, [each.to_json() for each in confirmations])
+    write_output(args.markdown, markdown(confirmations))
     return 0 if all(each.findings.is_confirmed for each in confirmations) else 1
 
 

@@ -1,6 +1,5 @@
 """``straggler explore``: every behaviour of a small model, and the effect of planted bugs."""
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +10,7 @@ from model.checking.claims import Outcome, Verdict, combine
 from model.vocabulary.settings import nearest
 from properties.cli import render
 from properties.cli.commands import Group
-from properties.cli.outputs import refuse_unwritable
+from properties.cli.outputs import refuse_unwritable, write_json
 from properties.cli.room_commands import room_group
 from properties.errors import UsageError
 from properties.judging.judge import compare_traces
@@ -60,7 +59,7 @@ def run(args: Arguments) -> int:
     scopes = _scopes(chosen, args.scope)
     _known(args.variant, chosen.explorer.variants, "planted bug")
     _refuse_elsewhere(chosen.explorer, args.variant, args.scope)
-    out = render.console()
+    out = render.console(args.json)
     if args.variant is not None:
         finding = _find(chosen, args.variant, scopes)
         _print_finding(out, chosen, finding)
@@ -198,8 +197,6 @@ def _write(
     explored: list[tuple[str, AnyExploration]],
     findings: list[Finding],
 ) -> None:
-    if path is None:
-        return
     record = {
         "scopes": [
             {
@@ -214,4 +211,4 @@ def _write(
         ],
         "planted_bugs": [finding._asdict() for finding in findings],
     }
-    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_json(path, record)

@@ -7,17 +7,15 @@ is one sentence on stderr.
 import io
 import logging
 import os
-import signal
 import sys
-import threading
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from model.vocabulary.settings import nearest
+from properties.cli.interrupts import report_interrupts
 from properties.errors import UsageError
 
 if TYPE_CHECKING:
@@ -65,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.disable()
     _escape_output()
     try:
-        with _report_interrupts():
+        with report_interrupts():
             return int(_run(sys.argv[1:] if arguments is None else list(arguments)))
     except UsageError as error:
         return _refuse(str(error), 2)
@@ -86,40 +84,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(f"unexpected error {what}; {hint}", 2)
     finally:
         logging.disable(logged_before)
-
-
-@contextmanager
-def _report_interrupts() -> Iterator[None]:
-    """Raise KeyboardInterrupt at the end of the block if Ctrl-C came in it.
-
-    Libraries that call Python from C, as pandas does to read a file, turn the interrupt into an
-    error of their own. A parent that ignores interrupts, such as nohup, passes that on to its
-    children; within the block they are heard nevertheless.
-    """
-    usual = signal.default_int_handler
-    main_thread = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGINT)
-    if not main_thread or before not in (usual, signal.SIG_IGN):
-        yield  # signals reach the main thread only, or another handler is installed
-        return
-    came: list[int] = []
-
-    def remember(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-        usual(number, frame)
-
-    signal.signal(signal.SIGINT, remember)
-    try:
-        yield
-    except (Exception, SystemExit) as error:
-        if came:
-            raise KeyboardInterrupt from error
-        raise
-    else:
-        if came:
-            raise KeyboardInterrupt
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _escape_output() -> None:

@@ -1,6 +1,5 @@
 """``straggler script``: check, format, explain and run sensor scripts."""
 
-import json
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
@@ -12,7 +11,7 @@ from model.vocabulary import ScriptConfig
 from model.vocabulary.settings import nearest
 from properties.cli import render
 from properties.cli.commands import Command, Group, Run, examples_of
-from properties.cli.outputs import refuse_unwritable
+from properties.cli.outputs import refuse_unwritable, write_json
 from properties.errors import UsageError, counted
 from properties.options import PATH, Arguments, Option
 from properties.script import inputs
@@ -155,10 +154,9 @@ def _explain(args: Arguments) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from error
     plan = make_plan(config)
-    out = render.console()
+    out = render.console(args.json)
     print_plan(out, plan)
     if args.svg is not None:
         args.svg.write_text(picture(plan), encoding="utf-8")
-    if args.json is not None:
-        args.json.write_text(json.dumps(plan.to_json(), indent=1) + "\n", encoding="utf-8")
+    write_json(args.json, plan.to_json())
     return 0

@@ -1,6 +1,5 @@
 """``straggler sim``: one timed run, its figures and its plot."""
 
-import json
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
@@ -9,7 +8,7 @@ from rich.table import Table
 from model.checking.claims import Outcome
 from properties.cli import render
 from properties.cli.commands import Group
-from properties.cli.outputs import refuse_unwritable
+from properties.cli.outputs import refuse_unwritable, write_json
 from properties.cli.room_commands import room_group
 from properties.data.durations import parse_duration_us
 from properties.errors import UsageError
@@ -73,7 +72,7 @@ def run(args: Arguments) -> int:
     step_types = chosen.determined_steps(timed.plan, chosen.step_types)
     expected = run_reference(chosen, timed.workload, MODEL, step_types)
     judgement = judge(chosen, case, lambda _: timed.trace, step_types, expected)
-    out = render.console()
+    out = render.console(args.json)
     out.print(_table(timed))
     if beside is not None:
         out.print(_alternatives_table(beside))
@@ -101,7 +100,7 @@ def run(args: Arguments) -> int:
         ]
         if beside is not None:
             record["beside"] = list(beside.data)
-        args.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        write_json(args.json, record)
     return render.EXIT_CODES[judgement.outcome]
 
 

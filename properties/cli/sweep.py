@@ -1,6 +1,7 @@
 """``straggler sweep``: run experiments in parallel; an interrupted sweep resumes."""
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
@@ -14,7 +15,7 @@ from rich.progress import Progress, TaskID, TextColumn
 
 from properties.cli import render
 from properties.cli.commands import Command
-from properties.cli.outputs import refuse_unmakable, refuse_unwritable
+from properties.cli.outputs import STDOUT, refuse_unmakable, refuse_unwritable, write_output
 from properties.errors import UsageError
 from properties.options import PATH, Arguments, Option
 from properties.sweeps import output
@@ -68,7 +69,7 @@ def run(args: Arguments) -> int:
     if args.quick and args.full:
         raise UsageError("--full is not allowed with --quick")
     effort = EFFORTS[args.full]
-    out = render.console()
+    out = render.console(args.json, args.junit)
     experiments = _experiments(args.experiments)
     if args.list:
         lines = [f"{name}: {each.title}" for name, each in experiments.items()]
@@ -96,7 +97,7 @@ def run(args: Arguments) -> int:
             found, end = _swept(sweep, out, args.json)
             if args.junit is not None:
                 with wrap_os_errors(args.junit):
-                    args.junit.write_text(output.junit(found), encoding="utf-8")
+                    write_output(args.junit, output.junit(found))
         except WriteFailed as error:
             kept = "stored runs are kept, and the same command resumes the sweep"
             raise UsageError(f"{error}; {kept}") from error
@@ -145,8 +146,11 @@ def _swept(sweep: Sweep, out: Console, events: Path | None) -> tuple[list[Result
     """Sweep and write each event at once; return the results and the last event."""
     found: list[Results] = []
     with ExitStack() as stack:
-        # Without a buffer, closing the file has nothing left to write and cannot fail.
-        log = None if events is None else stack.enter_context(events.open("wb", buffering=0))
+        log: FileIO | None = None
+        if events is not None:
+            # Without a buffer, closing the file has nothing left to write and cannot fail.
+            target = sys.stdout.fileno() if events == STDOUT else events
+            log = stack.enter_context(FileIO(target, "w", closefd=events != STDOUT))
         progress = stack.enter_context(render.progress(TextColumn("{task.fields[left]}")))
         task = progress.add_task("sweeping", left="")
         for event in stack.enter_context(closing(sweep.events())):

@@ -304,3 +304,24 @@ def test_sim_prints_figures_and_draws(straggler: Straggler, tmp_path: Path) -> N
     assert figures["verdict"] == "holds"
     assert straggler("sim", "slack", "--seed", "2", "--plot", "run.svg").code == 0
     assert "<svg" in (tmp_path / "run.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("sim", "slack", "--set", "messages=200"),
+        ("explore", "slack", "--scope", "conformal", "--variant", "lost_update"),
+        ("errata", "slack", "--only", "lost-update"),
+        ("diff", "slack", "--input", "stream.csv", *FIXED, "--per", "key"),
+    ],
+)
+def test_json_on_standard_output_leaves_the_table_to_standard_error(
+    straggler: Straggler, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    stream(tmp_path, *DISORDERED)
+    usual = straggler(*arguments)
+    done = straggler(*arguments, "--json", "-")
+    assert done.code == usual.code
+    assert json.loads(done.out)
+    assert len(done.err.splitlines()) == len(usual.out.splitlines())
+    assert [path.name for path in tmp_path.iterdir()] == ["stream.csv"]
