@@ -3,6 +3,7 @@
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -18,6 +19,7 @@ from rich.progress import (
 from rich.table import Table
 
 from model.checking.claims import Outcome
+from properties.cli.outputs import STDOUT
 from properties.data.durations import write_short
 from properties.errors import counted
 from properties.judging.judge import Judgement
@@ -41,10 +43,11 @@ class Output(Console):
         raise BrokenPipeError
 
 
-def console() -> Console:
-    """Return a console on standard output."""
-    wide = None if sys.stdout.isatty() else NARROWEST
-    return Output(width=wide, highlight=False, soft_wrap=False)
+def console(*written: Path | None) -> Console:
+    """Return a console on standard output, or on standard error if a file is :data:`STDOUT`."""
+    on_stderr = STDOUT in written
+    wide = None if (sys.stderr if on_stderr else sys.stdout).isatty() else NARROWEST
+    return Output(stderr=on_stderr, width=wide, highlight=False, soft_wrap=False)
 
 
 def print_lines(out: Console, lines: Iterable[str]) -> None:

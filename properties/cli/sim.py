@@ -1,25 +1,23 @@
 """``straggler sim``: one timed run, its figures and its plot."""
 
-import argparse
-import json
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from pathlib import Path
 
 from rich.table import Table
 
 from model.checking.claims import Outcome
 from properties.cli import render
-from properties.cli.outputs import refuse_unwritable
+from properties.cli.commands import Group
+from properties.cli.outputs import refuse_unwritable, write_json
+from properties.cli.room_commands import room_group
 from properties.data.durations import parse_duration_us
 from properties.errors import UsageError
 from properties.judging.judge import judge
 from properties.judging.references import MODEL, run_reference
-from properties.rooms import Alternatives, Case, Remark, find_room, room_names
+from properties.options import PATH, Arguments, Option
+from properties.rooms import Alternatives, Case, Remark, Room, find_room
 from sim.kernel.faults import KINDS
 from sim.kernel.run import TimedRun
-
-SUMMARY = "simulate one timed run of a room: the cost of waiting, missing and correcting"
 
 EXAMPLES = """\
 examples:
@@ -40,22 +38,21 @@ CHANGED = {
 }
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for seed, settings and output files."""
-    parser.add_argument("room", metavar="ROOM", help=", ".join(room_names()))
-    parser.add_argument("--seed", type=int, default=0, help="seed of everything random (0)")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="setting of the run, durations with or without a unit; may be repeated",
-    )
-    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the run")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
+def make_command(summary: str) -> Group:
+    """Return a command for each room."""
+    return room_group(summary, EXAMPLES, _options, run)
 
 
-def run(args: argparse.Namespace) -> int:
+def _options(_rooms: Sequence[Room]) -> Iterator[Option]:
+    """Yield the options for seed, settings and output files."""
+    yield Option("--seed", "seed of everything random (0)", type=int, default=0, metavar="N")
+    settings = "setting of the run, durations with or without a unit; may be repeated"
+    yield Option("--set", settings, multiple=True, metavar="KEY=VALUE")
+    yield Option("--plot", "draw the run", type=PATH, metavar="FILE.svg")
+    yield Option("--json", "also write the figures to FILE", type=PATH, metavar="FILE")
+
+
+def run(args: Arguments) -> int:
     """Simulate, print the figures, and check the claims on the trace."""
     refuse_unwritable("--plot", args.plot)
     refuse_unwritable("--json", args.json)
@@ -75,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     step_types = chosen.determined_steps(timed.plan, chosen.step_types)
     expected = run_reference(chosen, timed.workload, MODEL, step_types)
     judgement = judge(chosen, case, lambda _: timed.trace, step_types, expected)
-    out = render.console()
+    out = render.console(args.json)
     out.print(_table(timed))
     if beside is not None:
         out.print(_alternatives_table(beside))
@@ -103,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
         ]
         if beside is not None:
             record["beside"] = list(beside.data)
-        args.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        write_json(args.json, record)
     return render.EXIT_CODES[judgement.outcome]
 
 

@@ -1,18 +1,8 @@
 """Durations on the command line: ``500ms``, ``5s``, ``6h``."""
 
-import argparse
-
 from model.vocabulary.durations import LONGEST_US, UNITS_US, parse_duration_us
 
-__all__ = ["LONGEST_US", "duration", "parse_duration_us", "write_duration", "write_short"]
-
-
-def duration(text: str) -> int:
-    """Read a duration that is the argument of an option."""
-    try:
-        return parse_duration_us(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+__all__ = ["LONGEST_US", "parse_duration_us", "write_duration", "write_short"]
 
 
 def write_short(duration_us: float) -> str:

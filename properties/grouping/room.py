@@ -1,6 +1,5 @@
 """Room ``grouping`` as the command line and the tests know it."""
 
-import argparse
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -24,6 +23,7 @@ from properties.grouping import inputs, queries
 from properties.grouping.errata import ERRATA
 from properties.grouping.limits import refuse_settings, refuse_values, refuse_workload
 from properties.judging.predictions import Predictor
+from properties.options import Arguments
 from properties.rooms import (
     Alternatives,
     Case,
@@ -57,7 +57,7 @@ IDENTITY = {
 """Identifying fields, by kind of step; all other fields are compared."""
 
 
-def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | SkippedInput]:
+def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
     """Yield one case for every router on every input that the options select."""
     if args.room == "grouping" and args.window_us is not None:
         raise UsageError("--window is a length of time; in room grouping --set window_tuples=N")
@@ -210,7 +210,7 @@ ROOM = Room(
     step_types=WORDS,
     inputs=f"{', '.join(inputs.NAMED)}, a recording, or a file",
     batches=queries.BATCHES,
-    add_options=queries.add_options,
+    options=queries.options,
     cases=cases,
     reference=make_system,
     spark=spark_pipeline("grouping"),

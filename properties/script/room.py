@@ -1,6 +1,5 @@
 """Room ``script`` as the command line and the tests know it."""
 
-import argparse
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -30,6 +29,7 @@ from properties.cases import make_case, select_inputs
 from properties.data.tables import Columns
 from properties.errors import UsageError, counted
 from properties.judging.predictions import Predictor
+from properties.options import Arguments
 from properties.rooms import (
     Alternatives,
     Case,
@@ -67,7 +67,7 @@ IDENTITY = {
 """Identifying fields, by kind of step; all other fields are compared."""
 
 
-def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | SkippedInput]:
+def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
     """Yield one case for every input, with all the scripts that the options select."""
     if args.room == "script" and args.window_us is not None:
         raise UsageError("--window: in room script the scripts say how long windows are")
@@ -314,7 +314,7 @@ ROOM = Room(
     step_types=WORDS,
     inputs=f"{', '.join(inputs.NAMED)}, or a file",
     batches=queries.BATCHES,
-    add_options=queries.add_options,
+    options=queries.options,
     workers=queries.WORKERS,
     cases=cases,
     reference=make_system,

@@ -25,6 +25,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -225,7 +226,10 @@ def _ship(context: SparkContext, target: Path, shipped: Sequence[str]) -> None:
 def _stop(spark: SparkSession) -> None:
     """Stop a session, even if its Java process has died, so that another one may follow."""
     try:
-        spark.stop()
+        with warnings.catch_warnings():
+            # An interrupted call to Java may break the connection. The session ends Java itself.
+            warnings.filterwarnings("ignore", "Unable to cleanly shutdown", RuntimeWarning)
+            spark.stop()
     except Exception:
         process = getattr(SparkContext._gateway, "proc", None)
         if process is None or process.poll() is None:
