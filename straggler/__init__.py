@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from spark_impl import grouping, join, script, slack, watermark
     from spark_impl.grouping import Grouping
     from spark_impl.join import ChainJoin
+    from spark_impl.over import over
     from spark_impl.runtime.landing import Landing
     from spark_impl.runtime.queries import QueryProblem
     from spark_impl.runtime.session import session
@@ -57,6 +58,7 @@ __all__ = [
     "grouping",
     "join",
     "judge_workload",
+    "over",
     "script",
     "session",
     "simulate",
@@ -74,6 +76,7 @@ _NAMES = {
     "spark_impl": "grouping join script slack watermark",
     "spark_impl.grouping": "Grouping",
     "spark_impl.join": "ChainJoin",
+    "spark_impl.over": "over",
     "spark_impl.runtime.landing": "Landing",
     "spark_impl.runtime.queries": "QueryProblem",
     "spark_impl.runtime.session": "session",

@@ -20,7 +20,6 @@ from spark_impl.runtime.storage import locate
 from tests.house.repository import ROOT
 
 PAGE = (ROOT / "docs" / "production.md").read_text(encoding="utf-8")
-JOB = "SparkSession.builder"
 COLUMNS = ("key", "start_us", "value", "n", "revision")
 Answer: TypeAlias = tuple[str, int, float, int, int]
 FIRST: list[Answer] = [("a", 0, 1.0, 1, 0), ("b", 0, 2.0, 1, 0)]
@@ -40,8 +39,8 @@ def example(name: str, *replaced: str) -> Callable[..., Any]:
 
 
 def test_the_job_lands_files_and_answers(spark: SparkSession, tmp_path: Path) -> None:
-    (code,) = (text for text in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if JOB in text)
-    begin, loop, _ = code.replace('"/data/', f'"{tmp_path}/').partition("\nrunning = ")
+    job, expression = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[:2]
+    begin, loop, _ = job.replace('"/data/', f'"{tmp_path}/').partition("\nrunning = ")
     assert loop
     (tmp_path / "incoming").mkdir()
     rows = [f"a,2013-01-01T00:00:{second:02},1" for second in (3, 12, 1)]
@@ -54,6 +53,12 @@ def test_the_job_lands_files_and_answers(spark: SparkSession, tmp_path: Path) ->
     assert {row.state for row in found} == {"exact"}
     assert sum(row.n for row in found) == 3 * 5  # each reading is in five windows
     assert straggler.slack.progress(tmp_path / "store").pending_pairs == 0
+
+    begin, start, _ = expression.replace('"/data/', f'"{tmp_path}/').partition("\nrunning = ")
+    assert start
+    exec(begin, names)
+    names["stored"].flush()
+    assert sorted(names["stored"].results().collect()) == sorted(found)
 
 
 def answers(spark: SparkSession, rows: Sequence[Answer]) -> DataFrame:
