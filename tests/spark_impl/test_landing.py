@@ -308,6 +308,7 @@ def test_columns_that_have_a_type(spark: SparkSession, tmp_path: Path) -> None:
         ({"group_columns": ("list",)}, "column 'list' holds array<int>, not text or a whole"),
         ({"source_id": "list"}, "column 'list' holds array<int>, not a whole number"),
         ({"group_columns": ("value",)}, "a grouping column cannot be called 'value'"),
+        ({"group_columns": ("KEY",)}, "a grouping column cannot be called 'KEY', which is taken"),
         ({"time_unit": "h"}, "time_unit 'h' is none of us, ms, s, timestamp"),
     ],
 )
