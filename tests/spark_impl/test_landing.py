@@ -297,6 +297,19 @@ def test_columns_that_have_a_type(spark: SparkSession, tmp_path: Path) -> None:
     assert (bad.column, bad.reason, bad.text) == ("k", "not text", "FF")
 
 
+@pytest.mark.parametrize("columns", [{"key": "bytes"}, {"group_columns": ("bytes",)}])
+def test_bytes_that_spark_takes_for_text(
+    lines: Lines, tmp_path: Path, columns: dict[str, PlainData]
+) -> None:
+    put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n2,FF61,2\n3,b,3\n")
+    made_of = F.when(F.col("ts") == "2", F.unhex("k").cast("string")).otherwise(F.col("k"))
+    made = landing_of(lines().withColumn("bytes", made_of), tmp_path, **columns)
+    made.run_available()
+    assert rows(tmp_path, "seq", "value") == [(0, 1.0), (1, 3.0)]
+    (bad,) = made.rejected().collect()
+    assert (bad.column, bad.reason[:8]) == ("bytes", "not text")
+
+
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [
