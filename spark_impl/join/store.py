@@ -118,10 +118,15 @@ class ChainStore(stores.Store):
             raise InputProblem(msg) from None
         return Commit.from_json(json.loads(data))
 
-    def last(self) -> Commit | None:
-        """Return the last commit."""
-        epochs = self.epochs()
-        return self.commit_of(epochs[-1]) if epochs else None
+    def last(self, known: Commit | None = None) -> Commit | None:
+        """Return the last commit; from one that is ``known`` no commits before it are listed."""
+        if known is None or not self._commit_file(known.epoch).exists():
+            epochs = self.epochs()
+            return self.commit_of(epochs[-1]) if epochs else None
+        epoch = known.epoch
+        while self._commit_file(epoch + 1).exists():
+            epoch += 1
+        return self.commit_of(epoch)
 
     def admitted_before(self, epoch: int) -> Counts:
         """Return the number of tuples admitted before an epoch; the epoch before it is done."""
