@@ -297,19 +297,6 @@ def test_columns_that_have_a_type(spark: SparkSession, tmp_path: Path) -> None:
     assert (bad.column, bad.reason, bad.text) == ("k", "not text", "FF")
 
 
-@pytest.mark.parametrize("columns", [{"key": "bytes"}, {"group_columns": ("bytes",)}])
-def test_bytes_that_spark_takes_for_text(
-    lines: Lines, tmp_path: Path, columns: dict[str, PlainData]
-) -> None:
-    put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n2,FF61,2\n3,b,3\n")
-    made_of = F.when(F.col("ts") == "2", F.unhex("k").cast("string")).otherwise(F.col("k"))
-    made = landing_of(lines().withColumn("bytes", made_of), tmp_path, **columns)
-    made.run_available()
-    assert rows(tmp_path, "seq", "value") == [(0, 1.0), (1, 3.0)]
-    (bad,) = made.rejected().collect()
-    assert (bad.column, bad.reason[:8]) == ("bytes", "not text")
-
-
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [
@@ -361,19 +348,6 @@ def test_a_history_that_belongs_to_another_landing(lines: Lines, tmp_path: Path)
     older.rename(tmp_path / "checkpoint")
     with pytest.raises(QueryProblem, match=r"checkpoint is at batch 1, .*history at 2 already$"):
         landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
-
-
-def test_one_of_two_landings_that_begin_a_history_at_once(lines: Lines, tmp_path: Path) -> None:
-    put(tmp_path, "a.csv", "ts,k,v\n5,a,1\n")
-    first = landing_of(lines(), tmp_path)
-    note = tmp_path / "history" / "_landing.json"
-    note.unlink()  # as before the second one looked
-    wanted = {"event_time": "ts", "value": "v", "key": "k", "time_unit": "s"}
-    second = Landing(lines(), tmp_path / "history", tmp_path / "other", **wanted)
-    with pytest.raises(InputProblem, match="history was not landed with the checkpoint"):
-        first.run_available()
-    second.run_available()
-    assert rows(tmp_path, "seq", "value") == [(0, 1.0)]
 
 
 def test_the_error_that_stops_a_stream_is_one_sentence(lines: Lines, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_spark_gets_a_whole_address(address: str, for_spark: str) -> None:
         "file://host/x",
         "http://host/x",
         "hdfs:/x",
-        "dbfs:/mnt/x",
+        "dbfs:/x",
         Path("s3a://bucket/x"),
     ],
 )
