@@ -173,7 +173,7 @@ class Chain:
         """
         lock = locks.lock(self.store.root)
         try:
-            before = self.store.last()
+            before = self.store.last(self._last)
             if before != self._last:
                 msg = f"the chain in {self.store.root} was continued elsewhere: open it again"
                 raise InputProblem(msg)
@@ -184,7 +184,7 @@ class Chain:
             summaries = run_epoch(
                 self._spark, rows, lambda place: self._plan(place, before, rows), lock
             )
-            self._last = self.store.commit_of(self.epochs)
+            self._last = self.store.last(before)
             return summaries
         finally:
             lock.release()

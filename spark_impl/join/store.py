@@ -201,10 +201,15 @@ class ChainStore(stores.Store):
         msg = f"epoch {epoch} of the chain in {self.root} has not been committed"
         raise InputProblem(msg)
 
-    def last(self) -> Commit | None:
-        """Return the last commit."""
-        done = self.listed()[1].stop
-        return self.commit_of(done - 1) if done else None
+    def last(self, known: Commit | None = None) -> Commit | None:
+        """Return the last commit; from one that is ``known`` no commits before it are listed."""
+        if known is None or not self.commit_file(known.epoch).exists():
+            done = self.listed()[1].stop
+            return self.commit_of(done - 1) if done else None
+        epoch = known.epoch
+        while self.commit_file(epoch + 1).exists():
+            epoch += 1
+        return self.commit_of(epoch)
 
     def admitted_before(self, epoch: int) -> Counts:
         """Return the number of tuples admitted before an epoch; the epoch before it is done."""

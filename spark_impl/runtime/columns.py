@@ -161,12 +161,11 @@ def _read(name: str, column: Column, kind: types.DataType, unit: str) -> Column 
         if text:  # Java would also read "1f" and "0x1p3" as numbers
             return F.when(~column.rlike(r"[xX]|[\d.][dDfF]\s*$"), number)
         return number if isinstance(kind, types.NumericType) else None
-    if name == "key" and isinstance(kind, types.BinaryType):
-        return F.try_validate_utf8(column.cast("string"))
-    if not text and not whole:
+    if not text and not whole and (name != "key" or not isinstance(kind, types.BinaryType)):
         return None
     if name == "key" or (text and name != "source_id"):
-        return column.cast("string")
+        # To Spark any bytes are a string, such as those of a message of Kafka; not to readers.
+        return F.try_validate_utf8(column.cast("string"))
     return column.try_cast("bigint")
 
 

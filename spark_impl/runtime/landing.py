@@ -125,7 +125,7 @@ class Landing:
         streams = label_streams(stream)
         names = sorted(stream) if isinstance(stream, Mapping) else None
         groups = list(dict.fromkeys([*([] if names is None else [STREAM]), *group_columns]))
-        taken = [name for name in groups if name in TAKEN]
+        taken = [name for name in groups if name.lower() in TAKEN]  # to Spark they are the same
         if taken:
             msg = f"a grouping column cannot be called {taken[0]!r}, which is taken"
             raise InputProblem(msg)

@@ -1,5 +1,6 @@
 """Queries that come and go: a reopened chain changes from its next epoch on."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -10,8 +11,8 @@ from model.vocabulary.join import And, Band, Equi, Predicate
 from spark_impl.join.chain import continue_config
 from spark_impl.join.in_process import run_in_process
 from spark_impl.join.matching import Counts, Ranks, ranks_of
-from spark_impl.join.store import load_store, open_store
-from spark_impl.runtime.storage import InputProblem
+from spark_impl.join.store import Commit, load_store, open_store
+from spark_impl.runtime.storage import InputProblem, Location
 from tests.spark_impl.join_cases import nested_loop, pairs
 
 Epochs = tuple[tuple[str, int, int | None], ...]
@@ -149,3 +150,16 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(InputProblem, match="was written by version 2 of the store, not 3"):
         open_store(tmp_path, OLD)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["query.json", "thesis.txt"]
+
+
+def test_next_epoch_lists_no_earlier_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, none = open_store(tmp_path, OLD), Counts(0, 0)
+    done = [Commit(epoch, "a", False, OLD, (), False, 0, {}, 0, none, none) for epoch in range(3)]
+    for each in done:
+        text = json.dumps(each.to_json())
+        (store.root / "commits" / f"{each.epoch}.json").write_bytes(text.encode())
+    with monkeypatch.context() as patch:
+        patch.setattr(Location, "entries", None)
+        assert store.last(done[0]) == store.last(done[2]) == done[2]
+    store.lose_commit()
+    assert store.last(done[2]) == store.last() == done[1]

@@ -310,6 +310,7 @@ def test_typed_columns_are_converted(spark: SparkSession, tmp_path: Path) -> Non
         ({"group_columns": ("list",)}, "column 'list' holds array<int>, not text or a whole"),
         ({"source_id": "list"}, "column 'list' holds array<int>, not a whole number"),
         ({"group_columns": ("value",)}, "a grouping column cannot be called 'value'"),
+        ({"group_columns": ("KEY",)}, "a grouping column cannot be called 'KEY', which is taken"),
         ({"time_unit": "h"}, "time_unit is 'h'; it must be one of us, ms, s, timestamp"),
     ],
 )
@@ -349,19 +350,6 @@ def test_a_history_of_another_landing_is_refused(lines: Lines, tmp_path: Path) -
     older.rename(tmp_path / "checkpoint")
     with pytest.raises(QueryProblem, match=r"checkpoint is at batch 1, .*history at 2 already$"):
         landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
-
-
-def test_one_of_two_landings_that_begin_a_history_at_once(lines: Lines, tmp_path: Path) -> None:
-    put(tmp_path, "a.csv", "ts,k,v\n5,a,1\n")
-    first = landing_of(lines(), tmp_path)
-    note = tmp_path / "history" / "_landing.json"
-    note.unlink()  # as before the second one looked
-    wanted = {"event_time": "ts", "value": "v", "key": "k", "time_unit": "s"}
-    second = Landing(lines(), tmp_path / "history", tmp_path / "other", **wanted)
-    with pytest.raises(InputProblem, match="history was not landed with the checkpoint"):
-        first.run_available()
-    second.run_available()
-    assert rows(tmp_path, "seq", "value") == [(0, 1.0)]
 
 
 def test_the_error_that_stops_a_stream_is_one_sentence(lines: Lines, tmp_path: Path) -> None:

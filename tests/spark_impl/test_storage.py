@@ -81,7 +81,7 @@ def test_spark_gets_an_address_with_a_scheme(address: str, for_spark: str) -> No
         "file://host/x",
         "http://host/x",
         "hdfs:/x",
-        "dbfs:/mnt/x",
+        "dbfs:/x",
         Path("s3a://bucket/x"),
     ],
 )
