@@ -4,8 +4,9 @@ Source: docs/script.md, sections 4 to 8.
 
 Rules of this file:
 
-* There is no time in it. A worker is given the arrivals of the sensors that it hosts, each in order
-  of its sensor, the notices of other workers, and the end. The order among these changes no result.
+* There is no time in this file. A worker is given the arrivals of the sensors that it hosts, each
+  in order of its sensor, the notices of other workers, and the end. The order among these changes
+  no result.
 * A stream is a log of tuples, and a stamp until which it is known. A reader takes the tuples
   between the stamp until which the stream was known before and the present one, once.
 * A repeated notice changes nothing: results of a stream come in the order of their stamps, so an

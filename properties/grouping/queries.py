@@ -67,7 +67,7 @@ def add_options(group: argparse._ArgumentGroup) -> None:
 
 
 def queries(args: argparse.Namespace, input_name: str, tuples: int) -> Iterator[Query]:
-    """Yield the routers that the options ask of an input with ``tuples`` tuples.
+    """Yield the routers for an input with ``tuples`` tuples, as the options say.
 
     Raise :class:`UsageError` with one sentence that names the offending value.
     """

@@ -62,7 +62,7 @@ def add_options(group: argparse._ArgumentGroup) -> None:
 
 
 def queries(args: argparse.Namespace, input_name: str | None) -> Iterator[JoinConfig]:
-    """Yield the chains that the options ask of an input (``None``: of files).
+    """Yield the chains for an input that the options describe (``None``: for two files).
 
     Raise :class:`UsageError` with one sentence that names the offending value.
     """

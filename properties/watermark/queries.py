@@ -42,7 +42,7 @@ def add_options(group: argparse._ArgumentGroup) -> None:
 def queries(
     args: argparse.Namespace, input_name: str, recording: Recording
 ) -> Iterator[tuple[WatermarkConfig, str]]:
-    """Yield the queries that the options ask of an input, each with its title.
+    """Yield the queries for an input, as the options say, each with its title.
 
     Raise :class:`UsageError` with one sentence that names the offending value.
     """
