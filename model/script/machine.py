@@ -1,5 +1,8 @@
 """One worker of a placement: its share of the graph, its state, and what follows from each input.
 
+The simulation runs these workers (``sim/script/machine.py``). A run of the model has no workers: it
+computes the whole graph (``model/script/run.py``).
+
 Source: docs/script.md, sections 4 to 8.
 
 Rules of this file:
