@@ -88,8 +88,8 @@ def setting_options(
         words = [setting.help]
         if setting.choices:
             words.append(f": {', '.join(setting.choices)}")
-        is_said = setting.default is None or setting.kind is bool  # the help says it
-        usually = (usual or {}).get(name, "" if is_said else default_in_words(setting))
+        is_in_help = setting.default is None or setting.kind is bool
+        usually = (usual or {}).get(name, "" if is_in_help else default_in_words(setting))
         words.append(f" ({usually})" if usually else "")
         common: dict[str, Any] = {"name": name, "section": QUERY}
         if setting.kind is bool:
@@ -128,12 +128,12 @@ def in_options(sentence: str, names: Iterable[str], others: Mapping[str, str] | 
     options = {name: option_of(name) for name in names} | dict(others or {})
     for name, option in options.items():
         if sentence.startswith(f"{name} "):
-            said = sentence.removeprefix(name)
+            rest = sentence.removeprefix(name)
             if name.endswith("_us"):
-                said = re.sub(r"^ is (-?\d+)\b", _with_unit, said)
-                said = said.replace("must be an integer", "must be a duration")
-                said = said.replace("less than 2^61", f"less than {write_duration(TOO_LONG_US)}")
-            return option + said
+                rest = re.sub(r"^ is (-?\d+)\b", _with_unit, rest)
+                rest = rest.replace("must be an integer", "must be a duration")
+                rest = rest.replace("less than 2^61", f"less than {write_duration(TOO_LONG_US)}")
+            return option + rest
     return sentence
 
 

@@ -101,7 +101,7 @@ def test_imbalance_does_not_grow_with_instances(
         assert_same(seen)
         workload, plan = seen.run.workload, seen.given.case.plan
         assert_claims_hold(
-            seen, *balance_claims.check(workload, seen.trace, queries.drawn_with(plan), DELTA)
+            seen, *balance_claims.check(workload, seen.trace, queries.key_weights_of(plan), DELTA)
         )
         found = closeness(workload, seen.trace)
         if found and queries.is_steady(plan):  # Nobody can know what keys will drift to.

@@ -52,7 +52,7 @@ LETTERS = (
     Letter("b", 1, is_finite=False),
 )
 DISORDERED = (Letter("a", 0), Letter("a", 3), Letter("a", 4), Letter("b", 0))
-"""Letters of which four fill a cluster, move its watermark and meet it."""
+"""Letters of streams in which a cluster fills, its watermark moves, and a tuple is late."""
 VALUES = (1.0, 0.0, 4.0, 8.0)
 """Values by position: sums identify the tuples that they count, and a division by zero occurs."""
 

@@ -62,7 +62,7 @@ def options() -> Iterator[Option]:
 
 
 def queries(args: Arguments, input_name: str, tuples: int) -> Iterator[Query]:
-    """Yield the routers that the options ask of an input with ``tuples`` tuples.
+    """Yield the routers for an input with ``tuples`` tuples, as the options say.
 
     Raise :class:`UsageError` with one sentence that names the offending value.
     """

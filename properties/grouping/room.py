@@ -168,7 +168,7 @@ def guard(case: Case, figures: Figures) -> Verdict:
         needed.append(("merged", 1, "no key went to several instances"))
     lacking = [sentence for name, least, sentence in needed if (figures[name] or 0) < least]
     heavy, merged = int(figures["heavy"] or 0), int(figures["merged"] or 0)
-    occurred = f"heavy were {counted(heavy, 'key')}, and merged were {counted(merged, 'key')}"
+    occurred = f"there were {counted(heavy, 'heavy key')} and {counted(merged, 'merged key')}"
     hint = " (a smaller theta or window_tuples may help)"
     return judge_guard(GUARD, case, lacking[0] if lacking else "", occurred, hint)
 
@@ -193,7 +193,7 @@ def alternatives(run: TimedRun, settings: Mapping[str, str], seed: int) -> Alter
     """Return all policies side by side, if a second window tells them apart."""
     sides = side_by_side(settings, seed) if "mean_rho" in run.summary else ()
     remark = (
-        "tuples/s: what a backlog is worked off with; latency: at the load of the run, in the"
+        "tuples/s: the rate at which a backlog shrinks; latency: at the load of the run, in the"
         " second half of it, - where the policy cannot keep up; rho, I, instances a key: means over"
         " windows, without the first one for rho and I."
     )

@@ -58,7 +58,7 @@ def options() -> Iterator[Option]:
 
 
 def queries(args: Arguments, input_name: str | None) -> Iterator[JoinConfig]:
-    """Yield the chains that the options ask of an input (``None``: of files).
+    """Yield the chains for an input that the options describe (``None``: for two files).
 
     Raise :class:`UsageError` with one sentence that names the offending value.
     """

@@ -31,7 +31,7 @@ def options() -> Iterator[Option]:
 def queries(
     args: Arguments, input_name: str, recording: Recording
 ) -> Iterator[tuple[SlackConfig, str]]:
-    """Yield the queries that the options ask of an input, each with its title.
+    """Yield the queries for an input, as the options say, each with its title.
 
     Raise :class:`UsageError` with one sentence that names the offending value.
     """

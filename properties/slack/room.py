@@ -70,7 +70,7 @@ def guard(case: Case, figures: Figures) -> Verdict:
         return Verdict(GUARD, Outcome.UNDETERMINED, sentence)
     lacking = "" if late and corrections else "nothing was late"
     made = counted(corrections, "correction")
-    occurred = f"late were {counted(late, 'pair')}, and there were {made}"
+    occurred = f"there were {counted(late, 'late pair')} and {made}"
     return judge_guard(GUARD, case, lacking, occurred)
 
 

@@ -28,7 +28,7 @@ PREDICTOR = Predictor(
     ("utilisation_",),
 )
 Queries = Callable[[Arguments, str, Recording], Iterator[tuple[ConfigT, str]]]
-"""A function that yields the queries which the options ask of an input, each with its title."""
+"""Function that yields the queries for an input, as the options say, each with its title."""
 
 
 def cases(

@@ -82,7 +82,7 @@ def queries(
     recording: Recording,
     own: Sequence[str],
 ) -> Iterator[tuple[ConfigT, str]]:
-    """Yield the queries that the options ask of an input, with the grouping of their answers.
+    """Yield the queries for an input, as the options say, with the grouping of their answers.
 
     ``make`` builds the configuration of the room, ``own`` are the settings that only it has.
     Raise :class:`UsageError` with one sentence that names the offending value.

@@ -38,12 +38,12 @@ def another_error() -> None:
         raise LookupError("no idea") from None
 
 
-def none_at_all() -> None:
+def no_error() -> None:
     with pytest.raises(KeyboardInterrupt):
         press_ctrl_c()
 
 
-def leaves() -> None:
+def system_exit() -> None:
     try:
         press_ctrl_c()
     except KeyboardInterrupt:
@@ -58,7 +58,7 @@ def pandas_reads() -> None:
     raise failed.value
 
 
-def java_dies_of_it() -> None:
+def java_ends() -> None:
     with delay_interrupts():
         press_ctrl_c()
         raise LookupError("no Java")
@@ -66,7 +66,7 @@ def java_dies_of_it() -> None:
 
 @pytest.mark.parametrize(
     "becomes",
-    [press_ctrl_c, another_error, none_at_all, leaves, pandas_reads, java_dies_of_it],
+    [press_ctrl_c, another_error, no_error, system_exit, pandas_reads, java_ends],
 )
 def test_an_interrupt_is_reported_even_if_the_command_goes_on(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch, becomes: Callable[[], object]
@@ -163,5 +163,5 @@ def test_a_stream_that_is_closed_from_the_start_changes_no_exit_code(
     monkeypatch.setattr(sys, closed, None)
     done = straggler("sim", "slack")
     os.close(getattr(sys, closed).fileno())
-    told = {"stdout": "whoever reads\n", "stderr": "whoever watches\n", closed: ""}
-    assert done == Done(3, told["stdout"], told["stderr"])
+    expected = {"stdout": "whoever reads\n", "stderr": "whoever watches\n", closed: ""}
+    assert done == Done(3, expected["stdout"], expected["stderr"])

@@ -1,6 +1,6 @@
 """The command line, with a sweep that waits once it has done some jobs: ``waiting_sweep JOBS ...``.
 
-Whatever ends a sweep comes in time, however fast its runs are and whatever else the machine does.
+A test then ends the sweep in time, however fast its runs are and whatever else the machine does.
 """
 
 import sys

@@ -254,7 +254,7 @@ CHANGES: dict[str, tuple[Workload, type, Change, str, str]] = {
         Judged,
         at(0, n_late=0, n_rcv=0),
         "measured misses are true misses",
-        "counts 0 tuples, there are 1",
+        "counts 0 tuples; there are 1",
     ),
     "a hit recorded as a miss of a higher requirement": (
         STREAM,

@@ -121,13 +121,13 @@ def test_a_query_pairs_tuples_of_its_epochs_alone() -> None:
 
 
 @pytest.mark.parametrize("ts", [(1 << 63) - 5, 1 << 61, -(1 << 61) - 1, -(1 << 63)])
-def test_times_beyond_all_times_are_refused(ts: int) -> None:
+def test_event_times_out_of_range_are_refused(ts: int) -> None:
     events = (Event(0, 0, "a", 0, 0.0, 0, "R"), Event(1, 1, "a", ts, 0.0, 1, "S"))
     with pytest.raises(InputProblem, match=f"the event time {ts} us is out of range"):
         run_in_process(Workload("join", events, OLD.to_json()))
 
 
-def test_no_time_is_left_beside_the_widest_window() -> None:
+def test_the_widest_window_leaves_no_event_time_in_range() -> None:
     events = (Event(0, 0, "a", 0, 0.0, 0, "R"),)
     widest = JoinConfig((1 << 63) - 1, OLD.queries)
     with pytest.raises(InputProblem, match="the event time 0 us is out of range"):

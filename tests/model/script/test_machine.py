@@ -133,14 +133,14 @@ def test_a_repeated_notice_changes_nothing() -> None:
     assert not worker.take(event(0, "a", 5))
     assert rises(worker.take(event(1, "a", 35))) == [(x, ((9 * MS, 1.0),), 39 * MS)]
     assert not other.take(event(2, "b", 5, 7.0))
-    (told,) = rise_of(other.take(event(3, "b", 15))).notices()
-    assert told == Notice(y, (9 * MS, 7.0), 19 * MS)
-    assert rises(worker.hear(told)) == [(z, ((9 * MS, -6.0),), 19 * MS)]
-    assert not worker.hear(told)
+    (first,) = rise_of(other.take(event(3, "b", 15))).notices()
+    assert first == Notice(y, (9 * MS, 7.0), 19 * MS)
+    assert rises(worker.hear(first)) == [(z, ((9 * MS, -6.0),), 19 * MS)]
+    assert not worker.hear(first)
     (second,) = rise_of(other.take(event(4, "b", 25))).notices()
     assert rises(worker.hear(second)) == [(z, ((19 * MS, 0.0),), 29 * MS)]
-    assert not worker.hear(told)
-    assert not worker.hear(told._replace(until_us=None))
+    assert not worker.hear(first)
+    assert not worker.hear(first._replace(until_us=None))
 
 
 def test_results_of_one_rise_are_reported_one_by_one() -> None:
