@@ -1,6 +1,7 @@
 """``straggler diff``: compare the Spark pipeline, or your implementation, with the reference."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import click
 from rich.progress import Progress
@@ -9,18 +10,20 @@ from model.checking.claims import Outcome, worst
 from model.vocabulary import System
 from model.vocabulary.settings import nearest
 from model.vocabulary.trace import kind_of
-from properties.cli import render
+from properties.cli import interrupts, render
 from properties.cli.columns import column_options, columns_of
 from properties.cli.commands import Group
-from properties.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
+from properties.cli.outputs import refuse_unmakable, refuse_unwritable, write_json, write_output
 from properties.cli.room_commands import room_group
-from properties.errors import UsageError
+from properties.cli.selection import parse_selection
+from properties.errors import UsageError, counted
 from properties.judging import counterexamples
 from properties.judging.judge import Judgement, judge
 from properties.judging.references import BOTH, REFERENCES, run_reference
 from properties.judging.systems import SPARK, local_master, open_system
 from properties.judging.trial import Trial
 from properties.options import LATENESS, PATH, QUERY, Arguments, Option
+from properties.pages.junit import SKIPPED, Check, check_of, junit
 from properties.rooms import Case, Room, SkippedInput, find_rooms
 
 EXAMPLES = """\
@@ -42,6 +45,7 @@ Without --input a room takes its default inputs. A path may be a Parquet or CSV 
 arrival column its rows arrive in the order of the file. Room grouping needs no column of times.
 """
 
+INTERRUPTED = "then interrupted"
 Chosen = list[tuple[Room, Case | SkippedInput]]
 
 
@@ -59,6 +63,11 @@ def _options(rooms: Sequence[Room]) -> Iterator[Option]:
     batches = f"number of equal micro-batches, at most one per row ({usual})"
     yield Option("--batches", batches, type=int, metavar="N")
     yield Option("--json", "also write the verdicts to FILE", type=PATH, metavar="FILE")
+    yield Option("--junit", "also write the verdicts to FILE, for CI", type=PATH, metavar="FILE")
+    if len(rooms) > 1:
+        selected = "compare only what has these words in its row, as 'slack and not umts'"
+        yield Option("-k", selected, "selection", metavar="EXPRESSION")
+        yield Option("-x", "stop at the first broken comparison", "stops", is_flag=True)
     yield from _comparison_options()
     for room in rooms:
         yield from room.options()
@@ -91,33 +100,81 @@ def _comparison_options() -> Iterator[Option]:
     )
 
 
+@dataclass
+class Comparisons:
+    """The comparisons that were asked for, and what has been judged so far."""
+
+    chosen: Chosen
+    judgements: list[Judgement] = field(default_factory=list)
+    reports: list[list[str]] = field(default_factory=list)
+    """A report on each broken comparison."""
+    stopped: str = ""
+    """Reason why no more were judged; empty if all were."""
+
+    @property
+    def cases(self) -> list[tuple[Room, Case]]:
+        """Comparisons that can be judged, without inputs that are skipped."""
+        return [(room, case) for room, case in self.chosen if isinstance(case, Case)]
+
+    @property
+    def note(self) -> str:
+        """Sentence on a result that is not complete; empty for a complete one."""
+        judged = f"{len(self.judgements)} of {counted(len(self.cases), 'comparison')}"
+        return f"Not complete: {judged} judged, {self.stopped}." if self.stopped else ""
+
+
 def run(args: Arguments) -> int:
     """Judge every case and return the exit code of the worst outcome."""
+    _refuse_options(args)
+    rooms = find_rooms(args.room)
+    if args.system != SPARK and len(rooms) > 1:
+        raise UsageError(f"--system {args.system!r} belongs to one room; name it, not {args.room}")
+    step_types = {each.name: choose_step_types(each, args.kinds) for each in rooms}
+    columns = columns_of(args)
+    with render.progress() as progress:
+        reading = progress.add_task("reading inputs", total=None)
+        chosen = [(each, case) for each in rooms for case in each.cases(args, columns)]
+        progress.remove_task(reading)
+        found = Comparisons(_select(chosen, getattr(args, "selection", None)))
+        with open_system(args.system, args.master or _master(found.cases)) as system_of:
+            _judge_all(args, found, step_types, system_of, progress)
+    if found.judgements or not found.stopped:
+        _print(args, found)
+        _write(args, found)
+    if found.stopped == INTERRUPTED:
+        raise KeyboardInterrupt
+    return render.EXIT_CODES[worst(judgement.outcome for judgement in found.judgements)]
+
+
+def _refuse_options(args: Arguments) -> None:
+    """Raise :class:`UsageError` for output that cannot be written, or an impossible number."""
     refuse_unwritable("--json", args.json)
+    refuse_unwritable("--junit", args.junit)
     refuse_unmakable("--counterexamples", args.counterexamples)
     if args.seed < 0:
         raise UsageError(f"--seed is {args.seed}; it must be an integer >= 0")
     if args.batches is not None and args.batches < 1:
         raise UsageError(f"--batches is {args.batches}; it must be an integer >= 1")
-    chosen_rooms = find_rooms(args.room)
-    if args.system != SPARK and len(chosen_rooms) > 1:
-        raise UsageError(f"--system {args.system!r} belongs to one room; name it, not {args.room}")
-    step_types = {each.name: choose_step_types(each, args.kinds) for each in chosen_rooms}
-    columns = columns_of(args)
-    with render.progress() as progress:
-        reading = progress.add_task("reading inputs", total=None)
-        chosen = [(each, case) for each in chosen_rooms for case in each.cases(args, columns)]
-        progress.remove_task(reading)
-        with open_system(args.system, args.master or _master(chosen)) as system_of:
-            judgements, reports = _judge_all(args, chosen, step_types, system_of, progress)
-    _print(args, chosen, judgements, reports)
-    write_json(args.json, [judgement.to_json() for judgement in judgements])
-    return render.EXIT_CODES[worst(judgement.outcome for judgement in judgements)]
 
 
-def _master(chosen: Chosen) -> str:
+def _select(chosen: Chosen, expression: str | None) -> Chosen:
+    """Return the cases that an expression selects; raise :class:`UsageError` for none."""
+    if expression is None:
+        return chosen
+    is_selected = parse_selection(expression)
+    selected = [
+        (room, case)
+        for room, case in chosen
+        if is_selected(" ".join([room.name, case.input, getattr(case, "query", "")]))
+    ]
+    if not selected:
+        total = counted(len(chosen), "comparison")
+        raise UsageError(f"-k is {expression!r}, which selects none of {total}")
+    return selected
+
+
+def _master(cases: Sequence[tuple[Room, Case]]) -> str:
     """Return a local master with the slots of the most demanding case."""
-    cases = [(each, case) for each, case in chosen if isinstance(case, Case)]
     return local_master(max((each.slots(case.workload) for each, case in cases), default=1))
 
 
@@ -134,44 +191,99 @@ def choose_step_types(room: Room, kinds: str | None) -> tuple[type, ...]:
 
 def _judge_all(
     args: Arguments,
-    chosen: Chosen,
+    found: Comparisons,
     step_types: Mapping[str, tuple[type, ...]],
     system_of: Callable[[Room], System],
     progress: Progress,
-) -> tuple[list[Judgement], list[list[str]]]:
-    """Return a judgement of every case, and a report on every broken one."""
-    judgements: list[Judgement] = []
-    reports: list[list[str]] = []
-    cases = [(each, case) for each, case in chosen if isinstance(case, Case)]
-    task = progress.add_task("", total=len(cases))
-    for each, case in cases:
-        progress.update(task, description=f"reference of {case.input}: {case.query}")
-        expected = run_reference(each, case.workload, args.reference, step_types[each.name])
-        progress.update(task, description=f"{case.input}: {case.query}")
-        system = system_of(each)
-        judgement = judge(each, case, system, step_types[each.name], expected)
-        del expected  # a large trace, which should be gone before the next one is made
-        judgements.append(judgement)
-        if judgement.outcome is Outcome.BROKEN:
-            progress.update(task, description="shrinking the counterexample")
-            kinds = step_types[each.name]
-            trial = Trial(each, system, args.system, kinds, args.reference)
-            reports.append(trial.report(case.workload, args.counterexamples))
-        progress.advance(task)
-    return judgements, reports
-
-
-def _print(
-    args: Arguments,
-    chosen: Chosen,
-    judgements: list[Judgement],
-    reports: list[list[str]],
 ) -> None:
-    out = render.console(args.json)
+    """Judge every case until one is broken, if that stops the command, or until Ctrl-C."""
+    cases = found.cases
+    task = progress.add_task("", total=len(cases))
+    try:
+        for number, (room, case) in enumerate(cases, start=1):
+            kinds, system = step_types[room.name], system_of(room)
+            judgement = _judge_one(args, found, room, case, kinds, system, progress)
+            progress.advance(task)
+            if len(cases) > 1 and not progress.console.is_terminal:
+                row = f"{room.name} {case.input}, {case.query}: {judgement.outcome}"
+                line = f"{number} of {len(cases)}: {row} ({judgement.seconds:.1f} s)"
+                render.print_lines(progress.console, [line])
+            if judgement.outcome is Outcome.BROKEN and getattr(args, "stops", False):
+                found.stopped = "the last of them broken" if number < len(cases) else ""
+                return
+    except (Exception, KeyboardInterrupt) as error:
+        # A library may have turned the interrupt into an error of its own.
+        if not isinstance(error, KeyboardInterrupt) and not interrupts.came():
+            raise
+        found.stopped = INTERRUPTED
+
+
+def _judge_one(
+    args: Arguments,
+    found: Comparisons,
+    room: Room,
+    case: Case,
+    kinds: tuple[type, ...],
+    system: System,
+    progress: Progress,
+) -> Judgement:
+    """Judge a case and store the judgement, with a report if it is broken."""
+    (task,) = progress.task_ids
+    progress.update(task, description=f"reference of {case.input}: {case.query}")
+    expected = run_reference(room, case.workload, args.reference, kinds)
+    progress.update(task, description=f"{case.input}: {case.query}")
+    judgement = judge(room, case, system, kinds, expected)
+    del expected  # a large trace, which should be gone before the next one is made
+    if interrupts.came():  # the system may have noticed it and given up
+        raise KeyboardInterrupt
+    found.judgements.append(judgement)
+    if judgement.outcome is Outcome.BROKEN:
+        progress.update(task, description="shrinking the counterexample")
+        trial = Trial(room, system, args.system, kinds, args.reference)
+        found.reports.append(trial.report(case.workload, args.counterexamples))
+    return judgement
+
+
+# ---------------------------------------------------------------------------------------- output
+
+
+def _print(args: Arguments, found: Comparisons) -> None:
+    out = render.console(args.json, args.junit)
+    judgements = found.judgements
     render.print_tables(out, judgements)
     lines = render.remarks(judgements)
-    lines += [render.describe_skipped(case) for _, case in chosen if isinstance(case, SkippedInput)]
-    for report in reports:
+    skipped = [case for _, case in found.chosen if isinstance(case, SkippedInput)]
+    lines += [render.describe_skipped(case) for case in skipped]
+    for report in found.reports:
         lines += ["", *report]
     name = "the Spark pipeline" if args.system == SPARK else args.system
-    render.print_lines(out, [*lines, "", f"{render.summarise(judgements, name)} Seed {args.seed}."])
+    lines += ["", f"{render.summarise(judgements, name)} Seed {args.seed}."]
+    render.print_lines(out, [*lines, *([found.note] if found.note else [])])
+
+
+def _write(args: Arguments, found: Comparisons) -> None:
+    """Write the files that the options name; JSON that is not complete has another form."""
+    rows = [judgement.to_json() for judgement in found.judgements]
+    write_json(args.json, {"incomplete": found.note, "comparisons": rows} if found.note else rows)
+    if args.junit is not None:
+        suites: dict[str, list[Check]] = {}
+        for room, test in _checks_of(found):
+            suites.setdefault(room.name, []).append(test)
+        write_output(args.junit, junit("straggler diff", suites))
+
+
+def _checks_of(found: Comparisons) -> Iterator[tuple[Room, Check]]:
+    """Yield a check for each comparison; one without a verdict is skipped."""
+    judged = {id(judgement.case): judgement for judgement in found.judgements}
+    for room, case in found.chosen:
+        judgement = judged.get(id(case))
+        if isinstance(case, SkippedInput):
+            yield room, Check(case.input, SKIPPED, case.reason)
+            continue
+        name = f"{case.input}, {case.query}"
+        if judgement is None:
+            yield room, Check(name, SKIPPED, found.note)
+            continue
+        sentences = judgement.broken or (judgement.guard.sentence,)
+        text, outcome = "\n".join(sentences), judgement.outcome
+        yield room, check_of(name, outcome, sentences[0], text, judgement.seconds)

@@ -1,7 +1,6 @@
 """``straggler explore``: every behaviour of a small model, and the effect of planted bugs."""
 
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
@@ -10,11 +9,12 @@ from model.checking.claims import Outcome, Verdict, combine
 from model.vocabulary.settings import nearest
 from properties.cli import render
 from properties.cli.commands import Group
-from properties.cli.outputs import refuse_unwritable, write_json
+from properties.cli.outputs import refuse_unwritable, write_json, write_output
 from properties.cli.room_commands import room_group
 from properties.errors import UsageError
 from properties.judging.judge import compare_traces
 from properties.options import PATH, Arguments, Option
+from properties.pages.junit import Check, check_of, junit
 from properties.rooms import AnyExploration, Explorer, Room, find_room
 
 EXAMPLES = """\
@@ -50,20 +50,22 @@ def _options(rooms: Sequence[Room]) -> Iterator[Option]:
         bugs = f"look for this planted bug only: {', '.join(explorer.variants)}"
         yield Option("--variant", bugs, metavar="NAME")
     yield Option("--json", "also write the counts to FILE", type=PATH, metavar="FILE")
+    yield Option("--junit", "also write the verdicts to FILE, for CI", type=PATH, metavar="FILE")
 
 
 def run(args: Arguments) -> int:
     """Explore the scopes, then look for every planted bug."""
     refuse_unwritable("--json", args.json)
+    refuse_unwritable("--junit", args.junit)
     chosen = find_room(args.room)
     scopes = _scopes(chosen, args.scope)
     _known(args.variant, chosen.explorer.variants, "planted bug")
     _refuse_elsewhere(chosen.explorer, args.variant, args.scope)
-    out = render.console(args.json)
+    out = render.console(args.json, args.junit)
     if args.variant is not None:
         finding = _find(chosen, args.variant, scopes)
         _print_finding(out, chosen, finding)
-        _write(args.json, [], [finding])
+        _write(args, [], [finding])
         return 0 if finding.claim is None else 1
     explored: list[tuple[str, AnyExploration]] = []
     with render.progress() as progress:
@@ -81,7 +83,7 @@ def run(args: Arguments) -> int:
         _print_exploration(out, scope, exploration)
     for finding in findings:
         _print_finding(out, chosen, finding)
-    _write(args.json, explored, findings)
+    _write(args, explored, findings)
     return render.EXIT_CODES[_conclude(out, explored, findings)]
 
 
@@ -193,7 +195,7 @@ def _conclude(
 
 
 def _write(
-    path: Path | None,
+    args: Arguments,
     explored: list[tuple[str, AnyExploration]],
     findings: list[Finding],
 ) -> None:
@@ -211,4 +213,20 @@ def _write(
         ],
         "planted_bugs": [finding._asdict() for finding in findings],
     }
-    write_json(path, record)
+    write_json(args.json, record)
+    if args.junit is not None:
+        suites = {f"explore {args.room}": [*_checks_of(explored, findings)]}
+        write_output(args.junit, junit("straggler explore", suites))
+
+
+def _checks_of(
+    explored: list[tuple[str, AnyExploration]], findings: list[Finding]
+) -> Iterator[Check]:
+    """Yield a test for each claim in each scope; a planted bug fails if no claim notices it."""
+    for scope, found in explored:
+        for verdict in found.verdicts:
+            name = f"{scope}: {verdict.claim}"
+            yield check_of(name, verdict.outcome, verdict.sentence, "\n".join(verdict.witness))
+    for finding in findings:
+        outcome = Outcome.BROKEN if finding.claim is None else Outcome.HOLDS
+        yield check_of(f"planted bug {finding.variant}", outcome, " ".join(finding.sentences))

@@ -97,7 +97,7 @@ def run(args: Arguments) -> int:
             found, end = _swept(sweep, out, args.json)
             if args.junit is not None:
                 with wrap_os_errors(args.junit):
-                    write_output(args.junit, output.junit(found))
+                    write_output(args.junit, output.write_junit(found))
         except WriteFailed as error:
             kept = "stored runs are kept, and the same command resumes the sweep"
             raise UsageError(f"{error}; {kept}") from error
