@@ -284,6 +284,6 @@ def _checks_of(found: Comparisons) -> Iterator[tuple[Room, Check]]:
         if judgement is None:
             yield room, Check(name, SKIPPED, found.note)
             continue
-        sentences = judgement.broken or (judgement.guard.sentence,)
-        text, outcome = "\n".join(sentences), judgement.outcome
-        yield room, check_of(name, outcome, sentences[0], text, judgement.seconds)
+        first, *_ = broken = judgement.broken or (render.reasons([judgement]),)
+        text = "\n".join(broken)
+        yield room, check_of(name, judgement.outcome, first, text, judgement.seconds)

@@ -183,7 +183,7 @@ def summarise(judgements: Sequence[Judgement], system: str) -> str:
         more = f", and in {ours} the simulation differs from the model, our mistake" if ours else ""
         return f"{broken - ours} of {cases} broken: {system} does not do what was promised{more}."
     if unsaid:
-        return f"{unsaid} of {cases} undetermined: {_reasons(judgements)}."
+        return f"{unsaid} of {cases} undetermined: {reasons(judgements)}."
     asked = {judgement.room.name: judgement.room for judgement in judgements}
     agreed = [
         room.summarise_agreement([each.figures for each in judgements if each.room is room])
@@ -192,14 +192,15 @@ def summarise(judgements: Sequence[Judgement], system: str) -> str:
     return f"{cases}, none broken: {system} agrees with the reference in {'; in '.join(agreed)}."
 
 
-def _reasons(judgements: Sequence[Judgement]) -> str:
-    reasons = (
+def reasons(judgements: Sequence[Judgement]) -> str:
+    """Return why comparisons are undetermined."""
+    sentences = (
         verdict.sentence
         for judgement in judgements
         for verdict in (judgement.agreement, judgement.guard)
         if verdict.outcome is Outcome.UNDETERMINED
     )
-    return "; ".join(dict.fromkeys(reasons))
+    return "; ".join(dict.fromkeys(sentences))
 
 
 def markdown(header: Mapping[str, str], rows: Sequence[Sequence[object]]) -> str:

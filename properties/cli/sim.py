@@ -1,22 +1,20 @@
 """``straggler sim``: one timed run, its figures and its plot."""
 
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 
 from rich.table import Table
 
 from model.checking.claims import Outcome
 from properties.cli import render
+from properties.cli.assignments import parse_settings
 from properties.cli.commands import Group
 from properties.cli.outputs import refuse_unwritable, write_json
 from properties.cli.room_commands import room_group
-from properties.data.durations import parse_duration_us
 from properties.errors import UsageError
 from properties.judging.judge import judge
 from properties.judging.references import MODEL, run_reference
 from properties.options import PATH, Arguments, Option
 from properties.rooms import Alternatives, Case, Remark, Room, find_room
-from sim.kernel.faults import KINDS
 from sim.kernel.run import TimedRun
 
 EXAMPLES = """\
@@ -59,7 +57,7 @@ def run(args: Arguments) -> int:
     if args.plot is not None and args.plot.suffix.lower() != ".svg":
         raise UsageError(f"--plot is {str(args.plot)!r}; its name must end in .svg")
     chosen = find_room(args.room)
-    settings = dict(_setting(text) for text in args.set)
+    settings = parse_settings(args.set)
     with render.progress() as progress:
         progress.add_task("simulating", total=None)
         try:
@@ -113,37 +111,6 @@ def _too_late(timed: TimedRun) -> Iterator[Remark]:
             change = f"{fault.kind} {fault[0]} at {at_us:.0f} us changed nothing"
             sentence = f"{change}, because the run was over at {end_us:.0f} us"
             yield Remark("fault", sentence, {"fault": fault.kind, "at_us": at_us})
-
-
-def _setting(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise UsageError(f"--set is {text!r}; it must be KEY=VALUE")
-    try:
-        if key.endswith("_us"):
-            value = _in_us(value)
-        elif key == "faults":
-            value = ";".join(map(_fault_in_us, value.split(";")))
-    except ValueError as error:
-        raise UsageError(f"--set {key}: {error}") from error
-    return key, value
-
-
-def _in_us(text: str) -> str:
-    """Convert a duration with a unit to microseconds; return any other text unchanged."""
-    if text[-1:].isalpha() and not text.isalpha():
-        return str(parse_duration_us(text))
-    return text
-
-
-def _fault_in_us(text: str) -> str:
-    """Convert the times of a fault to microseconds (:func:`sim.kernel.faults.schedule_of`)."""
-    kind, *step_types = text.split() or [""]
-    names: Sequence[str] = getattr(KINDS.get(kind), "_fields", ())
-    # The run refuses words without a name: they are too many.
-    named = zip_longest(names[: len(step_types)], step_types, fillvalue="")
-    given = [_in_us(word) if name.endswith("_us") else word for name, word in named]
-    return " ".join([kind, *given])
 
 
 def _table(timed: TimedRun) -> Table:

@@ -24,6 +24,14 @@ OTHERS = {"a sensor": "--key: a sensor"}
 _USUAL = {"cap_percent": str(CAP_PERCENT), "watermark": "fixed"}
 
 
+SENSORS = Option(
+    "--sensors",
+    "the known sensors, with their rates (those of the input)",
+    metavar="NAME|FILE.csv",
+    section=QUERY,
+)
+
+
 def options() -> Iterator[Option]:
     """Yield the options of a set of scripts."""
     yield Option(
@@ -41,14 +49,6 @@ def options() -> Iterator[Option]:
     yield from watermark_options()
     # Its refusal says that scripts have windows of their own.
     yield Option("--window", "", "window_us", type=Duration(), hidden=True)
-
-
-SENSORS = Option(
-    "--sensors",
-    "the known sensors, with their rates (those of the input)",
-    metavar="NAME|FILE.csv",
-    section=QUERY,
-)
 
 
 def watermark_options() -> Iterator[Option]:

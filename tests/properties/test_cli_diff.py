@@ -94,6 +94,18 @@ def test_junit_has_a_test_for_every_comparison(straggler: Straggler, tmp_path: P
     assert "one writer" in (case[0].get("message") or "")
 
 
+def test_junit_skips_what_is_undetermined_and_says_why(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    (tmp_path / "s.csv").write_text("event_time,value\n1,1\n2,1\n", encoding="utf-8")
+    own = ("--input", "s.csv", "--aggregate", "sum", "--per", "task", "--control", "fixed")
+    assert straggler("diff", "slack", *own, *MODEL, "--junit", "j.xml").code == 3
+    suite = ElementTree.parse(tmp_path / "j.xml").getroot()[0]
+    assert (suite.get("tests"), suite.get("skipped")) == ("1", "1")
+    message = suite[0][0].get("message") or ""
+    assert message.startswith("undetermined: s.csv is in order")
+
+
 def test_junit_has_a_test_for_every_claim_and_planted_bug(
     straggler: Straggler, tmp_path: Path
 ) -> None:
