@@ -8,7 +8,7 @@ from tests.house.repository import ROOT
 from tests.properties.straggler import Done, Straggler
 
 PAGE = (ROOT / "docs" / "your-system.md").read_text(encoding="utf-8")
-CODE = PAGE.partition("```python\n")[2].partition("```")[0]
+CODE, PROGRAM = (text.partition("```")[0] for text in PAGE.split("```python\n")[1:])
 ORDERS = "event_time,key,value\n10,a,1\n20,a,2\n15,b,3\n60,a,4\n"
 TRADES = "event_time,key,value\n12,a,7\n30,a,5\n16,b,1\n2,a,9\n65,a,3\n"
 
@@ -42,3 +42,8 @@ def test_the_report_of_a_mistake_is_the_one_that_is_shown(
     for line in shown.splitlines():
         said = line.strip().removesuffix(", ...").partition("counterexamples/")[0]
         assert said in done.out, line
+
+
+def test_the_program_judges_the_system(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(CODE + PROGRAM, {})
+    assert capsys.readouterr().out == "holds\n"
