@@ -55,7 +55,7 @@ def test_values_that_cancel_may_be_rounded_in_any_order_and_none_may_be_lost() -
         assert found.mismatches == mismatches
 
 
-def test_devices_in_order_each_and_not_together_are_determined(
+def test_devices_that_are_in_order_each_but_not_together_are_determined(
     straggler: Straggler, tmp_path: Path
 ) -> None:
     done = straggler(

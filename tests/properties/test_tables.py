@@ -64,7 +64,7 @@ def test_parquet_with_timestamps_and_integers(tmp_path: Path) -> None:
     assert [(event.source_id, event.key) for event in events] == [(7, "7"), (-7, "-7")]
 
 
-def test_recording_in_order_knows_it(tmp_path: Path) -> None:
+def test_a_recording_says_whether_it_is_in_order(tmp_path: Path) -> None:
     assert csv(tmp_path, "event_time,value\n1,1\n1,1\n2,1\n").in_order
     assert not csv(tmp_path, "event_time,value\n2,1\n1,1\n").in_order
 

@@ -104,8 +104,8 @@ def _one_too_weak(expression: Expression, least: int) -> str:
 
 def test_a_parenthesis_too_few_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     a = Sensor("a")
-    said = Statement("x", Arithmetic("-", a, Arithmetic("-", a, a)))
-    flow = Workflow("w", (said,))
+    statement = Statement("x", Arithmetic("-", a, Arithmetic("-", a, a)))
+    flow = Workflow("w", (statement,))
     assert parse(unparse(flow), "w") == flow
     monkeypatch.setattr(formatter, "_within", _one_too_weak)
     assert parse(unparse(flow), "w") != flow

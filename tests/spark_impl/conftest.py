@@ -53,7 +53,7 @@ def background(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Background]:
     """Yield the values of the fixtures below, in turn, if any test needs them."""
-    # Not the fixture: some tests here call what they draw by themselves a seed.
+    # The option, not the fixture ``seed``: some tests here have parameters of that name.
     seed = int(request.config.getoption("--hypothesis-seed") or 0)
     kills = profiles.effort().kills
     plans = {

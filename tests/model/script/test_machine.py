@@ -121,8 +121,8 @@ def test_values_of_later_tuples_may_need_smaller_units() -> None:
     found = [worker.take(event(n, "a", 6 * n, value)) for n, value in enumerate(values)]
     # Ends are passed at 12, 24 and 30 ms; each window has two slices.
     exact = [sum(map(Fraction, values[slice(*ends)])) for ends in ((0, 2), (0, 4), (2, 5))]
-    told = [point for each in found for _, points, _ in rises(each) for point in points]
-    assert told == list(zip([9 * MS, 19 * MS, 29 * MS], map(float, exact), strict=True))
+    results = [point for each in found for _, points, _ in rises(each) for point in points]
+    assert results == list(zip([9 * MS, 19 * MS, 29 * MS], map(float, exact), strict=True))
 
 
 def test_a_repeated_notice_changes_nothing() -> None:
@@ -160,7 +160,7 @@ def test_an_empty_window_is_a_notice() -> None:
     assert rise_of(worker.take(event(0, "a", 30))).notices() == [Notice(1, None, 39 * MS)]
 
 
-def test_one_worker_speaks_of_a_rejected_arrival() -> None:
+def test_one_worker_reports_a_rejected_arrival() -> None:
     first, second = workers(window("sum", A, 10, 10), window("max", A, 10, 10))
     for worker in (first, second):
         worker.take(event(0, "a", 30))

@@ -101,7 +101,7 @@ def test_intervals_in_which_nothing_arrives_have_no_batch() -> None:
     assert arrived.ends_us == (10.0, 1_010.0)
 
 
-def test_a_batch_ends_with_each_so_many_arrivals() -> None:
+def test_a_batch_ends_after_a_number_of_arrivals() -> None:
     calls, arrived = triggered(EveryTuples(2), (0, 5, 5, 7, 9))
     assert [name for name, _ in calls] == [
         *("tuple 0", "tuple 1", "end", "tuple 2", "tuple 3", "end", "tuple 4", "end", "flush")
