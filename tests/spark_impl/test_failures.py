@@ -2,6 +2,7 @@
 
 import errno
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.vocabulary import SlackConfig
@@ -137,6 +138,21 @@ def test_error_of_a_worker_is_one_sentence(error: str, sentence: str) -> None:
         f'Traceback (most recent call last):\n  File "x", line 1\n{error}\n SQLSTATE: XXKST'
     )
     assert sentence_of(StreamingQueryException(text)) == sentence
+
+
+def test_sink_that_ends_the_process_stops_the_query(spark: SparkSession, tmp_path: Path) -> None:
+    """Java waits for an answer to its call, which no other than an ordinary error gives."""
+
+    def leave(answers: DataFrame, batch: int) -> None:
+        sys.exit(f"no more after {batch}")
+
+    source = history(tmp_path / "h", FIRST)
+    running = SlackQuery(spark, FIXED, source, tmp_path / "s", sink=leave).start()
+    try:
+        with pytest.raises(StreamingQueryException, match="SystemExit: no more after 0"):
+            running.awaitTermination(60)
+    finally:
+        running.stop()
 
 
 @pytest.mark.parametrize("failure", [InputProblem, Killed])
