@@ -129,6 +129,14 @@ def test_a_micro_batch_that_was_landed_is_not_planned_anew(
     assert landed(tmp_path / "history") == before
 
 
+def test_a_session_that_reserves_the_words_of_sql(spark: SparkSession, tmp_path: Path) -> None:
+    own = spark.newSession()
+    own.conf.set("spark.sql.ansi.enforceReservedKeywords", "true")
+    prepare(tmp_path)
+    landing_of(own, tmp_path).run_available()
+    assert landed(tmp_path / "history") == WANTED
+
+
 def test_one_of_two_landings_that_begin_a_history_at_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
