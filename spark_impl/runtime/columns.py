@@ -97,6 +97,9 @@ def in_order(rows: DataFrame, *, by_arrival: bool) -> DataFrame:
     if _OFFSET in rows.columns:
         log = Window.partitionBy(_FROM, _PART).orderBy(_OFFSET)
         until_now = log.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+        # Dealt out here, or Spark would with as many partitions as the session has for all else.
+        cores = max(rows.sparkSession.sparkContext.defaultParallelism, 1)
+        rows = rows.repartition(cores, _FROM, _PART)
         rows = rows.withColumn(_SINCE, F.max(_SINCE).over(until_now))
         turn = F.coalesce(_OFFSET, turn)
     if _FROM in rows.columns:

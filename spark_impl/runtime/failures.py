@@ -16,6 +16,8 @@ _ERROR = re.compile(
     r"^[\s:]*((?:\w+\.)*(?:\w*(?:Error|Problem|Exception|Lost)|(?<=\.)[A-Z]\w*)): (.+)$",
     re.MULTILINE,
 )
+_LAST_LINE = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
+"""The line behind a stack trace of Python, which says why."""
 _DISK = (
     "No space left on device|Disk quota exceeded|Read-only file system|File too large"
     "|Input/output error|Permission denied"
@@ -45,9 +47,10 @@ def sentence_of(error: Exception, store: Location | None = None) -> str:
         return f"Spark cannot write to {store or 'its checkpoint'} or its scratch folder: {full[0]}"
     if isinstance(error, Py4JJavaError):  # its text begins with an identifier of Py4J
         return said
-    return re.sub(
-        r"^\[STREAM_FAILED\].*?with exception: | SQLSTATE: XXKST$", "", _first_line(error)
-    )
+    first, reasons = _first_line(error), _LAST_LINE.findall(str(error))
+    if first.endswith("Traceback (most recent call last):") and reasons:  # of a sink, perhaps
+        return said if said != first else str(reasons[-1])
+    return re.sub(r"^\[STREAM_FAILED\].*?with exception: | SQLSTATE: XXKST$", "", first)
 
 
 def _first_line(error: Exception) -> str:

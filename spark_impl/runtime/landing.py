@@ -183,8 +183,21 @@ class Landing:
     def _start(self, lock: Lock, **trigger: str | bool) -> StreamingQuery:
         # Again, under the lock: another landing may have begun the history at the same time.
         _open(self._history, self._checkpoint, self._settings)
-        self._last = None  # another landing may have added rows since
+        self._last = None  # somebody else may have landed rows since
+        self._require_plans()
         return self._runner.start(lock, self._rows, self._checkpoint, self._land, **trigger)
+
+    def _require_plans(self) -> None:
+        """Raise :class:`InputProblem` if Spark would plan a micro-batch anew that was landed.
+
+        It would have other rows, and those that have come since would be taken for landed, too.
+        """
+        plans = (self._checkpoint / "offsets").children("[0-9]*")
+        batch = max((int(file.name) for file in plans), default=-1) + 1
+        last = _find_last(self._history).batch
+        if batch <= last:
+            msg = f"{self._checkpoint} is at batch {batch}, {self._history} at {last} already"
+            raise InputProblem(msg)
 
     def _land(self, rows: DataFrame, batch: int) -> None:
         """Write everything of a micro-batch; Spark calls this, and again after a crash."""
@@ -194,9 +207,6 @@ class Landing:
         if batch == last.batch:  # landed, but Spark stopped before it committed
             rows.write.format("noop").mode("append").save()  # Spark's own state must be complete
             return
-        if batch < last.batch:
-            msg = f"{self._checkpoint} is at batch {batch}, {self._history} at {last.batch} already"
-            raise InputProblem(msg)
         rejected = self._history / "_rejected" / f"batch={batch}"
         rejected.remove()
         write = partial(

@@ -16,7 +16,7 @@ from spark_impl.runtime.storage import Location, writing
 
 LANDED, REJECTED = "landed", "rejected"
 """Tables that a micro-batch is written to."""
-WRITTEN = "table string, file string, rows long"
+WRITTEN = "`table` string, file string, `rows` long"
 """Columns of what the task yields: a row for each file."""
 ROW_GROUP = 1 << 20
 """Most rows of a row group, which is in memory before it is written."""

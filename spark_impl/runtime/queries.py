@@ -177,11 +177,20 @@ def _start(
     on_batch: Callable[[DataFrame, int], None],
     **trigger: Any,  # Spark's triggers are str, bool or int
 ) -> StreamingQuery:
+    def answer(rows: DataFrame, batch: int) -> None:
+        try:
+            on_batch(rows, batch)
+        except Exception:
+            raise
+        except BaseException as error:  # Java gets no answer to its call, and waits for ever
+            msg = f"micro-batch {batch} was given up: {type(error).__name__}: {error}"
+            raise QueryProblem(msg) from error
+
     tidy(checkpoint)
     return (
         rows.writeStream.outputMode("append")
         .option("checkpointLocation", checkpoint.for_spark)
-        .foreachBatch(on_batch)
+        .foreachBatch(answer)
         .trigger(**trigger)
         .start()
     )

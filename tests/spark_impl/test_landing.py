@@ -348,7 +348,7 @@ def test_a_history_of_another_landing_is_refused(lines: Lines, tmp_path: Path) -
     landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
     shutil.rmtree(tmp_path / "checkpoint")
     older.rename(tmp_path / "checkpoint")
-    with pytest.raises(QueryProblem, match=r"checkpoint is at batch 1, .*history at 2 already$"):
+    with pytest.raises(InputProblem, match=r"checkpoint is at batch 1, .*history at 2 already$"):
         landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
 
 

@@ -113,6 +113,30 @@ def test_two_landings_do_not_write_at_once(spark: SparkSession, tmp_path: Path) 
         running.stop()
 
 
+def test_a_micro_batch_that_was_landed_is_not_planned_anew(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The checkpoint comes from a copy that is one micro-batch old, or lost a file in a crash."""
+    prepare(tmp_path)
+    landing_of(spark, tmp_path).run_available()
+    before = landed(tmp_path / "history")
+    for log in ("offsets", "commits"):
+        for path in (tmp_path / "checkpoint" / log).glob(f"*{FILES - 1}*"):
+            path.unlink()
+    sentence = rf"checkpoint is at batch {FILES - 1}, .*history at {FILES - 1} already$"
+    with pytest.raises(InputProblem, match=sentence):
+        landing_of(spark, tmp_path).run_available()
+    assert landed(tmp_path / "history") == before
+
+
+def test_a_session_that_reserves_the_words_of_sql(spark: SparkSession, tmp_path: Path) -> None:
+    own = spark.newSession()
+    own.conf.set("spark.sql.ansi.enforceReservedKeywords", "true")
+    prepare(tmp_path)
+    landing_of(own, tmp_path).run_available()
+    assert landed(tmp_path / "history") == WANTED
+
+
 def test_one_of_two_landings_that_begin_a_history_at_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:

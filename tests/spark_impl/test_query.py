@@ -267,6 +267,17 @@ def test_query_has_settings_of_its_own(
     assert len(list(states)) == partitions
 
 
+def test_local_paths_stay_local_on_a_cluster_with_hdfs(spark: SparkSession, tmp_path: Path) -> None:
+    hadoop: Any = spark.sparkContext._jsc.hadoopConfiguration()
+    usual = hadoop.get("fs.defaultFS")
+    hadoop.set("fs.defaultFS", "hdfs://127.0.0.1:1")
+    try:
+        SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST), tmp_path / "s").run_available()
+        assert len(answers(spark, tmp_path / "s")) == 4
+    finally:
+        hadoop.set("fs.defaultFS", usual)
+
+
 def test_flush_that_was_interrupted_is_carried_out_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
