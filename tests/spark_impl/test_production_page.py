@@ -16,8 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import straggler
 from spark_impl.runtime import histories
-from spark_impl.runtime.storage import locate
+from spark_impl.runtime.storage import InputProblem, locate
 from tests.house.repository import ROOT
+from tests.spark_impl.test_retention import history, reader
 
 PAGE = (ROOT / "docs" / "production.md").read_text(encoding="utf-8")
 COLUMNS = ("key", "start_us", "value", "n", "revision")
@@ -115,3 +116,14 @@ def test_a_history_without_numbers_is_numbered_in_the_order_of_its_times(tmp_pat
     example("number_files")(old, tmp_path / "numbered")
     files = histories.files_of(locate(tmp_path / "numbered"))
     assert [pq.read_table(file.path).column("seq").to_pylist() for file in files] == [[0], [1]]
+
+
+def test_the_newest_files_of_a_history_are_kept(tmp_path: Path) -> None:
+    source = history(locate(tmp_path / "history"), 8)
+    one, other = reader(locate(tmp_path / "one"), 8), reader(locate(tmp_path / "other"), 3, 6)
+    keep_newest = example("keep_newest")
+    assert keep_newest(tmp_path / "history", 10, [one, other]) == 0
+    assert keep_newest(tmp_path / "history", 4, [one, other]) == 4
+    with pytest.raises(InputProblem, match=r"^number is 7; it can be at most 6, because .*/other "):
+        keep_newest(tmp_path / "history", 1, [one, other])
+    assert histories.numbers(source) == range(4, 8)
