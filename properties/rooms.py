@@ -253,6 +253,8 @@ class Room:
     """Return the settings that the description of a counterexample names."""
     errata: tuple[Erratum, ...] = ()
     """Promises that the published idea breaks if it is read literally."""
+    quick: str = ""
+    """Options of ``straggler diff`` that choose a query and an input for a quick comparison."""
     in_process_max: int | None = None
     """Number of arrivals beyond which Spark is faster than the in-process part."""
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import click
+from click.core import ParameterSource
 from rich.progress import Progress
 
 from model.checking.claims import Outcome, worst
@@ -65,6 +66,8 @@ def _options(rooms: Sequence[Room]) -> Iterator[Option]:
     yield Option("--json", "also write the verdicts to FILE", type=PATH, metavar="FILE")
     yield Option("--junit", "also write the verdicts to FILE, for CI", type=PATH, metavar="FILE")
     if len(rooms) > 1:
+        quick = "compare one query of each room, on real data"
+        yield Option("--quick", quick, "is_quick", is_flag=True)
         selected = "compare only what has these words in its row, as 'slack and not umts'"
         yield Option("-k", selected, "selection", metavar="EXPRESSION")
         yield Option("-x", "stop at the first broken comparison", "stops", is_flag=True)
@@ -133,7 +136,9 @@ def run(args: Arguments) -> int:
     columns = columns_of(args)
     with render.progress() as progress:
         reading = progress.add_task("reading inputs", total=None)
-        chosen = [(each, case) for each in rooms for case in each.cases(args, columns)]
+        chosen = [
+            (each, case) for each in rooms for case in each.cases(_arguments(args, each), columns)
+        ]
         progress.remove_task(reading)
         found = Comparisons(_select(chosen, getattr(args, "selection", None)))
         with open_system(args.system, args.master or _master(found.cases)) as system_of:
@@ -155,6 +160,22 @@ def _refuse_options(args: Arguments) -> None:
         raise UsageError(f"--seed is {args.seed}; it must be an integer >= 0")
     if args.batches is not None and args.batches < 1:
         raise UsageError(f"--batches is {args.batches}; it must be an integer >= 1")
+
+
+def _arguments(args: Arguments, room: Room) -> Arguments:
+    """Return the arguments for a room, with its own of the quick comparison if that was chosen."""
+    if not getattr(args, "is_quick", False):
+        return args
+    if args.input:
+        raise UsageError(f"--quick chooses the inputs itself, without --input {args.input[0]!r}")
+    command = make_command("").load(room.name)
+    context = command.make_context(room.name, room.quick.split())
+    chosen = {
+        name: value
+        for name, value in context.params.items()
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    return Arguments(**{**vars(args), **chosen})
 
 
 def _select(chosen: Chosen, expression: str | None) -> Chosen:

@@ -198,6 +198,7 @@ ROOM = Room(
     position=20,
     step_types=RESULTS,
     inputs=f"{', '.join(inputs.NAMED)}",
+    quick="--input january",
     batches=queries.BATCHES,
     options=queries.options,
     workers=queries.WORKERS,

@@ -313,6 +313,7 @@ ROOM = Room(
     position=50,
     step_types=WORDS,
     inputs=f"{', '.join(inputs.NAMED)}, or a file",
+    quick="--input weather",
     batches=queries.BATCHES,
     options=queries.options,
     workers=queries.WORKERS,

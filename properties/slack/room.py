@@ -117,6 +117,7 @@ ROOM = Room(
     position=10,
     step_types=WORDS,
     inputs="flights, umts, a recording in $STRAGGLER_DATA, or a file",
+    quick="--input flights --per task",
     batches=windowed.BATCHES,
     options=queries.options,
     cases=partial(cases, "slack", queries.queries),

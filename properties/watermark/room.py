@@ -97,6 +97,7 @@ ROOM = Room(
     position=40,
     step_types=WORDS,
     inputs="flights, umts, a recording in $STRAGGLER_DATA, or a file",
+    quick="--input flights",
     batches=windowed.BATCHES,
     options=queries.options,
     cases=partial(cases, "watermark", queries.queries),
