@@ -23,7 +23,7 @@ from spark_impl.join import messages
 from spark_impl.join.chain import Chain
 from spark_impl.join.matching import tuples_from_arrow
 from spark_impl.join.messages import Block, BlockAck
-from spark_impl.join.store import ChainStore
+from spark_impl.join.store import STEPS, ChainStore
 from spark_impl.join.task import Summary
 
 TUPLES, FILES = 200_000, 5
@@ -168,7 +168,7 @@ def measure_chain(
 
 def _forwards(store: ChainStore) -> Iterator[int]:
     """Yield the number of tuples of every block that was sent."""
-    for file in store.files("steps-*.ndjson", store.commits()):
+    for file in store.files(STEPS, store.parts()):
         steps = map(json.loads, file.read_bytes().splitlines())
         yield from (step["tuples"] for step in steps if step["kind"] == kind_of(Forward))
 

@@ -1,6 +1,5 @@
 """Cases of a room: one comparison for each query on each input that the options select."""
 
-import argparse
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
@@ -8,6 +7,7 @@ from model.vocabulary import Event, Workload
 from model.vocabulary.settings import JsonObject
 from properties.data.inputs import PUBLISHED, missing_recording, recordings_by_name
 from properties.data.tables import cuts_into
+from properties.options import Arguments
 from properties.rooms import Case, SkippedInput
 
 
@@ -45,7 +45,7 @@ def why_missing(name: str) -> str | None:
 
 
 def select_inputs(
-    args: argparse.Namespace,
+    args: Arguments,
     usual: Iterable[str],
     reason: Callable[[str], str | None] = why_missing,
 ) -> Iterator[str | SkippedInput]:
@@ -66,7 +66,7 @@ def make_case(
     source: Input,
     query: Query,
     title: str,
-    args: argparse.Namespace,
+    args: Arguments,
     *,
     batches: int,
     in_order: bool = False,

@@ -1,18 +1,75 @@
-"""Settings of a query as options of the command line, from their declarations.
+"""Options of the command line; those of a query follow from its settings.
 
 Rules of this file:
 
 1. The option of a setting is its name without the unit: ``max_future_us`` is ``--max-future``.
    Times are durations with a unit there.
 2. A refusal names the option and what the user wrote, not the setting.
+3. An option that is not given is ``None``; one that may be repeated is then empty.
 """
 
-import argparse
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+import click
 
 from model.vocabulary.settings import TOO_LONG_US, PlainData, Setting
-from properties.data.durations import duration, write_duration
+from properties.data.durations import parse_duration_us, write_duration
+from properties.errors import UsageError
+
+Arguments: TypeAlias = SimpleNamespace
+"""Values of the options and other arguments of a command, by name."""
+
+PATH = click.Path(path_type=Path)
+QUERY = "query"
+"""Section of the help with the options of a query."""
+
+_NO_OPTION = re.compile(r"-?(\.?\d|$)|[^-]")
+"""Beginning of a value that is no option; a negative duration is a value that can be refused."""
+_METAVARS = {int: "N", float: "X"}
+
+
+class Duration(click.ParamType[int]):
+    """A duration with a unit, as integer microseconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: object, ctx: object) -> int:
+        """Read a duration; raise :class:`UsageError` for any other text."""
+        try:
+            return parse_duration_us(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
+
+
+class Option(click.Option):
+    """An option, and the section of the help that lists it."""
+
+    def __init__(self, flag: str, help: str, name: str = "", **more: Any) -> None:
+        """Declare an option; ``name`` is that of its value, ``more`` is what click takes."""
+        self.section: str = more.pop("section", "options")
+        self.takes_several: bool = more.pop("takes_several", False)
+        super().__init__([flag, *([name] if name else [])], help=help, **more)
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """Read the value; raise :class:`UsageError` if another option stands in its place."""
+        for text in value if self.multiple and value else [value]:
+            if isinstance(text, str) and not self.is_flag and not _NO_OPTION.match(text):
+                raise UsageError(f"{self.opts[0]} needs a value, and {text!r} is an option")
+        return super().type_cast_value(ctx, value)
+
+
+LATENESS = Option(
+    "--lateness",
+    "how far a tuple may lie behind the latest of its stream or sensor (by input)",
+    "lateness_us",
+    type=Duration(),
+    section=QUERY,
+)
 
 
 def option_of(name: str) -> str:
@@ -20,31 +77,35 @@ def option_of(name: str) -> str:
     return "--" + name.removesuffix("_us").replace("_", "-")
 
 
-def add_setting_options(
-    group: argparse._ActionsContainer,
-    known: Mapping[str, Setting],
-    usual: Mapping[str, str] | None = None,
-) -> None:
-    """Add an option for each of these settings.
+def setting_options(
+    known: Mapping[str, Setting], usual: Mapping[str, str] | None = None
+) -> Iterator[Option]:
+    """Yield an option for each of these settings.
 
     ``usual`` describes the value without the option, if it is not the default of the setting.
-    Options that are not given are ``None``.
     """
     for name, setting in known.items():
         words = [setting.help]
         if setting.choices:
             words.append(f": {', '.join(setting.choices)}")
-        is_said = setting.default is None or setting.kind is bool  # the help says it
-        usually = (usual or {}).get(name, "" if is_said else default_in_words(setting))
+        is_in_help = setting.default is None or setting.kind is bool
+        usually = (usual or {}).get(name, "" if is_in_help else default_in_words(setting))
         words.append(f" ({usually})" if usually else "")
-        common: dict[str, PlainData] = {"dest": name, "help": "".join(words)}
+        common: dict[str, Any] = {"name": name, "section": QUERY}
         if setting.kind is bool:
-            group.add_argument(option_of(name), action="store_true", default=None, **common)
+            common |= {"is_flag": True, "flag_value": True, "default": None}
+        elif name.endswith("_us"):
+            common["type"] = Duration()
         else:
-            is_time = name.endswith("_us")
-            read = duration if is_time else setting.kind
-            metavar = "DURATION" if is_time else option_of(name)[2:].upper()
-            group.add_argument(option_of(name), type=read, metavar=metavar, **common)
+            common |= {"type": setting.kind, "metavar": _METAVARS.get(setting.kind, "NAME")}
+            common["shell_complete"] = partial(_complete, setting.choices or ())
+        yield Option(option_of(name), "".join(words), **common)
+
+
+def _complete(
+    choices: Iterable[str], _context: object, _parameter: object, incomplete: str
+) -> list[str]:
+    return [each for each in choices if each.startswith(incomplete)]
 
 
 def default_in_words(setting: Setting) -> str:
@@ -53,7 +114,7 @@ def default_in_words(setting: Setting) -> str:
     return write_duration(setting.default) if is_time else setting.write(setting.default)
 
 
-def given(args: argparse.Namespace, names: Iterable[str]) -> dict[str, PlainData]:
+def given(args: Arguments, names: Iterable[str]) -> dict[str, PlainData]:
     """Return the settings that the user gave."""
     return {name: value for name in names if (value := getattr(args, name)) is not None}
 
@@ -67,12 +128,12 @@ def in_options(sentence: str, names: Iterable[str], others: Mapping[str, str] | 
     options = {name: option_of(name) for name in names} | dict(others or {})
     for name, option in options.items():
         if sentence.startswith(f"{name} "):
-            said = sentence.removeprefix(name)
+            rest = sentence.removeprefix(name)
             if name.endswith("_us"):
-                said = re.sub(r"^ is (-?\d+)\b", _with_unit, said)
-                said = said.replace("must be an integer", "must be a duration")
-                said = said.replace("less than 2^61", f"less than {write_duration(TOO_LONG_US)}")
-            return option + said
+                rest = re.sub(r"^ is (-?\d+)\b", _with_unit, rest)
+                rest = rest.replace("must be an integer", "must be a duration")
+                rest = rest.replace("less than 2^61", f"less than {write_duration(TOO_LONG_US)}")
+            return option + rest
     return sentence
 
 

@@ -8,7 +8,6 @@ Rules of this file:
   imports no room.
 """
 
-import argparse
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -27,6 +26,7 @@ from model.vocabulary.settings import JsonObject, nearest
 from properties.data.tables import Columns
 from properties.errors import UsageError
 from properties.judging.predictions import NO_PREDICTION, Prediction, Predictor
+from properties.options import Arguments, Option
 from properties.pages.errata import Erratum
 from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
@@ -194,9 +194,9 @@ class Room:
     """Inputs that ``--input`` accepts, for its help."""
     batches: int
     """Default number of micro-batches."""
-    add_options: Callable[[argparse._ArgumentGroup], None]
-    """Add the options of ``straggler diff`` that only this room has."""
-    cases: Callable[[argparse.Namespace, Columns], Iterator[Case | SkippedInput]]
+    options: Callable[[], Iterator[Option]]
+    """Yield the options of a query of ``straggler diff``."""
+    cases: Callable[[Arguments, Columns], Iterator[Case | SkippedInput]]
     """Yield the cases that the options ask for."""
     reference: Callable[[], System]
     """Return the model."""
@@ -239,8 +239,6 @@ class Room:
     """Reader of the predicted times in a replay."""
     plot: Callable[[Any, Path], None]
     """Draw a timed run as an SVG file."""
-    shared_options: Callable[[argparse._ArgumentGroup], None] | None = None
-    """Add the options of ``straggler diff`` that this room has in common with other rooms."""
     workers: int | None = None
     """Default number of workers, if the room has ``--workers`` and ``--lateness``."""
     timed_remarks: Callable[[Any], tuple[Remark, ...]] = lambda _: ()
@@ -255,6 +253,8 @@ class Room:
     """Return the settings that the description of a counterexample names."""
     errata: tuple[Erratum, ...] = ()
     """Promises that the published idea breaks if it is read literally."""
+    quick: str = ""
+    """Options of ``straggler diff`` that choose a query and an input for a quick comparison."""
     in_process_max: int | None = None
     """Number of arrivals beyond which Spark is faster than the in-process part."""
 

@@ -101,7 +101,7 @@ def test_imbalance_does_not_grow_with_instances(
         assert_same(seen)
         workload, plan = seen.run.workload, seen.given.case.plan
         assert_claims_hold(
-            seen, *balance_claims.check(workload, seen.trace, queries.drawn_with(plan), DELTA)
+            seen, *balance_claims.check(workload, seen.trace, queries.key_weights_of(plan), DELTA)
         )
         found = closeness(workload, seen.trace)
         if found and queries.is_steady(plan):  # Nobody can know what keys will drift to.
@@ -156,7 +156,7 @@ def test_first_answers_contain_the_requested_share(
 
 
 def count_below_coverage(seen: ClusterRun) -> tuple[int, int, int]:
-    """Return how many windows had less than ceil(lambda_thr n) of n tuples, were judged, exist."""
+    """Return the numbers of windows below ceil(lambda_thr n) of n tuples, judged, and in all."""
     truth = truth_of(seen.run.workload)
     found = shortfalls(truth, observe_trace(truth, seen.trace))
     judged = sum(each.judged for each in found)

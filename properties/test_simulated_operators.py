@@ -49,7 +49,7 @@ def seen() -> Mapping[str, Counter[str]]:
 @pytest.mark.parametrize("name", OPERATORS)
 @settings(
     max_examples=profiles.simulated(),
-    # A cluster that fails is made smaller as a plan, which Hypothesis knows nothing of.
+    # Hypothesis need not shrink: a cluster that fails is made smaller as a plan.
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     report_multiple_bugs=False,
 )

@@ -1,4 +1,4 @@
-"""Named plans: recordings that were fitted, and textbook disorder. Always simulated, and named so.
+"""Named plans: fits to recordings, and textbook disorder. All are simulated, as their names say.
 
 ``SCENARIOS`` are fitted to published or recorded figures. ``umts`` follows the figures of a
 recording of phones that send a message every 500 ms over UMTS: W. Weiss, V. J. Exposito Jimenez,
@@ -7,10 +7,10 @@ Its disorder lies between devices: each device's own messages stay in order, but
 device, and now and then one message gets stuck and holds up those behind it.
 
 ``game-1`` and ``game-2`` have the published disorder of two recordings of football games, on which
-the hybrid processing model was tried: 57.6 and 66.8% of all tuples arrive behind an earlier one, by
-34 and 64 ms on average over all tuples and 14.2 and 17.1 s at most. Nothing else is known of those
-recordings, so nothing else is fitted: neither their rate nor the times of great and little
-disorder.
+the hybrid processing model was tried: 57.6 and 66.8% of all tuples arrive after a tuple with a
+later event time, by 34 and 64 ms on average over all tuples and by 14.2 and 17.1 s at most. Nothing
+else is known of those recordings, so nothing else is fitted: neither their rate nor the times of
+great and little disorder.
 
 ``PROCESSES`` put statistical promises to the test. Each is one Poisson source of ten tuples a
 second. Values are whole numbers, uniform from 1 to a million, and independent of one another. They

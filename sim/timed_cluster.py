@@ -92,7 +92,7 @@ class Revocable(Protocol):
 
 
 class Checkpoint:
-    """The state to which a worker returns when it fails: that at its last mark."""
+    """The state to which a worker returns when it fails: the state at its last mark."""
 
     __slots__ = ("_is_over", "_machine", "_record", "_saved", "batch", "interrupted", "is_kept")
 

@@ -25,7 +25,7 @@ class Configuration(Protocol):
     """The query of a room."""
 
     def to_json(self) -> JsonObject:
-        """Return the query as JSON has it."""
+        """Return the query as plain data for JSON."""
         ...
 
 

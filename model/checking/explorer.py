@@ -123,14 +123,14 @@ def sometimes(name: str, predicate: Callable[[S], bool]) -> StateClaim[S]:
 
 
 def reachable(name: str, predicate: Callable[[S], bool]) -> StateClaim[S]:
-    """StateClaim that the machine can reach a state where the predicate is true."""
+    """Claim that the machine can reach a state where the predicate is true."""
     return StateClaim(Kind.REACHABLE, name, predicate)
 
 
 def no_deadlock(
     name: str, is_final: Callable[[S], bool], *, guards: tuple[str, ...] = ()
 ) -> StateClaim[S]:
-    """StateClaim that every state without any action is a final one.
+    """Claim that every state without any action is a final one.
 
     A state whose only actions lead back to itself is not a deadlock, as in TLC.
     """

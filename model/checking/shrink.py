@@ -4,9 +4,9 @@ Source: Zeller, Hildebrandt, "Simplifying and Isolating Failure-Inducing Input" 
 
 Rules of this file:
 
-* Deterministic: the same workload and the same verdicts give the same result.
-* It never looks at the configuration; a smaller workload is one with fewer arrivals, fewer cuts,
-  fewer faults, fewer keys, or plainer values.
+* The result is deterministic: the same workload and the same verdicts give the same one.
+* The configuration never changes; a smaller workload is one with fewer arrivals, fewer cuts, fewer
+  faults, fewer keys, or plainer values.
 * Every candidate is run, and the number of runs is limited: the smallest workload so far is
   returned.
 """
@@ -21,7 +21,7 @@ RUNS_MAX = 400
 PLAIN_VALUES = (1.0, 2.0, 3.0)
 
 Fails = Callable[[Workload], bool]
-"""Return whether a workload still shows the failure."""
+"""Function that returns whether a workload still shows the failure."""
 
 T = TypeVar("T")
 

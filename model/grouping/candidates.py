@@ -201,7 +201,7 @@ def _reached(sums: Sequence[float], mark: float) -> int:
     return next((i for i, each in enumerate(sums) if each > mark), len(sums) - 1)
 
 
-def enough(table: Table, key: str) -> set[int]:
+def enough_instances(table: Table, key: str) -> set[int]:
     """Return as many instances of the rendezvous order as the key's share needs (``tag``)."""
     order = rendezvous(_text(table, key), table.times_us)
     if key not in table.heavy:
@@ -227,5 +227,5 @@ CANDIDATES: Mapping[str, Candidates] = {
     "dag": one_if_light,
     "cg": all_instances,
     "tag-literal": drawn_by_speed,
-    "tag": enough,
+    "tag": enough_instances,
 }

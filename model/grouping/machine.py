@@ -4,12 +4,12 @@ Source: docs/grouping.md, as a whole; section 6 for the aggregates.
 
 Rules of this file:
 
-* The machine only connects the parts: routers choose, summaries count, rules
-  make tables, instances aggregate.
+* The machine only connects the parts: routers choose, summaries count, rules make tables, instances
+  aggregate.
 * A sender may route its tuples one by one or several at once; the result is the same. The keys of
   a micro-batch enter its summary together, when its part of the micro-batch ends.
-* All that senders know are values, and the same tuples make the same of them: routes depend on no
-  restart and on no replay. A run needs nothing for faults.
+* Everything that senders know is a value, and the same tuples lead to the same value: no route
+  depends on a restart or a replay. A run needs nothing for faults.
 * A run has no times: every micro-batch is routed and served at once.
 """
 

@@ -4,17 +4,17 @@ Source: docs/join.md, sections 3 to 7.
 
 Rules of this file:
 
-* ``TABLE`` is the protocol: an action is possible where its guard lists it, and its effect is one
+* ``TABLE`` is the protocol: an action is possible if its guard lists it, and its effect is one
   step. Nothing else changes a state.
 * An effect returns the next state and the pairs that were found on the way.
 * The actions of one worker stand in ``worker``, decisions in ``rules``, channels in ``state``.
 * A chain is quiet before and after a merge or a split: no message, no copy. Block numbers start
-  again. A merge owes the pairs that the boundary kept apart. A split may not part tuples that met
-  in a way that lets them meet again.
+  again. A merge owes the pairs that the boundary kept apart. A split never places two tuples that
+  have met so that they could meet again.
 
 Theory of operation: ``Setup`` says how many workers, which tuples, which network, and whether
-blocks are sent freely or by load. The explorer takes every action, ``run`` takes one drawn by
-lot, ``replay`` those that somebody else took.
+blocks are sent freely or by load. The explorer takes every action, ``run`` takes a random one,
+``replay`` takes those of a recorded run.
 """
 
 from collections.abc import Iterator
@@ -265,7 +265,7 @@ def merge_workers(left: Worker, right: Worker) -> Worker:
 def can_split(_setup: Setup, state: ChainState) -> Iterator[Action]:
     """Yield the splits of every worker: n of R go right and S stays, or R goes right with n of S.
 
-    R that goes right is its oldest, S its newest.
+    The tuples of R that go right are the oldest ones, those of S the newest.
     """
     if state.changes and is_quiet(state):
         for at, worker in enumerate(state.workers):

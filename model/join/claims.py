@@ -2,10 +2,10 @@
 
 Rules of this file:
 
-* A trace is judged against its workload and the nested loop of ``oracle``. No chain is asked,
-  except about the recorded steps of the protocol, if there are any.
+* A trace is judged against its workload and the nested loop of ``oracle``. The chain of the model
+  only judges the recorded steps of the protocol, if there are any.
 * Without a flush some pairs may still be owed, and nothing says which: then pairs may be missing,
-  but none may be wrong or doubled.
+  but none may be wrong or come out twice.
 """
 
 from collections import Counter

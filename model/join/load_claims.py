@@ -124,7 +124,7 @@ def _other_shares(moments: Sequence[Moment], rule: Rule) -> Iterator[str]:
         if not isclose(moment.share, asked, abs_tol=ROUNDING):
             yield (
                 f"At {moment.at_us} us the smoothed utilisation is {moment.smoothed:.3f};"
-                f" {moment.share:.1%} are to be shed, asked for are {asked:.1%}."
+                f" {moment.share:.1%} are to be shed; the rule asks for {asked:.1%}."
             )
         did = moment.share > 0
 
@@ -145,8 +145,8 @@ def _other_counts(moments: Sequence[Moment]) -> Iterator[str]:
     bound = sqrt(offered * log(2 / ERROR) / 2)
     if abs(shed - expected) > bound:
         yield (
-            f"{shed:,} of {offered:,} arrivals are shed, expected are {expected:,.0f}; more than"
-            f" {bound:,.0f} off happens by chance with a probability of {ERROR:g} at most."
+            f"{shed:,} of {offered:,} arrivals are shed, not {expected:,.0f}; a difference of more"
+            f" than {bound:,.0f} happens by chance with a probability of {ERROR:g} at most."
         )
 
 
@@ -174,7 +174,7 @@ def _scaled_otherwise(moments: Sequence[Moment], rule: Rule) -> Iterator[str]:
         if moment.wanted != expected:
             yield (
                 f"At {moment.at_us} us the utilisation of {now} workers is {moment.mean:.3f};"
-                f" {moment.wanted} are wanted, asked for are {expected}."
+                f" {moment.wanted} are wanted; the rule asks for {expected}."
             )
 
 

@@ -8,7 +8,7 @@ Rules of this file:
   step when its messages are there loses nothing: a step of one worker never forbids one of another.
 * Safety is checked, not the load: a block may be sent whenever credit and size allow. A watermark
   may be lower than it could be, never higher.
-* The first step that is not allowed is shown with what the protocol has there.
+* The first step that is not allowed is shown with what the protocol allows instead.
 """
 
 from bisect import bisect_right
@@ -63,7 +63,7 @@ CLAIM = "the recorded steps are a behaviour of the protocol"
 RecordedStep = Admit | Forward | Receive | Ack | Drop | Quiet
 
 
-class Refused(Exception):  # noqa: N818 - it is no error of the program
+class Refused(Exception):  # noqa: N818 - not an error of the program
     """The reason why the protocol does not allow a step."""
 
 

@@ -4,8 +4,8 @@ Source: docs/join.md, section 3.
 
 Rules of this file:
 
-* A decision reads and changes nothing; ``worker`` carries it out.
-* ``NUMBERED`` is what implementations follow. ``FIFO`` is the variant without numbers, for
+* A decision only reads; ``worker`` carries it out.
+* ``NUMBERED`` are the rules that implementations follow. ``FIFO`` are those without numbers, for
   channels that keep order. A planted bug is one of the two with an entry replaced (``variants``).
 """
 
@@ -88,7 +88,7 @@ def resent(copy: Copy, _worker: Worker) -> Block:
 
 
 def drop_wm_us(worker: Worker, stream: str) -> int:
-    """Return the watermark by which tuples are dropped: the other stream's that has passed."""
+    """Return the watermark by which tuples are dropped: that of the other stream at this worker."""
     return worker.s.wm_us if stream == R else worker.r.wm_us
 
 

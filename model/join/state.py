@@ -4,10 +4,10 @@ Source: docs/join.md, section 3.
 
 Rules of this file:
 
-* It holds data and access to data, and knows no other module of the room. Decisions stand in
-  ``rules``, actions of a worker in ``worker``, all transitions in ``chain``.
+* This file holds data and access to data, and imports no other module of the room. Decisions are
+  in ``rules``, actions of a worker in ``worker``, all transitions in ``chain``.
 * A worker and a state are values. A tuple is its rank; ``Content`` answers questions about it.
-* The two streams are two lanes of the same make. Where they differ, a rule says so.
+* The two streams are two lanes of the same kind. Where they differ, a rule says so.
 * A channel is the tuple of messages in it, which all go one way over one boundary.
 * A state does not contain the emitted pairs.
 """
@@ -183,14 +183,14 @@ class Network:
     def put(self, channel: Channel, message: Message) -> Channel:
         """Return the channel with one more message."""
         longer = (*channel, message)
-        return longer if self.order != "none" else tuple(sorted(longer, key=_sorting))
+        return longer if self.order != "none" else tuple(sorted(longer, key=_sort_key))
 
     def has_room(self, channel: Channel) -> bool:
         """Return whether one more message may be sent."""
         return self.capacity is None or len(channel) < self.capacity
 
     def deliverable(self, channel: Channel) -> tuple[int, ...]:
-        """Return the positions of messages that may come next; of equal ones the first."""
+        """Return the positions of messages that may come next; the first of equal messages."""
         if self.order == "fifo":
             return (0,) if channel else ()
         if self.order == "none":
@@ -203,7 +203,7 @@ def _first(channel: Channel, kind: type) -> int | None:
     return next((n for n, each in enumerate(channel) if isinstance(each, kind)), None)
 
 
-def _sorting(message: Message) -> tuple[object, ...]:
+def _sort_key(message: Message) -> tuple[object, ...]:
     # Channels without order are equal if their messages are: any fixed order serves.
     return isinstance(message, Block), *message
 

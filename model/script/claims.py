@@ -191,7 +191,7 @@ def against_placement(config: ScriptConfig, placed: Placement) -> Iterator[str]:
     cap = load_cap(graph, n, config.cap_percent)
     most, sent = hash_baseline(graph, n)
     if placed.communication > sent and most <= cap:
-        yield f"{float(placed.communication):,g} is sent; by hash it were {float(sent):,g}."
+        yield f"{float(placed.communication):,g} is sent; by hash it would be {float(sent):,g}."
     if most <= cap < max(placed.loads):
         yield f"The cap of {float(cap):,g} is not kept, which hashing keeps."
     pieces = components(graph)

@@ -5,9 +5,9 @@ with a later stamp, and float64 rounds the sums of some values.
 
 Rules of this file:
 
-* Of a long workload a prefix is computed. With a lateness the prefix is what arrived first, because
-  arrivals decide what is late. Without one nothing is known before the end, so the prefix has the
-  earliest event times.
+* Only a prefix of a long workload is computed. With a lateness the prefix is what arrived first,
+  because arrivals decide what is late. Without one nothing is known before the end, so the prefix
+  has the earliest event times.
 * Results that are close count as equal before anything is compared, so every comparison is exact.
 * Closeness is relative to the values behind a statement: the difference of two means of 100 is not
   more exact because it is 0.

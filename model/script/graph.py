@@ -59,7 +59,7 @@ class Output(NamedTuple):
     own: tuple[int, ...]
     """Computations of the statement itself, without those of names in it."""
     is_result: bool
-    """Whether the statement is a window, an operation, or the name of one. A union is none."""
+    """Whether the statement is a window, an operation, or the name of one; a union is not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,8 @@ class Intake:
         self.clocks: dict[str, Clock] = {}
         """Everything that changes, by sensor."""
         for sensor in sensors:
-            whose = rules.cluster_of(sensor)
-            self.clocks[sensor] = Clock(clusters.setdefault(whose, Cluster(config.cluster)))
+            cluster = clusters.setdefault(rules.cluster_of(sensor), Cluster(config.cluster))
+            self.clocks[sensor] = Clock(cluster)
         self._rules = rules
         self._lateness_us = config.lateness_us
         self._watermark = config.watermark

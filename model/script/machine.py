@@ -1,11 +1,15 @@
 """One worker of a placement: its share of the graph, its state, and what follows from each input.
 
+The simulation runs these workers (``sim/script/machine.py``). A run of the model has no workers: it
+computes the whole graph (``model/script/run.py``).
+
 Source: docs/script.md, sections 4 to 8.
 
 Rules of this file:
 
-* There is no time in it. A worker is given the arrivals of the sensors that it hosts, each in order
-  of its sensor, the notices of other workers, and the end. The order among these changes no result.
+* There is no time in this file. A worker is given the arrivals of the sensors that it hosts, each
+  in order of its sensor, the notices of other workers, and the end. The order among these changes
+  no result.
 * A stream is a log of tuples, and a stamp until which it is known. A reader takes the tuples
   between the stamp until which the stream was known before and the present one, once.
 * A repeated notice changes nothing: results of a stream come in the order of their stamps, so an

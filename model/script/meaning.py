@@ -5,8 +5,8 @@ Source: docs/script.md, sections 4, 5 and 9.
 Rules of this file:
 
 * Nothing is shared between workflows, statements or windows, nothing is kept, nothing is quick: a
-  reader must see that it is what the page says.
-* It knows nothing of graphs, slices and workers, and they do not use it.
+  reader must see that this file computes what the page says.
+* This file knows nothing of graphs, slices and workers, and they do not use it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

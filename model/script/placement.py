@@ -177,14 +177,14 @@ def place_split(graph: Graph, workers: int, cap: Fraction, way: str) -> Placemen
 
 def _choose_worker(filled: _Workers, piece: Unit, cap: Fraction) -> int:
     """Return the worker where a piece adds least within the cap; else the one with least load."""
-    choose_best: tuple[bool, int, int, int] | None = None
+    best: tuple[bool, int, int, int] | None = None
     for each, load in enumerate(filled.loads):
         added = filled.added_load(each, piece)
         has_room = load + added <= cap
         key = (False, added, load, each) if has_room else (True, load + added, load, each)
-        choose_best = key if choose_best is None else min(choose_best, key)
-    assert choose_best is not None
-    return choose_best[-1]
+        best = key if best is None else min(best, key)
+    assert best is not None
+    return best[-1]
 
 
 def place_hashed(graph: Graph, workers: int) -> Placement:
@@ -198,8 +198,8 @@ def place_hashed(graph: Graph, workers: int) -> Placement:
         chosen = max(range(workers), key=lambda each: (at[each], -each))
         worker |= dict.fromkeys(unit.nodes, chosen)
         hosts[chosen] |= unit.sensors
-    everywhere = tuple(frozenset(each) for each in hosts)
-    return Placement(HASHED, graph, place_derived(graph, worker), everywhere)
+    sensors_at = tuple(frozenset(each) for each in hosts)
+    return Placement(HASHED, graph, place_derived(graph, worker), sensors_at)
 
 
 def home(graph: Graph, sensor: int, workers: int) -> int:
@@ -259,8 +259,8 @@ def place_by_sensor(graph: Graph, workers: int) -> Placement:
     for unit in units(graph):
         for sensor in unit.sensors:
             hosts[home(graph, sensor, workers)].add(sensor)
-    everywhere = tuple(frozenset(each) for each in hosts)
-    return Placement(BY_SENSOR, graph, placed.worker, everywhere)
+    sensors_at = tuple(frozenset(each) for each in hosts)
+    return Placement(BY_SENSOR, graph, placed.worker, sensors_at)
 
 
 def hash_baseline(graph: Graph, workers: int) -> tuple[Fraction, Fraction]:

@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* It only connects the parts: arrivals are admitted, the graph is computed
-  from them, and outputs are recorded by workflow.
+* This file only connects the parts: arrivals are admitted, the graph is computed from them, and
+  outputs are recorded by workflow.
 * The admitted tuples determine everything, so cuts, restarts and kills need nothing here.
 """
 

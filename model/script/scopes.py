@@ -52,7 +52,7 @@ LETTERS = (
     Letter("b", 1, is_finite=False),
 )
 DISORDERED = (Letter("a", 0), Letter("a", 3), Letter("a", 4), Letter("b", 0))
-"""Letters of which four fill a cluster, move its watermark and meet it."""
+"""Letters of streams in which a cluster fills, its watermark moves, and a tuple is late."""
 VALUES = (1.0, 0.0, 4.0, 8.0)
 """Values by position: sums identify the tuples that they count, and a division by zero occurs."""
 
@@ -100,10 +100,10 @@ BESIDE = Workflow("v", (Statement("x", Window("sum", B, 2, 1)),))
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Streams of so many tuples for every script, on two workers."""
+    """Every script, on two workers, with every stream of a few tuples."""
 
     tuples: int
-    """Largest number of tuples."""
+    """Largest number of tuples of a stream."""
     scripts: tuple[Expression, ...] = SCRIPTS
     letters: tuple[Letter, ...] = LETTERS
     watermark: str = "fixed"

@@ -7,9 +7,9 @@ for streamed aggregation").
 Rules of this file:
 
 * A cutting is a set of combs; a comb cuts at every `first + k * every`. Panes are one comb, the
-  edges of windows several; the rest does not know which of the two it has.
+  edges of windows several; all other code treats both alike.
 * Sums are exact, and rounded once. Denominators of floats are powers of two: the largest one in a
-  stream serves all of it, so there are only whole numbers of units to add.
+  stream is a common denominator of all its values, so only whole numbers of units are added.
 """
 
 from collections.abc import Iterable, Sequence

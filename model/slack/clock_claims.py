@@ -35,7 +35,7 @@ def alpha_is_a_share(_truth: Truth, observed: Observation, findings: Findings) -
 def slack_is_bounded(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that K is at least 0, at most the largest delay so far, and at most its limit."""
     limit_us = truth.config.max_slack_us
-    for step in _clocked(observed):
+    for step in _steps_with_slack(observed):
         longest_us = truth.max_delay_us.get((step.task, step.batch), 0)
         recorded_us = step.max_delay_us if isinstance(step, Progress) else longest_us
         if recorded_us > longest_us:
@@ -86,7 +86,7 @@ def is_in_order(truth: Truth) -> bool:
 
 def in_order_is_never_late(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that without delays the slack is 0 and no tuple is late."""
-    for step in _clocked(observed):
+    for step in _steps_with_slack(observed):
         if step.slack_us != 0:
             findings.add(
                 step.batch,
@@ -110,7 +110,7 @@ def enough_slack_is_never_late(truth: Truth, observed: Observation, findings: Fi
     _nothing_is_late(truth, observed, findings, "although the slack covers every delay")
 
 
-def _clocked(observed: Observation) -> tuple[Result | Progress, ...]:
+def _steps_with_slack(observed: Observation) -> tuple[Result | Progress, ...]:
     return (*observed.trace.of(Result), *observed.trace.of(Progress))
 
 

@@ -202,9 +202,10 @@ def _shortfall(
             after_judgement += 1
         elif is_below and is_clipped:
             longest_us = clock.longest_at(results[0].wm_us + results[0].slack_us) if results else 0
-            had_it_all = results and results[0].slack_us >= _slack_us(truth.config, 1.0, longest_us)
-            unknowable += bool(had_it_all)
-            on_its_way += not had_it_all
+            most_us = _slack_us(truth.config, 1.0, longest_us)
+            had_most_slack = bool(results and results[0].slack_us >= most_us)
+            unknowable += had_most_slack
+            on_its_way += not had_most_slack
     return Shortfall(
         judgements[0].task, len(judgements), below, unknowable, on_its_way, after_judgement
     )

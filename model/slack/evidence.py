@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* Independent of the machine: rejections are decided here again.
+* Evidence is independent of the machine: this file decides by itself which arrivals are rejected.
 """
 
 from collections.abc import Mapping

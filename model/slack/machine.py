@@ -7,7 +7,7 @@ stream module of the hybrid processing model. The part that room ``watermark`` s
 Rules of this file:
 
 * No clock, no I/O, no Spark. One arrival in, the steps it causes out, in the order of section 2.
-* Only the watermark decides whether a window is closed; state is never asked.
+* Only the watermark decides whether a window is closed, never the set of open windows.
 * Each closed window with a tuple is judged at most once, L after its end.
 """
 

@@ -4,8 +4,8 @@ Source: docs/slack.md, sections 2, 6 and 7.
 
 Rules of this file:
 
-* It decides nothing: tasks (``machine``), corrections (``model/windows/correction.py``) and their
-  rules are those that a run uses.
+* This file decides nothing: tasks (``machine``), corrections (``model/windows/correction.py``) and
+  their rules are those that a run uses.
 * More is possible here than in a run: a correction may be due after any arrival and goes on beside
   the stream, one small step at a time. With ``any_slack``, K may be any number from 0 to the
   largest delay, which covers every controller.

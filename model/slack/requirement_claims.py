@@ -81,7 +81,7 @@ def misses_are_true(truth: Truth, observed: Observation, findings: Findings) -> 
             if measured != true:
                 findings.add(
                     true,
-                    f"The judgement of the {name_of(truth, window)} counts {measured} tuples, "
+                    f"The judgement of the {name_of(truth, window)} counts {measured} tuples; "
                     f"there are {true}.",
                     f"No tuple was delayed by more than {longest_us} us, and L is "
                     f"{truth.config.feedback} us.",

@@ -7,8 +7,8 @@ Rules of this file:
 * Scope ``small`` is explored at every change, ``large`` every night. The others test what ``small``
   leaves out: deliveries after a tuple is forgotten, a controller within bounds (``conformal``) and
   one that leaves them (``pd``).
-* A claim counts for itself (see ``model/windows/scopes.py``) and names the cases without which it
-  would be empty.
+* A claim computes windows and answers without the machine (``model/windows/scopes.py``). It names
+  the cases that must occur, because without them it would say nothing.
 * A path is written in sentences.
 """
 

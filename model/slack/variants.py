@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* A variant is the table of decisions (``model/slack/rules.py``) with entries replaced, no other
-  machine. Its example is a smallest workload on which the reference keeps the promise and the
+* A variant is the table of decisions (``model/slack/rules.py``) with entries replaced; the machine
+  is the same. Its example is a smallest workload on which the reference keeps the promise and the
   variant does not.
 * Every variant is also a factory of its name, for ``--system model.slack.variants:NAME``.
 """
@@ -62,7 +62,7 @@ def _never_waits(_config: SlackConfig, _alpha: float, _max_delay_us: int) -> int
     return 0
 
 
-def _forgets_the_largest(config: SlackConfig, alpha: float, max_delay_us: int) -> int:
+def _halves_the_delay(config: SlackConfig, alpha: float, max_delay_us: int) -> int:
     return rules.slack_us(config, alpha, max_delay_us // 2)
 
 
@@ -139,7 +139,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "K is alpha times half of the largest delay so far.",
             PLANTED,
             "K is alpha times the largest delay so far.",
-            replace(RULES, slack_us=_forgets_the_largest),
+            replace(RULES, slack_us=_halves_the_delay),
             _example(20, 12, control="max"),
         ),
         _variant(

@@ -31,6 +31,8 @@ from typing import (
     get_type_hints,
 )
 
+from model.vocabulary.durations import resolve_times
+
 T = TypeVar("T")
 Text = Mapping[str, str]
 PlainData: TypeAlias = Any
@@ -51,12 +53,12 @@ _YES_NO = {"yes": True, "no": False}
 
 
 def is_int(value: object) -> TypeGuard[int]:
-    """Return whether ``value`` is an integer; a truth value is none."""
+    """Return whether ``value`` is an integer; ``True`` and ``False`` are not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Return whether ``value`` is an integer or a float; a truth value is neither."""
+    """Return whether ``value`` is an integer or a float; ``True`` and ``False`` are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -249,7 +251,20 @@ class Settings:
         self._check_together()
 
     def _check_together(self) -> None:
-        """Raise ``ValueError`` for settings that are good alone and bad together."""
+        """Raise ``ValueError`` for settings that are good one by one but not together."""
+
+    @classmethod
+    def of(cls, **given: PlainData) -> Self:
+        """Build from settings whose times may have a unit: ``of(size="6 hours", tasks=4)``.
+
+        A time ``size_us`` may be given as ``size``: an interval as Spark reads it, a short text
+        like ``6h``, or a ``timedelta``. Raise ``ValueError`` with one sentence for an unknown or
+        missing name or a bad value.
+        """
+        known = defaults_of(cls)
+        values = resolve_times(given, known)
+        require_known(values, known, [name for name in known if known[name] is MISSING])
+        return cls(**values)
 
     def to_json(self) -> dict[str, PlainData]:
         """Return plain data; :meth:`from_json` reads it back."""

@@ -53,8 +53,8 @@ class Trace:
         for step in steps:
             by_type[type(step)].append(step)
         by_kind: dict[str, list[Any]] = defaultdict(list)
-        for word, of_it in by_type.items():
-            by_kind[kind_of(word)] += of_it
+        for word, found in by_type.items():
+            by_kind[kind_of(word)] += found
         self._by_kind = {kind: tuple(sorted(by_kind[kind])) for kind in sorted(by_kind)}
 
     def of(self, word: type[StepT]) -> tuple[StepT, ...]:

@@ -50,7 +50,7 @@ def _held_watermarks(evidence: Evidence) -> int:
 
 
 def _early_answers(evidence: Evidence) -> int:
-    """Count the answers to windows that a watermark M behind would still have left open."""
+    """Count the answers to windows that a fixed watermark would still have left open."""
     config, closing_of = evidence.truth.config, closings(evidence.observed)
     early = 0
     for result in evidence.observed.trace.of(Result):

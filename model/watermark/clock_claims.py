@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* Only recorded steps are compared; the machine is not asked. Shares are fractions and stay exact.
+* Only recorded steps are compared; no machine runs here. Shares are fractions and stay exact.
 * The clocks of all arrivals are needed, unless a claim says otherwise.
 """
 

@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* Independent of the machine: pairs out of order are counted again, for all clusters of a task at
-  once, and rejections are decided again.
+* The truth is independent of the machine: pairs out of order are counted again, for all clusters of
+  a task at once, and rejections are decided again.
 * The watermark is never computed here; only the trace says where it was.
 """
 

@@ -6,7 +6,7 @@ Source: docs/watermark.md, section 3; the part that room ``slack`` shares is in
 Rules of this file:
 
 * No clock, no I/O, no Spark. One arrival in, the steps it causes out, in the order of section 3.
-* Only the watermark decides whether a window is closed; open windows are never asked.
+* Only the watermark decides whether a window is closed, never the set of open windows.
 """
 
 from collections.abc import Sequence

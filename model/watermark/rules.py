@@ -4,7 +4,7 @@ Source: docs/watermark.md, sections 2 to 4.
 
 Rules of this file:
 
-* A decision reads state and changes nothing, except that ``entered`` moves the cluster it is given.
+* A decision only reads state, except that ``entered`` moves the cluster it is given.
 * A planted bug or the literal reading is this table with one entry replaced
   (``model/watermark/variants.py``).
 """

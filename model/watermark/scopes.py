@@ -6,9 +6,9 @@ Rules of this file:
 
 * The transition system decides nothing: the task (``machine``) is the one that a run uses.
 * Corrections are left out: room ``slack`` has the same ones, and its scopes try them under every
-  watermark that is possible.
-* A claim counts for itself (see ``model/windows/scopes.py``) and names the cases without which it
-  would be empty.
+  possible watermark.
+* A claim computes windows and answers without the machine (``model/windows/scopes.py``). It names
+  the cases that must occur, because without them it would say nothing.
 * A path is written in sentences.
 """
 
@@ -218,7 +218,7 @@ def _is_held(state: State) -> bool:
 
 
 def _is_early(scope: Scope, state: State) -> bool:
-    """Return whether a window is closed that a watermark M behind would have left open."""
+    """Return whether a window is closed that a fixed watermark would have left open."""
     fixed_wm_us = state.task.t_max_us - scope.config.max_wait_us
     return not state.was_flushed and any(
         window.start_us + scope.config.size_us > fixed_wm_us for window, _ in state.emitted.results

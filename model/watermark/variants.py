@@ -2,9 +2,9 @@
 
 Rules of this file:
 
-* A variant is the table of decisions (``model/watermark/rules.py``) with entries replaced, no
-  other machine. Its example is a smallest workload on which the reference keeps the promise and
-  the variant does not.
+* A variant is the table of decisions (``model/watermark/rules.py``) with entries replaced; the
+  machine is the same. Its example is a smallest workload on which the reference keeps the promise
+  and the variant does not.
 * Every variant is also a factory of its name, for ``--system model.watermark.variants:NAME``.
 """
 

@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* Independent of the machine: the truth is counted from the arrivals alone, by docs/slack.md,
+* The truth is independent of the machine: it is counted from the arrivals alone, by docs/slack.md,
   sections 1, 3 and 6.
 * Whether a window was closed, or a tuple late, is never computed here; only the trace says so.
 * Batches are those of the workload; a flush is the batch after the last one.

@@ -1,5 +1,7 @@
 """Check promises 1 and 2 of docs/slack.md: exact in the end, honest at any batch end.
 
+Room ``slack`` makes both promises, and so does ``watermark`` with corrections.
+
 Rules of this file:
 
 * Brute force: every right answer is computed from the tuples of the window.

@@ -2,11 +2,11 @@
 
 Rules of this file:
 
-* It only connects the parts: tasks decide about the stream, plans about corrections.
+* This file only connects the parts: tasks decide about the stream, plans about corrections.
 * There is no time: a batch is processed and corrected before the next one starts.
-* A ``restart`` needs nothing here, because a task's state is a value and the same batch makes the
-  same of it. A ``kill`` in a batch takes away every plan of that batch after its first small step;
-  the plan is then made and carried out again.
+* A ``restart`` needs nothing here, because a task's state is a value, which the same batch always
+  changes in the same way. A ``kill`` in a batch takes away every plan of that batch after its first
+  small step; the plan is then made and carried out again.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -72,7 +72,7 @@ class TaskPipeline(Generic[TaskT]):
         self._history = History(config)
         self._rules = rules
         self._scored = scored
-        self._accepted_before = 0  # this batch
+        self._accepted_before = 0  # number of arrivals accepted before this batch
 
     def arrive(self, event: Event, batch: int) -> list[Step]:
         """Take one arrival; return the steps it causes, in order."""

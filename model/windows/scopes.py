@@ -92,7 +92,7 @@ def emit(
     is_first: bool = True,
     alarms: Iterable[str] = (),
 ) -> Emissions:
-    """Add steps of the stream, and an alarm for each step that it had no right to.
+    """Add steps of the stream, and an alarm for each step that it must not take.
 
     ``task`` is the task after these steps. ``is_first`` tells whether a tuple arrived for the first
     time; other late pairs are not kept.

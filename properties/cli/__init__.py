@@ -1,1 +1,1 @@
-"""The commands of ``straggler``: one module each, with SUMMARY, EXAMPLES, add_options and run."""
+"""The commands of ``straggler``: one module each, with EXAMPLES, make_command and run."""

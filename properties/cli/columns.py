@@ -1,26 +1,33 @@
 """Options that name the columns of a user's file, and the unit of its times."""
 
-import argparse
+from collections.abc import Iterator
+
+import click
 
 from properties.data.tables import TIME_UNITS, Columns
 from properties.errors import UsageError
+from properties.options import Arguments, Option
+
+SECTION = "columns of a file"
 
 
-def add_columns(parser: argparse.ArgumentParser) -> None:
-    """Add an option for each column."""
-    group = parser.add_argument_group("columns of a file")
-    group.add_argument("--event-time", metavar="COLUMN", help="event times (event_time)")
-    group.add_argument("--value", metavar="COLUMN", default="value", help="values (value)")
-    group.add_argument("--key", metavar="COLUMN", help="keys (key, if the file has it)")
-    group.add_argument(
-        "--arrival", metavar="COLUMN", help="arrival times (arrival_time, if the file has it)"
-    )
-    group.add_argument("--id", metavar="COLUMN", help="identities, to recognise redeliveries")
-    group.add_argument("--time-unit", choices=TIME_UNITS, default="us", help="unit of times (us)")
-    group.add_argument("--separator", default=",", help="one character, or tab (,)")
+def column_options() -> Iterator[Option]:
+    """Yield an option for each column."""
+    for flag, help, default in (
+        ("--event-time", "event times (event_time)", None),
+        ("--value", "values (value)", "value"),
+        ("--key", "keys (key, if the file has it)", None),
+        ("--arrival", "arrival times (arrival_time, if the file has it)", None),
+        ("--id", "identities, to recognise redeliveries", None),
+    ):
+        yield Option(flag, help, metavar="COLUMN", default=default, section=SECTION)
+    units = click.Choice(TIME_UNITS)
+    yield Option("--time-unit", "unit of times (us)", type=units, default="us", section=SECTION)
+    one = "one character, or tab (,)"
+    yield Option("--separator", one, metavar="CHARACTER", default=",", section=SECTION)
 
 
-def columns_of(args: argparse.Namespace) -> Columns:
+def columns_of(args: Arguments) -> Columns:
     """Return the columns that the options name; raise :class:`UsageError` for a bad separator."""
     separator = "\t" if args.separator in {"tab", "\\t"} else args.separator
     if len(separator) != 1:

@@ -1,31 +1,31 @@
 """``straggler diff``: compare the Spark pipeline, or your implementation, with the reference."""
 
-import argparse
-import json
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
+import click
+from click.core import ParameterSource
 from rich.progress import Progress
 
 from model.checking.claims import Outcome, worst
 from model.vocabulary import System
 from model.vocabulary.settings import nearest
 from model.vocabulary.trace import kind_of
-from properties.cli import render
-from properties.cli.columns import add_columns, columns_of
-from properties.cli.outputs import refuse_unmakable, refuse_unwritable
-from properties.data.durations import duration
-from properties.errors import UsageError
+from properties.cli import interrupts, render
+from properties.cli.columns import column_options, columns_of
+from properties.cli.commands import Group
+from properties.cli.outputs import refuse_unmakable, refuse_unwritable, write_json, write_output
+from properties.cli.room_commands import room_group
+from properties.cli.selection import parse_selection
+from properties.errors import UsageError, counted
 from properties.judging import counterexamples
 from properties.judging.judge import Judgement, judge
 from properties.judging.references import BOTH, REFERENCES, run_reference
 from properties.judging.systems import SPARK, local_master, open_system
 from properties.judging.trial import Trial
+from properties.options import LATENESS, PATH, QUERY, Arguments, Option
+from properties.pages.junit import SKIPPED, Check, check_of, junit
 from properties.rooms import Case, Room, SkippedInput, find_rooms
-
-SUMMARY = "compare the Spark pipeline, or your implementation, with the reference, on data"
 
 EXAMPLES = """\
 examples:
@@ -36,8 +36,7 @@ examples:
       --window 1h --slide 5min
   straggler diff slack --system mypackage.slack:make
   straggler diff join --input flights --workers 4 --on key --on "key and value within 100"
-  straggler diff join --r orders.csv --s trades.csv --event-time at --time-unit ms --value price \\
-      --window 1min --lateness 5s --on "key and value >"
+  straggler diff join --r orders.csv --s trades.csv --window 1min --on "key and value >"
   straggler diff grouping --input tokens --policy all --set instances=4 --set times_us=9,9,9,40
   straggler diff grouping --input hits.csv --key page --value bytes
   straggler diff script --script *.script --input readings.csv --key sensor --lateness 5s
@@ -47,164 +46,156 @@ Without --input a room takes its default inputs. A path may be a Parquet or CSV 
 arrival column its rows arrive in the order of the file. Room grouping needs no column of times.
 """
 
+INTERRUPTED = "then interrupted"
 Chosen = list[tuple[Room, Case | SkippedInput]]
-Groups = list[tuple[Sequence[str], argparse._ArgumentGroup]]
-"""Groups of options, each with the names of its rooms."""
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of all rooms, then those of each room."""
-    known = find_rooms("all")
-    parser.add_argument(
-        "room", metavar="ROOM", help=f"{', '.join(room.name for room in known)}, or all"
-    )
-    parser.add_argument(
-        "--input",
-        action="append",
-        metavar="NAME|PATH",
-        help=f"{_by_room(known, lambda room: room.inputs)}; may be repeated",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of simulated inputs (0)")
-    parser.add_argument(
-        "--batches",
-        type=int,
-        help="number of equal micro-batches, at most one per row"
-        f" ({_by_room(known, lambda room: str(room.batches))})",
-    )
-    parser.add_argument(
-        "--window",
-        dest="window_us",
-        type=duration,
-        metavar="DURATION",
-        help="length W of a window, like 5s or 6h; in a join the largest distance in time of a"
-        " pair",
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the verdicts to FILE")
-    _add_comparison(parser)
-    add_columns(parser)
-    parser.set_defaults(groups=_add_room_options(parser, known))
+def make_command(summary: str) -> Group:
+    """Return a command for each room, and one for all of them."""
+    return room_group(summary, EXAMPLES, _options, run, has_all=True)
 
 
-def _by_room(known: Sequence[Room], text_of: Callable[[Room], str]) -> str:
-    """Return the texts of rooms, each with the rooms that have it."""
-    rooms_of: dict[str, list[str]] = defaultdict(list)
-    for room in known:
-        rooms_of[text_of(room)].append(room.name)
-    return "; ".join(f"{_join_names(names)}: {text}" for text, names in rooms_of.items())
+def _options(rooms: Sequence[Room]) -> Iterator[Option]:
+    """Yield the options of a comparison, those of the rooms' queries, and those of files."""
+    inputs = "; ".join(dict.fromkeys(room.inputs for room in rooms))
+    yield Option("--input", f"{inputs}; may be repeated", multiple=True, metavar="NAME|PATH")
+    yield Option("--seed", "seed of simulated inputs (0)", type=int, default=0, metavar="N")
+    usual = ", ".join(dict.fromkeys(str(room.batches) for room in rooms))
+    batches = f"number of equal micro-batches, at most one per row ({usual})"
+    yield Option("--batches", batches, type=int, metavar="N")
+    yield Option("--json", "also write the verdicts to FILE", type=PATH, metavar="FILE")
+    yield Option("--junit", "also write the verdicts to FILE, for CI", type=PATH, metavar="FILE")
+    if len(rooms) > 1:
+        quick = "compare one query of each room, on real data"
+        yield Option("--quick", quick, "is_quick", is_flag=True)
+        selected = "compare only what has these words in its row, as 'slack and not umts'"
+        yield Option("-k", selected, "selection", metavar="EXPRESSION")
+        yield Option("-x", "stop at the first broken comparison", "stops", is_flag=True)
+    yield from _comparison_options()
+    for room in rooms:
+        yield from room.options()
+        if room.workers is not None:
+            yield LATENESS
+            workers = f"number of workers ({room.workers})"
+            yield Option("--workers", workers, type=int, metavar="N", section=QUERY)
+    yield from column_options()
 
 
-def _add_room_options(parser: argparse.ArgumentParser, known: Sequence[Room]) -> Groups:
-    """Add options that rooms share, then those of single rooms; return the groups."""
-    sharing: dict[Callable[[argparse._ArgumentGroup], None], list[Room]] = defaultdict(list)
-    for room in known:
-        if room.shared_options is not None:
-            sharing[room.shared_options].append(room)
-    with_workers = [room for room in known if room.workers is not None]
-    sharing[partial(_add_worker_options, with_workers)] = with_workers
-    for room in known:
-        sharing[room.add_options].append(room)
-    groups: Groups = []
-    for add, rooms in sharing.items():
-        names = [room.name for room in rooms]
-        group = parser.add_argument_group(f"query of {_join_names(names)}")
-        add(group)
-        groups.append((names, group))
-    return groups
-
-
-def _add_comparison(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose system, reference and Spark master."""
-    parser.add_argument(
+def _comparison_options() -> Iterator[Option]:
+    """Yield the options that choose system, reference and Spark master."""
+    yield Option(
         "--reference",
-        choices=REFERENCES,
+        "compare with a simulated cluster, the untimed model, or both (both)",
+        type=click.Choice(REFERENCES),
         default=BOTH,
-        help="sim: compare with a simulation that replays the input through the stated cluster;"
-        " model: compare with the untimed model; both: compare with the simulation, and the"
-        " simulation with the model (both)",
     )
-    parser.add_argument(
-        "--system",
-        metavar="MODULE:FACTORY",
-        default=SPARK,
-        help="implementation to judge instead of the Spark pipeline",
-    )
-    parser.add_argument(
-        "--kinds",
-        metavar="KIND,...",
-        help="kinds of steps to compare, if the system does not record all (all)",
-    )
-    parser.add_argument("--master", metavar="URL", help="Spark master (local, slots as needed)")
-    parser.add_argument(
+    system = "implementation to judge instead of the Spark pipeline"
+    yield Option("--system", system, default=SPARK, metavar="MODULE:FACTORY")
+    kinds = "kinds of steps to compare, if the system does not record all (all)"
+    yield Option("--kinds", kinds, metavar="KIND,...")
+    yield Option("--master", "Spark master (local, slots as needed)", metavar="URL")
+    yield Option(
         "--counterexamples",
-        type=Path,
-        metavar="DIR",
+        f"folder for counterexamples ({counterexamples.FOLDER})",
+        type=PATH,
         default=counterexamples.FOLDER,
-        help="folder for counterexamples (counterexamples)",
+        metavar="DIR",
     )
 
 
-def _add_worker_options(rooms: Sequence[Room], group: argparse._ArgumentGroup) -> None:
-    """Add the options of rooms that serve streams with workers of their own."""
-    group.add_argument(
-        "--lateness",
-        dest="lateness_us",
-        type=duration,
-        metavar="DURATION",
-        help="how far a tuple may lie behind the latest one of its stream or sensor (by input)",
-    )
-    group.add_argument(
-        "--workers",
-        type=int,
-        metavar="N",
-        help=f"number of workers ({_by_room(rooms, lambda room: str(room.workers))})",
-    )
+@dataclass
+class Comparisons:
+    """The comparisons that were asked for, and what has been judged so far."""
+
+    chosen: Chosen
+    judgements: list[Judgement] = field(default_factory=list)
+    reports: list[list[str]] = field(default_factory=list)
+    """A report on each broken comparison."""
+    stopped: str = ""
+    """Reason why no more were judged; empty if all were."""
+
+    @property
+    def cases(self) -> list[tuple[Room, Case]]:
+        """Comparisons that can be judged, without inputs that are skipped."""
+        return [(room, case) for room, case in self.chosen if isinstance(case, Case)]
+
+    @property
+    def note(self) -> str:
+        """Sentence on a result that is not complete; empty for a complete one."""
+        judged = f"{len(self.judgements)} of {counted(len(self.cases), 'comparison')}"
+        return f"Not complete: {judged} judged, {self.stopped}." if self.stopped else ""
 
 
-def _join_names(names: Sequence[str]) -> str:
-    return f"room{'s' * (len(names) > 1)} {' and '.join(names)}"
-
-
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Judge every case and return the exit code of the worst outcome."""
+    _refuse_options(args)
+    rooms = find_rooms(args.room)
+    if args.system != SPARK and len(rooms) > 1:
+        raise UsageError(f"--system {args.system!r} belongs to one room; name it, not {args.room}")
+    step_types = {each.name: choose_step_types(each, args.kinds) for each in rooms}
+    columns = columns_of(args)
+    with render.progress() as progress:
+        reading = progress.add_task("reading inputs", total=None)
+        chosen = [
+            (each, case) for each in rooms for case in each.cases(_arguments(args, each), columns)
+        ]
+        progress.remove_task(reading)
+        found = Comparisons(_select(chosen, getattr(args, "selection", None)))
+        with open_system(args.system, args.master or _master(found.cases)) as system_of:
+            _judge_all(args, found, step_types, system_of, progress)
+    if found.judgements or not found.stopped:
+        _print(args, found)
+        _write(args, found)
+    if found.stopped == INTERRUPTED:
+        raise KeyboardInterrupt
+    return render.EXIT_CODES[worst(judgement.outcome for judgement in found.judgements)]
+
+
+def _refuse_options(args: Arguments) -> None:
+    """Raise :class:`UsageError` for output that cannot be written, or an impossible number."""
     refuse_unwritable("--json", args.json)
+    refuse_unwritable("--junit", args.junit)
     refuse_unmakable("--counterexamples", args.counterexamples)
     if args.seed < 0:
         raise UsageError(f"--seed is {args.seed}; it must be an integer >= 0")
     if args.batches is not None and args.batches < 1:
         raise UsageError(f"--batches is {args.batches}; it must be an integer >= 1")
-    chosen_rooms = find_rooms(args.room)
-    if args.system != SPARK and len(chosen_rooms) > 1:
-        raise UsageError(f"--system {args.system!r} belongs to one room; name it, not {args.room}")
-    _refuse_others(args, chosen_rooms)
-    step_types = {each.name: choose_step_types(each, args.kinds) for each in chosen_rooms}
-    columns = columns_of(args)
-    with render.progress() as progress:
-        reading = progress.add_task("reading inputs", total=None)
-        chosen = [(each, case) for each in chosen_rooms for case in each.cases(args, columns)]
-        progress.remove_task(reading)
-        with open_system(args.system, args.master or _master(chosen)) as system_of:
-            judgements, reports = _judge_all(args, chosen, step_types, system_of, progress)
-    _print(args, chosen, judgements, reports)
-    if args.json is not None:
-        rows = [judgement.to_json() for judgement in judgements]
-        args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    return render.EXIT_CODES[worst(judgement.outcome for judgement in judgements)]
 
 
-def _refuse_others(args: argparse.Namespace, chosen: Sequence[Room]) -> None:
-    """Raise :class:`UsageError` for an option of a room that is not judged."""
-    names_of_chosen = {each.name for each in chosen}
-    for names, group in args.groups:
-        for action in group._group_actions:
-            if names_of_chosen.isdisjoint(names) and getattr(args, action.dest) != action.default:
-                flag = action.option_strings[0]
-                sentence = f"{flag} is an option of {_join_names(names)}, not of {args.room}"
-                raise UsageError(sentence)
+def _arguments(args: Arguments, room: Room) -> Arguments:
+    """Return the arguments for a room, with its own of the quick comparison if that was chosen."""
+    if not getattr(args, "is_quick", False):
+        return args
+    if args.input:
+        raise UsageError(f"--quick chooses the inputs itself, without --input {args.input[0]!r}")
+    command = make_command("").load(room.name)
+    context = command.make_context(room.name, room.quick.split())
+    chosen = {
+        name: value
+        for name, value in context.params.items()
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    return Arguments(**{**vars(args), **chosen})
 
 
-def _master(chosen: Chosen) -> str:
+def _select(chosen: Chosen, expression: str | None) -> Chosen:
+    """Return the cases that an expression selects; raise :class:`UsageError` for none."""
+    if expression is None:
+        return chosen
+    is_selected = parse_selection(expression)
+    selected = [
+        (room, case)
+        for room, case in chosen
+        if is_selected(" ".join([room.name, case.input, getattr(case, "query", "")]))
+    ]
+    if not selected:
+        total = counted(len(chosen), "comparison")
+        raise UsageError(f"-k is {expression!r}, which selects none of {total}")
+    return selected
+
+
+def _master(cases: Sequence[tuple[Room, Case]]) -> str:
     """Return a local master with the slots of the most demanding case."""
-    cases = [(each, case) for each, case in chosen if isinstance(case, Case)]
     return local_master(max((each.slots(case.workload) for each, case in cases), default=1))
 
 
@@ -220,45 +211,100 @@ def choose_step_types(room: Room, kinds: str | None) -> tuple[type, ...]:
 
 
 def _judge_all(
-    args: argparse.Namespace,
-    chosen: Chosen,
+    args: Arguments,
+    found: Comparisons,
     step_types: Mapping[str, tuple[type, ...]],
     system_of: Callable[[Room], System],
     progress: Progress,
-) -> tuple[list[Judgement], list[list[str]]]:
-    """Return a judgement of every case, and a report on every broken one."""
-    judgements: list[Judgement] = []
-    reports: list[list[str]] = []
-    cases = [(each, case) for each, case in chosen if isinstance(case, Case)]
-    task = progress.add_task("", total=len(cases))
-    for each, case in cases:
-        progress.update(task, description=f"reference of {case.input}: {case.query}")
-        expected = run_reference(each, case.workload, args.reference, step_types[each.name])
-        progress.update(task, description=f"{case.input}: {case.query}")
-        system = system_of(each)
-        judgement = judge(each, case, system, step_types[each.name], expected)
-        del expected  # a large trace, which should be gone before the next one is made
-        judgements.append(judgement)
-        if judgement.outcome is Outcome.BROKEN:
-            progress.update(task, description="shrinking the counterexample")
-            kinds = step_types[each.name]
-            trial = Trial(each, system, args.system, kinds, args.reference)
-            reports.append(trial.report(case.workload, args.counterexamples))
-        progress.advance(task)
-    return judgements, reports
-
-
-def _print(
-    args: argparse.Namespace,
-    chosen: Chosen,
-    judgements: list[Judgement],
-    reports: list[list[str]],
 ) -> None:
-    out = render.console()
+    """Judge every case until one is broken, if that stops the command, or until Ctrl-C."""
+    cases = found.cases
+    task = progress.add_task("", total=len(cases))
+    try:
+        for number, (room, case) in enumerate(cases, start=1):
+            kinds, system = step_types[room.name], system_of(room)
+            judgement = _judge_one(args, found, room, case, kinds, system, progress)
+            progress.advance(task)
+            if len(cases) > 1 and not progress.console.is_terminal:
+                row = f"{room.name} {case.input}, {case.query}: {judgement.outcome}"
+                line = f"{number} of {len(cases)}: {row} ({judgement.seconds:.1f} s)"
+                render.print_lines(progress.console, [line])
+            if judgement.outcome is Outcome.BROKEN and getattr(args, "stops", False):
+                found.stopped = "the last of them broken" if number < len(cases) else ""
+                return
+    except (Exception, KeyboardInterrupt) as error:
+        # A library may have turned the interrupt into an error of its own.
+        if not isinstance(error, KeyboardInterrupt) and not interrupts.came():
+            raise
+        found.stopped = INTERRUPTED
+
+
+def _judge_one(
+    args: Arguments,
+    found: Comparisons,
+    room: Room,
+    case: Case,
+    kinds: tuple[type, ...],
+    system: System,
+    progress: Progress,
+) -> Judgement:
+    """Judge a case and store the judgement, with a report if it is broken."""
+    (task,) = progress.task_ids
+    progress.update(task, description=f"reference of {case.input}: {case.query}")
+    expected = run_reference(room, case.workload, args.reference, kinds)
+    progress.update(task, description=f"{case.input}: {case.query}")
+    judgement = judge(room, case, system, kinds, expected)
+    del expected  # a large trace, which should be gone before the next one is made
+    if interrupts.came():  # the system may have noticed it and given up
+        raise KeyboardInterrupt
+    found.judgements.append(judgement)
+    if judgement.outcome is Outcome.BROKEN:
+        progress.update(task, description="shrinking the counterexample")
+        trial = Trial(room, system, args.system, kinds, args.reference)
+        found.reports.append(trial.report(case.workload, args.counterexamples))
+    return judgement
+
+
+# ---------------------------------------------------------------------------------------- output
+
+
+def _print(args: Arguments, found: Comparisons) -> None:
+    out = render.console(args.json, args.junit)
+    judgements = found.judgements
     render.print_tables(out, judgements)
     lines = render.remarks(judgements)
-    lines += [render.describe_skipped(case) for _, case in chosen if isinstance(case, SkippedInput)]
-    for report in reports:
+    skipped = [case for _, case in found.chosen if isinstance(case, SkippedInput)]
+    lines += [render.describe_skipped(case) for case in skipped]
+    for report in found.reports:
         lines += ["", *report]
     name = "the Spark pipeline" if args.system == SPARK else args.system
-    render.print_lines(out, [*lines, "", f"{render.summarise(judgements, name)} Seed {args.seed}."])
+    lines += ["", f"{render.summarise(judgements, name)} Seed {args.seed}."]
+    render.print_lines(out, [*lines, *([found.note] if found.note else [])])
+
+
+def _write(args: Arguments, found: Comparisons) -> None:
+    """Write the files that the options name; JSON that is not complete has another form."""
+    rows = [judgement.to_json() for judgement in found.judgements]
+    write_json(args.json, {"incomplete": found.note, "comparisons": rows} if found.note else rows)
+    if args.junit is not None:
+        suites: dict[str, list[Check]] = {}
+        for room, test in _checks_of(found):
+            suites.setdefault(room.name, []).append(test)
+        write_output(args.junit, junit("straggler diff", suites))
+
+
+def _checks_of(found: Comparisons) -> Iterator[tuple[Room, Check]]:
+    """Yield a check for each comparison; one without a verdict is skipped."""
+    judged = {id(judgement.case): judgement for judgement in found.judgements}
+    for room, case in found.chosen:
+        judgement = judged.get(id(case))
+        if isinstance(case, SkippedInput):
+            yield room, Check(case.input, SKIPPED, case.reason)
+            continue
+        name = f"{case.input}, {case.query}"
+        if judgement is None:
+            yield room, Check(name, SKIPPED, found.note)
+            continue
+        first, *_ = broken = judgement.broken or (render.reasons([judgement]),)
+        text = "\n".join(broken)
+        yield room, check_of(name, judgement.outcome, first, text, judgement.seconds)

@@ -1,21 +1,19 @@
 """``straggler errata``: published rules that break their promises, and corrected rules."""
 
-import argparse
-import json
 from collections.abc import Sequence
-from pathlib import Path
 
+import click
 from rich.console import Console
 from rich.table import Table
 
 from model.vocabulary.settings import nearest
 from properties.cli import render
-from properties.cli.outputs import refuse_unwritable
+from properties.cli.commands import Command
+from properties.cli.outputs import refuse_unwritable, write_json, write_output
 from properties.errors import UsageError
+from properties.options import PATH, Arguments, Option
 from properties.pages.errata import Confirmation, Erratum, describe, markdown
 from properties.rooms import Room, find_rooms, room_names
-
-SUMMARY = "show published rules that break their promises, each with a small counterexample"
 
 EXAMPLES = """\
 examples:
@@ -29,33 +27,31 @@ code is 0 if all errata are confirmed, and 1 otherwise.
 """
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose errata and output files."""
-    room_help = f"{', '.join(room_names())}, or all (all)"
-    parser.add_argument("room", metavar="ROOM", nargs="?", default="all", help=room_help)
-    parser.add_argument(
-        "--only", action="append", metavar="NAME", help="run this erratum only; may be repeated"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the errata to FILE")
-    parser.add_argument(
-        "--markdown", type=Path, metavar="FILE", help="also write the errata as a page to FILE"
-    )
+def make_command(summary: str) -> Command:
+    """Return the command with the options that choose errata and output files."""
+    rooms = f"{', '.join(room_names())}, or all (all)"
+    only = "run this erratum only; may be repeated"
+    page = "also write the errata as a page to FILE"
+    parameters = [
+        click.Argument(["room"], help=rooms, default="all"),
+        Option("--only", only, multiple=True, metavar="NAME"),
+        Option("--json", "also write the errata to FILE", type=PATH, metavar="FILE"),
+        Option("--markdown", page, type=PATH, metavar="FILE"),
+    ]
+    return Command(summary, EXAMPLES, parameters, run)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Run the errata and return 0 if all of them are confirmed."""
     refuse_unwritable("--json", args.json)
     refuse_unwritable("--markdown", args.markdown)
     confirmations = confirm(_chosen(find_rooms(args.room), args.only))
-    out = render.console()
+    out = render.console(args.json, args.markdown)
     for each in confirmations:
         render.print_prose(out, describe(each))
     _print_table(out, confirmations)
-    if args.json is not None:
-        rows = [each.to_json() for each in confirmations]
-        args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    if args.markdown is not None:
-        args.markdown.write_text(markdown(confirmations), encoding="utf-8")
+    write_json(args.json, [each.to_json() for each in confirmations])
+    write_output(args.markdown, markdown(confirmations))
     return 0 if all(each.findings.is_confirmed for each in confirmations) else 1
 
 
@@ -71,14 +67,14 @@ def confirm(chosen: Sequence[tuple[Room, Erratum]]) -> list[Confirmation]:
     return found
 
 
-def _chosen(asked: Sequence[Room], only: Sequence[str] | None) -> list[tuple[Room, Erratum]]:
+def _chosen(asked: Sequence[Room], only: Sequence[str]) -> list[tuple[Room, Erratum]]:
     known = [(room, erratum) for room in asked for erratum in room.errata]
     names = [erratum.name for _, erratum in known]
-    for name in only or ():
+    for name in only:
         if name not in names:
             listing = ", ".join(names)
             raise UsageError(f"there is no erratum {name!r}, only {listing}{nearest(name, names)}")
-    return [each for each in known if only is None or each[1].name in only]
+    return [each for each in known if not only or each[1].name in only]
 
 
 def _print_table(out: Console, confirmations: Sequence[Confirmation]) -> None:

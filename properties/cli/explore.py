@@ -1,9 +1,6 @@
 """``straggler explore``: every behaviour of a small model, and the effect of planted bugs."""
 
-import argparse
-import json
-from collections.abc import Collection, Iterator
-from pathlib import Path
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from rich.console import Console
@@ -11,16 +8,18 @@ from rich.console import Console
 from model.checking.claims import Outcome, Verdict, combine
 from model.vocabulary.settings import nearest
 from properties.cli import render
-from properties.cli.outputs import refuse_unwritable
+from properties.cli.commands import Group
+from properties.cli.outputs import refuse_unwritable, write_json, write_output
+from properties.cli.room_commands import room_group
 from properties.errors import UsageError
 from properties.judging.judge import compare_traces
-from properties.rooms import AnyExploration, Explorer, Room, find_room, room_names
-
-SUMMARY = "explore every behaviour of a model in a small scope, and look for planted bugs"
+from properties.options import PATH, Arguments, Option
+from properties.pages.junit import Check, check_of, junit
+from properties.rooms import AnyExploration, Explorer, Room, find_room
 
 EXAMPLES = """\
 examples:
-  straggler explore slack
+  straggler explore join
   straggler explore slack --scope large             takes a night
   straggler explore join --scope four               four workers, 35,511 states
   straggler explore slack --variant lost_update     one planted bug, with its shortest path
@@ -38,30 +37,35 @@ class Finding(NamedTuple):
     sentences: tuple[str, ...]
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose scope and variant."""
-    parser.add_argument("room", metavar="ROOM", help=", ".join(room_names()))
-    parser.add_argument("--scope", metavar="NAME", help="scope to explore (all that take seconds)")
-    parser.add_argument(
-        "--variant",
-        metavar="NAME",
-        help="look for this planted bug only",
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the counts to FILE")
+def make_command(summary: str) -> Group:
+    """Return a command for each room."""
+    return room_group(summary, EXAMPLES, _options, run)
 
 
-def run(args: argparse.Namespace) -> int:
+def _options(rooms: Sequence[Room]) -> Iterator[Option]:
+    """Yield the options that choose scope, variant and output files."""
+    for explorer in (room.explorer for room in rooms):
+        scopes = f"{', '.join(explorer.scopes)} (all that take seconds)"
+        yield Option("--scope", scopes, metavar="NAME")
+        bugs = f"look for this planted bug only: {', '.join(explorer.variants)}"
+        yield Option("--variant", bugs, metavar="NAME")
+    yield Option("--json", "also write the counts to FILE", type=PATH, metavar="FILE")
+    yield Option("--junit", "also write the verdicts to FILE, for CI", type=PATH, metavar="FILE")
+
+
+def run(args: Arguments) -> int:
     """Explore the scopes, then look for every planted bug."""
     refuse_unwritable("--json", args.json)
+    refuse_unwritable("--junit", args.junit)
     chosen = find_room(args.room)
     scopes = _scopes(chosen, args.scope)
     _known(args.variant, chosen.explorer.variants, "planted bug")
     _refuse_elsewhere(chosen.explorer, args.variant, args.scope)
-    out = render.console()
+    out = render.console(args.json, args.junit)
     if args.variant is not None:
         finding = _find(chosen, args.variant, scopes)
         _print_finding(out, chosen, finding)
-        _write(args.json, [], [finding])
+        _write(args, [], [finding])
         return 0 if finding.claim is None else 1
     explored: list[tuple[str, AnyExploration]] = []
     with render.progress() as progress:
@@ -79,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         _print_exploration(out, scope, exploration)
     for finding in findings:
         _print_finding(out, chosen, finding)
-    _write(args.json, explored, findings)
+    _write(args, explored, findings)
     return render.EXIT_CODES[_conclude(out, explored, findings)]
 
 
@@ -191,12 +195,10 @@ def _conclude(
 
 
 def _write(
-    path: Path | None,
+    args: Arguments,
     explored: list[tuple[str, AnyExploration]],
     findings: list[Finding],
 ) -> None:
-    if path is None:
-        return
     record = {
         "scopes": [
             {
@@ -211,4 +213,20 @@ def _write(
         ],
         "planted_bugs": [finding._asdict() for finding in findings],
     }
-    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_json(args.json, record)
+    if args.junit is not None:
+        suites = {f"explore {args.room}": [*_checks_of(explored, findings)]}
+        write_output(args.junit, junit("straggler explore", suites))
+
+
+def _checks_of(
+    explored: list[tuple[str, AnyExploration]], findings: list[Finding]
+) -> Iterator[Check]:
+    """Yield a test for each claim in each scope; a planted bug fails if no claim notices it."""
+    for scope, found in explored:
+        for verdict in found.verdicts:
+            name = f"{scope}: {verdict.claim}"
+            yield check_of(name, verdict.outcome, verdict.sentence, "\n".join(verdict.witness))
+    for finding in findings:
+        outcome = Outcome.BROKEN if finding.claim is None else Outcome.HOLDS
+        yield check_of(f"planted bug {finding.variant}", outcome, " ".join(finding.sentences))

@@ -4,29 +4,37 @@ Exit codes: 0 holds, 1 broken, 2 usage or environment, 3 undetermined, 130 inter
 is one sentence on stderr.
 """
 
-import argparse
 import io
 import logging
 import os
-import re
-import signal
 import sys
-import threading
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
-from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING
 
+from model.vocabulary.extras import describe_missing
 from model.vocabulary.settings import nearest
-from properties.cli.outputs import refuse_overwriting
+from properties.cli.interrupts import report_interrupts
 from properties.errors import UsageError
 
-COMMANDS = ("diff", "explore", "sim", "sweep", "report", "replay", "errata", "script", "package")
-"""Command ``x`` is the module ``properties.cli.x``."""
-OPTIONS = ("-h", "--help", "--version")
-"""Options without a command."""
+if TYPE_CHECKING:
+    import click
+
+COMMANDS = {
+    "diff": "compare the Spark pipeline, or your implementation, with the reference, on data",
+    "explore": "explore every behaviour of a model in a small scope, and look for planted bugs",
+    "sim": "simulate one timed run of a room: the cost of waiting, missing and correcting",
+    "sweep": "run experiments over grids of settings and seeds, in parallel, resumable",
+    "report": "write results of sweeps as one page: verdicts, plots, published claims",
+    "replay": "run a stored counterexample again; exit code 1 if it still fails",
+    "errata": "show published rules that break their promises, each with a small counterexample",
+    "script": "check, format, explain and run sensor scripts",
+    "package": "write the archive that workers of a cluster import, for spark-submit --py-files",
+}
+"""Summaries of the commands; ``x`` is the module ``properties.cli.x`` with ``make_command``."""
+COMPLETION_VARIABLE = "_STRAGGLER_COMPLETE"
 TRACEBACK_VARIABLE = "STRAGGLER_TRACEBACK"
 
 EPILOG = """\
@@ -49,46 +57,6 @@ exit codes: 0 holds, 1 broken, 2 usage or environment, 3 undetermined, 130 inter
 """
 
 
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one sentence, if possible with a suggestion."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        # A negative duration is a value that can be refused; no option begins like one.
-        self._negative_number_matcher = re.compile(r"-\.?\d")
-
-    def error(self, message: str) -> NoReturn:
-        """Raise :class:`UsageError`."""
-        raise UsageError(message)
-
-
-def make_parser(names: Sequence[str] = COMMANDS) -> Parser:
-    """Return a parser of the given commands with their options."""
-    parser = Parser(
-        prog="straggler",
-        description="Reference models and property tests for late data and slow workers, on Spark.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"straggler {_version()}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-    for name in names:
-        # Imported here because it takes a second, and Ctrl-C has to work from the start.
-        command = import_module(f"properties.cli.{name}")
-        sub = commands.add_parser(
-            name,
-            help=command.SUMMARY,
-            description=command.SUMMARY,
-            epilog=command.EXAMPLES,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        command.add_options(sub)
-        sub.set_defaults(run=command.run, parser=sub)
-    return parser
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     # Libraries log errors with a stack trace before they raise them; one sentence is enough.
@@ -96,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.disable()
     _escape_output()
     try:
-        with _report_interrupts():
+        with report_interrupts():
             return int(_run(sys.argv[1:] if arguments is None else list(arguments)))
     except UsageError as error:
         return _refuse(str(error), 2)
@@ -109,6 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with suppress(OSError):  # a stream that is no file has no number
                 os.dup2(nowhere, stream.fileno())
         return 0
+    except ModuleNotFoundError as error:
+        return _refuse(f"this command {describe_missing(error)}", 2)
     except Exception as error:  # a bug, or a full disk: still one sentence
         if os.environ.get(TRACEBACK_VARIABLE):
             traceback.print_exc()
@@ -117,38 +87,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(f"unexpected error {what}; {hint}", 2)
     finally:
         logging.disable(logged_before)
-
-
-@contextmanager
-def _report_interrupts() -> Iterator[None]:
-    """Raise KeyboardInterrupt at the end of the block if Ctrl-C came in it.
-
-    Libraries that call Python from C, as pandas does to read a file, turn the interrupt into an
-    error of their own.
-    """
-    usual = signal.default_int_handler
-    main_thread = threading.current_thread() is threading.main_thread()
-    if not main_thread or signal.getsignal(signal.SIGINT) is not usual:
-        yield  # another handler is installed, or interrupts are ignored in the background
-        return
-    came: list[int] = []
-
-    def remember(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-        usual(number, frame)
-
-    signal.signal(signal.SIGINT, remember)
-    try:
-        yield
-    except (Exception, SystemExit) as error:
-        if came:
-            raise KeyboardInterrupt from error
-        raise
-    else:
-        if came:
-            raise KeyboardInterrupt
-    finally:
-        signal.signal(signal.SIGINT, usual)
 
 
 def _escape_output() -> None:
@@ -166,53 +104,55 @@ def _escape_output() -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    if not arguments:
-        make_parser().print_help()
-        return 2
-    parser = make_parser(_named(arguments[0]))
-    args, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        hint = nearest(unknown[0].partition("=")[0], _options(args.parser, args))
-        raise UsageError(f"unknown argument {unknown[0]!r}{hint}")
-    refuse_overwriting(args)
-    code: int = args.run(args)
-    return code
+    # Imported here because it takes a while, and Ctrl-C has to work from the start.
+    import click
+    from click.shell_completion import shell_complete
+
+    from properties.cli.commands import Group, sentence_of
+
+    version = click.Option(
+        ["--version"], help="show the version", is_flag=True, is_eager=True, callback=_show_version
+    )
+    about = "Reference models and property tests for late data and slow workers, on Spark."
+    root = Group(about, EPILOG, "command", COMMANDS, _load, [version])
+    if instruction := os.environ.get(COMPLETION_VARIABLE):
+        return shell_complete(root, {}, "straggler", COMPLETION_VARIABLE, instruction)
+    try:
+        with root.make_context("straggler", list(arguments) or ["--help"]) as context:
+            return root.invoke(context)
+    except click.exceptions.Exit as end:  # --help and --version
+        return end.exit_code if arguments else 2
+    except click.ClickException as error:
+        raise UsageError(sentence_of(error)) from error
 
 
-def _options(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[str]:
-    """Return the options of a command, or of its chosen action."""
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            return _options(action.choices[getattr(args, action.dest)], args)
-    return [text for action in parser._actions for text in action.option_strings]
-
-
-def _named(word: str) -> Sequence[str]:
-    """Return the command of this name, or all commands for an option of ``straggler`` itself."""
-    if word in COMMANDS:
-        return (word,)
-    if not word.startswith("-"):
+def _load(name: str) -> "click.Command":
+    """Return a command, whose module is imported now."""
+    if name not in COMMANDS:
         known = ", ".join(COMMANDS)
-        raise UsageError(f"there is no command {word!r}, only {known}{nearest(word, COMMANDS)}")
-    if word not in OPTIONS:
-        raise UsageError(f"unknown argument {word!r}{nearest(word, OPTIONS)}")
-    return COMMANDS
+        raise UsageError(f"there is no command {name!r}, only {known}{nearest(name, COMMANDS)}")
+    module = import_module(f"properties.cli.{name}")
+    command: click.Command = module.make_command(COMMANDS[name])
+    return command
+
+
+def _show_version(context: "click.Context", _option: object, is_asked: bool) -> None:
+    if is_asked:
+        # Imported here because it takes time, like the commands.
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            found = version("straggler")
+        except PackageNotFoundError:
+            found = "(a checkout that is not installed)"
+        sys.stdout.write(f"straggler {found}\n")
+        context.exit()
 
 
 def _refuse(sentence: str, code: int) -> int:
     sentence = " ".join(sentence.split())
     sys.stderr.write(f"straggler: {sentence}{'' if sentence.endswith(('?', '.')) else '.'}\n")
     return code
-
-
-def _version() -> str:
-    # Imported here because it takes time, like the commands.
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("straggler")
-    except PackageNotFoundError:
-        return "(a checkout that is not installed)"
 
 
 if __name__ == "__main__":

@@ -3,22 +3,44 @@
 A run may take an hour, so that an impossible output has to be refused before it begins.
 """
 
+import json
 import os
+import sys
 import tempfile
-from argparse import Namespace
 from contextlib import ExitStack
 from pathlib import Path
 
 from properties.errors import UsageError
+from properties.options import Arguments
 
 WRITTEN = ("json", "junit", "plot", "svg", "markdown", "output", "reproduction")
+ON_STDOUT = ("--json", "--junit", "--markdown")
+"""Options whose file may be :data:`STDOUT`."""
 READ = ("experiments", "files", "input", "r", "s", "script", "scripts")
 """Arguments that name files which a command reads."""
 
 
+STDOUT = Path("-")
+"""In the place of a file: standard output; what is meant for people then goes to standard error."""
+
+
+def write_output(path: Path | None, text: str) -> None:
+    """Write a text to a file, to standard output for :data:`STDOUT`, or nowhere for ``None``."""
+    if path == STDOUT:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    elif path is not None:
+        path.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path | None, record: object) -> None:
+    """Write plain data as :func:`write_output` writes texts."""
+    write_output(path, json.dumps(record, indent=1) + "\n")
+
+
 def refuse_unwritable(option: str, path: Path | None) -> None:
     """Raise :class:`UsageError` if a file cannot be written; an existing file stays as it is."""
-    if path is None:
+    if path is None or (path == STDOUT and option in ON_STDOUT):
         return
     name = f"{option} {str(path)!r}"
     try:
@@ -37,12 +59,12 @@ def refuse_unwritable(option: str, path: Path | None) -> None:
         raise UsageError(f"{name} cannot be written: {_why(error)}") from error
 
 
-def refuse_overwriting(args: Namespace) -> None:
+def refuse_overwriting(args: Arguments) -> None:
     """Raise :class:`UsageError` if a command would write a file that it also reads or writes."""
     named = [
         (option, os.path.realpath(each))
         for option, value in vars(args).items()
-        for each in (value if isinstance(value, list) else [value])
+        for each in (value if isinstance(value, tuple) else [value])
         if option in WRITTEN + READ and isinstance(each, str | Path)
     ]
     for option, path in named:

@@ -1,15 +1,14 @@
 """``straggler package``: write the archive that Spark's workers import."""
 
-import argparse
 import shlex
 import zipfile
 from pathlib import Path
 
 from properties.cli import render
+from properties.cli.commands import Command
 from properties.cli.outputs import refuse_unwritable
 from properties.errors import UsageError, counted
-
-SUMMARY = "write the archive that workers of a cluster import, for spark-submit --py-files"
+from properties.options import PATH, Arguments, Option
 
 EXAMPLES = """\
 examples:
@@ -21,18 +20,16 @@ and this command line. docs/production.md says what else a cluster needs.
 """
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the option for the archive."""
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="FILE.zip",
-        default=Path("straggler.zip"),
-        help="the archive (straggler.zip)",
+def make_command(summary: str) -> Command:
+    """Return the command with the option for the archive."""
+    default = Path("straggler.zip")
+    archive = Option(
+        "--output", f"the archive ({default})", type=PATH, metavar="FILE.zip", default=default
     )
+    return Command(summary, EXAMPLES, [archive], run)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Write the archive and print how to submit a job with it."""
     path: Path = args.output
     refuse_unwritable("--output", path)

@@ -3,6 +3,7 @@
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -18,6 +19,7 @@ from rich.progress import (
 from rich.table import Table
 
 from model.checking.claims import Outcome
+from properties.cli.outputs import STDOUT
 from properties.data.durations import write_short
 from properties.errors import counted
 from properties.judging.judge import Judgement
@@ -41,10 +43,11 @@ class Output(Console):
         raise BrokenPipeError
 
 
-def console() -> Console:
-    """Return a console on standard output."""
-    wide = None if sys.stdout.isatty() else NARROWEST
-    return Output(width=wide, highlight=False, soft_wrap=False)
+def console(*written: Path | None) -> Console:
+    """Return a console on standard output, or on standard error if a file is :data:`STDOUT`."""
+    on_stderr = STDOUT in written
+    wide = None if (sys.stderr if on_stderr else sys.stdout).isatty() else NARROWEST
+    return Output(stderr=on_stderr, width=wide, highlight=False, soft_wrap=False)
 
 
 def print_lines(out: Console, lines: Iterable[str]) -> None:
@@ -180,7 +183,7 @@ def summarise(judgements: Sequence[Judgement], system: str) -> str:
         more = f", and in {ours} the simulation differs from the model, our mistake" if ours else ""
         return f"{broken - ours} of {cases} broken: {system} does not do what was promised{more}."
     if unsaid:
-        return f"{unsaid} of {cases} undetermined: {_reasons(judgements)}."
+        return f"{unsaid} of {cases} undetermined: {reasons(judgements)}."
     asked = {judgement.room.name: judgement.room for judgement in judgements}
     agreed = [
         room.summarise_agreement([each.figures for each in judgements if each.room is room])
@@ -189,14 +192,15 @@ def summarise(judgements: Sequence[Judgement], system: str) -> str:
     return f"{cases}, none broken: {system} agrees with the reference in {'; in '.join(agreed)}."
 
 
-def _reasons(judgements: Sequence[Judgement]) -> str:
-    reasons = (
+def reasons(judgements: Sequence[Judgement]) -> str:
+    """Return why comparisons are undetermined."""
+    sentences = (
         verdict.sentence
         for judgement in judgements
         for verdict in (judgement.agreement, judgement.guard)
         if verdict.outcome is Outcome.UNDETERMINED
     )
-    return "; ".join(dict.fromkeys(reasons))
+    return "; ".join(dict.fromkeys(sentences))
 
 
 def markdown(header: Mapping[str, str], rows: Sequence[Sequence[object]]) -> str:

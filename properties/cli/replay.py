@@ -1,10 +1,10 @@
 """``straggler replay``: run a stored counterexample again."""
 
-import argparse
-from pathlib import Path
+import click
 
 from model.vocabulary import Workload
 from properties.cli import render
+from properties.cli.commands import Command
 from properties.cli.diff import choose_step_types
 from properties.errors import UsageError
 from properties.judging import plan_counterexamples as plans
@@ -12,9 +12,8 @@ from properties.judging.counterexamples import Counterexample, SimulatedCluster
 from properties.judging.references import MODEL
 from properties.judging.systems import local_master, open_system
 from properties.judging.trial import Trial
+from properties.options import PATH, Arguments, Option
 from properties.rooms import Room, find_room
-
-SUMMARY = "run a stored counterexample again; exit code 1 if it still fails"
 
 EXAMPLES = """\
 examples:
@@ -23,16 +22,18 @@ examples:
 """
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for file, system and Spark master."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="stored counterexample")
-    parser.add_argument(
-        "--system", metavar="MODULE:FACTORY", help="system to run instead of the stored one"
-    )
-    parser.add_argument("--master", metavar="URL", help="Spark master (local, slots as needed)")
+def make_command(summary: str) -> Command:
+    """Return the command with the options for file, system and Spark master."""
+    system = "system to run instead of the stored one"
+    parameters = [
+        click.Argument(["file"], help="stored counterexample", type=PATH, metavar="FILE"),
+        Option("--system", system, metavar="MODULE:FACTORY"),
+        Option("--master", "Spark master (local, slots as needed)", metavar="URL"),
+    ]
+    return Command(summary, EXAMPLES, parameters, run)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Run a counterexample and report whether it still fails."""
     found = Counterexample.load(args.file)
     tried = find_room(found.room)

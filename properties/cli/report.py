@@ -1,21 +1,22 @@
 """``straggler report``: stored results of sweeps as one page."""
 
-import argparse
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import click
+
 from properties.cli import render
+from properties.cli.commands import Command
 from properties.cli.outputs import refuse_unwritable
 from properties.errors import UsageError, counted
+from properties.options import PATH, Arguments, Option
 from properties.pages import reproduction
 from properties.sweeps.files import read_report
 from sim.report.contents import Report, Status
 from sim.report.page import page
 from sim.sweep.experiment import EFFORTS
 from sim.sweep.store import WriteFailed, write_atomically
-
-SUMMARY = "write results of sweeps as one page: verdicts, plots, published claims"
 
 EXAMPLES = """\
 examples:
@@ -33,39 +34,24 @@ come from the folder that --measured names.
 """
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for results and pages."""
-    parser.add_argument(
-        "folder",
-        metavar="DIR",
-        type=Path,
-        nargs="?",
-        default=Path("sweeps"),
-        help="results of sweeps, or the summary of a reproduction (sweeps)",
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="FILE",
-        default=Path("report.html"),
-        help="the page (report.html)",
-    )
-    parser.add_argument("--effort", choices=EFFORTS, help="show the results of this effort only")
-    parser.add_argument(
-        "--reproduction",
-        type=Path,
-        metavar="FILE.md",
-        help="write the page of claims there, and FILE.json, instead of the page of results",
-    )
-    parser.add_argument(
-        "--measured",
-        type=Path,
-        metavar="DIR",
-        help="results of benchmarks for --reproduction, such as benchmarks/results",
-    )
+def make_command(summary: str) -> Command:
+    """Return the command with the options for results and pages."""
+    folder, page = Path("sweeps"), Path("report.html")
+    results = f"results of sweeps, or the summary of a reproduction ({folder})"
+    claims = "write the page of claims there, and FILE.json, instead of the page of results"
+    measured = "results of benchmarks for --reproduction, such as benchmarks/results"
+    effort = "show the results of this effort only"
+    parameters = [
+        click.Argument(["folder"], help=results, type=PATH, default=folder, metavar="[DIR]"),
+        Option("--output", f"the page ({page})", type=PATH, default=page, metavar="FILE"),
+        Option("--effort", effort, type=click.Choice(EFFORTS)),
+        Option("--reproduction", claims, type=PATH, metavar="FILE.md"),
+        Option("--measured", measured, type=PATH, metavar="DIR"),
+    ]
+    return Command(summary, EXAMPLES, parameters, run)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Write the page and summarise it."""
     efforts = (args.effort,) if args.effort else tuple(reversed(EFFORTS))
     if args.reproduction is not None:

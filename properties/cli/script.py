@@ -1,24 +1,25 @@
 """``straggler script``: check, format, explain and run sensor scripts."""
 
-import argparse
-import json
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import click
+
 from model.vocabulary import ScriptConfig
-from properties.cli import render, script_run
-from properties.cli.outputs import refuse_unwritable
+from model.vocabulary.settings import nearest
+from properties.cli import render
+from properties.cli.commands import Command, Group, Run, examples_of
+from properties.cli.outputs import refuse_unwritable, write_json
 from properties.errors import UsageError, counted
+from properties.options import PATH, Arguments, Option
 from properties.script import inputs
 from properties.script.formatter import formatted
 from properties.script.inputs import InvalidScriptsError, read_script, read_workflows
 from properties.script.picture import picture
 from properties.script.plan import make_plan, print_plan
 from properties.script.queries import refuse_equal_names, sensors_of
-
-SUMMARY = "check, format, explain and run sensor scripts"
 
 EXAMPLES = """\
 examples:
@@ -37,52 +38,66 @@ another form.
 """
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the actions with their options."""
-    actions = parser.add_subparsers(
-        dest="action", metavar="check | fmt | explain | run", required=True
-    )
-    check = actions.add_parser("check", help="report errors with their places", allow_abbrev=False)
-    fmt = actions.add_parser("fmt", help="write scripts in the usual form", allow_abbrev=False)
-    explain = actions.add_parser(
-        "explain", help="show what is shared, cut, dropped and placed", allow_abbrev=False
-    )
-    for each in (check, fmt, explain):
-        each.add_argument("files", nargs="+", metavar="FILE", type=Path)
-    script_run.add_options(
-        actions.add_parser("run", help="compute the results on Spark", allow_abbrev=False)
-    )
-    for each in (check, explain):
-        each.add_argument("--sensors", metavar="NAME|FILE.csv", help="weather, or a CSV file")
-    fmt.add_argument(
-        "--check", action="store_true", help="list scripts in another form, write nothing"
-    )
-    explain.add_argument("--workers", type=int, default=4, help="number of workers (4)")
-    explain.add_argument(
-        "--cap-percent",
-        type=int,
-        default=125,
-        help="largest load of a worker, in percent of an even share (125)",
-    )
-    explain.add_argument("--svg", type=Path, metavar="FILE.svg", help="draw the plan")
-    explain.add_argument("--json", type=Path, metavar="FILE", help="also write the plan to FILE")
+ACTIONS = {
+    "check": "report errors with their places",
+    "fmt": "write scripts in the usual form",
+    "explain": "show what is shared, cut, dropped and placed",
+    "run": "compute the results on Spark",
+}
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run the action; for an invalid script print the places of errors and write nothing."""
-    action = _ACTIONS[args.action]
-    try:
-        return action(args)
-    except InvalidScriptsError as error:
-        sys.stderr.write("\n".join(error.lines) + "\n")
-        return 2
+def make_command(summary: str) -> Group:
+    """Return a command for each action."""
+    return Group(summary, EXAMPLES, "action", ACTIONS, _load)
 
 
-def _known(args: argparse.Namespace) -> Mapping[str, int] | None:
+def _load(name: str) -> Command:
+    """Return the command of an action."""
+    files = click.Argument(["files"], nargs=-1, required=True, type=PATH, metavar="FILE...")
+    sensors = Option("--sensors", "weather, or a CSV file", metavar="NAME|FILE.csv")
+    match name:
+        case "check":
+            return _command(name, [files, sensors], _check)
+        case "fmt":
+            only = "list scripts in another form, write nothing"
+            return _command(name, [files, Option("--check", only, is_flag=True)], _format)
+        case "explain":
+            share = "largest load of a worker, in percent of an even share (125)"
+            options = [
+                Option("--workers", "number of workers (4)", type=int, default=4, metavar="N"),
+                Option("--cap-percent", share, type=int, default=125, metavar="N"),
+                Option("--svg", "draw the plan", type=PATH, metavar="FILE.svg"),
+                Option("--json", "also write the plan to FILE", type=PATH, metavar="FILE"),
+            ]
+            return _command(name, [files, sensors, *options], _explain)
+        case "run":
+            # Imported here because pandas takes a second that other actions do not need.
+            from properties.cli import script_run
+
+            return _command(name, script_run.options(), script_run.run)
+    raise UsageError(
+        f"there is no action {name!r}, only {', '.join(ACTIONS)}{nearest(name, ACTIONS)}"
+    )
+
+
+def _command(name: str, parameters: Iterable[click.Parameter], action: Run) -> Command:
+    """Return a command that prints the places of errors in an invalid script."""
+
+    def run(args: Arguments) -> int:
+        try:
+            return action(args)
+        except InvalidScriptsError as error:
+            sys.stderr.write("\n".join(error.lines) + "\n")
+            return 2
+
+    return Command(ACTIONS[name], examples_of(name, EXAMPLES), parameters, run)
+
+
+def _known(args: Arguments) -> Mapping[str, int] | None:
     return None if args.sensors is None else inputs.load_sensors(args.sensors)
 
 
-def _check(args: argparse.Namespace) -> int:
+def _check(args: Arguments) -> int:
     out = render.console()
     for path, flow in zip(args.files, read_workflows(args.files, _known(args)), strict=True):
         counts = (
@@ -93,7 +108,7 @@ def _check(args: argparse.Namespace) -> int:
     return 0
 
 
-def _format(args: argparse.Namespace) -> int:
+def _format(args: Arguments) -> int:
     out = render.console()
     texts = [read_script(path) for path in args.files]
     read_workflows(args.files, None)
@@ -123,7 +138,7 @@ def _replace(path: Path, text: str) -> None:
         scratch.unlink(missing_ok=True)
 
 
-def _explain(args: argparse.Namespace) -> int:
+def _explain(args: Arguments) -> int:
     refuse_unwritable("--svg", args.svg)
     refuse_unwritable("--json", args.json)
     if args.svg is not None and args.svg.suffix.lower() != ".svg":
@@ -139,13 +154,9 @@ def _explain(args: argparse.Namespace) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from error
     plan = make_plan(config)
-    out = render.console()
+    out = render.console(args.json)
     print_plan(out, plan)
     if args.svg is not None:
         args.svg.write_text(picture(plan), encoding="utf-8")
-    if args.json is not None:
-        args.json.write_text(json.dumps(plan.to_json(), indent=1) + "\n", encoding="utf-8")
+    write_json(args.json, plan.to_json())
     return 0
-
-
-_ACTIONS = {"check": _check, "fmt": _format, "explain": _explain, "run": script_run.run}

@@ -1,9 +1,9 @@
 """``straggler script run``: compute the results of sensor scripts on Spark."""
 
-import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pyarrow as pa
 from rich.table import Table
 from rich.text import Text
@@ -11,15 +11,22 @@ from rich.text import Text
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script.config import REASON_LATE
 from properties.cli import render
-from properties.cli.columns import add_columns, columns_of
+from properties.cli.columns import column_options, columns_of
 from properties.cli.outputs import refuse_unwritable
-from properties.data.durations import duration
 from properties.errors import UsageError, counted
 from properties.judging.systems import local_master, open_session
+from properties.options import LATENESS, PATH, Arguments, Option
 from properties.script import inputs, limits
 from properties.script.execution import SUFFIXES, Found, compute, explain, readable, write
 from properties.script.plan import print_query
-from properties.script.queries import CAP_PERCENT, WORKERS, add_watermark, load_scripts, query
+from properties.script.queries import (
+    CAP_PERCENT,
+    SENSORS,
+    WORKERS,
+    load_scripts,
+    query,
+    watermark_options,
+)
 
 DEFAULT = "weather"
 SHOWN = 12
@@ -27,45 +34,31 @@ RESULTS_MAX = 100_000_000
 """Most results of all computations together, because they are sorted in memory."""
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for scripts, sensors and results."""
-    parser.add_argument("scripts", nargs="+", metavar="FILE", type=Path)
+def options() -> Iterator[click.Parameter]:
+    """Yield the arguments for scripts, sensors and results."""
+    yield click.Argument(["scripts"], nargs=-1, required=True, type=PATH, metavar="FILE...")
     known = ", ".join(inputs.NAMED)
-    parser.add_argument(
+    yield Option(
         "--input",
+        f"{known}, or a Parquet or CSV file; its keys are the sensors ({DEFAULT})",
         metavar="NAME|PATH",
         default=DEFAULT,
-        help=f"{known}, or a Parquet or CSV file; its keys are the sensors ({DEFAULT})",
     )
-    parser.add_argument(
-        "--sensors",
-        metavar="NAME|FILE.csv",
-        help="the known sensors, with their rates (those of the input)",
-    )
-    parser.add_argument(
-        "--lateness",
-        dest="lateness_us",
-        type=duration,
-        metavar="DURATION",
-        help="how far a tuple may lie behind the latest one of its sensor (by input)",
-    )
-    add_watermark(parser)
-    parser.add_argument("--workers", type=int, metavar="N", help=f"({WORKERS})")
-    parser.add_argument(
-        "--cap-percent", type=int, metavar="N", help=f"most that one should have ({CAP_PERCENT})"
-    )
-    parser.add_argument(
-        "--output", type=Path, metavar="FILE", help="write all results to FILE, .csv or .parquet"
-    )
-    parser.add_argument(
-        "--explain", action="store_true", help="print the Spark query, compute nothing"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of simulated delays (0)")
-    parser.add_argument("--master", metavar="URL", help="Spark master (local)")
-    add_columns(parser)
+    yield SENSORS
+    yield LATENESS
+    yield from watermark_options()
+    yield Option("--workers", f"number of workers ({WORKERS})", type=int, metavar="N")
+    cap = f"most that one should have, in percent of an even share ({CAP_PERCENT})"
+    yield Option("--cap-percent", cap, type=int, metavar="N")
+    results = "write all results to FILE, .csv or .parquet"
+    yield Option("--output", results, type=PATH, metavar="FILE")
+    yield Option("--explain", "print the Spark query, compute nothing", is_flag=True)
+    yield Option("--seed", "seed of simulated delays (0)", type=int, default=0, metavar="N")
+    yield Option("--master", "Spark master (local)", metavar="URL")
+    yield from column_options()
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Compute the results; print the first of them, or write all."""
     _refuse_output(args.output)
     if args.seed < 0:

@@ -1,25 +1,21 @@
 """``straggler sim``: one timed run, its figures and its plot."""
 
-import argparse
-import json
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
-from pathlib import Path
 
 from rich.table import Table
 
 from model.checking.claims import Outcome
 from properties.cli import render
-from properties.cli.outputs import refuse_unwritable
-from properties.data.durations import parse_duration_us
+from properties.cli.assignments import parse_settings
+from properties.cli.commands import Group
+from properties.cli.outputs import refuse_unwritable, write_json
+from properties.cli.room_commands import room_group
 from properties.errors import UsageError
 from properties.judging.judge import judge
 from properties.judging.references import MODEL, run_reference
-from properties.rooms import Alternatives, Case, Remark, find_room, room_names
-from sim.kernel.faults import KINDS
+from properties.options import PATH, Arguments, Option
+from properties.rooms import Alternatives, Case, Remark, Room, find_room
 from sim.kernel.run import TimedRun
-
-SUMMARY = "simulate one timed run of a room: the cost of waiting, missing and correcting"
 
 EXAMPLES = """\
 examples:
@@ -40,29 +36,28 @@ CHANGED = {
 }
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for seed, settings and output files."""
-    parser.add_argument("room", metavar="ROOM", help=", ".join(room_names()))
-    parser.add_argument("--seed", type=int, default=0, help="seed of everything random (0)")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="setting of the run, durations with or without a unit; may be repeated",
-    )
-    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the run")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
+def make_command(summary: str) -> Group:
+    """Return a command for each room."""
+    return room_group(summary, EXAMPLES, _options, run)
 
 
-def run(args: argparse.Namespace) -> int:
+def _options(_rooms: Sequence[Room]) -> Iterator[Option]:
+    """Yield the options for seed, settings and output files."""
+    yield Option("--seed", "seed of everything random (0)", type=int, default=0, metavar="N")
+    settings = "setting of the run, durations with or without a unit; may be repeated"
+    yield Option("--set", settings, multiple=True, metavar="KEY=VALUE")
+    yield Option("--plot", "draw the run", type=PATH, metavar="FILE.svg")
+    yield Option("--json", "also write the figures to FILE", type=PATH, metavar="FILE")
+
+
+def run(args: Arguments) -> int:
     """Simulate, print the figures, and check the claims on the trace."""
     refuse_unwritable("--plot", args.plot)
     refuse_unwritable("--json", args.json)
     if args.plot is not None and args.plot.suffix.lower() != ".svg":
         raise UsageError(f"--plot is {str(args.plot)!r}; its name must end in .svg")
     chosen = find_room(args.room)
-    settings = dict(_setting(text) for text in args.set)
+    settings = parse_settings(args.set)
     with render.progress() as progress:
         progress.add_task("simulating", total=None)
         try:
@@ -75,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     step_types = chosen.determined_steps(timed.plan, chosen.step_types)
     expected = run_reference(chosen, timed.workload, MODEL, step_types)
     judgement = judge(chosen, case, lambda _: timed.trace, step_types, expected)
-    out = render.console()
+    out = render.console(args.json)
     out.print(_table(timed))
     if beside is not None:
         out.print(_alternatives_table(beside))
@@ -103,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
         ]
         if beside is not None:
             record["beside"] = list(beside.data)
-        args.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        write_json(args.json, record)
     return render.EXIT_CODES[judgement.outcome]
 
 
@@ -116,37 +111,6 @@ def _too_late(timed: TimedRun) -> Iterator[Remark]:
             change = f"{fault.kind} {fault[0]} at {at_us:.0f} us changed nothing"
             sentence = f"{change}, because the run was over at {end_us:.0f} us"
             yield Remark("fault", sentence, {"fault": fault.kind, "at_us": at_us})
-
-
-def _setting(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise UsageError(f"--set is {text!r}; it must be KEY=VALUE")
-    try:
-        if key.endswith("_us"):
-            value = _in_us(value)
-        elif key == "faults":
-            value = ";".join(map(_fault_in_us, value.split(";")))
-    except ValueError as error:
-        raise UsageError(f"--set {key}: {error}") from error
-    return key, value
-
-
-def _in_us(text: str) -> str:
-    """Convert a duration with a unit to microseconds; return any other text unchanged."""
-    if text[-1:].isalpha() and not text.isalpha():
-        return str(parse_duration_us(text))
-    return text
-
-
-def _fault_in_us(text: str) -> str:
-    """Convert the times of a fault to microseconds (:func:`sim.kernel.faults.schedule_of`)."""
-    kind, *step_types = text.split() or [""]
-    names: Sequence[str] = getattr(KINDS.get(kind), "_fields", ())
-    # The run refuses words without a name: they are too many.
-    named = zip_longest(names[: len(step_types)], step_types, fillvalue="")
-    given = [_in_us(word) if name.endswith("_us") else word for name, word in named]
-    return " ".join([kind, *given])
 
 
 def _table(timed: TimedRun) -> Table:

@@ -1,31 +1,34 @@
 """``straggler sweep``: run experiments in parallel; an interrupted sweep resumes."""
 
-import argparse
 import json
-from collections.abc import Iterable, Iterator
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
 from functools import partial
 from io import FileIO
 from pathlib import Path
 
+import click
 from rich.console import Console
 from rich.progress import Progress, TaskID, TextColumn
 
 from properties.cli import render
-from properties.cli.outputs import refuse_unmakable, refuse_unwritable
+from properties.cli.assignments import parse_settings
+from properties.cli.commands import Command
+from properties.cli.outputs import STDOUT, refuse_unmakable, refuse_unwritable, write_output
 from properties.errors import UsageError
+from properties.options import PATH, Arguments, Option
 from properties.sweeps import output
 from properties.sweeps.files import write_table
 from sim.sweep.engine import Ended, Event, JobFailed, JobFinished, Judged, Started, Sweep, as_record
 from sim.sweep.experiment import EFFORTS, Experiment
 from sim.sweep.forecast import TIMES
 from sim.sweep.jobs import Mapper, cores, run_on_processes
-from sim.sweep.reading import catalogue, find
+from sim.sweep.reading import catalogue, change_settings, find, find_file, load
 from sim.sweep.results import Results, record_of
 from sim.sweep.store import RUNS, Store, WriteFailed, as_json, wrap_os_errors, write_atomically
-
-SUMMARY = "run experiments over grids of settings and seeds, in parallel, resumable"
 
 EXAMPLES = """\
 examples:
@@ -34,88 +37,79 @@ examples:
   straggler sweep mine.toml --jobs 4           your own experiment, in four processes
   straggler sweep --on local[4]                on Spark; any master will do
   straggler sweep --list                       lists the catalogue
+  straggler sweep --show grouping-speeds       shows the file of an experiment
+  straggler sweep grouping-speeds --set tuples=9000 --seeds 1,2,3 --out mine
 
 A finished run is stored and never repeated: after an interrupt, or kill -9, the same command
 resumes. docs/sweeps.md describes experiment files and results.
 """
 
+SEEDS_MAX = 1_000
 PROCESSES = "processes"
+FOLDER = Path("sweeps")
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for experiments, effort, place and output."""
-    parser.add_argument(
-        "experiments",
-        metavar="NAME|FILE.toml",
-        nargs="*",
-        help="experiment of the catalogue, or a file (the whole catalogue)",
-    )
-    effort = parser.add_mutually_exclusive_group()
-    for each in EFFORTS:
-        note = " (unless --full is given)" if each == EFFORTS[0] else ""
-        effort.add_argument(
-            f"--{each}",
-            dest="effort",
-            action="store_const",
-            const=each,
-            default=EFFORTS[0],
-            help=f"run the part that files call {each}{note}",
-        )
-    parser.add_argument(
-        "--on", default=PROCESSES, metavar="MASTER", help="Spark master to run on (processes)"
-    )
-    parser.add_argument(
-        "--jobs", type=int, metavar="N", help="number of parallel jobs (one per core)"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="first seed (0)")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("sweeps"),
-        metavar="DIR",
-        help="folder for results (sweeps)",
-    )
-    parser.add_argument("--fresh", action="store_true", help="repeat stored runs")
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write events to FILE, one line of JSON per event"
-    )
-    parser.add_argument(
-        "--junit", type=Path, metavar="FILE", help="write expectations to FILE, for CI"
-    )
-    parser.add_argument("--list", action="store_true", help="list the catalogue and run nothing")
+def make_command(summary: str) -> Command:
+    """Return the command with the options for experiments, effort, place and output."""
+    experiments = "experiment of the catalogue, or a file (the whole catalogue)"
+    settings = "setting of every run, instead of that of the files; may be repeated"
+    events = "write events to FILE, one line of JSON per event"
+    parameters = [
+        click.Argument(["experiments"], nargs=-1, help=experiments, metavar="[NAME|FILE.toml]..."),
+        Option("--quick", "run the part that files call quick (unless --full)", is_flag=True),
+        Option("--full", "run the part that files call full", is_flag=True),
+        Option("--on", "Spark master to run on (processes)", default=PROCESSES, metavar="MASTER"),
+        Option("--jobs", "number of parallel jobs (one per core)", type=int, metavar="N"),
+        Option("--seed", "first seed (0)", type=int, default=0, metavar="N"),
+        Option("--seeds", "seeds instead of those that files ask for", metavar="N,N,..."),
+        Option("--set", settings, multiple=True, metavar="KEY=VALUE"),
+        Option("--out", f"folder for results ({FOLDER})", type=PATH, default=FOLDER, metavar="DIR"),
+        Option("--fresh", "repeat stored runs", is_flag=True),
+        Option("--json", events, type=PATH, metavar="FILE"),
+        Option("--junit", "write expectations to FILE, for CI", type=PATH, metavar="FILE"),
+        Option("--list", "list the catalogue and run nothing", is_flag=True),
+        Option("--show", "print the file of an experiment and run nothing", metavar="NAME"),
+    ]
+    return Command(summary, EXAMPLES, parameters, run)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Sweep and return the exit code of the worst outcome."""
-    out = render.console()
-    experiments = _experiments(args.experiments)
+    if args.quick and args.full:
+        raise UsageError("--full is not allowed with --quick")
+    if args.show is not None:
+        render.print_lines(render.console(), [_text(args.show).rstrip("\n")])
+        return 0
+    effort = EFFORTS[args.full]
+    out = render.console(args.json, args.junit)
+    settings = parse_settings(args.set)
+    experiments = _experiments(args.experiments, settings)
     if args.list:
         lines = [f"{name}: {each.title}" for name, each in experiments.items()]
         render.print_prose(out, lines)
         return 0
-    for option, value in (("--jobs", args.jobs), ("--seed", args.seed)):
-        least = 1 if option == "--jobs" else 0
-        if value is not None and value < least:
-            raise UsageError(f"{option} {value}: it must be at least {least}")
+    seeds = _seeds(args)
     refuse_unwritable("--json", args.json)
     refuse_unwritable("--junit", args.junit)
-    _refuse_results(args.out, [each.name for each in experiments.values()], args.effort)
+    _refuse_results(args.out, [each.name for each in experiments.values()], effort)
     with _mapper(args.on, args.jobs) as mapper:
         args.out.mkdir(parents=True, exist_ok=True)
         sweep = Sweep(
             list(experiments.values()),
-            args.effort,
+            effort,
             Store(args.out),
             mapper,
             args.seed,
             args.fresh,
             {each.name: name for name, each in experiments.items()},
+            seeds,
+            " ".join(f"--set {shlex.quote(f'{key}={text}')}" for key, text in settings.items()),
         )
         try:
             found, end = _swept(sweep, out, args.json)
             if args.junit is not None:
                 with wrap_os_errors(args.junit):
-                    args.junit.write_text(output.junit(found), encoding="utf-8")
+                    write_output(args.junit, output.write_junit(found))
         except WriteFailed as error:
             kept = "stored runs are kept, and the same command resumes the sweep"
             raise UsageError(f"{error}; {kept}") from error
@@ -135,12 +129,42 @@ def _refuse_results(folder: Path, names: Iterable[str], effort: str) -> None:
             refuse_unwritable("--out", folder / each)
 
 
-def _experiments(asked: list[str]) -> dict[str, Experiment]:
+def _seeds(args: Arguments) -> tuple[int, ...]:
+    """Return the seeds that are asked for; raise :class:`UsageError` for an impossible number."""
+    for option, value, least in (("--jobs", args.jobs, 1), ("--seed", args.seed, 0)):
+        if value is not None and value < least:
+            raise UsageError(f"{option} {value}: it must be at least {least}")
+    if args.seeds is None:
+        return ()
+    if args.seed:
+        raise UsageError("--seed is not allowed with --seeds")
+    words = args.seeds.split(",")
+    seeds = tuple([int(word) for word in words if word.isascii() and word.isdecimal()])
+    if len(set(seeds)) < len(words) or len(seeds) > SEEDS_MAX:
+        allowed = f"up to {SEEDS_MAX:,} different integers >= 0 with commas between"
+        raise UsageError(f"--seeds is {args.seeds!r}; it must be {allowed}")
+    return seeds
+
+
+def _text(name: str) -> str:
+    """Return the file of an experiment; raise :class:`UsageError` if there is none."""
+    try:
+        load(find_file(name))
+        return find_file(name).read_text(encoding="utf-8")
+    except ValueError as error:
+        raise UsageError(f"--show: {error}") from error
+
+
+def _experiments(asked: Sequence[str], settings: Mapping[str, str]) -> dict[str, Experiment]:
     """Return the experiments of the given names, or the whole catalogue, by name."""
     try:
         found = {name: find(name) for name in asked or catalogue()}
     except ValueError as error:
         raise UsageError(str(error)) from error
+    try:
+        found = {name: change_settings(each, settings) for name, each in found.items()}
+    except ValueError as error:
+        raise UsageError(f"--set: {error}") from error
     names = [experiment.name for experiment in found.values()]
     for name in names:
         if names.count(name) > 1:
@@ -164,8 +188,11 @@ def _swept(sweep: Sweep, out: Console, events: Path | None) -> tuple[list[Result
     """Sweep and write each event at once; return the results and the last event."""
     found: list[Results] = []
     with ExitStack() as stack:
-        # Without a buffer, closing the file has nothing left to write and cannot fail.
-        log = None if events is None else stack.enter_context(events.open("wb", buffering=0))
+        log: FileIO | None = None
+        if events is not None:
+            # Without a buffer, closing the file has nothing left to write and cannot fail.
+            target = sys.stdout.fileno() if events == STDOUT else events
+            log = stack.enter_context(FileIO(target, "w", closefd=events != STDOUT))
         progress = stack.enter_context(render.progress(TextColumn("{task.fields[left]}")))
         task = progress.add_task("sweeping", left="")
         for event in stack.enter_context(closing(sweep.events())):

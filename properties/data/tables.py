@@ -5,7 +5,7 @@ Rules of this file:
 1. Nothing is guessed and nothing is repaired: a value that cannot be read is an error that names
    it and its row. Rows are counted from 1, the header of a CSV file not included.
 2. Nothing is rounded in silence: times and whole numbers must be exact as 64-bit floats. The one
-   exception has a name: whole nanoseconds are cut to microseconds.
+   exception is the unit ``ns``: whole nanoseconds are cut to microseconds.
 """
 
 import re
@@ -146,7 +146,7 @@ def _require_columns(frame: pd.DataFrame, columns: Columns, path: Path) -> None:
         if name is not None and name not in names:
             have = ", ".join(names)
             raise UsageError(
-                f"{path.name} has no column {name!r}, it has: {have}{nearest(name, names)}"
+                f"{path.name} has no column {name!r}; its columns are {have}{nearest(name, names)}"
             )
 
 
@@ -190,7 +190,7 @@ def _texts(column: pd.Series) -> list[str]:
 
 
 def _whole_numbers(column: pd.Series) -> AnyArray | None:
-    """Return a column as integers of 64 bits, signed or unsigned, or None if some are none."""
+    """Return a column as integers of 64 bits, signed or unsigned; None if a value is no integer."""
     if _is_arrow(column, pa.types.is_integer):
         return np.asarray(column.to_numpy())
     if _is_arrow(column, pa.types.is_floating):
@@ -344,7 +344,7 @@ def _is_plain_integer(text: str) -> bool:
 
 
 def _refuse_conflicts(ids: Ints, column: pd.Series, parts: tuple[AnyArray, ...]) -> None:
-    """Raise :class:`UsageError` if rows with one identity differ, because a redelivery repeats."""
+    """Raise :class:`UsageError` if rows with one identity differ; a redelivery is the same."""
     _, first, group = np.unique(ids, return_index=True, return_inverse=True)
     earlier = first[group]
     for part, what in zip(parts, ("event time", "value", "key"), strict=True):

@@ -155,8 +155,8 @@ def is_steady(plan: Plan) -> bool:
     return len({(source.keys, source.zipf) for source in _sources(plan)}) == 1
 
 
-def drawn_with(plan: Plan) -> Callable[[Event], Mapping[str, int]]:
-    """Return what keys are drawn with, for a tuple of a plan: weights by key."""
+def key_weights_of(plan: Plan) -> Callable[[Event], Mapping[str, int]]:
+    """Return a function from a tuple of a plan to the weights by which its key was drawn."""
     weights = [
         {key: round(1e9 * rank**-source.zipf) for rank, key in enumerate(source.keys, 1)}
         for source in _sources(plan)

@@ -286,7 +286,7 @@ ERRATA: tuple[Erratum, ...] = (
         "one-candidate",
         "heavy_drawn",
         "A heavy key is spread over several instances.",
-        "as many draws, by speed, as a key has multiples of q; that they differ is not asked for",
+        "as many draws, by speed, as a key has multiples of q; they need not differ",
         one_candidate,
     ),
     Erratum(

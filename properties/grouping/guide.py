@@ -48,7 +48,7 @@ def policies(figures: Figures) -> list[str]:
         (
             f"`{policy}`",
             *(
-                _written(figures[f"{situation}, {policy}: {name}"], form)
+                _as_text(figures[f"{situation}, {policy}: {name}"], form)
                 for situation, name, form in COLUMNS.values()
             ),
         )
@@ -57,7 +57,7 @@ def policies(figures: Figures) -> list[str]:
     return _table(("policy", *COLUMNS), rows)
 
 
-def _written(figure: float | str, form: str) -> str:
+def _as_text(figure: float | str, form: str) -> str:
     if isinstance(figure, str):
         return figure
     return f"{figure / 1e3:.1f}" if form == "ms" else f"{figure:{form}}"
@@ -91,7 +91,7 @@ def senders(figures: Figures) -> list[str]:
 
 def swap(figures: Figures) -> list[str]:
     """Return the lines of the table of measured times and of times given once."""
-    rows = [(times, _written(figures[f"swap, times {times}: latency_us"], "ms")) for times in TIMES]
+    rows = [(times, _as_text(figures[f"swap, times {times}: latency_us"], "ms")) for times in TIMES]
     return _table(("times", "mean latency, ms"), rows)
 
 
@@ -118,7 +118,9 @@ def against_dag(figures: Figures) -> list[str]:
     for spread in experiments.SPREADS:
         for exponent in experiments.EXPONENTS:
             start = f"tag/dag, spread {spread:g}, zipf {exponent:g}"
-            more = [_more(figures[f"{start}, alpha {alpha:g}"]) for alpha in experiments.ALPHAS]
+            more = [
+                _advantage(figures[f"{start}, alpha {alpha:g}"]) for alpha in experiments.ALPHAS
+            ]
             rows.append((f"{spread:g}", f"{exponent:g}", *more))
     return _table(header, rows)
 
@@ -130,14 +132,14 @@ def against_nag(figures: Figures) -> list[str]:
     for place in experiments.PLACES:
         for load in experiments.LOADS:
             more = [
-                _more(figures[f"tag/{each}, {place}, load {load:g}"], less=0.0)
+                _advantage(figures[f"tag/{each}, {place}, load {load:g}"], less=0.0)
                 for each in experiments.STAND_INS
             ]
             rows.append((place, f"{load:.0%}", *more))
     return _table(header, rows)
 
 
-def _more(figure: float | str, less: float = 1.0) -> str:
+def _advantage(figure: float | str, less: float = 1.0) -> str:
     return figure if isinstance(figure, str) else f"{figure - less:+.0%}"
 
 

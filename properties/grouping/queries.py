@@ -1,6 +1,5 @@
 """Routers of room ``grouping`` on the command line: options, defaults by input, validation."""
 
-import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -9,6 +8,7 @@ from model.vocabulary.grouping import POLICIES
 from model.vocabulary.settings import JsonObject, PlainData, nearest, settings_of
 from properties.errors import UsageError
 from properties.grouping.limits import INSTANCES_MAX, refuse_config
+from properties.options import QUERY, Arguments, Duration, Option
 
 BATCHES = 3
 """Default of ``--batches``."""
@@ -48,26 +48,21 @@ SETTINGS = {name: each for name, each in settings_of(GroupingConfig).items() if 
 NAMES = (*SETTINGS, TIMES)
 
 
-def add_options(group: argparse._ArgumentGroup) -> None:
-    """Add the options of a router."""
-    group.add_argument(
-        "--policy",
-        action="append",
-        metavar="POLICY",
-        help=f"{', '.join(POLICIES)}, or {ALL}; may be repeated (by input)",
+def options() -> Iterator[Option]:
+    """Yield the options of a router."""
+    policies = f"{', '.join(POLICIES)}, or {ALL}; may be repeated (by input)"
+    yield Option("--policy", policies, multiple=True, metavar="POLICY", section=QUERY)
+    router = (
+        f"{', '.join(NAMES)}; may be repeated ({INSTANCES} instances, half of them"
+        f" {SLOW_US // FAST_US} times slower, {SENDERS} senders, {WINDOWS} windows)"
     )
-    group.add_argument(
-        "--set",
-        dest="router",
-        action="append",
-        metavar="NAME=VALUE",
-        help=f"{', '.join(NAMES)}; may be repeated ({INSTANCES} instances, half of them"
-        f" {SLOW_US // FAST_US} times slower, {SENDERS} senders, {WINDOWS} windows)",
-    )
+    yield Option("--set", router, "router", multiple=True, metavar="NAME=VALUE", section=QUERY)
+    # Its refusal says what to write instead.
+    yield Option("--window", "", "window_us", type=Duration(), hidden=True)
 
 
-def queries(args: argparse.Namespace, input_name: str, tuples: int) -> Iterator[Query]:
-    """Yield the routers that the options ask of an input with ``tuples`` tuples.
+def queries(args: Arguments, input_name: str, tuples: int) -> Iterator[Query]:
+    """Yield the routers for an input with ``tuples`` tuples, as the options say.
 
     Raise :class:`UsageError` with one sentence that names the offending value.
     """

@@ -1,6 +1,5 @@
 """Room ``grouping`` as the command line and the tests know it."""
 
-import argparse
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -24,6 +23,7 @@ from properties.grouping import inputs, queries
 from properties.grouping.errata import ERRATA
 from properties.grouping.limits import refuse_settings, refuse_values, refuse_workload
 from properties.judging.predictions import Predictor
+from properties.options import Arguments
 from properties.rooms import (
     Alternatives,
     Case,
@@ -57,7 +57,7 @@ IDENTITY = {
 """Identifying fields, by kind of step; all other fields are compared."""
 
 
-def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | SkippedInput]:
+def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
     """Yield one case for every router on every input that the options select."""
     if args.room == "grouping" and args.window_us is not None:
         raise UsageError("--window is a length of time; in room grouping --set window_tuples=N")
@@ -168,7 +168,7 @@ def guard(case: Case, figures: Figures) -> Verdict:
         needed.append(("merged", 1, "no key went to several instances"))
     lacking = [sentence for name, least, sentence in needed if (figures[name] or 0) < least]
     heavy, merged = int(figures["heavy"] or 0), int(figures["merged"] or 0)
-    occurred = f"heavy were {counted(heavy, 'key')}, and merged were {counted(merged, 'key')}"
+    occurred = f"there were {counted(heavy, 'heavy key')} and {counted(merged, 'merged key')}"
     hint = " (a smaller theta or window_tuples may help)"
     return judge_guard(GUARD, case, lacking[0] if lacking else "", occurred, hint)
 
@@ -193,7 +193,7 @@ def alternatives(run: TimedRun, settings: Mapping[str, str], seed: int) -> Alter
     """Return all policies side by side, if a second window tells them apart."""
     sides = side_by_side(settings, seed) if "mean_rho" in run.summary else ()
     remark = (
-        "tuples/s: what a backlog is worked off with; latency: at the load of the run, in the"
+        "tuples/s: the rate at which a backlog shrinks; latency: at the load of the run, in the"
         " second half of it, - where the policy cannot keep up; rho, I, instances a key: means over"
         " windows, without the first one for rho and I."
     )
@@ -209,8 +209,9 @@ ROOM = Room(
     position=30,
     step_types=WORDS,
     inputs=f"{', '.join(inputs.NAMED)}, a recording, or a file",
+    quick="--input flights",
     batches=queries.BATCHES,
-    add_options=queries.add_options,
+    options=queries.options,
     cases=cases,
     reference=make_system,
     spark=spark_pipeline("grouping"),

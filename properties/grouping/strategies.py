@@ -3,8 +3,8 @@
 Rules of this file:
 
 1. Disorder is never drawn as a shuffle: sources, ways and faults are those of
-   ``generators/streams``. Every source has hot keys of its own, so that what is heavy
-   changes with who arrives.
+   ``generators/streams``. Every source has hot keys of its own, so that the heavy keys change with
+   the sources that send.
 2. Windows are shorter than a stream and summaries smaller than its keys.
 3. A timed case has a cluster of ``generators/clusters``. What arrives there has the keys of its
    sources, or skewed keys and values that are not finite.

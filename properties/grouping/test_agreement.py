@@ -22,7 +22,7 @@ from tests.harness.stream_packs import collect
 from tests.properties.agreement import grouping_differences as differences
 
 DRAWN = 200
-"""Cases that are looked at together."""
+"""Number of cases that together have to contain every interesting one."""
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def pipeline(foreign_system: System | None) -> System:
     return foreign_system or run_in_process
 
 
-# That a key is forgotten and then is heavy is too rare to be drawn, and so is one counter too few.
+# Too rare to be drawn: a key that is forgotten and then is heavy, and one counter too few.
 @example(case=VARIANTS["floors_forgotten"].example)
 @example(case=VARIANTS["too_few_counters"].example)
 @given(case=cases())
@@ -52,7 +52,7 @@ def test_the_drawn_cases_include_every_interesting_one(pipeline: System, seed: i
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_every_policy_does_it_with_hot_keys_that_change(
+def test_every_policy_agrees_on_hot_keys_that_change(
     pipeline: System, seed: int, policy: str
 ) -> None:
     case = skewed(policy, seed)

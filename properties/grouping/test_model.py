@@ -173,7 +173,7 @@ def test_the_makespan_is_that_of_a_fluid_but_for_two_tuples(
 
 
 @pytest.mark.parametrize("n", SIZES[2:])
-def test_a_planted_growth_and_other_policies_are_further_from_it(
+def test_a_planted_growth_and_other_policies_are_further_from_a_fluid(
     system: System, seed: int, n: int
 ) -> None:
     workload = drawn(n).workload(seed)
@@ -239,5 +239,5 @@ def test_the_corrected_reading_is_nowhere_worse(
         case.rho(system, s) - replace(case, policy="tag-literal").rho(system, s)
         for s in seeds(seed)
     ]
-    # One or two tuples more at the slowest instance are no difference.
+    # One or two tuples more at the slowest instance do not count as a difference.
     assert max(more) < 2.5 * case.tuple_more, more

@@ -1,6 +1,6 @@
 """Promise 6 of docs/grouping.md, in Spark itself: senders and instances are tasks.
 
-Cases without Spark, many more of them, are those of ``test_agreement.py``.
+``test_agreement.py`` has many more cases, without Spark.
 """
 
 import pytest

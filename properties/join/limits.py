@@ -34,17 +34,20 @@ PERIODS = ("control_us", "hint_us", "trigger_interval_us")
 
 
 def refuse_workload(workload: Workload) -> None:
-    """Refuse a stored workload that nobody could run.
+    """Refuse a stored workload that is too large or not defined.
 
     Raise :class:`UsageError` with one sentence that names the offending value.
     """
     config = read_config(JoinConfig.from_json, workload)
     if not workload.flush:
-        raise UsageError("flush is False; which pairs are owed then is nowhere said")
+        raise UsageError("flush is False; a workload of room 'join' has to end with a flush")
     refuse_chain("workers", config.workers, "window_us", config.window_us)
     for event in workload.arrivals:
         if abs(event.event_time_us) > TIME_US_MAX // 2:
-            raise UsageError(f"event_time_us of arrival {event.seq} is {event.event_time_us}")
+            raise UsageError(
+                f"event_time_us of arrival {event.seq} is {event.event_time_us};"
+                f" it must be within +-{TIME_US_MAX // 2}"
+            )
     refuse_pairs(workload.arrivals, config, "window_us")
 
 

@@ -1,8 +1,6 @@
 """Queries of room ``join`` on the command line: options, defaults by input, validation."""
 
-import argparse
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from model.vocabulary import JoinConfig
@@ -12,7 +10,7 @@ from properties.data.durations import parse_duration_us, write_duration
 from properties.errors import UsageError
 from properties.join.conditions import GRAMMAR, parse_condition, write_condition
 from properties.join.limits import refuse_chain
-from properties.options import add_setting_options, in_options
+from properties.options import PATH, QUERY, Arguments, Duration, Option, in_options, setting_options
 
 BATCHES = 4
 """Default of ``--batches``."""
@@ -46,23 +44,21 @@ _USUAL = {"block_size": f"by input, at most {BLOCK_SIZE}", "credit": str(CREDIT)
 OTHERS = {"window_us": "--window", "the name of a query": "--on"}
 
 
-def add_options(group: argparse._ArgumentGroup) -> None:
-    """Add the options of a chain, except for its window."""
-    files = "two files to join, R and S, with the columns named above"
-    group.add_argument("--r", type=Path, metavar="FILE", help=files)
-    group.add_argument("--s", type=Path, metavar="FILE", help="the other file")
-    group.add_argument(
-        "--on",
-        action="append",
-        metavar="CONDITION",
-        help=f"{GRAMMAR}; may be repeated, all share one chain (key)",
-    )
+def options() -> Iterator[Option]:
+    """Yield the options of a chain."""
+    files = "with --s two files to join, instead of --input"
+    yield Option("--r", files, type=PATH, metavar="FILE", section=QUERY)
+    yield Option("--s", "the other file", type=PATH, metavar="FILE", section=QUERY)
+    window = "largest distance in time of a pair (by input)"
+    yield Option("--window", window, "window_us", type=Duration(), section=QUERY)
+    conditions = f"{GRAMMAR}; may be repeated, all share one chain (key)"
+    yield Option("--on", conditions, metavar="CONDITION", multiple=True, section=QUERY)
     known = settings_of(JoinConfig)
-    add_setting_options(group, {name: known[name] for name in _OWN}, _USUAL)
+    yield from setting_options({name: known[name] for name in _OWN}, _USUAL)
 
 
-def queries(args: argparse.Namespace, input_name: str | None) -> Iterator[JoinConfig]:
-    """Yield the chains that the options ask of an input (``None``: of files).
+def queries(args: Arguments, input_name: str | None) -> Iterator[JoinConfig]:
+    """Yield the chains for an input that the options describe (``None``: for two files).
 
     Raise :class:`UsageError` with one sentence that names the offending value.
     """
@@ -72,7 +68,7 @@ def queries(args: argparse.Namespace, input_name: str | None) -> Iterator[JoinCo
     yield from dict.fromkeys(configs)
 
 
-def _config(args: argparse.Namespace, defaults: Defaults) -> JoinConfig:
+def _config(args: Arguments, defaults: Defaults) -> JoinConfig:
     try:
         conditions = [parse_condition(text) for text in args.on or defaults.conditions]
     except ValueError as error:

@@ -1,6 +1,5 @@
 """Room ``join`` as the command line and the tests know it."""
 
-import argparse
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 
@@ -23,6 +22,7 @@ from properties.errors import UsageError, counted
 from properties.join import inputs, limits, queries
 from properties.join.errata import ERRATA
 from properties.judging.predictions import Predictor
+from properties.options import Arguments
 from properties.rooms import Case, Explorer, Figure, Figures, JudgedCase, Remark, Room, SkippedInput
 from properties.wiring import judge_guard, spark_operator, spark_pipeline, timed_run
 from sim.join import ChainRun, from_settings
@@ -33,7 +33,7 @@ COUNTED_MAX = 2_000
 """Most arrivals for which the pairs of every recorded step are counted again."""
 
 
-def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | SkippedInput]:
+def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
     """Yield one case for every chain on every input that the options select."""
     if (args.r is None) != (args.s is None):
         given, other = ("--r", "--s") if args.s is None else ("--s", "--r")
@@ -52,9 +52,7 @@ def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | Skipped
             yield from _cases(args, inputs.load(name, args.seed), name)
 
 
-def _cases(
-    args: argparse.Namespace, streams: inputs.TwoStreams, name: str | None
-) -> Iterator[Case]:
+def _cases(args: Arguments, streams: inputs.TwoStreams, name: str | None) -> Iterator[Case]:
     in_order = streams.in_order
     for config in queries.queries(args, name):
         queries.refuse_keyless(config, streams.without_keys)
@@ -173,8 +171,8 @@ def timed_remarks(run: ChainRun) -> tuple[Remark, ...]:
     return tuple(
         Remark(
             "load",
-            f"not kept in every moment: {each.claim}. {each.sentence} No verdict, for it takes"
-            " fresh sizes and a window that is full",
+            f"not kept in every moment: {each.claim}. {each.sentence} There is no verdict, because"
+            " the claim assumes fresh sizes and a full window",
             {"claim": each.claim, "outcome": str(each.outcome), "witness": list(each.witness)},
         )
         for each in verdicts
@@ -199,9 +197,10 @@ ROOM = Room(
     name="join",
     position=20,
     step_types=RESULTS,
-    inputs=f"{', '.join(inputs.NAMED)}, or two files with --r and --s",
+    inputs=f"{', '.join(inputs.NAMED)}",
+    quick="--input january",
     batches=queries.BATCHES,
-    add_options=queries.add_options,
+    options=queries.options,
     workers=queries.WORKERS,
     cases=cases,
     reference=make_system,

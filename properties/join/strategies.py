@@ -169,17 +169,17 @@ def recordings_on_chains(draw: st.DrawFn) -> TimedCase:
         flush=workload.flush,
         cluster=replace(cluster, workers=tuple(workers), noise=draw(NOISES)),
     )
-    faults = draw(st.lists(wrongs(plan.cluster, config.workers), max_size=4))
+    faults = draw(st.lists(chain_faults(plan.cluster, config.workers), max_size=4))
     plan = replace(plan, tuning=draw(TUNINGS), faults=tuple(faults))
     return TimedCase(config, plan, workload.seed)
 
 
 @st.composite
 def clusters_of_chains(draw: st.DrawFn) -> TimedCase:
-    """Draw a cluster with two streams and everything that goes wrong on their ways."""
+    """Draw a cluster with two streams, and faults of their sources, links and workers."""
     config = draw(configs())
     plan, seed = draw(clusters.cases(Shape(SCALE_US, config.workers, 2, events=(6, 12, 24))))
-    faults = draw(st.lists(wrongs(plan.cluster, config.workers), max_size=3))
+    faults = draw(st.lists(chain_faults(plan.cluster, config.workers), max_size=3))
     flush = draw(st.sampled_from([True, True, True, False]))
     plan = replace(
         plan,
@@ -191,7 +191,7 @@ def clusters_of_chains(draw: st.DrawFn) -> TimedCase:
     return TimedCase(config, plan, seed)
 
 
-def wrongs(cluster: Cluster, workers: int) -> st.SearchStrategy[Fault]:
+def chain_faults(cluster: Cluster, workers: int) -> st.SearchStrategy[Fault]:
     """Draw what may go wrong with a worker of a chain, or with a link to one."""
     at_us, for_us = upto(16 * SCALE_US), upto(SCALE_US, above=1)
     nth = st.integers(0, 24)

@@ -30,7 +30,7 @@ def test_the_figures_are_those_of_the_benchmark() -> None:
 
 
 def test_other_figures_are_other_lines() -> None:
-    """No figure stands in the lines by itself: each line changes when what was measured does."""
+    """Every line changes when the measured figures change."""
     now = stored(RESULTS)
     other = {name: 10 * each for name, each in now.items()}
     assert not set(measured(now)) & set(measured(other))

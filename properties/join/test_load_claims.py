@@ -45,7 +45,7 @@ def test_there_is_no_false_shedding() -> None:
     assert verdict.outcome is Outcome.HOLDS, verdict.sentence
 
 
-def test_a_fixed_block_size_is_found() -> None:
+def test_fixed_blocks_shed_falsely() -> None:
     timed = run(**HEAVY, blocks="fixed")
     assert verdict_on(timed, NO_FALSE_SHEDDING, within_us=SETTLED_US).outcome is Outcome.BROKEN
 

@@ -163,7 +163,7 @@ def run_system(system: System, workload: Workload) -> tuple[Trace, Verdict | Non
         return observed, None
     except UsageError:
         raise
-    except (Exception, SystemExit) as error:  # whatever a system raises is its failure, not ours
+    except (Exception, SystemExit) as error:  # every error counts as a failure of the system
         if _was_interrupted(error):
             raise KeyboardInterrupt from error
         text = " ".join(str(error).split()) or "no message"

@@ -30,7 +30,7 @@ NOT_AGAIN = "A second run alone breaks nothing: the failure depends on more than
 Tried = Callable[[Workload], tuple[str, ...]]
 """Function that returns a sentence for each thing that a workload breaks."""
 Promise = Callable[[Workload, Trace], Sequence[str]]
-"""Function that lists what a trace breaks of a promise that is no claim of its room."""
+"""Function that lists how a trace breaks a promise that is not among the claims of its room."""
 
 
 class _EnoughError(Exception):

@@ -11,7 +11,7 @@ REPRODUCED, ASSUMING = Reproduction.REPRODUCED, Reproduction.UNDER_ASSUMPTIONS
 HPM = "HPM: continuous aggregates over out-of-order streams by a hybrid processing model"
 S2J = "S2J: a scalable framework for stream joins"
 TAG = "TAG: time-aware grouping for stream processing"
-WATERMARK = "Dynamic adjustment of the watermark by local disorder"
+DISORDER = "Dynamic adjustment of the watermark by local disorder"
 SCRIPTS = "A framework for real-time aggregation over large numbers of sensors"
 
 
@@ -141,7 +141,7 @@ PROMISES = (
         "watermark",
         "The calmer the stream, the shorter the wait; it is never longer than that of a fixed"
         " watermark.",
-        WATERMARK,
+        DISORDER,
         ASSUMING,
         "Condition: the wait is proportional to the disorder. The text has no formula for disorder;"
         " here it is the share of pairs out of order. As written, the wait is longest in order.",
@@ -192,8 +192,8 @@ class Measured(NamedTuple):
 
 GROUPING, JOIN, WATERMARK = "grouping", "join", "watermark"
 SLACK, SCRIPT = "slack", "script"
-OF = "64: tuples/s"
-"""Figures of chains with blocks of 64."""
+RATE_64 = "64: tuples/s"
+"""End of the figures of chains with blocks of 64."""
 BYTES = "Bytes between workers relative to the possible minimum, blocks of"
 
 WAIT = "disorder: mean wait, s"
@@ -263,9 +263,9 @@ MEASURED: Mapping[str, tuple[Measured, ...]] = {
     ),
     "join-rate": (
         Measured("Tuples/s relative to Spark's own join, 2 workers", JOIN, "chain 2, 64 / native"),
-        Measured("Tuples/s with one worker, on two cores in all", JOIN, f"chain 1, {OF}"),
-        Measured("Tuples/s with 2 workers", JOIN, f"chain 2, {OF}"),
-        Measured("Tuples/s with 4 workers", JOIN, f"chain 4, {OF}"),
+        Measured("Tuples/s with one worker, on two cores in all", JOIN, f"chain 1, {RATE_64}"),
+        Measured("Tuples/s with 2 workers", JOIN, f"chain 2, {RATE_64}"),
+        Measured("Tuples/s with 4 workers", JOIN, f"chain 4, {RATE_64}"),
     ),
     "script-balance": (
         Measured(

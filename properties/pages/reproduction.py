@@ -68,8 +68,8 @@ def _extent(report: Report) -> str:
     efforts = " and ".join(dict.fromkeys(entry.effort for entry in report))
     experiments = counted(len(report), "experiment")
     missing = sorted(set(catalogue()) - {entry.name for entry in report})
-    still = f" No results are stored of {', '.join(missing)}." if missing else ""
-    return f"{experiments} with {runs} ({efforts}), and {promises} that tests hold.{still}\n"
+    gap = f" No results are stored of {', '.join(missing)}." if missing else ""
+    return f"{experiments} with {runs} ({efforts}), and {promises} that tests hold.{gap}\n"
 
 
 def _counts(report: Report, names: Sequence[str]) -> str:
@@ -195,7 +195,8 @@ def summary_of(report: Report) -> str:
     for entry in report:
         if entry.failures:
             failed = counted(len(entry.failures), "run")
-            raise UsageError(f"{entry.name} is not whole: {failed} failed; `{entry.again}` does it")
+            repair = f"run `{entry.again}` again"
+            raise UsageError(f"{entry.name} is incomplete: {failed} failed; {repair}")
     return as_json({"experiments": list(map(_record, report))})
 
 

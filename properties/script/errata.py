@@ -247,7 +247,7 @@ def _describe_stream(stream: Stream) -> Sequence[str]:
         f" {stream.every_ms} ms.",
         f"The greatest common divisor is {stream.ways[0][0].every_ms} ms: in {span.slide_ms} ms"
         f" that takes {counted(by_panes, 'step')}, with cuts at the edges of windows {by_edges}.",
-        "It can be worse: a window of 60,007 ms every second, over a tuple every 10 ms takes"
+        "It can be worse: a window of 60,007 ms every second, over a tuple every 10 ms, takes"
         f" {more_panes:,} steps a second instead of {fewer_edges:,}.",
     )
 
@@ -291,7 +291,7 @@ ERRATA: tuple[Erratum, ...] = (
         "at_every_change",
         "What several scripts need is computed once, and results are the same.",
         "an operation over streams gives a result at the moment at which the value of any input"
-        " changes; that inputs may change together is not spoken of",
+        " changes; what happens when inputs change together is not said",
         half_updated,
     ),
     Erratum(

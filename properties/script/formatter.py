@@ -38,10 +38,12 @@ COMMENT = re.compile(r'"[^"\n]*"|(#[^\n]*)')
 
 def unparse(workflow: Workflow) -> str:
     """Return the script, one statement per line."""
-    return "".join(f"{written(each.name, each.expression)}\n" for each in workflow.statements)
+    return "".join(
+        f"{statement_text(each.name, each.expression)}\n" for each in workflow.statements
+    )
 
 
-def written(name: str, expression: Expression) -> str:
+def statement_text(name: str, expression: Expression) -> str:
     """Return a statement, on several lines if one would be too long."""
     line = f"{name} = {text_of(expression)}"
     if len(line) <= WIDTH or not isinstance(expression, Union | Across | Window):
@@ -135,7 +137,7 @@ def formatted(text: str) -> str:
                 before[place].append(_Piece(line, line, comment))
     pieces = []
     for place, each in enumerate(workflow.statements):
-        statement = written(each.name, each.expression) + behind.get(place, "")
+        statement = statement_text(each.name, each.expression) + behind.get(place, "")
         pieces += [*before[place], _Piece(firsts[place], lasts[place], statement)]
     return _joined([*pieces, *before[len(spans)]])
 

@@ -70,13 +70,13 @@ def read_script(path: Path) -> str:
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror}") from error
     if len(data) > SIZE_MAX:
-        raise UsageError(f"{name} is larger than {SIZE_MAX:,} bytes, which no script is")
+        raise UsageError(f"{name} is larger than {SIZE_MAX:,} bytes, the limit of a script")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         why = f"byte {data[error.start]:#04x} in line {line} is not UTF-8"
-        raise UsageError(f"{name} is no text: {why}") from error
+        raise UsageError(f"{name} is not text: {why}") from error
 
 
 def read_all(files: Sequence[Path]) -> Texts:
@@ -189,7 +189,7 @@ def count_per_hour(events: Sequence[Event]) -> dict[str, int]:
 
 
 class Network(NamedTuple):
-    """Tuples of sensors, with the facts known about these."""
+    """A network of sensors: their tuples, and what is known of the sensors."""
 
     name: str
     label: str

@@ -4,7 +4,7 @@ Rules of this file:
 
 * A line end ends a statement, except within parentheses: there it is removed before the grammar
   sees it.
-* The grammar knows calls, but not functions: the parser says in words which arguments one takes.
+* The grammar knows calls, but not functions: the parser says which arguments a function takes.
 * The first mistake in the spelling ends the parsing; mistakes in the meaning are all shown.
 * Model and Spark take trees, never texts, so that they cannot read one text in two ways.
 """

@@ -8,11 +8,11 @@ from typing import NamedTuple
 from lark import Token, UnexpectedToken
 from rich.cells import cell_len
 
+from model.vocabulary.durations import UNITS_US
 from model.vocabulary.script.config import MILLISECOND_US
 from model.vocabulary.script.problems import Problem
 from model.vocabulary.script.tree import SPAN_MAX_MS
 from model.vocabulary.settings import nearest
-from properties.data.durations import UNITS_US
 
 TOKEN_NAMES = {
     "PLUS": "an operator",

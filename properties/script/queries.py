@@ -1,7 +1,6 @@
 """Sets of scripts on the command line: files, sensors, workers and watermark."""
 
-import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from model.vocabulary.script.tree import Sensor, Workflow, walk
 from model.vocabulary.settings import settings_of
 from properties.data.durations import parse_duration_us, write_duration
 from properties.errors import UsageError, counted
-from properties.options import add_setting_options, in_options
+from properties.options import PATH, QUERY, Arguments, Duration, Option, in_options, setting_options
 from properties.script import inputs, limits
 from properties.script.inputs import Network, Texts, read_all, workflows
 
@@ -25,32 +24,39 @@ OTHERS = {"a sensor": "--key: a sensor"}
 _USUAL = {"cap_percent": str(CAP_PERCENT), "watermark": "fixed"}
 
 
-def add_options(group: argparse._ArgumentGroup) -> None:
-    """Add the options of this room alone."""
-    group.add_argument(
+SENSORS = Option(
+    "--sensors",
+    "the known sensors, with their rates (those of the input)",
+    metavar="NAME|FILE.csv",
+    section=QUERY,
+)
+
+
+def options() -> Iterator[Option]:
+    """Yield the options of a set of scripts."""
+    yield Option(
         "--script",
-        dest="scripts",
-        nargs="+",
-        action="extend",
-        type=Path,
-        metavar="FILE",
-        help="sensor scripts that run together (those of the input)",
+        "sensor scripts that run together (those of the input)",
+        "scripts",
+        type=PATH,
+        metavar="FILE...",
+        multiple=True,
+        takes_several=True,
+        section=QUERY,
     )
-    group.add_argument(
-        "--sensors",
-        metavar="NAME|FILE.csv",
-        help="the known sensors, with their rates (those of the input)",
-    )
-    add_setting_options(group, {"cap_percent": SETTINGS["cap_percent"]}, _USUAL)
-    add_watermark(group)
+    yield SENSORS
+    yield from setting_options({"cap_percent": SETTINGS["cap_percent"]}, _USUAL)
+    yield from watermark_options()
+    # Its refusal says that scripts have windows of their own.
+    yield Option("--window", "", "window_us", type=Duration(), hidden=True)
 
 
-def add_watermark(group: argparse._ActionsContainer) -> None:
-    """Add the options of a sensor's watermark."""
-    add_setting_options(group, {name: SETTINGS[name] for name in ("watermark", "cluster")})
+def watermark_options() -> Iterator[Option]:
+    """Yield the options of a sensor's watermark."""
+    return setting_options({name: SETTINGS[name] for name in ("watermark", "cluster")})
 
 
-def load_scripts(args: argparse.Namespace) -> Texts:
+def load_scripts(args: Arguments) -> Texts:
     """Read the scripts that the options name, before the inputs, which may take long.
 
     Raise :class:`UsageError` with one sentence for a fault that does not depend on the input.
@@ -68,7 +74,7 @@ def load_scripts(args: argparse.Namespace) -> Texts:
     return texts
 
 
-def query(args: argparse.Namespace, network: Network, texts: Texts) -> tuple[ScriptConfig, str]:
+def query(args: Arguments, network: Network, texts: Texts) -> tuple[ScriptConfig, str]:
     """Return the query of the scripts, or of the scripts of a network, and its title.
 
     Raise :class:`UsageError` with one sentence that names the offending value.
@@ -80,9 +86,7 @@ def query(args: argparse.Namespace, network: Network, texts: Texts) -> tuple[Scr
     return config, _describe(config)
 
 
-def _config(
-    args: argparse.Namespace, written: Sequence[Workflow], network: Network
-) -> ScriptConfig:
+def _config(args: Arguments, written: Sequence[Workflow], network: Network) -> ScriptConfig:
     """Return the query with the settings of the options, or with the defaults."""
     lateness_us = args.lateness_us
     if lateness_us is None and network.lateness is not None:

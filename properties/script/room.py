@@ -1,6 +1,5 @@
 """Room ``script`` as the command line and the tests know it."""
 
-import argparse
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -30,6 +29,7 @@ from properties.cases import make_case, select_inputs
 from properties.data.tables import Columns
 from properties.errors import UsageError, counted
 from properties.judging.predictions import Predictor
+from properties.options import Arguments
 from properties.rooms import (
     Alternatives,
     Case,
@@ -43,7 +43,7 @@ from properties.rooms import (
 )
 from properties.script import inputs, limits, queries
 from properties.script.errata import ERRATA
-from properties.script.formatter import written
+from properties.script.formatter import statement_text
 from properties.script.plan import Plan, as_float, make_plan
 from properties.wiring import (
     compare_sides,
@@ -67,11 +67,11 @@ IDENTITY = {
 """Identifying fields, by kind of step; all other fields are compared."""
 
 
-def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | SkippedInput]:
+def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
     """Yield one case for every input, with all the scripts that the options select."""
     if args.room == "script" and args.window_us is not None:
         raise UsageError("--window: in room script the scripts say how long windows are")
-    # A user's scripts are about the network that everybody has.
+    # A user's scripts name the sensors of the input that needs no recording.
     usual = ("weather",) if args.scripts else tuple(inputs.NAMED)
     texts = queries.load_scripts(args)
     for name in select_inputs(args, usual):
@@ -177,7 +177,7 @@ def guard(case: Case, figures: Figures) -> Verdict:
     else:
         lacking = "" if late or config.lateness_us is None else "nothing was late"
     shares = counted(shared, "computation"), counted(slices, "stream"), counted(late, "tuple")
-    occurred = f"shared were {shares[0]} and the slices of {shares[1]}, and late were {shares[2]}"
+    occurred = f"{shares[0]} and the slices of {shares[1]} were shared, and {shares[2]} came late"
     return judge_guard(GUARD, case, lacking, occurred)
 
 
@@ -227,8 +227,8 @@ def timed_remarks(run: ScriptRun) -> tuple[Remark, ...]:
     placement = run.summary["placement"]
     if placement != PLAN:
         other = (
-            f"{placement} is not the placement of docs/script.md: others are sent the sensors, and"
-            " who is sent which is not compared"
+            f"{placement} is not the placement of docs/script.md: tuples of sensors go to other"
+            " workers, and which of them host a sensor is not compared"
         )
         found.append(Remark("placement", other, {"placement": placement}))
     return tuple(found)
@@ -293,7 +293,7 @@ def settings(workload: Workload) -> Mapping[str, object]:
     """Return the scripts as text, and the settings with which they run."""
     config = ScriptConfig.from_json(workload.config)
     scripts = {
-        flow.name: "; ".join(written(each.name, each.expression) for each in flow.statements)
+        flow.name: "; ".join(statement_text(each.name, each.expression) for each in flow.statements)
         for flow in config.workflows
     }
     names = ["workers", "lateness_us", "cap_percent"]
@@ -313,8 +313,9 @@ ROOM = Room(
     position=50,
     step_types=WORDS,
     inputs=f"{', '.join(inputs.NAMED)}, or a file",
+    quick="--input weather",
     batches=queries.BATCHES,
-    add_options=queries.add_options,
+    options=queries.options,
     workers=queries.WORKERS,
     cases=cases,
     reference=make_system,

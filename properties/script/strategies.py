@@ -142,7 +142,7 @@ def configs(draw: st.DrawFn) -> ScriptConfig:
         return config
     return replace(
         config,
-        # The wait is a share of it.
+        # The longest wait, of which the disorder takes a share.
         lateness_us=draw(st.sampled_from([4_000, 20_000, 100_000])),
         watermark=watermark,
         # Each sensor has few arrivals; clusters must fill, and lose some.

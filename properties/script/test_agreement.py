@@ -24,7 +24,7 @@ from tests.properties.agreement import script_differences as differences
 from tests.properties.script_cases import TELLING
 
 DRAWN = 200
-"""Cases that are looked at together."""
+"""Number of cases that together have to contain every interesting one."""
 WORDS = (Result, Undefined, Rejected, Hosted)
 
 
@@ -41,7 +41,9 @@ def test_the_pipeline_does_what_the_model_does(pipeline: System, case: Workload)
 
 
 @pytest.mark.parametrize("name", TELLING)
-def test_the_pipeline_does_what_the_model_does_in(pipeline: System, name: str) -> None:
+def test_the_pipeline_does_what_the_model_does_in_telling_cases(
+    pipeline: System, name: str
+) -> None:
     assert not differences(TELLING[name], pipeline(TELLING[name]))
 
 
@@ -57,7 +59,7 @@ def test_the_drawn_cases_include_every_interesting_one(pipeline: System, seed: i
         assert guards[guard], f"there were no {guard}"
 
 
-def told(trace: Trace) -> tuple[object, ...]:
+def unplaced(trace: Trace) -> tuple[object, ...]:
     """Return all steps except the placement."""
     return trace.of(Result), trace.of(Undefined), trace.of(Rejected)
 
@@ -74,7 +76,7 @@ def test_workers_placements_and_micro_batches_change_nothing(
     config = ScriptConfig.from_json(case.config)
     elsewhere = replace(config, workers=workers, cap_percent=cap_percent)
     recut = case.with_(config=elsewhere.to_json(), cuts=data.draw(cuts(len(case.arrivals))))
-    assert told(pipeline(recut)) == told(pipeline(case))
+    assert unplaced(pipeline(recut)) == unplaced(pipeline(case))
 
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))

@@ -6,7 +6,7 @@ from lark import Token
 
 from model.vocabulary.script.problems import problems
 from model.vocabulary.script.tree import Workflow
-from properties.script.formatter import formatted, unparse, written
+from properties.script.formatter import formatted, statement_text, unparse
 from properties.script.language import LARK, ScriptError, parse
 from properties.script.strategies import SENSORS, workflows
 from tests.harness.stream_packs import collect
@@ -68,8 +68,8 @@ def test_a_damaged_script_is_refused_where_the_damage_is(case: tuple[str, int]) 
 def test_damaged_scripts_are_often_but_not_always_refused(seed: int) -> None:
     drawn = collect(damaged(), 200, seed)
     found = [refused(text) for text, _ in drawn]
-    meant = sum(error is None for error in found)
-    assert 10 < meant < 190
+    valid = sum(error is None for error in found)
+    assert 10 < valid < 190
     # Not always where the damage is: a name may be missed later.
     lines = [error.mistakes[0].line for error in found if error is not None]
     assert max(lines) > min(lines)
@@ -93,5 +93,5 @@ def test_the_usual_form_is_the_same_script_with_its_comments(flow: Workflow, com
     assert parse(usual, "w") == flow
     assert formatted(usual) == usual
     assert usual.count("#") == text.count("#")
-    statements = [written(each.name, each.expression) for each in flow.statements]
+    statements = [statement_text(each.name, each.expression) for each in flow.statements]
     assert formatted("; ".join(statements)) == unparse(flow)

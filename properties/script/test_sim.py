@@ -78,14 +78,14 @@ RARE = Workload(
 )
 """A division by zero and slices between edges, which few of those that are drawn have."""
 DISORDERED = VARIANTS["late_ones_unseen"].example
-"""A watermark by disorder that somebody meets, and somebody does not."""
+"""A stream under a watermark by disorder, with tuples that are late and tuples that are not."""
 
 
 @given(case=timed_cases())
 def test_no_claim_is_broken_and_the_model_records_the_same(case: TimedCase) -> None:
     timed = run(case)
     expected = make_system()(timed.workload)
-    # Whoever computes it, and whatever goes wrong.
+    # These steps depend neither on the placement nor on faults.
     for word in (Result, Undefined, Rejected):
         assert timed.trace.of(word) == expected.of(word)
     if timed.summary["placement"] == PLAN:
@@ -102,7 +102,7 @@ def test_a_replay_of_a_timed_run_records_the_same(case: TimedCase) -> None:
 
 @given(case=timed_cases())
 def test_workers_are_sent_their_sensors_and_the_results_they_need(case: TimedCase) -> None:
-    seen = looked_at(case.timing.plan, case.config, case.timing.seed)
+    seen = inspect_run(case.timing.plan, case.config, case.timing.seed)
     graph, placed, room = seen.graph, seen.placed, seen.room
     came = Counter(event.key for event in seen.events)
     for worker, host in enumerate(room.hosts):
@@ -170,8 +170,8 @@ def test_timed_runs_meet_every_trouble(seed: int) -> None:
 SETTINGS = {"sensors": "10", "rates_hz": "10,5", "seconds": "20", "cap_percent": "110"}
 
 
-class Looked(NamedTuple):
-    """A run whose room is looked at."""
+class InspectedRun(NamedTuple):
+    """A run with its room, whose messages are inspected."""
 
     room: ScriptCluster
     placed: Placement
@@ -200,31 +200,31 @@ class Looked(NamedTuple):
         return sum(stamp_us < end_us for sent in self.room.sent() for stamp_us in sent.stamps_us)
 
 
-def looked_at(plan: Plan, config: ScriptConfig, seed: int) -> Looked:
+def inspect_run(plan: Plan, config: ScriptConfig, seed: int) -> InspectedRun:
     scripts = compile_scripts(config, plan.tuned(ScriptTuning()).placement)
     room, arrived = run_plan(
         plan, seed, lambda env, seeds: ScriptCluster(env, seeds, plan, config, scripts)
     )
-    return Looked(room, scripts.placement, arrived.events)
+    return InspectedRun(room, scripts.placement, arrived.events)
 
 
-def evaluated(seen: Looked) -> list[Stream]:
+def evaluated(seen: InspectedRun) -> list[Stream]:
     """Evaluate the scripts over all tuples at once."""
     config, flush = seen.room.config, seen.room.plan.flush
     workload = Workload("script", tuple(seen.events), config.to_json(), flush=flush)
     return evaluate(seen.graph, admit(workload, config, RULES)[0], RULES)
 
 
-def counted(seed: int, **settings: object) -> Looked:
+def inspect_settings(seed: int, **settings: object) -> InspectedRun:
     texts = {**SETTINGS, **{key: str(value) for key, value in settings.items()}}
-    return looked_at(*prepare(texts, seed))
+    return inspect_run(*prepare(texts, seed))
 
 
 @pytest.mark.parametrize("way", PLACEMENTS)
 @pytest.mark.parametrize("scenario", SETS)
 def test_loads_follow_from_the_rates(seed: int, scenario: str, way: str) -> None:
     # Sensors keep to their rates, and what delays them changes nothing.
-    timed = counted(seed, scenario=scenario, placement=way, disorder="bursts")
+    timed = inspect_settings(seed, scenario=scenario, placement=way, disorder="bursts")
     placed, graph = timed.placed, timed.graph
     assert timed.loads == [load * timed.hours for load in placed.loads]
     assert timed.room.tuning.period_us is not None
@@ -250,9 +250,9 @@ def test_loads_follow_from_the_rates(seed: int, scenario: str, way: str) -> None
 
 def test_gaps_and_losses_send_less(seed: int) -> None:
     loss = 0.2
-    without = counted(seed, seconds=60, disorder="jitter")
-    timed = counted(seed, seconds=60, disorder="jitter", sensor_loss=loss)
-    dropped = counted(seed, seconds=60, disorder="gaps", sensor_loss=loss)
+    without = inspect_settings(seed, seconds=60, disorder="jitter")
+    timed = inspect_settings(seed, seconds=60, disorder="jitter", sensor_loss=loss)
+    dropped = inspect_settings(seed, seconds=60, disorder="gaps", sensor_loss=loss)
     sent, arrived = len(without.events), len(timed.events)
     interval = clopper_pearson(sent - arrived, sent, confidence=1 - FAILURE)
     assert interval.contains(loss), f"{interval} (failure {FAILURE:g})"
@@ -269,21 +269,23 @@ def test_the_chosen_placement_sends_no_more_than_the_baseline_within_the_cap(
     seed: int, n: int, scenario: str
 ) -> None:
     settings = {"scenario": scenario, "workers": n, "disorder": "calm", "seconds": 2}
-    taken, baseline = (counted(seed, placement=way, **settings) for way in (PLAN, "by-sensor"))
+    taken, baseline = (
+        inspect_settings(seed, placement=way, **settings) for way in (PLAN, "by-sensor")
+    )
     config = taken.room.config
     cap = load_cap(taken.graph, n, config.cap_percent) * taken.hours
     if max(baseline.loads) <= cap:
         assert max(taken.loads) <= cap
         sent = [sum(each.loads) + each.results() for each in (taken, baseline)]
         assert sent[0] <= sent[1]
-    # The same tuples go to somebody, whoever that is.
+    # Every tuple that a script needs goes to at least one worker.
     assert sum(taken.loads) >= sum(event.key in config.asked_for for event in taken.events)
 
 
 def test_every_disorder_lets_a_worker_reject_something(seed: int) -> None:
     late = {
         disorder: len(
-            counted(seed, disorder=disorder, lateness_us=50_000).room.trace().of(Rejected)
+            inspect_settings(seed, disorder=disorder, lateness_us=50_000).room.trace().of(Rejected)
         )
         for disorder in DISORDERS
     }

@@ -2,7 +2,7 @@
 
 What ``straggler script run`` writes is held to the model, too.
 
-Cases without Spark, many more of them, are those of ``test_agreement.py``.
+``test_agreement.py`` has many more cases, without Spark.
 """
 
 import csv
@@ -33,7 +33,7 @@ from tests.harness.stream_packs import collect
 from tests.properties.agreement import script_differences as differences
 
 BATCHES = 2
-"""And one more, and a flush: each takes a second, and one more where workers send something."""
+"""Number of cuts of a stream; few, as a micro-batch takes a second, or two if workers send."""
 FAULTS = (Fault("restart", 0), Fault("kill", 1))
 SCRIPTS = {
     "shared": """
@@ -57,7 +57,7 @@ SCRIPTS = {
 PER_HOUR = (3_600, 7_200, 3_600, 3_600_000, 60)
 """Settings with so many tuples of one sensor that its long windows are cut at their edges."""
 NEVER = {"streams known in part", "components for several workers"}
-"""Streams are flushed, and all scripts hang together."""
+"""Guards that stay at 0: every stream is flushed, and shared sensors make one component of all."""
 
 
 def config() -> ScriptConfig:
@@ -139,7 +139,7 @@ def test_results_that_are_written_are_those_of_the_model(
     write_readings(tmp_path)
     ask = ["mine.script", *ASK, "--lateness", "5s", "--workers", "2"]
     assert cli.main(["script", "run", *ask, "--output", "found.csv"]) == 0
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     network = inputs.load("readings.csv", 0, Columns("at", key="sensor", time_unit="s"), None)
     flow = parse(MINE, "mine", network.per_hour)
     config = config_of([flow], network, workers=2, lateness_us=5_000_000)
@@ -154,8 +154,8 @@ def test_results_that_are_written_are_those_of_the_model(
     assert [row["time"] for row in rows] == sorted(row["time"] for row in rows)
     late, never = len(expected.of(Rejected)), len(expected.of(Undefined))
     assert min(late, never, len(found)) > 0
-    assert f"{len(found)} results, {never} times without one; of 60 tuples {late} came" in said
-    assert "20 nobody asked for" in said
+    assert f"{len(found)} results, {never} times without one; of 60 tuples {late} came" in output
+    assert "20 nobody asked for" in output
     assert cli.main(["script", "run", *ask, "--explain"]) == 0
     assert_explained(capsys.readouterr().out)
     assert sorted(each.name for each in tmp_path.iterdir()) == [
@@ -165,17 +165,17 @@ def test_results_that_are_written_are_those_of_the_model(
     ]
 
 
-def assert_explained(said: str) -> None:
-    """Assert that ``said`` shows the graph, the placement and Spark's plan of the one query."""
-    assert re.search(r'avg\(union\("l", "r"\), 4_000, 2_000\) +mine.mean +1,800 +[01]', said)
-    assert re.search(r'union\("l", "r"\) +2_000 ms', said)
-    assert "4 computations are written, 4 are made." in said
-    assert "Dropped: x.\n" in said
-    assert "Asked for: 2 of 3 sensors." in said
-    assert said.count("TransformWithStateInPySpark") == 1
-    assert re.search(r"Exchange hashpartitioning\(task_slot#\d+, \d+\)", said)
-    assert "history" in said
-    assert "/tmp" not in said
+def assert_explained(output: str) -> None:
+    """Assert that ``output`` shows the graph, the placement and Spark's plan of the one query."""
+    assert re.search(r'avg\(union\("l", "r"\), 4_000, 2_000\) +mine.mean +1,800 +[01]', output)
+    assert re.search(r'union\("l", "r"\) +2_000 ms', output)
+    assert "4 computations are written, 4 are made." in output
+    assert "Dropped: x.\n" in output
+    assert "Asked for: 2 of 3 sensors." in output
+    assert output.count("TransformWithStateInPySpark") == 1
+    assert re.search(r"Exchange hashpartitioning\(task_slot#\d+, \d+\)", output)
+    assert "history" in output
+    assert "/tmp" not in output
 
 
 def stamp_us(text: str) -> int:

@@ -1,6 +1,5 @@
 """Queries of room ``slack`` on the command line: its own options, defaults by input."""
 
-import argparse
 from collections.abc import Iterator
 
 from model.vocabulary import SlackConfig
@@ -9,7 +8,7 @@ from model.vocabulary.slack import METHODS
 from model.vocabulary.windows import AGGREGATES
 from properties.data.tables import Recording
 from properties.errors import UsageError, counted
-from properties.options import add_setting_options
+from properties.options import Arguments, Option, setting_options
 from properties.windows import queries as windowed
 from properties.windows.queries import Defaults
 
@@ -23,15 +22,16 @@ OWN = {
 """Settings that only this room has."""
 
 
-def add_options(group: argparse._ArgumentGroup) -> None:
-    """Add the options of this room alone."""
-    add_setting_options(group, OWN)
+def options() -> Iterator[Option]:
+    """Yield the options of a query."""
+    yield from windowed.options()
+    yield from setting_options(OWN)
 
 
 def queries(
-    args: argparse.Namespace, input_name: str, recording: Recording
+    args: Arguments, input_name: str, recording: Recording
 ) -> Iterator[tuple[SlackConfig, str]]:
-    """Yield the queries that the options ask of an input, each with its title.
+    """Yield the queries for an input, as the options say, each with its title.
 
     Raise :class:`UsageError` with one sentence that names the offending value.
     """

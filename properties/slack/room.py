@@ -70,7 +70,7 @@ def guard(case: Case, figures: Figures) -> Verdict:
         return Verdict(GUARD, Outcome.UNDETERMINED, sentence)
     lacking = "" if late and corrections else "nothing was late"
     made = counted(corrections, "correction")
-    occurred = f"late were {counted(late, 'pair')}, and there were {made}"
+    occurred = f"there were {counted(late, 'late pair')} and {made}"
     return judge_guard(GUARD, case, lacking, occurred)
 
 
@@ -117,9 +117,9 @@ ROOM = Room(
     position=10,
     step_types=WORDS,
     inputs="flights, umts, a recording in $STRAGGLER_DATA, or a file",
+    quick="--input flights --per task",
     batches=windowed.BATCHES,
-    add_options=queries.add_options,
-    shared_options=windowed.add_options,
+    options=queries.options,
     cases=partial(cases, "slack", queries.queries),
     reference=make_system,
     spark=spark_pipeline("slack"),

@@ -55,7 +55,7 @@ def test_every_claim_is_put_to_the_test(system: System, seed: int) -> None:
 
 @given(case=cases(), data=st.data())
 def test_cuts_change_no_answer(system: System, case: Workload, data: st.DataObject) -> None:
-    # Flushed, for which corrections have been made before the end is a matter of batches.
+    # With a flush, because the cuts decide which corrections are made before the end.
     flushed = case.with_(flush=True)
     recut = flushed.with_(cuts=data.draw(cuts(len(case.arrivals))))
     assert unbatched(system(recut)) == unbatched(system(flushed))

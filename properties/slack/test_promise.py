@@ -47,10 +47,10 @@ System: TypeAlias = Callable[[Workload], Trace]
 """A System that a cache can remember."""
 
 ENOUGH = 50_000
-"""Tuples on which what is badly wrong shows."""
+"""Number of tuples that show a badly broken promise."""
 SHORTER = 2 / 3
 """Share of a stream that is enough for all aggregates but counts: their errors are rarer. It leaves
-fewer windows than the table of the guide has, and wider limits; what they fail with stays."""
+fewer windows than the table of the guide has, and wider limits, which fail no more often."""
 
 
 class Found(NamedTuple):
@@ -192,7 +192,9 @@ ROBUST = ("sum", "avg", "median", "quantile")
 
 
 @pytest.mark.parametrize("aggregate", ROBUST)
-def test_adversarial_sampling_keeps_the_promise_even_there(aggregate: str, seed: int) -> None:
+def test_adversarial_sampling_keeps_the_promise_when_delay_follows_value(
+    aggregate: str, seed: int
+) -> None:
     query = replace(QUERY, aggregate=aggregate, sampling="adversarial")
     events = long_enough(DEPENDENT, aggregate, seed)
     shown = found(events, query, make_system(), bonferroni(FAILURE, ROBUST))

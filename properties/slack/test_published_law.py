@@ -53,7 +53,7 @@ def errors_add_up(trace: Trace, config: SlackConfig) -> bool:
 
 
 @pytest.mark.parametrize("drawn", [0, 1])
-def test_boredom_makes_it_deaf_unless_it_is_clamped(drawn: int) -> None:
+def test_calm_delays_the_reaction_of_the_law_unless_it_is_clamped(drawn: int) -> None:
     assert PUBLISHED == ("pd", "pd-clamped")
     unclamped, clamped = (windup(15, control, drawn) for control in PUBLISHED)
     assert unclamped.lowest < -1

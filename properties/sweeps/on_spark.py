@@ -45,27 +45,27 @@ def on_spark(master: str, at_once: int = AT_ONCE) -> Iterator[Mapper]:
         except EnvironmentProblem as problem:
             raise UsageError(f"--on {master!r}: {problem}") from problem
         with without_stack_traces():
-            yield lambda jobs: _done(spark, jobs, at_once)
+            yield lambda jobs: _results(spark, jobs, at_once)
 
 
-def _done(spark: SparkSession, jobs: Sequence[Job], at_once: int) -> Iterator[Done]:
+def _results(spark: SparkSession, jobs: Sequence[Job], at_once: int) -> Iterator[Done]:
     with ThreadPoolExecutor(at_once) as threads:
-        asked = [threads.submit(_one, spark, job) for job in jobs]
+        futures = [threads.submit(_perform, spark, job) for job in jobs]
         try:
-            for each in as_completed(asked):
-                yield each.result()
+            for future in as_completed(futures):
+                yield future.result()
         finally:  # after Ctrl-C, nobody wants the other results
-            for each in asked:
-                each.cancel()
+            for future in futures:
+                future.cancel()
             spark.sparkContext.cancelAllJobs()
 
 
-def _one(spark: SparkSession, job: Job) -> Done:
+def _perform(spark: SparkSession, job: Job) -> Done:
     try:
         (done,) = spark.sparkContext.parallelize([job], 1).map(perform_with_memory_limit).collect()
     except Exception as error:  # an error of Spark: the result of a job has the job's own errors
         has_ended = "exited unexpectedly" in str(error)
-        sentence = ENDED if has_ended else f"Spark could not do it: {sentence_of(error)}"
+        sentence = ENDED if has_ended else f"Spark could not run the job: {sentence_of(error)}"
         return Done(job, (), sentence, 0.0, 0.0)
     assert isinstance(done, Done)
     return done

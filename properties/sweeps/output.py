@@ -1,14 +1,13 @@
 """Output of a sweep: sentences and a table for a terminal, and JUnit XML for CI."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from xml.etree import ElementTree
 
 from rich.table import Table
 
 from model.checking.claims import Outcome
 from properties.cli.render import COLOURS
 from properties.errors import counted
+from properties.pages.junit import ERROR, Check, check_of, junit
 from sim.sweep.engine import Ended, Started
 from sim.sweep.results import Failed, Results
 
@@ -21,12 +20,12 @@ def describe_start(event: Started) -> str:
     stored = f", {event.stored:,} of them stored already" if event.stored else ""
     runs = counted(event.runs + event.repeated, "run")
     twice = f", {event.repeated:,} of them in another experiment, too" if event.repeated else ""
-    said = f"{experiments}, {event.effort}: {runs}{twice}{stored}."
+    work = f"{experiments}, {event.effort}: {runs}{twice}{stored}."
     if not event.damaged:
-        return said
+        return work
     damaged = counted(len(event.damaged), "stored run")
     return (
-        f"{said} {damaged} cannot be trusted, because the file was cut off or changed,"
+        f"{work} {damaged} cannot be trusted, because the file was cut off or changed,"
         f" and will be done again: {event.damaged[0]}{' and others' if event.damaged[1:] else ''}."
     )
 
@@ -79,61 +78,36 @@ def describe_end(found: Sequence[Results], event: Ended, folder: str) -> str:
     runs = sum(results.rows for results in found)
     failed = sum(len(results.failed) for results in found)
     outcomes = [results.outcome for results in found]
-    said = "every expectation is met"
+    outcome = "every expectation is met"
     if event.outcome is not Outcome.HOLDS:
-        said = f"{outcomes.count(event.outcome)} {event.outcome}"
+        outcome = f"{outcomes.count(event.outcome)} {event.outcome}"
     lost = f", {failed:,} failed" if failed else ""
     return (
-        f"{counted(len(found), 'experiment')}, {counted(runs, 'run')}{lost}: {said};"
+        f"{counted(len(found), 'experiment')}, {counted(runs, 'run')}{lost}: {outcome};"
         f" {event.seconds:,.0f} s, results in {folder}."
     )
 
 
 # --------------------------------------------------------------------------------------- CI
 
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML cannot hold, such as the colour codes of an error message."""
 
-
-def junit(results: Iterable[Results]) -> str:
+def write_junit(results: Iterable[Results]) -> str:
     """Return JUnit XML: a suite for each experiment, a test for each expectation.
 
     A failed run is an error; an undetermined expectation is skipped.
     """
-    root = ElementTree.Element("testsuites", name="straggler sweep")
-    for each in results:
-        _add_suite(root, each)
-    ElementTree.indent(root)
-    text = ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
-    return _NOT_IN_XML.sub("\ufffd", text) + "\n"
+    suites = {each.experiment.name: list(_checks_of(each)) for each in results}
+    return junit("straggler sweep", suites)
 
 
-def _add_suite(root: ElementTree.Element, results: Results) -> None:
-    outcomes = [finding.outcome for finding in results.findings]
-    errors = len(results.failed) + len(results.problems)
-    suite = ElementTree.SubElement(
-        root,
-        "testsuite",
-        name=results.experiment.name,
-        tests=str(len(outcomes) + errors),
-        failures=str(outcomes.count(Outcome.BROKEN)),
-        errors=str(errors),
-        skipped=str(outcomes.count(Outcome.UNDETERMINED)),
-    )
-    name = f"{results.experiment.name}.{results.effort}"
+def _checks_of(results: Results) -> Iterator[Check]:
+    group = f"{results.experiment.name}.{results.effort}"
     for finding in results.findings:
-        case = _add_case(suite, name, finding.expectation.says)
-        if finding.outcome is Outcome.BROKEN:
-            ElementTree.SubElement(case, "failure", message=finding.sentence)
-        elif finding.outcome is Outcome.UNDETERMINED:
-            ElementTree.SubElement(case, "skipped", message=f"undetermined: {finding.sentence}")
+        test = check_of(finding.expectation.says, finding.outcome, finding.sentence)
+        yield test._replace(group=group)
     for problem in results.problems:
-        ElementTree.SubElement(_add_case(suite, name, "table"), "error", message=problem)
+        yield Check("table", ERROR, problem, group=group)
     for failed in results.failed:
         settings = ", ".join(f"{key}={text}" for key, text in failed.run.settings.items())
-        case = _add_case(suite, name, f"run, seed {failed.run.seed}, {settings}")
-        ElementTree.SubElement(case, "error", message=failed.error).text = failed.again
-
-
-def _add_case(suite: ElementTree.Element, classname: str, name: str) -> ElementTree.Element:
-    return ElementTree.SubElement(suite, "testcase", classname=classname, name=name)
+        name = f"run, seed {failed.run.seed}, {settings}"
+        yield Check(name, ERROR, failed.error, failed.again, group=group)

@@ -111,7 +111,7 @@ SWEEPS: Mapping[str, tuple[str, Sequence[tuple[str, Setting]]]] = {
 
 @cache
 def stream(disorder_s: int, tuples: int) -> tuple[Event, ...]:
-    """Return the arrivals."""
+    """Return the arrivals of a stream whose storms delay tuples by up to ``disorder_s``."""
     plan = phases(SEED, disorder_s * SECOND_US, tuples, RATE_HZ, KEYS)
     return simulate_arrivals(plan, SEED).events
 
@@ -153,7 +153,7 @@ SHORT_WAITS_S = (1, 2)
 
 
 def rule_rows(setting: Setting) -> Iterator[Sequence[object]]:
-    """Yield a row for every rule, and for fixed watermarks that wait as little."""
+    """Yield a row for every rule, and for fixed watermarks that wait about as long."""
     for rule in RULES:
         yield rule_row(rule, measured(setting, rule))
     for wait_s in SHORT_WAITS_S:
@@ -162,7 +162,7 @@ def rule_rows(setting: Setting) -> Iterator[Sequence[object]]:
 
 
 def rule_row(name: str, found: Measures) -> Sequence[object]:
-    """Return what a rule costs and misses."""
+    """Return the row of a rule: its costs, and what it misses."""
     wait_s = found.mean_wait_us / SECOND_US
     return name, found.ratio, found.coverage, wait_s, found.short_windows
 

@@ -1,6 +1,5 @@
 """Queries of room ``watermark`` on the command line: its own options, defaults by input."""
 
-import argparse
 from collections.abc import Iterator
 from functools import partial
 
@@ -10,7 +9,7 @@ from model.vocabulary.watermark import CLOCKS
 from properties.data.durations import parse_duration_us, write_duration
 from properties.data.tables import Recording
 from properties.errors import UsageError
-from properties.options import add_setting_options
+from properties.options import Arguments, Option, setting_options
 from properties.windows import limits
 from properties.windows import queries as windowed
 from properties.windows.queries import Defaults
@@ -34,15 +33,16 @@ OWN = {
 _USUAL = {"max_wait_us": "5s, for flights 12h", "clocks": "by size"}
 
 
-def add_options(group: argparse._ArgumentGroup) -> None:
-    """Add the options that only this room has."""
-    add_setting_options(group, OWN, _USUAL)
+def options() -> Iterator[Option]:
+    """Yield the options of a query."""
+    yield from windowed.options()
+    yield from setting_options(OWN, _USUAL)
 
 
 def queries(
-    args: argparse.Namespace, input_name: str, recording: Recording
+    args: Arguments, input_name: str, recording: Recording
 ) -> Iterator[tuple[WatermarkConfig, str]]:
-    """Yield the queries that the options ask of an input, each with its title.
+    """Yield the queries for an input, as the options say, each with its title.
 
     Raise :class:`UsageError` with one sentence that names the offending value.
     """

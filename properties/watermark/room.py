@@ -80,7 +80,7 @@ def guard(case: Case, figures: Figures) -> Verdict:
         lacking = "everything came in order"
     else:
         lacking = "" if waits > 1 else "the wait was the same all the time"
-    occurred = f"waits were of {counted(waits, 'length')}, and late were {counted(late, 'pair')}"
+    occurred = f"waits had {counted(waits, 'length')}, and {counted(late, 'pair')} came late"
     return judge_guard(GUARD, case, lacking, occurred)
 
 
@@ -97,9 +97,9 @@ ROOM = Room(
     position=40,
     step_types=WORDS,
     inputs="flights, umts, a recording in $STRAGGLER_DATA, or a file",
+    quick="--input flights",
     batches=windowed.BATCHES,
-    add_options=queries.add_options,
-    shared_options=windowed.add_options,
+    options=queries.options,
     cases=partial(cases, "watermark", queries.queries),
     reference=make_system,
     spark=spark_pipeline("watermark"),

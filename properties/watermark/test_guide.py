@@ -1,4 +1,4 @@
-"""docs/watermark-guide.md shows what the experiments give: the rows of the setting they share."""
+"""docs/watermark-guide.md shows the rows that the experiments give for the setting they share."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "watermark-guide.md").re
     encoding="utf-8"
 )
 SHARED = (("8", 2), ("1", 1), ("50", 1), ("100,000", 1))
-"""First cells of the rows that are of this setting, and in how many tables they are."""
+"""First cell of each row of this setting, and the number of tables that have the row."""
 
 
 def test_the_rules_have_the_figures_of_the_guide() -> None:

@@ -1,4 +1,4 @@
-"""The timed run observes what the model says, and keeps the promises, whatever it costs."""
+"""A timed run observes what the model says, and keeps the promises."""
 
 from typing import NamedTuple
 

@@ -66,7 +66,7 @@ def test_cases_in_process_contain_what_matters(seed: int) -> None:
     assert {case.config["reading"] for case in drawn} == set(READINGS)
 
 
-# Corrections are nothing that runs in process.
+# Corrections do not run in process, so three bugs cannot be seen there.
 @pytest.mark.parametrize(
     "bug", sorted({*VARIANTS} - {"clears_first", "gamma_only", "ignores_flushes"})
 )
@@ -161,7 +161,7 @@ def behind(events: Sequence[Event]) -> int:
 
 
 def test_every_device_in_spark_has_a_watermark_of_its_own(spark: SparkSession, seed: int) -> None:
-    """The name of a case is a grouping column: to a device no other one exists."""
+    """The name of a case is a grouping column, so the query sees every device alone."""
     devices = by_device(inputs.umts(seed))
     traces = stream_packs.run_in_spark(spark, devices)
     assert not stream_packs.list_failing(WATERMARK, devices, traces)

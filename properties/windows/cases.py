@@ -1,6 +1,5 @@
 """Cases of rooms that answer windows: inputs, queries, and how answers are compared."""
 
-import argparse
 from collections.abc import Callable, Collection, Iterator, Mapping
 from math import isfinite
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from properties.cases import make_case, select_inputs
 from properties.data import inputs
 from properties.data.tables import Columns, Recording
 from properties.judging.predictions import Predictor
+from properties.options import Arguments
 from properties.rooms import Case, SkippedInput
 from properties.windows.queries import BATCHES, ConfigT
 
@@ -27,12 +27,12 @@ PREDICTOR = Predictor(
     "from the end of a window, by the sources' clock, to its first answer",
     ("utilisation_",),
 )
-Queries = Callable[[argparse.Namespace, str, Recording], Iterator[tuple[ConfigT, str]]]
-"""A function that yields the queries which the options ask of an input, each with its title."""
+Queries = Callable[[Arguments, str, Recording], Iterator[tuple[ConfigT, str]]]
+"""Function that yields the queries for an input, as the options say, each with its title."""
 
 
 def cases(
-    room: str, queries: Queries[ConfigT], args: argparse.Namespace, columns: Columns
+    room: str, queries: Queries[ConfigT], args: Arguments, columns: Columns
 ) -> Iterator[Case | SkippedInput]:
     """Yield one case for every query on every input that the options select."""
     for name in select_inputs(args, DEFAULT_INPUTS):

@@ -6,10 +6,11 @@ Rules of this file:
 2. Settings have the names of both configurations; refusals name the option instead.
 """
 
-import argparse
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import NamedTuple, TypeVar
+
+import click
 
 from model.vocabulary import task_of
 from model.vocabulary.settings import settings_of
@@ -17,7 +18,15 @@ from model.vocabulary.windows import AGGREGATES, WindowQuery
 from properties.data.durations import parse_duration_us, write_duration
 from properties.data.tables import Recording
 from properties.errors import UsageError
-from properties.options import add_setting_options, given, in_options
+from properties.options import (
+    QUERY,
+    Arguments,
+    Duration,
+    Option,
+    given,
+    in_options,
+    setting_options,
+)
 from properties.windows.limits import TASKS_MAX, refuse_query
 
 BATCHES = 8
@@ -44,37 +53,36 @@ class Defaults(NamedTuple):
     per: tuple[str, ...]
 
 
-def add_options(group: argparse._ArgumentGroup) -> None:
-    """Add the options of both rooms, except for the window."""
+def options() -> Iterator[Option]:
+    """Yield the options of both rooms."""
+    window = "length W of a window, like 5s or 6h (by input)"
+    yield Option("--window", window, "window_us", type=Duration(), section=QUERY)
     known = settings_of(WindowQuery)
-    add_setting_options(group, {name: known[name] for name in _SHOWN}, _USUAL)
-    group.add_argument(
-        "--aggregate",
-        action="append",
-        metavar="AGGREGATE",
-        help=f"{', '.join(AGGREGATES)}; may be repeated (sum, or by input)",
-    )
-    group.add_argument(
+    yield from setting_options({name: known[name] for name in _SHOWN}, _USUAL)
+    aggregates = f"{', '.join(AGGREGATES)}; may be repeated (sum, or by input)"
+    yield Option("--aggregate", aggregates, metavar="NAME", multiple=True, section=QUERY)
+    per = "a result per key, or one for all keys of a task, or a result and a task for every key"
+    yield Option(
         "--per",
-        action="append",
-        choices=PER,
-        help="a result per key, or one for all keys of a task, or a result and a task for every"
-        " key; may be repeated (by room)",
+        f"{per}; may be repeated (by room)",
+        type=click.Choice(PER),
+        multiple=True,
+        section=QUERY,
     )
-    group.add_argument("--tasks", type=int, help=f"tasks ({KEYED_TASKS} per key, 1 per task)")
-    group.add_argument(
-        "--no-dedup", dest="dedup", action="store_false", default=None, help="trust identities"
-    )
+    tasks = f"tasks ({KEYED_TASKS} per key, 1 per task)"
+    yield Option("--tasks", tasks, type=int, metavar="N", section=QUERY)
+    trust = {"is_flag": True, "flag_value": False, "default": None}
+    yield Option("--no-dedup", "trust identities", "dedup", section=QUERY, **trust)
 
 
 def queries(
     make: Callable[..., ConfigT],
-    args: argparse.Namespace,
+    args: Arguments,
     defaults: Defaults,
     recording: Recording,
     own: Sequence[str],
 ) -> Iterator[tuple[ConfigT, str]]:
-    """Yield the queries that the options ask of an input, with the grouping of their answers.
+    """Yield the queries for an input, as the options say, with the grouping of their answers.
 
     ``make`` builds the configuration of the room, ``own`` are the settings that only it has.
     Raise :class:`UsageError` with one sentence that names the offending value.

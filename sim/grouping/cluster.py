@@ -6,15 +6,16 @@ Management in Apache Flink", and the documentation of that system.
 Rules of this file:
 
 * The machine decides where a tuple goes; this file decides when, and how long it takes.
-* A sender takes its tuples one after the other. It routes a tuple when it turns to it, and sends it
-  when the instance has a place; until then it stands still. A place is free again when its tuple
-  has been served and the log knows it, by a message of no size.
-* The end of a micro-batch is a mark behind the sender's tuples. At the mark that ends a window a
-  sender stands still until all of them have come there and a tuple of the next window has arrived.
-* Times are measured when the last sender has come to the end of a window: the mean time of the
-  tuples that an instance has served since the measurement before.
-* A failure of an instance takes the senders back to their checkpoint. They route again what they
-  have routed since, and send nothing twice.
+* A sender takes its tuples one after the other. It routes a tuple when its turn comes, and sends it
+  when the instance has a free place; until then the sender stands still. A place is free again when
+  its tuple has been served and a message of no size has told the log.
+* The end of a micro-batch is a mark behind the sender's tuples. At the mark that ends a window, a
+  sender stands still until all senders have reached the mark and a tuple of the next window has
+  arrived.
+* Times are measured when the last sender has reached the end of a window: the mean time of the
+  tuples that an instance has served since the previous measurement.
+* A failure of an instance takes the senders back to their checkpoint. The senders route again all
+  tuples that they have routed since, and send nothing twice.
 """
 
 from collections import deque
@@ -50,7 +51,7 @@ class GroupingTuning:
 
 
 class _Mark:
-    """The end of a micro-batch, to which every sender comes."""
+    """The end of a micro-batch, which every sender reaches."""
 
     __slots__ = ("ends_window", "next_batch", "next_tuple", "senders")
 
@@ -86,13 +87,14 @@ class GroupingCluster:
         self._senders = [Sender(n, self) for n in range(config.senders)]
         self._sender_limit = _sender_limit(plan, config.instances)
         self._marks: list[_Mark] = []
-        self._passed = 0  # marks to which all senders have come
-        self._window = 0  # that is open at the log
-        self._first = 0  # tuple of that window
-        self._times_us = config.times_of(0)  # of the window that senders are in
-        self._over: _Mark | None = None  # the end of that window, if all senders have come to it
+        self._passed = 0  # marks that all senders have reached
+        self._window = 0  # number of the window that is open at the log
+        self._first = 0  # number of the first tuple of that window
+        self._times_us = config.times_of(0)  # times in the window that senders are in
+        self._over: _Mark | None = None  # end of that window, once all senders have reached it
         self._saved = machine.saved()
-        self._since: list[tuple[int, Passage | None]] = []  # by senders since the checkpoint
+        # Tuples routed, and parts of micro-batches ended (None), by senders since the checkpoint.
+        self._since: list[tuple[int, Passage | None]] = []
         self._interrupted: set[int] = set()
 
     # ------------------------------------------------------------------------ called by the run
@@ -169,7 +171,7 @@ class GroupingCluster:
         passage.instance = instance = self.machine.route(sender, passage.event.key)
         return self.instances[instance]
 
-    def come_to(self, mark: _Mark, sender: int) -> None:
+    def reach(self, mark: _Mark, sender: int) -> None:
         """Let a sender end its part of a micro-batch; the last one may end the window."""
         self._since.append((sender, None))
         self.machine.end_batch(sender)
@@ -281,7 +283,7 @@ class Sender:
         if isinstance(item, _Mark):
             self._waiting.popleft()
             self._is_standing = item.ends_window
-            self._cluster.come_to(item, self._number)
+            self._cluster.reach(item, self._number)
             return not self._is_standing
         instance = self._cluster.route(self._number, item)
         if instance.places > 0:
@@ -292,7 +294,7 @@ class Sender:
         return False
 
     def got_place(self, instance: "Instance") -> None:
-        """Send the tuple that stood still, and go on."""
+        """Send the tuple that had to wait, and go on."""
         self._send(instance)
         self._go_on()
 

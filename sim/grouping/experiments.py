@@ -140,7 +140,7 @@ PLACES: Mapping[str, Mapping[str, str]] = {
 def tag_against_nag() -> Iterator[tuple[str, float | str]]:
     """Yield the relative change of mean latency from ``nag`` to ``tag``, by load and places.
 
-    It is "keeps up alone" if ``nag`` gets less out of its instances than the stream brings.
+    The value is "keeps up alone" if the throughput of ``nag`` is below the rate of the stream.
     """
     for place, hardware in PLACES.items():
         full = _summaries({**BASE, **hardware}, STAND_INS)
@@ -203,7 +203,7 @@ def swap() -> Iterator[tuple[str, float]]:
 def propagation() -> Iterator[tuple[str, float]]:
     """Yield the throughput of ``tag`` if its times include or omit the way to the instance.
 
-    There are twelve equal instances on all tiers; their work is short beside the way to far ones.
+    Twelve equal instances are spread over all tiers; work is short compared with the longest ways.
     """
     asked = prepare({**BASE, "speeds": "1", "service_us": "80", "queue_limit": "50"})
     plan = backlog_of(asked.plan, SEED)

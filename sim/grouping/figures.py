@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* Balance is that of full windows by the times that were true when they began, whatever times the
+* Balance is computed from full windows with the true times at their beginning, whatever times the
   senders used, so that policies and measurements can be compared. The first window, in which
   nothing is known yet, has a figure of its own.
 """
@@ -121,9 +121,9 @@ def _load(cluster: GroupingCluster, passed: Passages) -> Summary:
 
 
 def _peak(passed: Passages, instance: int) -> int:
-    """Return the most tuples on the way to an instance or in it when another one leaves for it."""
+    """Return the most tuples in an instance or on their way there, just after one was sent."""
     here = passed.instances == instance
-    # Both ascend in the order in which tuples left; with several senders the log has another order.
+    # Sorted by time: with several senders, tuples are not sent in the order of the log.
     sent_us, ended_us = np.sort(passed.sent_us[here]), np.sort(passed.ended_us[here])
     gone = np.searchsorted(ended_us, sent_us, side="right")
     return int((np.arange(1, len(sent_us) + 1) - gone).max(initial=0))
@@ -139,8 +139,8 @@ def series_of(cluster: GroupingCluster, passed: Passages) -> Series:
     that had arrived and were not served at its end. ``queue_0``, ...: tuples waiting or in service
     at an instance at its end; ``utilisation_0``, ...: share of the interval in which that instance
     worked; ``busiest`` and ``idlest``: the largest and the least of these. ``rho``: of the window
-    that was sent last, by the times that were true when it began; ``wrong``: by how much, on
-    average over instances, the times that its senders went by are off.
+    that was sent last, with the true times at its beginning; ``wrong``: relative error, on average
+    over instances, of the shares that follow from the times that its senders used.
     """
     end_us = float(passed.ended_us.max(initial=0.0))
     time_us = np.linspace(0.0, end_us, ROWS + 1)

@@ -5,14 +5,18 @@ Rules of this file:
 * The machine decides everything about tuples; the simulation decides when it is called.
 * The model's senders and instances are one machine, the routers of the Spark side another.
 
-The second one is a thin adapter of the functions that a Spark job calls for a whole micro-batch.
-``route`` is ``router.choose`` for a single tuple. ``end_batch`` is ``router.route`` for the part of
-a micro-batch that a sender has, from the state that it had before: it has to choose the same
-instances, and leaves the state that goes on, summary included. ``rebalance`` is
-``windows.rebalanced`` and, for every sender, ``router.begun``; it returns what the new table says
-of its heavy keys. ``serve`` keeps rows, from which ``results`` makes ``instances.partials``,
-``merged`` and ``answers``. ``saved`` is the table with the senders' states after their last
-micro-batches, as the store of the stream holds them, and the keys that were routed since.
+The second machine (``tests/harness/grouping_machine.py``) is a thin adapter of the functions that a
+Spark job calls for a whole micro-batch:
+
+* ``route`` calls ``router.choose`` for a single tuple.
+* ``end_batch`` calls ``router.route`` for the sender's part of the micro-batch, from the state
+  before it. The routes must be the same; the state of this call, summary included, is kept.
+* ``rebalance`` calls ``windows.rebalance`` and, for every sender, ``router.begin_window``; it
+  returns the heavy keys of the new table.
+* ``serve`` keeps rows, from which ``results`` makes partial aggregates and answers
+  (``instances.aggregate`` and ``instances.merge_answers``).
+* ``saved`` returns the table and the senders' states after their last micro-batches, as the store
+  of the stream holds them, and the keys that were routed since.
 """
 
 from collections.abc import Callable, Iterable, Sequence

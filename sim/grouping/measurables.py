@@ -3,11 +3,12 @@
 Rules of this file:
 
 * Policies of a comparison meet the same arrivals and the same work on the same instances.
-* Throughput is that of a backlog, in which senders stand still only if instances do: the most that
-  a policy gets out of them. Latency and balance are those of a stream at the requested load, a
-  share of what a fluid could be worked off with, the same for all policies.
-* A policy that gets less out of its instances than the stream brings has no latency: the queue
-  grows for as long as the stream goes on.
+* Throughput is measured on a backlog, where senders stand still only because instances are busy: it
+  is the highest throughput of a policy. Latency and balance are measured on a stream at the
+  requested load, a share of the rate at which instances could serve an ideal fluid. The stream is
+  the same for all policies.
+* A policy whose throughput is below the rate of the stream has no latency: its queue grows for as
+  long as the stream goes on.
 """
 
 from collections.abc import Mapping, Sequence

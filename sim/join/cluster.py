@@ -6,7 +6,7 @@ Rules of this file:
 
 * An epoch begins when there are arrivals. It is over when it has been cut, its arrivals have been
   taken, and the machine says that it is over. Its pairs count from then on.
-* A failure before that takes the whole chain back to the end of the epoch before.
+* A failure before its end takes the whole chain back to the end of the previous epoch.
 * The number of workers changes between two epochs.
 """
 
@@ -79,7 +79,7 @@ class ChainCluster:
         self.taken_again = 0
         """Number of arrivals that were handed over again after a failure."""
         self._env = env
-        self._batches = 0  # that were cut
+        self._batches = 0  # number of epochs that were cut
         self._firsts = [0]  # number of the first arrival of each batch
         self._is_flushed = False
         self._epoch = 0

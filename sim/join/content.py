@@ -169,7 +169,7 @@ class Index:
         """Keep the pairs of tuples of a stream with tuples of the other one; return no pairs."""
         block, others = _array(tuples), _array(met)
         if len(block) and len(others):
-            # The largest floats are further apart than any float.
+            # The difference of two very large floats may overflow to infinity, which is right.
             with np.errstate(over="ignore"):
                 for number in range(len(self._access)):
                     one, another = self._candidates(number, stream, block, others)

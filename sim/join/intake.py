@@ -42,9 +42,9 @@ class Intake:
         self._tuning, self._shedding = tuning, shedding
         self._admit, self._has_room, self._waits = admit, has_room, waits
         self._ends: list[int] = []  # arrivals up to the end of each epoch that was cut
-        self._epoch: int | None = None  # under way
-        self._first = 0  # number of its first arrival in the log
-        self._seen = 0  # arrivals when the intake looked for the last time
+        self._epoch: int | None = None  # the epoch under way
+        self._first = 0  # number, in the log, of the first arrival of that epoch
+        self._seen = 0  # number of arrivals when the intake last looked
         self._decided = 0
         self._busy = False
         self._is_paused = False
@@ -131,8 +131,9 @@ class Intake:
     def _is_ahead(self, other: "Intake", pace_us: int) -> bool:
         """Return whether the next arrival lies too far ahead of the other stream's next one.
 
-        Until the other one has come, its stream's last arrival stands for it; if the epoch has none
-        left, the result is false. So the two streams never wait for each other.
+        Until the other stream's next arrival has come, its last one stands for it; if that stream
+        has no arrivals left in the epoch, the result is false. So the streams never wait for each
+        other.
         """
         if other.at < other._end:
             reached = other.events[other.at]

@@ -4,8 +4,8 @@ Rules of this file:
 
 * A chain sustains a rate if no worker has to work more than a given share of the time in which
   tuples come. Work covers the whole run, including the flush.
-* Batches stand for systems that join each small batch of a stream by itself. No time is
-  simulated for them: they say which pairs are found and how many are compared.
+* Batches stand for systems that join each small batch of a stream by itself. No time is simulated
+  for batches: the pairs that they find are counted, and those that they compare.
 """
 
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ def largest_rate(settings: Mapping[str, str], seed: int) -> dict[str, Figure]:
         asked = {**given, "rate_r_hz": f"{rate_hz:.6g}", "rate_s_hz": f"{rate_hz:.6g}"}
         run = from_settings(asked, seed)
         seconds = float(values["seconds"])
-        figure = peak_held(run) if search.limit == "held" else work_share(run, seconds)
+        figure = peak_utilisation(run) if search.limit == "held" else work_share(run, seconds)
         return figure <= search.limit_share
 
     step = FACTOR if is_sustained(rate_hz) else 1 / FACTOR
@@ -75,8 +75,8 @@ def work_share(run: ChainRun, seconds: float) -> float:
     return busy * float(run.summary["duration_us"]) / (seconds * 1e6)
 
 
-def peak_held(run: ChainRun) -> float:
-    """Return the highest mean utilisation."""
+def peak_utilisation(run: ChainRun) -> float:
+    """Return the highest mean utilisation of the workers' memory."""
     return float(run.summary["peak_utilisation"])
 
 

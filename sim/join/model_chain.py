@@ -6,8 +6,8 @@ Rules of this file:
 
 * The model's table (``model.join.chain``) decides and does every step; its gate
   (``model.join.oracle.Gate``) decides which tuples are admitted.
-* A message enters the channel of the model's state when a worker takes it from its queue, and
-  leaves it at once when the model puts it there: on its way it belongs to the simulation.
+* The simulation carries messages. A message enters a channel of the model's state when a worker
+  takes it from its queue; a message that the model puts into a channel is taken out at once.
 """
 
 from collections.abc import Iterator, Sequence

@@ -24,7 +24,7 @@ from sim.timed_room import PRODUCER, TimedRoom, stated_plan, workload_of
 
 USUAL = ChainTuning()
 HINTS_MAX, CONTROLS_MAX = 100_000, 10_000
-"""Most looks of a replayed chain at itself, beside the one at the start of every epoch."""
+"""Most looks of a replayed chain for hints and for load, besides those at the start of an epoch."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,8 +107,8 @@ def _matches(run: FinishedRun) -> Iterator[Match]:
 def _restate(workload: Workload, _config: JoinConfig, *, record: bool = True) -> Plan:
     """Return the plan of a replay.
 
-    In a recording of months the chain looks at itself less often, because nothing happens at most
-    of these moments: at most 100,000 times for hints, and 10,000 times for its load.
+    In a recording of months most looks would find nothing new. The chain therefore looks at most
+    100,000 times for hints, and 10,000 times at its load.
     """
     arrivals = workload.arrivals
     span_us = arrivals[-1].arrival_us - arrivals[0].arrival_us if arrivals else 0

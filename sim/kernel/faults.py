@@ -1,9 +1,8 @@
 """Faults of a run: a schedule that can be printed, and shrunk by a test.
 
-A schedule is a tuple of small NamedTuples. Without some elements, or with lower numbers, it is a
-simpler schedule; its ``repr`` is Python that builds it again. Times are microseconds since the
-start of the run. ``kind`` keeps faults of different kinds with equal numbers apart, which bare
-tuples would not.
+A schedule is a tuple of small NamedTuples. A test shrinks it by removing elements or lowering
+numbers; its ``repr`` is Python that builds it again. Times are microseconds since the start of the
+run. ``kind`` makes faults of different kinds unequal, even if all their numbers are equal.
 
 Targets are named ``source-0``, ``source-1``, ..., ``relay-0``, ... and, for workers of the cluster,
 ``worker-0``, ...; a link is named by its ends, for example ``source-0>log``, ``log>worker-1`` or

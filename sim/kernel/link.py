@@ -105,7 +105,7 @@ class Noise:
 
 QUIET = Noise()
 RELIABLE = Noise(retry_us=200_000.0)
-"""No random loss; losses by faults are sent again after 200 ms, Linux' least timeout for TCP."""
+"""No random loss; losses by faults are sent again after 200 ms, Linux's least timeout for TCP."""
 
 
 class _Sending(Generic[T]):
@@ -189,10 +189,10 @@ class Link(Generic[T]):
         self._rate = tier.bandwidth_mbps  # bits a microsecond, at present
         self._free_us = 0.0
         self._flying: deque[_Sending[T]] = deque()
-        self._armed: simpy.Event | None = None  # fires when the first of them is due
+        self._armed: simpy.Event | None = None  # fires when the first message in flight is due
         self._held = 0
         self._shares: list[float] = []
-        self._waiting: deque[_Sending[T]] = deque()  # while nothing goes out
+        self._waiting: deque[_Sending[T]] = deque()  # messages, while the link is on hold
         self._losing: set[int] = set()
         self._copying: dict[int, list[float]] = {}
         self._faults = False
@@ -272,7 +272,7 @@ class Link(Generic[T]):
         self._go_on()
 
     def _take_back(self) -> None:
-        """Queue messages that are not completely on the line again, with their bits left."""
+        """Queue again the messages that are not completely on the line, with their bits left."""
         if self._held:
             return
         now, flying = self._env.now, self._flying
@@ -309,7 +309,7 @@ class Link(Generic[T]):
 
     def _deliver(self, wake: simpy.Event) -> None:
         if wake is not self._armed:
-            return  # time since which its message has been held back
+            return  # an outdated alarm: its message was held back, or is sent again
         sending = self._flying[0]
         is_lost, copies_after_us = False, _NO_COPIES
         if self._faults or self._noisy is not None:
@@ -349,7 +349,7 @@ class Link(Generic[T]):
     def _retry(self, sending: _Sending[T], retry_us: float) -> None:
         """Send the first message again; those behind it wait even if the line is idle."""
         self.retried += 1
-        sending.sent_us = -inf  # the hold is never released
+        sending.sent_us = -inf  # no hold takes this message back
         sending.due_us = self._env.now + retry_us + self._latency_us
         self._arm(sending.due_us)
 

@@ -2,9 +2,9 @@
 
 Rules of this file:
 
-* The cluster of a room decides nothing about arrivals; the log decides nothing else.
-* The workload of a run has every decision of timing that untimed logic needs: the model or Spark,
-  given the workload, must observe the trace of the run.
+* The log decides about arrivals, and about nothing else; the cluster of a room never does.
+* The workload of a run records every decision of timing that untimed logic needs: the model or
+  Spark, given the workload, must observe the trace of the run.
 """
 
 import gc

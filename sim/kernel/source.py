@@ -123,7 +123,7 @@ class Departures(NamedTuple):
     streams: AnyArray
     """Strings."""
 
-    def taken(self, rows: IntArray) -> "Departures":
+    def select(self, rows: IntArray) -> "Departures":
         """Return these rows, in this order."""
         columns: list[AnyArray] = [column[rows] for column in self]
         return Departures(*columns)
@@ -171,7 +171,7 @@ def departures_of(
     rows = np.append(np.arange(len(numbers)), np.array(copies, dtype=np.int64))
     leave_us = leave_us[rows] + np.append(np.zeros(len(numbers)), after_us)
     order = np.argsort(leave_us, kind="stable")
-    departures = made.taken(numbers[rows[order]])._replace(leave_us=leave_us[order])
+    departures = made.select(numbers[rows[order]])._replace(leave_us=leave_us[order])
     return Sent(departures, len(numbers), len(copies), int(event_us.max(initial=-1)))
 
 

@@ -352,7 +352,7 @@ class Station(Generic[T]):
         self._resting.clear()
         self._queue.clear()
         self.lost += len(gone) + len(door)
-        self._inside_are(0, now)
+        self._set_inside(0, now)
         for job in (*gone, *(job for job, _ in door)):
             self.drop_item(job.item)
         for _, entered in door:
@@ -369,10 +369,13 @@ class Station(Generic[T]):
             job.left_us, job.started_us, job.is_done = job.work_us, inf, False
         self._resting.clear()
         self._queue = deque(self._kept)
-        self._inside_are(len(self._queue), now)
+        self._set_inside(len(self._queue), now)
 
-    def _inside_are(self, items: int, now: float) -> None:
-        """Set the level only if it changes: its last change is when the last item left."""
+    def _set_inside(self, items: int, now: float) -> None:
+        """Set the number of items inside, unless it is the same: each change has a meaning.
+
+        The last change of the level is the time at which the last item left.
+        """
         if self.inside.value != items:
             self.inside.set(items, now)
 

@@ -254,7 +254,7 @@ class _Plot(NamedTuple):
 
 
 def charts_of(record: JsonObject, columns: Columns) -> tuple[tuple[Chart, ...], int]:
-    """Return the charts of an experiment and the number of charts that would be too many.
+    """Return the charts of an experiment, and the number of charts beyond the limit.
 
     There is one chart for every combination of levels of the factors that are neither axis nor
     series.

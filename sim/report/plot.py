@@ -94,7 +94,7 @@ def draw(chart: Chart) -> Figure:
     FigureCanvasSVG(figure)
     axes = figure.subplots()
     axes.set_xlabel(chart.x.label)
-    # Above its axis there is room for the whole label, and nobody has to turn the head.
+    # Above its axis there is space for the whole label, which then need not be rotated.
     axes.set_title(chart.y.label, fontsize="medium", pad=9.0)
     places = _places(chart)
     is_by_name = places is not None

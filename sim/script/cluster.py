@@ -6,7 +6,7 @@ Rules of this file:
   If sensors are placed by the hash of their names, a tuple goes to that worker first, which sends
   it on when it comes in.
 * The end of a batch travels as a mark behind the tuples of the batch, on every way that tuples take
-  to a worker. When it has come on all of them and has been served, it is a checkpoint.
+  to a worker. When the mark has come on all of these ways and has been served, it is a checkpoint.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -155,8 +155,8 @@ def series_of(cluster: ScriptCluster) -> Series:
 
     ``latency_us``: from the stamp of a result, which is where its window ends, until it was there;
     mean over the results of the interval, without those that only the end of the stream made known.
-    ``watermark_lag_us``: how far the stamp before which no result was missing is behind the time;
-    0 where it was ahead, for a window is known until the next one ends.
+    ``watermark_lag_us``: how far the stamp before which no result was missing is behind the clock;
+    0 if it is ahead, because a result is known until the end of the next window.
 
     ``queue_0``, ...: what was waiting or in service at a worker: tuples, messages of other workers
     and marks; ``waiting``: at all of them. ``utilisation_0``, ...: share of the interval in which

@@ -165,7 +165,7 @@ class Host:
         self.feeders = 1
         """Number of ways by which tuples and marks come, from the log or from other workers."""
         self.expected = 0
-        """Number of tuples on their way to here."""
+        """Number of tuples on their way to this worker."""
         self.came_us: list[float] = []
         """Time at which each tuple came in."""
         self.heard = 0

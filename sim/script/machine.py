@@ -11,8 +11,8 @@ Rules of this file:
 The model's worker is one machine. The operator of the Spark side is another one: ``take`` keeps an
 arrival for the micro-batch and answers nothing, ``end_batch`` gives all of them to the stateful
 processor and answers what was found, ``flush`` and ``hear`` are micro-batches of their own. Its
-admission is that of its workers, too. A message is a block of bytes for one other worker, with
-results of several streams; its sender numbers its messages, so that a reader can pass over one that
+workers also decide which arrivals are admitted. A message is a block of bytes for one other worker,
+with results of several streams; its sender numbers its messages, so that a reader can skip one that
 it had before.
 """
 
@@ -196,11 +196,11 @@ class ModelScriptMachine:
             if stream.undefined:
                 yield Finding(records.undefined(node, sorted(stream.undefined)))
             readers, is_last = self._readers.get(node, ()), stream.until_us == END_US
-            for told in each.notices():
-                point = told.point
+            for notice in each.notices():
+                point = notice.point
                 if point is not None:
                     stamp_us = point[0]
-                    messages = [Message(reader, told, (stamp_us,)) for reader in readers]
+                    messages = [Message(reader, notice, (stamp_us,)) for reader in readers]
                     yield Finding(records.results(node, point), messages, stamp_us, is_last)
                 elif readers:
-                    yield Finding((), [Message(reader, told) for reader in readers])
+                    yield Finding((), [Message(reader, notice) for reader in readers])

@@ -63,8 +63,8 @@ PLACEMENTS: Mapping[str, PlacementRule] = {
     BASELINE: _by_sensor,
     "literal": _literal,
 }
-"""Rules of placement. ``plan`` takes one of the next four, ``by-sensor`` is the baseline.
-``literal`` is LPT as it is printed: a worker's load stays the same when it gets a component."""
+"""Rules of placement. ``plan`` chooses one of the next four rules; ``by-sensor`` is the baseline.
+``literal`` is LPT as published, where a worker's load does not grow when it gets a component."""
 
 
 def find_placement(way: str) -> PlacementRule:

@@ -4,8 +4,8 @@ Rules of this file:
 
 * Sensors are named after the seed, so that figures that depend on the hash of the names can be
   averaged over many sets of names.
-* Every sensor sends at its own rate, one a little after the other. A tuple takes a while to get
-  away (jitter), and then goes over a line of its own to the place from which tuples are sent on.
+* Every sensor sends at its own rate, and starts a little after the sensor before it. A tuple leaves
+  after a random delay (jitter), and then takes the sensor's own link to the log.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ SECOND_MS = 1_000
 SECTION = 4
 """Number of sensors in a section of the bridge."""
 SPARE = 12
-"""One sensor in so many is read by no workflow."""
+"""Distance between two sensors that no workflow reads."""
 
 
 class WorkflowSizes(NamedTuple):
@@ -71,17 +71,18 @@ def average(sensors: Sequence[str], length_s: int, slide_s: int) -> Window:
     return Window("avg", Union(parts), length_s * SECOND_MS, slide_s * SECOND_MS)
 
 
-def flow(name: str, said: Mapping[str, Expression]) -> Workflow:
-    """Return a workflow with these statements."""
-    return Workflow(name, tuple([Statement(each, means) for each, means in said.items()]))
+def flow(name: str, expressions: Mapping[str, Expression]) -> Workflow:
+    """Return a workflow with a statement for each of the named expressions."""
+    return Workflow(name, tuple([Statement(each, means) for each, means in expressions.items()]))
 
 
 def bridge(sizes: WorkflowSizes) -> WorkflowSet:
     """Return workflows for sections of a bridge, four sensors each, and between every two of them.
 
-    A section has a short window over each of its sensors, a long one over all, how far the largest
-    of the short ones is above the long one, and the peak of its first sensor; two neighbours have
-    the difference of their long ones. No workflow reads every twelfth sensor.
+    A section has a short window over each of its sensors, a long window over all of them, the
+    excess of the largest short window over the long one, and the peak of its first sensor. Two
+    neighbouring sections have the difference of their long windows. Every twelfth sensor is read by
+    no workflow.
     """
     there = names(sizes)
     used = [each for number, each in enumerate(there) if number % SPARE != SPARE - 1]
@@ -89,22 +90,22 @@ def bridge(sizes: WorkflowSizes) -> WorkflowSet:
     flows = [_section(number, sensors) for number, sensors in enumerate(sections)]
     for number, (left, right) in enumerate(pairwise(sections)):
         if number % 2 == 0:
-            said: dict[str, Expression] = {"left": average(left, 10, 5)}
-            said["right"] = average(right, 10, 5)
-            said["lean"] = Arithmetic("-", Name("left"), Name("right"))
-            flows.append(flow(f"between-{number}-{number + 1}", said))
+            statements: dict[str, Expression] = {"left": average(left, 10, 5)}
+            statements["right"] = average(right, 10, 5)
+            statements["lean"] = Arithmetic("-", Name("left"), Name("right"))
+            flows.append(flow(f"between-{number}-{number + 1}", statements))
     return WorkflowSet(tuple(flows), there)
 
 
 def _section(number: int, sensors: Sequence[str]) -> Workflow:
-    said: dict[str, Expression] = {
+    statements: dict[str, Expression] = {
         f"short_{each}": average([sensor], 2, 1) for each, sensor in enumerate(sensors)
     }
-    said["most"] = Across("max", tuple([Name(each) for each in said]))
-    said["all"] = average(sensors, 10, 5)
-    said["above"] = Arithmetic("-", Name("most"), Name("all"))
-    said["peak"] = Window("max", Sensor(sensors[0]), 10 * SECOND_MS, SECOND_MS)
-    return flow(f"section-{number}", said)
+    statements["most"] = Across("max", tuple([Name(each) for each in statements]))
+    statements["all"] = average(sensors, 10, 5)
+    statements["above"] = Arithmetic("-", Name("most"), Name("all"))
+    statements["peak"] = Window("max", Sensor(sensors[0]), 10 * SECOND_MS, SECOND_MS)
+    return flow(f"section-{number}", statements)
 
 
 def shared(sizes: WorkflowSizes) -> WorkflowSet:
@@ -130,12 +131,12 @@ def drawn(sizes: WorkflowSizes) -> WorkflowSet:
     rng = Seeds(sizes.seed).stream("workflows")
     flows = []
     for number in range(len(there) if sizes.workflows is None else sizes.workflows):
-        said: dict[str, Expression] = {}
+        statements: dict[str, Expression] = {}
         for each in range(sizes.windows):
             picked = rng.integers(len(there), size=sizes.together).tolist()
-            said[f"q{each}"] = average([there[one] for one in picked], 4, 2)
-        said["out"] = Across("max", tuple([Name(each) for each in said]))
-        flows.append(flow(f"w{number}", said))
+            statements[f"q{each}"] = average([there[one] for one in picked], 4, 2)
+        statements["out"] = Across("max", tuple([Name(each) for each in statements]))
+        flows.append(flow(f"w{number}", statements))
     return WorkflowSet(tuple(flows), there)
 
 

@@ -148,6 +148,10 @@ class Sweep:
     """Whether to ignore stored figures."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Command-line arguments of experiments whose name is not their argument, by name."""
+    seeds: tuple[int, ...] = ()
+    """Seeds of every combination, instead of those from the first seed on."""
+    options: str = ""
+    """Command-line options that changed the experiments, to sweep them again."""
 
     def events(self) -> Generator[Event]:
         """Sweep, and yield each event when it happens."""
@@ -175,7 +179,7 @@ class Sweep:
         yield Ended(worst(outcomes), perf_counter() - began_s)
 
     def _task(self, experiment: Experiment) -> _Task:
-        runs = runs_of(experiment, self.effort, self.first_seed)
+        runs = runs_of(experiment, self.effort, self.first_seed, self.seeds)
         addresses = {run.address for run in runs}
         stored = {} if self.is_fresh else {each: self.store.read(each) for each in addresses}
         figures = {each: known for each, known in stored.items() if known is not None}
@@ -183,6 +187,9 @@ class Sweep:
         again = f"straggler sweep {shlex.quote(name)} --{self.effort}"
         if self.first_seed:
             again += f" --seed {self.first_seed}"
+        if self.seeds:
+            again += f" --seeds {','.join(map(str, self.seeds))}"
+        again += f" {self.options}" if self.options else ""
         return _Task(experiment, runs, addresses - figures.keys(), again, figures)
 
     def _jobs(self, tasks: Iterable[_Task]) -> Iterator[Job]:
@@ -231,7 +238,7 @@ class Sweep:
         found = [
             (run, task.figures[run.address]) for run in task.runs if run.address in task.figures
         ]
-        seeds = tuple(range(self.first_seed, self.first_seed + grid.seeds))
+        seeds = self.seeds or tuple(range(self.first_seed, self.first_seed + grid.seeds))
         columns = table_of(experiment, self.effort, found)
         return Results(
             experiment,

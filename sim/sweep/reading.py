@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from math import isfinite
 from pathlib import Path
@@ -51,9 +52,39 @@ def catalogue() -> tuple[str, ...]:
 
 def find(name: str) -> Experiment:
     """Return the experiment of that name, or of that file if the name ends in ``.toml``."""
+    return load(find_file(name))
+
+
+def find_file(name: str) -> Path:
+    """Return the file of the experiment of that name; a name that ends in ``.toml`` is a file."""
     if name.endswith(".toml"):
-        return load(Path(name))
-    return load(look_up("experiment", name, dict(sorted(_files().items()))))
+        return Path(name)
+    return look_up("experiment", name, dict(sorted(_files().items())))
+
+
+def change_settings(experiment: Experiment, settings: Mapping[str, str]) -> Experiment:
+    """Return the experiment with other settings in all of its runs.
+
+    Raise ``ValueError`` for an unknown setting, a bad value, and a setting that a factor varies.
+    """
+    known = measurable(experiment.room, experiment.run).settings
+    levels = {
+        key: factor.name
+        for grid in experiment.grids.values()
+        for factor in grid.factors
+        for level in factor.levels
+        for key in level.settings
+    }
+    for key, text in settings.items():
+        look_up("setting", key, known).read(text, key)
+        if key in levels:
+            msg = f"{key} is {text!r}, but {experiment.name} varies it: factor {levels[key]}"
+            raise ValueError(msg)
+    grids = {
+        effort: grid._replace(base={**grid.base, **settings})
+        for effort, grid in experiment.grids.items()
+    }
+    return replace(experiment, grids=grids)
 
 
 def _files() -> dict[str, Path]:

@@ -12,7 +12,7 @@ import ast
 import hashlib
 import json
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from itertools import product
@@ -39,8 +39,13 @@ class SweepRun(NamedTuple):
     seed: int
 
 
-def runs_of(experiment: Experiment, effort: str, first_seed: int) -> tuple[SweepRun, ...]:
-    """Return every run: combinations of levels in the order of the grid, each with all seeds."""
+def runs_of(
+    experiment: Experiment, effort: str, first_seed: int, seeds: Sequence[int] = ()
+) -> tuple[SweepRun, ...]:
+    """Return every run: combinations of levels in the order of the grid, each with all seeds.
+
+    Without ``seeds`` there are as many as the grid says, from ``first_seed`` on.
+    """
     grid = experiment.grids[effort]
     code = code_of(experiment)
     found = []
@@ -49,7 +54,7 @@ def runs_of(experiment: Experiment, effort: str, first_seed: int) -> tuple[Sweep
         for level in levels:
             settings |= level.settings
         labels = tuple([level.label for level in levels])
-        for seed in range(first_seed, first_seed + grid.seeds):
+        for seed in seeds or range(first_seed, first_seed + grid.seeds):
             address = _address(experiment, settings, seed, code)
             found.append(SweepRun(address, labels, settings, seed))
     return tuple(found)

@@ -242,7 +242,7 @@ class WindowTask:
         self._env, self._number, self._corrector = env, number, corrector
         self._link: Link[_Item] | None = None
         self._bits = 0.0
-        self._expected = 0  # tuples on their way to here
+        self._expected = 0  # tuples on their way to this task
 
     def connect(self, link: Link[_Item], bits: float) -> None:
         """Let all tuples and marks come over a link; a tuple has this size, a mark has none."""

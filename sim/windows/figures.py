@@ -84,7 +84,7 @@ def _spread(name: str, values: ArrayLike) -> Summary:
 def _quality(observed: Observations) -> Summary:
     answers = observed.answers
     first = answers.by_stream
-    # A window that the stream never answered had its chance and covered nothing.
+    # A window that the stream never answered counts with coverage 0.
     missed = np.zeros(len(answers.windows) - len(answers.first.window))
     return {
         **mean("mean_coverage", np.concatenate((answers.coverage(first), missed))),
@@ -127,10 +127,10 @@ def series_of(observed: Observations, wait: str, share: str) -> Series:
 
     Columns called ``wait`` (wait of the tasks) and ``share`` (of the longest wait, from which the
     wait follows): mean over the tasks, from their first tuple until they are flushed.
-    ``watermark_lag_us``: how far the last of their watermarks is behind the time. ``queue`` (all
+    ``watermark_lag_us``: how far the lowest of their watermarks is behind the clock. ``queue`` (all
     tasks), ``queue_0``, ... and ``queue_corrector``: items waiting or in service, marks and
     corrections included. ``utilisation`` (mean over the tasks), ``utilisation_0``, ... and
-    ``utilisation_corrector``: of the workers, in the interval.
+    ``utilisation_corrector``: share of the interval in which workers worked.
 
     ``latency_us``: from a tuple's arrival to the first answer of its windows, and
     ``window_latency_us``: from a window's end to its first answer, and ``coverage``: share of the

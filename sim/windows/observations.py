@@ -36,7 +36,7 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 SAMPLES = 300
 """Largest number of rows of a series."""
 BEHIND = 1.05
-"""A cluster that takes so many times as long as the arrivals lags; rows go on until it ends."""
+"""A cluster lags if it takes this many times as long as the arrivals; rows then cover its end."""
 
 # ----------------------------------------------------------------------------------------- tasks
 
@@ -190,7 +190,7 @@ class Answers:
         at_us, window, value = (
             np.concatenate(parts) for parts in zip(self.first[:3], self.corrected, strict=True)
         )
-        # In a dictionary the latest wins, and stays where the first was.
+        # A dictionary keeps the latest answer of a window, at the position of the first.
         latest = list({each: row for row, each in enumerate(window.tolist())}.values())
         return AnswerRows(at_us[latest], window[latest], value[latest])
 
@@ -250,7 +250,7 @@ class Pairs(NamedTuple):
     left_us: FloatArray
     """Time of the answer to the last of its windows; infinite if there was none."""
     opened_us: FloatArray
-    """Service time of the first tuple of each window that the stream answered, in their order."""
+    """Service time of the first tuple of each window that the stream answered, by answer."""
 
 
 def pairs_of(run: FinishedRun, task: TaskObservation, answers: Answers) -> Pairs:

@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* A failure takes back steps here, too: a step counts once.
-* A tuple is accepted unless the machine rejected it, or its identity had come before and is known.
+* A failure takes recorded steps back, so a step that is repeated counts once.
+* A tuple is accepted unless the machine rejected it, or remembers its identity from before.
 """
 
 from bisect import bisect_right

@@ -18,7 +18,7 @@ QueryT = TypeVar("QueryT", bound=Query)
 
 
 class WindowWords(NamedTuple, Generic[QueryT]):
-    """Names and figures that only one windowed room has."""
+    """Names and figures in which windowed rooms differ."""
 
     room: str
     wait: str

@@ -272,6 +272,13 @@ class GroupingStream:
         self._spreader.advance(rows, self._work, number)
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
+        store = self._spreader.store
+        if store.done() and not (self._checkpoint / "offsets").children("[0-9]*"):
+            msg = (
+                f"{self._checkpoint} is not the checkpoint of the stream in {store.root}, which has"
+                f" spread micro-batch {store.done() - 1}"
+            )
+            raise InputProblem(msg)
         commits = (self._checkpoint / "commits").children("[0-9]*")
         self._spreader.require_seen(max([int(file.name) for file in commits], default=-1))
         return start_batches(self._rows, self._checkpoint, self._batch, interval)

@@ -1,8 +1,8 @@
 """Reports of tasks to the driver: the files that they have written.
 
-Spark brings a report to the driver when the task ends, however many attempts it took. So nobody has
-to conclude from the absence of a file that there was nothing to write: a file that was reported and
-that the driver does not find is in another folder.
+Spark brings a report to the driver when the task ends, however many attempts the task took. A
+missing file therefore never passes for a task that had nothing to write: if the driver does not
+find a file that was reported, the file is in another folder.
 """
 
 import threading
@@ -13,22 +13,23 @@ from pyspark.accumulators import AccumulatorParam
 
 from spark_impl.runtime.storage import Location
 
-_Told: TypeAlias = dict[Location, int]
-_MAKING = threading.Lock()
-"""Locked while Spark numbers an accumulator: it might give two threads the same number."""
+_Tuples: TypeAlias = dict[Location, int]
+"""Number of tuples, by file."""
+_NUMBERING = threading.Lock()
+"""Locked while Spark numbers an accumulator, because Spark might give two threads one number."""
 
 
-class _Union(AccumulatorParam[_Told]):
-    """Puts dictionaries together."""
+class _Union(AccumulatorParam[_Tuples]):
+    """Union of the reports of several tasks."""
 
-    def zero(self, value: _Told) -> _Told:
+    def zero(self, value: _Tuples) -> _Tuples:
         """Return the value before the first report."""
         return {}
 
     def addInPlace(  # noqa: N802 (the name is Spark's)
-        self, value1: _Told, value2: _Told
-    ) -> _Told:
-        """Return both together; a task that ran twice reports the same twice."""
+        self, value1: _Tuples, value2: _Tuples
+    ) -> _Tuples:
+        """Return the reports of both; a task that ran twice reports the same files twice."""
         return {**value1, **value2}
 
 
@@ -39,23 +40,23 @@ class Reports:
     """
 
     def __init__(self, context: SparkContext) -> None:
-        with _MAKING:
-            self._told = context.accumulator(_Told(), _Union())
+        with _NUMBERING:
+            self._reported = context.accumulator(_Tuples(), _Union())
         self.is_work_expected = False
         """Whether all instances have to report in this micro-batch."""
 
     def begin(self) -> None:
-        """Forget the micro-batch before."""
-        self._told.value = {}
+        """Forget the reports of the previous micro-batch."""
+        self._reported.value = {}
         self.is_work_expected = False
 
     def tell(self, file: Location, tuples: int) -> None:
         """Report a file; called by tasks."""
-        self._told.add({file: tuples})
+        self._reported.add({file: tuples})
 
     def tuples_of(self, file: Location) -> int | None:
         """Return the number of tuples of a file, ``None`` without a report; called by the driver.
 
         Files are told apart by their addresses, which are the same for the driver and tasks.
         """
-        return self._told.value.get(file)
+        return self._reported.value.get(file)

@@ -29,6 +29,7 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import S
 from model.vocabulary.trace import Step
 from spark_impl.join.matching import Counts, FreePredicate, ranks_of
+from spark_impl.join.merging import merge_epochs
 from spark_impl.join.rendezvous import Place, Rendezvous
 from spark_impl.join.store import Commit, open_store
 from spark_impl.join.task import COLUMNS, SUMMARY, Plan, Summary, run_task
@@ -172,17 +173,18 @@ class Chain:
         """
         lock = locks.lock(self.store.root)
         try:
-            before = self.store.last()
+            before = self.store.last(self._last)
             if before != self._last:
                 msg = f"the chain in {self.store.root} was continued elsewhere: open it again"
                 raise InputProblem(msg)
             if before is not None and before.flush:
                 msg = f"the chain in {self.store.root} was flushed, and nothing may follow that"
                 raise InputProblem(msg)
+            merge_epochs(self.store)
             summaries = run_epoch(
                 self._spark, rows, lambda place: self._plan(place, before, rows), lock
             )
-            self._last = self.store.last()
+            self._last = self.store.last(before)
             return summaries
         finally:
             lock.release()

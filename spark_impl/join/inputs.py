@@ -20,12 +20,12 @@ from spark_impl.runtime.sources import PATH, paths
 from spark_impl.runtime.storage import Address, InputProblem, locate
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
-_TAKEN = {
+_ACCEPTED = {
     "bigint": _INTEGERS,
     "double": ("tinyint", "smallint", "int", "float", "double"),
     "string": ("string",),
 }
-"""Types whose values fit into another type."""
+"""Accepted types of an input column, by the type that the column gets; all values fit."""
 _TIME = "event_time_us"
 _TIMESTAMP = "timestamp"
 
@@ -39,8 +39,9 @@ def from_history(
 ) -> tuple[DataFrame, DataFrame]:
     """Return both inputs of :meth:`ChainJoin.stream` from one history, which numbers all arrivals.
 
-    ``column`` of the history tells the stream of a row, ``streams`` are its values for R and S. A
-    micro-batch has at most ``files`` files of the history. A row of another stream stops the query.
+    The history's column named ``column`` says which stream a row belongs to; its values for R and S
+    are ``streams``. A micro-batch has at most ``files`` files of the history. A row of another
+    stream stops the query.
     """
     folder = locate(history)
     schema = history_schema(pa.field(column, pa.string()))
@@ -55,9 +56,9 @@ def from_history(
                 raise InputProblem(msg)
             yield from rows.filter(pc.equal(rows[column], stream)).to_batches()
 
-    nobody = folder / ".requests"  # a chain takes none
+    no_requests = folder / ".requests"  # a chain takes no requests, so this folder stays empty
     # One source for both: two would not always see the same files.
-    addresses = paths(spark, folder, nobody, files)
+    addresses = paths(spark, folder, no_requests, files)
     kinds = from_arrow_schema(schema)
     r, s = (addresses.mapInArrow(partial(read, stream=each), kinds) for each in streams)
     return r, s
@@ -83,9 +84,9 @@ def _column(stream: str, rows: DataFrame, name: str) -> Column:
     given = rows.schema[name].dataType.simpleString()
     if name == _TIME and given == _TIMESTAMP:
         return F.unix_micros(name)
-    taken = _TAKEN[COLUMNS[name]]
-    if given not in taken:
-        wanted = ", ".join((*taken, _TIMESTAMP) if name == _TIME else taken)
+    accepted = _ACCEPTED[COLUMNS[name]]
+    if given not in accepted:
+        wanted = ", ".join((*accepted, _TIMESTAMP) if name == _TIME else accepted)
         msg = f"the column {name!r} of the input {stream} is {given}; it can be {wanted}"
         raise InputProblem(msg)
     return F.col(name).cast(COLUMNS[name])

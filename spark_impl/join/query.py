@@ -8,15 +8,24 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import PREDICATES, And, Predicate, R, S
 from spark_impl.join.chain import PATIENCE_S, Chain, ChainProblem
 from spark_impl.join.inputs import union_inputs
-from spark_impl.join.matching import SCHEMA, Counts, FreePredicate
-from spark_impl.join.store import MATCHES, ONE_FOLDER, ChainStore, Commit, load_store
+from spark_impl.join.matching import Counts, FreePredicate
+from spark_impl.join.store import (
+    ADMITTED,
+    MATCHES,
+    ONE_FOLDER,
+    ChainStore,
+    Commit,
+    Part,
+    load_store,
+)
 from spark_impl.runtime.failures import wait_for
 from spark_impl.runtime.queries import read_files, start_batches
 from spark_impl.runtime.storage import InputProblem, Location, locate, reading
@@ -98,7 +107,7 @@ class ChainJoin:
             prefix="straggler-join-", ignore_cleanup_errors=True
         ) as scratch:
             found = self._join(r, s, scratch)
-            files = match_files(found, found.commits())
+            files = find_complete(found, "matches", found.parts())
             return spark.createDataFrame(read_parquet(files, MATCHES))
 
     def _join(self, r: DataFrame, s: DataFrame, store: str | Path | Location) -> ChainStore:
@@ -136,6 +145,7 @@ class ChainJoin:
         ``sink`` is called with the pairs of every epoch, a DataFrame, and with the number of the
         epoch. After a crash it may be called again for the same epoch, with the same pairs. A sink
         that replaces what it was given for a number before therefore has every pair exactly once.
+        It is not called for an epoch in which nothing arrived.
         """
         chain = self._open(r.sparkSession, self._config, checkpoint)
         own = chain.store.checkpoint if spark_checkpoint is None else locate(spark_checkpoint)
@@ -213,9 +223,15 @@ class ChainStream:
         self._hand_on(rows.sparkSession, batch)
 
     def _hand_on(self, spark: SparkSession, epoch: int) -> None:
-        if self._sink is not None:
-            store = self._chain.store
-            self._sink(matches(spark, store, [store.commit_of(epoch)]), epoch)
+        store = self._chain.store
+        if self._sink is not None and not _is_empty(store, store.commit_of(epoch)):
+            self._sink(matches(spark, store, epoch, epoch), epoch)
+
+
+def _is_empty(store: ChainStore, done: Commit) -> bool:
+    """Return whether nothing came in an epoch, as in the first one while sources are empty."""
+    came = done.admitted != store.admitted_before(done.epoch) or done.rejected
+    return not (done.flush or came or any(done.matches.values()))
 
 
 def one_time(
@@ -292,11 +308,8 @@ def results(
     ``store`` is not the store of a chain, the epoch is not committed, or some pairs are missing.
     """
     place = load_store(store)
-    epochs = place.commits()
-    if through_epoch is not None:
-        last = place.commit_of(through_epoch)
-        epochs = [each for each in epochs if each.epoch <= last.epoch]
-    return matches(spark, place, epochs)
+    last = None if through_epoch is None else place.commit_of(through_epoch).epoch
+    return matches(spark, place, 0, last)
 
 
 def snapshots(store: str | Path | Location) -> tuple[Snapshot, ...]:
@@ -322,18 +335,16 @@ def snapshots(store: str | Path | Location) -> tuple[Snapshot, ...]:
     )
 
 
-def matches(spark: SparkSession, store: ChainStore, epochs: Sequence[Commit]) -> DataFrame:
-    """Return the pairs that were found in some epochs."""
-    return read_files(spark, match_files(store, epochs), MATCHES)
-
-
-def match_files(store: ChainStore, epochs: Sequence[Commit]) -> list[Location]:
-    """Return the files with the pairs that were found in some epochs.
+def matches(
+    spark: SparkSession, store: ChainStore, first_epoch: int, last_epoch: int | None
+) -> DataFrame:
+    """Return the pairs that were found in some epochs; ``None`` is the last one that is done.
 
     Raise :class:`InputProblem` if some pairs are missing.
     """
-    found = sum(sum(each.matches.values()) for each in epochs)
-    return _find_complete(store, "matches-*.parquet", epochs, found)
+    parts = store.parts(first_epoch, last_epoch)
+    rows = read_files(spark, find_complete(store, "matches", parts), MATCHES)
+    return rows.where(_is_asked_for(parts, first_epoch, last_epoch))
 
 
 def admitted(
@@ -344,30 +355,34 @@ def admitted(
     Raise :class:`InputProblem` if one of the epochs is not committed or has no history, or if some
     tuples are missing.
     """
-    epochs = [store.commit_of(epoch) for epoch in range(first_epoch, last_epoch + 1)]
-    for each in epochs:
-        if not each.history:
+    parts = store.parts(first_epoch, last_epoch)
+    for each in (commit for part in parts for commit in part.commits):
+        if not each.history and first_epoch <= each.epoch <= last_epoch:
             msg = (
                 f"the tuples of epoch {each.epoch} were not kept: only a chain with a history keeps"
                 " them"
             )
             raise InputProblem(msg)
-    before, after = store.admitted_before(first_epoch), epochs[-1].admitted
-    kept = after.r - before.r if stream == R else after.s - before.s
-    files = _find_complete(store, f"admitted-{stream}.parquet", epochs, kept)
-    rows = read_files(spark, files, SCHEMA)
-    return rows.withColumnRenamed("ts", "event_time_us")
+    rows = read_files(spark, find_complete(store, f"admitted-{stream}", parts), ADMITTED)
+    asked_for = rows.where(_is_asked_for(parts, first_epoch, last_epoch))
+    return asked_for.drop("epoch").withColumnRenamed("ts", "event_time_us")
 
 
-def _find_complete(
-    store: ChainStore, pattern: str, epochs: Sequence[Commit], rows: int
-) -> list[Location]:
-    """Return files of some epochs. Check that they have as many rows as the workers wrote."""
-    files = store.files(pattern, epochs)
+def _is_asked_for(parts: Sequence[Part], first_epoch: int, last_epoch: int | None) -> Column:
+    """Return the condition for rows of some epochs among all that parts hold."""
+    last = max((part.commits[-1].epoch for part in parts), default=0)
+    return F.col("epoch").between(first_epoch, last if last_epoch is None else last_epoch)
+
+
+def find_complete(store: ChainStore, table: str, parts: Sequence[Part]) -> list[Location]:
+    """Return files of a table. Check that they have as many rows as the workers wrote."""
+    files = store.files(table, parts)
+    commits = [each for part in parts for each in part.commits]
+    rows = store.rows_written(table, commits) if commits else 0
     here = sum(map(_rows_of, files))
     if here != rows:
         msg = (
-            f"{store.root} has {here} of the {rows} rows that were written to {pattern}:"
+            f"{store.root} has {here} of the {rows} rows that were written to {table!r}:"
             f" {ONE_FOLDER}"
         )
         raise InputProblem(msg)

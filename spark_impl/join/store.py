@@ -8,28 +8,34 @@
     epochs/<epoch>/<attempt>/steps-<i>.ndjson      steps of worker i, if they are recorded
     epochs/<epoch>/<attempt>/admitted-<stream>.parquet  admitted tuples, if a history is kept
     commits/<epoch>.json                    the attempt that counts, and its figures
+    merged/commits/<first>-<last>.json      the commits of a hundred epochs
+    merged/<table>/<first>-<last>.parquet   their rows (:mod:`spark_impl.join.merging`)
 
 Rules of this file:
 
 * An attempt writes only in its own folder, so that a task of an older attempt that is still alive
   changes nothing that counts.
 * An epoch is done when its commit exists; readers look at nothing else.
+* A merged file of commits counts instead of those it holds, and says whether merged files hold
+  the rows of its epochs, too. It is written behind these.
 * A worker writes its state last: where the state is, everything that the worker wrote is.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from model.vocabulary import JoinConfig
+from model.vocabulary.join import R, S
 from model.vocabulary.settings import JsonObject
 from spark_impl.join.checkpoint import WorkerState, decode_state, encode_state
-from spark_impl.join.matching import Counts
+from spark_impl.join.matching import SCHEMA, Counts
 from spark_impl.runtime import stores
 from spark_impl.runtime.histories import write_parquet
 from spark_impl.runtime.storage import InputProblem, Location, locate
@@ -39,11 +45,10 @@ FIXED = ("window_us", "lateness_us")
 
 ONE_FOLDER = "the driver and all workers have to reach one folder under this address"
 """The likely reason why something that was written is not found."""
-VERSION = 2
+VERSION = 3
 _STATES = "state-*.arrow"
-MATCHES = pa.schema(
-    [("query", pa.string()), ("r_id", pa.int64()), ("s_id", pa.int64()), ("epoch", pa.int64())]
-)
+_EPOCH = pa.field("epoch", pa.int64())
+MATCHES = pa.schema([("query", pa.string()), ("r_id", pa.int64()), ("s_id", pa.int64()), _EPOCH])
 REJECTED = pa.schema(
     [
         ("stream", pa.string()),
@@ -52,6 +57,15 @@ REJECTED = pa.schema(
         ("reason", pa.string()),
     ]
 )
+ADMITTED = SCHEMA.append(_EPOCH)
+TABLES = {
+    "matches": MATCHES,
+    "rejected": REJECTED,
+    f"admitted-{R}": ADMITTED,
+    f"admitted-{S}": ADMITTED,
+}
+"""Columns of the tables of an epoch."""
+STEPS = "steps"
 
 
 class Commit(NamedTuple):
@@ -93,35 +107,109 @@ class Commit(NamedTuple):
         return cls(**fields)
 
 
+class Part(NamedTuple):
+    """Epochs whose commits are in one file: a single epoch, or some that were merged."""
+
+    commits: list[Commit]
+    holds_rows: bool
+    """Whether the rows of these epochs were merged, too."""
+
+    def to_json(self) -> JsonObject:
+        """Return plain data; :meth:`from_json` reads it back."""
+        return {**self._asdict(), "commits": [each.to_json() for each in self.commits]}
+
+    @classmethod
+    def from_json(cls, data: JsonObject) -> "Part":
+        """Build a part from plain data."""
+        return cls(**{**data, "commits": list(map(Commit.from_json, data["commits"]))})
+
+
 @dataclass(frozen=True, slots=True)
 class ChainStore(stores.Store):
     """The store of one chain."""
 
+    def folder(self, epoch: int, attempt: str) -> Location:
+        """Return the folder of one attempt at an epoch."""
+        return self.root / "epochs" / str(epoch) / attempt
+
     def file(self, epoch: int, attempt: str, name: str) -> Location:
         """Return the file of one attempt at an epoch with a name."""
-        return self.root / "epochs" / str(epoch) / attempt / name
+        return self.folder(epoch, attempt) / name
 
     def commits(self) -> list[Commit]:
         """Return all commits, in the order of epochs."""
-        return [self.commit_of(epoch) for epoch in self.epochs()]
+        return [each for part in self.parts() for each in part.commits]
 
-    def epochs(self) -> list[int]:
-        """Return the numbers of all epochs that are done, in order."""
-        return self.numbers("commits")
+    def listed(self) -> tuple[list[range], range]:
+        """Return the epochs that are done: those of each merged file, and those that stand alone.
+
+        Raise :class:`InputProblem` if the commit of an epoch is missing.
+        """
+        numbers = self.numbers("commits")  # first: what is removed meanwhile was merged before
+        names = [file.stem.split("-") for file in self.merged_file("commits").children("[0-9]*")]
+        merged = sorted((range(int(first), int(last) + 1) for first, last in names), key=min)
+        end = merged[-1].stop if merged else 0
+        alone = [range(each, each + 1) for each in numbers if each >= end]
+        for before, after in pairwise([range(0), *merged, *alone]):
+            if before.stop != after.start:
+                msg = (
+                    f"{self.commit_file(before.stop)} is missing, but epoch {after.start} is there"
+                )
+                raise InputProblem(msg)
+        return merged, range(end, end + len(alone))
+
+    def parts(self, first: int = 0, last: int | None = None) -> list[Part]:
+        """Return the parts that hold some epochs, in order, and perhaps others beside these.
+
+        ``last`` is by default the last epoch that is done.
+        """
+        merged, alone = self.listed()
+        end = alone.stop if last is None else last + 1
+        spans = [span for span in merged if span.start < end and first < span.stop]
+        singles = range(max(first, alone.start), min(end, alone.stop))
+        return [
+            *map(self.load_part, spans),
+            *(Part([self.commit_of(epoch)], holds_rows=False) for epoch in singles),
+        ]
+
+    def load_part(self, span: range) -> Part:
+        """Return the merged commits of some epochs."""
+        return Part.from_json(json.loads(self.merged_file("commits", span).read_bytes()))
+
+    def write_part(self, part: Part) -> None:
+        """Write the merged commits of some epochs; from now on they count."""
+        span = range(part.commits[0].epoch, part.commits[-1].epoch + 1)
+        text = json.dumps(part.to_json(), indent=1)
+        self.merged_file("commits", span).write_bytes(text.encode("utf-8"))
+
+    def merged_file(self, table: str, span: range | None = None) -> Location:
+        """Return the merged file of some epochs; without ``span`` the folder of these files."""
+        folder = self.root / "merged" / table
+        if span is None:
+            return folder
+        ending = {"commits": "json", STEPS: "ndjson"}.get(table, "parquet")
+        return folder / f"{span.start:08d}-{span.stop - 1:08d}.{ending}"
 
     def commit_of(self, epoch: int) -> Commit:
         """Return the commit of an epoch. Raise :class:`InputProblem` if it is not done."""
         try:
-            data = self._commit_file(epoch).read_bytes()
+            return Commit.from_json(json.loads(self.commit_file(epoch).read_bytes()))
         except FileNotFoundError:
-            msg = f"epoch {epoch} of the chain in {self.root} has not been committed"
-            raise InputProblem(msg) from None
-        return Commit.from_json(json.loads(data))
+            for span in self.listed()[0]:
+                if epoch in span:
+                    return self.load_part(span).commits[epoch - span.start]
+        msg = f"epoch {epoch} of the chain in {self.root} has not been committed"
+        raise InputProblem(msg)
 
-    def last(self) -> Commit | None:
-        """Return the last commit."""
-        epochs = self.epochs()
-        return self.commit_of(epochs[-1]) if epochs else None
+    def last(self, known: Commit | None = None) -> Commit | None:
+        """Return the last commit; from one that is ``known`` no commits before it are listed."""
+        if known is None or not self.commit_file(known.epoch).exists():
+            done = self.listed()[1].stop
+            return self.commit_of(done - 1) if done else None
+        epoch = known.epoch
+        while self.commit_file(epoch + 1).exists():
+            epoch += 1
+        return self.commit_of(epoch)
 
     def admitted_before(self, epoch: int) -> Counts:
         """Return the number of tuples admitted before an epoch; the epoch before it is done."""
@@ -134,7 +222,7 @@ class ChainStore(stores.Store):
         """
         self._require_states(done)
         text = json.dumps(done.to_json(), indent=1)
-        self._commit_file(done.epoch).write_bytes(text.encode("utf-8"))
+        self.commit_file(done.epoch).write_bytes(text.encode("utf-8"))
         epochs = self.root / "epochs"
         with suppress(InputProblem, OSError):  # a worker of an older attempt may still be writing
             for attempt in (epochs / str(done.epoch)).children():
@@ -156,9 +244,10 @@ class ChainStore(stores.Store):
 
     def lose_commit(self) -> None:
         """Undo the last commit, as if the driver had crashed just before it."""
-        self._commit_file(self.epochs()[-1]).remove()
+        self.commit_file(self.listed()[1][-1]).remove()
 
-    def _commit_file(self, epoch: int) -> Location:
+    def commit_file(self, epoch: int) -> Location:
+        """Return the file of a commit that stands alone."""
         return self.root / "commits" / f"{epoch}.json"
 
     def load_state(self, before: Commit, worker: int) -> WorkerState:
@@ -184,10 +273,31 @@ class ChainStore(stores.Store):
         text = "".join(f"{line}\n" for line in lines)
         self.file(epoch, attempt, f"{name}.ndjson").write_bytes(text.encode("utf-8"))
 
-    def files(self, pattern: str, epochs: Iterable[Commit]) -> list[Location]:
-        """Return the files of some epochs that match a pattern."""
-        folders = (self.root / "epochs" / str(each.epoch) / each.attempt for each in epochs)
-        return [file for folder in folders for file in folder.children(pattern)]
+    def files(self, table: str, parts: Iterable[Part]) -> list[Location]:
+        """Return the files of a table with the rows of some epochs."""
+        merged = {file.name: file for file in self.merged_file(table).children("[0-9]*")}
+        found = []
+        for part in parts:
+            first, last = part.commits[0].epoch, part.commits[-1].epoch
+            name = self.merged_file(table, range(first, last + 1)).name
+            if not part.holds_rows:
+                for each in part.commits:
+                    found += self.folder(each.epoch, each.attempt).children(f"{table}*")
+            elif name in merged:  # else there were no rows
+                found.append(merged[name])
+        return found
+
+    def rows_written(self, table: str, commits: Sequence[Commit]) -> int:
+        """Return the number of rows that consecutive epochs wrote to a table."""
+        if table == "matches":
+            return sum(sum(each.matches.values()) for each in commits)
+        if table == "rejected":
+            return sum(each.rejected for each in commits)
+        stream = {f"admitted-{R}": "r", f"admitted-{S}": "s"}[table]
+        counts = [self.admitted_before(commits[0].epoch), *(each.admitted for each in commits)]
+        admitted = [getattr(each, stream) for each in counts]
+        new = (after - before for before, after in pairwise(admitted))
+        return sum(rows for each, rows in zip(commits, new, strict=True) if each.history)
 
 
 def open_store(where: str | Path | Location, config: JoinConfig) -> ChainStore:

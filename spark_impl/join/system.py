@@ -11,7 +11,7 @@ from model.vocabulary import Event, JoinConfig, Trace, Workload
 from model.vocabulary.join import PROTOCOL, STREAMS, Match, Rejected
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.chain import Chain
-from spark_impl.join.store import MATCHES, REJECTED, ChainStore, load_store
+from spark_impl.join.store import MATCHES, REJECTED, STEPS, ChainStore, load_store
 from spark_impl.runtime.stores import read_parquet
 from spark_impl.runtime.systems import OnKill, system_maker
 
@@ -84,12 +84,12 @@ def read_trace(store: Path) -> Trace:
 
 
 def _steps(store: ChainStore) -> Iterator[Step]:
-    epochs = store.commits()
-    for row in read_parquet(store.files("matches-*.parquet", epochs), MATCHES).to_pylist():
+    parts = store.parts()
+    for row in read_parquet(store.files("matches", parts), MATCHES).to_pylist():
         yield Match(row["query"], row["r_id"], row["s_id"], row["epoch"])
-    for row in read_parquet(store.files("rejected-*.parquet", epochs), REJECTED).to_pylist():
+    for row in read_parquet(store.files("rejected", parts), REJECTED).to_pylist():
         yield Rejected(**row)
-    for file in store.files("steps-*.ndjson", epochs):
+    for file in store.files(STEPS, parts):
         for line in file.read_bytes().splitlines():
             step = json.loads(line)
             yield _WORDS[step.pop("kind")](**step)

@@ -126,6 +126,7 @@ def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Recor
         plan.store.write_lines(*where, f"steps-{number}", steps)
     for stream, parts in kept.items():
         rows = pa.Table.from_batches(list(map(to_arrow, parts)))
+        rows = rows.append_column("epoch", pa.array(np.full(rows.num_rows, plan.epoch)))
         plan.store.write_table(*where, f"admitted-{stream}", rows)
     yield _write(plan, meeting.attempt, worker, found.counts, links.bytes_sent)
 

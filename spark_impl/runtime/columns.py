@@ -1,6 +1,6 @@
-"""Columns of any stream, read as those of a history, and the order in which its rows arrived.
+"""Conversion of a stream's columns into those of a history, and the arrival order of its rows.
 
-Spark does all of this where the rows are; a row moves once, to the task that numbers it.
+Spark converts rows where they are; each row moves once, to the task that numbers it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -35,18 +35,18 @@ _KAFKA = {"topic": "string", "partition": "int", "offset": "bigint", "timestamp"
 class _Field(NamedTuple):
     name: str
     typed: Column
-    """NULL if the stream holds something else."""
+    """The column in the type of the history; NULL if the stream's value does not fit."""
     source: str | None = None
 
 
 def label_streams(given: DataFrame | Mapping[str, DataFrame]) -> list[DataFrame]:
-    """Return all streams to land; those given by name have the column :data:`STREAM`.
+    """Return all streams to land; streams given by name get the column :data:`STREAM`.
 
-    Raise :class:`InputProblem` if one is no stream, or has such a column already.
+    Raise :class:`InputProblem` if one is not a stream, or already has such a column.
     """
     by_name = given if isinstance(given, Mapping) else {"": given}
     if not by_name or not all(each.isStreaming for each in by_name.values()):
-        msg = "the DataFrame to land is no stream; read it with spark.readStream"
+        msg = "the DataFrame to land is not a stream; read it with spark.readStream"
         raise InputProblem(msg)
     if by_name is not given:
         return list(by_name.values())
@@ -93,10 +93,13 @@ def in_order(rows: DataFrame, *, by_arrival: bool) -> DataFrame:
     # Spark's number of a row is 2^33 times its partition, plus its position in the partition.
     turn = F.col(_ID).bitwiseAND((1 << 33) - 1)
     if _FROM in rows.columns:
-        turn = F.when(F.col(_FROM).isNull(), turn)  # a file is not torn apart
+        turn = F.when(F.col(_FROM).isNull(), turn)  # rows of one file stay together
     if _OFFSET in rows.columns:
         log = Window.partitionBy(_FROM, _PART).orderBy(_OFFSET)
         until_now = log.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+        # Dealt out here, or Spark would with as many partitions as the session has for all else.
+        cores = max(rows.sparkSession.sparkContext.defaultParallelism, 1)
+        rows = rows.repartition(cores, _FROM, _PART)
         rows = rows.withColumn(_SINCE, F.max(_SINCE).over(until_now))
         turn = F.coalesce(_OFFSET, turn)
     if _FROM in rows.columns:
@@ -106,9 +109,9 @@ def in_order(rows: DataFrame, *, by_arrival: bool) -> DataFrame:
 
 
 def _place(stream: DataFrame, *, is_timed: bool) -> dict[str, Column]:
-    """Return when and where a row arrived as far as its source tells.
+    """Return the columns of a stream's source that say when and where a row arrived.
 
-    With ``is_timed`` rows have times of arrival, and only equal ones need more.
+    If ``is_timed``, rows have arrival times; only rows with equal times need these columns.
     """
     kinds = {field.name: field.dataType.simpleString() for field in stream.schema}
     if _KAFKA.items() <= kinds.items():
@@ -158,15 +161,14 @@ def _read(name: str, column: Column, kind: types.DataType, unit: str) -> Column 
         return _read_time(column, kind, unit)
     if name == "value":
         number = column.try_cast("double")
-        if text:  # to Java "1f" and "0x1p3" are numbers
+        if text:  # Java would also read "1f" and "0x1p3" as numbers
             return F.when(~column.rlike(r"[xX]|[\d.][dDfF]\s*$"), number)
         return number if isinstance(kind, types.NumericType) else None
-    if name == "key" and isinstance(kind, types.BinaryType):
-        return F.try_validate_utf8(column.cast("string"))
-    if not text and not whole:
+    if not text and not whole and (name != "key" or not isinstance(kind, types.BinaryType)):
         return None
     if name == "key" or (text and name != "source_id"):
-        return column.cast("string")
+        # To Spark any bytes are a string, such as those of a message of Kafka; not to readers.
+        return F.try_validate_utf8(column.cast("string"))
     return column.try_cast("bigint")
 
 
@@ -174,7 +176,8 @@ def _read_time(column: Column, kind: types.DataType, unit: str) -> Column | None
     if isinstance(kind, types.TimestampType | types.TimestampNTZType | types.DateType):
         return F.unix_micros(column.cast("timestamp"))
     if unit == "timestamp" and isinstance(kind, types.StringType):
-        begins_with_a_date = column.rlike(r"^\s*[+-]?\d{4,6}-\d")  # to Spark "12:30" is today
+        # Spark would read "12:30" as a time of today.
+        begins_with_a_date = column.rlike(r"^\s*[+-]?\d{4,6}-\d")
         return F.when(begins_with_a_date, F.unix_micros(column.try_cast("timestamp")))
     if unit != "timestamp" and isinstance(kind, types.StringType | types.NumericType):
         number = column.try_cast("decimal(28,9)") * F.lit(UNITS_US[unit]).cast("decimal(7,0)")
@@ -205,6 +208,6 @@ def _fault(stream: DataFrame, fields: Sequence[_Field]) -> Column:
             reason = F.when(column.isNull(), "NULL").otherwise(other)
             said = zip(FAULTS.names, (F.lit(field.source), reason, text, row), strict=True)
             fault = F.struct(*(part.alias(name) for name, part in said))
-            # Nearly all are NULL: cheap to hand to Python as text, not as structs.
+            # Nearly all faults are NULL; Python gets them faster as text than as structs.
             faults.append(F.when(reason.isNotNull(), F.to_json(fault)))
     return F.coalesce(*faults)

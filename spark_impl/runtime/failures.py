@@ -16,6 +16,8 @@ _ERROR = re.compile(
     r"^[\s:]*((?:\w+\.)*(?:\w*(?:Error|Problem|Exception|Lost)|(?<=\.)[A-Z]\w*)): (.+)$",
     re.MULTILINE,
 )
+_LAST_LINE = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
+"""The line behind a stack trace of Python, which says why."""
 _DISK = (
     "No space left on device|Disk quota exceeded|Read-only file system|File too large"
     "|Input/output error|Permission denied"
@@ -36,7 +38,7 @@ def sentence_of(error: Exception, store: Location | None = None) -> str:
     ``store`` is the folder that the query writes.
     """
     if not isinstance(error, PySparkException | Py4JJavaError):
-        return "the Java process of Spark has ended; the same query goes on in a new session"
+        return "the Java process of Spark has ended; run the same query again in a new session"
     name, said = last_error(error)
     if not (name.endswith("Exception") or said.startswith("[Errno")):
         return said
@@ -45,9 +47,10 @@ def sentence_of(error: Exception, store: Location | None = None) -> str:
         return f"Spark cannot write to {store or 'its checkpoint'} or its scratch folder: {full[0]}"
     if isinstance(error, Py4JJavaError):  # its text begins with an identifier of Py4J
         return said
-    return re.sub(
-        r"^\[STREAM_FAILED\].*?with exception: | SQLSTATE: XXKST$", "", _first_line(error)
-    )
+    first, reasons = _first_line(error), _LAST_LINE.findall(str(error))
+    if first.endswith("Traceback (most recent call last):") and reasons:  # of a sink, perhaps
+        return said if said != first else str(reasons[-1])
+    return re.sub(r"^\[STREAM_FAILED\].*?with exception: | SQLSTATE: XXKST$", "", first)
 
 
 def _first_line(error: Exception) -> str:
@@ -66,7 +69,7 @@ def wait_for(
     def wait() -> None:
         try:
             query.awaitTermination()
-        except Exception as error:  # Spark's, or that of a lost connection
+        except Exception as error:  # an error of Spark, or of a lost connection
             failures.append(error)
 
     # A signal during a call to Java would break the connection that stop() needs.

@@ -59,11 +59,10 @@ class _File(NamedTuple):
     file: Location
 
 
-def _listed(folder: Location) -> list[_File]:
-    """Return the files of a history, in order; of two with the same numbers the merged one.
+def _found(folder: Location) -> list[_File]:
+    """Return every file of a history, in order, whether or not it was merged with others.
 
-    Raise :class:`InputProblem` for a Parquet file without a number, which would never be read, and
-    for a gap.
+    Raise :class:`InputProblem` for a Parquet file without a number, which would never be read.
     """
     found = []
     for file in folder.children("[!._]*.parquet"):
@@ -72,8 +71,16 @@ def _listed(folder: Location) -> list[_File]:
             msg = f"{file} has no number; the files of a history are called 00000000.parquet, ..."
             raise InputProblem(msg)
         found.append(_File(int(name[1]), int(name[2] or name[1]), file))
+    return sorted(found, key=lambda each: (each.first, -each.last))
+
+
+def _listed(folder: Location) -> list[_File]:
+    """Return the files of a history, in order; of two with the same numbers the merged one.
+
+    Raise :class:`InputProblem` for a Parquet file without a number, and for a gap.
+    """
     chosen: list[_File] = []
-    for each in sorted(found, key=lambda each: (each.first, -each.last)):
+    for each in _found(folder):
         if not chosen or each.last > chosen[-1].last:
             chosen.append(each)
     for before, after in pairwise(chosen):
@@ -163,17 +170,58 @@ def compact(folder: Location, size: int | None = None) -> None:
     ):
         if first not in single:
             continue
-        numbers = range(first, first + merged)
-        files = [pq.ParquetFile(file_of(folder, n).path, filesystem=folder.files) for n in numbers]
-        if sum(each.metadata.num_rows for each in files) > _ROWS_MERGED:
+        try:
+            if not _merge_hundred(folder, range(first, first + merged)):
+                break
+        except FileNotFoundError:  # removed just now: see remove_below
             break
-        if _merge(files, folder / f"{first:08d}-{first + merged - 1:08d}.parquet"):
-            needed = {each.first for each in _listed(folder) if each.first == each.last}
-            for file in folder.children("[0-9]*.parquet"):
-                name = _NAME.fullmatch(file.name)
-                number = int(name[1]) if name is not None and name[2] is None else first
-                if number < first and number not in needed:
-                    file.remove()
+
+
+def _merge_hundred(folder: Location, merged: range) -> bool:
+    """Merge some files, if their columns are the same, and remove those that were merged before.
+
+    Return whether the files behind them may be merged, too.
+    """
+    files = [pq.ParquetFile(file_of(folder, n).path, filesystem=folder.files) for n in merged]
+    if sum(each.metadata.num_rows for each in files) > _ROWS_MERGED:
+        return False
+    target = folder / f"{merged[0]:08d}-{merged[-1]:08d}.parquet"
+    if not _merge(files, target):
+        return True
+    found = _found(folder)
+    if not {*merged} <= {each.first for each in found if each.first == each.last}:
+        target.remove()  # it would bring back what was removed meanwhile
+        return False
+    needed = {each.first for each in _listed(folder) if each.first == each.last}
+    for each in found:
+        if each.first == each.last < merged[0] and each.first not in needed:
+            each.file.remove()
+    return True
+
+
+def files_below(folder: Location, number: int) -> list[Location]:
+    """Return the files of a history that hold only numbers below another one, in order.
+
+    Raise :class:`InputProblem` if the history would have no file left. The last one says where its
+    :class:`Landing` continues.
+    """
+    files = _listed(folder)
+    most = files[-1].last if files else 0
+    if number > most:
+        msg = f"number is {number}; it can be at most {most}, because {folder} keeps its last file"
+        raise InputProblem(msg)
+    return [each.file for each in files if each.last < number]
+
+
+def remove_below(folder: Location, number: int) -> None:
+    """Remove the files of :func:`files_below`, from the lowest number upwards.
+
+    The history is listed again behind the last one: meanwhile its writer may have merged some. A
+    writer that merges later misses the files that it has read, and gives up.
+    """
+    while below := [each.file for each in _found(folder) if each.last < number]:
+        for file in below:
+            file.remove()
 
 
 def _merge(opened: list[pq.ParquetFile], target: Location) -> bool:

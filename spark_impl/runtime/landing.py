@@ -1,20 +1,19 @@
 """Lands any streaming DataFrame in a history, the folder that queries read.
 
     00000007.parquet                            the arrivals of one micro-batch
-    _rejected/batch=7/part-00000-<rows>.parquet the rows of micro-batch 7 that are no arrivals
+    _rejected/batch=7/part-00000-<rows>.parquet the rows of micro-batch 7 that cannot be read
     _landing.json                               settings; the checkpoint holds the same file
     _scratch/                                   files of workers while a micro-batch is landed
 
 Rules of this file:
 
-* The file of a micro-batch never changes: queries may have read it. It says which micro-batch it
-  is, so that one that Spark repeats after a crash is recognised.
-* Workers write files under names of their own. The driver checks such a file and gives it its
-  name; no rows pass through it. A worker that was given up and still writes can thus do no harm,
-  nor can one of a driver that was killed: nobody names its file, and the next micro-batch removes
-  it.
-* All work before the history's file has its name is discarded and repeated when Spark repeats the
-  micro-batch.
+* The file of a micro-batch never changes: queries may have read it. The file holds the number of
+  its micro-batch, so that a micro-batch that Spark repeats after a crash is recognised.
+* Workers write scratch files. The driver checks such a file and gives it its final name; no rows
+  pass through the driver. A worker that Spark has abandoned, or whose driver was killed, may go on
+  writing without harm: its file never gets a final name, and the next micro-batch removes it.
+* Work on a micro-batch counts once the history's file has its final name. Until then, Spark
+  repeats the micro-batch after a crash, and all earlier work on it is discarded.
 * The history is its own record: arrival numbers continue those of its last file.
 """
 
@@ -74,32 +73,32 @@ class Landing:
     without a zone in the time zone of the session. Fractions of a microsecond are cut off.
 
     A row with a column that is NULL or cannot be read goes to :meth:`rejected`; the stream goes on.
-    Values that are not finite can be read. A source of CSV files turns values that do not fit its
-    schema into NULL; let it read text.
+    Infinite values and NaN are accepted. A source of CSV files turns values that do not fit its
+    schema into NULL; declare all columns of such a source as strings.
 
     A micro-batch becomes one file, or none if it has no arrivals. Rows are numbered from 0 on,
-    without gaps. Micro-batches follow each other. Within one the order of arrival is, whatever the
-    number of partitions,
+    without gaps. All rows of a micro-batch arrive before those of the next one. Within a
+    micro-batch, whatever the number of partitions, rows arrive in this order:
 
-    * that of the column ``arrival``, if it is named; among equal times that of the next points;
+    * by the column ``arrival``, if it is named; the next points order rows with equal times;
     * for rows of files: by modification time and path, then as in the file;
     * for rows with Kafka's columns ``topic``, ``partition``, ``offset`` and ``timestamp``: each
       partition in the order of its offsets, and partitions merged by timestamp. A row whose
       timestamp is before that of an earlier row of its partition counts as arrived with that row:
       sorting by the clocks of producers would hide disorder;
     * for all others: each of Spark's partitions in its own order, and partitions take turns, row by
-      row. That is the order of Spark's sources ``rate``, ``rate-micro-batch`` and ``socket``, which
-      deal out rows in this way, if no row was filtered out. For sources that fill their partitions
-      in another way it is a guess, like any order: name ``arrival``.
+      row. Spark's sources ``rate``, ``rate-micro-batch`` and ``socket`` deal out their rows in this
+      way, so their order is exact unless rows were filtered out. For sources that fill their
+      partitions in another way, this order is a guess: name ``arrival``.
 
     Rows are never sorted by event time, unless it is named as ``arrival``. Arrival times never
-    decrease: a time before one that was landed earlier is raised to it.
+    decrease: a time below an earlier arrival time is raised to the earlier one.
 
     Spark's tasks read and check rows, and one task for each micro-batch sorts, numbers and writes
     them, with a million rows at a time in memory. ``maxFilesPerTrigger`` or
     ``maxOffsetsPerTrigger`` bound the size of a micro-batch. One landing at a time writes into a
-    history. The driver and all workers have to reach the history under one address. The folder is
-    there from the beginning, so that queries can wait for its first file.
+    history. The driver and all workers have to reach the history under one address. The constructor
+    creates the folder, so that queries can wait for its first file.
 
     Raises :class:`InputProblem` with one sentence, and writes nothing, if a column is missing or
     has a wrong type, or if the history was landed with another checkpoint or other settings.
@@ -120,12 +119,13 @@ class Landing:
         time_unit: str = "timestamp",
     ) -> None:
         if time_unit not in (*UNITS_US, "timestamp"):
-            msg = f"time_unit {time_unit!r} is none of {', '.join(UNITS_US)}, timestamp"
+            units = ", ".join(UNITS_US)
+            msg = f"time_unit is {time_unit!r}; it must be one of {units}, timestamp"
             raise InputProblem(msg)
         streams = label_streams(stream)
         names = sorted(stream) if isinstance(stream, Mapping) else None
         groups = list(dict.fromkeys([*([] if names is None else [STREAM]), *group_columns]))
-        taken = [name for name in groups if name in TAKEN]
+        taken = [name for name in groups if name.lower() in TAKEN]  # to Spark they are the same
         if taken:
             msg = f"a grouping column cannot be called {taken[0]!r}, which is taken"
             raise InputProblem(msg)
@@ -139,7 +139,7 @@ class Landing:
         self._schema = pa.schema([*COLUMNS.items(), *((name, kinds[name]) for name in groups)])
         self._runner = QueryRunner()
         self._last: _Last | None = None
-        settings = {
+        self._settings = {
             "version": VERSION,
             **{name.removesuffix("_us"): source for name, source in chosen.items()},
             "group_columns": {name: str(kinds[name]) for name in groups},
@@ -147,12 +147,12 @@ class Landing:
             "time_unit": time_unit,
             "time_zone": self._spark.conf.get("spark.sql.session.timeZone"),
         }
-        _open(self._history, self._checkpoint, settings)
+        _open(self._history, self._checkpoint, self._settings)
 
     def run_available(self) -> None:
         """Land all rows that are in the source now.
 
-        Raise :class:`spark_impl.runtime.queries.QueryProblem` with one sentence if it fails.
+        Raise :class:`spark_impl.runtime.queries.QueryProblem` with one sentence if Spark fails.
         """
         self._runner.run_to_end(self._history, partial(self._start, availableNow=True))
 
@@ -162,7 +162,7 @@ class Landing:
         return self._runner.start_alone(self._history, start)[0]
 
     def rejected(self) -> DataFrame:
-        """Return the rows that are no arrivals.
+        """Return the rows that could not be read.
 
         The columns are ``column`` (the first one with a fault), ``reason``, ``text`` (the content
         of that column), ``row`` (all columns of the stream as JSON) and ``batch``.
@@ -181,8 +181,23 @@ class Landing:
         return [Location(each.path, self._history.system) for each in found]
 
     def _start(self, lock: Lock, **trigger: str | bool) -> StreamingQuery:
+        # Again, under the lock: another landing may have begun the history at the same time.
+        _open(self._history, self._checkpoint, self._settings)
         self._last = None  # somebody else may have landed rows since
+        self._require_plans()
         return self._runner.start(lock, self._rows, self._checkpoint, self._land, **trigger)
+
+    def _require_plans(self) -> None:
+        """Raise :class:`InputProblem` if Spark would plan a micro-batch anew that was landed.
+
+        It would have other rows, and those that have come since would be taken for landed, too.
+        """
+        plans = (self._checkpoint / "offsets").children("[0-9]*")
+        batch = max((int(file.name) for file in plans), default=-1) + 1
+        last = _find_last(self._history).batch
+        if batch <= last:
+            msg = f"{self._checkpoint} is at batch {batch}, {self._history} at {last} already"
+            raise InputProblem(msg)
 
     def _land(self, rows: DataFrame, batch: int) -> None:
         """Write everything of a micro-batch; Spark calls this, and again after a crash."""
@@ -192,9 +207,6 @@ class Landing:
         if batch == last.batch:  # landed, but Spark stopped before it committed
             rows.write.format("noop").mode("append").save()  # Spark's own state must be complete
             return
-        if batch < last.batch:
-            msg = f"{self._checkpoint} is at batch {batch}, {self._history} at {last.batch} already"
-            raise InputProblem(msg)
         rejected = self._history / "_rejected" / f"batch={batch}"
         rejected.remove()
         write = partial(
@@ -232,13 +244,13 @@ def _compact(spark: SparkSession, history: Location) -> None:
 
 
 class _Written(NamedTuple):
-    """A scratch file, as the worker that wrote it says."""
+    """A scratch file and its number of rows, as reported by the worker that wrote it."""
 
     file: Location
     rows: int
 
     def footer(self) -> pq.FileMetaData:
-        """Return the footer. Raise :class:`InputProblem` unless all rows are there."""
+        """Return the footer. Raise :class:`InputProblem` unless the file holds all rows."""
         footer = _read_footer(self.file) if self.file.exists() else None
         if footer is None or footer.num_rows != self.rows:
             msg = (
@@ -266,7 +278,7 @@ def _find_last(history: Location) -> _Last:
 def _last_of(file: Location, footer: pq.FileMetaData) -> _Last:
     batch = (footer.metadata or {}).get(_BATCH)
     if batch is None:
-        msg = f"{file} was not landed there"
+        msg = f"{file} was not written by a landing"
         raise InputProblem(msg)
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
     at = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
@@ -285,10 +297,11 @@ def _open(history: Location, checkpoint: Location, settings: JsonObject) -> None
     if here is None and not (checkpoint / "offsets").exists():
         if not histories.numbers(history):
             note = json.dumps({"landing": uuid.uuid4().hex, **settings}).encode()
-            for folder in (checkpoint, history):  # the history last: it says whether one has begun
+            # The history's note comes last: a history with a note has begun.
+            for folder in (checkpoint, history):
                 (folder / _NOTE).write_bytes(note)
             return
-        msg = f"{history} holds files that were not landed there"
+        msg = f"{history} holds files that were not written by a landing"
     elif here is None or here != there:
         msg = f"{history} was not landed with the checkpoint {checkpoint}"
     else:

@@ -81,7 +81,9 @@ class FileLock:
         return not self._file.closed
 
     def release(self) -> None:
-        """Unlock the file and close it."""
+        """Unlock the file and close it; do nothing if that has been done."""
+        if self._file.closed:
+            return
         with self._file, suppress(OSError, ValueError):  # closing must do if unlocking cannot
             # Closing alone would leave the lock with every process forked in the meantime.
             fcntl.flock(self._file, fcntl.LOCK_UN)
@@ -131,22 +133,29 @@ class Lease:
 
     def _acquire(self) -> None:
         """Wait until every other lease is over; refuse if one is renewed meanwhile."""
-        first_seen: dict[str, int] = {}
+        first_seen: dict[str, tuple[int, float]] = {}
         while True:
-            self._renewed_s = self._write()
+            self._renewed_s = looked_s = self._write()
             others = {each.path: each.mtime_ns for each in self._file.parent.entries("[!.]*")}
             now_ns = others.pop(self._file.path, None)
             if now_ns is None:  # this process was stopped, and somebody took its lease for over
                 continue
+            seen_s = time.monotonic()
+            for path, at_ns in others.items():
+                first_seen.setdefault(path, (at_ns, seen_s))
+            # If the clock was put back, a file may come from the future: being still counts, too.
             alive = {
-                path: at_ns for path, at_ns in others.items() if now_ns - at_ns < LEASE_S * 1e9
+                path: at_ns
+                for path, at_ns in others.items()
+                if now_ns - at_ns < LEASE_S * 1e9
+                and (at_ns != first_seen[path][0] or looked_s - first_seen[path][1] < LEASE_S)
             }
             for path in others.keys() - alive.keys():
                 Location(path, self._folder.system).remove()
             if not alive:
                 return
             for path, at_ns in alive.items():
-                if first_seen.setdefault(path, at_ns) != at_ns:
+                if first_seen[path][0] != at_ns:
                     with suppress(FileNotFoundError):  # given back just now
                         raise _taken(self._folder, Location(path, self._folder.system).read_bytes())
             time.sleep(RENEWED_S / 4)
@@ -160,7 +169,8 @@ class Lease:
     def _renew(self) -> None:
         while not self._over.wait(RENEWED_S):
             with self._writing, suppress(InputProblem):  # the lease ends if this goes on
-                if not self.is_held:  # this process was stopped for too long
+                # Either this process was stopped for too long, or the whole machine with its clock.
+                if not self.is_held or not self._file.exists():
                     break
                 begun_s = self._write()
                 if not self.is_held:  # it took too long: somebody may have seen the lease end

@@ -16,7 +16,7 @@ from spark_impl.runtime.storage import Location, writing
 
 LANDED, REJECTED = "landed", "rejected"
 """Tables that a micro-batch is written to."""
-WRITTEN = "table string, file string, rows long"
+WRITTEN = "`table` string, file string, `rows` long"
 """Columns of what the task yields: a row for each file."""
 ROW_GROUP = 1 << 20
 """Most rows of a row group, which is in memory before it is written."""
@@ -32,7 +32,7 @@ def write_in_order(
     """Give rows their numbers and write them to scratch files; a stage for ``mapInArrow``.
 
     ``batches`` are all rows of a micro-batch in the order of arrival. The first arrival gets the
-    number ``first``, and none a time before ``since_us``. ``schema`` is that of the history.
+    number ``first``; no arrival gets a time before ``since_us``. ``schema`` is that of the history.
     """
     with writing(scratch), ExitStack() as stack:
         landed = _Table(LANDED, scratch, schema, stack)
@@ -45,12 +45,12 @@ def write_in_order(
                 rejected.add(pa.RecordBatch.from_pylist(bad, FAULTS))
             landed.add(_numbered(good, first + landed.rows, since_us, schema))
         written = rejected.finish() + landed.finish()
-    if written:  # and complete
+    if written:  # the files are complete, because the block has ended
         yield pa.RecordBatch.from_pylist(written)
 
 
 class _Table:
-    """A scratch file that a worker writes by row groups; without rows there is none."""
+    """A scratch file that a worker writes by row groups; it is created with the first rows."""
 
     def __init__(self, name: str, folder: Location, schema: pa.Schema, stack: ExitStack) -> None:
         self.rows = 0
@@ -68,7 +68,7 @@ class _Table:
             self._write(self._held.num_rows // ROW_GROUP * ROW_GROUP)
 
     def finish(self) -> list[PlainRow]:
-        """Write the rest, and return what the driver has to know of the file."""
+        """Write the remaining rows; return a row of :data:`WRITTEN`, or none without rows."""
         if not self.rows:
             return []
         self._write(self._held.num_rows)
@@ -84,13 +84,13 @@ class _Table:
 
 
 def _numbered(rows: pa.RecordBatch, first: int, since_us: int, schema: pa.Schema) -> pa.RecordBatch:
-    """Return rows as arrivals with the numbers from ``first`` on, none before ``since_us``."""
+    """Return rows as arrivals with the numbers from ``first`` on and times >= ``since_us``."""
     seq = pa.array(np.arange(first, first + rows.num_rows))
     columns = {
         "seq": seq,
         "source_id": seq,
         **dict(zip(rows.schema.names, rows.columns, strict=True)),
-        # A clock may have been put back, and times of a stream be in any order.
+        # A clock may have been set back, and the times of a stream may be in any order.
         "arrival_us": pc.max_element_wise(rows.column("arrival_us"), since_us),
     }
     arrays = [columns[field.name].cast(field.type) for field in schema]

@@ -1,8 +1,9 @@
 """Our own packages, and how they reach the Python processes that Spark starts.
 
 Workers of other machines get an archive: with ``spark-submit --py-files``, or from
-:func:`spark_impl.runtime.session.session`. Spark does not hand archives to the process that
-prepares a stateful operator beside the driver; it is told where the driver has its own.
+:func:`spark_impl.runtime.session.session`. Spark does not send archives to the process beside the
+driver that prepares stateful operators; :func:`extend_search_path` lets that process import the
+packages of the driver.
 """
 
 import io
@@ -14,8 +15,8 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
-SHIPPED = ("model/__init__.py", "model/vocabulary", "spark_impl")
-"""The files and folders that Python workers of the pipelines import."""
+SHIPPED = ("model/__init__.py", "model/vocabulary", "spark_impl", "straggler")
+"""The files and folders that jobs and their Python workers import."""
 ROOT = Path(__file__).resolve().parents[2]
 """The folder that holds our packages, or the archive from which they were imported."""
 _DATE = (1980, 1, 1, 0, 0, 0)
@@ -24,7 +25,7 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 def archive(shipped: Sequence[str] = SHIPPED) -> bytes:
     """Return a zip of some of our files and folders, with the same bytes for the same sources.
 
-    It is the whole archive from which we were imported, if we were.
+    If our packages were imported from an archive, return that whole archive.
     """
     if ROOT.is_file():
         return ROOT.read_bytes()
@@ -40,7 +41,7 @@ def archive(shipped: Sequence[str] = SHIPPED) -> bytes:
 def extend_search_path(context: SparkContext) -> None:
     """Let Python processes on this machine find our packages where the driver has them.
 
-    Nothing is changed if they are installed, so that every interpreter finds its own.
+    If our packages are installed, nothing changes: every interpreter finds its own copy.
     """
     if str(ROOT) in (*site.getsitepackages(), site.getusersitepackages()):
         return

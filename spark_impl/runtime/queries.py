@@ -1,4 +1,4 @@
-"""Runs streaming queries: one writer per store, in a session of their own."""
+"""Runs streaming queries, each in a session of its own and as the only writer of its store."""
 
 import re
 import threading
@@ -26,7 +26,7 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
 }
 _LOCAL_SETTINGS = {
-    # In a folder, one system call renames a file. Spark's default, made for all file systems,
+    # In a local folder, one system call renames a file. Spark's default, for all file systems,
     # starts eight processes for every file of the checkpoint.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing"
@@ -39,7 +39,8 @@ Sink: TypeAlias = Callable[[DataFrame, int], None]
 """Takes the answers of a micro-batch, and its number.
 
 After a crash it may be called again with the number of the last micro-batch and the same answers. A
-sink that replaces what it wrote under this number therefore holds every answer once.
+sink that replaces what it wrote under this number therefore holds every answer once. It is not
+called for a micro-batch in which nothing arrived.
 """
 STARTS = 3
 TOO_SLOW = "Python worker failed to connect back"
@@ -50,9 +51,9 @@ within ten seconds. The limit is not configurable, and a busy machine may exceed
 def session_of_query(spark: SparkSession, checkpoint: Location, tasks: int | None) -> SparkSession:
     """Return a session with the settings of a query; those of ``spark`` stay as they are.
 
-    ``tasks`` is the number of different states of the query, ``None`` if it is not known. There are
-    never more partitions than these, nor than the cluster has cores. A query that was begun keeps
-    its number of partitions. Listeners of ``spark`` hear of the query.
+    ``tasks`` is the number of different states of the query, ``None`` if it is not known. The query
+    has at most as many partitions as states, and as the cluster has cores. A query that has run
+    before keeps its number of partitions. Listeners of ``spark`` receive the query's events.
     """
     packages.extend_search_path(spark.sparkContext)
     own = spark.newSession()
@@ -68,9 +69,9 @@ def session_of_query(spark: SparkSession, checkpoint: Location, tasks: int | Non
 
 
 def _share_listeners(spark: SparkSession, own: SparkSession) -> None:
-    """Let the listeners of a session hear of queries in another, of which Spark tells them nothing.
+    """Register the listeners of ``spark`` in ``own``: Spark tells each session of its own queries.
 
-    A new session has Spark's own listeners and those of the configuration already.
+    A new session already has Spark's own listeners and those of the configuration.
     """
     known = list(own._jsparkSession.streams().listListeners())
     for listener in spark._jsparkSession.streams().listListeners():
@@ -91,8 +92,8 @@ class QueryRunner:
     def run_to_end(self, root: Location, start: Callable[[Lock], StreamingQuery]) -> None:
         """Run a query as the only writer of a store until it ends.
 
-        The query is started again, where it stopped, if a Python worker was too slow for Spark.
-        Raises :class:`QueryProblem` if it fails, or if a worker was too slow three times.
+        If a Python worker was too slow for Spark, the query is started again and resumes. Raises
+        :class:`QueryProblem` if the query fails, or if a worker was too slow three times.
         """
         with without_stack_traces():
             for attempt in range(STARTS):
@@ -122,7 +123,7 @@ class QueryRunner:
             raise
 
         def unlock() -> None:
-            with suppress(Exception):  # whoever waits for the query is told why it ended
+            with suppress(Exception):  # the caller that waits for the query gets the error
                 query.awaitTermination()
             with self._writing:  # Java may be gone while a micro-batch is still being written
                 lock.release()
@@ -162,8 +163,8 @@ def start_batches(
 ) -> StreamingQuery:
     """Start a stream that calls ``on_batch`` with every micro-batch and its number.
 
-    Micro-batches begin at this interval. Without an interval the query ends after everything that
-    is in the sources now.
+    A micro-batch begins after each ``interval``. Without an interval, the query ends when it has
+    processed everything that is in the sources now.
     """
     if interval is None:
         return _start(rows, checkpoint, on_batch, availableNow=True)
@@ -176,11 +177,20 @@ def _start(
     on_batch: Callable[[DataFrame, int], None],
     **trigger: Any,  # Spark's triggers are str, bool or int
 ) -> StreamingQuery:
+    def answer(rows: DataFrame, batch: int) -> None:
+        try:
+            on_batch(rows, batch)
+        except Exception:
+            raise
+        except BaseException as error:  # Java gets no answer to its call, and waits for ever
+            msg = f"micro-batch {batch} was given up: {type(error).__name__}: {error}"
+            raise QueryProblem(msg) from error
+
     tidy(checkpoint)
     return (
         rows.writeStream.outputMode("append")
         .option("checkpointLocation", checkpoint.for_spark)
-        .foreachBatch(on_batch)
+        .foreachBatch(answer)
         .trigger(**trigger)
         .start()
     )
@@ -189,7 +199,7 @@ def _start(
 def tidy(checkpoint: Location) -> None:
     """Remove the scratch files of a first plan that Spark could not write.
 
-    Spark would take them for those of another query and never start again.
+    Spark would take such files for those of another query, and would not start this one again.
     """
     plans = checkpoint / "offsets"
     if not plans.children("[0-9]*"):

@@ -1,4 +1,4 @@
-"""One Spark session, set up the way this project needs it and cleaned away afterwards.
+"""A Spark session with the settings of this project, which removes its files when it ends.
 
 Rules of this file:
 
@@ -25,6 +25,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -40,9 +41,9 @@ DEFAULT_MASTER = "local[2]"
 OLDEST_JAVA = 17
 
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""Java compiles once and quickly: rows are processed in Python, so better code does not pay in a
-minute of tests or of a small query. The second option restores the usual size of the code cache.
-With the first option alone it would be a fifth, which the queries of all rooms fill
+"""Java compiles once and quickly: rows are processed in Python, so better code does not pay off
+within a minute of tests or of a small query. The second option restores the usual size of the code
+cache. The first option alone would shrink the cache to a fifth, which the queries of all rooms fill
 within minutes."""
 
 _CAUSE = re.compile(
@@ -67,7 +68,7 @@ def session(
 ) -> Iterator[SparkSession]:
     """Yield a session on ``master`` (default ``local[2]``); stop it and clean up at the end.
 
-    Java compiles for a quick start, with ``long_running`` for the highest speed after minutes.
+    Java compiles for a quick start, or with ``long_running`` for the highest speed after minutes.
     ``shipped`` are the files and folders that Python workers import, relative to the folder of the
     packages. ``options`` are Spark settings with ``__`` for the dots:
     ``spark__sql__ansi__enabled="false"``. Raises :class:`EnvironmentProblem` if Java is missing or
@@ -83,7 +84,7 @@ def session(
                 settings = _settings(where, scratch, "" if long_running else _QUICK_START)
                 settings |= {name.replace("__", "."): value for name, value in options.items()}
                 interrupts: list[int] = []
-                with _noted(interrupts):
+                with _collect_interrupts(interrupts):
                     spark = _start(where, messages, settings)
                 application = spark.sparkContext.applicationId
                 try:
@@ -94,7 +95,7 @@ def session(
                 finally:
                     _stop(spark)
                     if where.startswith("local-cluster"):
-                        _forget_workers(application)
+                        _remove_worker_files(application)
         finally:
             if ours:
                 _end_java()
@@ -168,8 +169,8 @@ def _reason(log: str) -> str:
 
 
 @contextmanager
-def _noted(interrupts: list[int]) -> Iterator[None]:
-    """Collect interrupts instead of raising them: Java, interrupted at its start, never ends.
+def _collect_interrupts(interrupts: list[int]) -> Iterator[None]:
+    """Collect interrupts instead of raising them: Java never ends if its start is interrupted.
 
     This also replaces Spark's own handler, whose call to Java may interfere with another call.
     """
@@ -180,7 +181,7 @@ def _noted(interrupts: list[int]) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if interrupts:  # the likely reason of the error
+        if interrupts:  # probably the cause of the error
             raise KeyboardInterrupt from error
         raise
     finally:
@@ -225,7 +226,10 @@ def _ship(context: SparkContext, target: Path, shipped: Sequence[str]) -> None:
 def _stop(spark: SparkSession) -> None:
     """Stop a session, even if its Java process has died, so that another one may follow."""
     try:
-        spark.stop()
+        with warnings.catch_warnings():
+            # An interrupted call to Java may break the connection. The session ends Java itself.
+            warnings.filterwarnings("ignore", "Unable to cleanly shutdown", RuntimeWarning)
+            spark.stop()
     except Exception:
         process = getattr(SparkContext._gateway, "proc", None)
         if process is None or process.poll() is None:
@@ -234,7 +238,7 @@ def _stop(spark: SparkSession) -> None:
         SparkSession._instantiatedSession = None
 
 
-def _forget_workers(application: str) -> None:
+def _remove_worker_files(application: str) -> None:
     """Remove the files that workers of a local cluster leave in Spark's own folder."""
     work = Path(_find_spark_home()) / "work"
     shutil.rmtree(work / application, ignore_errors=True)
@@ -265,8 +269,8 @@ import sys
 archives = [path for path in sys.path if path.endswith("pyspark.zip")]
 sys.path[:] = [path for path in sys.path if path not in archives] + archives
 """
-"""Spark puts an archive of PySpark before the installed one. Python compiles what it imports from
-an archive at every start of a process, which takes 0.7 s for each of the processes of a query."""
+"""Spark puts an archive of PySpark before the installed PySpark on the search path. A process
+compiles every module that it imports from an archive, which takes each process of a query 0.7 s."""
 
 
 def _startup(scratch: Path) -> Path:
@@ -303,11 +307,14 @@ def _environment(scratch: Path, local: bool) -> Iterator[None]:
 MESSAGES = "messages.log"
 """The locked file of a scratch folder; it holds Java's messages."""
 HALF_MADE_S = 3600
-"""Age (s) at which an empty folder is no scratch folder in the making any more."""
+"""Age (s) from which an empty folder counts as abandoned; a younger one may be in use soon."""
 
 
 def prefix_of(host: str) -> str:
-    """Return the prefix of a host's folders; the rest of a name has no hyphen, unlike hosts."""
+    """Return the prefix of a host's scratch folders.
+
+    Hyphens are allowed in the prefix only, so that no host takes the folders of another one.
+    """
     return f"straggler-spark-{re.sub('[^a-zA-Z0-9.-]', '_', host)}-"
 
 

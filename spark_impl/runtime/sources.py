@@ -22,7 +22,8 @@ from spark_impl.runtime import histories
 from spark_impl.runtime.storage import InputProblem, Location, locate
 
 Offset: TypeAlias = dict[str, PlainData]
-"""``next``: number of the file to read next; ``requests``: those of the last micro-batch, by name;
+"""``next``: number of the file to read next, -1 if no file has been there yet; ``first``: number of
+the first file of the last micro-batch; ``requests``: those of the last micro-batch, by name;
 ``spent``: those of the one before."""
 PATH = "path"
 """The one column of the source: addresses of files."""
@@ -110,8 +111,13 @@ class HistoryReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         """Number of the first file that is left to the next run, if this one ends."""
 
     def initialOffset(self) -> Offset:  # noqa: N802 (the name is Spark's)
-        """Return the offset before the first file."""
-        return {"next": histories.numbers(self._history).start, **_NO_REQUESTS}
+        """Return the offset before the first file, whose number may be any."""
+        lowest = self._lowest()
+        return {"next": lowest, "first": lowest, "requests": [], "spent": []}
+
+    def _lowest(self) -> int:
+        present = histories.numbers(self._history)
+        return present.start if present else -1
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (the name is Spark's)
         """Note what is there now: a run with this trigger ends with it."""
@@ -121,17 +127,18 @@ class HistoryReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the next files, and the offset after them."""
         for name in start["spent"]:
             (self._requests / name).remove()
-        first = start["next"]
+        first = start["next"] if start["next"] >= 0 else self._lowest()
         known = {*start["requests"], *start["spent"]}
         requests = [
             file.name
             for file in self._requests.children("[0-9]*.parquet")
-            if file.name not in known and int(file.name.split("-")[0]) <= first
+            if file.name not in known and int(file.name.split("-")[0]) <= max(first, 0)
         ]
-        end = first if requests and not self._is_mixed else self._end_of_batch(first)
+        is_over = first < 0 or (requests and not self._is_mixed)
+        end = first if is_over else self._end_of_batch(first)
         if end == first and not requests:
             return iter(()), start
-        after = {"next": end, "requests": requests, "spent": start["requests"]}
+        after = {"next": end, "first": first, "requests": requests, "spent": start["requests"]}
         return self.readBetweenOffsets(start, after), after
 
     def _end_of_batch(self, first: int) -> int:
@@ -152,11 +159,7 @@ class HistoryReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         self, start: Offset, end: Offset
     ) -> Iterator[tuple[str]]:
         """Return the files between two offsets."""
-        files = [
-            histories.file_of(self._history, number) for number in range(start["next"], end["next"])
-        ]
+        first = start["next"] if start["next"] >= 0 else end["first"]
+        files = [histories.file_of(self._history, number) for number in range(first, end["next"])]
         requests = [self._requests / name for name in end["requests"]]
         return iter([(str(file),) for file in [*files, *requests]])
-
-
-_NO_REQUESTS: Offset = {"requests": [], "spent": []}

@@ -15,11 +15,12 @@ Rules of this file:
 
 * A file appears under its name when it is complete, or not at all: by renaming a scratch file where
   that is atomic, by writing it with one request on S3.
-* A file that was written is seen by everybody at once. S3 promises that since 2020, NFS does for
-  files that are opened anew.
+* Every process sees a written file at once. S3 has guaranteed this since 2020; NFS guarantees it
+  for files that are opened after the write.
 """
 
 import os
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -76,7 +77,7 @@ class Location:
 
     @property
     def parent(self) -> "Location":
-        """The folder that holds it."""
+        """The folder that holds this file or folder."""
         return Location(self.path.rsplit("/", maxsplit=1)[0] or "/", self.system)
 
     @property
@@ -107,10 +108,10 @@ class Location:
         return bool(self.info().type == fs.FileType.Directory)
 
     def entries(self, pattern: str = "*", *, is_deep: bool = False) -> list[fs.FileInfo]:
-        """Return what a folder holds under names that match a pattern, ordered by path.
+        """Return the files and folders in a folder whose names match a pattern, ordered by path.
 
-        With ``is_deep`` the folders in it are searched as well. A folder that does not exist holds
-        nothing.
+        With ``is_deep``, its subfolders are searched as well. A folder that does not exist has no
+        entries.
         """
         chosen = fs.FileSelector(self.path, allow_not_found=True, recursive=is_deep)
         with reading(self):
@@ -132,11 +133,11 @@ class Location:
         return self.files.open_input_file(self.path)
 
     def make(self) -> None:
-        """Make a folder, and those above it."""
+        """Create this folder, and its parents if needed."""
         self.files.create_dir(self.path, recursive=True)
 
     def write_bytes(self, data: bytes | pa.Buffer) -> None:
-        """Write a file, and its folder if needed; replace a file that is there.
+        """Write a file, and its folder if needed; replace an existing file.
 
         Raise :class:`InputProblem` if it cannot be written.
         """
@@ -147,8 +148,8 @@ class Location:
     def stream(self) -> Iterator[pa.NativeFile]:
         """Yield a stream that writes a file, and its folder if needed.
 
-        The file appears at the end of the block, and replaces one that is there. If the block
-        fails, there is no new file; on S3 one that is cut short may be left.
+        The file appears at the end of the block, and replaces an existing file. If the block fails,
+        there is no new file; on S3 a truncated file may be left.
         """
         if self.system.startswith("s3:"):  # has no folders, and shows whole files only
             with self.files.open_output_stream(self.path) as out:
@@ -159,9 +160,9 @@ class Location:
             yield out
 
     def rename(self, to: "Location") -> None:
-        """Give a file the name of a file that is not there, in the same file system.
+        """Move a file to a name that does not exist yet, in the same file system.
 
-        S3 copies the file, and others see it when the copy is complete. Raise
+        S3 copies the file; other processes see the new file when the copy is complete. Raise
         :class:`InputProblem` if the file cannot be written.
         """
         with writing(to.parent):
@@ -172,7 +173,7 @@ class Location:
     def remove(self) -> None:
         """Remove a file or a folder with everything in it, if it is there."""
         kind = self.info().type
-        with writing(self.parent), suppress(FileNotFoundError):  # somebody else may remove it, too
+        with writing(self.parent), suppress(FileNotFoundError):  # another process removed it first
             if kind == fs.FileType.Directory:
                 self.files.delete_dir(self.path)
             elif kind != fs.FileType.NotFound:
@@ -181,6 +182,8 @@ class Location:
 
 Address: TypeAlias = str | Path | Location
 """Address of a file or a folder, for :func:`locate`."""
+_REMOTE = re.compile(r"(?!file:/?(?!/))(?:[A-Za-z][A-Za-z0-9+.-]+:/|.*://)")
+"""Begins the addresses that are no paths of this machine."""
 
 
 def locate(where: Address) -> Location:
@@ -191,19 +194,20 @@ def locate(where: Address) -> Location:
     if isinstance(where, Location):
         return where
     text = str(where)
-    if isinstance(where, Path) or "://" not in text:
-        # Without "..", which would make two addresses of one folder.
-        return Location(os.path.abspath(text.removeprefix("file:")))
     if text.startswith("file:///"):
         return Location(os.path.abspath(text.removeprefix("file://")))
+    # A path of pathlib keeps one slash of "s3://"; Hadoop takes "hdfs:/x" as well.
+    if not _REMOTE.match(text):
+        # Without "..", which would make two addresses of one folder.
+        return Location(os.path.abspath(text.removeprefix("file:")))
     parts = urlsplit(text, allow_fragments=False)  # "#" is a character like any other
     parameters = f"?{parts.query}" if parts.query else ""
-    path = parts.path.rstrip("/")
+    path = os.path.normpath(f"/{parts.path.lstrip('/')}").rstrip("/")
     if parts.scheme in ("s3", "s3a") and parts.netloc:
         return Location(f"{parts.netloc}{path}", f"s3:{parameters}")
-    if parts.scheme == "hdfs":
+    if parts.scheme == "hdfs" and "://" in text:
         return Location(path or "/", f"hdfs://{parts.netloc}{parameters}")
-    msg = f"{text} is on no supported file system; supported are local paths, s3:// and hdfs://"
+    msg = f"{text} is not on a supported file system; supported are local paths, s3:// and hdfs://"
     raise InputProblem(msg)
 
 
@@ -213,7 +217,7 @@ def _connect(system: str) -> fs.FileSystem:
         return fs.LocalFileSystem(use_mmap=True)
     try:
         if system.startswith("s3:"):
-            # A file takes one request, unless it is large.
+            # With this option, writing a small file takes a single request.
             quick = ("&" if "?" in system else "?") + "allow_delayed_open=true"
             return fs.FileSystem.from_uri(system.replace("s3:", "s3://bucket", 1) + quick)[0]
         return fs.HadoopFileSystem.from_uri(system)
@@ -225,7 +229,7 @@ def _connect(system: str) -> fs.FileSystem:
 
 @contextmanager
 def _renamed(location: Location) -> Iterator[str]:
-    """Yield the path of a scratch file that gets its name at the end of the block."""
+    """Yield the path of a scratch file; give it its final name at the end of the block."""
     # Writers on two machines, or in two containers, may have the same process number.
     scratch = f"{location.parent.path}/.{location.name}.{uuid.uuid4().hex}"
     try:

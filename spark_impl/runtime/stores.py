@@ -8,7 +8,7 @@
 A :class:`TableStore` also has tables:
 
     <table>/batch=<id>/part-<n>-<rows>.parquet    the rows of a micro-batch
-    merged/<table>/<first>-<last>.parquet         those of a hundred, with a column ``batch``
+    merged/<table>/<first>-<last>.parquet         rows of a hundred, with a column ``batch``
 
 Rules of this file:
 
@@ -18,8 +18,8 @@ Rules of this file:
 * The name of a part says how many rows it holds: a list of names proves that nothing is missing.
 * One table marks a micro-batch as complete: it is written last and removed first. Readers ignore
   micro-batches without it.
-* A merged file counts instead of its micro-batches as soon as it is there. They stay until the next
-  hundred is merged, for readers that have just listed them.
+* A merged file replaces the files of its micro-batches as soon as it exists. Those files stay until
+  the next hundred is merged, for readers that have just listed them.
 """
 
 import json
@@ -39,7 +39,7 @@ _IDENTITY = "query.json"
 MERGED = 100
 """Number of micro-batches whose files become one."""
 _ROWS_MERGED = 4_000_000
-"""Most rows of a merged file; a table with more in a hundred micro-batches is merged no more."""
+"""Most rows of a merged file; a table with more in a hundred micro-batches is not merged again."""
 _ROW_GROUP = 20_000
 _TIMES = ("start_us", "event_time_us", "ts_us")
 """Columns by which merged rows are sorted, so that readers can leave out row groups."""
@@ -91,10 +91,24 @@ class TableStore(Store):
         """Return the folder in which a micro-batch writes a table."""
         return self.root / table / f"batch={batch}"
 
+    def require_checkpoint(self, checkpoint: Location) -> None:
+        """Raise :class:`InputProblem` if Spark would begin anew beside complete micro-batches.
+
+        ``checkpoint`` is Spark's. Without this check, nobody would notice that it was lost after
+        the first micro-batch, which Spark may repeat (:meth:`begin`).
+        """
+        last = self.committed()
+        if last >= 0 and not (checkpoint / "offsets").children("[0-9]*"):
+            msg = (
+                f"{checkpoint} is not the checkpoint of {self.root}, whose tables are at"
+                f" micro-batch {last}"
+            )
+            raise InputProblem(msg)
+
     def begin(self, batch: int) -> None:
         """Remove what an earlier attempt at a micro-batch left, its mark first.
 
-        Raises :class:`InputProblem` if the tables are not where Spark's checkpoint is.
+        Raises :class:`InputProblem` unless the tables end just before ``batch``, or at ``batch``.
         """
         last = self.committed()
         if last not in (batch - 1, batch):
@@ -107,7 +121,7 @@ class TableStore(Store):
             self.folder(table, batch).remove()
 
     def write(self, table: str, batch: int, rows: pa.Table, part: int = 0) -> None:
-        """Write one part of a table; no rows are written only if the table is the mark."""
+        """Write one part of a table; a part without rows is written for the marker only."""
         if rows.num_rows or table == self.MARKER:
             name = f"part-{part:05d}-{rows.num_rows}.parquet"
             rows = rows.select(self.schema(table).names)
@@ -142,9 +156,9 @@ class TableStore(Store):
         return {int(file.stem.split("-")[1]): file for file in files}
 
     def compact(self, batch: int) -> bool:
-        """Merge the files of full hundreds of micro-batches; return whether there were any.
+        """Merge the files of full hundreds of micro-batches, if ``batch`` begins another hundred.
 
-        ``batch`` is the micro-batch that was completed last.
+        ``batch`` is the micro-batch that was completed last. Return whether merging was due.
         """
         if not batch or batch % MERGED:
             return False
@@ -263,7 +277,7 @@ def read_identity(
 
 
 def require_same(root: Location, theirs: JsonObject, ours: JsonObject, kind: str = "query") -> None:
-    """Raise :class:`InputProblem` for the first of our settings with another value in the store."""
+    """Raise :class:`InputProblem` for the first setting whose value differs in the store."""
     for name in sorted(ours):
         if theirs.get(name) != ours[name]:
             msg = (
@@ -294,7 +308,7 @@ def read_parquet(
     """Return the rows of some Parquet files that pass a filter, with the columns of ``schema``."""
     if not files:
         return schema.empty_table()
-    # Imported here: processes that only write need not wait for it.
+    # Imported here: processes that only write need not wait for this import.
     import pyarrow.dataset as ds
 
     kind = ds.ParquetFileFormat()
@@ -305,9 +319,9 @@ def read_parquet(
 
 
 def _batch_of(file: Location) -> pc.Expression:
-    """Return what the folder of a file says about all its rows, such as ``batch=3``.
+    """Return what the name of a file's folder says about all its rows, such as ``batch=3``.
 
-    Folders above may be called like this by chance.
+    Folders above that one do not count: a user may have chosen such a name.
     """
     name, _, number = file.parent.name.partition("=")
     return pc.field(name) == int(number) if name == "batch" else None

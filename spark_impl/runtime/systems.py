@@ -47,7 +47,7 @@ class PackQuery(Protocol):
 def system_maker(room: str, runner: Runner) -> Callable[..., System]:
     """Return a function ``make_system(master="local[2]")`` for a room.
 
-    A System that it makes uses the running session, or a session of its own for each call.
+    The System uses the running session, or else a session of its own for each call.
     """
 
     def make_system(master: str = DEFAULT_MASTER) -> System:
@@ -133,7 +133,7 @@ def _file(batches: Mapping[str, list[tuple[Event, ...]]], j: int) -> pa.Table:
 
 
 def arrivals_table(events: Iterable[Event]) -> pa.Table:
-    """Return arrivals as a file of a history has them."""
+    """Return arrivals as the table of one file of a history."""
     return pa.Table.from_pylist([event._asdict() for event in events], schema=history_schema())
 
 

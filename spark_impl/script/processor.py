@@ -138,21 +138,21 @@ def write_tables(
     Every partition writes its part of the tables. A part is named after the partition, so a task
     that Spark runs twice writes the same files.
     """
-    names = [field.name for field in store.groups]
+    group_columns = [field.name for field in store.groups]
     found: dict[str, list[pa.Table]] = {}
     rows = []
     for row in (row for each in batches for row in each.to_pylist()):
-        group = {name: row[name] for name in names}
+        group = {name: row[name] for name in group_columns}
         if row["to"] is not None:
             rows.append({**group, "worker": row["to"], "kind": MESSAGE, "block": row["messages"]})
             continue
-        news = {**group, "worker": row["worker"], "known_us": row["known_us"]}
+        report = {**group, "worker": row["worker"], "known_us": row["known_us"]}
         made = result_tables(plan, row["results"], row["undefined"], row["rejected"])
         for name, table in made.items():
             placed = _placed(table, group, store.since_us)
             found.setdefault(name, []).append(placed)
-            news[WRITTEN[name]] = placed.num_rows
-        rows.append(news)
+            report[WRITTEN[name]] = placed.num_rows
+        rows.append(report)
     context = TaskContext.get()
     part = 0 if context is None else context.partitionId()
     for name, parts in found.items():

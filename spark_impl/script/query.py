@@ -151,6 +151,7 @@ class ScriptQuery:
     def _begin(self, lock: Lock, **trigger: str | bool) -> StreamingQuery:
         # Only under the lock is it sure that nobody else creates the store, or adds to it.
         open_store(self._store, self._config)
+        self._store.require_checkpoint(self._checkpoint)
         return self._runner.start(lock, self._answers(), self._checkpoint, self._finish, **trigger)
 
     def _answers(self) -> DataFrame:
@@ -189,7 +190,8 @@ class ScriptQuery:
         store.send(batch, rows.filter(is_message).select(store.schema_of(BLOCK).names))
         standing = rows.filter(pc.invert(is_message))
         store.write("worker", batch, standing.select(store.schema("worker").names))
-        if self._sink is not None:  # before Spark commits, so that no micro-batch is left out
+        # Before Spark commits, so that no micro-batch is left out in which anything was read.
+        if self._sink is not None and rows.num_rows:
             found = store.files_of("result", batch)
             self._sink(read_files(self._spark, found, store.schema("result")), batch)
         store.compact(batch)

@@ -16,18 +16,19 @@ class BatchProgress(NamedTuple):
     batch: int
     """Number of the micro-batch, -1 if there is none."""
     tasks: int
-    """Number of tasks that it moved."""
+    """Number of tasks that got tuples in the micro-batch, or were flushed."""
     slack_us: int
-    """Longest time that one of them waits for late tuples now; 0 without tasks."""
+    """Longest time that one of these tasks now waits for late tuples; 0 without tasks."""
     watermark_us: int | None
-    """Lowest watermark of these tasks, since 1970."""
+    """Lowest watermark of these tasks (us since 1970)."""
     pairs: int
-    """Number of (tuple, window) pairs in its new answers."""
+    """Number of (tuple, window) pairs in new answers of the micro-batch."""
     late_pairs: int
     """Number of pairs that were late for their windows."""
     pending_pairs: int
-    """Number of late pairs that wait for a correction, of all tasks."""
+    """Number of late pairs that wait for a correction, over all tasks."""
     corrections: int
+    """Number of corrections that the micro-batch made."""
 
     @property
     def late_share(self) -> float:

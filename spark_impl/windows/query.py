@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
@@ -36,6 +36,8 @@ from spark_impl.windows.store import (
 
 FEW_TASKS = 16
 """Most tasks that read files themselves; the arrivals of more tasks travel."""
+HELD_US = 291 * 366 * 86_400_000_000
+"""Distance from 1970 up to which a nanosecond has a number of 64 bits, nearly."""
 EXACT, PROVISIONAL = "exact", "provisional"
 _T = TypeVar("_T")
 
@@ -118,6 +120,7 @@ class WindowedQuery(Generic[ConfigT]):
     def _start(self, lock: Lock, **trigger: str | bool) -> StreamingQuery:
         # Open the store again under the lock: another query may have created it meanwhile.
         open_store(self._store.root, self._room, self._config, self._store.groups)
+        self._store.require_checkpoint(self._checkpoint)
         self._corrections = Corrections(self._settings, self._store, self._history)
         return self._runner.start(lock, self._reports(), self._checkpoint, self._finish, **trigger)
 
@@ -170,9 +173,10 @@ class WindowedQuery(Generic[ConfigT]):
         if self._reached is not None and self._settings.corrects:
             self._history.read_ahead(self._reached)
         self._store.begin(batch)
-        progress = self._require_written(batch, answers.toArrow())
+        reports = answers.toArrow()
+        progress = self._require_written(batch, reports)
         self._corrections.run(batch, progress)
-        if self._sink is not None:
+        if self._sink is not None and reports.num_rows:  # else nothing was read
             self._sink(self._answers_of(batch), batch)
         if self._store.compact(batch):
             self._corrections = Corrections(self._settings, self._store, self._history)
@@ -208,7 +212,9 @@ def results(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> D
     * ``value``, ``n`` (number of tuples) and ``revision`` (0 is the stream's own answer);
     * ``n_rcv`` (tuples in the stream's answer) and ``coverage`` (``n_rcv`` over the tuples known
       by now);
-    * ``state``: ``exact`` or ``provisional``.
+    * ``state``: ``exact`` or ``provisional``;
+    * ``window``: ``start`` and ``end`` of the window as timestamps, as Spark's own ``window`` has
+      them; NULL if it lies outside of the years 1678 to 2261, which pandas cannot hold.
 
     Incomplete micro-batches are omitted. Raises :class:`InputProblem` if ``store`` is not the store
     of a query.
@@ -298,7 +304,15 @@ def current_answers(
         "n_rcv",
         (F.col("n_rcv") / (F.col("n") + missing)).alias("coverage"),
         F.when(F.col("pending").isNull(), EXACT).otherwise(PROVISIONAL).alias("state"),
+        _window().alias("window"),
     )
+
+
+def _window() -> Column:
+    """Return a window as a struct of two timestamps."""
+    ends = F.struct(*(F.timestamp_micros(f"{end}_us").alias(end) for end in ("start", "end")))
+    is_held = (F.col("start_us") >= -HELD_US) & (F.col("end_us") <= HELD_US)
+    return F.when(is_held, ends)
 
 
 def latest_answers(

@@ -1,4 +1,4 @@
-"""The arrays and the state of a task's stream part.
+"""The arrays and the state of a task's stream part, in rooms ``slack`` and ``watermark``.
 
 An array of records is a numpy structured array. A key is a number: its position in the sorted list
 of keys that travels with the arrays.

@@ -25,7 +25,7 @@ KILLED_QUERIES, KILLED_CHAINS, KILLED_SCRIPTS = FIXTURES = (
 )
 """Names of the fixtures that return finished queries."""
 AT_ONCE = 2
-BACKGROUND = "ordeal"
+BACKGROUND = "driver-kills"
 """Prefix of the names of all threads that kill drivers."""
 
 
@@ -49,8 +49,8 @@ class Query(NamedTuple):
     kills: list[Kill]
 
 
-class Ordeal(NamedTuple):
-    """A number of kills for one kind of query."""
+class KillPlan(NamedTuple):
+    """The number of kills that are wanted for one kind of query."""
 
     subject: Subject
     seed: int
@@ -58,20 +58,20 @@ class Ordeal(NamedTuple):
     """Number of kills that interrupt a query; every room of the subject gets an equal share."""
 
 
-def undergo(ordeal: Ordeal, folder: Path, stop: Event) -> list[Query]:
+def kill_drivers(plan: KillPlan, folder: Path, stop: Event) -> list[Query]:
     """Interrupt queries, some at a time, until every room has its share of the kills.
 
     The first queries are of all rooms; later ones are of the rooms with too few kills. If ``stop``
     is set, return early, with queries that have not finished.
     """
-    subject, seed, wanted = ordeal
+    subject, seed, wanted = plan
     queries: list[Query] = []
     every = (subject.workload_of(number, seed) for number in range(3 * wanted))
     useful = (each for each in every if not queries or each.room in _lacking(queries, wanted))
     while workloads := list(islice(useful, AT_ONCE)):
         given = (repeat(subject), repeat(folder), workloads, repeat(stop))
         with ThreadPoolExecutor(AT_ONCE, BACKGROUND) as pool:
-            queries += pool.map(_interrupted, *given)
+            queries += pool.map(_kill_and_finish, *given)
         if stop.is_set() or not _lacking(queries, wanted):
             break
     return queries
@@ -84,7 +84,7 @@ def _lacking(queries: Sequence[Query], wanted: int) -> set[str]:
     return {room for room in rooms if kills_of[room] * len(rooms) < wanted}
 
 
-def _interrupted(subject: Subject, parent: Path, workload: Workload, stop: Event) -> Query:
+def _kill_and_finish(subject: Subject, parent: Path, workload: Workload, stop: Event) -> Query:
     folder = parent / workload.name
     folder.mkdir()
     subject.prepare(folder, workload)
@@ -98,25 +98,25 @@ def _interrupted(subject: Subject, parent: Path, workload: Workload, stop: Event
 
 def waits(item: pytest.Item) -> bool:
     """Return whether a test uses queries that were killed."""
-    return any(_asks(item, name) for name in FIXTURES)
+    return any(_uses(item, name) for name in FIXTURES)
 
 
-def _asks(item: pytest.Item, name: str) -> bool:
+def _uses(item: pytest.Item, name: str) -> bool:
     return isinstance(item, pytest.Function) and name in item.fixturenames
 
 
-def in_background(
-    ordeals: Mapping[str, Ordeal], request: pytest.FixtureRequest, folders: pytest.TempPathFactory
+def run_in_background(
+    plans: Mapping[str, KillPlan], request: pytest.FixtureRequest, folders: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[list[Query]]]]:
-    """Start the ordeals of all fixtures that some test uses; yield their results by fixture.
+    """Start the kills for all fixtures that some test uses; yield finished queries by fixture.
 
-    Every test of a folder that starts Spark uses this, so the ordeals begin with the first one.
+    Every test of a folder that starts Spark uses this, so kills begin with the first such test.
     """
     stop = Event()
     with ThreadPoolExecutor(1, BACKGROUND) as pool:
         yield {
-            name: pool.submit(undergo, ordeal, folders.mktemp(name), stop)
-            for name, ordeal in ordeals.items()
-            if not needs_proc.args[0] and any(_asks(item, name) for item in request.session.items)
+            name: pool.submit(kill_drivers, plan, folders.mktemp(name), stop)
+            for name, plan in plans.items()
+            if not needs_proc.args[0] and any(_uses(item, name) for item in request.session.items)
         }
         stop.set()

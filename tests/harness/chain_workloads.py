@@ -1,4 +1,4 @@
-"""Several workloads as the workload of one chain, and the trace of that chain taken apart again.
+"""Conversion of several workloads into one for a chain, and of its trace into one trace each.
 
 A chain on Spark takes about half a second an epoch, whatever the epoch holds. Workloads that share
 a chain share its epochs, so that much happens in each.
@@ -27,7 +27,7 @@ IDS_A_CASE = 1 << 40
 EPOCHS = 3
 CASES_A_CHAIN = 6
 _IDS_A_PART = 8 * IDS_PER_SOURCE
-"""The same for :func:`one_after_another`."""
+"""Identities of part ``n`` of :func:`one_after_another` start at ``n`` times this."""
 
 # --------------------------------------------------------------------------------- kept apart
 
@@ -96,7 +96,7 @@ def _moved(event: Event, ids: int, first: int, shift_us: int) -> Event:
 def chains(count: int, seed: int) -> list[Workload]:
     """Return ``count`` different workloads for chains; every fourth one is a single drawn case."""
     drawn = collect(cases(), count * CASES_A_CHAIN, seed)
-    # Hypothesis likes to draw the same again, and begins with what is simple.
+    # Hypothesis often repeats a draw, and begins with simple ones.
     different = list({json.dumps(case.config, sort_keys=True): case for case in drawn}.values())
     first = [different[len(different) * number // count] for number in range(count)]
     return [
@@ -119,7 +119,7 @@ def one_after_another(parts: Sequence[Workload]) -> Workload:
 
 
 def long_case(workers: int, seed: int, epochs: int = EPOCHS) -> Workload:
-    """Return two streams that meet everywhere in a chain of small blocks, under several queries."""
+    """Return two long streams for a chain with small blocks and several queries."""
     config = JoinConfig(
         window_us=SCALE_US,
         queries=(("all", And()), ("same", Equi("key")), ("first", And()), ("later", And())),

@@ -103,9 +103,9 @@ def packs(
     # Hypothesis tries the simplest clusters first: all alike, and nothing goes wrong.
     assume(draw(st.integers(0, 7)))
     n = min(size, max(CLUSTERS_MIN, scaled(size)))
-    choose_faults = [draw(configs)] * n if alike else [draw(configs) for _ in range(n)]
-    cases = [draw(clusters.cases(shape(config))) for config in choose_faults]
-    return ClusterPack(name, tuple(choose_faults), tuple(cases))
+    chosen = [draw(configs)] * n if alike else [draw(configs) for _ in range(n)]
+    cases = [draw(clusters.cases(shape(config))) for config in chosen]
+    return ClusterPack(name, tuple(chosen), tuple(cases))
 
 
 def exchangeable_stream(aggregate: str, windows: int, seed: int) -> ClusterPack:
@@ -199,9 +199,9 @@ def _simulate(
 
 def assert_same(seen: ClusterRun, step_types: Collection[type] | None = None) -> None:
     """Assert that Spark's trace equals that of the simulation."""
-    choose_faults = seen.room.step_types if step_types is None else step_types
+    compared = seen.room.step_types if step_types is None else step_types
     verdict, wrong = compare_traces(
-        seen.room, seen.run.workload, seen.run.trace, seen.trace, choose_faults
+        seen.room, seen.run.workload, seen.run.trace, seen.trace, compared
     )
     if wrong:
         seen.fail(broken_sentences([verdict]))

@@ -67,7 +67,7 @@ class Driver:
     def __exit__(self, *failure: object) -> None:
         """Kill every process of the session at once, Python workers included."""
         for pid in _session(self.process.pid):
-            with suppress(ProcessLookupError):  # it ended together with another one
+            with suppress(ProcessLookupError):  # the process ended when another one was killed
                 os.kill(pid, signal.SIGKILL)
         remaining, _stderr = self.process.communicate(timeout=PATIENCE_S)
         self.lines += remaining.split("\n")[:-1]
@@ -76,7 +76,7 @@ class Driver:
             time.sleep(0.01)
 
     def read_until(self, *starts: str) -> str:
-        """Read lines up to one with such a start; return it, or the last line at the end."""
+        """Read lines until one begins with one of ``starts`` or output ends; return the last."""
         assert self.process.stdout is not None
         while line := self.process.stdout.readline():
             self.lines.append(line.strip())
@@ -114,11 +114,11 @@ def kills(
             for _ in range(random.randint(1, 2)):
                 line = driver.read_until(moment, "done")
             time.sleep(random.uniform(0, seconds))
-        said = _said_after(folder, seen)
+        stderr = _stderr_after(folder, seen)
         if "done" in driver.lines:
             return
-        assert line.startswith(moment), (line, said)
-        assert driver.process.returncode == -signal.SIGKILL, (driver.lines, said)
+        assert line.startswith(moment), (line, stderr)
+        assert driver.process.returncode == -signal.SIGKILL, (driver.lines, stderr)
         last = driver.lines[-1]
         yield Kill(last, last.startswith("begin"))
 
@@ -129,7 +129,7 @@ def run_to_its_end(folder: Path, module: str) -> Driver:
     with Driver(folder, module) as driver:
         if driver.read_until("done") == "done":
             assert driver.process.wait(PATIENCE_S) == 0
-    assert driver.lines[-1:] == ["done"], _said_after(folder, seen)
+    assert driver.lines[-1:] == ["done"], _stderr_after(folder, seen)
     return driver
 
 
@@ -138,7 +138,7 @@ def _stderr_bytes(folder: Path) -> int:
     return stderr.stat().st_size if stderr.exists() else 0
 
 
-def _said_after(folder: Path, seen: int) -> str:
+def _stderr_after(folder: Path, seen: int) -> str:
     return (folder / "stderr").read_bytes()[seen:].decode("utf-8", "replace")
 
 

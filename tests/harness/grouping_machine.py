@@ -1,7 +1,7 @@
 """Machine of a simulated stream that runs the senders and instances of the Spark side.
 
 A Spark task routes its part of a micro-batch at once, a simulated sender tuple by tuple. When the
-part ends, the choices for single tuples are compared with the routes of all of them.
+part ends, the routes of single tuples are compared with those of the whole part.
 """
 
 from collections.abc import Iterable, Sequence
@@ -61,7 +61,10 @@ class SparkMachine:
         part = self._parts[sender]
         places = self._senders.route(sender, _keys(part.keys)).tolist()
         if places != part.places:
-            msg = f"sender {sender} sent {part.keys} to {part.places}, all together to {places}"
+            msg = (
+                f"sender {sender} routed {part.keys} to {part.places} tuple by tuple, but to"
+                f" {places} all at once"
+            )
             raise RuntimeError(msg)
         self._parts[sender] = _Part(self._senders.states[sender])
 

@@ -1,4 +1,4 @@
-"""An interpreter without our packages, as the machines of a cluster have it.
+"""A Python interpreter without our packages, like those on the machines of a cluster.
 
 Tests run in an environment where Straggler is installed, which would hide whatever an archive
 lacks. This interpreter has only what docs/production.md tells a user to install on every machine.
@@ -16,14 +16,15 @@ REQUIRED = ("pyspark", "numpy", "pyarrow", "pandas", "protobuf", "scipy", "xxhas
 """Packages that every machine of a cluster needs."""
 
 
-def isolate_python(folder: Path) -> dict[str, str]:
+def isolate_python(folder: Path, required: Iterable[str] = REQUIRED) -> dict[str, str]:
     """Make an interpreter in ``folder``; return an environment in which Spark starts it.
 
-    The environment has no other packages, and Spark's scratch files stay in ``folder``.
+    The interpreter has the packages that are ``required`` and those that they need, and no others.
+    Spark's scratch files stay in ``folder``.
     """
     packages = folder / "packages"
     packages.mkdir(parents=True)
-    for source in _entries(_with_theirs(REQUIRED)):
+    for source in _entries(_with_dependencies(required)):
         (packages / source.name).symlink_to(source)
     interpreter = folder / "python"
     interpreter.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n', encoding="utf-8")
@@ -42,8 +43,8 @@ def isolate_python(folder: Path) -> dict[str, str]:
     )
 
 
-def _with_theirs(names: Iterable[str]) -> set[str]:
-    """Return packages and those that they need in turn."""
+def _with_dependencies(names: Iterable[str]) -> set[str]:
+    """Return packages with their direct and indirect dependencies."""
     found: set[str] = set()
     left = list(names)
     while left:
@@ -60,7 +61,7 @@ def _with_theirs(names: Iterable[str]) -> set[str]:
 
 
 def _entries(names: Iterable[str]) -> Iterator[Path]:
-    """Yield the files and folders that packages have put beside those of others."""
+    """Yield the top-level files and folders of some installed packages."""
     for name in names:
         found = distribution(name)
         for top in sorted({file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}):
@@ -68,6 +69,6 @@ def _entries(names: Iterable[str]) -> Iterator[Path]:
 
 
 def _environment(ours: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of this process without settings of Spark and Python, and ours."""
+    """Return ``ours`` and the environment of this process without settings of Spark and Python."""
     theirs = ("PYSPARK_", "PYTHON", "SPARK_")
     return {k: v for k, v in os.environ.items() if not k.startswith(theirs)} | dict(ours)

@@ -74,7 +74,7 @@ def main(folder: Path) -> None:
 
 
 def sink_to(folder: Path) -> Sink:
-    """Return a sink that writes the pairs of each epoch into a file of its own, again if asked."""
+    """Return a sink that writes the pairs of each epoch into a file, and replaces that file."""
     folder.mkdir(exist_ok=True)
 
     def hand_on(rows: DataFrame, epoch: int) -> None:
@@ -85,7 +85,7 @@ def sink_to(folder: Path) -> Sink:
     return hand_on
 
 
-def handed(folder: Path) -> list[tuple[str, int, int]]:
+def read_sink(folder: Path) -> list[tuple[str, int, int]]:
     """Return all pairs that the sink received, sorted by query."""
     files = (folder / "handed").glob("[0-9]*.json")
     rows = (row for path in files for row in json.loads(path.read_text(encoding="utf-8")))

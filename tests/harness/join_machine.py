@@ -14,7 +14,7 @@ from spark_impl.join.messages import Block, BlockAck, Message
 
 
 class SparkMachine:
-    """A chain whose workers live for an epoch; between two, their states are in a store."""
+    """A chain whose workers live for an epoch; between epochs their states are in a store."""
 
     def __init__(self, config: JoinConfig, tuning: ChainTuning) -> None:
         self._config = config
@@ -25,13 +25,13 @@ class SparkMachine:
     # ---------------------------------------------------------------------------- an epoch
 
     def begin(self, epoch: int, *, flush: bool) -> None:
-        """Begin an epoch with what is in the store, by as many workers as there should be."""
+        """Begin an epoch from the states in the store, with the configured number of workers."""
         assert epoch == self._chain.epoch
         self._steps = []
         self._chain.begin(self._config, self._steps.append, flush=flush)
 
     def end_intake(self) -> None:
-        """End the intakes at both ends; the others hear of it in messages."""
+        """End the intakes at both ends of the chain; messages tell the other workers."""
         self._chain.workers[0].end_intake(R)
         self._chain.workers[-1].end_intake(S)
 
@@ -46,11 +46,11 @@ class SparkMachine:
         return [*rejected, *self._steps] if self._records else rejected
 
     def resize(self, workers: int) -> Service:
-        """Let the next epoch have so many workers; what a merge joins is found when it begins."""
+        """Let the next epoch have ``workers`` workers; it finds the pairs that merging creates."""
         self._config = replace(self._config, workers=workers)
         return Service()
 
-    # ------------------------------------------------------------------------ what is looked at
+    # ---------------------------------------------------------------------- gauges and controls
 
     def set_block_size(self, block_size: int) -> None:
         """Set the largest block from the next epoch on."""
@@ -73,13 +73,13 @@ class SparkMachine:
     # -------------------------------------------------------------------------------- services
 
     def admit(self, worker: int, stream: str, events: Sequence[Event]) -> Service:
-        """Let arrivals in at the worker where a stream enters; the next one has a larger number."""
+        """Admit arrivals at the worker where a stream enters; later ones have larger numbers."""
         arrivals = arrivals_of(events, stream, self._config.window_us)
         self._chain.workers[worker].admit(stream, arrivals, events[-1].seq + 1)
         return self._served(worker, len(events))
 
     def receive(self, worker: int, sender: int, message: object) -> Service:
-        """Take a message from a neighbour, perhaps for the second time."""
+        """Take a message from a neighbour; the same message may come twice."""
         assert isinstance(message, Message)
         self._chain.workers[worker].receive(sender, message)
         return self._served(worker, _tuples(message))
@@ -106,7 +106,7 @@ class SparkMachine:
 
 
 def _kind(message: Message) -> Literal["block", "ack", "hint"]:
-    """Return how a message is counted."""
+    """Return the kind under which a message is counted."""
     if isinstance(message, Block):
         return "block"
     return "ack" if isinstance(message, BlockAck) else "hint"

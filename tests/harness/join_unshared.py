@@ -1,8 +1,8 @@
 """A chain whose store is another folder for the driver and for every executor.
 
 ``python -m tests.harness.join_unshared FOLDER`` runs the first epoch of the chain of
-``FOLDER/workload.json`` on executors with working folders of their own, and writes what the chain
-says into ``FOLDER/said``. The driver has its store in ``FOLDER``.
+``FOLDER/workload.json`` on executors with working folders of their own, and writes the error of the
+chain into ``FOLDER/said``. The driver has its store in ``FOLDER``.
 """
 
 import os

@@ -55,14 +55,14 @@ def windows_workload(number: int, seed: int) -> Workload:
 def chain_workload(number: int, seed: int) -> Workload:
     """Return chain ``number``.
 
-    No query of it is limited to some epochs: when the driver is killed decides what an epoch is.
+    None of its queries is limited to some epochs, because kills decide where an epoch ends.
     """
     case = long_case(3, seed + number, CHAIN_BATCHES)
     return case.with_(config={**case.config, "epochs": []}, name=f"chain-{number}")
 
 
 def script_workload(number: int, seed: int) -> Workload:
-    """Return query ``number`` of scripts: two workers that have results for each other.
+    """Return query ``number`` of scripts, for two workers that send results to each other.
 
     Several phones are one sensor, so that its tuples are late.
     """
@@ -91,4 +91,4 @@ CHAINS = Subject("tests.harness.join_driver", join_driver.prepare, chain_workloa
 SCRIPTS = Subject(
     "tests.harness.script_driver", windows_driver.prepare, script_workload, kills_a_query=1
 )
-"""The driver of scripts takes the same folder as that of windows."""
+"""Scripts; their driver takes the same files as the driver of windows."""

@@ -18,7 +18,7 @@ from tests.harness.announcements import announced, say
 
 FILES = 9
 ROWS = 60
-"""Rows of a file; the first of every file is none that can be read."""
+"""Number of rows of a file; the first row of every file cannot be read."""
 
 
 class AnnouncedLanding(Landing):

@@ -26,7 +26,7 @@ class Effort(NamedTuple):
     processes: int
     """Number of disorder processes on which a probability is tested."""
     promises: int
-    """Number of pairs of a process and an aggregate for each pair that is tested."""
+    """Interval between tested pairs of a process and an aggregate; 1 tests every pair."""
     subsets: int
     """Number of random subsets of a window on which a probability is tested."""
 

@@ -2,8 +2,9 @@
 
 Rules of this file:
 
-* Standard library only. Whoever reads it has to believe nothing else of this repository.
-* It is written for clarity: loops over tuples, no state; of the order only first deliveries count.
+* Only the standard library is imported, so a reader need not trust any other file here.
+* The code is written for clarity: loops over tuples, without state. Order matters only where a
+  tuple is delivered twice: its first delivery counts.
 """
 
 from collections import defaultdict

@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* A micro-batch is processed when it is over; each message, and the end, is a micro-batch of its
-  own. State and messages are the bytes that Spark stores and sends.
+* A micro-batch is processed when it ends. Each message, and the flush, is a micro-batch of its own.
+  State and messages are the bytes that Spark stores and sends.
 * Messages between two workers are numbered: a reader skips a message that it already had.
 """
 
@@ -33,7 +33,7 @@ WAYS: Mapping[str, str | None] = {
     "all-split": ALL_SPLIT,
     "by-unit": BY_HASH,
 }
-"""Names on the Spark side of the placements that it shares with the simulation."""
+"""Placements that Spark and the simulation share: Spark's name, by the simulation's name."""
 
 
 class SparkScripts:
@@ -63,7 +63,7 @@ class SparkScripts:
 
 
 class _Block(NamedTuple):
-    """A message of one worker to another one."""
+    """A message from one worker to another."""
 
     sender: int
     number: int
@@ -113,7 +113,7 @@ class SparkMachine:
         return self._running.saved(), dict(self._sent), dict(self._heard), self.known_us
 
     def restore(self, saved: object) -> None:
-        """Resume from a state; the attempt at the micro-batch is forgotten."""
+        """Resume from a state; forget the attempt at the current micro-batch."""
         assert isinstance(saved, tuple)
         self.end_batch()
         state, sent, heard, self.known_us = saved
@@ -121,11 +121,11 @@ class SparkMachine:
         self._sent, self._heard, self._events = dict(sent), dict(heard), []
 
     def _process(self, kind: int, block: bytes | None) -> Sequence[Finding]:
-        said = self._running.process(kind, block)
-        self.known_us = said.known_us
-        results = [step for step in said.steps if isinstance(step, Result)]
-        others = [step for step in said.steps if not isinstance(step, Result)]
-        return [Finding(others), *self._computed(results), *self._told(said.messages)]
+        output = self._running.process(kind, block)
+        self.known_us = output.known_us
+        results = [step for step in output.steps if isinstance(step, Result)]
+        others = [step for step in output.steps if not isinstance(step, Result)]
+        return [Finding(others), *self._computed(results), *self._sent_findings(output.messages)]
 
     def _computed(self, results: Sequence[Result]) -> Iterator[Finding]:
         """Yield the results of each stamp as one piece of work."""
@@ -133,7 +133,7 @@ class SparkMachine:
         for stamp_us, found in groupby(sorted(results, key=stamp), stamp):
             yield Finding([*found], stamp_us=stamp_us, is_last=self.known_us == END_US)
 
-    def _told(self, messages: Sequence[tuple[int, bytes]]) -> Iterator[Finding]:
+    def _sent_findings(self, messages: Sequence[tuple[int, bytes]]) -> Iterator[Finding]:
         """Yield one finding for each message to another worker."""
         for reader, data in messages:
             number = self._sent.get(reader, 0)

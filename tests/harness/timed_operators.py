@@ -3,8 +3,8 @@
 Rules of this file:
 
 * A cluster is run twice: by the model's machine and by Spark's. Both are given the same plan.
-* What arrives does not depend on who works, unless full workers shed: then the model is given what
-  arrived at Spark's operator.
+* Arrivals do not depend on the machine that runs, unless full workers shed tuples. In that case the
+  model is given the arrivals of Spark's operator.
 * Only what the operator records in process is compared; claims are judged on its own trace.
 """
 
@@ -101,7 +101,7 @@ class Operator:
         expected = self.expected(drawn)
         try:
             observed = self.run(drawn)
-        except Exception as error:  # whatever an operator raises is its failure, not ours
+        except Exception as error:  # every error counts as a failure of the operator
             text = " ".join(str(error).split()) or "no message"
             return (f"the operator raised {type(error).__name__}: {text[:300]}",)
         if seen is not None:
@@ -111,14 +111,14 @@ class Operator:
             expected.trace,
             self.room.in_process_step_types,
         )
-        untold = self.room.undetermined_steps(drawn.case.plan)
+        undetermined = self.room.undetermined_steps(drawn.case.plan)
         other = tuple(_differences(expected.workload, workload))
         if other and (has_shed(expected) or has_shed(observed)):
             other, trace = (), self.room.reference()(workload)
             step_types = self.room.determined_steps(drawn.case.plan, step_types)
         difference = self.room.compare(workload, trace, observed.trace, step_types)
-        told = [step for step in observed.trace.steps() if type(step) not in untold]
-        verdicts = self.room.check(workload, Trace(observed.trace.producer, told)).verdicts
+        judged = [step for step in observed.trace.steps() if type(step) not in undetermined]
+        verdicts = self.room.check(workload, Trace(observed.trace.producer, judged)).verdicts
         return (*other, *difference.sentences, *broken_sentences(verdicts))
 
     def reached(self, run: TimedRun) -> list[str]:
@@ -141,11 +141,11 @@ def _differences(expected: Workload, observed: Workload) -> Iterator[str]:
     """Yield sentences on differences between workloads, except for the times of failures."""
     for name in ("config", "cuts", "arrivals"):
         one, other = getattr(expected, name), getattr(observed, name)
-        if repr(one) != repr(other):  # what is not a number equals nothing
+        if repr(one) != repr(other):  # NaN differs from itself, but its text does not
             yield f"the {name} of the workload are {str(other)[:200]}, expected {str(one)[:200]}"
 
 
-@lru_cache(maxsize=16)  # Hypothesis runs what fails several times
+@lru_cache(maxsize=16)  # Hypothesis runs a failing example several times
 def report(operator: Operator, drawn: Drawn) -> str:
     """Shrink a cluster on which an operator fails, and describe it."""
 
@@ -220,9 +220,9 @@ def _with_tuning(plan: Plan, default: Any, **changes: object) -> Plan:
 
 @st.composite
 def _scripts(draw: st.DrawFn) -> Drawn:
-    """Draw scripts with placements that the Spark side has; many workers read some of them.
+    """Draw scripts with a placement that the Spark side has; many workers read some results.
 
-    A tuple comes again after the end of its micro-batch, so that its identity has to be known.
+    A tuple comes again after the end of its micro-batch, so workers must remember identities.
     """
     config, (plan, seed) = draw(script_cases())
     if draw(st.sampled_from([False, True])):
@@ -246,7 +246,7 @@ def _read_by_all(config: ScriptConfig) -> Workflow:
 
 
 def _chain(drawn: ChainCase) -> Drawn:
-    """Return a short and rarely idle cluster with a flush, so that every pair is due."""
+    """Return a short cluster with few hints, and with a flush, so that every pair is due."""
     plan, seed = drawn.plan, drawn.seed
     rarely_us, each = 4 * UNIT_US, CHAIN_EVENTS_MAX // len(plan.sources)
     control = replace(plan.tuned(ChainTuning()).control, every_us=rarely_us)

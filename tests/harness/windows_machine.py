@@ -11,7 +11,7 @@ from spark_impl.windows.system import TaskInProcess
 
 
 class SparkMachine:
-    """One task of the pipeline in process; it works on a micro-batch when that is over.
+    """One task of the pipeline in process; it processes a micro-batch when that ends.
 
     Corrections need Spark, so its steps are those of the stream part, and it has no final answers.
     """
@@ -19,7 +19,7 @@ class SparkMachine:
     def __init__(self, room: WindowRoom[Any], config: Any, number: int) -> None:
         self._task = TaskInProcess(room, config, number)
         self._events: list[Event] = []
-        self._batch = 0  # that they belong to
+        self._batch = 0  # number of the micro-batch of these events
         self._has_begun = False
 
     def arrive(self, event: Event, batch: int) -> Sequence[Step]:
@@ -35,15 +35,15 @@ class SparkMachine:
         return self._task.batch(events, batch) if events else ()
 
     def flush(self, batch: int) -> Sequence[Step]:
-        """End the stream; a task without a tuple is not there at all."""
+        """End the stream; a task that never got a tuple does not exist."""
         return self._task.flush(batch) if self._has_begun else ()
 
     def final(self) -> Sequence[Final]:
-        """Return no answers: they are made by corrections."""
+        """Return no answers, because corrections make them."""
         return ()
 
     def gauges(self) -> WindowGauges | None:
-        """Hide where the task stands: that is in its state."""
+        """Return no gauges, because the position of the task is hidden in its state."""
         return None
 
     def saved(self) -> object:

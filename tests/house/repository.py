@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE = ("model", "sim", "spark_impl", "properties", "tests", "benchmarks")
+CODE = ("model", "sim", "spark_impl", "properties", "straggler", "tests", "benchmarks")
 
 
 class Module(NamedTuple):

@@ -31,7 +31,7 @@ OTHER_PROCESSES = {"multiprocessing", "socket", "subprocess"}
 SIM_REFUSED = {"pyspark", "pandas", "pyarrow"}
 
 # Users of the library need neither; `pytest properties/` runs in a checkout.
-SHIPPED = ("model", "sim", "spark_impl", "properties")
+SHIPPED = ("model", "sim", "spark_impl", "properties", "straggler")
 TEST_MACHINERY = {"pytest", "_pytest", "tests"}
 
 

@@ -33,7 +33,7 @@ def command(folder: Path, name: str, script: str) -> Path:
 
 
 def java(folder: Path, version: str) -> Path:
-    """Make ``folder/java`` introduce itself as that version, as every Java does: on stderr."""
+    """Make ``folder/java`` print that version to stderr, as every Java does."""
     return command(folder, "java", f"""echo 'openjdk version "{version}" 2025-01-21' >&2""")
 
 
@@ -221,8 +221,8 @@ def test_ci_says_why_a_browser_could_not_be_installed(tmp_path: Path) -> None:
     command(tmp_path, "apt-get", "echo no such package; exit 1")
     done = run(tool("bash"), ROOT / ".ci" / "browser", path=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    said = ["installing chromium ...", "no such package", "chromium could not be installed"]
-    assert done.stdout.splitlines() == said
+    expected = ["installing chromium ...", "no such package", "chromium could not be installed"]
+    assert done.stdout.splitlines() == expected
 
 
 @pytest.mark.parametrize("room", ["", "ROOM=jion"])

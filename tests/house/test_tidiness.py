@@ -68,7 +68,7 @@ def test_a_name_says_what_is_in_the_module() -> None:
 
 
 def test_a_folder_of_modules_is_a_package() -> None:
-    """Other folders can be imported from where they lie, not from what workers are sent."""
+    """Workers import packages from an archive, in which a folder that is no package is useless."""
     packages = {module.path.parent for module in modules() if module.is_package}
     folders = {module.path.parent for module in modules()}
     assert not sorted(map(str, folders - packages))

@@ -36,7 +36,7 @@ def test_equal_traces_have_no_difference() -> None:
     assert (difference.compared, difference.mismatches, difference.sentences) == (4, 0, ())
 
 
-def test_missing_extra_and_different_steps_are_counted_and_said() -> None:
+def test_missing_extra_and_different_steps_are_counted_and_described() -> None:
     observed = right(SALES[0], Sale(2, "a", 3, 4.5), Sale(9, "z", 1, 1.0))
     difference = compare(LEFT, observed, WORDS, identity=IDENTITY)
     sales, closed = difference.kinds

@@ -31,7 +31,7 @@ FIXED = ("--time-unit", "s", "--control", "fixed", "--system", MODEL)
 
 def test_diff_prints_a_table_a_sentence_and_the_seed(straggler: Straggler) -> None:
     done = straggler("diff", "slack", "--input", "umts", "--system", MODEL, "--seed", "3")
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err.count("\n")) == (0, 4)
     lines = done.out.splitlines()
     assert "coverage" in lines[0]
     assert sum(line.startswith("slack  umts (simulated)  ") for line in lines) == 4
@@ -304,3 +304,24 @@ def test_sim_prints_figures_and_draws(straggler: Straggler, tmp_path: Path) -> N
     assert figures["verdict"] == "holds"
     assert straggler("sim", "slack", "--seed", "2", "--plot", "run.svg").code == 0
     assert "<svg" in (tmp_path / "run.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("sim", "slack", "--set", "messages=200"),
+        ("explore", "slack", "--scope", "conformal", "--variant", "lost_update"),
+        ("errata", "slack", "--only", "lost-update"),
+        ("diff", "slack", "--input", "stream.csv", *FIXED, "--per", "key", "--aggregate", "sum"),
+    ],
+)
+def test_json_on_standard_output_leaves_the_table_to_standard_error(
+    straggler: Straggler, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    stream(tmp_path, *DISORDERED)
+    usual = straggler(*arguments)
+    done = straggler(*arguments, "--json", "-")
+    assert done.code == usual.code
+    assert json.loads(done.out)
+    assert len(done.err.splitlines()) == len(usual.out.splitlines())
+    assert [path.name for path in tmp_path.iterdir()] == ["stream.csv"]

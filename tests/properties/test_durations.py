@@ -15,13 +15,18 @@ from properties.data.durations import parse_duration_us, write_duration
         (" 2 D ", 172_800_000_000),
         ("0s", 0),
         ("-1s", -1_000_000),
+        ("10 seconds", 10_000_000),
+        ("1 hour 30 minutes", 5_400_000_000),
+        ("INTERVAL 1 week", 604_800_000_000),
     ],
 )
 def test_durations_are_read(text: str, us: int) -> None:
     assert parse_duration_us(text) == us
 
 
-@pytest.mark.parametrize("text", ["", "5", "s", "5 parsecs", "1e3s", "five s"])
+@pytest.mark.parametrize(
+    "text", ["", "5", "s", "5 parsecs", "1e3s", "five s", "1 month", "1 hour 5", "interval"]
+)
 def test_an_invalid_duration_is_quoted(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration") as refused:
         parse_duration_us(text)

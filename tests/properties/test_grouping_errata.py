@@ -46,8 +46,8 @@ def test_uniform_candidates_are_as_bad_as_theory_says(crew: balance_errata.Crew)
 
 def test_the_hidden_makespan_by_hand() -> None:
     found = Spread((0, 1, 1, 1, 1), (1, 10, 10, 10, 10))
-    told = balance_errata.hidden().counterexample
-    assert told[0] == (
+    lines = balance_errata.hidden().counterexample
+    assert lines[0] == (
         "Instances that need 1, 10, 10, 10 and 10 us a tuple get 0, 1, 1, 1 and 1 tuples."
     )
     assert balance.imbalance(*found) == 10 / 8 - 1
@@ -89,10 +89,10 @@ def test_rounding_down_is_right_where_nothing_is_rounded() -> None:
 
 
 def test_the_forgotten_key_by_hand() -> None:
-    told = errata.counters().counterexample
-    assert told[0].startswith("Tuples of the keys a a b, one per micro-batch; eps = 0.6")
+    lines = errata.counters().counterexample
+    assert lines[0].startswith("Tuples of the keys a a b, one per micro-batch; eps = 0.6")
     # One counter: a 1, a 2, then b takes it over and counts 3.
-    assert "the summary has b: 3; a has 2 of 3 tuples" in told[1]
+    assert "the summary has b: 3; a has 2 of 3 tuples" in lines[1]
 
 
 def test_places_of_keys_one_by_one_are_counted_from_routes() -> None:

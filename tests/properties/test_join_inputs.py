@@ -1,7 +1,5 @@
 """Inputs of room ``join``: what is in them, and in what order it arrives."""
 
-import argparse
-
 import pandas as pd
 import pytest
 
@@ -14,6 +12,7 @@ from properties.data.tables import DEFAULT_COLUMNS
 from properties.join import queries
 from properties.join.inputs import NAMED, RECORDINGS, SIMULATED, TwoStreams, load, why_missing
 from properties.join.room import ROOM
+from properties.options import Arguments
 from properties.rooms import Case, SkippedInput
 
 FLIGHTS = 336_776
@@ -21,11 +20,11 @@ READINGS = 26_115
 MATCHES = 335_220
 
 
-def asked(**given: object) -> argparse.Namespace:
+def asked(**given: object) -> Arguments:
     """Parse options of the command line; all others have their defaults."""
     names = ("input", "r", "s", "on", "window_us", "lateness_us", "workers", "block_size")
     options = dict.fromkeys((*names, "credit", "batches"))
-    return argparse.Namespace(**{**options, "seed": 0, **given})
+    return Arguments(**{**options, "seed": 0, **given})
 
 
 def cases(name: str) -> list[Case]:

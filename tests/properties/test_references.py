@@ -146,7 +146,7 @@ def test_reference_model_runs_no_simulation(
     assert OURS not in [claim["claim"] for claim in row["claims"]]
 
 
-# ------------------------------------------------------------------------------ what is handed over
+# ---------------------------------------------------------------------- workloads that systems get
 
 
 def test_a_system_is_run_once_on_the_workload_of_the_simulation(

@@ -49,7 +49,7 @@ def straggler(
 # ------------------------------------------------------------------------------ where to write
 
 
-def fails_to_be_needed(*_: object) -> Any:
+def runs_too_early(*_: object) -> Any:
     raise AssertionError("something ran before what cannot be written was refused")
 
 
@@ -87,9 +87,9 @@ def test_a_device_may_be_named_twice(straggler: Straggler, line: str) -> None:
 def test_an_unwritable_output_is_refused_before_anything_runs(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str
 ) -> None:
-    monkeypatch.setattr(diff, "columns_of", fails_to_be_needed)
-    monkeypatch.setattr(explore, "find_room", fails_to_be_needed)
-    monkeypatch.setattr(sim, "find_room", fails_to_be_needed)
+    monkeypatch.setattr(diff, "columns_of", runs_too_early)
+    monkeypatch.setattr(explore, "find_room", runs_too_early)
+    monkeypatch.setattr(sim, "find_room", runs_too_early)
     option = line.split()[-1]
     assert_refused(straggler(f"{line} ."), f"{option} '.' is a folder; it must be a file")
     missing = straggler(f"{line} missing/dir/a")
@@ -242,12 +242,14 @@ def test_ctrl_c_while_commands_are_imported(
     assert straggler("diff slack") == Done(130, "", "straggler: interrupted.\n")
 
 
-def test_nothing_heavy_is_imported_before_ctrl_c_is_understood() -> None:
+def test_nothing_heavy_is_imported_before_ctrl_c_is_understood_or_for_the_version() -> None:
+    heavy = "sorted({'numpy', 'rich', 'pandas', 'simpy'} & set(sys.modules))"
     program = (
-        "import sys, properties.cli.main; print({'numpy', 'rich', 'pandas'} & set(sys.modules))"
+        f"import sys; from properties.cli.main import main; print({heavy});"
+        f"assert main(['--version']) == 0; print({heavy})"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    assert done.stdout == b"set()\n"
+    assert done.stdout.splitlines()[::2] == [b"[]", b"[]"]
 
 
 def test_characters_that_a_terminal_cannot_show_are_escaped(

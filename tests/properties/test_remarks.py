@@ -17,7 +17,7 @@ from properties.slack.room import ASSUMPTION, remarks, rests_on_assumption
 CONFIG = SlackConfig(size_us=8, slide_us=8, keyed=False, max_slack_us=0, gamma_us=0)
 WINDOWS = 30
 CORRECTED = WINDOWS - 1
-"""The straggler of the last window finds it open."""
+"""Number of windows whose third tuple is late; that of the last window still finds it open."""
 
 
 def case(config: SlackConfig, late_value: float) -> Case:
@@ -36,7 +36,7 @@ def remark_on(each: Case, system: System) -> Remark:
     return remark
 
 
-def test_values_that_follow_delay_contradict_it() -> None:
+def test_values_that_follow_delay_contradict_the_assumption() -> None:
     remark = remark_on(case(CONFIG, late_value=100.0), make_system())
     assert remark.name == "assumption"
     assert remark.sentence.startswith(f"{ASSUMPTION}: contradicted, rho +")
@@ -84,13 +84,17 @@ def test_impossible_figures_are_untested() -> None:
         ({"control": "fixed"}, False),
     ],
 )
-def test_only_what_rests_on_it_is_remarked_upon(changes: dict[str, object], rests: bool) -> None:
+def test_only_what_rests_on_the_assumption_has_the_remark(
+    changes: dict[str, object], rests: bool
+) -> None:
     config = replace(CONFIG, **changes)  # type: ignore[arg-type]  # the fields are given by name
     assert rests_on_assumption(config) == rests
     assert bool(remarks(case(config, 2.0), Trace("made", ()))) == rests
 
 
-def test_diff_prints_and_stores_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_diff_prints_and_stores_the_remark(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     path = tmp_path / "verdict.json"
     options = ("--input", "umts", "--per", "task", "--system", "model.slack:make_system")
     assert cli.main(["diff", "slack", *options, "--json", str(path)]) == 0

@@ -1,4 +1,4 @@
-"""docs/reproduction.md: written from what is stored, and no verdict without something behind it."""
+"""docs/reproduction.md: written from what is stored, and no verdict without evidence."""
 
 import ast
 import json
@@ -47,7 +47,7 @@ def test_readings_that_do_not_hold_are_errata_of_the_room() -> None:
     known = {room.name: {erratum.name for erratum in room.errata} for room in find_rooms("all")}
     for promise in PROMISES:
         assert set(promise.errata) <= known[promise.room], promise.claim
-        # Whoever reproduces as written, has no erratum; whoever refutes has one.
+        # A promise that is reproduced as written has no erratum; every other one has.
         assert bool(promise.errata) == (promise.verdict is not Reproduction.REPRODUCED)
 
 
@@ -86,7 +86,7 @@ def test_every_experiment_states_its_claim_and_its_figures() -> None:
             seen = f"{finding.says}: {finding.sentence}."
             if finding.outcome is Outcome.HOLDS:
                 assert f"- {seen} *{finding.verdict.value}*\n" in part
-            else:  # what it says of the claim if it is met, it does not say now
+            else:  # its verdict on the claim would count only if it were met
                 assert f"- **{finding.outcome.value}**: {seen}\n" in part
     assert "**Assumed.** Weights are a stand-in.\n" in text
     assert "| slack | 0 | 1 | 2 | 0 | 0 |\n" in text

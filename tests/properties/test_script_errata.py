@@ -39,7 +39,7 @@ def test_crews_are_placed_before_anything_arrives() -> None:
 # --------------------------------------------------------------------------------------- updating
 
 
-def test_the_greatest_less_the_least_of_one_value_is_nothing() -> None:
+def test_the_greatest_less_the_least_of_one_value_is_zero() -> None:
     findings = errata.half_updated()
     script, *sent, results, _ = findings.counterexample
     assert script == 'The script x = max("a", 2, 2) - min("a", 2, 2).'
@@ -73,7 +73,7 @@ def test_a_rule_that_is_not_corrected_is_not_confirmed(monkeypatch: pytest.Monke
         ([(4, 4), (3, 3)], 1, 12 + 3 * 4 + 4 * 3, 24 + 6 + 6),
     ],
 )
-def test_steps_are_those_that_one_counts(
+def test_steps_are_those_counted_by_hand(
     spans: list[tuple[int, int]], every_ms: int, by_panes: int, by_edges: int
 ) -> None:
     windows = tuple(Span(*each) for each in spans)

@@ -77,9 +77,9 @@ WRONG = {
             1,
             15 + len(number) + len(unit) - len(unit.lstrip()),
             f"{unit.strip()!r} cannot stand here; expected an operator, ')' or ',';"
-            f" times are in milliseconds{told}",
+            f" times are in milliseconds{hint}",
         )
-        for number, unit, told in (
+        for number, unit, hint in (
             ("1", "h", ": 1h is 3_600_000"),
             ("5", " min", ": 5min is 300_000"),
             ("10", "s", ": 10s is 10_000"),
@@ -201,8 +201,8 @@ def test_a_union_that_doubles_line_by_line_is_refused() -> None:
     with pytest.raises(ScriptError) as caught:
         parse("\n".join(lines), "w")
     first = caught.value.mistakes[0]
-    said = "a union has at most 100_000 parts, those of unions in it included"
-    assert (first.line, first.column, first.sentence) == (17, 7, said)
+    sentence = "a union has at most 100_000 parts, those of unions in it included"
+    assert (first.line, first.column, first.sentence) == (17, 7, sentence)
 
 
 def test_the_line_is_shown_with_a_mark_below() -> None:
@@ -232,7 +232,7 @@ def test_of_a_long_line_the_part_around_the_error_is_shown() -> None:
     assert len(excerpt) <= 104
 
 
-# ------------------------------------------------------------------------------------ what is right
+# ---------------------------------------------------------------------------------- correct scripts
 
 
 def same(left: str, right: str) -> bool:

@@ -54,7 +54,7 @@ def test_examples_have_results_on_recorded_weather_and_they_are_right() -> None:
     trace = run(workload)
     found = {(each.workflow, each.name) for each in trace.of(Result)}
     assert {workflow for workflow, _ in found} == {path.stem for path in EXAMPLES}
-    # The naive meaning takes its time: of some of them, and three days.
+    # The naive computation is slow, so it gets a few of them and 36 hours.
     some = [path for path in EXAMPLES if path.stem in ("comfort", "fog", "wind")]
     short = Workload("script", inputs.weather_events(36), config_of(some).to_json())
     assert not broken_sentences(judge(short, run(short)).verdicts)
@@ -93,7 +93,7 @@ def test_the_first_script_of_the_page_is_right_and_its_error_is_the_one_shown() 
 # ---------------------------------------------------------------------------------------- command
 
 
-def test_check_tells_what_is_there(straggler: Straggler) -> None:
+def test_check_counts_statements_and_sensors(straggler: Straggler) -> None:
     done = straggler("script", "check", *FILES, "--sensors", "weather")
     assert (done.code, done.err) == (0, "")
     assert done.out.count("\n") == len(FILES)
@@ -163,8 +163,8 @@ def test_explain_tells_tables_and_figures(straggler: Straggler, tmp_path: Path) 
 def test_the_query_on_spark_is_explained_as_the_model_is() -> None:
     config = config_of(EXAMPLES)
     ours, theirs = make_plan(config), explained(compile_plan(config), "")
-    told = ours.to_json()
-    for row, each in zip(theirs.computations, told["computations"], strict=True):
+    data = ours.to_json()
+    for row, each in zip(theirs.computations, data["computations"], strict=True):
         assert {**each, "names": tuple(each["names"])} == {
             name: each["says"] if name == "says" else row[name] for name in each
         }
@@ -174,10 +174,10 @@ def test_the_query_on_spark_is_explained_as_the_model_is() -> None:
         for row in theirs.cuttings
     } == {
         each["stream"]: (each["cut"].startswith("panes"), each["panes_cost"], each["edges_cost"])
-        for each in told["streams"]
+        for each in data["streams"]
     }
     assert [list(row["sensors"]) for row in theirs.workers] == [
-        each["sensors"] for each in told["workers"]
+        each["sensors"] for each in data["workers"]
     ]
     assert list(theirs.dropped) == list(ours.dropped)
     assert list(summary_of(theirs).sentences()) == list(ours.sentences())
@@ -213,7 +213,7 @@ def test_explain_without_sensors_takes_them_as_they_are(
     [
         (("fmt", "a.script", "--chek"), "'--chek'; did you mean '--check'?"),
         (("check", "a.script", "--sensor", "weather"), "'--sensor'; did you mean '--sensors'?"),
-        (("explain", "a.script", "--wokers=3"), "'--wokers=3'; did you mean '--workers'?"),
+        (("explain", "a.script", "--wokers=3"), "'--wokers'; did you mean '--workers'?"),
         (("run", "a.script", "--outptu", "x.csv"), "'--outptu'; did you mean '--output'?"),
         (("check", "a.script", "--workers", "3"), "'--workers'"),
         (("run", "a.script", "--lateness", "-5s"), "--lateness is -5s; it must be at least 0"),
@@ -252,7 +252,7 @@ def test_sensors_may_come_from_a_file(straggler: Straggler, tmp_path: Path) -> N
         (["explain", "a.script", "--svg", "p.png"], ["'p.png'", "end in .svg"]),
         (["explain", "a.script", "a.script"], ["two scripts", "both be called 'a'"]),
         (["expalin", "a.script"], ["expalin"]),
-        ([], ["check | fmt | explain"]),
+        ([], ["check, fmt, explain or run"]),
     ],
 )
 def test_impossible_values_are_refused(

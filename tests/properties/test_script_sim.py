@@ -53,7 +53,7 @@ def test_a_run_names_a_placement_other_than_the_default(
     assert done.code == int(broken != "")
     assert broken in done.out
     assert f"{placement} is not the placement of docs/script.md" in done.out
-    assert "who is sent which is not compared" in done.out
+    assert "which of them host a sensor is not compared" in done.out
     # Whether a bound is kept or not, it is not for scheduling and batches.
     assert "Scheduling and batches changed no step" in done.out
     assert "by-sensor" not in done.out

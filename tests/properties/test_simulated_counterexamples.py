@@ -73,7 +73,7 @@ def test_a_file_holds_the_plan_and_is_read_back_as_it_was(stored: Path) -> None:
     assert "arrivals" not in record
 
 
-def test_replay_tells_the_cluster_and_runs_it_again(stored: Path, straggler: Straggler) -> None:
+def test_replay_describes_the_cluster_and_runs_it_again(stored: Path, straggler: Straggler) -> None:
     done = straggler("replay", f"counterexamples/{stored.name}")
     assert done.code == 1
     assert "worker-0 fails from 10ms for 4ms." in done.out

@@ -113,7 +113,7 @@ def test_timed_cases_differ_in_workers_and_in_what_goes_wrong() -> None:
     assert any(plan.disturbances for plan in plans)
 
 
-def test_ways_to_the_log_go_wrong_in_every_way_and_lose_nothing() -> None:
+def test_ways_to_the_log_meet_every_fault_and_lose_nothing() -> None:
     sent = (Source(20, Constant(3_000)), Source(20, Constant(3_000), start_us=5_000))
     drawn = collect(plans(20_000, sent, 7), 200, seed=5)
     kinds = Counter(type(fault) for plan in drawn for fault in plan.faults)

@@ -46,7 +46,7 @@ def sweep(straggler: Straggler, *arguments: str, text: str = SMALL) -> Done:
     return straggler("sweep", "small.toml", "--jobs", "2", *arguments)
 
 
-def without(folder: Path, toml: Path) -> Results:
+def sweep_here(folder: Path, toml: Path) -> Results:
     """Run the sweep in this process, without command line, processes or interrupts."""
     folder.mkdir()
     events = Sweep([load(toml)], "quick", Store(folder), lambda jobs: map(perform, jobs)).events()
@@ -60,7 +60,7 @@ def test_a_sweep_leaves_its_documented_files(straggler: Straggler, tmp_path: Pat
     assert done.err == "1 experiment, quick: 8 runs.\n"
     assert "small       quick      8       0  1 of 1  holds    reproduced" in done.out
     assert "1 experiment, 8 runs: every expectation is met" in done.out
-    expected = without(tmp_path / "here", tmp_path / "small.toml")
+    expected = sweep_here(tmp_path / "here", tmp_path / "small.toml")
     folder = tmp_path / "sweeps"
     assert {path.name for path in folder.iterdir()} == {
         *("small-quick.parquet", "small-quick.json", "runs", "times.jsonl")
@@ -274,5 +274,5 @@ def test_a_killed_sweep_resumes(straggler: Straggler, tmp_path: Path) -> None:
     assert (event["runs"], event["stored"]) == (RUNS, 3)
     assert event["jobs"] == RUNS - 3
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
-    expected = without(tmp_path / "here", tmp_path / "small.toml")
+    expected = sweep_here(tmp_path / "here", tmp_path / "small.toml")
     assert read_table(tmp_path / "sweeps" / "small-quick.parquet") == expected.columns

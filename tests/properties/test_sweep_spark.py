@@ -13,7 +13,7 @@ from tests.sim.experiments import SMALL
 
 FAILS = '0 = { faults = "explode worker-0 1 2" }'
 HAS_NO_BALANCE = "'1.5' = { window_tuples = 300 }"
-"""Levels of an experiment. A balance is that of windows behind the first one that are full."""
+"""Levels of an experiment. Only full windows after the first one have a balance."""
 
 
 @pytest.mark.timeout(PATIENCE_S)

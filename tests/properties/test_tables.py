@@ -64,41 +64,45 @@ def test_parquet_with_timestamps_and_integers(tmp_path: Path) -> None:
     assert [(event.source_id, event.key) for event in events] == [(7, "7"), (-7, "-7")]
 
 
-def test_recording_in_order_knows_it(tmp_path: Path) -> None:
+def test_a_recording_says_whether_it_is_in_order(tmp_path: Path) -> None:
     assert csv(tmp_path, "event_time,value\n1,1\n1,1\n2,1\n").in_order
     assert not csv(tmp_path, "event_time,value\n2,1\n1,1\n").in_order
 
 
 def test_missing_column_is_named_with_those_there_are(tmp_path: Path) -> None:
-    said = refusal(tmp_path, "event_tme,value\n1,1\n")
-    assert said == (
-        "data.csv has no column 'event_time', it has: event_tme, value; did you mean 'event_tme'?"
+    sentence = refusal(tmp_path, "event_tme,value\n1,1\n")
+    assert sentence == (
+        "data.csv has no column 'event_time'; its columns are event_tme, value;"
+        " did you mean 'event_tme'?"
     )
-    said = refusal(tmp_path, "event_time,value\n1,1\n", Columns(key="zone"))
-    assert said == "data.csv has no column 'zone', it has: event_time, value"
+    sentence = refusal(tmp_path, "event_time,value\n1,1\n", Columns(key="zone"))
+    assert sentence == "data.csv has no column 'zone'; its columns are event_time, value"
 
 
 def test_wrong_types_are_quoted_with_their_row(tmp_path: Path) -> None:
-    said = refusal(tmp_path, "event_time,value\n1,1\n2,much\n")
-    assert said == "column 'value' has 'much' in row 2, which is not a number"
-    said = refusal(tmp_path, "event_time,value\n1,1\n2014-11-10,1\n")
-    assert said == "column 'event_time' has '2014-11-10' in row 2, which is not a time in us"
-    said = refusal(tmp_path, "event_time,value\n2014-13-01,1\n", Columns(time_unit="iso"))
-    assert said == "column 'event_time' has '2014-13-01' in row 1, which is not an ISO 8601 time"
+    sentence = refusal(tmp_path, "event_time,value\n1,1\n2,much\n")
+    assert sentence == "column 'value' has 'much' in row 2, which is not a number"
+    sentence = refusal(tmp_path, "event_time,value\n1,1\n2014-11-10,1\n")
+    assert sentence == "column 'event_time' has '2014-11-10' in row 2, which is not a time in us"
+    sentence = refusal(tmp_path, "event_time,value\n2014-13-01,1\n", Columns(time_unit="iso"))
+    assert (
+        sentence == "column 'event_time' has '2014-13-01' in row 1, which is not an ISO 8601 time"
+    )
 
 
 def test_integers_that_a_float_cannot_hold_are_refused(tmp_path: Path) -> None:
-    said = refusal(tmp_path, f"event_time,value\n1,{2**53 + 1}\n")
+    sentence = refusal(tmp_path, f"event_time,value\n1,{2**53 + 1}\n")
     assert (
-        said == f"column 'value' has '{2**53 + 1}' in row 1, which is not exact as a 64-bit float"
+        sentence
+        == f"column 'value' has '{2**53 + 1}' in row 1, which is not exact as a 64-bit float"
     )
 
 
 def test_nulls_are_counted_and_the_first_is_named(tmp_path: Path) -> None:
-    said = refusal(tmp_path, "event_time,value\n1,1\n2,\n3,\n")
-    assert said == "column 'value' has 2 NULL values, the first in row 2"
-    said = refusal(tmp_path, "event_time,value\n1,1\n,1\n")
-    assert said == "column 'event_time' has 1 NULL value, in row 2"
+    sentence = refusal(tmp_path, "event_time,value\n1,1\n2,\n3,\n")
+    assert sentence == "column 'value' has 2 NULL values, the first in row 2"
+    sentence = refusal(tmp_path, "event_time,value\n1,1\n,1\n")
+    assert sentence == "column 'event_time' has 1 NULL value, in row 2"
 
 
 def test_nulls_in_parquet(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def test_without_waiting_a_tuple_is_missed() -> None:
     assert found.short_windows == 1 / 3
 
 
-def test_who_waits_long_enough_misses_nothing_and_is_late() -> None:
+def test_a_long_wait_misses_nothing_and_answers_late() -> None:
     found = measure(WatermarkConfig(W10, W10, 3 * SECOND_US, reading="fixed"), EVENTS)
     # [0, 10) closes when the watermark is 19 s, at 22 s; nothing closes [10, 20).
     assert found.ratio == pytest.approx(3 / 21)

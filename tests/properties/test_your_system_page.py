@@ -8,12 +8,12 @@ from tests.house.repository import ROOT
 from tests.properties.straggler import Done, Straggler
 
 PAGE = (ROOT / "docs" / "your-system.md").read_text(encoding="utf-8")
-CODE = PAGE.partition("```python\n")[2].partition("```")[0]
+CODE, PROGRAM = (text.partition("```")[0] for text in PAGE.split("```python\n")[1:])
 ORDERS = "event_time,key,value\n10,a,1\n20,a,2\n15,b,3\n60,a,4\n"
 TRADES = "event_time,key,value\n12,a,7\n30,a,5\n16,b,1\n2,a,9\n65,a,3\n"
 
 
-def judged(name: str, code: str, straggler: Straggler, folder: Path) -> Done:
+def judge(name: str, code: str, straggler: Straggler, folder: Path) -> Done:
     (folder / "orders.csv").write_text(ORDERS, encoding="utf-8")
     (folder / "trades.csv").write_text(TRADES, encoding="utf-8")
     (folder / f"{name}.py").write_text(code, encoding="utf-8")
@@ -21,11 +21,11 @@ def judged(name: str, code: str, straggler: Straggler, folder: Path) -> Done:
     return straggler("diff", *line.replace('"', "").replace("mine:", f"{name}:").split())
 
 
-def test_it_does_what_is_promised(
+def test_the_example_does_what_is_promised(
     straggler: Straggler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    done = judged("on_the_page", CODE, straggler, tmp_path)
+    done = judge("on_the_page", CODE, straggler, tmp_path)
     assert (done.code, done.err) == (0, "")
     assert "agrees with the reference in 4 matches, each found once, and in 2 rejected" in done.out
 
@@ -36,9 +36,14 @@ def test_the_report_of_a_mistake_is_the_one_that_is_shown(
     monkeypatch.syspath_prepend(tmp_path)
     wrong = CODE.replace("<= config.window_us", "< config.window_us")
     assert wrong != CODE
-    done = judged("on_the_page_but_wrong", wrong, straggler, tmp_path)
+    done = judge("on_the_page_but_wrong", wrong, straggler, tmp_path)
     assert done.code == 1
     shown = PAGE.partition("    no pair lost: ")[2].partition("\n\n")[0]
     for line in shown.splitlines():
         said = line.strip().removesuffix(", ...").partition("counterexamples/")[0]
         assert said in done.out, line
+
+
+def test_the_program_judges_the_system(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(CODE + PROGRAM, {})
+    assert capsys.readouterr().out == "holds\n"

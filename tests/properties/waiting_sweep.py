@@ -1,9 +1,8 @@
 """The command line, with a sweep that waits once it has done some jobs: ``waiting_sweep JOBS ...``.
 
-Whatever ends a sweep comes in time, however fast its runs are and whatever else the machine does.
+A test then ends the sweep in time, however fast its runs are and whatever else the machine does.
 """
 
-import signal
 import sys
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +30,6 @@ class Waiting:
 
 def main(jobs: int, arguments: list[str]) -> int:
     """Run a command line."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     sweep_jobs.run_on_processes = partial(sweep_jobs.run_on_processes, work=Waiting(jobs))
     return cli.main(arguments)
 

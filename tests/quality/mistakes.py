@@ -26,7 +26,7 @@ class Mistake(NamedTuple):
         """Return the function with the mistake, compiled."""
         assert isinstance(self.function, FunctionType)
         source = textwrap.dedent(inspect.getsource(self.function))
-        assert source.count(self.right) == 1, f"{self.right!r} is not there once"
+        assert source.count(self.right) == 1, f"{self.right!r} does not occur exactly once"
         names: dict[str, PlainData] = {}
         exec(source.replace(self.right, self.wrong), self.function.__globals__, names)
         return names[self.function.__name__].__code__

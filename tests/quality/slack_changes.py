@@ -186,7 +186,7 @@ CHANGES: dict[str, tuple[Workload, type, Change, str, str]] = {
         "the controller answers for its misses",
         "were answered with fewer tuples than required",
     ),
-    "a delay that was none": (
+    "a largest delay that no tuple had": (
         STREAM,
         Progress,
         at(0, max_delay_us=14),
@@ -228,7 +228,7 @@ CHANGES: dict[str, tuple[Workload, type, Change, str, str]] = {
         "judgements measure what was recorded",
         "recorded are",
     ),
-    "a miss that was none": (
+    "a hit recorded as a miss": (
         STREAM,
         Judged,
         at(-1, miss=True),
@@ -254,9 +254,9 @@ CHANGES: dict[str, tuple[Workload, type, Change, str, str]] = {
         Judged,
         at(0, n_late=0, n_rcv=0),
         "measured misses are true misses",
-        "counts 0 tuples, there are 1",
+        "counts 0 tuples; there are 1",
     ),
-    "a miss that would have been none": (
+    "a hit recorded as a miss of a higher requirement": (
         STREAM,
         Judged,
         at(-1, n_req=2, miss=True),

@@ -1,4 +1,4 @@
-"""Routers that balance badly are caught by what they do alone: by a bound, and beside a fluid."""
+"""Routers that balance badly are caught from their routes: by a bound, or compared with a fluid."""
 
 from collections.abc import Sequence
 from dataclasses import replace

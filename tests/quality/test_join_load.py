@@ -1,7 +1,7 @@
 """Claims about load catch what is planted: a fixed block size, other shares, chatter, other counts.
 
-A run here is made of numbers: a load goes up and down again, workers come and go by the rules or
-by rules that are a little wrong.
+A run here is only numbers: a load rises and falls, and workers come and go by the rules, or by
+rules that are slightly wrong.
 """
 
 from collections.abc import Callable
@@ -56,11 +56,11 @@ Sharing = Callable[[bool, float], float]
 Sizing = Callable[[float, int], int]
 
 
-def rightly_shared(did: bool, tau: float) -> float:
+def right_share(did: bool, tau: float) -> float:
     return share_to_shed(did, tau, LIMITS.tau1, RULE.base, RULE.power, RULE.margin)
 
 
-def rightly_sized(mean: float, workers: int) -> int:
+def right_size(mean: float, workers: int) -> int:
     return block_size(mean, RULE.capacity, workers, LIMITS.tau1, LARGEST)
 
 
@@ -69,8 +69,8 @@ class Way:
     """The decisions of a simulated run, which planted bugs replace."""
 
     watch: Watching = watch
-    share: Sharing = rightly_shared
-    size: Sizing = rightly_sized
+    share: Sharing = right_share
+    size: Sizing = right_size
     obeys: Callable[[float], float] = lambda share: share
     """Share that is shed, where one is to be."""
 
@@ -147,7 +147,7 @@ def one_more(
     [
         pytest.param(Way(size=lambda _tau, _m: LARGEST), NO_FALSE_SHEDDING, id="zeta-fixed-at-50"),
         pytest.param(
-            Way(size=lambda tau, m: 2 * rightly_sized(tau, m)), NO_FALSE_SHEDDING, id="zeta-twice"
+            Way(size=lambda tau, m: 2 * right_size(tau, m)), NO_FALSE_SHEDDING, id="zeta-twice"
         ),
         pytest.param(
             Way(share=lambda _did, tau: shed_share(tau, LIMITS.tau1, RULE.base, 2)),
@@ -155,7 +155,7 @@ def one_more(
             id="quadratic-for-linear",
         ),
         pytest.param(
-            Way(share=lambda did, tau: rightly_shared(did, tau + 0.05)),
+            Way(share=lambda did, tau: right_share(did, tau + 0.05)),
             SHED_AS_ASKED,
             id="sheds-below-tau1",
         ),
@@ -210,7 +210,7 @@ def test_queries_share_a_chain() -> None:
     one, four = Shared(1, 1_000, 10), Shared(4, 1_010, 40)
     (verdict,) = over_all([judge_shared([one, four])])
     assert (verdict.claim, verdict.outcome) == (FLAT, Outcome.HOLDS)
-    # A chain a query costs as many times as much.
+    # Four chains, one for each query, cost four times as much.
     (verdict,) = over_all([judge_shared([one, Shared(4, 4_000, 40)])])
     assert verdict.outcome is Outcome.BROKEN
     assert verdict.sentence == ("With 4 queries 4,000 bytes go between workers, with 1 1,000.")

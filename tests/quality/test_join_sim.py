@@ -89,7 +89,7 @@ def test_a_chain_that_never_becomes_empty_is_caught(rules: Rules) -> None:
 
 
 def test_a_block_that_is_joined_again_is_caught() -> None:
-    """A protocol without sequence numbers needs links that double nothing."""
+    """A protocol without sequence numbers needs links that repeat nothing."""
     assert broken(FIFO) == set()
     assert TWICE in broken(FIFO, faults=REPLAY)
 

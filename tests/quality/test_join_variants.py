@@ -57,7 +57,7 @@ def test_the_explorer_finds_a_shortest_behaviour(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))
-def test_claims_on_a_trace_catch_it_and_the_reference_passes(name: str) -> None:
+def test_claims_on_a_trace_catch_every_variant_and_pass_the_reference(name: str) -> None:
     variant = VARIANTS[name]
     # A chain that is stuck owes pairs, which is all that can be seen in what came out of it.
     promise = LOST if variant.promise == STUCK else variant.promise
@@ -72,7 +72,7 @@ def broken(scope: Scope) -> set[str]:
     return {v.claim for v in found.verdicts if v.outcome is Outcome.BROKEN}
 
 
-def test_acknowledgements_on_their_own_channel_lose_and_double_pairs() -> None:
+def test_acknowledgements_on_their_own_channel_lose_and_repeat_pairs() -> None:
     assert {TWICE, LOST} <= broken(scope_of("fifo", "channel_for_acks"))
 
 

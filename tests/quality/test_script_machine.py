@@ -29,7 +29,7 @@ from model.vocabulary.settings import JsonObject
 from tests.model.script.interleaving import Interleaving, anywhere
 
 A, B = Sensor("a"), Sensor("b")
-SAID: dict[str, Expression] = {
+EXPRESSIONS: dict[str, Expression] = {
     "short": Window("sum", A, 4, 2),
     "long": Window("avg", A, 7, 3),
     "both": Window("count", Union((A, B, A)), 6, 2),
@@ -38,7 +38,7 @@ SAID: dict[str, Expression] = {
     "now": Arithmetic("/", B, A),
 }
 CONFIG = ScriptConfig(
-    (Workflow("w", tuple(Statement(name, said) for name, said in SAID.items())),),
+    (Workflow("w", tuple(Statement(*each) for each in EXPRESSIONS.items())),),
     (("a", 3_600_000), ("b", 1_800_000)),
     workers=3,
     lateness_us=3 * MILLISECOND_US,
@@ -46,7 +46,7 @@ CONFIG = ScriptConfig(
 
 
 def workload(random: Random) -> Workload:
-    """Draw tuples that are late, redelivered, of any scale, and at one time; and gaps."""
+    """Draw tuples with gaps; some are late, redelivered, simultaneous, or of another scale."""
     arrivals: list[Event] = []
     now_ms = 0
     for seq in range(60):
@@ -83,19 +83,19 @@ Bug: TypeAlias = tuple[Any, str, Callable[..., Any]]
 """The owner of an attribute, its name, and its replacement."""
 
 
-def _applied_twice(self: Worker, told: Notice) -> Sequence[Effect]:
-    if told.point is not None:
-        self._state.logs[told.node].last_us = -1
-    return _HEAR(self, told)
+def _applied_twice(self: Worker, notice: Notice) -> Sequence[Effect]:
+    if notice.point is not None:
+        self._state.logs[notice.node].last_us = -1
+    return _HEAR(self, notice)
 
 
-def _without_notices(self: Worker, told: Notice) -> Sequence[Effect]:
-    return NOTHING if told.point is None else _HEAR(self, told)
+def _without_notices(self: Worker, notice: Notice) -> Sequence[Effect]:
+    return NOTHING if notice.point is None else _HEAR(self, notice)
 
 
-def _at_the_first_result(self: Worker, told: Notice) -> Sequence[Effect]:
-    until_us = END_US if told.until_us is None else told.until_us
-    return _HEAR(self, told._replace(until_us=until_us))
+def _at_the_first_result(self: Worker, notice: Notice) -> Sequence[Effect]:
+    until_us = END_US if notice.until_us is None else notice.until_us
+    return _HEAR(self, notice._replace(until_us=until_us))
 
 
 def _known_by_one_part(self: Worker, number: int) -> int:
@@ -187,9 +187,9 @@ BUGS: Mapping[str, Bug] = {
     "a restored worker keeps its slices": (Worker, "restore", _with_later("slices")),
     "a restored worker keeps its latest values": (Worker, "restore", _with_later("latest")),
     "a restored worker keeps what it knew": (Worker, "restore", _with_later("known_us")),
-    "a checkpoint is no copy": (Worker, "saved", _no_copy),
+    "a checkpoint changes with the worker": (Worker, "saved", _no_copy),
     "identities are forgotten at the end of a batch": (Intake, "forget", _at_once),
-    "all workers speak of a rejection": (
+    "all workers report a rejection": (
         machine,
         "share_of",
         _share(lambda share: {"says": frozenset(share.sensors)}),

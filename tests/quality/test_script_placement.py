@@ -81,7 +81,7 @@ def _to_nobody(placements: Sequence[Placement], _cap: Fraction) -> Placement:
     [
         (_last, "more than"),
         (_sends_least, "which hashing keeps"),
-        (_to_everybody, "by hash it were"),
+        (_to_everybody, "by hash it would be"),
         (_to_nobody, "is not sent all"),
     ],
 )
@@ -104,8 +104,8 @@ def _one_too_weak(expression: Expression, least: int) -> str:
 
 def test_a_parenthesis_too_few_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     a = Sensor("a")
-    said = Statement("x", Arithmetic("-", a, Arithmetic("-", a, a)))
-    flow = Workflow("w", (said,))
+    statement = Statement("x", Arithmetic("-", a, Arithmetic("-", a, a)))
+    flow = Workflow("w", (statement,))
     assert parse(unparse(flow), "w") == flow
     monkeypatch.setattr(formatter, "_within", _one_too_weak)
     assert parse(unparse(flow), "w") != flow

@@ -142,13 +142,13 @@ def test_a_mistake_in_the_room_is_found(
 
 
 def test_a_notice_that_is_not_sent_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = (
+    statements = (
         Statement("x", Window("max", Sensor("a"), 1_000, 1_000)),
         Statement("y", Window("max", Sensor("b"), 500, 1_000)),
         Statement("z", Arithmetic("-", Name("x"), Name("y"))),
     )
-    config = ScriptConfig((Workflow("w", said),), (("a", 7_200), ("b", 3_600)), 2, 0, 100)
-    # The last tuple of b is in no window: that z has a last result takes a notice.
+    config = ScriptConfig((Workflow("w", statements),), (("a", 7_200), ("b", 3_600)), 2, 0, 100)
+    # The last tuple of b is in no window, so the last result of z needs a notice.
     events = ("a", 100), ("b", 700), ("a", 1_200), ("b", 2_100), ("a", 2_300)
     rows = [Row(at_ms * 1_000, at_ms * 1_000, sensor, 1.0) for sensor, at_ms in events]
     tuning = ScriptTuning("all-split")

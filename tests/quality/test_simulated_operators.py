@@ -30,7 +30,7 @@ from tests.quality.mistakes import Mistake
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 CLUSTERS = 300
-"""Looked at, at most, until one shows the bug."""
+"""Largest number of clusters that are tried until one shows the bug."""
 
 
 @cache
@@ -79,7 +79,7 @@ def tells_late_pairs_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def acknowledges_before_it_joins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Send blocks of the worker between an acknowledgement and the join."""
+    """Plant a bug: a worker acknowledges a block, sends blocks of its own, and then joins it."""
     join, work = Worker._join_in, Worker.work
 
     def acknowledge(self: Any, sender: int, lane: Any, other: Any, blocks: list[Block]) -> None:
@@ -156,7 +156,7 @@ BUGS: dict[str, dict[str, Plant]] = {
             "",
         ).plant,
         "a window is over a tuple too late": Mistake(grouping_windows.is_full, ">=", ">").plant,
-        "of several partial aggregates one counts": Mistake(
+        "only one of several partial aggregates counts": Mistake(
             instances._combine, '("n", "sum")', '("n", "max")'
         ).plant,
     },
@@ -176,7 +176,7 @@ BUGS: dict[str, dict[str, Plant]] = {
         "results go to one other worker at most": Mistake(
             script_plan.Plan.share, "tuple(sorted(others))", "tuple(sorted(others))[:1]"
         ).plant,
-        "of a message the first stream is read": Mistake(
+        "only the first stream of a message is read": Mistake(
             encoding.decode_messages, "return found", "return dict([*found.items()][:1])"
         ).plant,
     },

@@ -53,7 +53,7 @@ def test_the_published_law_does_not_keep_delta_for_a_single_window(control: str)
     assert at_least > DELTA, f"{missed} of {STREAMS} missed"
 
 
-def test_conformal_control_keeps_it() -> None:
+def test_conformal_control_keeps_delta() -> None:
     missed = misses("conformal")
     at_most = beta.ppf(1 - ERROR, missed + 1, STREAMS - missed)
     assert at_most < DELTA, f"{missed} of {STREAMS} missed, wrong with probability {ERROR}"

@@ -1,4 +1,4 @@
-"""Figures of a quick sweep of the catalogue, kept so that tests can make wrong ones of them.
+"""Figures of a quick sweep of the catalogue, stored so that tests can falsify them.
 
 They are those of one version of the code, to five digits: what is tested is not whether they are
 right but whether an experiment notices when they are not. When an experiment has another grid or

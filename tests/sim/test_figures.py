@@ -1,4 +1,4 @@
-"""Plots of runs: the same bytes every time, labelled, on a ground of their own."""
+"""Plots of runs: the same bytes every time, labelled, on a background of their own."""
 
 from pathlib import Path
 from xml.etree import ElementTree

@@ -1,4 +1,4 @@
-"""The timed chain: costs, epochs, faults, full queues, and that a seed says everything."""
+"""The timed chain: determinism, costs, epochs, faults and full queues."""
 
 import os
 import subprocess
@@ -86,7 +86,7 @@ def test_a_run_is_a_behaviour_of_the_model_with_every_step() -> None:
 
 def test_a_message_takes_the_time_of_its_link() -> None:
     near, far = one_pair(), one_pair(Tier(5_000.0, 1e9))
-    # R leaves at once, and S comes to the right worker after 1 ms, for which the log is as far.
+    # R waits for S, which comes 1 ms later and has an equally long way from the log.
     assert near.summary["mean_latency_us"] == pytest.approx(100.0)
     assert far.summary["mean_latency_us"] == pytest.approx(5_000.0)
 
@@ -99,7 +99,7 @@ def test_a_source_sees_arrivals_at_multiples_of_its_interval_only() -> None:
     # come in the same half second and in the next epoch.
     moments = {(each.stream, -(-each.arrival_us // 500_000)) for each in timed.workload.arrivals}
     assert len(admissions) == len(moments)
-    # Nobody waits longer for it.
+    # No tuple waits longer than the interval.
     often = small(shed="no", intake_us="1000")
     later_us = [float(each.summary["mean_latency_us"]) for each in (often, timed)]
     assert later_us[0] < later_us[1] <= later_us[0] + 500_000
@@ -109,7 +109,7 @@ def test_a_source_hands_over_all_that_it_has_seen() -> None:
     tuning = ChainTuning(intake_tuples=8, intake_us=60_000_000)
     plan = Plan((Source(100, Constant(0)), Source(1)), tuning=tuning, trigger=At(()))
     timed = simulate(plan, EVERYTHING, 0)
-    # 13 handfuls, one after the other, and not one a minute.
+    # 13 portions, one after the other, and not one a minute.
     assert timed.summary["results"] == 100
     assert float(timed.summary["duration_us"]) < 1_000_000
 

@@ -68,7 +68,7 @@ def test_a_join_finds_what_a_nested_loop_finds(predicate: Predicate, stream: str
 
 
 def test_pairs_come_in_the_order_of_the_ranks_that_were_given() -> None:
-    """Sorts may put equal values in any order, another one on another processor."""
+    """Sorts may put equal values in any order, and the order may differ between processors."""
     index, _, _ = filled(JoinConfig(100, (("q", Equi("key")),)), 3)
     block, store = list(range(20, 5, -1)), list(range(N))
     index.join(R, held(block).as_ranks(), held(store).as_ranks())

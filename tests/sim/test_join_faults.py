@@ -58,7 +58,7 @@ def test_a_fault_changes_no_result(name: str, calm: ChainRun) -> None:
         assert run.trace.digest() == calm.trace.digest()
 
 
-def test_a_failure_stands_in_the_workload() -> None:
+def test_the_workload_carries_every_failure() -> None:
     run = faulty(EVERY_FAULT["fail in the middle"])
     assert run.workload.faults == (Fault("kill", 2),)
     assert run.summary["failures"] == 2
@@ -66,10 +66,9 @@ def test_a_failure_stands_in_the_workload() -> None:
     assert flushed.workload.faults == (Fault("kill", 4),)
 
 
-def test_messages_that_come_twice_are_the_protocol_s_business(calm: ChainRun) -> None:
-    """Repeated messages reach the machine, which acknowledges a block again."""
+def test_the_protocol_acknowledges_a_repeated_block_again(calm: ChainRun) -> None:
     run = faulty(tuple(Replay(LINK, nth, 0) for nth in range(1_000)))
-    # What comes again is not recorded.
+    # Repeated messages are not recorded.
     assert [len(run.trace.of(word)) for word in (Forward, Receive, Ack)] == [
         int(run.summary["blocks"])
     ] * 3
@@ -120,7 +119,7 @@ def test_a_failure_goes_back_to_the_last_quiet_epoch() -> None:
     assert 40 < int(timed.summary["arrivals_taken_again"]) < 140
 
 
-def test_a_failure_between_nothing_costs_nothing() -> None:
+def test_a_failure_after_the_end_costs_nothing() -> None:
     plan = Plan((Source(3), Source(3)), faults=(Fail("worker-1", 10**9, 1),))
     late = simulate(plan, QUERY, 0)
     assert late.summary["failures"] == 0

@@ -45,7 +45,8 @@ class Reader(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.said: dict[str, list[str]] = {}
+        self.texts: dict[str, list[str]] = {}
+        """Texts by the element around them."""
         self._open: list[str] = []
         self.feed(text)
         self.close()
@@ -65,7 +66,7 @@ class Reader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         for tag in self._open[-1:]:
-            self.said.setdefault(tag, []).append(data)
+            self.texts.setdefault(tag, []).append(data)
 
     def values(self, attribute: str) -> list[str]:
         """Return all values of an attribute in the page."""
@@ -160,7 +161,7 @@ def test_verdicts_stand_first_then_every_experiment_with_all_that_was_stored(tex
 
 
 def test_every_verdict_is_a_word(text: str) -> None:
-    words = " ".join(Reader(text).said["span"])
+    words = " ".join(Reader(text).texts["span"])
     for each in ("refuted", "reproduced", "reproduced under stated assumptions", "undetermined"):
         assert each in words
     # An expectation that is broken, and an experiment that expects nothing.
@@ -185,7 +186,7 @@ def test_text_is_escaped_once_in_elements_and_attributes() -> None:
     record, columns = deepcopy(made_up.LATENCY)
     record["experiment"]["title"] = 'A "<b>" & more'
     found = Reader(page((entry_of(record, columns),)))
-    assert 'A "<b>" & more' in found.said["a"]
+    assert 'A "<b>" & more' in found.texts["a"]
     assert any(label.startswith('A "<b>" & more: ') for label in found.values("aria-label"))
     assert found.count("b") == 0
 
@@ -195,10 +196,10 @@ def test_every_combination_has_a_plot_and_all_have_numbers(text: str) -> None:
     assert reader.count("svg", role="img") == reader.count("svg") == 5
     assert all(reader.values("aria-label"))
     # Two of them, for a factor that is neither axis nor series.
-    said = [each for each in reader.values("aria-label") if "Title of slack-missed" in each]
-    assert [each.rpartition(". ")[2] for each in said] == ["load 0.5", "load 0.9"]
-    assert {"Load 0.5", "Load 0.9"} <= set(reader.said["figcaption"])
-    assert reader.said["summary"].count("Numbers") == len(made_up.ALL)
+    labels = [each for each in reader.values("aria-label") if "Title of slack-missed" in each]
+    assert [each.rpartition(". ")[2] for each in labels] == ["load 0.5", "load 0.9"]
+    assert {"Load 0.5", "Load 0.9"} <= set(reader.texts["figcaption"])
+    assert reader.texts["summary"].count("Numbers") == len(made_up.ALL)
 
 
 def test_numbers_are_means_with_the_limits_of_student() -> None:

@@ -51,7 +51,7 @@ def test_charts_side_by_side_show_the_same_part_of_the_axis() -> None:
     (alone,) = many(1)
     assert [chart.reach for chart in alone.charts] == [None]
     ticks = [re.findall(r">(\d+)</text>", svg(each, "a", "")) for each in entry.charts]
-    # What stands at the axes, which is all that has digits in it.
+    # The labels of the axes are the only texts with digits.
     assert ticks[0] == ticks[1] == ticks[2]
     assert "20" in ticks[0]
     assert "20" not in re.findall(r">(\d+)</text>", svg(alone.charts[0], "a", ""))
@@ -138,8 +138,8 @@ def test_a_picture_holds_what_is_seen_and_no_more() -> None:
     drawn = svg(chart, "a", "what it shows")
     root = ElementTree.fromstring(drawn)
     assert root.attrib["aria-label"] == "what it shows"
-    said = {text.text for text in root.iter("text")}
-    assert {"slower", "share", "published", *made_up.POLICIES} <= said
+    labels = {element.text for element in root.iter("text")}
+    assert {"slower", "share", "published", *made_up.POLICIES} <= labels
     names = [part.attrib["id"] for part in root.iter() if "id" in part.attrib]
     referred = set(re.findall(r'(?:href="#|url\(#)([^")]+)', drawn))
     assert set(names) == referred

@@ -68,7 +68,7 @@ def test_shape() -> None:
     assert {b - a for a, b in pairwise(of_one)} == {500_000}
 
 
-def test_it_is_always_labelled_as_simulated() -> None:
+def test_every_scenario_is_labelled_as_simulated() -> None:
     for name, scenario in SCENARIOS.items():
         plan = scenario(5)
         assert plan.name.startswith(f"{name}, simulated")

@@ -73,14 +73,14 @@ def test_finished_runs_are_not_done_again(tmp_path: Path) -> None:
     assert events[0][2:] == (8, 0, 3, (), 5)
     assert len([each for each in events if isinstance(each, JobFinished)]) == 5
     assert second == first
-    events, (third,) = swept(tmp_path / "part", mapper=fails_to_be_needed)
+    events, (third,) = swept(tmp_path / "part", mapper=must_not_run)
     assert events[0][2:] == (8, 0, 8, (), 0)
     assert third == first
     events, _ = swept(tmp_path / "part", is_fresh=True)
     assert events[0][2:] == (8, 0, 0, (), 8)
 
 
-def fails_to_be_needed(jobs: Sequence[Job]) -> Iterator[Done]:
+def must_not_run(jobs: Sequence[Job]) -> Iterator[Done]:
     raise AssertionError(f"{len(jobs)} jobs were done again")
 
 
@@ -132,7 +132,7 @@ def test_a_failed_write_leaves_no_temporary_file(tmp_path: Path) -> None:
 def test_other_measures_and_expectations_cost_nothing(tmp_path: Path) -> None:
     swept(tmp_path)
     other = small(measures=["mean_rho", "largest_rho"], expect=[])
-    _, (results,) = swept(tmp_path, other, mapper=fails_to_be_needed)
+    _, (results,) = swept(tmp_path, other, mapper=must_not_run)
     assert len(results.columns["largest_rho"]) == 8
     assert results.verdict is None
 
@@ -178,8 +178,8 @@ def test_a_failed_run_is_reported_and_stops_no_other(tmp_path: Path) -> None:
     assert first.again.startswith("straggler sim grouping --seed 0 --set load=backlog --set ")
     assert f"--set policy=shuffle --set 'faults={fault}'" in first.again
     assert len(list((tmp_path / "runs").iterdir())) == 4
-    told = as_record(next(each for each in events if isinstance(each, JobFailed)))
-    assert told["runs"][0]["settings"]["faults"] == fault
+    record = as_record(next(each for each in events if isinstance(each, JobFailed)))
+    assert record["runs"][0]["settings"]["faults"] == fault
 
 
 def test_a_failure_of_another_measurable_is_repeated_by_the_sweep(tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def whole(folder: Path) -> str:
     return sha.hexdigest()
 
 
-def test_under_another_hash_seed(tmp_path: Path) -> None:
+def test_a_sweep_stores_the_same_under_another_hash_seed(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     seed = "0" if os.environ.get("PYTHONHASHSEED") == "4242" else "4242"
     run = subprocess.run(

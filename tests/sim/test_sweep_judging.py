@@ -58,7 +58,7 @@ def test_limits_are_those_of_student() -> None:
     assert cell.interval.estimate == 3.0
 
 
-def test_two_bounds() -> None:
+def test_a_value_lies_between_both_bounds() -> None:
     near = AT_LEAST_10._replace(at_most=12)
     assert of_one_cell(near, 11.0).outcome is Outcome.HOLDS
     assert of_one_cell(near, 13.0).outcome is Outcome.BROKEN
@@ -87,7 +87,7 @@ def test_a_ratio_of_zeros_is_undetermined() -> None:
     assert found.outcome is Outcome.BROKEN
 
 
-def test_cells_are_what_is_left_and_where_is_looked() -> None:
+def test_where_selects_cells_and_over_merges_them() -> None:
     rows = {
         (policy, load): [10.0 * load * (3 if policy == "tag" else 1)]
         for policy in POLICY.labels
@@ -121,7 +121,7 @@ def test_cells_are_what_is_left_and_where_is_looked() -> None:
         ([[1.0], [2.0], [3.0]], Outcome.HOLDS, Outcome.BROKEN),
     ],
 )
-def test_a_direction_needs_the_whole_way_and_no_step_against_it(
+def test_a_direction_holds_over_all_and_no_step_goes_against_it(
     rows: list[list[Figure]], up: Outcome, down: Outcome
 ) -> None:
     table = grid({(n,): samples for n, samples in enumerate(rows, 1)}, LOAD)
@@ -130,7 +130,7 @@ def test_a_direction_needs_the_whole_way_and_no_step_against_it(
     assert judge(asked._replace(is_rising=False), table).outcome is down
 
 
-def test_the_step_against_it_is_shown() -> None:
+def test_the_step_against_the_direction_is_shown() -> None:
     table = grid({(1,): [1.0, 1.1], (2,): [0.5, 0.6], (3,): [3.0, 3.1]}, LOAD)
     (cell,) = judge(AT_LEAST_10._replace(at_least=None, along="load"), table).cells
     assert cell.interval
@@ -167,7 +167,7 @@ def test_the_sentence_states_the_observed_figures(
     assert judge(AT_LEAST_10, grid({(1,): samples}, load)).sentence == sentence
 
 
-# Figures go with the load, but for cg, which has some at load 1 alone.
+# Figures rise with the load, except those of cg, which are 0 above load 1.
 RIGHT: Mapping[tuple[str, int], float] = {
     **{("tag", n): 10.0 * n for n in (1, 2, 3)},
     **{("pkg", n): 5.0 * n for n in (1, 2, 3)},

@@ -244,7 +244,7 @@ def test_an_expectation_that_cannot_be_judged_is_refused(
     assert words in str(refused.value)
 
 
-def test_a_level_of_one_effort_is_expected_in_that_one_only() -> None:
+def test_an_expectation_may_name_a_level_that_only_its_effort_has() -> None:
     quick = {"factors": {"policy": ["tag"]}}
     expect = {**EXPECT, "where": {"policy": "shuffle"}}
     with pytest.raises(ValueError, match=r"where.policy is 'shuffle'; it must be one of tag"):

@@ -13,9 +13,9 @@ from tests.harness.background_kills import (
     KILLED_CHAINS,
     KILLED_QUERIES,
     KILLED_SCRIPTS,
-    Ordeal,
+    KillPlan,
     Query,
-    in_background,
+    run_in_background,
 )
 from tests.harness.killed_queries import CHAINS, SCRIPTS, WINDOWS
 
@@ -53,15 +53,15 @@ def background(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Background]:
     """Yield the values of the fixtures below, in turn, if any test needs them."""
-    # Not the fixture: some tests here call what they draw by themselves a seed.
+    # The option, not the fixture ``seed``: some tests here have parameters of that name.
     seed = int(request.config.getoption("--hypothesis-seed") or 0)
     kills = profiles.effort().kills
-    ordeals = {
-        KILLED_QUERIES: Ordeal(WINDOWS, seed, kills),
-        KILLED_CHAINS: Ordeal(CHAINS, seed, kills // 2),
-        KILLED_SCRIPTS: Ordeal(SCRIPTS, seed, max(1, kills // 4)),
+    plans = {
+        KILLED_QUERIES: KillPlan(WINDOWS, seed, kills),
+        KILLED_CHAINS: KillPlan(CHAINS, seed, kills // 2),
+        KILLED_SCRIPTS: KillPlan(SCRIPTS, seed, max(1, kills // 4)),
     }
-    yield from in_background(ordeals, request, tmp_path_factory)
+    yield from run_in_background(plans, request, tmp_path_factory)
 
 
 @pytest.fixture(name=KILLED_QUERIES)

@@ -47,7 +47,7 @@ def test_assumption_names_what_first_answers_rest_on(
     assert assumption(SlackConfig(size_us=10, slide_us=5, **settings)) == text
 
 
-def look(spark: SparkSession, store: Path) -> list[Callable[[], Any]]:
+def questions(spark: SparkSession, store: Path) -> list[Callable[[], Any]]:
     """Return functions for all questions to a store, with plain answers."""
     return [
         lambda: sorted(map(str, results(spark, store).collect())),
@@ -72,7 +72,7 @@ def test_readers_whose_batch_is_begun_anew_see_the_one_before(
 
     query.run_available()
     complete(1)
-    before = [each() for each in look(spark, tmp_path / "s")]
+    before = [each() for each in questions(spark, tmp_path / "s")]
     listed = queries.read_table
 
     def overtaken(*given: Any) -> Any:
@@ -82,7 +82,7 @@ def test_readers_whose_batch_is_begun_anew_see_the_one_before(
         return rows
 
     monkeypatch.setattr(queries, "read_table", overtaken)
-    for each, expected in zip(look(spark, tmp_path / "s"), before, strict=True):
+    for each, expected in zip(questions(spark, tmp_path / "s"), before, strict=True):
         complete(2)
         assert each() == expected
 

@@ -13,9 +13,9 @@ from spark_impl.slack.query import SLACK
 from spark_impl.windows.store import load_store
 from tests.harness.driver_kills import assert_ended, needs_proc, run_to_its_end
 from tests.harness.killed_queries import windows_workload
-from tests.harness.store_apart import STORE
 from tests.harness.windows_driver import prepare
 from tests.harness.windows_executor_deaths import FATAL_BATCH
+from tests.harness.windows_unshared import STORE
 from tests.spark_impl.test_kill import assert_equal_to_model
 
 
@@ -41,7 +41,9 @@ def test_answers_are_exact_though_executors_die_in_a_batch_and_in_a_correction(
 @pytest.mark.timeout(600)
 def test_store_that_is_not_shared_is_noticed(tmp_path: Path, seed: int) -> None:
     prepare(tmp_path, windows_workload(0, seed))
-    begun, stopped, complete, _done = run_to_its_end(tmp_path, "tests.harness.store_apart").lines
+    begun, stopped, complete, _done = run_to_its_end(
+        tmp_path, "tests.harness.windows_unshared"
+    ).lines
     assert begun == "begin 0"
     assert stopped.startswith(f"stopped: {STORE} has 0 of the "), stopped
     assert stopped.endswith("all workers have to reach one folder under this address")

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.vocabulary import SlackConfig
@@ -137,6 +138,50 @@ def test_error_of_a_worker_is_one_sentence(error: str, sentence: str) -> None:
         f'Traceback (most recent call last):\n  File "x", line 1\n{error}\n SQLSTATE: XXKST'
     )
     assert sentence_of(StreamingQueryException(text)) == sentence
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (
+            "pyspark.errors.exceptions.captured.AnalysisException: [NOT_FOUND] There is no x.\n"
+            "Search path: [a]. SQLSTATE: 42P01;",
+            "[NOT_FOUND] There is no x.",
+        ),
+        ("NotToday: the table is locked", "NotToday: the table is locked"),
+        ("RuntimeError", "RuntimeError"),
+        (
+            "py4j.protocol.Py4JJavaError: An error occurred while calling o153.parquet.\n"
+            ": org.apache.spark.SparkException: Job aborted: Mkdirs failed\n\tat org.apache.x",
+            "Job aborted: Mkdirs failed",
+        ),
+        ("ValueError: no column x", "no column x"),
+    ],
+)
+def test_error_of_a_sink_is_one_sentence(error: str, sentence: str) -> None:
+    text = (
+        "[STREAM_FAILED] Query [id = x] terminated with exception:"
+        " [FOREACH_BATCH_USER_FUNCTION_ERROR] An error occurred in the user provided function in"
+        " foreach batch sink. Reason: An exception was raised by the Python Proxy. Return Message:"
+        f' Traceback (most recent call last):\n  File "x", line 1\n    sink()\n{error}\n'
+        " SQLSTATE: 39000 SQLSTATE: XXKST"
+    )
+    assert sentence_of(StreamingQueryException(text)) == sentence
+
+
+def test_sink_that_ends_the_process_stops_the_query(spark: SparkSession, tmp_path: Path) -> None:
+    """Java waits for an answer to its call, which no other than an ordinary error gives."""
+
+    def leave(answers: DataFrame, batch: int) -> None:
+        sys.exit(f"no more after {batch}")
+
+    source = history(tmp_path / "h", FIRST)
+    running = SlackQuery(spark, FIXED, source, tmp_path / "s", sink=leave).start()
+    try:
+        with pytest.raises(StreamingQueryException, match="SystemExit: no more after 0"):
+            running.awaitTermination(60)
+    finally:
+        running.stop()
 
 
 @pytest.mark.parametrize("failure", [InputProblem, Killed])

@@ -13,9 +13,9 @@ from spark_impl.grouping import MicroBatch, at_instances
 from spark_impl.grouping.query import Spreader
 from spark_impl.runtime import locks
 from spark_impl.runtime.storage import InputProblem, locate
-from tests.harness import unshared_store
+from tests.harness import grouping_unshared
 from tests.harness.driver_kills import needs_proc, run_to_its_end
-from tests.harness.unshared_store import FOUND, TUPLES, count, read_all
+from tests.harness.grouping_unshared import FOUND, TUPLES, count, read_all
 from tests.spark_impl.test_grouping_query import skewed
 from tests.spark_impl.test_grouping_streams import COLUMNS, table_of
 
@@ -26,11 +26,11 @@ SENTENCE = "the driver and all workers have to reach one folder under this addre
 @needs_proc
 @pytest.mark.timeout(600)
 def test_a_store_that_executors_do_not_reach_stops_the_stream(tmp_path: Path) -> None:
-    run_to_its_end(tmp_path, unshared_store.__name__)
+    run_to_its_end(tmp_path, grouping_unshared.__name__)
     results = json.loads((tmp_path / "results.json").read_bytes())
     assert results.pop("shared") == TUPLES
     for name, store in (("work", "store"), ("no work", "other")):
-        own = f"{unshared_store.OWN}/{store}"
+        own = f"{grouping_unshared.OWN}/{store}"
         assert results.pop(name) == (
             f"{own} lacks 0/sender-0.arrow, which has been written: {SENTENCE}"
         )
@@ -43,13 +43,15 @@ def rows(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(table_of(skewed(2, 60)))
 
 
-def stands(spreader: Spreader) -> tuple[int, int]:
+def position_of(spreader: Spreader) -> tuple[int, int]:
     standing = spreader.standing()
     return standing.batch, standing.routed
 
 
 @pytest.mark.parametrize("file", ["sender-1", "instance-2"])
-def test_a_file_of_this_micro_batch_is_missed(file: str, rows: DataFrame, tmp_path: Path) -> None:
+def test_a_missing_file_of_this_micro_batch_stops_the_stream(
+    file: str, rows: DataFrame, tmp_path: Path
+) -> None:
     spreader = Spreader(CONFIG, COLUMNS, locate(tmp_path))
 
     def work(rows: DataFrame, batch: MicroBatch) -> None:
@@ -59,13 +61,13 @@ def test_a_file_of_this_micro_batch_is_missed(file: str, rows: DataFrame, tmp_pa
     spreader.advance(rows, read_all, 0)
     with pytest.raises(InputProblem, match=f"lacks 1/{file}.arrow, which has .* {SENTENCE}"):
         spreader.advance(rows, work, 1)
-    assert stands(spreader) == (1, 60)
+    assert position_of(spreader) == (1, 60)
     spreader.advance(rows, read_all, 1)
-    assert stands(spreader) == (2, 120)
+    assert position_of(spreader) == (2, 120)
 
 
 @pytest.mark.parametrize("file", ["sender-0", "instance-0"])
-def test_a_file_of_the_micro_batch_before_is_missed(
+def test_a_missing_file_of_the_previous_micro_batch_stops_the_stream(
     file: str, rows: DataFrame, tmp_path: Path
 ) -> None:
     spreader = Spreader(CONFIG, COLUMNS, locate(tmp_path))
@@ -74,7 +76,7 @@ def test_a_file_of_the_micro_batch_before_is_missed(
     for work in (read_all, lambda _rows, _batch: None):
         with pytest.raises(Exception, match=f"lacks 0/{file}.arrow, which has .* {SENTENCE}"):
             spreader.advance(rows, work, 1)
-    assert stands(spreader) == (1, 60)
+    assert position_of(spreader) == (1, 60)
 
 
 def test_a_sender_with_an_older_state_is_noticed(rows: DataFrame, tmp_path: Path) -> None:
@@ -87,10 +89,10 @@ def test_a_sender_with_an_older_state_is_noticed(rows: DataFrame, tmp_path: Path
     spreader.advance(rows, read_all, 0)
     with pytest.raises(InputProblem, match=f"has 30 of the 60 tuples routed .*{SENTENCE}"):
         spreader.advance(rows, work, 1)
-    assert stands(spreader) == (1, 60)
+    assert position_of(spreader) == (1, 60)
 
 
-def test_tuples_that_do_not_come_to_their_instance_are_noticed(
+def test_tuples_that_do_not_reach_their_instance_are_noticed(
     rows: DataFrame, tmp_path: Path
 ) -> None:
     spreader = Spreader(CONFIG, COLUMNS, locate(tmp_path))
@@ -105,7 +107,7 @@ def test_tuples_that_do_not_come_to_their_instance_are_noticed(
         spreader.advance(rows, some, 0)
     with pytest.raises(InputProblem, match="the output of only 0 of 3 instances was read to its"):
         spreader.advance(rows, none, 0)
-    assert stands(spreader) == (0, 0)
+    assert position_of(spreader) == (0, 0)
 
 
 def test_fewer_partitions_than_senders_lose_nothing(spark: SparkSession, tmp_path: Path) -> None:
@@ -114,13 +116,13 @@ def test_fewer_partitions_than_senders_lose_nothing(spark: SparkSession, tmp_pat
     for number in range(2):
         rows = spark.createDataFrame(table).coalesce(2)
         spreader.advance(rows, read_all, number)
-    assert stands(spreader) == (2, 80)
+    assert position_of(spreader) == (2, 80)
     held = [spreader.store.load_worked(1, each).state for each in range(2)]
     assert sum(each.column("n")[0].as_py() for each in held if each is not None) == 80
 
 
 class LostLease:
-    """A lock that somebody else may have by now."""
+    """A lock that another process may hold by now."""
 
     is_held = False
 
@@ -135,4 +137,4 @@ def test_a_lock_that_was_lost_ends_the_micro_batch(
     monkeypatch.setattr(locks, "lock", lambda _root: LostLease())
     with pytest.raises(InputProblem, match=r"was not kept locked during micro-batch 0$"):
         spreader.advance(rows, lambda _rows, _batch: None, 0)
-    assert stands(spreader) == (0, 0)
+    assert position_of(spreader) == (0, 0)

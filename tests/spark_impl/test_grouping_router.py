@@ -103,7 +103,7 @@ def assert_bounds(summary: keys.Summary, true: Counter[str], size: int) -> None:
         assert key in keys or times <= summary.tuples / size
 
 
-def test_room_for_a_share_is_rounded_up() -> None:
+def test_the_capacity_for_a_share_is_rounded_up() -> None:
     assert [keys.summary_capacity(eps) for eps in (0.5, 0.3, 0.026)] == [2, 4, 39]
 
 

@@ -89,3 +89,19 @@ def test_a_checkpoint_does_not_go_with_another_store(spark: SparkSession, tmp_pa
     with pytest.raises(InputProblem, match=r"has done micro-batch 0, but .* has never seen it"):
         run(spark, tmp_path, sink)  # although nothing is new in the source
     assert sink.calls == [0]
+
+
+def test_a_checkpoint_that_was_lost_after_one_micro_batch_is_missed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    events = skewed(4, 2 * PART)
+    sink = Sink(tmp_path / "out")
+    append(tmp_path / "in", table_of(events[:PART]))
+    run(spark, tmp_path, sink)
+    (tmp_path / "checkpoint").rename(tmp_path / "elsewhere")
+    append(tmp_path / "in", table_of(events[PART:]))
+    with pytest.raises(
+        InputProblem, match=r"/checkpoint is not the checkpoint of .* micro-batch 0$"
+    ):
+        run(spark, tmp_path, sink)
+    assert sink.calls == [0]

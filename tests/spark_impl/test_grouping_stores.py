@@ -15,7 +15,7 @@ from spark_impl.grouping.windows import start
 from spark_impl.runtime import locks, storage
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from tests.spark_impl.test_grouping_query import skewed
-from tests.spark_impl.test_grouping_streams import COLUMNS, TOTALS, held, table_of
+from tests.spark_impl.test_grouping_streams import COLUMNS, TOTALS, state_of, table_of
 
 
 def test_one_stream_at_a_time_writes_a_store(spark: SparkSession, tmp_path: Path) -> None:
@@ -53,7 +53,9 @@ def test_a_store_goes_with_one_source(spark: SparkSession, tmp_path: Path) -> No
     assert spreader.standing().routed == 30
 
 
-def test_a_store_of_somebody_else_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_folder_that_is_no_store_of_this_stream_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     stream = spark.readStream.format("rate").load().selectExpr("string(value) AS key")
     Grouping(2).stream(stream, "key", tmp_path / "store", lambda _rows, _batch: None)
     with pytest.raises(InputProblem, match="belongs to another stream"):
@@ -62,7 +64,7 @@ def test_a_store_of_somebody_else_is_left_alone(spark: SparkSession, tmp_path: P
     (tmp_path / "other" / "file").touch()
     with pytest.raises(InputProblem, match="neither an empty folder nor the store"):
         Grouping(3).stream(stream, "key", tmp_path / "other", lambda _rows, _batch: None)
-    # What a run leaves that is killed while it makes a store is ours.
+    # A run that is killed while it creates a store leaves such a file, so the folder is ours.
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / ".query.json.4711").touch()
     Grouping(3).stream(stream, "key", tmp_path / "begun", lambda _rows, _batch: None)
@@ -74,7 +76,7 @@ def test_a_store_of_somebody_else_is_left_alone(spark: SparkSession, tmp_path: P
 
 
 @pytest.mark.parametrize("system", ["", "hdfs://elsewhere"])
-def test_an_instance_without_a_state_and_with_an_empty_one(
+def test_a_missing_state_differs_from_an_empty_one(
     system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
@@ -86,7 +88,7 @@ def test_an_instance_without_a_state_and_with_an_empty_one(
         assert (found.tuples, found.busy_us) == store.spent(0, 1) == (3, 70)
         assert (found.state is None) == (state is None)
         if state is not None:
-            assert held(store, 0, 1).schema.equals(state.schema)
+            assert state_of(store, 0, 1).schema.equals(state.schema)
     assert store.done() == 0
     for number in (1, 2, 3):
         store.finish(start(GroupingConfig(2))._replace(batch=number))

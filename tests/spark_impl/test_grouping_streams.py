@@ -39,7 +39,7 @@ def routes(events: tuple[Event, ...], config: GroupingConfig, *cuts: int) -> dic
     return {step.seq: step.instance for step in trace.of(Route)}
 
 
-def test_a_stream_goes_on_where_it_stopped_and_learns(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stream_resumes_and_learns_times(spark: SparkSession, tmp_path: Path) -> None:
     source = tmp_path / "in"
     events = skewed(5, 600)
     whole: dict[int, int] = {}
@@ -91,7 +91,7 @@ def totals(rows: pa.Table, state: pa.Table | None) -> tuple[pa.Table, pa.Table]:
     return state, state
 
 
-def held(store: GroupingStore, batch: int, instance: int) -> Any:
+def state_of(store: GroupingStore, batch: int, instance: int) -> Any:
     state = store.load_worked(batch, instance).state
     assert state is not None
     return state
@@ -120,12 +120,12 @@ def test_state_of_instances_lasts_and_merges_to_the_whole(
             with pytest.raises(RuntimeError, match="the sink is full"):
                 spreader.advance(rows, work, number)
             spreader.advance(rows, work, number)
-        spreader.advance(rows, work, number)  # the second one again, as Spark may after a crash
+        spreader.advance(rows, work, number)  # again, as Spark may after a crash
     merged = Counter[str]()
     counted = Counter[str]()
     store = GroupingStore(locate(tmp_path / "store"))
     for instance in range(3):
-        for row in held(store, 1, instance).to_pylist():
+        for row in state_of(store, 1, instance).to_pylist():
             counted[row["key"]] += row["n"]
             merged[row["key"]] += row["total"]
     assert counted == Counter(event.key for event in events)
@@ -153,11 +153,11 @@ def test_an_instance_without_rows_or_work_keeps_its_state(
         spreader.advance(spark.createDataFrame(table), work, number)
     assert found == [set(keys)] * 2
     assert [spreader.store.spent(2, each)[0] for each in range(2)] == [1, 0]
-    kept = held(spreader.store, 2, 1).column("key").to_pylist()
+    kept = state_of(spreader.store, 2, 1).column("key").to_pylist()
     assert sorted(kept) == sorted(key for number, key in enumerate(keys) if place[number] == 1)
 
 
-def test_results_of_all_instances_are_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_results_of_every_instance_have_to_be_read(spark: SparkSession, tmp_path: Path) -> None:
     spreader = Spreader(GroupingConfig(3), COLUMNS, locate(tmp_path / "store"))
     table = table_of(skewed(8, 60))
     rows = spark.createDataFrame(table).withColumn("at", F.timestamp_seconds("seq"))
@@ -176,7 +176,7 @@ def test_results_of_all_instances_are_read(spark: SparkSession, tmp_path: Path) 
     zone = "spark.sql.session.timeZone"
     before = spark.conf.get(zone)
     try:
-        spark.conf.set(zone, "America/New_York")  # that of somebody's own session
+        spark.conf.set(zone, "America/New_York")  # a user may have set it in the session
         spreader.advance(rows, work, 0)
     finally:
         spark.conf.set(zone, str(before))
@@ -235,7 +235,7 @@ class DiskFullError(OSError):
 
 
 def failing(method: Callable[..., Any], at: int, after: bool) -> Callable[..., Any]:
-    """Fail at a call, before or after its effect."""
+    """Return ``method`` with a failure in its call number ``at``, before or after its effect."""
     calls = [0]
 
     def call(*given: Any, **named: Any) -> Any:
@@ -260,7 +260,7 @@ def test_a_failure_between_the_writes_of_the_driver_changes_no_route(
     seen: dict[int, int] = {}
 
     def work(rows: DataFrame, batch: MicroBatch) -> list[int]:
-        found = at_instances(rows, batch, kept_once, ROUTED).toArrow()
+        found = at_instances(rows, batch, count_rows, ROUTED).toArrow()
         seen.update(zip(found["seq"].to_pylist(), found["instance"].to_pylist(), strict=True))
         return [1, 1, 1, 1]
 
@@ -283,21 +283,19 @@ def test_a_failure_between_the_writes_of_the_driver_changes_no_route(
     assert {file.stem for file in (store.root / "batches").children()} == {"1", "2"}
 
 
-def kept_once(rows: pa.Table, state: pa.Table | None) -> tuple[pa.Table, pa.Table]:
+def count_rows(rows: pa.Table, state: pa.Table | None) -> tuple[pa.Table, pa.Table]:
     before = 0 if state is None else state.column("n")[0].as_py()
     return rows.select(["seq", "instance"]), pa.table({"n": [before + len(rows)]})
 
 
-def test_senders_that_did_not_come_to_their_end_are_done_again(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_unfinished_senders_are_run_again(spark: SparkSession, tmp_path: Path) -> None:
     events = skewed(9, 200)
     config = GroupingConfig(4, senders=3, window_tuples=90)
     seen: dict[int, int] = {}
 
     def work(rows: DataFrame, batch: MicroBatch) -> None:
         seen.update((row.seq, row.instance) for row in rows.collect())
-        batch.reports.begin()  # as if it had read nothing
+        batch.reports.begin()  # as if this work had read nothing
         batch.store.forget(batch.number)
 
     spreader = Spreader(config, COLUMNS, locate(tmp_path / "store"))

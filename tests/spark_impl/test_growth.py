@@ -126,7 +126,7 @@ def test_merging_changes_no_answer(spark: SparkSession, tmp_path: Path) -> None:
     assert again.store.read_all("late").num_rows == other.store.read_all("late").num_rows > 0
 
 
-def test_progress_tells_the_last_micro_batch(spark: SparkSession, tmp_path: Path) -> None:
+def test_progress_describes_the_last_micro_batch(spark: SparkSession, tmp_path: Path) -> None:
     history = make_history(tmp_path / "history", is_merged=False)
     query = SlackQuery(spark, CONFIG, history, tmp_path / "store")
     before = progress(tmp_path / "store")

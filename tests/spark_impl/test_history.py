@@ -48,7 +48,7 @@ def write(folder: Path, number: int, times: list[int], group_size: int = 100) ->
 
 
 def wanted(starts: list[int], limit: int = 1 << 60) -> WindowRequest:
-    """Request all windows that begin at some times, of all places."""
+    """Request all windows that begin at some times, for all sites, tasks and keys."""
     store = WindowStore(locate("nowhere"), GROUPS, room=SLACK)
     pairs = [
         {"site": site, "task": task, "key": key, "start_us": start, "source_id": 0, "windows": 1}
@@ -61,22 +61,22 @@ def wanted(starts: list[int], limit: int = 1 << 60) -> WindowRequest:
     return recompute.request_windows(ASKED, store.by, table, limits)[0]
 
 
-def test_stretches_leave_out_what_lies_between() -> None:
+def test_time_ranges_leave_out_gaps_between_windows() -> None:
     assert recompute.time_ranges_us(wanted([0, 5, 10])) == [(0, 20)]
     assert recompute.time_ranges_us(wanted([0, 10])) == [(0, 20)]
     assert recompute.time_ranges_us(wanted([0, 15, -100])) == [(-100, -90), (0, 10), (15, 25)]
 
 
-def test_stretches_are_few_and_hold_all_windows() -> None:
+def test_time_ranges_are_few_and_hold_all_windows() -> None:
     starts = [i * i * 5 for i in range(2, 60)]
-    stretches = recompute.time_ranges_us(wanted(starts))
-    assert len(stretches) == 16
-    assert all(any(a <= start < start + 10 <= b for a, b in stretches) for start in starts)
-    gaps = [after - end for (_, end), (after, _) in pairwise(stretches)]
-    assert min(gaps) > 300  # the widest
+    ranges = recompute.time_ranges_us(wanted(starts))
+    assert len(ranges) == 16
+    assert all(any(a <= start < start + 10 <= b for a, b in ranges) for start in starts)
+    gaps = [after - end for (_, end), (after, _) in pairwise(ranges)]
+    assert min(gaps) > 300, "the widest gaps are left out"
 
 
-def test_row_groups_by_their_footers(tmp_path: Path) -> None:
+def test_footers_tell_which_row_groups_overlap(tmp_path: Path) -> None:
     file = write(tmp_path, 1, list(range(100)), group_size=10)
     found = Footers("event_time_us").overlapping([file], [(15, 21), (95, 200)])
     (groups,) = found.values()
@@ -120,7 +120,7 @@ def test_workers_find_what_the_driver_finds(
     assert np.any(on_driver.cross != 0)
 
 
-def test_leaf_of_a_struct_with_the_name_of_a_column(tmp_path: Path) -> None:
+def test_a_leaf_of_a_struct_is_not_taken_for_the_column_of_its_name(tmp_path: Path) -> None:
     path = tmp_path / "1.parquet"
     raw = pa.array([{"event_time_us": 10**15}] * 2)
     pq.write_table(pa.table({"raw": raw, "event_time_us": [3, 20]}), path)

@@ -1,5 +1,6 @@
 """Queries that come and go: a reopened chain changes from its next epoch on."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -10,8 +11,8 @@ from model.vocabulary.join import And, Band, Equi, Predicate
 from spark_impl.join.chain import continue_config
 from spark_impl.join.in_process import run_in_process
 from spark_impl.join.matching import Counts, Ranks, ranks_of
-from spark_impl.join.store import load_store, open_store
-from spark_impl.runtime.storage import InputProblem
+from spark_impl.join.store import Commit, load_store, open_store
+from spark_impl.runtime.storage import InputProblem, Location
 from tests.spark_impl.join_cases import nested_loop, pairs
 
 Epochs = tuple[tuple[str, int, int | None], ...]
@@ -120,13 +121,13 @@ def test_a_query_pairs_tuples_of_its_epochs_alone() -> None:
 
 
 @pytest.mark.parametrize("ts", [(1 << 63) - 5, 1 << 61, -(1 << 61) - 1, -(1 << 63)])
-def test_times_beyond_all_times_are_refused(ts: int) -> None:
+def test_event_times_out_of_range_are_refused(ts: int) -> None:
     events = (Event(0, 0, "a", 0, 0.0, 0, "R"), Event(1, 1, "a", ts, 0.0, 1, "S"))
     with pytest.raises(InputProblem, match=f"the event time {ts} us is out of range"):
         run_in_process(Workload("join", events, OLD.to_json()))
 
 
-def test_no_time_is_left_beside_the_widest_window() -> None:
+def test_the_widest_window_leaves_no_event_time_in_range() -> None:
     events = (Event(0, 0, "a", 0, 0.0, 0, "R"),)
     widest = JoinConfig((1 << 63) - 1, OLD.queries)
     with pytest.raises(InputProblem, match="the event time 0 us is out of range"):
@@ -145,7 +146,20 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
         open_store(tmp_path, OLD)
     with pytest.raises(InputProblem, match="is not the store of a chain"):
         load_store(tmp_path)
-    (tmp_path / "query.json").write_text('{"version": 1}', encoding="utf-8")
-    with pytest.raises(InputProblem, match="was written by version 1 of the store, not 2"):
+    (tmp_path / "query.json").write_text('{"version": 2}', encoding="utf-8")
+    with pytest.raises(InputProblem, match="was written by version 2 of the store, not 3"):
         open_store(tmp_path, OLD)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["query.json", "thesis.txt"]
+
+
+def test_next_epoch_lists_no_earlier_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, none = open_store(tmp_path, OLD), Counts(0, 0)
+    done = [Commit(epoch, "a", False, OLD, (), False, 0, {}, 0, none, none) for epoch in range(3)]
+    for each in done:
+        text = json.dumps(each.to_json())
+        (store.root / "commits" / f"{each.epoch}.json").write_bytes(text.encode())
+    with monkeypatch.context() as patch:
+        patch.setattr(Location, "entries", None)
+        assert store.last(done[0]) == store.last(done[2]) == done[2]
+    store.lose_commit()
+    assert store.last(done[2]) == store.last() == done[1]

@@ -140,7 +140,7 @@ def test_a_second_run_on_a_store_is_noticed(spark: SparkSession, tmp_path: Path)
         other.advance(rows_of(spark, case.arrivals))
 
 
-def test_a_time_beyond_all_times_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_event_time_out_of_range_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     config = JoinConfig.from_json(case_with(workers=2).config)
     event = Event(0, 0, "a", (1 << 63) - 1, 0.0, 0, "S")
     sentence = f"^the event time {(1 << 63) - 1} us is out of range"

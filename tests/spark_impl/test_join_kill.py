@@ -13,7 +13,7 @@ from spark_impl.join import snapshots
 from tests.harness import profiles
 from tests.harness.background_kills import Query
 from tests.harness.driver_kills import needs_proc
-from tests.harness.join_driver import handed
+from tests.harness.join_driver import read_sink
 
 
 @needs_proc
@@ -27,7 +27,7 @@ def test_every_pair_comes_once_however_often_the_driver_is_killed(
         expected = results(run(workload))
         rows = found_in(spark, folder / "store").collect()
         assert sorted((row.query, row.r_id, row.s_id) for row in rows) == expected, seen
-        assert handed(folder) == expected, seen
+        assert read_sink(folder) == expected, seen
         assert expected, "there was nothing to find"
         changes += len({each.workers for each in snapshots(folder / "store")}) - 1
     wanted = profiles.effort().kills // 2

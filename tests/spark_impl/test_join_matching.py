@@ -57,7 +57,7 @@ def counted(found: list[Pairs]) -> list[Counter[tuple[int, int]]]:
 
 @pytest.mark.parametrize("window_us", [0, 7, 10**18, (1 << 63) - 1])
 @pytest.mark.parametrize("stream", [R, S])
-def test_a_store_finds_what_there_is(window_us: int, stream: str) -> None:
+def test_a_store_finds_every_match(window_us: int, stream: str) -> None:
     draw = np.random.default_rng(window_us % 97)
     queries = tuple((f"q{n}", predicate) for n, predicate in enumerate(PARTS))
     config = JoinConfig(window_us=window_us, queries=queries)
@@ -166,7 +166,7 @@ def test_keys_compare_by_code_point(predicate: Ineq) -> None:
     assert holds(predicate, r, s).tolist() == wanted.tolist()
 
 
-def test_a_copy_is_found_by_who_may_still_have_to_meet_it() -> None:
+def test_a_copy_is_found_by_tuples_that_may_not_have_met_it() -> None:
     draw = np.random.default_rng(5)
     config = JoinConfig(window_us=10**6, queries=(("all", And()),))
     side = Side(Matcher(config), S)

@@ -19,6 +19,7 @@ from spark_impl.join import (
     snapshots,
 )
 from spark_impl.join.query import Sink
+from spark_impl.runtime import stores
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem
 from spark_impl.runtime.systems import lose_commit
@@ -82,9 +83,12 @@ def case_of_runs() -> Workload:
     return case.with_(config=config.to_json())
 
 
+@pytest.mark.parametrize("merged", [100, 2])
 def test_a_chain_goes_on_with_other_workers_and_other_queries(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, merged: int
 ) -> None:
+    """Every second epoch is merged with the one before, or none is."""
+    monkeypatch.setattr(stores, "MERGED", merged)
     case = case_of_runs()
     handed: dict[int, int] = {}
     failed: list[int] = []
@@ -113,6 +117,7 @@ def test_a_chain_goes_on_with_other_workers_and_other_queries(
     assert {name for name, _, _ in expected} == {"old", "gone", "new"}
     assert failed == [2]
     assert sum(handed.values()) == sum(expected.values())
+    assert len(list(store.glob("merged/matches/*"))) == (merged == 2)
     look_at_snapshots(spark, store, case)
     ask_once(spark, store, case)
 
@@ -181,13 +186,23 @@ def test_one_history_of_both_streams_gives_both_inputs(spark: SparkSession, tmp_
     case = case_of_runs()
     first, *later = case.batches()
     join = ChainJoin(2, WINDOW_US, {"old": And()}, block_size=3, lateness_us=8)
+    handed: list[int] = []
+
+    def opened() -> ChainStream:
+        inputs = from_history(spark, tmp_path / "history")
+        return join.stream(*inputs, tmp_path / "store", lambda _, epoch: handed.append(epoch))
+
+    (tmp_path / "history").mkdir()
+    opened().run_available()
+    assert len(snapshots(tmp_path / "store")) == 1
     append(tmp_path / "history", both_streams(first))
     for number, events in enumerate(later):
         append(tmp_path / "history", both_streams(events))
-        stream = join.stream(*from_history(spark, tmp_path / "history"), tmp_path / "store")
+        stream = opened()
         stream.run_available()
-        assert len(snapshots(tmp_path / "store")) == number + 2
+        assert len(snapshots(tmp_path / "store")) == number + 3
     stream.flush()
+    assert handed == [*range(1, len(later) + 3)], "nothing arrived in epoch 0"
     config = JoinConfig(WINDOW_US, (("old", And()),), lateness_us=8)
     assert counted(results(spark, tmp_path / "store")) == nested_loop(
         case.with_(config=config.to_json())

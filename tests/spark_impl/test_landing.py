@@ -139,14 +139,14 @@ def test_files_of_a_micro_batch_arrive_in_the_order_of_their_times(
     assert len(list((tmp_path / "history").glob("*.parquet"))) == 1
 
 
-def test_a_restart_goes_on_behind_the_last_arrival(lines: Lines, tmp_path: Path) -> None:
+def test_a_restart_continues_after_the_last_arrival(lines: Lines, tmp_path: Path) -> None:
     put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n2,a,2\n")
     landing_of(lines(), tmp_path).run_available()
     put(tmp_path, "b.csv", "ts,k,v\nsoon,a,3\n")  # nothing arrives in this micro-batch
     landing_of(lines(), tmp_path).run_available()
     (path,) = (tmp_path / "history").glob("*.parquet")
     before = pq.read_table(path)
-    late = pa.array([1 << 60] * 2)  # as if the clock of the machine were put back afterwards
+    late = pa.array([1 << 60] * 2)  # as if the clock of the machine were set back afterwards
     where = before.column_names.index("arrival_us")
     pq.write_table(before.set_column(where, "arrival_us", late), path)
     put(tmp_path, "c.csv", "ts,k,v\n4,a,4\n5,a,5\n")
@@ -175,14 +175,16 @@ def test_a_replayed_micro_batch_changes_nothing(lines: Lines, tmp_path: Path) ->
     forget_commit(tmp_path, 1)
     landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
     assert content(tmp_path) == before
-    # Stopped even earlier, so that nobody can have read it: the same bytes once more.
+    # The driver stopped before the file had its name: the same bytes are written again.
     forget_commit(tmp_path, 1)
     (tmp_path / "history" / "00000001.parquet").unlink()
     landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
     assert data(content(tmp_path)) == data(before)
 
 
-def test_a_replayed_micro_batch_of_a_stream_with_state(lines: Lines, tmp_path: Path) -> None:
+def test_a_replayed_micro_batch_restores_the_state_of_its_stream(
+    lines: Lines, tmp_path: Path
+) -> None:
     for name in ("a", "b"):
         put(tmp_path, f"{name}.csv", f"ts,k,v\n1,a,1\n2,{name},2\n")
         made = landing_of(lines().dropDuplicates(["ts", "k"]), tmp_path)
@@ -195,8 +197,8 @@ def test_a_replayed_micro_batch_of_a_stream_with_state(lines: Lines, tmp_path: P
     ]
 
 
-class Crash(Exception):  # noqa: N818  # it is no error of the program
-    """The process ends here."""
+class Crash(Exception):  # noqa: N818  # not an error of the program
+    """End of the process, in the middle of its work."""
 
 
 @pytest.mark.parametrize("named", [False, True])
@@ -266,7 +268,7 @@ def test_a_crash_at_any_write_is_repaired_by_the_next_run(
         ),
     ],
 )
-def test_times_that_are_text(
+def test_times_are_read_from_text(
     lines: Lines, tmp_path: Path, unit: str, times: dict[str, int | None]
 ) -> None:
     text = "".join(f'"{time}",{time},1\n' for time in times)
@@ -278,7 +280,7 @@ def test_times_that_are_text(
     assert read == times
 
 
-def test_columns_that_have_a_type(spark: SparkSession, tmp_path: Path) -> None:
+def test_typed_columns_are_converted(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     typed = {
         "ts": pa.array([1_000, 2_000], pa.int64()),
@@ -308,7 +310,8 @@ def test_columns_that_have_a_type(spark: SparkSession, tmp_path: Path) -> None:
         ({"group_columns": ("list",)}, "column 'list' holds array<int>, not text or a whole"),
         ({"source_id": "list"}, "column 'list' holds array<int>, not a whole number"),
         ({"group_columns": ("value",)}, "a grouping column cannot be called 'value'"),
-        ({"time_unit": "h"}, "time_unit 'h' is none of us, ms, s, timestamp"),
+        ({"group_columns": ("KEY",)}, "a grouping column cannot be called 'KEY', which is taken"),
+        ({"time_unit": "h"}, "time_unit is 'h'; it must be one of us, ms, s, timestamp"),
     ],
 )
 def test_an_unsuitable_stream_is_refused(
@@ -321,7 +324,7 @@ def test_an_unsuitable_stream_is_refused(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
 
 
-def test_a_history_that_belongs_to_another_landing(lines: Lines, tmp_path: Path) -> None:
+def test_a_history_of_another_landing_is_refused(lines: Lines, tmp_path: Path) -> None:
     put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n")
     landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
     with pytest.raises(InputProblem, match="was landed with time_unit = 's', not 'ms'"):
@@ -334,10 +337,10 @@ def test_a_history_that_belongs_to_another_landing(lines: Lines, tmp_path: Path)
         Landing(lines(), tmp_path / "history", tmp_path / "new", event_time="ts", value="v")
     with pytest.raises(InputProblem, match="was not landed with the checkpoint"):
         Landing(lines(), tmp_path / "new", tmp_path / "checkpoint", event_time="ts", value="v")
-    with pytest.raises(InputProblem, match="is no stream; read it with"):
+    with pytest.raises(InputProblem, match="is not a stream; read it with"):
         landing_of(lines().sparkSession.range(3), tmp_path)
     append(tmp_path / "foreign" / "history", pa.table({"x": [1]}))
-    with pytest.raises(InputProblem, match="holds files that were not landed there"):
+    with pytest.raises(InputProblem, match="holds files that were not written by a landing"):
         landing_of(lines(), tmp_path / "foreign")
 
     for name in ("b", "c"):
@@ -345,7 +348,7 @@ def test_a_history_that_belongs_to_another_landing(lines: Lines, tmp_path: Path)
     landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
     shutil.rmtree(tmp_path / "checkpoint")
     older.rename(tmp_path / "checkpoint")
-    with pytest.raises(QueryProblem, match=r"checkpoint is at batch 1, .*history at 2 already$"):
+    with pytest.raises(InputProblem, match=r"checkpoint is at batch 1, .*history at 2 already$"):
         landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
 
 
@@ -356,7 +359,9 @@ def test_the_error_that_stops_a_stream_is_one_sentence(lines: Lines, tmp_path: P
         landing_of(broken, tmp_path).run_available()
 
 
-def test_a_running_landing_and_a_source_without_files(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_running_landing_takes_a_source_without_files(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
     running = landing_of(stream, tmp_path, event_time="timestamp", value="value", key=None).start()
     try:

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from spark_impl.runtime import histories, landing, numbering
 from spark_impl.runtime.columns import FAULT
@@ -35,11 +36,14 @@ def landed(history: Path) -> list[tuple[int, int]]:
 WANTED = list(enumerate(n * ROWS + at for n in range(FILES) for at in range(1, ROWS)))
 
 
-def landing_of(spark: SparkSession, folder: Path) -> Landing:
+def source_of(spark: SparkSession, folder: Path) -> DataFrame:
     source = spark.readStream.schema("ts long, v double").option("maxFilesPerTrigger", 1)
-    rows = source.json(str(folder / "in"))
-    named: dict[str, Any] = {"event_time": "ts", "value": "v", "time_unit": "us"}
-    return Landing(rows, folder / "history", folder / "checkpoint", **named)
+    return source.json(str(folder / "in"))
+
+
+def landing_of(spark: SparkSession, folder: Path, checkpoint: str = "checkpoint") -> Landing:
+    rows, named = source_of(spark, folder), {"event_time": "ts", "value": "v", "time_unit": "us"}
+    return Landing(rows, folder / "history", folder / checkpoint, **named)
 
 
 @needs_proc
@@ -74,7 +78,7 @@ def test_files_of_a_long_history_are_merged(
 
 
 @pytest.mark.parametrize("table", [LANDED, REJECTED])
-def test_rows_that_the_driver_does_not_find_stop_it(
+def test_rows_that_the_driver_does_not_find_stop_the_landing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
     def write_elsewhere(batches: Any, **given: Any) -> Iterator[pa.RecordBatch]:
@@ -107,6 +111,58 @@ def test_two_landings_do_not_write_at_once(spark: SparkSession, tmp_path: Path) 
             landing_of(spark, tmp_path).run_available()
     finally:
         running.stop()
+
+
+def test_a_micro_batch_that_was_landed_is_not_planned_anew(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The checkpoint comes from a copy that is one micro-batch old, or lost a file in a crash."""
+    prepare(tmp_path)
+    landing_of(spark, tmp_path).run_available()
+    before = landed(tmp_path / "history")
+    for log in ("offsets", "commits"):
+        for path in (tmp_path / "checkpoint" / log).glob(f"*{FILES - 1}*"):
+            path.unlink()
+    sentence = rf"checkpoint is at batch {FILES - 1}, .*history at {FILES - 1} already$"
+    with pytest.raises(InputProblem, match=sentence):
+        landing_of(spark, tmp_path).run_available()
+    assert landed(tmp_path / "history") == before
+
+
+def test_a_session_that_reserves_the_words_of_sql(spark: SparkSession, tmp_path: Path) -> None:
+    own = spark.newSession()
+    own.conf.set("spark.sql.ansi.enforceReservedKeywords", "true")
+    prepare(tmp_path)
+    landing_of(own, tmp_path).run_available()
+    assert landed(tmp_path / "history") == WANTED
+
+
+def test_one_of_two_landings_that_begin_a_history_at_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    prepare(tmp_path)
+    first = landing_of(spark, tmp_path)
+    (tmp_path / "history" / "_landing.json").unlink()  # as before the second one looked
+    second = landing_of(spark, tmp_path, "another")
+    with pytest.raises(InputProblem, match="history was not landed with the checkpoint"):
+        first.run_available()
+    second.run_available()
+    assert landed(tmp_path / "history") == WANTED
+
+
+@pytest.mark.parametrize("columns", [{"key": "text"}, {"group_columns": ("text",)}])
+def test_bytes_that_spark_takes_for_text_stop_no_query(
+    spark: SparkSession, tmp_path: Path, columns: dict[str, Any]
+) -> None:
+    prepare(tmp_path)
+    text = F.when(F.col("ts") % ROWS > 1, "a").otherwise(F.unhex(F.lit("FF61")).cast("string"))
+    rows = source_of(spark, tmp_path).withColumn("text", text)
+    named = {"event_time": "ts", "value": "v", "time_unit": "us", **columns}
+    made = Landing(rows, tmp_path / "history", tmp_path / "checkpoint", **named)
+    made.run_available()
+    assert made.counts() == (len(WANTED) - FILES, 2 * FILES)
+    bad = {(row.column, row.reason[:8]) for row in made.rejected().collect()}
+    assert bad == {("v", "NULL"), ("text", "not text")}
 
 
 def batches_of(times: Iterable[int], size: int) -> Iterator[pa.RecordBatch]:

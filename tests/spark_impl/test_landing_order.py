@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary.join import Equi
 from spark_impl.join import ChainJoin, from_history, results, snapshots
+from spark_impl.runtime.columns import in_order
 from spark_impl.runtime.histories import files_of
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.storage import InputProblem, Location, locate
@@ -28,8 +29,8 @@ def columns(history: Path | Location, *names: str) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in names) for table in tables for row in table.to_pylist()]
 
 
-def behind(times: list[int]) -> int:
-    """Return how many times are before one that stands earlier."""
+def count_out_of_order(times: list[int]) -> int:
+    """Return how many times are lower than an earlier time of the list."""
     return sum(max(times[:at], default=times[at]) > times[at] for at in range(len(times)))
 
 
@@ -70,7 +71,7 @@ def test_rows_of_the_source_rate_are_not_disordered(spark: SparkSession, tmp_pat
     run_until(landing, history, 2)
     times = [time for (time,) in columns(history, "event_time_us")]
     assert len(times) >= 400
-    assert behind(times) == 0
+    assert count_out_of_order(times) == 0
 
 
 def put(folder: Path, name: str, rows: Sequence[Mapping[str, Any]], at_s: int = 1_000) -> None:
@@ -126,7 +127,7 @@ def test_partitions_of_kafka_are_merged_by_time_and_keep_their_order(
         where = {"topic": "t", "partition": partition, "offset": offset, "timestamp": stamp}
         return {**where, "ts": 100 * partition + offset}
 
-    # A producer was slow: of partition 0, what has offset 11 was stamped before what has offset 10.
+    # A producer was slow: in partition 0, offset 11 has an earlier timestamp than offset 10.
     put(tmp_path / "in", "a", [row(0, 9, 1), row(0, 10, 20), row(0, 11, 3), row(0, 12, 30)], 3_000)
     put(tmp_path / "in", "b", [row(1, 5, 2), row(1, 6, 4), row(1, 7, 20), row(1, 8, 40)], 2_000)
     stream = stream_of(spark, tmp_path / "in", KAFKA)
@@ -136,8 +137,18 @@ def test_partitions_of_kafka_are_merged_by_time_and_keep_their_order(
     assert found == [9, 105, 106, 10, 11, 107, 12, 108]
 
 
+def test_partitions_of_kafka_are_not_dealt_out_by_a_setting(spark: SparkSession) -> None:
+    own = spark.newSession()
+    own.conf.set("spark.sql.shuffle.partitions", "77")
+    own.conf.set("spark.sql.adaptive.enabled", "false")  # as in a micro-batch
+    rows = own.createDataFrame([], "_from string, _part long, _offset long, _since long")
+    plan = in_order(rows, by_arrival=False)._jdf.queryExecution().executedPlan().toString()
+    assert "hashpartitioning" in plan
+    assert ", 77)" not in plan
+
+
 def land_trips_and_fares(spark: SparkSession, root: Path) -> Landing:
-    """Land two streams together; of every key there is a row in each."""
+    """Land two streams together; each has one row for every key."""
     for name, first in (("trips", 0), ("fares", 1)):
         for part in range(2):
             rows = [
@@ -170,12 +181,12 @@ def test_two_streams_get_one_order_of_arrival_and_are_joined(
 
 
 @pytest.mark.parametrize("given", ["no streams", "not a stream", "a column stream", "two types"])
-def test_streams_that_cannot_be_landed_together(
+def test_streams_that_do_not_go_together_are_refused(
     spark: SparkSession, tmp_path: Path, given: str
 ) -> None:
     rate = spark.readStream.format("rate").load()
     number, text = (rate.withColumn("site", F.lit(site)) for site in (1, "a"))
-    no_stream = "the DataFrame to land is no stream; read it with spark.readStream"
+    no_stream = "the DataFrame to land is not a stream; read it with spark.readStream"
     streams, sentence = {
         "no streams": ({}, no_stream),
         "not a stream": ({"R": number, "S": spark.range(3)}, no_stream),
@@ -194,7 +205,9 @@ def test_streams_that_cannot_be_landed_together(
     assert str(problem.value) == sentence
 
 
-def test_a_history_on_s3(spark: SparkSession, tmp_path: Path, bucket: Location) -> None:
+def test_rows_are_landed_on_s3_in_order(
+    spark: SparkSession, tmp_path: Path, bucket: Location
+) -> None:
     s3_server.tell_workers(spark)
     history = bucket / tmp_path.name
     stream = stream_of(spark, tmp_path / "in", "ts long, v string")

@@ -1,4 +1,4 @@
-"""Listeners of the user's session hear of queries, which run in a session of their own."""
+"""Listeners of the user's session get the events of queries, which run in their own sessions."""
 
 from pathlib import Path
 
@@ -17,25 +17,27 @@ from spark_impl.runtime.storage import locate
 
 
 class Listener(StreamingQueryListener):
-    """Notes what it hears."""
+    """Listener that keeps a short note of every event."""
 
     def __init__(self) -> None:
-        self.heard: list[str | int] = []
+        self.notes: list[str | int] = []
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 (the name is Spark's)
-        self.heard.append("started")
+        self.notes.append("started")
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 (the same)
-        self.heard.append(event.progress.batchId)
+        self.notes.append(event.progress.batchId)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 (the same)
-        self.heard.append("idle")
+        self.notes.append("idle")
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 (the same)
-        self.heard.append("ended")
+        self.notes.append("ended")
 
 
-def test_listeners_of_the_session_hear_of_a_query_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_listeners_of_the_session_get_the_events_of_a_query_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     history, checkpoint = locate(tmp_path / "history"), locate(tmp_path / "checkpoint")
     for number in range(2):
         histories.append(history, pa.table({"seq": [number]}))
@@ -48,9 +50,9 @@ def test_listeners_of_the_session_hear_of_a_query_once(spark: SparkSession, tmp_
         wait_for_events(spark)
     finally:
         spark.streams.removeListener(listener)
-    assert listener.heard == ["started", 0, 1, "ended"]
+    assert listener.notes == ["started", 0, 1, "ended"]
 
 
 def wait_for_events(spark: SparkSession) -> None:
-    """Wait until Spark has told its listeners everything."""
+    """Wait until Spark has delivered all events to its listeners."""
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()

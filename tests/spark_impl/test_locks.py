@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ from pyspark.sql import SparkSession
 from spark_impl.runtime import locks
 from spark_impl.runtime.failures import wait_for
 from spark_impl.runtime.histories import append
-from spark_impl.runtime.locks import LOCK, FileLock, Lease
+from spark_impl.runtime.locks import LOCK, FileLock, Lease, Lock
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.slack import QueryProblem, SlackQuery, results
 from tests.spark_impl.test_query import FIRST, FIXED, LATE, answers, history
@@ -37,18 +38,18 @@ from spark_impl.runtime import locks
 from spark_impl.runtime.storage import locate
 store = locate(sys.argv[1])
 held = locks.lock(store)
-told, tell = os.pipe()
+reading, writing = os.pipe()
 child = os.fork()
 if child == 0:
-    os.close(tell)
-    os.read(told, 1)
+    os.close(writing)
+    os.read(reading, 1)
     os._exit(0)
 held.release()
 locks.PATIENCE_S = 0
 try:
     locks.lock(store)
 finally:
-    os.close(tell)
+    os.close(writing)
     os.waitpid(child, 0)
 """
 LEASE_S, RENEWED_S = 4.0, 1.0
@@ -72,7 +73,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locks, "PATIENCE_S", 0)
 
 
-def test_other_process_is_named_and_its_death_lets_go(tmp_path: Path) -> None:
+def test_the_holder_is_named_and_its_death_releases_the_lock(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(tmp_path)],
         env=ENVIRONMENT,
@@ -93,7 +94,7 @@ def test_other_process_is_named_and_its_death_lets_go(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
-def test_forked_child_does_not_keep_what_was_let_go(tmp_path: Path) -> None:
+def test_a_forked_child_does_not_keep_a_released_lock(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-c", FORKED, str(tmp_path)]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -108,7 +109,7 @@ def refuse_locks(monkeypatch: pytest.MonkeyPatch, reason: int) -> None:
     monkeypatch.setattr(fcntl, "flock", refuse)
 
 
-def test_lock_that_fails_for_another_reason(
+def test_a_failure_of_the_lock_itself_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refuse_locks(monkeypatch, errno.EIO)
@@ -125,7 +126,7 @@ def test_file_system_without_locks_gets_a_lease(
     assert isinstance(held, Lease)
     assert held.is_held
     with pytest.raises(InputProblem, match=f"is being written by process {os.getpid()} on .+ sin"):
-        locks.lock(tmp_path)  # whatever the operating system says to this one
+        locks.lock(tmp_path)  # although the operating system would grant this lock
     held.release()
     assert not held.is_held
     locks.lock(tmp_path).release()
@@ -154,6 +155,20 @@ def leased(place: Location, short_leases: None) -> Location:
     return place
 
 
+@pytest.mark.parametrize("is_leased", [False, True])
+def test_releasing_a_lock_again_does_nothing(tmp_path: Path, is_leased: bool) -> None:
+    if is_leased:
+        (tmp_path / LOCK).mkdir()
+    before = locks.lock(tmp_path)
+    before.release()
+    held = locks.lock(tmp_path)
+    before.release()
+    with pytest.raises(InputProblem, match="is being written by"):
+        locks.lock(tmp_path)
+    assert held.is_held
+    held.release()
+
+
 def test_second_lease_is_refused(leased: Location) -> None:
     held = locks.lock(leased)
     assert held.is_held
@@ -168,13 +183,13 @@ def test_second_lease_is_refused(leased: Location) -> None:
     assert (leased / LOCK).children() == []
 
 
-def test_of_leases_that_come_at_once_one_is_given_at_most(leased: Location) -> None:
+def test_at_most_one_of_simultaneous_leases_is_granted(leased: Location) -> None:
     for _ in range(3):
-        given: list[Lease] = []
+        granted: list[Lease] = []
 
         def take() -> None:
             try:
-                given.append(Lease(leased))  # noqa: B023  # it is called within the loop
+                granted.append(Lease(leased))  # noqa: B023  # the loop waits for all calls
             except InputProblem:
                 return
 
@@ -183,14 +198,14 @@ def test_of_leases_that_come_at_once_one_is_given_at_most(leased: Location) -> N
             each.start()
         for each in takers:
             each.join()
-        assert len(given) <= 1
-        for held in given:
+        assert len(granted) <= 1
+        for held in granted:
             held.release()
 
 
 @pytest.fixture
 def holder(leased: Location) -> Iterator["subprocess.Popen[str]"]:
-    """Yield a process that holds the lease; it says for each line whether it still does."""
+    """Yield a process with a lease; for each line of input it prints whether it has the lease."""
     with subprocess.Popen(
         [sys.executable, "-c", LEASED, str(leased)],
         env={**os.environ, **ENVIRONMENT},
@@ -206,7 +221,9 @@ def holder(leased: Location) -> Iterator["subprocess.Popen[str]"]:
             process.kill()
 
 
-def test_dead_lease_is_taken_over(leased: Location, holder: "subprocess.Popen[str]") -> None:
+def test_the_lease_of_a_killed_process_is_taken_over(
+    leased: Location, holder: "subprocess.Popen[str]"
+) -> None:
     holder.kill()
     held = locks.lock(leased)
     assert held.is_held
@@ -214,7 +231,7 @@ def test_dead_lease_is_taken_over(leased: Location, holder: "subprocess.Popen[st
     held.release()
 
 
-def test_holder_that_was_stopped_for_too_long_loses_it(
+def test_a_holder_that_was_suspended_for_too_long_loses_its_lease(
     leased: Location, holder: "subprocess.Popen[str]"
 ) -> None:
     assert holder.stdin is not None
@@ -248,14 +265,14 @@ def test_lease_that_is_renewed_too_late_is_lost(
     assert held._over.wait(PATIENCE_S)
     monkeypatch.setattr(Location, "write_bytes", write)
     clock_s[0] = 0.0
-    assert not held.is_held, "it came back"
+    assert not held.is_held, "the lost lease came back"
     held.release()
 
 
 def test_lease_whose_file_was_removed_is_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process is stopped for long between writing its file and looking for others."""
+    """A process is suspended between writing its file and looking for other leases."""
     write, written = Location.write_bytes, list[Location]()
 
     def write_and_lose(file: Location, data: bytes) -> None:
@@ -271,7 +288,38 @@ def test_lease_whose_file_was_removed_is_written_again(
     held.release()
 
 
-def test_run_that_is_over_has_let_go(spark: SparkSession, tmp_path: Path) -> None:
+def test_dead_lease_of_a_clock_that_was_ahead_is_taken_over(
+    leased: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of a file server is put back after a driver was killed."""
+    if not leased.is_local:
+        pytest.skip("the clock of an object store cannot be put back here")
+    left = leased / LOCK / "left"
+    left.write_bytes(b"process 1")
+    ahead_s = time.time() + 3600
+    os.utime(left.path, (ahead_s, ahead_s))
+    monkeypatch.setattr(locks, "RENEWED_S", 0.1)
+    monkeypatch.setattr(locks, "LEASE_S", 0.5)
+    taken: list[Lock] = []
+    taking = threading.Thread(target=lambda: taken.append(locks.lock(leased)), daemon=True)
+    taking.start()
+    taking.join(PATIENCE_S)
+    assert taken, "the lease is waited for until the clock gets there"
+    taken[0].release()
+
+
+def test_lease_that_somebody_took_for_over_is_not_renewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that is suspended does not notice: its clock stands still."""
+    monkeypatch.setattr(locks, "RENEWED_S", 0.01)
+    held = Lease(locate(tmp_path))
+    (locate(tmp_path) / LOCK).remove()
+    assert held._over.wait(PATIENCE_S), "it was written again"
+    assert not held.is_held
+
+
+def test_a_finished_run_has_released_its_lock(spark: SparkSession, tmp_path: Path) -> None:
     source, store = history(tmp_path / "h", FIRST), tmp_path / "s"
     for _ in range(3):
         SlackQuery(spark, FIXED, source, store).run_available()
@@ -285,7 +333,7 @@ def test_run_that_is_over_has_let_go(spark: SparkSession, tmp_path: Path) -> Non
 def test_nothing_is_written_without_the_lock(spark: SparkSession, tmp_path: Path) -> None:
     query = SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST), tmp_path / "s")
     held = locks.lock(query.store.root)
-    held.release()  # as when Java ends between its call and the first thing that we write
+    held.release()  # as if Java ended between calling Python and our first write
     with pytest.raises(QueryProblem, match="the query that was to write micro-batch 0 has ended"):
         wait_for(query._start(held, availableNow=True), QueryProblem)
     assert not (tmp_path / "s" / "progress").exists()
@@ -293,7 +341,7 @@ def test_nothing_is_written_without_the_lock(spark: SparkSession, tmp_path: Path
     assert query.store.committed() == 0
 
 
-def test_two_queries_in_one_process(
+def test_two_queries_of_one_process_take_turns(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, store = history(tmp_path / "h", FIRST), tmp_path / "s"
@@ -309,11 +357,11 @@ def test_two_queries_in_one_process(
         running.processAllAvailable()
     finally:
         running.stop()
-    monkeypatch.setattr(locks, "PATIENCE_S", 60)  # Spark's stop() knows nothing of the lock
+    monkeypatch.setattr(locks, "PATIENCE_S", 60)  # Spark's stop() does not wait for the lock
     second.flush()
     monkeypatch.setattr(locks, "PATIENCE_S", 0)
     assert answers(spark, store)[10] == (26.0, 3, 1, 1 / 3, "exact")
-    # one after the other they may take turns: revisions go on where the other one stopped
+    # queries may take turns: each continues the revisions of the other
     history(source, [(16, 32.0)])
     first.flush()
     history(source, [(17, 64.0)])

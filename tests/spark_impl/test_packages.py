@@ -1,4 +1,4 @@
-"""The archive that workers import has all they need, and reaches every process of Spark."""
+"""The archive has everything that workers import, and reaches every process of Spark."""
 
 import io
 import os
@@ -26,9 +26,8 @@ print(spark_impl.__file__)
 JOB = """
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from model.vocabulary import SlackConfig
 from spark_impl.runtime.histories import append
-from spark_impl.slack import SlackQuery, results
+from straggler import SlackConfig, SlackQuery, slack
 with SparkSession.builder.getOrCreate() as spark:
     for first, times in ((0, [3, 12, 1]), (3, [23, 32, 11])):
         rows = [
@@ -38,7 +37,7 @@ with SparkSession.builder.getOrCreate() as spark:
         append("history", pa.Table.from_pylist(rows))
     config = SlackConfig(size_us=10, slide_us=10, control="fixed", gamma_us=0)
     SlackQuery(spark, config, "history", "store").flush()
-    answers = results(spark, "store").collect()
+    answers = slack.results(spark, "store").collect()
     print("found", sorted((row.start_us, row.value, row.state) for row in answers))
 """
 
@@ -99,10 +98,12 @@ def test_the_same_sources_give_the_same_archive() -> None:
     with zipfile.ZipFile(io.BytesIO(archive())) as found:
         assert {entry.date_time for entry in found.infolist()} == {(1980, 1, 1, 0, 0, 0)}
         tops = {name.split("/")[0] for name in found.namelist()}
-    assert tops == {"model", "spark_impl"}
+    assert tops == {"model", "spark_impl", "straggler"}
 
 
-def test_an_archive_hands_itself_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packages_from_an_archive_are_shipped_as_that_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "straggler.zip").write_bytes(b"as it is")
     monkeypatch.setattr(packages, "ROOT", tmp_path / "straggler.zip")
     assert archive() == b"as it is"

@@ -19,11 +19,11 @@ from tests.spark_impl.test_history import ASKED, GROUPS, in_order, wanted, write
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the names of the files that are opened for their rows."""
     names: list[str] = []
-    really = pq.ParquetFile
+    original = pq.ParquetFile
 
     def opening(path: str, **options: Any) -> Any:
         names.append(Path(path).stem.lstrip("0") or "0")
-        return really(path, **options)
+        return original(path, **options)
 
     monkeypatch.setattr(pq, "ParquetFile", opening)
     return names
@@ -39,10 +39,10 @@ def test_a_file_is_not_read_twice(tmp_path: Path, opened: list[str]) -> None:
     files = three_files(tmp_path)
     first, rows = files.recompute(wanted([40, 95]))
     assert opened == ["0", "1"]
-    again, as_many = files.recompute(wanted([40, 95]))
+    again, rows_again = files.recompute(wanted([40, 95]))
     assert opened == ["0", "1"]
     assert in_order(first) == in_order(again)
-    assert rows == as_many == 200
+    assert rows == rows_again == 200
 
 
 def test_file_behind_an_arrival_is_read_ahead(tmp_path: Path, opened: list[str]) -> None:
@@ -98,7 +98,7 @@ def test_rows_kept_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     file = write(tmp_path, 1, list(range(500)), group_size=100)
     kept = PieceCache(Counting(ASKED, GROUPS))
     groups = [(file, RowGroup(i, 100, 0, 0, False)) for i in range(5)]
-    assert sum(len(piece.seq) for piece in kept.pieces(groups)) == 500  # asked for is given
+    assert sum(len(piece.seq) for piece in kept.pieces(groups)) == 500  # more than are kept
     kept.pieces(groups[3:])
     assert read == [0, 1, 2, 3, 4]
     kept.pieces(groups[:3])  # takes the place of those
@@ -113,9 +113,9 @@ def test_threads_find_what_one_finds(tmp_path: Path, monkeypatch: pytest.MonkeyP
         write(tmp_path, number, [100 * number + draw.randrange(-60, 160) for _ in range(400)])
     want = wanted([0, 5, 10, 120, 125, 200], limit=2200)
     found = []
-    for few, hands, kept in ((1, 3, 10**6), (10**6, 1, 10**6), (1, 2, 0)):
+    for few, threads, kept in ((1, 3, 10**6), (10**6, 1, 10**6), (1, 2, 0)):
         monkeypatch.setattr(history, "_FEW_ROWS", few)
-        monkeypatch.setattr(history, "_THREADS", hands)
+        monkeypatch.setattr(history, "_THREADS", threads)
         monkeypatch.setattr(history, "ROWS_KEPT", kept)
         files = History(None, ASKED, locate(tmp_path), GROUPS)  # type: ignore[arg-type]  # no session is needed
         found.append(files.recompute(want)[0])

@@ -14,9 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+import straggler
 from spark_impl.runtime import histories
-from spark_impl.runtime.storage import locate
+from spark_impl.runtime.storage import InputProblem, locate
 from tests.house.repository import ROOT
+from tests.spark_impl.test_retention import history, reader
 
 PAGE = (ROOT / "docs" / "production.md").read_text(encoding="utf-8")
 COLUMNS = ("key", "start_us", "value", "n", "revision")
@@ -35,6 +37,29 @@ def example(name: str, *replaced: str) -> Callable[..., Any]:
             found: Callable[..., Any] = names[name]
             return found
     raise LookupError(name)
+
+
+def test_the_job_lands_files_and_answers(spark: SparkSession, tmp_path: Path) -> None:
+    job, expression = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[:2]
+    begin, loop, _ = job.replace('"/data/', f'"{tmp_path}/').partition("\nrunning = ")
+    assert loop
+    (tmp_path / "incoming").mkdir()
+    rows = [f"a,2013-01-01T00:00:{second:02},1" for second in (3, 12, 1)]
+    (tmp_path / "incoming" / "rows.csv").write_text("\n".join(rows), encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(begin, names)
+    names["landing"].run_available()
+    names["query"].flush()
+    found = straggler.slack.results(spark, tmp_path / "store").collect()
+    assert {row.state for row in found} == {"exact"}
+    assert sum(row.n for row in found) == 3 * 5  # each reading is in five windows
+    assert straggler.slack.progress(tmp_path / "store").pending_pairs == 0
+
+    begin, start, _ = expression.replace('"/data/', f'"{tmp_path}/').partition("\nrunning = ")
+    assert start
+    exec(begin, names)
+    names["stored"].flush()
+    assert sorted(names["stored"].results().collect()) == sorted(found)
 
 
 def answers(spark: SparkSession, rows: Sequence[Answer]) -> DataFrame:
@@ -91,3 +116,14 @@ def test_a_history_without_numbers_is_numbered_in_the_order_of_its_times(tmp_pat
     example("number_files")(old, tmp_path / "numbered")
     files = histories.files_of(locate(tmp_path / "numbered"))
     assert [pq.read_table(file.path).column("seq").to_pylist() for file in files] == [[0], [1]]
+
+
+def test_the_newest_files_of_a_history_are_kept(tmp_path: Path) -> None:
+    source = history(locate(tmp_path / "history"), 8)
+    one, other = reader(locate(tmp_path / "one"), 8), reader(locate(tmp_path / "other"), 3, 6)
+    keep_newest = example("keep_newest")
+    assert keep_newest(tmp_path / "history", 10, [one, other]) == 0
+    assert keep_newest(tmp_path / "history", 4, [one, other]) == 4
+    with pytest.raises(InputProblem, match=r"^number is 7; it can be at most 6, because .*/other "):
+        keep_newest(tmp_path / "history", 1, [one, other])
+    assert histories.numbers(source) == range(4, 8)

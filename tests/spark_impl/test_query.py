@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,21 @@ def test_names_of_folders_are_no_patterns(
     query.flush()
     totals = [value for value, *_ in answers(spark, query.store.root).values()]
     assert totals == [1.0, 1.0, 2.0, 2.0, 4.0, 4.0]
+
+
+def test_results_have_the_window_as_two_timestamps(spark: SparkSession, tmp_path: Path) -> None:
+    far = query_module.HELD_US // 10 * 10
+    events = [(5, 1.0), (far + 5, 2.0)]
+    config = SlackConfig(size_us=10, slide_us=10, control="fixed")
+    query = SlackQuery(spark, config, history(tmp_path / "h", events), tmp_path / "s")
+    query.flush()
+    found = results(spark, tmp_path / "s").orderBy("start_us")
+    assert found.schema["window"].dataType.simpleString() == "struct<start:timestamp,end:timestamp>"
+    near, beyond = found.collect()
+    epoch = datetime.fromtimestamp(0)  # noqa: DTZ006 (Spark gives local times without a zone)
+    assert near.window.start == epoch
+    assert near.window.end == epoch + timedelta(microseconds=10)
+    assert (beyond.start_us, beyond.window) == (far, None)
 
 
 def test_status_rests_on_the_latest_revisions(spark: SparkSession, tmp_path: Path) -> None:
@@ -251,6 +267,17 @@ def test_query_has_settings_of_its_own(
     assert len(list(states)) == partitions
 
 
+def test_local_paths_stay_local_on_a_cluster_with_hdfs(spark: SparkSession, tmp_path: Path) -> None:
+    hadoop: Any = spark.sparkContext._jsc.hadoopConfiguration()
+    usual = hadoop.get("fs.defaultFS")
+    hadoop.set("fs.defaultFS", "hdfs://127.0.0.1:1")
+    try:
+        SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST), tmp_path / "s").run_available()
+        assert len(answers(spark, tmp_path / "s")) == 4
+    finally:
+        hadoop.set("fs.defaultFS", usual)
+
+
 def test_flush_that_was_interrupted_is_carried_out_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -316,6 +343,7 @@ def _columns(folder: Path, **columns: pa.Array) -> Path:
         ({}, ("site",), "has no column 'site'"),
         ({"site": pa.array([1.5])}, ("site",), "'site' .* holds double; .* text or integers"),
         ({}, ("value",), "a grouping column cannot be called 'value'"),
+        ({}, ("Batch",), "a grouping column cannot be called 'Batch'"),
     ],
 )
 def test_unreadable_sources_are_refused(

@@ -21,7 +21,7 @@ with scratch_folder() as (folder, file):
     (folder / "local").mkdir()
     (folder / "local" / "block").write_bytes(b"1")
     (folder / "packages.zip").write_bytes(b"2")
-    # As Java: it ends when nobody is left who could tell it something.
+    # Like Java, this process ends when its input is closed.
     subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stderr=file)
     os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -26,7 +26,7 @@ from sim.script.by_hand import job, job_lines, script_lines
 from sim.script.settings import prepare
 
 A, B = Sensor("8MD1-0"), Sensor("8MD1-1")
-SAID: dict[str, Expression] = {
+EXPRESSIONS: dict[str, Expression] = {
     "twice": Window("count", Union((A, A, B)), 3_000, 2_000),
     "again": Name("twice"),
     "least": Window("min", Union((Name("twice"), B)), 4_000, 1_000),
@@ -34,7 +34,7 @@ SAID: dict[str, Expression] = {
     "broken": Arithmetic("/", A, Arithmetic("-", Name("twice"), Number(45.0))),
     "half": Arithmetic("*", Name("worst"), Arithmetic("/", Number(1.0), Number(2.0))),
 }
-OTHERS = Workflow("others", tuple(Statement(name, said) for name, said in SAID.items()))
+OTHERS = Workflow("others", tuple(Statement(*each) for each in EXPRESSIONS.items()))
 """Cases that the bridge lacks: repetitions, names, operations on sensors, divisions by zero."""
 
 

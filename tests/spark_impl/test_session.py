@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
+from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -20,10 +22,13 @@ from tests.spark_impl.test_query import history
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=0)
+# The parent of the tests may ignore interrupts, as nohup does; the script must not inherit that.
 SCRIPT = """
+import signal
 from spark_impl.runtime.session import session
 from spark_impl.slack import SlackQuery
 from tests.spark_impl.test_session import CONFIG
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with session() as spark:
     SlackQuery(spark, CONFIG, "history", "store").flush()
 """
@@ -130,6 +135,14 @@ def test_interrupt_stops_cleanly_and_leaves_nothing(tmp_path: Path) -> None:
     assert "java" not in errors
     assert sorted(path.name for path in tmp_path.iterdir()) == ["history", "store", "tmp"]
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_stopping_spark_does_not_warn_of_a_broken_connection() -> None:
+    class Broken:
+        def stop(self) -> None:
+            warnings.warn("Unable to cleanly shutdown Spark JVM process.", RuntimeWarning, 1)
+
+    session._stop(cast(SparkSession, Broken()))
 
 
 def assert_next_start_tidies_up(folder: Path) -> None:

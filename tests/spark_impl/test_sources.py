@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 from pyspark.sql import SparkSession
 
 from spark_impl.runtime import histories
-from spark_impl.runtime.histories import append, compact, file_of, write_parquet
+from spark_impl.runtime.histories import append, compact, file_of, next_number, write_parquet
 from spark_impl.runtime.sources import HistoryReader, Offset, paths
 from spark_impl.runtime.storage import InputProblem, locate
 
@@ -33,7 +33,7 @@ FEW = 2
 
 
 class Spark(RuleBasedStateMachine):
-    """Runs a query that never fails for long, while its history and its requests grow."""
+    """A query that resumes after every crash, while its history and its requests grow."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,20 +43,25 @@ class Spark(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(histories, "MERGED", FEW)
 
-    @initialize(files=st.integers(1, 3), is_mixed=st.booleans(), first=st.sampled_from([0, 1, 7]))
-    def begin(self, files: int, is_mixed: bool, first: int) -> None:
+    @initialize(
+        files=st.integers(1, 3),
+        is_mixed=st.booleans(),
+        first=st.sampled_from([0, 1, 7]),
+        is_empty=st.booleans(),
+    )
+    def begin(self, files: int, is_mixed: bool, first: int, is_empty: bool) -> None:
         self.files, self.is_mixed = files, is_mixed
         self.first = self.next = first
-        self.asked: dict[str, int] = {}
-        if first:
+        self.requested: dict[str, int] = {}
+        if not is_empty:
             self.files_come(1)
         self.batches: list[list[str]] = []
         self.committed = 0
-        self.reader = self.opened()
+        self.reader = self.open_reader()
         self.log = [self.reader.initialOffset()]
         self.end: int | None = None
 
-    def opened(self) -> HistoryReader:
+    def open_reader(self) -> HistoryReader:
         return HistoryReader(self.history, self.requests, self.files, is_mixed=self.is_mixed)
 
     @rule(count=st.integers(1, 3))
@@ -67,9 +72,10 @@ class Spark(RuleBasedStateMachine):
 
     @rule(ahead=st.integers(0, 2))
     def request_comes(self, ahead: int) -> None:
-        name = f"{self.next + ahead:08d}-{len(self.asked)}.parquet"
+        number = next_number(self.history) + ahead
+        name = f"{number:08d}-{len(self.requested)}.parquet"
         (self.requests / name).write_bytes(b"")
-        self.asked[name] = self.next + ahead
+        self.requested[name] = number
 
     @rule()
     def files_are_merged(self) -> None:
@@ -83,9 +89,10 @@ class Spark(RuleBasedStateMachine):
         rows, end = self.reader.read(start)
         paths = [path for (path,) in rows]
         self.require_spent()
-        due = sorted(name for name in self.asked if self.is_due(name, start))
+        due = sorted(name for name in self.requested if self.is_due(name, start))
         last = self.next if self.end is None else min(self.next, self.end)
-        files = range(start["next"], min(last, start["next"] + self.files))
+        first = self.next_file(start)
+        files = range(first, min(last, first + self.files))
         if due and not self.is_mixed:
             files = range(0)
         wanted = [file_of(self.history, number) for number in files]
@@ -97,9 +104,14 @@ class Spark(RuleBasedStateMachine):
         else:
             assert end == start
 
+    def next_file(self, start: Offset) -> int:
+        """Return the number of the file that follows an offset; the first may be any."""
+        return self.first if start["next"] < 0 else int(start["next"])
+
     def is_due(self, name: str, start: Offset) -> bool:
         known = str(self.requests / name) in (path for batch in self.batches for path in batch)
-        return not known and self.asked[name] <= int(start["next"])
+        next_file = self.next_file(start) if next_number(self.history) else 0
+        return not known and self.requested[name] <= next_file
 
     def require_spent(self) -> None:
         """Assert that requests are gone once the micro-batch after theirs was committed."""
@@ -115,14 +127,14 @@ class Spark(RuleBasedStateMachine):
     def restart(self, loses_commit: bool, is_available_now: bool) -> None:
         if loses_commit and self.batches:
             self.committed = len(self.batches) - 1
-        self.reader, self.end = self.opened(), None
+        self.reader, self.end = self.open_reader(), None
         if is_available_now:
             self.reader.prepareForTriggerAvailableNow()
             self.end = self.next
         self.require_repeatable()
 
     def require_repeatable(self) -> None:
-        """Assert that the last micro-batch can be had again, also if it was not committed."""
+        """Assert that the last micro-batch can be repeated, whether or not it was committed."""
         if self.batches:
             again = [path for (path,) in self.reader.readBetweenOffsets(*self.log[-2:])]
             assert again == self.batches[-1]
@@ -137,7 +149,7 @@ class Spark(RuleBasedStateMachine):
             self.folder.cleanup()
 
     def require_everything(self) -> None:
-        """Assert that the query comes to the end of its history, with all requests up to there."""
+        """Assert that the query reads its whole history, and all requests up to its end."""
         self.restart(loses_commit=False, is_available_now=True)
         self.committed = -1
         while self.committed < len(self.batches):
@@ -145,9 +157,11 @@ class Spark(RuleBasedStateMachine):
             self.plan()
         names = [Path(path).name for batch in self.batches for path in batch]
         files = [file_of(self.history, number).name for number in range(self.first, self.next)]
-        assert [name for name in names if name not in self.asked] == files
-        due = [name for name, number in self.asked.items() if number <= self.next]
-        assert sorted(name for name in names if name in self.asked) == sorted(due)
+        assert [name for name in names if name not in self.requested] == files
+        due = [
+            name for name, number in self.requested.items() if number <= next_number(self.history)
+        ]
+        assert sorted(name for name in names if name in self.requested) == sorted(due)
 
 
 def test_every_file_comes_once_and_in_order() -> None:
@@ -159,7 +173,7 @@ def reader_of(folder: Path) -> HistoryReader:
 
 
 def after(number: int) -> Offset:
-    return {"next": number, "requests": [], "spent": []}
+    return {"next": number, "first": number, "requests": [], "spent": []}
 
 
 def names_of(reader: HistoryReader, number: int) -> list[str]:
@@ -167,19 +181,33 @@ def names_of(reader: HistoryReader, number: int) -> list[str]:
     return [Path(path).name for (path,) in reader.read(after(number))[0]]
 
 
-def test_history_without_files_is_waited_for(tmp_path: Path) -> None:
+def test_a_reader_waits_for_the_first_file_of_a_history(tmp_path: Path) -> None:
     reader = reader_of(tmp_path / "nowhere")
-    assert reader.initialOffset() == after(0)
-    assert reader.read(after(0))[1] == after(0)
+    assert reader.initialOffset() == after(-1)
+    assert reader.read(after(-1))[1] == after(-1)
     append(tmp_path / "nowhere", ROWS)
-    assert names_of(reader, 0) == ["00000000.parquet"]
+    assert names_of(reader, -1) == names_of(reader, 0) == ["00000000.parquet"]
     reader.prepareForTriggerAvailableNow()
     append(tmp_path / "nowhere", ROWS)
     assert names_of(reader, 1) == []
     assert names_of(reader_of(tmp_path / "nowhere"), 1) == ["00000001.parquet"]
 
 
-def test_files_that_were_lost(tmp_path: Path) -> None:
+def test_history_without_files_may_begin_with_any_number(tmp_path: Path) -> None:
+    reader = reader_of(tmp_path)
+    start = reader.initialOffset()
+    write_parquet(ROWS, file_of(locate(tmp_path), 7))
+    files, end = reader.read(start)
+    assert [Path(path).name for (path,) in files] == ["00000007.parquet"]
+    (tmp_path / "00000007.parquet").unlink()
+    append(tmp_path, ROWS)
+    (tmp_path / "00000000.parquet").rename(tmp_path / "00000008.parquet")
+    again = [Path(path).name for (path,) in reader.readBetweenOffsets(start, end)]
+    assert again == ["00000007.parquet"], "a micro-batch that is repeated leaves no file out"
+    assert names_of(reader, end["next"]) == ["00000008.parquet"]
+
+
+def test_a_lost_file_is_named(tmp_path: Path) -> None:
     for _ in range(4):
         append(tmp_path, ROWS)
     reader = reader_of(tmp_path)
@@ -197,7 +225,7 @@ def test_files_that_were_lost(tmp_path: Path) -> None:
         reader.read(after(4))
 
 
-def test_every_session_has_the_source(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_source_is_registered_in_every_session(spark: SparkSession, tmp_path: Path) -> None:
     before = SparkSession.active()
     own = spark.newSession()
     for session in (spark, own, spark, own):

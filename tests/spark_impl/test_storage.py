@@ -31,7 +31,7 @@ PART_BYTES = 20_000_000
         "hdfs:///x?user=me",
     ],
 )
-def test_address_leads_back_to_its_location(address: str) -> None:
+def test_an_address_survives_a_round_trip(address: str) -> None:
     location = locate(address)
     assert str(location) == address
     assert locate(location) == pickle.loads(pickle.dumps(location)) == location
@@ -49,13 +49,15 @@ def test_address_leads_back_to_its_location(address: str) -> None:
         ("file:///data/up/../x?#", "/data/x?#"),
         (Path("/data/x"), "/data/x"),
         ("s3a://bucket/x/?region=us-east-1", "s3://bucket/x?region=us-east-1"),
+        ("s3://bucket//up/../x", "s3://bucket/x"),
+        ("hdfs://host//x/", "hdfs://host/x"),
     ],
 )
-def test_two_addresses_of_one_folder(address: str | Path, same: str) -> None:
+def test_addresses_of_one_folder_give_one_location(address: str | Path, same: str) -> None:
     assert locate(address) == locate(same)
 
 
-def test_relative_path_belongs_to_this_folder() -> None:
+def test_a_relative_path_starts_in_the_working_directory() -> None:
     assert locate("x") == locate(Path.cwd() / "x")
 
 
@@ -67,15 +69,29 @@ def test_relative_path_belongs_to_this_folder() -> None:
         ("hdfs://host/x", "hdfs://host/x"),
     ],
 )
-def test_spark_gets_a_whole_address(address: str, for_spark: str) -> None:
+def test_spark_gets_an_address_with_a_scheme(address: str, for_spark: str) -> None:
     assert locate(address).for_spark == for_spark
 
 
-@pytest.mark.parametrize("address", ["gs://bucket/x", "s3:///x", "file://host/x", "http://host/x"])
-def test_other_file_systems_are_refused(tmp_path: Path, address: str) -> None:
+@pytest.mark.parametrize(
+    "address",
+    [
+        "gs://bucket/x",
+        "s3:///x",
+        "file://host/x",
+        "http://host/x",
+        "hdfs:/x",
+        "dbfs:/x",
+        Path("s3a://bucket/x"),
+    ],
+)
+def test_other_file_systems_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str | Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
     source = history(tmp_path / "h", FIRST)
     before = sorted(tmp_path.rglob("*"))
-    sentence = f"^{address} is on no supported file system; supported are local paths, s3:// and "
+    sentence = f"^{address} is not on a supported file system; supported are local paths, s3:// and"
     for given in ((source, address), (address, tmp_path / "s")):
         with pytest.raises(InputProblem, match=sentence):
             SlackQuery(None, FIXED, *given)  # type: ignore[arg-type]  # no session is needed
@@ -94,7 +110,7 @@ def test_file_is_written_read_and_replaced(place: Location) -> None:
     assert file.parent.is_folder()
 
 
-def test_nothing_there(place: Location) -> None:
+def test_a_missing_folder_is_empty(place: Location) -> None:
     nowhere = place / "nowhere"
     assert nowhere.entries() == nowhere.entries(is_deep=True) == nowhere.children() == []
     assert not nowhere.exists()
@@ -130,7 +146,7 @@ def test_files_and_folders_are_removed(place: Location) -> None:
     assert (place / "new").is_folder()
 
 
-def test_folder_that_cannot_be_made(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "x").touch()
     with pytest.raises(InputProblem, match=r"^/.*/x cannot be written: File exists$"):
         (locate(tmp_path) / "x" / "y").write_bytes(b"1")
@@ -139,7 +155,7 @@ def test_folder_that_cannot_be_made(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
-def test_bucket_that_is_not_there(bucket: Location) -> None:
+def test_a_missing_bucket_cannot_be_written(bucket: Location) -> None:
     other = Location("other/x", bucket.system.replace("&allow_bucket_creation=true", ""))
     with pytest.raises(InputProblem, match=r"^s3://other.* cannot be written: .*does not exist.*$"):
         (other / "y").write_bytes(b"1")
@@ -147,7 +163,7 @@ def test_bucket_that_is_not_there(bucket: Location) -> None:
 
 
 class CutConnections:
-    """A server that forwards requests to another one until some bytes were sent."""
+    """A proxy that forwards requests to a server until a number of bytes have been sent."""
 
     def __init__(self, port: int, sent_bytes: int) -> None:
         self._target = port
@@ -190,13 +206,13 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
 
 @contextmanager
 def cut_after(bucket: Location, sent_bytes: int) -> Iterator[Location]:
-    """Yield a bucket under an address that fails after some bytes were sent to it."""
+    """Yield a bucket under an address that fails after ``sent_bytes`` bytes."""
     port = int(bucket.system.split("127.0.0.1:")[1].split("&")[0])
     with closing(CutConnections(port, sent_bytes)) as server:
         yield Location(bucket.path, bucket.system.replace(f":{port}", f":{server.port}"))
 
 
-def test_object_whose_writing_is_cut_short_is_not_there(bucket: Location) -> None:
+def test_an_interrupted_upload_leaves_no_object(bucket: Location) -> None:
     file = bucket / "cut"
     with cut_after(bucket, PART_BYTES // 2) as unreachable:
         with pytest.raises(InputProblem, match=r"^s3://.* cannot be written: .*NETWORK_CONNECTION"):

@@ -33,7 +33,7 @@ def steps_of(workload: Workload, order: st.DataObject, *, restarts: bool) -> Ite
             if not parts[sender]:
                 machine.end_batch(sender)
             if restarts and order.draw(st.booleans()):
-                # Another machine goes on where this one is; where it was itself is forgotten.
+                # Another machine continues from this state, and forgets its own.
                 other.restore(machine.saved())
                 machine, other = other, machine
         tuples += len(batch)

@@ -75,7 +75,7 @@ def test_nag_static_favours_the_nearest_tier() -> None:
     assert [counts[i] for i in range(4)] == [40, 30, 20, 10]
 
 
-def test_nag_dynamic_favours_the_faster_too() -> None:
+def test_nag_dynamic_also_favours_faster_instances() -> None:
     table = cold(policy="nag-dynamic", tiers=(0, 0, 3, 3), times_us=((0, (1, 2, 1, 2)),))
     counts = Counter(routed(table, "k" * 150))
     assert [counts[i] for i in range(4)] == [80, 40, 20, 10]
@@ -96,18 +96,18 @@ def test_dkg_learns_by_the_first_hash() -> None:
 
 
 @pytest.mark.parametrize(("alpha", "places"), [(0.0, [0, 1, 2, 3, 0]), (1.0, [0, 0, 0, 0, 0])])
-def test_dag_weighs_where_a_key_was_against_where_there_is_little(
+def test_dag_weighs_instances_of_the_key_against_idle_instances(
     alpha: float, places: list[int]
 ) -> None:
     assert routed(hot(policy="dag", alpha=alpha), "hhhhh") == places
 
 
-def test_dag_moves_a_key_on_when_the_rest_is_idle() -> None:
+def test_dag_moves_a_key_on_while_other_instances_are_idle() -> None:
     # T = 1: staying scores .5 - .5 * 3, going on + .5; T = 2: staying .5 - .5, going on + .5; ...
     assert routed(hot(policy="dag"), "hhhhhhhh") == [0, 1, 2, 3, 0, 1, 2, 3]
 
 
-def test_dag_forgets_where_a_key_was_with_the_window() -> None:
+def test_dag_forgets_the_instances_of_a_key_when_a_window_ends() -> None:
     table = hot(policy="dag")
     state = rules.initial_state(table.config, 0)
     for _ in range(3):
@@ -161,7 +161,9 @@ def test_without_room_the_least_virtual_worker_takes_the_tuple(
     ("times_us", "blocks"),
     [((1,), [10]), ((3, 3, 3), [10, 10, 10]), ((1, 9), [18, 2]), ((1, 1, 2), [12, 12, 6])],
 )
-def test_virtual_workers_belong_by_speed(times_us: tuple[int, ...], blocks: list[int]) -> None:
+def test_faster_instances_own_more_virtual_workers(
+    times_us: tuple[int, ...], blocks: list[int]
+) -> None:
     owners = rules.owners(times_us)
     assert list(owners) == sorted(owners)
     assert [owners.count(i) for i in range(len(times_us))] == blocks
@@ -173,7 +175,7 @@ def test_virtual_workers_belong_by_speed(times_us: tuple[int, ...], blocks: list
 @pytest.mark.parametrize(
     ("policy", "kept"), [("tag", False), ("tag-literal", False), ("pkg", True), ("dag", True)]
 )
-def test_loads_start_anew_or_go_on(policy: str, kept: bool) -> None:
+def test_a_window_keeps_or_resets_the_loads(policy: str, kept: bool) -> None:
     table = cold(policy=policy)
     _, state = rules.route(table, rules.initial_state(table.config, 0), "k")
     assert any(rules.begin_window(hot(policy=policy), state).loads) == kept

@@ -46,7 +46,7 @@ def test_faults_and_flush_change_nothing(workload: Workload) -> None:
 
 
 @given(workload=workloads())
-def test_other_cuts_count_nowhere_else(workload: Workload) -> None:
+def test_cuts_within_a_window_change_no_route_unless_summaries_are_full(workload: Workload) -> None:
     window_tuples = workload.config["window_tuples"]
     ends, begun = [], 0
     for end in accumulate(len(batch) for batch in workload.batches()):
@@ -62,7 +62,7 @@ def test_other_cuts_count_nowhere_else(workload: Workload) -> None:
     assert [answer[:3] for answer in one.of(Answer)] == [answer[:3] for answer in other.of(Answer)]
 
 
-def test_cuts_count_where_summaries_are_full() -> None:
+def test_cuts_change_heavy_keys_if_summaries_are_full() -> None:
     whole = case("abcdfffff", (7,), instances=3, window_tuples=7, theta=0.5)
     apart = whole.with_(cuts=(4, 7))
     assert not run(whole).of(Heavy)
@@ -75,7 +75,7 @@ def test_a_window_ends_with_the_batch_that_fills_it() -> None:
     assert [(answer.window, answer.n) for answer in trace.of(Answer)] == [(0, 4), (1, 1)]
 
 
-def test_empty_batches_are_none() -> None:
+def test_empty_batches_are_ignored() -> None:
     config = {"times_us": [[0, [1, 1]], [1, [9, 1]]], "window_tuples": 2, "policy": "shuffle"}
     one = run(case("aaaa", (2,), **config))
     assert run(case("aaaa", (0, 0, 2, 2, 2), **config)).digest() == one.digest()
@@ -105,7 +105,7 @@ def test_a_key_is_heavy_by_what_all_senders_counted() -> None:
     assert [(heavy.key, heavy.counted, heavy.tuples) for heavy in trace.of(Heavy)] == [("a", 4, 7)]
 
 
-def test_by_rounding_all_of_five_times_n_keys_may_be_heavy() -> None:
+def test_rounding_may_make_all_of_five_times_n_keys_heavy() -> None:
     keys = [chr(0x4E00 + number) for number in range(425)]
     workload = case("".join([*keys, "a"]), (425,), instances=85, window_tuples=425, policy="pkg")
     trace = run(workload)

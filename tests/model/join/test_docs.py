@@ -34,7 +34,7 @@ def test_the_picture_is_drawn_from_the_same_path() -> None:
 
 
 @pytest.mark.parametrize(("name", "states"), [("fifo", "6,302"), ("three", "14,693")])
-def test_states_that_know_where_pairs_came_out_are_as_many_as_said(name: str, states: str) -> None:
+def test_the_page_counts_states_with_the_worker_of_each_pair(name: str, states: str) -> None:
     setup = SCOPES[name].setup()
     level = [(initial(setup), frozenset[tuple[Pair, int]]())]
     seen = set(level)

@@ -92,7 +92,7 @@ def test_shedding_that_goes_on_below_tau1_sheds_its_base() -> None:
 
 
 def loads(workers: int, zeta: int) -> list[tuple[int, ...]]:
-    """Yield all loads of a chain with 0 to 12 tuples each; neighbours differ by at most zeta."""
+    """Return all loads of a chain with 0 to 12 tuples each; neighbours differ by at most zeta."""
     return [
         each
         for each in product(range(13), repeat=workers)
@@ -141,7 +141,7 @@ def test_bandwidth_is_within_its_bound(
     assert over <= traffic.overhead_bound(zeta) * (1 + 1e-9) + 1e-9
 
 
-def test_single_workers_and_single_chains_send_nothing_and_once() -> None:
+def test_a_single_worker_sends_nothing_and_a_chain_sends_over_each_boundary_once() -> None:
     assert block_size(0.9, 100, 1, 0.75, 64) == 64
     assert Traffic(1000, 1, 20, 40).bytes_per_s(10) == 0
     assert Traffic(1000, 3, 20, 40).bytes_per_s(10) == 1000 * 2 * (20 + 8)

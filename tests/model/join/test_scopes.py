@@ -15,7 +15,7 @@ from tests.model.join import golden
 from tests.model.join.golden import GOLDEN
 
 QUICK = ("adding", "cut", "removing", "fifo", "drop", "numbered", "balanced", "elastic")
-"""The others are explored by the properties of the room."""
+"""Scopes that are explored here; the properties of the room explore the others."""
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -134,7 +134,7 @@ def test_a_tuple_is_overdue_when_the_other_stream_has_moved_past_it(
     assert is_overdue(SETUP, worker, R) is expected
 
 
-def test_an_empty_block_is_sent_for_a_watermark_that_is_news() -> None:
+def test_an_empty_block_is_sent_for_a_new_watermark() -> None:
     setup = replace(SETUP, empty_blocks=True)
     worker = Worker(Lane(wm_us=5), Lane())
     assert list(sizes(setup, worker, R)) == [0]

@@ -1,11 +1,11 @@
-"""Workers of a placement, fed in any order: what they find out together.
+"""Workers of a placement that get their inputs in any order, and their results together.
 
 Rules of this file:
 
-* The arrivals of a sensor come to a worker in their order, and what one worker tells another comes
-  in its order. Everything else may come before or after anything else.
-* A worker may go back to where it was saved. What it was given since is given to it again, and what
-  it tells a second time is on its way a second time.
+* The arrivals of a sensor come to a worker in their order, and so do the messages from one worker
+  to another. All other inputs may come in any order.
+* A worker may go back to where it was saved. Its inputs since then are given again, and messages
+  that it repeats come again.
 """
 
 from collections import deque
@@ -99,7 +99,7 @@ class Interleaving:
         self.placement = placing(self.graph, config)
         self.went_back = 0
         """Number of times that a worker went back and had to repeat work."""
-        self.told = 0
+        self.sent = 0
         """Messages between workers."""
         self._random, self._rules, self._eventful = random, rules, eventful
         workers = [Worker(config, self.placement, n, rules) for n in range(config.workers)]
@@ -184,4 +184,4 @@ class Interleaving:
             if isinstance(each, Rise):
                 for reader in self.placement.readers.get(each.node, ()):
                     self._messages.setdefault((sender, reader), deque()).extend(each.notices())
-                    self.told += len(each.notices())
+                    self.sent += len(each.notices())

@@ -67,9 +67,9 @@ def test_a_rejection_that_is_missing_early_on_is_seen() -> None:
 
 def test_the_sentence_states_how_many_arrivals_were_compared() -> None:
     case = workload()
-    told = {each.claim: each.sentence for each in judge(case, run(case), 20).verdicts}
-    assert told[RESULTS].endswith("; compared with the meaning of 20 arrivals).")
-    assert "compared with" not in told[LOAD]
+    sentences = {each.claim: each.sentence for each in judge(case, run(case), 20).verdicts}
+    assert sentences[RESULTS].endswith("; compared with the meaning of 20 arrivals).")
+    assert "compared with" not in sentences[LOAD]
 
 
 def test_nothing_is_said_of_a_placement_that_is_not_recorded() -> None:
@@ -99,7 +99,7 @@ def test_results_are_close_where_sums_are_rounded() -> None:
     case = workload(unit=0.1)
     right = run(case)
     assert not is_exact(case)
-    assert 0.0 in {each.value for each in right.of(Result)}, "no difference was nothing"
+    assert 0.0 in {each.value for each in right.of(Result)}, "no result is 0"
     near, far = (nudged(right, TOLERANCE * times) for times in (0.5, 2.0))
     assert align(case, right, near).of(Result) == right.of(Result)
     assert outcomes(case, near, None)[RESULTS] is Outcome.HOLDS

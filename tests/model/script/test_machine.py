@@ -42,14 +42,14 @@ def test_any_order_any_placement_and_any_failure_give_what_all_tuples_mean(
 
 
 def test_interleavings_include_every_interesting_case(seed: int) -> None:
-    random, back, told, rejected, undefined = Random(seed), 0, 0, 0, 0
+    random, back, sent, rejected, undefined = Random(seed), 0, 0, 0, 0
     for workload in collect(cases(), RUNS_FOR_GUARDS, seed):
         seen = Interleaving(workload, anywhere(random), random)
         seen.run()
-        back, told = back + seen.went_back, told + seen.told
+        back, sent = back + seen.went_back, sent + seen.sent
         rejected += len(seen.rejected())
         undefined += sum(len(stream.undefined) for stream in seen.streams().values())
-    assert min(back, told, rejected) > 200, (back, told, rejected)
+    assert min(back, sent, rejected) > 200, (back, sent, rejected)
     assert undefined > 10, undefined
 
 
@@ -121,8 +121,8 @@ def test_values_of_later_tuples_may_need_smaller_units() -> None:
     found = [worker.take(event(n, "a", 6 * n, value)) for n, value in enumerate(values)]
     # Ends are passed at 12, 24 and 30 ms; each window has two slices.
     exact = [sum(map(Fraction, values[slice(*ends)])) for ends in ((0, 2), (0, 4), (2, 5))]
-    told = [point for each in found for _, points, _ in rises(each) for point in points]
-    assert told == list(zip([9 * MS, 19 * MS, 29 * MS], map(float, exact), strict=True))
+    results = [point for each in found for _, points, _ in rises(each) for point in points]
+    assert results == list(zip([9 * MS, 19 * MS, 29 * MS], map(float, exact), strict=True))
 
 
 def test_a_repeated_notice_changes_nothing() -> None:
@@ -133,14 +133,14 @@ def test_a_repeated_notice_changes_nothing() -> None:
     assert not worker.take(event(0, "a", 5))
     assert rises(worker.take(event(1, "a", 35))) == [(x, ((9 * MS, 1.0),), 39 * MS)]
     assert not other.take(event(2, "b", 5, 7.0))
-    (told,) = rise_of(other.take(event(3, "b", 15))).notices()
-    assert told == Notice(y, (9 * MS, 7.0), 19 * MS)
-    assert rises(worker.hear(told)) == [(z, ((9 * MS, -6.0),), 19 * MS)]
-    assert not worker.hear(told)
+    (first,) = rise_of(other.take(event(3, "b", 15))).notices()
+    assert first == Notice(y, (9 * MS, 7.0), 19 * MS)
+    assert rises(worker.hear(first)) == [(z, ((9 * MS, -6.0),), 19 * MS)]
+    assert not worker.hear(first)
     (second,) = rise_of(other.take(event(4, "b", 25))).notices()
     assert rises(worker.hear(second)) == [(z, ((19 * MS, 0.0),), 29 * MS)]
-    assert not worker.hear(told)
-    assert not worker.hear(told._replace(until_us=None))
+    assert not worker.hear(first)
+    assert not worker.hear(first._replace(until_us=None))
 
 
 def test_results_of_one_rise_are_reported_one_by_one() -> None:
@@ -160,7 +160,7 @@ def test_an_empty_window_is_a_notice() -> None:
     assert rise_of(worker.take(event(0, "a", 30))).notices() == [Notice(1, None, 39 * MS)]
 
 
-def test_one_worker_speaks_of_a_rejected_arrival() -> None:
+def test_one_worker_reports_a_rejected_arrival() -> None:
     first, second = workers(window("sum", A, 10, 10), window("max", A, 10, 10))
     for worker in (first, second):
         worker.take(event(0, "a", 30))

@@ -36,8 +36,8 @@ def average(*sensors: str) -> Window:
 
 def graph_of(rates: Mapping[str, int], *read: Sequence[str]) -> Graph:
     """Return a graph with a window over each of these sets of sensors."""
-    said = tuple(Statement(f"x{n}", average(*sensors)) for n, sensors in enumerate(read))
-    return compile_workflows([Workflow("w", said)], rates)
+    statements = tuple(Statement(f"x{n}", average(*sensors)) for n, sensors in enumerate(read))
+    return compile_workflows([Workflow("w", statements)], rates)
 
 
 def whole_numbers(*exact: Fraction) -> list[int]:
@@ -89,13 +89,13 @@ def test_components_that_do_not_fit_together_are_split() -> None:
 
 
 def test_results_are_sent_where_they_are_needed() -> None:
-    said = (
+    statements = (
         Statement("a", average("a", "b")),
         Statement("b", average("c")),
         Statement("c", Across("max", (Name("a"), Name("b")))),
     )
     rates = {"a": 10, "b": 10, "c": 20}
-    graph = compile_workflows([Workflow("w", said)], rates)
+    graph = compile_workflows([Workflow("w", statements)], rates)
     cap = load_cap(graph, 2, 100)
     placed = place_split(graph, 2, cap, LARGE_SPLIT)
     assert whole_numbers(*placed.loads) == [20, 20]
@@ -104,7 +104,7 @@ def test_results_are_sent_where_they_are_needed() -> None:
     assert placed.worker[graph.outputs[2].node] == 0
 
 
-def test_one_sensor_that_is_too_much_stays_whole() -> None:
+def test_a_sensor_above_the_cap_stays_whole() -> None:
     placed = place(alone(1, 100), 2, 125, RULES)
     assert placed.way == WHOLE
     assert max(placed.loads) == 100
@@ -128,7 +128,7 @@ def least_sent(graph: Graph, workers: int, cap: Fraction) -> Fraction | None:
     return min(found, default=None)
 
 
-def test_how_far_from_the_best_placements_are() -> None:
+def test_placements_are_as_near_the_best_as_the_page_says() -> None:
     random = Random(5)
     compared: list[float] = []
     missed = 0
@@ -179,9 +179,9 @@ def random_workflows(seed: int) -> Iterator[Workflow]:
     for number in range(1_024):
         names = [f"q{each}" for each in range(3)]
         windows = [average(*(f"s{random.randrange(1_000)}" for _ in range(2))) for _ in names]
-        said = [Statement(name, each) for name, each in zip(names, windows, strict=True)]
-        said.append(Statement("out", Across("max", tuple(Name(name) for name in names))))
-        yield Workflow(f"w{number}", tuple(said))
+        statements = [Statement(name, each) for name, each in zip(names, windows, strict=True)]
+        statements.append(Statement("out", Across("max", tuple(Name(name) for name in names))))
+        yield Workflow(f"w{number}", tuple(statements))
 
 
 def test_at_scale_one_component_has_nearly_everything_and_is_split() -> None:

@@ -48,7 +48,7 @@ def test_cuts_change_nothing(name: str) -> None:
     assert run(cut).digest() == run(whole).digest() == make_system()(whole).digest()
 
 
-def test_every_word_is_recorded_and_hosts_are_those_that_need_it() -> None:
+def test_only_known_words_are_recorded_and_sensors_go_where_they_are_needed() -> None:
     example = VARIANTS["late_by_all_sensors"].example
     trace = run(example)
     assert {type(step) for step in trace.steps()} <= set(WORDS)

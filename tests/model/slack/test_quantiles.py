@@ -58,7 +58,9 @@ def test_a_probability_that_equals_the_level_is_allowed() -> None:
 @pytest.mark.parametrize("total", [100, 977, 2_000])
 @pytest.mark.parametrize("q", SHARES)
 @pytest.mark.parametrize("eps", [Fraction("0.01"), Fraction("0.05"), Fraction("0.3")])
-def test_probabilities_of_large_windows(total: int, q: Fraction, eps: Fraction) -> None:
+def test_probabilities_of_large_windows_are_hypergeometric(
+    total: int, q: Fraction, eps: Fraction
+) -> None:
     n = np.arange(1, total + 1)
     rank = np.array([ceil(q * int(each)) for each in n])
     aim, off = ceil(q * total), ceil(eps * total)

@@ -18,7 +18,7 @@ def test_every_reading_is_described_and_modelled() -> None:
     assert tuple(cluster.READINGS) == READINGS
 
 
-def test_every_setting_of_its_own_is_described() -> None:
+def test_every_setting_that_only_this_room_has_is_described() -> None:
     # The others have the meaning that docs/slack.md gives them.
     for name in ("max_wait_us", "reading", "corrections", "clocks", "feedback_us", "max_future_us"):
         assert name in {field.name for field in fields(WatermarkConfig)}

@@ -114,7 +114,7 @@ def test_after_a_crash_between_any_two_steps_another_plan_repairs_everything() -
         ]
 
 
-def test_revisions_of_later_batches_are_counted_on() -> None:
+def test_a_later_batch_continues_the_revision_numbers() -> None:
     kept = store()
     carry_out(kept, plan(CONFIG, kept, history(), 0, 3, "flush", scored(CONFIG)))
     kept.record(Late(0, 5, "a", 2, 9, 4))

@@ -57,7 +57,7 @@ def test_pareto_tail() -> None:
     assert mean_us(Mixture(0.0, Pareto(10.0, 1.0), Constant(2.0))) == 2.0
 
 
-def test_another_share_moves_no_other_number() -> None:
+def test_another_share_changes_only_choices_of_the_mixture() -> None:
     def draw(share: float) -> list[float]:
         mixture = Mixture(share, Exponential(9.0), Exponential(1.0))
         return list(sample_us(mixture, np.random.default_rng(5), 1_000))

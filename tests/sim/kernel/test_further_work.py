@@ -10,7 +10,7 @@ from sim.kernel.station import Station
 
 
 class Bench:
-    """A station whose items take as many steps as they are numbers, 10 us each."""
+    """A station in which item n takes n steps of 10 us each."""
 
     def __init__(self, *, speed: float = 1.0, restarts: bool = False) -> None:
         self.env = simpy.Environment()

@@ -35,7 +35,7 @@ def test_a_source_alone() -> None:
     assert arrivals.counts["created"] == arrivals.counts["arrived"] == 3
 
 
-def test_nothing_at_all() -> None:
+def test_a_plan_without_tuples_has_no_arrivals() -> None:
     assert simulate_arrivals(Plan(()), seed=1).events == ()
     assert simulate_arrivals(Plan((Source(0),)), seed=1).events == ()
 
@@ -269,7 +269,7 @@ def test_a_disturbance_of_one_source_lies_within_the_time_of_that_source() -> No
         simulate_arrivals(Plan(sources, disturbances=(late,)), 1)
 
 
-def test_a_regime_may_begin_whenever_it_likes() -> None:
+def test_a_regime_may_begin_at_any_time() -> None:
     plan = Plan((Source(2),), disturbances=(Regime(LATE, Constant(1)), Straggler(0, 2.0)))
     assert drop_later_disturbances(plan, 1) == plan
 

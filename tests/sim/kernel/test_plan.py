@@ -84,7 +84,7 @@ def test_a_way_has_the_tier_between_its_ends_and_needs_two() -> None:
 
 @dataclass(frozen=True)
 class RoomTuning:
-    """The tuning of a room that there is not."""
+    """The tuning of an imaginary room."""
 
     pace: float = 1.0
 

@@ -49,7 +49,7 @@ def test_a_source_sends_its_tuples_at_their_event_times() -> None:
     assert (found.created, found.duplicated, found.last_us) == (3, 0, 2 * SECOND + 5)
 
 
-def test_a_source_without_tuples() -> None:
+def test_a_source_without_tuples_sends_nothing() -> None:
     found = sent(Source(0))
     assert (found.created, found.last_us, len(found.departures.leave_us)) == (0, -1, 0)
 

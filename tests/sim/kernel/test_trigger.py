@@ -15,11 +15,11 @@ from sim.kernel.trigger import At, Every, EveryTuples, Trigger, When
 
 
 class Recorder:
-    """A room that does nothing but write down what it is told, with the times."""
+    """A room that does nothing but record its calls, with their times."""
 
     def __init__(self, env: simpy.Environment) -> None:
         self.env = env
-        self.told: list[tuple[str, float]] = []
+        self.calls: list[tuple[str, float]] = []
         self.workers: dict[str, Station[int]] = {}
         self.links: dict[str, Link[int]] = {}
 
@@ -27,13 +27,13 @@ class Recorder:
         return True
 
     def arrive(self, event: Event) -> None:
-        self.told.append((f"tuple {event.seq}", self.env.now))
+        self.calls.append((f"tuple {event.seq}", self.env.now))
 
     def end_batch(self) -> None:
-        self.told.append(("end", self.env.now))
+        self.calls.append(("end", self.env.now))
 
     def flush(self) -> None:
-        self.told.append(("flush", self.env.now))
+        self.calls.append(("flush", self.env.now))
 
     def check(self) -> None:
         """Accept any plan."""
@@ -47,12 +47,12 @@ def triggered(
     events = [Event(n, n, "a", start_us, 1.0, start_us + at) for n, at in enumerate(times_us)]
     plan = Plan(replay(events, "by hand").sources, trigger=when, flush=flush)
     room, arrived = run(plan, 0, lambda env, _: Recorder(env))
-    return room.told, arrived
+    return room.calls, arrived
 
 
 def test_a_batch_ends_at_each_multiple_of_the_interval() -> None:
-    told, arrived = triggered(Every(10), (0, 9, 13, 35))
-    assert told == [
+    calls, arrived = triggered(Every(10), (0, 9, 13, 35))
+    assert calls == [
         ("tuple 0", 0),
         ("tuple 1", 9),
         ("end", 10),
@@ -66,8 +66,8 @@ def test_a_batch_ends_at_each_multiple_of_the_interval() -> None:
 
 
 def test_an_arrival_at_the_moment_of_a_trigger_belongs_to_the_next_batch() -> None:
-    told, arrived = triggered(Every(10), (0, 10, 10, 20))
-    assert [name for name, _ in told] == [
+    calls, arrived = triggered(Every(10), (0, 10, 10, 20))
+    assert [name for name, _ in calls] == [
         *("tuple 0", "end", "tuple 1", "tuple 2", "end", "tuple 3", "end", "flush")
     ]
     assert (arrived.cuts, arrived.ends_us) == ((1, 3), (10.0, 20.0, 30.0))
@@ -75,68 +75,68 @@ def test_an_arrival_at_the_moment_of_a_trigger_belongs_to_the_next_batch() -> No
 
 def test_an_arrival_that_rounds_to_the_moment_of_a_trigger_belongs_to_the_next_batch() -> None:
     """The log stamps whole microseconds, and the cuts must agree with the stamps."""
-    told: list[str] = []
+    calls: list[str] = []
 
     def fire(name: str) -> Callable[[], None]:
-        return lambda: told.append(name)
+        return lambda: calls.append(name)
 
     env = simpy.Environment()
     trigger = Trigger(env, Every(10), fire("end"), fire("over"))
 
     def arrive(name: str) -> None:
         trigger.before_arrival(round(env.now))
-        told.append(name)
+        calls.append(name)
         trigger.after_arrival()
 
     for name, at_us in (("a", 2.0), ("b", 9.4), ("c", 9.6)):
         simpy.Timeout(env, at_us, name).callbacks.append(lambda event: arrive(event.value))
     simpy.Timeout(env, 9.7).callbacks.append(lambda _: trigger.arrivals_ended())
     env.run()
-    assert told == ["a", "b", "end", "c", "end", "over"]
+    assert calls == ["a", "b", "end", "c", "end", "over"]
 
 
 def test_intervals_in_which_nothing_arrives_have_no_batch() -> None:
-    told, arrived = triggered(Every(10), (1, 1_001))
-    assert [name for name, _ in told] == ["tuple 0", "end", "tuple 1", "end", "flush"]
+    calls, arrived = triggered(Every(10), (1, 1_001))
+    assert [name for name, _ in calls] == ["tuple 0", "end", "tuple 1", "end", "flush"]
     assert arrived.ends_us == (10.0, 1_010.0)
 
 
-def test_a_batch_ends_with_each_so_many_arrivals() -> None:
-    told, arrived = triggered(EveryTuples(2), (0, 5, 5, 7, 9))
-    assert [name for name, _ in told] == [
+def test_a_batch_ends_after_a_number_of_arrivals() -> None:
+    calls, arrived = triggered(EveryTuples(2), (0, 5, 5, 7, 9))
+    assert [name for name, _ in calls] == [
         *("tuple 0", "tuple 1", "end", "tuple 2", "tuple 3", "end", "tuple 4", "end", "flush")
     ]
     assert (arrived.cuts, arrived.ends_us) == ((2, 4), (5.0, 7.0, 9.0))
 
 
 def test_the_last_batch_may_be_full_when_arrivals_end() -> None:
-    told, arrived = triggered(EveryTuples(2), (0, 5))
-    assert [name for name, _ in told] == ["tuple 0", "tuple 1", "end", "flush"]
+    calls, arrived = triggered(EveryTuples(2), (0, 5))
+    assert [name for name, _ in calls] == ["tuple 0", "tuple 1", "end", "flush"]
     assert (arrived.cuts, arrived.ends_us) == ((), (5.0,))
 
 
 def test_batches_end_after_given_numbers_of_arrivals() -> None:
-    told, arrived = triggered(At((1, 1, 3)), (0, 5, 5, 7))
-    assert [name for name, _ in told] == [
+    calls, arrived = triggered(At((1, 1, 3)), (0, 5, 5, 7))
+    assert [name for name, _ in calls] == [
         *("tuple 0", "end", "tuple 1", "tuple 2", "end", "tuple 3", "end", "flush")
     ]
     assert arrived.cuts == (1, 3)
 
 
 def test_cuts_beyond_the_arrivals_do_nothing() -> None:
-    told, _ = triggered(At((2, 99)), (0, 5))
-    assert [name for name, _ in told] == ["tuple 0", "tuple 1", "end", "flush"]
+    calls, _ = triggered(At((2, 99)), (0, 5))
+    assert [name for name, _ in calls] == ["tuple 0", "tuple 1", "end", "flush"]
 
 
 def test_a_stream_need_not_be_flushed() -> None:
-    told, _ = triggered(Every(10), (0, 5), flush=False)
-    assert [name for name, _ in told] == ["tuple 0", "tuple 1", "end"]
+    calls, _ = triggered(Every(10), (0, 5), flush=False)
+    assert [name for name, _ in calls] == ["tuple 0", "tuple 1", "end"]
 
 
 @pytest.mark.parametrize("when", [Every(10), EveryTuples(2), At((1,))])
 def test_a_run_without_arrivals_has_no_batch_but_a_flush(when: When) -> None:
-    told, arrived = triggered(when, ())
-    assert told == [("flush", 0)]
+    calls, arrived = triggered(when, ())
+    assert calls == [("flush", 0)]
     assert (arrived.events, arrived.cuts, arrived.ends_us) == ((), (), ())
 
 

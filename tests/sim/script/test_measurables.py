@@ -14,14 +14,14 @@ SENSOR_HZ = 72_000
 
 
 @pytest.mark.parametrize("name", ["sim", "communication"])
-def test_side_by_side_they_are_as_one_by_one(name: str) -> None:
+def test_placements_side_by_side_measure_as_one_by_one(name: str) -> None:
     ways = list(PLACEMENTS)
     found = MEASURABLES[name].fans[PLACEMENT](SMALL, 3, ways)
     alone = [MEASURABLES[name].measure({**SMALL, PLACEMENT: way}, 3) for way in ways]
     assert list(found) == alone
 
 
-def test_by_the_rates_it_is_what_a_run_says() -> None:
+def test_figures_from_the_rates_are_those_of_a_run() -> None:
     timed = MEASURABLES["sim"].measure(SMALL, 3)
     predicted = MEASURABLES["communication"].measure(SMALL, 3)
     assert predicted == {name: timed[name] for name in predicted}

@@ -147,7 +147,7 @@ def test_a_worker_far_away_answers_later() -> None:
 
 
 def test_a_run_uses_only_the_given_machine() -> None:
-    asked: list[tuple[int, str]] = []
+    calls: list[tuple[int, str]] = []
 
     class Watched:
         """A machine of the model that records its number and each method that is called."""
@@ -156,7 +156,7 @@ def test_a_run_uses_only_the_given_machine() -> None:
             self._machine, self._number = machine, number
 
         def __getattr__(self, name: str) -> object:
-            asked.append((self._number, name))
+            calls.append((self._number, name))
             return getattr(self._machine, name)
 
     class Scripts(ModelScripts):
@@ -171,9 +171,9 @@ def test_a_run_uses_only_the_given_machine() -> None:
     plan, config, seed = prepare(settings, 1)
     run = simulate(plan, config, seed, machine=compiled)
     assert run.digest == simulate(plan, config, seed).digest
-    names = {name for _, name in asked}
+    names = {name for _, name in calls}
     assert names == {"take", "hear", "end_batch", "flush", "known_us", "saved", "restore"}
-    assert {number for number, _ in asked} == {0, 1, 2, 3}
+    assert {number for number, _ in calls} == {0, 1, 2, 3}
 
 
 def test_a_watermark_that_follows_the_disorder_waits_less_and_lets_less_in() -> None:
@@ -200,8 +200,8 @@ def test_without_lateness_results_have_no_latency() -> None:
 
 @pytest.mark.parametrize("flush", [True, False])
 def test_a_run_without_arrivals_records_nothing(flush: bool) -> None:
-    said = Statement("x", Union((Sensor("a"), Sensor("b"))))
-    config = ScriptConfig((Workflow("w", (said,)),), (("a", 1), ("b", 1)), 2)
+    statement = Statement("x", Union((Sensor("a"), Sensor("b"))))
+    config = ScriptConfig((Workflow("w", (statement,)),), (("a", 1), ("b", 1)), 2)
     workload = Workload("script", (), config.to_json(), flush=flush)
     assert not len(TIMED_ROOM.make_system()(workload))
 

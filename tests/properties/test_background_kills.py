@@ -7,8 +7,8 @@ from threading import Event
 import pytest
 
 from model.vocabulary import Workload
-from tests.harness import background_kills as ordeal
-from tests.harness.background_kills import Ordeal, Query, Subject, undergo
+from tests.harness import background_kills
+from tests.harness.background_kills import KillPlan, Query, Subject, kill_drivers
 from tests.harness.driver_kills import Kill
 
 ROOMS = ("slack", "watermark", "slack")
@@ -27,9 +27,9 @@ def interrupted(
         number = int(workload.name.removeprefix("query-"))
         return Query(parent, workload, [Kill("begin", True)] * kills_of.get(number, 0))
 
-    monkeypatch.setattr(ordeal, "_interrupted", kill)
+    monkeypatch.setattr(background_kills, "_kill_and_finish", kill)
     subject = Subject("", lambda *_: None, workload_of)
-    queries = undergo(Ordeal(subject, 0, wanted), folder, Event())
+    queries = kill_drivers(KillPlan(subject, 0, wanted), folder, Event())
     return [int(query.workload.name.removeprefix("query-")) for query in queries]
 
 

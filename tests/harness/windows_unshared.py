@@ -1,6 +1,6 @@
 """A query whose executors write to another folder than the one its driver reads.
 
-``python -m tests.harness.store_apart FOLDER`` takes the folder of
+``python -m tests.harness.windows_unshared FOLDER`` takes the folder of
 :mod:`tests.harness.windows_driver`. The address of the store leads every process into its own
 working directory. The driver prints why the query stopped, and its last complete micro-batch.
 """

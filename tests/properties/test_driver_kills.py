@@ -1,10 +1,10 @@
-"""Drivers that are let run to their end."""
+"""A driver runs to its end, or the failure of its test says why it did not."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.harness import driver_kills as killing
+from tests.harness import driver_kills
 from tests.harness.driver_kills import needs_proc, run_to_its_end
 
 DRIVER = """
@@ -17,7 +17,7 @@ print("done")
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setitem(killing.ENVIRONMENT, "PYTHONPATH", str(tmp_path))
+    monkeypatch.setitem(driver_kills.ENVIRONMENT, "PYTHONPATH", str(tmp_path))
     return tmp_path
 
 
@@ -26,13 +26,13 @@ def driver(folder: Path, failing: str = "") -> None:
 
 
 @needs_proc
-def test_driver_that_comes_to_its_end(folder: Path) -> None:
+def test_lines_of_a_driver_are_returned(folder: Path) -> None:
     driver(folder)
     assert run_to_its_end(folder, "made_up").lines == ["begin 1", "done"]
 
 
 @needs_proc
-def test_driver_that_fails_says_why(folder: Path) -> None:
+def test_a_driver_that_fails_says_why(folder: Path) -> None:
     (folder / "stderr").write_text("of an earlier one\n", encoding="utf-8")
     driver(folder, "sys.exit('SparkException: something')")
     with pytest.raises(AssertionError, match="something") as caught:

@@ -1,7 +1,7 @@
-"""Streams of room ``grouping`` on two executors that reach their store, and that do not.
+"""Streams of room ``grouping`` on two executors: one store is shared, two are not.
 
-``python -m tests.harness.unshared_store FOLDER`` works in ``FOLDER``. Executors work elsewhere, so
-an address below ``/proc/self/cwd`` is another folder for each process. Results go to
+``python -m tests.harness.grouping_unshared FOLDER`` works in ``FOLDER``. Executors work elsewhere,
+so an address below ``/proc/self/cwd`` is another folder for each process. Results go to
 ``FOLDER/results.json``: for each stream, by its name, the sentence that stopped it, or the number
 of its tuples.
 """
@@ -36,7 +36,7 @@ def read_all(rows: DataFrame, batch: MicroBatch) -> None:
 
 
 def read_nothing(_rows: DataFrame, _batch: MicroBatch) -> None:
-    """Leave it to the stream to run its routers."""
+    """Read no rows; the stream runs its routers nevertheless."""
 
 
 def outcome(spark: SparkSession, store: str, work: Work, spark_checkpoint: str | None) -> str | int:

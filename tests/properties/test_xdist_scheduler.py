@@ -68,7 +68,7 @@ def test_files_that_start_spark_are_known(folder: Path) -> None:
     assert {name for name in FILES if starts_spark(folder / name)} == set(SPARK)
 
 
-def begun(
+def begin(
     folder: Path, tests: Mapping[str, int], processes: int
 ) -> tuple[SparkApart, list[Process], list[str]]:
     """Return the scheduler, its processes with their first tests, and the collected tests."""
@@ -86,15 +86,15 @@ def begun(
     return scheduler, nodes, collected
 
 
-def shared_out(
+def distribute(
     folder: Path, tests: Mapping[str, int], processes: int, crash: Crash | None = None
 ) -> list[list[str]]:
     """Return the files of the tests that each process ran, after all tests are done."""
-    scheduler, nodes, collected = begun(folder, tests, processes)
+    scheduler, nodes, collected = begin(folder, tests, processes)
     run(scheduler, nodes, collected, crash)
     if crash is not None:
         (crashed,) = (node for node in nodes if node.gateway.id == crash.process)
-        assert len(crashed.ran) == crash.test, "it did not come that far"
+        assert len(crashed.ran) == crash.test, "the process never reached this test"
         if crash.is_late:
             nodes.append(Process("late"))
             start(scheduler, nodes[-1], collected)
@@ -142,7 +142,7 @@ def test_no_process_that_started_spark_runs_anything_else(
     folder: Path, many: str, processes: int
 ) -> None:
     tests = {name: 30 if name == many else 3 for name in FILES}
-    first, *others = shared_out(folder, tests, processes)
+    first, *others = distribute(folder, tests, processes)
     for ran in (first, *others):
         kinds = [name in SPARK for name in ran]
         assert kinds == sorted(kinds), "Spark comes last"
@@ -158,14 +158,14 @@ def test_another_process_runs_the_tests_of_a_crashed_one(
     folder: Path, many: str, process: str, test: int, is_late: bool
 ) -> None:
     tests = {name: 30 if name == many else 6 for name in FILES}
-    for ran in shared_out(folder, tests, 3, Crash(process, test, is_late)):
+    for ran in distribute(folder, tests, 3, Crash(process, test, is_late)):
         kinds = [name in SPARK for name in ran]
         assert kinds == sorted(kinds), "Spark comes last"
 
 
-def test_two_processes_may_crash_before_another_one_has_begun(folder: Path) -> None:
-    scheduler, (first, second, _), collected = begun(folder, dict.fromkeys(FILES, 5), 3)
-    scheduler.add_node(Process("slow"))  # has not said yet which tests there are
+def test_two_processes_may_crash_before_another_one_has_begin(folder: Path) -> None:
+    scheduler, (first, second, _), collected = begin(folder, dict.fromkeys(FILES, 5), 3)
+    scheduler.add_node(Process("slow"))  # has not reported its tests yet
     for node in (first, second):
         test = node.run_one()
         assert test is not None
@@ -174,7 +174,7 @@ def test_two_processes_may_crash_before_another_one_has_begun(folder: Path) -> N
 
 
 def test_a_folder_that_starts_spark_stays_in_one_process(folder: Path) -> None:
-    for ran in shared_out(folder, dict.fromkeys(FILES, 5), 3):
+    for ran in distribute(folder, dict.fromkeys(FILES, 5), 3):
         assert sum(name in {"tools/test_kill.py", "tools/test_cli_spark.py"} for name in ran) in {
             0,
             10,
@@ -184,10 +184,10 @@ def test_a_folder_that_starts_spark_stays_in_one_process(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["room/test_model.py", "room/test_spark.py"])
 @pytest.mark.parametrize("processes", [1, 2])
 def test_one_kind_alone_is_run(folder: Path, name: str, processes: int) -> None:
-    ran = shared_out(folder, {name: 4}, processes)
+    ran = distribute(folder, {name: 4}, processes)
     assert [each for part in ran for each in part] == [name] * 4
 
 
 def test_without_spark_all_processes_share(folder: Path) -> None:
-    ran = list(shared_out(folder, {"room/test_model.py": 9, "tools/test_cli.py": 8}, 2))
+    ran = list(distribute(folder, {"room/test_model.py": 9, "tools/test_cli.py": 8}, 2))
     assert [len(part) for part in ran] == [9, 8]

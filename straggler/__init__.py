@@ -1,0 +1,113 @@
+"""Straggler: reference models, simulations and Spark pipelines for late data and slow workers.
+
+Names are imported when they are first used, so that ``import straggler`` loads no Spark and no
+simulator. A name whose packages are missing says which extra brings them. The rooms ``slack``,
+``watermark``, ``join``, ``grouping`` and ``script`` are here too: ``straggler.slack.results`` reads
+the answers of a :class:`SlackQuery`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from model.vocabulary import (
+        Event,
+        Fault,
+        GroupingConfig,
+        JoinConfig,
+        ScriptConfig,
+        SlackConfig,
+        System,
+        Trace,
+        WatermarkConfig,
+        Workload,
+    )
+    from properties.judging.workloads import judge_workload
+    from properties.simulation import simulate
+    from spark_impl import grouping, join, script, slack, watermark
+    from spark_impl.grouping import Grouping
+    from spark_impl.join import ChainJoin
+    from spark_impl.over import over
+    from spark_impl.runtime.landing import Landing
+    from spark_impl.runtime.queries import QueryProblem
+    from spark_impl.runtime.session import session
+    from spark_impl.runtime.storage import InputProblem
+    from spark_impl.script import ScriptQuery
+    from spark_impl.slack import SlackQuery
+    from spark_impl.watermark import WatermarkQuery
+
+__all__ = [
+    "ChainJoin",
+    "Event",
+    "Fault",
+    "Grouping",
+    "GroupingConfig",
+    "InputProblem",
+    "JoinConfig",
+    "Landing",
+    "QueryProblem",
+    "ScriptConfig",
+    "ScriptQuery",
+    "SlackConfig",
+    "SlackQuery",
+    "System",
+    "Trace",
+    "WatermarkConfig",
+    "WatermarkQuery",
+    "Workload",
+    "grouping",
+    "join",
+    "judge_workload",
+    "over",
+    "script",
+    "session",
+    "simulate",
+    "slack",
+    "watermark",
+]
+
+_NAMES = {
+    "model.vocabulary": (
+        "Event Fault GroupingConfig JoinConfig ScriptConfig SlackConfig System Trace"
+        " WatermarkConfig Workload"
+    ),
+    "properties.judging.workloads": "judge_workload",
+    "properties.simulation": "simulate",
+    "spark_impl": "grouping join script slack watermark",
+    "spark_impl.grouping": "Grouping",
+    "spark_impl.join": "ChainJoin",
+    "spark_impl.over": "over",
+    "spark_impl.runtime.landing": "Landing",
+    "spark_impl.runtime.queries": "QueryProblem",
+    "spark_impl.runtime.session": "session",
+    "spark_impl.runtime.storage": "InputProblem",
+    "spark_impl.script": "ScriptQuery",
+    "spark_impl.slack": "SlackQuery",
+    "spark_impl.watermark": "WatermarkQuery",
+}
+"""Public names of each module."""
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and reports all others
+
+    def __getattr__(name: str) -> object:
+        """Import a public name when it is first used."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            if _HOMES[name] == "spark_impl":  # a room
+                found = import_module(f"spark_impl.{name}")
+            else:
+                found = getattr(import_module(_HOMES[name]), name)
+        except ModuleNotFoundError as error:
+            from model.vocabulary.extras import describe_missing
+
+            message = f"{__name__}.{name} {describe_missing(error)}"
+            raise ModuleNotFoundError(message, name=error.name) from error
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

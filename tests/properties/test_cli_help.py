@@ -1,0 +1,83 @@
+"""Help, completion, and arguments that no command has."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.properties.straggler import Straggler, assert_refused
+
+
+@pytest.mark.parametrize("command", ["diff", "explore", "sim"])
+def test_help_on_a_room_is_about_that_room(straggler: Straggler, command: str) -> None:
+    done = straggler(command, "join", "--help")
+    assert (done.code, done.err) == (0, "")
+    assert len(done.out.splitlines()) <= 40
+    assert "straggler diff slack" not in done.out
+    assert "--json" in done.out
+    assert ("--block-size" in done.out) == (command == "diff")
+    for other in ("--slide", "--policy", "--script", "lost_update"):
+        assert other not in done.out
+
+
+def test_only_the_room_that_is_asked_for_is_loaded() -> None:
+    program = (
+        "import sys; from properties.cli.main import main; main(['diff', 'join', '--help']);"
+        "print(sorted(name for name in sys.modules if name.endswith('.room')), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stderr == b"['properties.join.room', 'sim.join.room']\n"
+
+
+@pytest.mark.parametrize(
+    ("shell", "words", "completed"),
+    [
+        ("bash", "straggler di", "plain,diff"),
+        ("zsh", "straggler diff j", "plain\njoin"),
+        ("fish", "straggler diff join --block", "plain,--block-size"),
+        ("bash", "straggler diff slack --control pd-", "plain,pd-clamped"),
+        ("bash", "straggler diff nowhere --j", ""),
+    ],
+)
+def test_words_are_completed(
+    straggler: Straggler, monkeypatch: pytest.MonkeyPatch, shell: str, words: str, completed: str
+) -> None:
+    monkeypatch.setenv("_STRAGGLER_COMPLETE", f"{shell}_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    last = words.split()[-1]
+    monkeypatch.setenv("COMP_CWORD", last if shell == "fish" else str(words.count(" ")))
+    done = straggler()
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(completed)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_the_program_that_completes(
+    straggler: Straggler, monkeypatch: pytest.MonkeyPatch, shell: str
+) -> None:
+    monkeypatch.setenv("_STRAGGLER_COMPLETE", f"{shell}_source")
+    done = straggler()
+    assert done.code == 0
+    assert "_straggler_completion" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("diff --seed 3 slack", ("'--seed'; options follow the room",)),
+        ("diff slack umts", ("unknown argument 'umts'",)),
+        ("diff slack --input", ("'--input' requires an argument",)),
+        ("diff slack --json --seed 3", ("--json needs a value, and '--seed' is an option",)),
+        ("diff slack --seed x", ("--seed: 'x' is not a valid integer",)),
+        ("diff slack --reference all", ("--reference: 'all' is not one of 'sim', 'model'",)),
+        ("diff grouping --window 5s", ("--window is a length of time",)),
+        ("diff join --slide 5s", ("--slide is an option of rooms slack and watermark, not",)),
+        ("explore all", ("'all'", "only grouping, join")),
+        ("replay", ("FILE is missing",)),
+        ("script chek", ("'chek'", "did you mean 'check'?")),
+    ],
+)
+def test_an_argument_that_does_not_fit_is_refused_in_one_sentence(
+    straggler: Straggler, arguments: str, words: tuple[str, ...]
+) -> None:
+    assert_refused(straggler(*arguments.split()), *words)

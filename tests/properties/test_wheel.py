@@ -1,0 +1,151 @@
+"""Source distribution and wheel: they build, install and run without a network.
+
+The wheel is built from the source distribution, so that whatever one of them lacks is found. An
+interpreter that has only the packages of an extra shows that the extra is complete.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Collection, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from packaging.requirements import Requirement
+
+from model.checking.claims import Outcome
+from properties.cli.render import EXIT_CODES
+from tests.harness.isolated_python import isolate_python
+from tests.house.repository import CODE, ROOT, files
+
+BUILD = "import sys; from setuptools import build_meta; build_meta.build_{}(sys.argv[1])"
+RUN_IN_PROCESS = """
+import straggler
+config = straggler.SlackConfig(size_us=10, slide_us=10, control="fixed", gamma_us=0)
+events = [straggler.Event(i, i, "a", t, 1.0, i) for i, t in enumerate([3, 12, 1])]
+workload = straggler.Workload("slack", tuple(events), config.to_json(), (3,))
+print(*straggler.slack.run_in_process(workload).steps())
+"""
+IMPORT_COMMANDS = """
+import pkgutil, properties.cli, properties.rooms, properties.script.language
+for module in pkgutil.iter_modules(properties.cli.__path__, "properties.cli."):
+    if not module.name.endswith("__main__"):
+        __import__(module.name)
+properties.rooms.find_rooms("all")
+"""
+
+
+def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder, by default with the environment of this process."""
+    return subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env=environment or None,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def build(kind: str, source: Path, target: Path) -> Path:
+    """Build a distribution in a new folder, and return its file."""
+    target.mkdir()
+    done = run(sys.executable, "-c", BUILD.format(kind), target, cwd=source)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (found,) = target.iterdir()
+    return found
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel from the source distribution of a copy of the repository."""
+    if int(version("setuptools").split(".")[0]) < 77:
+        pytest.skip("setuptools is too old to build a wheel: pip install 'setuptools>=77'")
+    folder = tmp_path_factory.mktemp("distributions")
+    for source in files():
+        copy = folder / "repository" / source.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, copy)
+    with tarfile.open(build("sdist", folder / "repository", folder / "sdist")) as archive:
+        archive.extractall(folder / "unpacked", filter="data")
+    (source,) = (folder / "unpacked").iterdir()
+    return build("wheel", source, folder / "wheel")
+
+
+class Installed(NamedTuple):
+    """The wheel, installed for an interpreter that has the packages of some extras."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the interpreter in an empty folder."""
+        interpreter = self.environment["PYSPARK_PYTHON"]
+        return run(interpreter, *arguments, cwd=self.folder, **self.environment)
+
+    def straggler(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the command."""
+        return self.python("-m", "properties.cli.main", *arguments)
+
+
+def requirements(wheel: Path, extras: Collection[str]) -> Iterator[str]:
+    """Yield the names of the packages that the wheel needs with some extras."""
+    with zipfile.ZipFile(wheel) as content:
+        (name,) = (each for each in content.namelist() if each.endswith(".dist-info/METADATA"))
+        metadata = content.read(name).decode()
+    for line in re.findall(r"^Requires-Dist: (.*)$", metadata, re.MULTILINE):
+        need = Requirement(line)
+        if need.marker is None or any(need.marker.evaluate({"extra": each}) for each in extras):
+            yield need.name
+
+
+def install(wheel: Path, folder: Path, *extras: str) -> Installed:
+    """Install the wheel in an environment that has the packages of some extras."""
+    environment = isolate_python(folder / "isolated", requirements(wheel, extras))
+    site = folder / "site"
+    options = ("--no-index", "--no-deps", "--no-compile", "--quiet", "--target", site)
+    done = run(sys.executable, "-m", "pip", "install", *options, wheel, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    path = f"{site}:{environment['PYTHONPATH']}"
+    (folder / "empty").mkdir()
+    return Installed(folder / "empty", {**environment, "PYTHONPATH": path})
+
+
+def test_the_wheel_has_every_module_and_file_of_the_package(wheel: Path) -> None:
+    shipped = set(CODE) - {"tests", "benchmarks"}
+    paths = (path.relative_to(ROOT) for path in files())
+    expected = {path.as_posix() for path in paths if path.parts[0] in shipped}
+    with zipfile.ZipFile(wheel) as content:
+        found = {name for name in content.namelist() if ".dist-info/" not in name}
+    assert found == expected
+
+
+def assert_refused(installed: Installed, command: str, package: str, extra: str) -> None:
+    """Assert that a command ends with one sentence on an extra."""
+    done = installed.straggler(command)
+    sentence = f"this command needs the package '{package}': pip install 'straggler[{extra}]'."
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"straggler: {sentence}\n")
+
+
+def test_without_extras_the_command_says_which_to_install(wheel: Path, tmp_path: Path) -> None:
+    assert_refused(install(wheel, tmp_path), "sim", "rich", "sim")
+
+
+def test_a_pipeline_needs_the_extra_spark_only(wheel: Path, tmp_path: Path) -> None:
+    done = install(wheel, tmp_path, "spark").python("-c", RUN_IN_PROCESS)
+    assert done.returncode == 0, done.stderr
+    assert "Result(task=0, start_us=0, " in done.stdout
+
+
+def test_the_command_line_needs_the_extra_sim_only(wheel: Path, tmp_path: Path) -> None:
+    installed = install(wheel, tmp_path, "sim")
+    assert_refused(installed, "package", "pyspark", "spark")
+    run = installed.straggler("sim", "slack", "--set", "messages=100", "--plot", "run.svg")
+    assert run.returncode == EXIT_CODES[Outcome.UNDETERMINED], run.stderr  # so few, none late
+    imported = installed.python("-c", IMPORT_COMMANDS)
+    assert imported.returncode == 0, imported.stderr

@@ -1,0 +1,45 @@
+"""Queries that begin with an empty history, or anew without their checkpoint."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.systems import lose_commit
+from spark_impl.slack import SlackQuery
+from tests.spark_impl.test_query import FIRST, FIXED, answers, history
+
+
+def test_first_file_of_an_empty_history_may_have_any_number(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    history(tmp_path / "h", FIRST)
+    first = (tmp_path / "h" / "00000000.parquet").rename(tmp_path / "first.parquet")
+    calls: list[int] = []
+    query = SlackQuery(
+        spark, FIXED, tmp_path / "h", tmp_path / "s", sink=lambda _, batch: calls.append(batch)
+    )
+    query.run_available()
+    assert query.store.committed() == 0
+    assert calls == [], "a micro-batch that read nothing is not handed to the sink"
+    first.rename(tmp_path / "h" / "00000007.parquet")
+    query.run_available()
+    lose_commit(tmp_path / "s")
+    query.run_available()
+    assert calls == [1, 1]
+    assert len(answers(spark, tmp_path / "s")) == 4
+
+
+def test_a_checkpoint_that_was_lost_after_one_micro_batch_is_missed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    query = SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST), tmp_path / "s")
+    query.run_available()
+    found = answers(spark, tmp_path / "s")
+    shutil.rmtree(tmp_path / "s" / "checkpoint")
+    sentence = r"/s/checkpoint is not the checkpoint of .*/s, whose tables are at micro-batch 0$"
+    with pytest.raises(InputProblem, match=sentence):
+        query.run_available()
+    assert answers(spark, tmp_path / "s") == found
