@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from spark_impl.grouping import Grouping
     from spark_impl.join import ChainJoin
     from spark_impl.over import over
+    from spark_impl.retention import drop_before
     from spark_impl.runtime.landing import Landing
     from spark_impl.runtime.queries import QueryProblem
     from spark_impl.runtime.session import session
@@ -55,6 +56,7 @@ __all__ = [
     "WatermarkConfig",
     "WatermarkQuery",
     "Workload",
+    "drop_before",
     "grouping",
     "join",
     "judge_workload",
@@ -77,6 +79,7 @@ _NAMES = {
     "spark_impl.grouping": "Grouping",
     "spark_impl.join": "ChainJoin",
     "spark_impl.over": "over",
+    "spark_impl.retention": "drop_before",
     "spark_impl.runtime.landing": "Landing",
     "spark_impl.runtime.queries": "QueryProblem",
     "spark_impl.runtime.session": "session",

@@ -177,25 +177,6 @@ def test_restarts_and_replays_change_nothing(spark: SparkSession, tmp_path: Path
     assert tables(again) == expected
 
 
-def test_query_waits_for_the_first_file(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "h").mkdir()
-    query = SlackQuery(spark, FIXED, tmp_path / "h", tmp_path / "s")
-    query.flush()
-    assert answers(spark, tmp_path / "s") == {}
-    running = query.start()
-    try:
-        running.processAllAvailable()
-        history(tmp_path / "h", FIRST)
-        running.processAllAvailable()
-        assert len(answers(spark, tmp_path / "s")) == 4
-        history(tmp_path / "h", LATE)
-        running.processAllAvailable()
-    finally:
-        running.stop()
-    query.flush()
-    assert answers(spark, tmp_path / "s")[10] == (26.0, 3, 1, 1 / 3, "exact")
-
-
 def test_grouping_columns_of_a_history_without_files(tmp_path: Path) -> None:
     history = locate(tmp_path)
     kinds = (pa.field("site", pa.string()), pa.field("line", pa.string()))
@@ -265,17 +246,6 @@ def test_query_has_settings_of_its_own(
     assert SparkSession.getActiveSession() is active
     states = (tmp_path / "s" / "checkpoint" / "state" / "0").glob("[0-9]*")
     assert len(list(states)) == partitions
-
-
-def test_local_paths_stay_local_on_a_cluster_with_hdfs(spark: SparkSession, tmp_path: Path) -> None:
-    hadoop: Any = spark.sparkContext._jsc.hadoopConfiguration()
-    usual = hadoop.get("fs.defaultFS")
-    hadoop.set("fs.defaultFS", "hdfs://127.0.0.1:1")
-    try:
-        SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST), tmp_path / "s").run_available()
-        assert len(answers(spark, tmp_path / "s")) == 4
-    finally:
-        hadoop.set("fs.defaultFS", usual)
 
 
 def test_flush_that_was_interrupted_is_carried_out_once(

@@ -1,0 +1,142 @@
+"""Pages that show commands and what they print: a command prints what its page shows.
+
+Commands are indented and follow ``$``. A code block whose first line names a file is that file. The
+line ``...`` stands for any lines that a page leaves out. Seconds are not compared.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.house.repository import ROOT
+
+PAGES = ("README.md", "docs/first-steps.md")
+LEFT_OUT = "..."
+CODES = (0, 1, 3)
+"""A broken promise and an undetermined one are results, too."""
+SECONDS = re.compile(r"(holds|broken) +[0-9.]+$")
+
+
+class File(NamedTuple):
+    """A file that a page tells its reader to save."""
+
+    name: str
+    text: str
+
+
+class Command(NamedTuple):
+    """A command, and the lines that a page shows as its output."""
+
+    line: str
+    shown: tuple[str, ...]
+
+
+def steps_of(page: str) -> Iterator[File | Command]:
+    """Yield what a reader of a page does, in order."""
+    parts = re.finditer(
+        r"^```\w+ (\S+)\n(.*?)^```|^    \$ ([^\n]*)\n((?:    [^\n]*\n)*)", page, re.M | re.S
+    )
+    for name, text, line, block in (part.groups() for part in parts):
+        if name:
+            yield File(name, text)
+        else:
+            yield from commands_of(line, block)
+
+
+def commands_of(line: str, block: str) -> Iterator[Command]:
+    """Yield the commands of one indented block."""
+    shown: list[str] = []
+    for each in [*(text[4:].rstrip() for text in block.splitlines()), "$ "]:
+        if each.startswith("$ "):
+            yield Command(line, tuple(shown))
+            line, shown = each[2:], []
+        else:
+            shown.append(each)
+
+
+def run(line: str, folder: Path) -> str:
+    """Run a command as a reader does, with the sources of this checkout."""
+    programs = Path(sys.executable).parent
+    places = {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    if line.startswith("make "):  # .venv is there, whatever it is called
+        line, folder = f"{line} READY= BIN={programs}", ROOT
+    done = subprocess.run(
+        line,
+        shell=True,
+        cwd=folder,
+        env={**os.environ, **places},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in CODES, done.stdout + done.stderr
+    return done.stdout
+
+
+def assert_shown(shown: tuple[str, ...], printed: str) -> None:
+    """Assert that lines were printed in this order, with nothing else between two of them."""
+    left = [SECONDS.sub(r"\1", line.rstrip()) for line in printed.splitlines()]
+    may_skip = False
+    for line in (SECONDS.sub(r"\1", line) for line in shown):
+        if line == LEFT_OUT:
+            may_skip = True
+            continue
+        assert line in (left if may_skip else left[:1]), f"{line!r} is not next in:\n{printed}"
+        left = left[left.index(line) + 1 :]
+        may_skip = False
+    assert may_skip or not left, f"more was printed:\n{printed}"
+
+
+@pytest.mark.timeout(600)  # the main job on two busy cores
+@pytest.mark.parametrize("name", PAGES)
+def test_commands_print_what_the_page_shows(name: str, tmp_path: Path) -> None:
+    steps = list(steps_of((ROOT / name).read_text(encoding="utf-8")))
+    assert sum(isinstance(step, Command) for step in steps) > 2
+    for step in steps:
+        if isinstance(step, File):
+            (tmp_path / step.name).write_text(step.text, encoding="utf-8")
+        else:
+            assert_shown(step.shown, run(step.line, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed"),
+    [
+        (("a",), "a\nb\n"),
+        (("b",), "a\nb\n"),
+        (("a", "c"), "a\nb\nc\n"),
+        (("...", "b", "a", "..."), "a\nb\n"),
+        (("...", "c", "..."), "a\nb\n"),
+        (("x holds 2 1.0",), "x holds 3 1.0\n"),
+    ],
+)
+def test_another_output_is_noticed(shown: tuple[str, ...], printed: str) -> None:
+    with pytest.raises(AssertionError):
+        assert_shown(shown, printed)
+
+
+def test_the_job_of_the_readme_runs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "incoming").mkdir()
+    rows = "a,2026-03-01 08:00:03,40\na,2026-03-01 08:00:08,2\n"
+    (tmp_path / "incoming" / "1.csv").write_text(rows, encoding="utf-8")
+    job = (ROOT / "README.md").read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    names: dict[str, Any] = {}
+    exec(job, names)
+    found = names["query"].results().collect()
+    assert {row.state for row in found} == {"exact"}
+    assert max(row.value for row in found) == 42
+    assert names["spark"] is spark
+
+
+def test_what_is_left_out_and_seconds_are_not_compared() -> None:
+    assert_shown(("a", "...", "d  holds   1.5"), "a\nb\nc\nd  holds  61.5\n")
