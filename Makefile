@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
 help: ## these lines
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile
 
-setup: java $(READY) ## a virtual environment in .venv, with the versions of constraints.txt (1 min)
+setup: $(READY) ## a virtual environment in .venv, with the versions of constraints.txt (1 min)
 
 diff: java $(READY) ## Spark against the reference, a query a room (100 s); all of them: make diff ALL=1 (6 min)
 	@$(BIN)/straggler diff all $(if $(ALL),,--quick)

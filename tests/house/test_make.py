@@ -139,7 +139,7 @@ def clone(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("target", ["setup", "diff", "test", "bench"])
+@pytest.mark.parametrize("target", ["diff", "test", "bench"])
 def test_make_without_java_installs_nothing(clone: Path, tmp_path: Path, target: str) -> None:
     done = run(tool("make"), target, path=tmp_path / "empty", cwd=clone)
     assert done.returncode == 2
