@@ -113,9 +113,11 @@ def _others(name: str, figures: JsonObject) -> Iterator[list[str]]:
 
 
 def adopt() -> None:
-    """Move new measurements to the tracked results."""
+    """Move new measurements to the tracked results, and their pictures to the docs."""
     for path in sorted(MEASURED.glob("*.json")):
         shutil.move(path, RESULTS / path.name)
+    for path in sorted(MEASURED.glob("*.svg")):
+        shutil.move(path, DOCS / "figures" / path.name)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,8 @@ SHOWN = (
 def summarise_agreement(cases: Sequence[Figures]) -> str:
     """Return how many windows and late pairs agreed, over all cases."""
     windows, late = (sum(each[name] or 0 for each in cases) for name in ("compared", "late"))
-    return f"{windows:,} windows, and every one of {late:,} late pairs is accounted for"
+    pairs = "the one late pair" if late == 1 else f"every one of {late:,} late pairs"
+    return f"{windows:,} windows, and {pairs} is accounted for"
 
 
 def guard(case: Case, figures: Figures) -> Verdict:
