@@ -157,7 +157,7 @@ class Lease:
             for path, at_ns in alive.items():
                 if first_seen[path][0] != at_ns:
                     with suppress(FileNotFoundError):  # given back just now
-                        raise _taken(self._folder, Location(path, self._folder.system).read_bytes())
+                        raise _taken(self._folder, _read(Location(path, self._folder.system)))
             time.sleep(RENEWED_S / 4)
 
     def _write(self) -> float:
@@ -177,6 +177,16 @@ class Lease:
                     break
                 self._renewed_s = begun_s
         self._over.set()
+
+
+def _read(lease: Location) -> bytes:
+    """Return who holds a lease; nothing if the file cannot be read while it is being renewed."""
+    try:
+        return lease.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError:
+        return b""
 
 
 def _signature() -> str:

@@ -133,7 +133,7 @@ def assert_refused(installed: Installed, command: str, package: str, extra: str)
 
 
 def test_without_extras_the_command_says_which_to_install(wheel: Path, tmp_path: Path) -> None:
-    assert_refused(install(wheel, tmp_path), "sim", "rich", "sim")
+    assert_refused(install(wheel, tmp_path), "sim", "click", "sim")
 
 
 def test_a_pipeline_needs_the_extra_spark_only(wheel: Path, tmp_path: Path) -> None:

@@ -57,7 +57,8 @@ def test_rows_are_landed_once_however_often_the_driver_is_killed(
     assert landed(tmp_path / "history") == WANTED
     made = landing_of(spark, tmp_path)
     assert made.counts() == (len(WANTED), FILES)
-    assert sorted(row.batch for row in made.rejected().collect()) == list(range(FILES))
+    # Two files are one micro-batch if Spark was killed between its log of files and its plan.
+    assert len({row.row for row in made.rejected().collect()}) == FILES
     assert seen, "nothing was interrupted"
 
 
