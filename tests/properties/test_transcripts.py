@@ -94,7 +94,7 @@ def assert_shown(shown: tuple[str, ...], printed: str) -> None:
     assert may_skip or not left, f"more was printed:\n{printed}"
 
 
-@pytest.mark.timeout(600)  # the main job on two busy cores
+@pytest.mark.timeout(1800)  # the main job on two busy cores
 @pytest.mark.parametrize("name", PAGES)
 def test_commands_print_what_the_page_shows(name: str, tmp_path: Path) -> None:
     steps = list(steps_of((ROOT / name).read_text(encoding="utf-8")))
