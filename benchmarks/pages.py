@@ -16,6 +16,7 @@ from pathlib import Path
 from benchmarks.__main__ import MEASURED, RESULTS, readable
 from model.vocabulary.settings import JsonObject
 from properties.cli.render import markdown
+from properties.join import guide as join_guide
 from properties.pages import reproduction, settings
 from properties.rooms import room_names
 
@@ -69,11 +70,13 @@ _COLUMNS = {
 
 def pages() -> dict[str, str]:
     """Return the text of each generated page, by its name."""
+    guide = (DOCS / "join-guide.md").read_text(encoding="utf-8")
     summary = reproduction.read_summary(DOCS / "reproduction.json")
     return {
         "settings.md": settings.markdown(room_names()),
         "speed.md": speed(RESULTS),
         "reproduction.md": reproduction.page(summary, reproduction.figures(RESULTS)),
+        "join-guide.md": join_guide.with_tables(guide, RESULTS),
     }
 
 

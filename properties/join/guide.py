@@ -1,11 +1,10 @@
 """Chart, worked example and measured figures of docs/join-guide.md.
 
-``python -m properties.join.guide RESULTS`` prints them, with a folder of benchmark results; a test
-compares the page with the output. The model computes the chart and the example.
+The model computes the chart and the example. ``make docs`` writes both tables into the page.
 """
 
 import json
-import sys
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
@@ -122,11 +121,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [lines[0], "|---" * len(header) + "|", *lines[1:]]
 
 
-def _show(results: str) -> None:
-    lines = [*passing(), "", *table(SIZES_HEADER, sizes())]
-    lines += ["", *table(FIGURES_HEADER, measured(stored(Path(results))))]
-    sys.stdout.write("\n".join([*lines, ""]))
-
-
-if __name__ == "__main__":
-    _show(sys.argv[1])
+def with_tables(page: str, results: Path) -> str:
+    """Return a page with both tables as they are now, by a folder of benchmark results."""
+    now = (table(SIZES_HEADER, sizes()), table(FIGURES_HEADER, measured(stored(results))))
+    for lines in now:
+        old = re.compile(rf"^{re.escape(lines[0])}\n(\|.*\n)*", re.MULTILINE)
+        page = old.sub("\n".join([*lines, ""]), page)
+    return page
