@@ -67,6 +67,8 @@ def run(line: str, folder: Path) -> str:
     places = {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     if line.startswith("make "):  # .venv is there, whatever it is called
         line, folder = f"{line} READY= BIN={programs}", ROOT
+        # Below the make that runs the tests, it would print the folders that it enters.
+        places |= {"MAKEFLAGS": "", "MAKELEVEL": "0"}
     done = subprocess.run(
         line,
         shell=True,
@@ -104,6 +106,15 @@ def test_commands_print_what_the_page_shows(name: str, tmp_path: Path) -> None:
             (tmp_path / step.name).write_text(step.text, encoding="utf-8")
         else:
             assert_shown(step.shown, run(step.line, tmp_path))
+
+
+def test_make_prints_the_same_below_another_make(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = run("make help", tmp_path)
+    monkeypatch.setenv("MAKELEVEL", "1")
+    monkeypatch.setenv("MAKEFLAGS", "w")
+    assert run("make help", tmp_path) == alone
 
 
 @pytest.mark.parametrize(
