@@ -8,13 +8,13 @@ READY := .venv/ready-$(subst /,-,$(PYTHON))
 PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
 
 .DEFAULT_GOAL := help
-.PHONY: help setup diff test quick check bench docs clean java room
+.PHONY: help setup diff test test-long quick check bench docs clean java room
 # Two targets that each want every core only slow each other down.
 .NOTPARALLEL:
 
 # Minutes are those of two quiet cores.
 help: ## these lines
-	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile
 
 setup: $(READY) ## a virtual environment in .venv, with the versions of constraints.txt (1 min)
 
@@ -25,6 +25,9 @@ diff: java $(READY) ## Spark against the reference, a query a room (100 s); all 
 # (tests/harness/xdist_scheduler.py).
 test: java $(READY) ## every test and every property (30 min)
 	@$(PYTEST) -n 3 --dist loadscope tests properties
+
+test-long: java $(READY) ## long tests as well, with more and random cases, for a night (hours)
+	@$(BIN)/python -m pytest --hypothesis-profile=nightly --long -n 3 --dist loadscope tests properties
 
 # What a change of a room breaks first, without Spark.
 QUICK = tests/model/$(ROOM) properties/$(ROOM)/test_model.py tests/sim/test_$(ROOM)*.py tests/sim/$(ROOM)

@@ -18,7 +18,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", profiles.DEFAULT))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--system`` and ``--kinds``."""
+    """Add ``--system``, ``--kinds`` and ``--long``."""
     parser.addoption(
         "--system",
         metavar="MODULE:FACTORY",
@@ -29,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="KIND,...",
         help="kinds of steps to compare, for a --system that does not record all (all)",
     )
+    parser.addoption("--long", action="store_true", help="run tests that are marked long as well")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -49,8 +50,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     return SparkApart(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Move tests of killed queries to the end, when the queries have finished."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out long tests; move tests of killed queries to the end, when these have finished."""
+    if not config.getoption("--long"):
+        long = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
     items.sort(key=waits)
 
 

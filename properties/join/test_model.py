@@ -6,7 +6,7 @@ Arrivals come from simulated networks; see ``properties/join/strategies.py``.
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from model.checking.claims import Outcome
@@ -96,10 +96,11 @@ def test_no_sequence_of_choices_breaks_a_claim(case: Workload, choices: Sequence
     assert not broken, "\n".join(broken)
 
 
-@pytest.mark.parametrize("scope", GOLDEN)
+@pytest.mark.parametrize(
+    "scope",
+    [each if each in EVERYDAY else pytest.param(each, marks=pytest.mark.long) for each in GOLDEN],
+)
 def test_every_behaviour_of_a_small_scope_keeps_the_promises(scope: str) -> None:
-    if scope not in EVERYDAY and settings.get_current_profile_name() != "nightly":
-        pytest.skip("takes minutes, and is explored with the profile nightly")
     exploration = explore(scope)
     assert (exploration.unique_states, exploration.transitions) == GOLDEN[scope]
     assert exploration.cut is None

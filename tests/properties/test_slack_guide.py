@@ -9,7 +9,6 @@ import pytest
 from properties.cli.render import markdown
 from properties.slack.guide import REQUIRED_HEADER, TABLES, required_rows
 from properties.slack.published_law import LAW_HEADER, QUERY, WINDUP_HEADER, row, windup
-from tests.harness.profiles import EFFORTS, effort
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "slack-guide.md"
 
@@ -31,10 +30,9 @@ def test_the_guide_has_the_tuples_that_are_required() -> None:
     assert missing(REQUIRED_HEADER, [("`count`", 100.0, 96.0, 95.1, 94.9)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in TABLES if name != "required"])
 def test_the_guide_has_every_line(name: str) -> None:
-    if effort() != EFFORTS["nightly"]:
-        pytest.skip("takes too long for any profile but nightly")
     header, rows = TABLES[name]
     absent = [line for each in rows() for line in missing(header, [each])]
     assert not absent, "\n".join(absent)

@@ -10,7 +10,6 @@ from properties.data.inputs import missing_recording, recordings_by_name
 from properties.slack.guide import CONTROLS, FLIGHTS, PICTURES, arrivals, flights_row, runs
 from sim.kernel.recorder import Summary
 from sim.kernel.source import Recording
-from tests.harness.profiles import EFFORTS, effort
 
 RECORDING = "iot_umts"
 
@@ -58,12 +57,12 @@ def figures(summary: Summary) -> Figures:
     )
 
 
-@pytest.mark.parametrize("name", ["umts", RECORDING, "flights"])
+@pytest.mark.parametrize(
+    "name", ["umts", RECORDING, pytest.param("flights", marks=pytest.mark.long)]
+)
 def test_the_figures_are_those_that_the_guide_gives(name: str) -> None:
     if name == RECORDING and name not in recordings_by_name():
         pytest.skip(missing_recording(name))
-    if name == "flights" and effort() != EFFORTS["nightly"]:
-        pytest.skip("takes too long for any profile but nightly")
     by_control = summaries(name)
     for control in CONTROLS:
         assert by_control[control]["final_error"] == 0.0
