@@ -5,8 +5,8 @@ from math import isfinite
 from typing import TypeVar
 
 from model.vocabulary import Workload
+from model.vocabulary.durations import LONGEST_US
 from model.vocabulary.settings import JsonObject
-from properties.data.durations import LONGEST_US
 from properties.errors import UsageError
 
 ConfigT = TypeVar("ConfigT")

@@ -17,8 +17,9 @@ from typing import Any, TypeAlias
 
 import click
 
+from model.vocabulary.durations import parse_duration_us
 from model.vocabulary.settings import TOO_LONG_US, PlainData, Setting
-from properties.data.durations import parse_duration_us, write_duration
+from properties.data.durations import write_duration
 from properties.errors import UsageError
 
 Arguments: TypeAlias = SimpleNamespace

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
-from properties.data.durations import parse_duration_us
+from model.vocabulary.durations import parse_duration_us
 from properties.errors import UsageError
 from sim.kernel.faults import KINDS
 
@@ -39,9 +39,9 @@ def _in_us(text: str) -> str:
 
 def _fault_in_us(text: str) -> str:
     """Convert the times of a fault to microseconds (:func:`sim.kernel.faults.schedule_of`)."""
-    kind, *step_types = text.split() or [""]
+    kind, *words = text.split() or [""]
     names: Sequence[str] = getattr(KINDS.get(kind), "_fields", ())
     # The run refuses words without a name: they are too many.
-    named = zip_longest(names[: len(step_types)], step_types, fillvalue="")
+    named = zip_longest(names[: len(words)], words, fillvalue="")
     given = [_in_us(word) if name.endswith("_us") else word for name, word in named]
     return " ".join([kind, *given])

@@ -2,7 +2,7 @@
 
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from properties.errors import UsageError
 
@@ -31,19 +31,24 @@ def parse_selection(expression: str) -> Selection:
 
 
 def _parse_or(tokens: deque[str]) -> Selection:
-    parts = [_parse_and(tokens)]
-    while tokens and tokens[0] == "or":
-        tokens.popleft()
-        parts.append(_parse_and(tokens))
-    return lambda name: any(part(name) for part in parts)
+    return _parse_between("or", any, _parse_and, tokens)
 
 
 def _parse_and(tokens: deque[str]) -> Selection:
-    parts = [_parse_not(tokens)]
-    while tokens and tokens[0] == "and":
+    return _parse_between("and", all, _parse_not, tokens)
+
+
+def _parse_between(
+    word: str,
+    combine: Callable[[Iterable[bool]], bool],
+    parse_part: Callable[[deque[str]], Selection],
+    tokens: deque[str],
+) -> Selection:
+    parts = [parse_part(tokens)]
+    while tokens and tokens[0] == word:
         tokens.popleft()
-        parts.append(_parse_not(tokens))
-    return lambda name: all(part(name) for part in parts)
+        parts.append(parse_part(tokens))
+    return lambda name: combine(part(name) for part in parts)
 
 
 def _parse_not(tokens: deque[str]) -> Selection:

@@ -1,8 +1,6 @@
-"""Durations on the command line: ``500ms``, ``5s``, ``6h``."""
+"""Durations as the command line writes them: ``500ms``, ``5s``, ``6h``."""
 
-from model.vocabulary.durations import LONGEST_US, UNITS_US, parse_duration_us
-
-__all__ = ["LONGEST_US", "parse_duration_us", "write_duration", "write_short"]
+from model.vocabulary.durations import UNITS_US
 
 
 def write_short(duration_us: float) -> str:

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from model.vocabulary import JoinConfig
+from model.vocabulary.durations import parse_duration_us
 from model.vocabulary.join import And, Equi, Ineq
 from model.vocabulary.settings import settings_of
-from properties.data.durations import parse_duration_us, write_duration
+from properties.data.durations import write_duration
 from properties.errors import UsageError
 from properties.join.conditions import GRAMMAR, parse_condition, write_condition
 from properties.join.limits import refuse_chain

@@ -14,7 +14,7 @@ FAILURE, ERROR, SKIPPED = "failure", "error", "skipped"
 
 
 class Check(NamedTuple):
-    """One check of a suite, which JUnit calls a check."""
+    """One check of a suite, which JUnit calls a test case."""
 
     name: str
     problem: str = ""

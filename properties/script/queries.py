@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from model.vocabulary import ScriptConfig
+from model.vocabulary.durations import parse_duration_us
 from model.vocabulary.script.config import CLUSTER, WATERMARKS
 from model.vocabulary.script.tree import Sensor, Workflow, walk
 from model.vocabulary.settings import settings_of
-from properties.data.durations import parse_duration_us, write_duration
+from properties.data.durations import write_duration
 from properties.errors import UsageError, counted
 from properties.options import PATH, QUERY, Arguments, Duration, Option, in_options, setting_options
 from properties.script import inputs, limits

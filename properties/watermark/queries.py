@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from model.vocabulary import WatermarkConfig, Workload
+from model.vocabulary.durations import parse_duration_us
 from model.vocabulary.settings import settings_of
 from model.vocabulary.watermark import CLOCKS
-from properties.data.durations import parse_duration_us, write_duration
+from properties.data.durations import write_duration
 from properties.data.tables import Recording
 from properties.errors import UsageError
 from properties.options import Arguments, Option, setting_options

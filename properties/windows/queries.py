@@ -13,9 +13,10 @@ from typing import NamedTuple, TypeVar
 import click
 
 from model.vocabulary import task_of
+from model.vocabulary.durations import parse_duration_us
 from model.vocabulary.settings import settings_of
 from model.vocabulary.windows import AGGREGATES, WindowQuery
-from properties.data.durations import parse_duration_us, write_duration
+from properties.data.durations import write_duration
 from properties.data.tables import Recording
 from properties.errors import UsageError
 from properties.options import (

@@ -31,7 +31,7 @@ from spark_impl.grouping.windows import Standing, add_times, advance, rebalance,
 from spark_impl.runtime import locks
 from spark_impl.runtime.failures import sentence_of, wait_for, without_stack_traces
 from spark_impl.runtime.locks import Lock
-from spark_impl.runtime.queries import start_batches
+from spark_impl.runtime.queries import last_logged, require_checkpoint, start_batches
 from spark_impl.runtime.storage import InputProblem, Location, locate
 
 Work: TypeAlias = Callable[[DataFrame, MicroBatch], Sequence[int] | None]
@@ -273,12 +273,6 @@ class GroupingStream:
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
         store = self._spreader.store
-        if store.done() and not (self._checkpoint / "offsets").children("[0-9]*"):
-            msg = (
-                f"{self._checkpoint} is not the checkpoint of the stream in {store.root}, which has"
-                f" spread micro-batch {store.done() - 1}"
-            )
-            raise InputProblem(msg)
-        commits = (self._checkpoint / "commits").children("[0-9]*")
-        self._spreader.require_seen(max([int(file.name) for file in commits], default=-1))
+        require_checkpoint(self._checkpoint, store.root, store.done() - 1)
+        self._spreader.require_seen(last_logged(self._checkpoint, "commits"))
         return start_batches(self._rows, self._checkpoint, self._batch, interval)

@@ -27,7 +27,7 @@ from spark_impl.join.store import (
     load_store,
 )
 from spark_impl.runtime.failures import wait_for
-from spark_impl.runtime.queries import read_files, start_batches
+from spark_impl.runtime.queries import read_files, require_checkpoint, start_batches
 from spark_impl.runtime.storage import InputProblem, Location, locate, reading
 from spark_impl.runtime.stores import read_parquet
 
@@ -198,13 +198,7 @@ class ChainStream:
         self._hand_on(self._rows.sparkSession, self._chain.epochs - 1)
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
-        last = self._micro_batches - 1
-        if last >= 0 and not (self._checkpoint / "offsets" / str(last)).exists():
-            msg = (
-                f"{self._checkpoint} is not the checkpoint of the chain in"
-                f" {self._chain.store.root}, which has joined micro-batch {last}"
-            )
-            raise InputProblem(msg)
+        require_checkpoint(self._checkpoint, self._chain.store.root, self._micro_batches - 1)
         return start_batches(self._rows, self._checkpoint, self._epoch, interval)
 
     @property

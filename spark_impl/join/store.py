@@ -233,8 +233,7 @@ class ChainStore(stores.Store):
                     state.remove()
 
     def _require_states(self, done: Commit) -> None:
-        attempt = self.root / "epochs" / str(done.epoch) / done.attempt
-        here = len(attempt.children(_STATES))
+        here = len(self.folder(done.epoch, done.attempt).children(_STATES))
         if here != done.config.workers:
             msg = (
                 f"{self.root} has {here} of the {done.config.workers} states that workers wrote in"

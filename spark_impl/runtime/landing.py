@@ -44,7 +44,7 @@ from spark_impl.runtime.columns import (
 from spark_impl.runtime.histories import COLUMNS, file_of
 from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
-from spark_impl.runtime.queries import QueryRunner, read_files
+from spark_impl.runtime.queries import QueryRunner, last_logged, read_files
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate, reading
 
 VERSION = 2
@@ -183,7 +183,7 @@ class Landing:
     def _start(self, lock: Lock, **trigger: str | bool) -> StreamingQuery:
         # Again, under the lock: another landing may have begun the history at the same time.
         _open(self._history, self._checkpoint, self._settings)
-        self._last = None  # somebody else may have landed rows since
+        self._last = None  # another landing may have added rows since
         self._require_plans()
         return self._runner.start(lock, self._rows, self._checkpoint, self._land, **trigger)
 
@@ -192,8 +192,7 @@ class Landing:
 
         It would have other rows, and those that have come since would be taken for landed, too.
         """
-        plans = (self._checkpoint / "offsets").children("[0-9]*")
-        batch = max((int(file.name) for file in plans), default=-1) + 1
+        batch = last_logged(self._checkpoint, "offsets") + 1
         last = _find_last(self._history).batch
         if batch <= last:
             msg = f"{self._checkpoint} is at batch {batch}, {self._history} at {last} already"
@@ -294,7 +293,7 @@ def _read_footer(file: Location) -> pq.FileMetaData:
 def _open(history: Location, checkpoint: Location, settings: JsonObject) -> None:
     """Begin a history, or check that it can be resumed."""
     there, here = _read_note(checkpoint), _read_note(history)
-    if here is None and not (checkpoint / "offsets").exists():
+    if here is None and last_logged(checkpoint, "offsets") < 0:
         if not histories.numbers(history):
             note = json.dumps({"landing": uuid.uuid4().hex, **settings}).encode()
             # The history's note comes last: a history with a note has begun.

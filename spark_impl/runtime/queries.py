@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_impl.runtime import locks, packages
 from spark_impl.runtime.failures import wait_for, without_stack_traces
 from spark_impl.runtime.locks import Lock
-from spark_impl.runtime.storage import Location, locate
+from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import TableStore, read_parquet
 
 _SETTINGS = {
@@ -196,14 +196,32 @@ def _start(
     )
 
 
+def last_logged(checkpoint: Location, log: str) -> int:
+    """Return the last micro-batch in a log of Spark's, ``offsets`` or ``commits``, or -1."""
+    found = (checkpoint / log).children("[0-9]*")
+    return max((int(file.name) for file in found), default=-1)
+
+
+def require_checkpoint(checkpoint: Location, store: Location, last: int) -> None:
+    """Raise :class:`InputProblem` if Spark would begin anew beside complete micro-batches.
+
+    ``last`` is the last of them in the store, or -1. Without this check, nobody would notice that
+    the checkpoint was lost after the first one, which Spark may repeat.
+    """
+    if last >= 0 > last_logged(checkpoint, "offsets"):
+        msg = (
+            f"{checkpoint} is not the checkpoint of {store}, whose tables are at micro-batch {last}"
+        )
+        raise InputProblem(msg)
+
+
 def tidy(checkpoint: Location) -> None:
     """Remove the scratch files of a first plan that Spark could not write.
 
     Spark would take such files for those of another query, and would not start this one again.
     """
-    plans = checkpoint / "offsets"
-    if not plans.children("[0-9]*"):
-        for file in plans.children(".*.tmp*"):
+    if last_logged(checkpoint, "offsets") < 0:
+        for file in (checkpoint / "offsets").children(".*.tmp*"):
             file.remove()
 
 

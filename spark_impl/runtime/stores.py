@@ -91,20 +91,6 @@ class TableStore(Store):
         """Return the folder in which a micro-batch writes a table."""
         return self.root / table / f"batch={batch}"
 
-    def require_checkpoint(self, checkpoint: Location) -> None:
-        """Raise :class:`InputProblem` if Spark would begin anew beside complete micro-batches.
-
-        ``checkpoint`` is Spark's. Without this check, nobody would notice that it was lost after
-        the first micro-batch, which Spark may repeat (:meth:`begin`).
-        """
-        last = self.committed()
-        if last >= 0 and not (checkpoint / "offsets").children("[0-9]*"):
-            msg = (
-                f"{checkpoint} is not the checkpoint of {self.root}, whose tables are at"
-                f" micro-batch {last}"
-            )
-            raise InputProblem(msg)
-
     def begin(self, batch: int) -> None:
         """Remove what an earlier attempt at a micro-batch left, its mark first.
 

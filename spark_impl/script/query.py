@@ -23,6 +23,7 @@ from spark_impl.runtime.queries import (
     Sink,
     read_files,
     read_table,
+    require_checkpoint,
     session_of_query,
 )
 from spark_impl.runtime.sources import paths
@@ -151,7 +152,7 @@ class ScriptQuery:
     def _begin(self, lock: Lock, **trigger: str | bool) -> StreamingQuery:
         # Only under the lock is it sure that nobody else creates the store, or adds to it.
         open_store(self._store, self._config)
-        self._store.require_checkpoint(self._checkpoint)
+        require_checkpoint(self._checkpoint, self._store.root, self._store.committed())
         return self._runner.start(lock, self._answers(), self._checkpoint, self._finish, **trigger)
 
     def _answers(self) -> DataFrame:

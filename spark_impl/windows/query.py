@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_impl.runtime import queries
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.locks import Lock
-from spark_impl.runtime.queries import Sink
+from spark_impl.runtime.queries import Sink, require_checkpoint
 from spark_impl.runtime.sources import PATH, paths
 from spark_impl.runtime.storage import Address, locate
 from spark_impl.windows import processor
@@ -36,8 +36,8 @@ from spark_impl.windows.store import (
 
 FEW_TASKS = 16
 """Most tasks that read files themselves; the arrivals of more tasks travel."""
-HELD_US = 291 * 366 * 86_400_000_000
-"""Distance from 1970 up to which a nanosecond has a number of 64 bits, nearly."""
+FARTHEST_US = 291 * 366 * 86_400_000_000
+"""Distance from 1970 up to which pandas, which counts nanoseconds in 64 bits, has timestamps."""
 EXACT, PROVISIONAL = "exact", "provisional"
 _T = TypeVar("_T")
 
@@ -120,7 +120,7 @@ class WindowedQuery(Generic[ConfigT]):
     def _start(self, lock: Lock, **trigger: str | bool) -> StreamingQuery:
         # Open the store again under the lock: another query may have created it meanwhile.
         open_store(self._store.root, self._room, self._config, self._store.groups)
-        self._store.require_checkpoint(self._checkpoint)
+        require_checkpoint(self._checkpoint, self._store.root, self._store.committed())
         self._corrections = Corrections(self._settings, self._store, self._history)
         return self._runner.start(lock, self._reports(), self._checkpoint, self._finish, **trigger)
 
@@ -311,7 +311,7 @@ def current_answers(
 def _window() -> Column:
     """Return a window as a struct of two timestamps."""
     ends = F.struct(*(F.timestamp_micros(f"{end}_us").alias(end) for end in ("start", "end")))
-    is_held = (F.col("start_us") >= -HELD_US) & (F.col("end_us") <= HELD_US)
+    is_held = (F.col("start_us") >= -FARTHEST_US) & (F.col("end_us") <= FARTHEST_US)
     return F.when(is_held, ends)
 
 

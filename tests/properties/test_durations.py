@@ -1,6 +1,7 @@
 import pytest
 
-from properties.data.durations import parse_duration_us, write_duration
+from model.vocabulary.durations import parse_duration_us
+from properties.data.durations import write_duration
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from properties.data.durations import parse_duration_us
+from model.vocabulary.durations import parse_duration_us
 from sim.join import STANDARD, from_settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "join.md").read_text(encoding="utf-8")

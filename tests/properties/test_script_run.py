@@ -12,9 +12,9 @@ from pyarrow import parquet
 
 from model.script import run
 from model.vocabulary import Event, ScriptConfig, Workload
+from model.vocabulary.durations import parse_duration_us
 from model.vocabulary.script.config import Rejected, Result, Undefined
 from properties.cli import script_run
-from properties.data.durations import parse_duration_us
 from properties.script import execution as running
 from properties.script import inputs
 from properties.script.execution import Found

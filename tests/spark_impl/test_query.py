@@ -116,7 +116,7 @@ def test_names_of_folders_are_no_patterns(
 
 
 def test_results_have_the_window_as_two_timestamps(spark: SparkSession, tmp_path: Path) -> None:
-    far = query_module.HELD_US // 10 * 10
+    far = query_module.FARTHEST_US // 10 * 10
     events = [(5, 1.0), (far + 5, 2.0)]
     config = SlackConfig(size_us=10, slide_us=10, control="fixed")
     query = SlackQuery(spark, config, history(tmp_path / "h", events), tmp_path / "s")
