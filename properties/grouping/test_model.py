@@ -140,7 +140,7 @@ GROWTH = TOLERANCE / (SIZES[-1] - SIZES[0])
 """Growth of rho per instance that the tolerance allows over all sizes."""
 
 
-def drawn(n: int, policy: str = "tag", exponent: float = 1.0, windows: int = 3) -> Draws:
+def drawn(n: int, policy: str = "tag", exponent: float = 1.0) -> Draws:
     """Return streams with hot keys; half of the instances are ten times slower."""
     keys = profiles.choose(1_000, nightly=5_000)
     return Draws(
@@ -150,7 +150,7 @@ def drawn(n: int, policy: str = "tag", exponent: float = 1.0, windows: int = 3) 
         exponent=exponent,
         keys=keys,
         window_tuples=profiles.choose(2, nightly=4) * EACH * n,
-        windows=windows,
+        windows=profiles.choose(2, nightly=3),
     )
 
 
@@ -162,10 +162,11 @@ def test_the_makespan_is_that_of_a_fluid_but_for_two_tuples(
     draws = drawn(n, exponent=exponent)
     assert balance.tuples_above(draws.times_us) == 2
     workload = draws.workload(seed)
-    verdict = balance_claims.check_closeness(workload, system(workload))
+    trace = system(workload)
+    verdict = balance_claims.check_closeness(workload, trace)
     assert verdict.outcome is Outcome.HOLDS, (verdict.sentence, verdict.witness)
     # The cost of candidates grows with n, up to 0.04: instances have fewer light keys each.
-    for each in balance_claims.closeness(workload, system(workload)):
+    for each in balance_claims.closeness(workload, trace):
         assert each.rho_of_candidates < 0.05
 
 

@@ -197,7 +197,7 @@ def growing(n: int) -> Stream:
 
     ``test_model.py`` has streams with heavy keys.
     """
-    return Stream(n, 0.0, EACH * n, keys=3_000, windows=3)
+    return Stream(n, 0.0, EACH * n, keys=3_000, windows=profiles.choose(2, nightly=3))
 
 
 @cache
@@ -272,7 +272,7 @@ def test_the_corrected_reading_is_nowhere_worse(seed: int) -> None:
 
 
 CHANGING: Mapping[str, str] = {
-    "tuples": "9000",
+    "tuples": str(profiles.choose(5_000, nightly=9_000)),
     "window_tuples": "500",
     "batch_tuples": "500",
     "instances": "6",
