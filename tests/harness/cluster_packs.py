@@ -49,8 +49,8 @@ TestT = TypeVar("TestT", bound=Callable[..., None])
 ValueT = TypeVar("ValueT")
 SCALES: Mapping[str, float] = {"dev": 0.125, "ci": 0.375, "nightly": 16.0}
 """Number of packs and length of streams relative to what a test names, by profile."""
-CLUSTERS_MIN = 3
-"""Smallest pack: with fewer clusters the interesting cases may not occur."""
+CLUSTERS_MIN: Mapping[str, int] = {"dev": 3, "ci": 8, "nightly": 8}
+"""Smallest pack, by profile: with fewer clusters the interesting cases may not occur."""
 BATCHES_MAX = 3
 """Most micro-batches of a cluster, because Spark takes long for each, however small."""
 EPS = {"count": 0.1, "sum": 0.05, "avg": 0.03}
@@ -102,7 +102,8 @@ def packs(
     """
     # Hypothesis tries the simplest clusters first: all alike, and nothing goes wrong.
     assume(draw(st.integers(0, 7)))
-    n = min(size, max(CLUSTERS_MIN, scaled(size)))
+    smallest = CLUSTERS_MIN.get(settings.get_current_profile_name(), CLUSTERS_MIN["dev"])
+    n = min(size, max(smallest, scaled(size)))
     if isinstance(configs, st.SearchStrategy):
         chosen = [draw(configs)] * n
     else:

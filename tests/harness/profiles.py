@@ -36,7 +36,7 @@ EFFORTS = {
         packs=1, cases=24, chains=4, kills=2, tuples=120_000, processes=1, promises=1, subsets=4_000
     ),
     "ci": Effort(
-        packs=8,
+        packs=7,
         cases=32,
         chains=8,
         kills=10,
