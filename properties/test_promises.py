@@ -34,6 +34,7 @@ from properties.generators import queries
 from properties.generators.clusters import SEEDS
 from properties.slack.promise import first_answers, warm_up
 from sim.sweep.statistics import clopper_pearson
+from tests.harness import profiles
 from tests.harness.cluster_packs import (
     ClusterPack,
     ClusterRun,
@@ -42,7 +43,6 @@ from tests.harness.cluster_packs import (
     assert_promise_kept,
     assert_same,
     exchangeable_stream,
-    first_of_profile,
     judge_claims,
     list_wrong_answers,
     list_wrong_pairs,
@@ -126,12 +126,12 @@ def coverage_packs(aggregate: str, *, is_given: bool) -> st.SearchStrategy[Clust
 
 
 @promise(1, "late pairs", "windows below the coverage", "wrong first answers")
-@pytest.mark.parametrize("aggregate", first_of_profile(["sum", "count", "avg"], ci=3))
+@pytest.mark.parametrize("aggregate", profiles.first(["sum", "count", "avg"], ci=2))
 @given(data=st.data(), seed=SEEDS)
 def test_first_answers_contain_the_requested_share(
     spark: SparkSession, reached: Reached, aggregate: str, data: st.DataObject, seed: int
 ) -> None:
-    given = first_of_profile([True, False], ci=1)
+    given = profiles.first([True, False], ci=1)
     drawn = [data.draw(coverage_packs(aggregate, is_given=each)) for each in given]
     long_stream = exchangeable_stream(aggregate, JUDGED_WINDOWS, seed)
     *seen, long = [each for found in run_packs(spark, *drawn, long_stream) for each in found.seen]

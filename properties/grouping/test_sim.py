@@ -206,7 +206,9 @@ def balanced(n: int, seed: int) -> TimedRun:
     return growing(n).run(seed)
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize(
+    "n", [*SIZES[:4], pytest.param(SIZES[4], marks=pytest.mark.long), SIZES[5]]
+)
 def test_rho_does_not_grow_with_instances(seed: int, n: int) -> None:
     timed = balanced(n, seed)
     assert balance.tuples_above(growing(n).times_us) == 2
@@ -217,7 +219,9 @@ def test_rho_does_not_grow_with_instances(seed: int, n: int) -> None:
         assert each.rho_of_candidates < 0.01
 
 
-@pytest.mark.parametrize("n", SIZES[2:])
+@pytest.mark.parametrize(
+    "n", [*SIZES[2:4], pytest.param(SIZES[4], marks=pytest.mark.long), SIZES[5]]
+)
 def test_a_planted_growth_does_not_pass_for_none(seed: int, n: int) -> None:
     timed = balanced(n, seed)
     planted = with_more_rho(timed.workload, timed.trace, 0.02 * log2(n))
@@ -236,7 +240,7 @@ def test_other_policies_exceed_the_bound(seed: int, n: int, policy: str) -> None
 # ----------------------------------------------------------------------- read literally, refuted
 
 
-@pytest.mark.parametrize("n", [4, 16, 64])
+@pytest.mark.parametrize("n", [16, *(pytest.param(n, marks=pytest.mark.long) for n in (4, 64))])
 def test_uniform_candidates_keep_fast_instances_waiting(seed: int, n: int) -> None:
     stream = Stream(n, 0.0, profiles.choose(2_000, nightly=4_000), keys=5_000)
     theory = balance.rho_of_uniform_pairs(n, n // 2, 10, light_share=1.0)
@@ -256,11 +260,12 @@ def share(summary: Summary) -> float:
     return float(summary["served_hz"]) / float(summary["ideal_hz"])
 
 
+@pytest.mark.long
 def test_the_corrected_reading_is_nowhere_worse(seed: int) -> None:
     # Differences are far from normal: where keys are light, literal TAG is worse by a factor.
     worse, trials = [], 0
     for exponent, slow in product((0.5, 1.0, 1.5, 2.0), (0.25, 0.5, 0.75)):
-        stream = Stream(16, exponent, profiles.choose(1_000, nightly=2_000), slow=slow)
+        stream = Stream(16, exponent, 2_000, slow=slow)
         for each in repetitions(seed):
             more = stream.rho(each) - stream.rho(each, "tag-literal")
             trials += 1

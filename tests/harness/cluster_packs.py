@@ -46,7 +46,6 @@ from tests.harness.packs_on_spark import run_on_spark
 from tests.harness.recomputation import Delivery, Windows, joined_pairs, window_aggregates
 
 TestT = TypeVar("TestT", bound=Callable[..., None])
-ValueT = TypeVar("ValueT")
 SCALES: Mapping[str, float] = {"dev": 0.125, "ci": 0.375, "nightly": 16.0}
 """Number of packs and length of streams relative to what a test names, by profile."""
 CLUSTERS_MIN: Mapping[str, int] = {"dev": 3, "ci": 8, "nightly": 8}
@@ -64,12 +63,6 @@ def scaled(number: int) -> int:
     """Scale a number to the profile in force; return at least 1."""
     scale = SCALES.get(settings.get_current_profile_name(), SCALES["dev"])
     return max(1, round(number * scale))
-
-
-def first_of_profile(values: Sequence[ValueT], ci: int) -> Sequence[ValueT]:
-    """Return the first values: one in profile ``dev``, ``ci`` of them in ``ci``, else all."""
-    number = {"dev": 1, "ci": ci}.get(settings.get_current_profile_name(), len(values))
-    return values[:number]
 
 
 # ----------------------------------------------------------------------------------------- packs

@@ -3,10 +3,12 @@
 ``--hypothesis-profile`` or the environment variable ``HYPOTHESIS_PROFILE`` chooses one.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
 
 from hypothesis import HealthCheck, settings
 
+ValueT = TypeVar("ValueT")
 DEFAULT = "dev"
 
 
@@ -36,7 +38,7 @@ EFFORTS = {
         packs=1, cases=24, chains=4, kills=2, tuples=120_000, processes=1, promises=1, subsets=4_000
     ),
     "ci": Effort(
-        packs=7,
+        packs=5,
         cases=32,
         chains=8,
         kills=10,
@@ -58,7 +60,7 @@ EFFORTS = {
 }
 
 
-SIMULATED = {"dev": 10, "ci": 50, "nightly": 5_000}
+SIMULATED = {"dev": 10, "ci": 40, "nightly": 5_000}
 """Number of drawn clusters of each operator in simulated time, by profile."""
 
 
@@ -66,7 +68,7 @@ def register() -> None:
     """Register the profiles with Hypothesis."""
     # A strategy that draws and simulates a plan is slow on purpose.
     patient = [HealthCheck.too_slow, HealthCheck.data_too_large]
-    examples = {"dev": 10, "ci": 50, "nightly": 3_000}
+    examples = {"dev": 10, "ci": 40, "nightly": 3_000}
     for name, number in examples.items():
         settings.register_profile(
             name,
@@ -86,6 +88,12 @@ def effort() -> Effort:
 def choose(usual: int, *, nightly: int) -> int:
     """Return ``nightly`` in profile ``nightly``, and ``usual`` in the others."""
     return nightly if settings.get_current_profile_name() == "nightly" else usual
+
+
+def first(values: Sequence[ValueT], ci: int) -> Sequence[ValueT]:
+    """Return the first values: one in profile ``dev``, ``ci`` of them in ``ci``, else all."""
+    number = {"dev": 1, "ci": ci}.get(settings.get_current_profile_name(), len(values))
+    return values[:number]
 
 
 def simulated() -> int:
