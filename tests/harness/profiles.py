@@ -44,7 +44,7 @@ EFFORTS = {
         kills=10,
         tuples=120_000,
         processes=6,
-        promises=4,
+        promises=2,
         subsets=8_000,
     ),
     "nightly": Effort(
