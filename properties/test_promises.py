@@ -34,6 +34,7 @@ from properties.generators import queries
 from properties.generators.clusters import SEEDS
 from properties.slack.promise import first_answers, warm_up
 from sim.sweep.statistics import clopper_pearson
+from tests.harness import profiles
 from tests.harness.cluster_packs import (
     ClusterPack,
     ClusterRun,
@@ -42,7 +43,6 @@ from tests.harness.cluster_packs import (
     assert_promise_kept,
     assert_same,
     exchangeable_stream,
-    first_of_profile,
     judge_claims,
     list_wrong_answers,
     list_wrong_pairs,
@@ -64,7 +64,7 @@ JUDGED_WINDOWS = 2_000
 JUDGED_SHARE = 0.9
 """Smallest share of the windows of a long stream that have to be judged."""
 CONFIDENCE = 0.999
-SIZES = (2, 4, 8, 16)
+SIZES = (4, 16, 8, 2)
 """Numbers of instances."""
 DELTA = 1e-9
 """Probability that a window of a correct router exceeds the claimed imbalance."""
@@ -92,7 +92,7 @@ def test_every_pair_is_joined_exactly_once(
 
 
 @promise(1, "rebalances", "heavy keys", "new times", *(f"windows of {n} instances" for n in SIZES))
-@given(pack=packs("grouping", 32, queries.balanced_routers(), queries.router_shape, alike=False))
+@given(pack=packs("grouping", 32, [*map(queries.balanced_routers, SIZES)], queries.router_shape))
 def test_imbalance_does_not_grow_with_instances(
     spark: SparkSession, reached: Reached, pack: ClusterPack
 ) -> None:
@@ -126,12 +126,12 @@ def coverage_packs(aggregate: str, *, is_given: bool) -> st.SearchStrategy[Clust
 
 
 @promise(1, "late pairs", "windows below the coverage", "wrong first answers")
-@pytest.mark.parametrize("aggregate", first_of_profile(["sum", "count", "avg"]))
+@pytest.mark.parametrize("aggregate", profiles.first(["sum", "count", "avg"], ci=2))
 @given(data=st.data(), seed=SEEDS)
 def test_first_answers_contain_the_requested_share(
     spark: SparkSession, reached: Reached, aggregate: str, data: st.DataObject, seed: int
 ) -> None:
-    given = first_of_profile([True, False])
+    given = profiles.first([True, False], ci=1)
     drawn = [data.draw(coverage_packs(aggregate, is_given=each)) for each in given]
     long_stream = exchangeable_stream(aggregate, JUDGED_WINDOWS, seed)
     *seen, long = [each for found in run_packs(spark, *drawn, long_stream) for each in found.seen]

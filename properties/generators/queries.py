@@ -117,9 +117,8 @@ def chain_shape(config: JoinConfig) -> Shape:
 
 
 @st.composite
-def balanced_routers(draw: st.DrawFn) -> GroupingConfig:
-    """Draw routers that promise balance, for 2 to 16 instances whose times differ or change."""
-    n = draw(st.sampled_from([4, 16, 8, 2]))
+def balanced_routers(draw: st.DrawFn, n: int) -> GroupingConfig:
+    """Draw routers that promise balance, for ``n`` instances whose times differ or change."""
     alike, unequal = (100,) * n, tuple([1_000 if i % 2 else 100 for i in range(n)])
     first, later = draw(st.sampled_from([(unequal, alike), (unequal, unequal), (alike, unequal)]))
     return GroupingConfig(

@@ -9,7 +9,7 @@ from itertools import product
 from math import log2
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from model.checking.claims import Outcome
@@ -29,22 +29,19 @@ from properties.grouping.draws import (
 )
 from properties.grouping.strategies import TIMES_US, cases
 from properties.judging.judge import broken_sentences
+from tests.harness import profiles
 from tests.harness.stream_packs import collect
 
-CASES_FOR_GUARDS = 400
+CASES_FOR_GUARDS = profiles.choose(150, nightly=400)
 DELTA = 1e-9
 """Probability that the upper bound fails in any window."""
 FAILURE = 1e-3
 """Probability that a confidence limit of a mean is wrong."""
 
 
-def is_nightly() -> bool:
-    return settings.get_current_profile_name() == "nightly"
-
-
 def seeds(seed: int) -> range:
     """Return the seeds of repetitions."""
-    return range(seed, seed + (10 if is_nightly() else 5))
+    return range(seed, seed + profiles.choose(5, nightly=10))
 
 
 # -------------------------------------------------------------------------------- promises 1 to 4
@@ -143,17 +140,17 @@ GROWTH = TOLERANCE / (SIZES[-1] - SIZES[0])
 """Growth of rho per instance that the tolerance allows over all sizes."""
 
 
-def drawn(n: int, policy: str = "tag", exponent: float = 1.0, windows: int = 3) -> Draws:
+def drawn(n: int, policy: str = "tag", exponent: float = 1.0) -> Draws:
     """Return streams with hot keys; half of the instances are ten times slower."""
-    keys, each = (5_000, 4 * EACH) if is_nightly() else (1_000, 2 * EACH)
+    keys = profiles.choose(1_000, nightly=5_000)
     return Draws(
         n,
         policy,
         slow=n // 2,
         exponent=exponent,
         keys=keys,
-        window_tuples=each * n,
-        windows=windows,
+        window_tuples=profiles.choose(2, nightly=4) * EACH * n,
+        windows=profiles.choose(2, nightly=3),
     )
 
 
@@ -165,14 +162,17 @@ def test_the_makespan_is_that_of_a_fluid_but_for_two_tuples(
     draws = drawn(n, exponent=exponent)
     assert balance.tuples_above(draws.times_us) == 2
     workload = draws.workload(seed)
-    verdict = balance_claims.check_closeness(workload, system(workload))
+    trace = system(workload)
+    verdict = balance_claims.check_closeness(workload, trace)
     assert verdict.outcome is Outcome.HOLDS, (verdict.sentence, verdict.witness)
     # The cost of candidates grows with n, up to 0.04: instances have fewer light keys each.
-    for each in balance_claims.closeness(workload, system(workload)):
+    for each in balance_claims.closeness(workload, trace):
         assert each.rho_of_candidates < 0.05
 
 
-@pytest.mark.parametrize("n", SIZES[2:])
+@pytest.mark.parametrize(
+    "n", [16, *(pytest.param(n, marks=pytest.mark.long) for n in (32, 64)), SIZES[-1]]
+)
 def test_a_planted_growth_and_other_policies_are_further_from_a_fluid(
     system: System, seed: int, n: int
 ) -> None:
@@ -195,7 +195,7 @@ def test_two_choices_do_grow_with_instances(system: System, seed: int) -> None:
 
 def test_rho_does_not_grow_with_tuples(system: System, seed: int) -> None:
     # In shorter windows a large key may be taken for a light one, and be left with two slow ones.
-    sizes = [2**e for e in range(10, 17 if is_nightly() else 14)]
+    sizes = [2**e for e in range(10, profiles.choose(14, nightly=17))]
     found = []
     for repetition in seeds(seed):
         rhos = [Draws(16, slow=8, window_tuples=m).rho(system, repetition) for m in sizes]
@@ -219,12 +219,13 @@ def test_before_anything_is_known_to_be_heavy_rho_is_large(system: System, seed:
 def test_uniform_candidates_cannot_balance_unequal_workers(
     system: System, seed: int, n: int
 ) -> None:
-    case = Draws(n, slow=n // 2, exponent=0.0, keys=5_000, window_tuples=4_000)
+    window_tuples = profiles.choose(2_000, nightly=4_000)
+    case = Draws(n, slow=n // 2, exponent=0.0, keys=5_000, window_tuples=window_tuples)
     theory = balance.rho_of_uniform_pairs(n, n // 2, case.times_slower, light_share=1.0)
     literal = [replace(case, policy="tag-literal").rho(system, s) for s in seeds(seed)]
     corrected = [case.rho(system, s) for s in seeds(seed)]
     lower, _ = limits(literal, FAILURE)
-    # The formula is for many keys; at most 4,000 occur here.
+    # The formula is for many keys; at most one for each tuple of a window occurs here.
     assert lower + 1 > 0.8 * (theory + 1), (n, theory, literal)
     assert max(corrected) < 2.5 * case.tuple_more, corrected
 
@@ -233,7 +234,7 @@ def test_uniform_candidates_cannot_balance_unequal_workers(
 def test_the_corrected_reading_is_nowhere_worse(
     system: System, seed: int, exponent: float, slow: int
 ) -> None:
-    each = 4 * EACH if is_nightly() else EACH
+    each = profiles.choose(1, nightly=4) * EACH
     case = Draws(16, slow=slow, exponent=exponent, window_tuples=each * 16)
     more = [
         case.rho(system, s) - replace(case, policy="tag-literal").rho(system, s)

@@ -36,7 +36,7 @@ from sim.kernel.recorder import Summary
 from sim.kernel.source import Recording, Row, Source
 from sim.kernel.trigger import EveryTuples
 from sim.sweep.statistics import clopper_pearson
-from tests.harness.profiles import EFFORTS, effort
+from tests.harness import profiles
 from tests.harness.stream_packs import collect
 
 RUNS_FOR_GUARDS = 500
@@ -48,9 +48,9 @@ FAILURE = 1e-3
 """Probability that a confidence limit of a mean is wrong."""
 
 
-def repetitions(seed: int) -> range:
-    """Return the seeds of repetitions."""
-    return range(seed, seed + (20 if effort() == EFFORTS["nightly"] else 5))
+def repetitions(seed: int, usual: int = 5) -> range:
+    """Return the seeds of repetitions: ``usual`` of them, more in profile ``nightly``."""
+    return range(seed, seed + profiles.choose(usual, nightly=20))
 
 
 # ------------------------------------------------------------------------------------- any timing
@@ -141,7 +141,7 @@ class Stream(NamedTuple):
 
     def run(self, seed: int, policy: str = "tag", *, measured: bool = False) -> TimedRun:
         """Run the windows."""
-        arrivals = _arrivals(self.exponent, self.keys, seed)[: self.windows * self.window_tuples]
+        arrivals = _arrivals(self.exponent, self.keys, self.windows * self.window_tuples, seed)
         rows = [Row(e.event_time_us, e.arrival_us, e.key, e.value) for e in arrivals]
         plan = Plan(
             (Recording(tuple(rows)),),
@@ -165,10 +165,10 @@ class Stream(NamedTuple):
 
 
 @cache
-def _arrivals(exponent: float, keys: int, seed: int) -> tuple[Event, ...]:
-    """Simulate a network that disorders arrivals; they are the same for all policies and sizes."""
+def _arrivals(exponent: float, keys: int, tuples: int, seed: int) -> tuple[Event, ...]:
+    """Simulate a network that disorders arrivals; they are the same for all policies."""
     source = Source(
-        3 * EACH * SIZES[-1],
+        tuples,
         Exponential(10.0),
         delay=Exponential(200.0),
         keys=tuple([f"k{rank}" for rank in range(keys)]),
@@ -182,7 +182,7 @@ def _arrivals(exponent: float, keys: int, seed: int) -> tuple[Event, ...]:
 def test_work_is_within_the_bounds(seed: int, n: int, exponent: float, measured: bool) -> None:
     stream = Stream(n, exponent, 2_000)
     weights = {f"k{rank}": round(1e9 * (rank + 1) ** -exponent) for rank in range(stream.keys)}
-    for each in repetitions(seed):
+    for each in repetitions(seed, usual=2):
         timed = stream.run(each, measured=measured)
         verdicts = balance_claims.check(timed.workload, timed.trace, weights, DELTA)
         assert not broken_sentences(verdicts)
@@ -197,12 +197,20 @@ def growing(n: int) -> Stream:
 
     ``test_model.py`` has streams with heavy keys.
     """
-    return Stream(n, 0.0, EACH * n, keys=3_000, windows=3)
+    return Stream(n, 0.0, EACH * n, keys=3_000, windows=profiles.choose(2, nightly=3))
 
 
-@pytest.mark.parametrize("n", SIZES)
+@cache
+def balanced(n: int, seed: int) -> TimedRun:
+    """Run the router that promises balance on such a stream."""
+    return growing(n).run(seed)
+
+
+@pytest.mark.parametrize(
+    "n", [*SIZES[:4], pytest.param(SIZES[4], marks=pytest.mark.long), SIZES[5]]
+)
 def test_rho_does_not_grow_with_instances(seed: int, n: int) -> None:
-    timed = growing(n).run(seed)
+    timed = balanced(n, seed)
     assert balance.tuples_above(growing(n).times_us) == 2
     verdict = balance_claims.check_closeness(timed.workload, timed.trace)
     assert verdict.outcome is Outcome.HOLDS, (verdict.sentence, verdict.witness)
@@ -211,9 +219,11 @@ def test_rho_does_not_grow_with_instances(seed: int, n: int) -> None:
         assert each.rho_of_candidates < 0.01
 
 
-@pytest.mark.parametrize("n", SIZES[2:])
+@pytest.mark.parametrize(
+    "n", [*SIZES[2:4], pytest.param(SIZES[4], marks=pytest.mark.long), SIZES[5]]
+)
 def test_a_planted_growth_does_not_pass_for_none(seed: int, n: int) -> None:
-    timed = growing(n).run(seed)
+    timed = balanced(n, seed)
     planted = with_more_rho(timed.workload, timed.trace, 0.02 * log2(n))
     verdict = balance_claims.check_closeness(timed.workload, planted)
     assert verdict.outcome is Outcome.BROKEN, verdict.sentence
@@ -230,14 +240,14 @@ def test_other_policies_exceed_the_bound(seed: int, n: int, policy: str) -> None
 # ----------------------------------------------------------------------- read literally, refuted
 
 
-@pytest.mark.parametrize("n", [4, 16, 64])
+@pytest.mark.parametrize("n", [16, *(pytest.param(n, marks=pytest.mark.long) for n in (4, 64))])
 def test_uniform_candidates_keep_fast_instances_waiting(seed: int, n: int) -> None:
-    stream = Stream(n, 0.0, 4_000, keys=5_000)
+    stream = Stream(n, 0.0, profiles.choose(2_000, nightly=4_000), keys=5_000)
     theory = balance.rho_of_uniform_pairs(n, n // 2, 10, light_share=1.0)
     literal = [stream.run(each, "tag-literal").summary for each in repetitions(seed)]
     corrected = [stream.run(each).summary for each in repetitions(seed)]
     lower, _ = limits([float(each["mean_rho"]) for each in literal], 10 * FAILURE)
-    # The formula is for many keys; of these no more than 4,000 come.
+    # The formula is for many keys; of these no more come than a window has tuples.
     assert lower + 1 > 0.8 * (theory + 1), (n, theory, literal)
     assert max(float(each["mean_rho"]) for each in corrected) < 2.5 * stream.tuple_more
     # A makespan is a throughput: of the fluid's that is 1 / (1 + rho).
@@ -250,6 +260,7 @@ def share(summary: Summary) -> float:
     return float(summary["served_hz"]) / float(summary["ideal_hz"])
 
 
+@pytest.mark.long
 def test_the_corrected_reading_is_nowhere_worse(seed: int) -> None:
     # Differences are far from normal: where keys are light, literal TAG is worse by a factor.
     worse, trials = [], 0
@@ -266,7 +277,7 @@ def test_the_corrected_reading_is_nowhere_worse(seed: int) -> None:
 
 
 CHANGING: Mapping[str, str] = {
-    "tuples": "9000",
+    "tuples": str(profiles.choose(5_000, nightly=9_000)),
     "window_tuples": "500",
     "batch_tuples": "500",
     "instances": "6",

@@ -13,11 +13,13 @@ from tests.harness import profiles
 from tests.harness.hot_keys import WINDOW, skewed
 from tests.properties.agreement import grouping_differences as differences
 
-STATEFUL = ("tag", "cg", "dag", "dkg", "round-robin")
-"""Policies whose senders carry something of their own from one micro-batch to the next."""
+STATEFUL = ("tag", "dkg", "round-robin", "cg", "dag")
+"""Policies whose senders carry something of their own from one micro-batch to the next.
+
+``test_agreement.py`` has them all, in process."""
 
 
-@pytest.mark.parametrize("policy", STATEFUL if profiles.effort().chains > 4 else STATEFUL[:2])
+@pytest.mark.parametrize("policy", profiles.first(STATEFUL, ci=3))
 def test_spark_does_what_the_model_does(spark: SparkSession, seed: int, policy: str) -> None:
     whole = skewed(policy, seed)
     cuts = (WINDOW // 2, WINDOW, 2 * WINDOW)

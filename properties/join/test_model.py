@@ -20,10 +20,11 @@ from model.vocabulary.join import Match, Rejected
 from properties.generators.streams import SEEDS, cuts
 from properties.join.strategies import cases, configs
 from properties.judging.judge import broken_sentences
+from tests.harness import profiles
 from tests.harness.stream_packs import collect
 from tests.model.join.golden import GOLDEN
 
-CASES_FOR_GUARDS = 300
+CASES_FOR_GUARDS = profiles.choose(150, nightly=300)
 FEW_TUPLES = 12
 
 

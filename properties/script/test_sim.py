@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from typing import NamedTuple
 
 import pytest
@@ -59,6 +60,12 @@ TROUBLES = ("shed", "held_back", "sent_again", "served_again")
 def run(case: TimedCase) -> ScriptRun:
     plan, seed = case.timing
     return simulate(plan, case.config, seed)
+
+
+@cache
+def drawn(seed: int) -> tuple[TimedCase, ...]:
+    """Draw cases that together contain everything interesting."""
+    return tuple(collect(timed_cases(), RUNS_FOR_GUARDS, seed))
 
 
 def planned(case: TimedCase) -> TimedCase:
@@ -137,8 +144,7 @@ def test_the_kernel_of_the_spark_side_records_the_same_in_simulated_time(case: T
 
 
 def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
-    drawn = collect(timed_cases(), RUNS_FOR_GUARDS, seed)
-    runs = [run(planned(case)) for case in drawn]
+    runs = [run(planned(case)) for case in drawn(seed)]
     runs += [TIMED_ROOM.replay(workload) for workload in (RARE, DISORDERED)]
     evidence = [judge(timed.workload, timed.trace) for timed in runs]
     for verdict in over_all(evidence):
@@ -148,7 +154,7 @@ def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
 
 
 def test_timed_runs_meet_every_trouble(seed: int) -> None:
-    runs = [run(case) for case in collect(timed_cases(), RUNS_FOR_GUARDS, seed)]
+    runs = [run(case) for case in drawn(seed)]
     met = Counter({name: sum(name in timed.summary for timed in runs) for name in TROUBLES})
     met["kills"] = sum(bool(timed.workload.faults) for timed in runs)
     met["notices"] = sum(int(timed.summary["notices"]) > 0 for timed in runs)

@@ -17,9 +17,10 @@ from properties.cli.diff import choose_step_types
 from properties.generators.streams import CUTS_MAX, cases, configs, cuts, reordered
 from properties.judging.judge import broken_sentences
 from properties.rooms import find_room
+from tests.harness import profiles
 from tests.harness.stream_packs import collect
 
-CASES_FOR_GUARDS = 400
+CASES_FOR_GUARDS = profiles.choose(150, nightly=400)
 CASES_FOR_CRASHES = 150
 NEEDED = ("late pairs", "mixed tuples", "corrections of several windows", "misses")
 

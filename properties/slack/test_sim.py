@@ -14,10 +14,11 @@ from properties.rooms import find_room
 from sim.kernel.plain import from_plain, to_plain
 from sim.scenarios import umts
 from sim.slack import TimedRun, simulate
+from tests.harness import profiles
 from tests.harness.reached_cases import count_troubles
 from tests.harness.stream_packs import collect
 
-RUNS_FOR_GUARDS = 200
+RUNS_FOR_GUARDS = profiles.choose(100, nightly=200)
 
 
 def run(case: TimedCase) -> TimedRun:

@@ -19,9 +19,10 @@ from properties.generators.streams import CUTS_MAX, cuts, reordered, without_red
 from properties.judging.judge import broken_sentences
 from properties.rooms import find_room
 from properties.watermark.strategies import cases, configs
+from tests.harness import profiles
 from tests.harness.stream_packs import collect
 
-CASES_FOR_GUARDS = 300
+CASES_FOR_GUARDS = profiles.choose(150, nightly=300)
 CASES_FOR_CRASHES = 100
 NEEDED = (
     "calm arrivals",

@@ -46,11 +46,10 @@ from tests.harness.packs_on_spark import run_on_spark
 from tests.harness.recomputation import Delivery, Windows, joined_pairs, window_aggregates
 
 TestT = TypeVar("TestT", bound=Callable[..., None])
-ValueT = TypeVar("ValueT")
-SCALES: Mapping[str, float] = {"dev": 0.125, "ci": 1.0, "nightly": 16.0}
-"""Number of packs and long streams relative to profile ``ci``, by profile."""
-CLUSTERS_MIN = 3
-"""Smallest pack: with fewer clusters the interesting cases may not occur."""
+SCALES: Mapping[str, float] = {"dev": 0.125, "ci": 0.375, "nightly": 16.0}
+"""Number of packs and length of streams relative to what a test names, by profile."""
+CLUSTERS_MIN: Mapping[str, int] = {"dev": 3, "ci": 8, "nightly": 8}
+"""Smallest pack, by profile: with fewer clusters the interesting cases may not occur."""
 BATCHES_MAX = 3
 """Most micro-batches of a cluster, because Spark takes long for each, however small."""
 EPS = {"count": 0.1, "sum": 0.05, "avg": 0.03}
@@ -61,14 +60,9 @@ PATIENCE_S = 600
 
 
 def scaled(number: int) -> int:
-    """Scale a number of profile ``ci`` to the profile in force; return at least 1."""
+    """Scale a number to the profile in force; return at least 1."""
     scale = SCALES.get(settings.get_current_profile_name(), SCALES["dev"])
     return max(1, round(number * scale))
-
-
-def first_of_profile(values: Sequence[ValueT]) -> Sequence[ValueT]:
-    """Return the first values, as many as the profile in force has time for."""
-    return values[: min(len(values), scaled(len(values)))]
 
 
 # ----------------------------------------------------------------------------------------- packs
@@ -91,19 +85,22 @@ def packs(
     draw: st.DrawFn,
     name: str,
     size: int,
-    configs: st.SearchStrategy[Any],
+    configs: st.SearchStrategy[Any] | Sequence[st.SearchStrategy[Any]],
     shape: Callable[[Any], Shape],
-    *,
-    alike: bool = True,
 ) -> ClusterPack:
-    """Draw ``size`` clusters, fewer in profile ``dev``.
+    """Draw ``size`` clusters, scaled to the profile in force.
 
-    All of them share one query if ``alike``; otherwise each has its own.
+    All of them share one query drawn from ``configs``. If there are several strategies, each
+    cluster has a query of its own, drawn from these strategies in turn.
     """
     # Hypothesis tries the simplest clusters first: all alike, and nothing goes wrong.
     assume(draw(st.integers(0, 7)))
-    n = min(size, max(CLUSTERS_MIN, scaled(size)))
-    chosen = [draw(configs)] * n if alike else [draw(configs) for _ in range(n)]
+    smallest = CLUSTERS_MIN.get(settings.get_current_profile_name(), CLUSTERS_MIN["dev"])
+    n = min(size, max(smallest, scaled(size)))
+    if isinstance(configs, st.SearchStrategy):
+        chosen = [draw(configs)] * n
+    else:
+        chosen = [draw(configs[number % len(configs)]) for number in range(n)]
     cases = [draw(clusters.cases(shape(config))) for config in chosen]
     return ClusterPack(name, tuple(chosen), tuple(cases))
 
@@ -111,7 +108,7 @@ def packs(
 def exchangeable_stream(aggregate: str, windows: int, seed: int) -> ClusterPack:
     """Return one long stream whose values are independent of their delays and of each other.
 
-    Profile ``dev`` takes a quarter of the windows.
+    It has ``windows`` windows, scaled to the profile in force but at least a quarter of them.
     """
     eps = EPS[aggregate]
     config = SlackConfig(
@@ -160,7 +157,7 @@ class PackRun:
 def run_packs(spark: SparkSession, *packs: ClusterPack, kills: int = 0) -> list[PackRun]:
     """Simulate packs, then run them on Spark side by side, because a query waits half of its time.
 
-    The query of a pack is killed at most ``kills`` times, once in profile ``dev``.
+    The query of a pack is killed at most ``kills`` times, scaled to the profile in force.
     """
     struck = min(kills, scaled(kills))
     with ThreadPoolExecutor(len(packs)) as pool:

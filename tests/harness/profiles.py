@@ -1,12 +1,14 @@
-"""Profiles of test effort: ``dev`` takes seconds, ``ci`` is reproducible, ``nightly`` is random.
+"""Profiles of test effort: ``dev`` takes a minute, ``ci`` meets every case, ``nightly`` is random.
 
 ``--hypothesis-profile`` or the environment variable ``HYPOTHESIS_PROFILE`` chooses one.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
 
 from hypothesis import HealthCheck, settings
 
+ValueT = TypeVar("ValueT")
 DEFAULT = "dev"
 
 
@@ -33,12 +35,12 @@ class Effort(NamedTuple):
 
 EFFORTS = {
     "dev": Effort(
-        packs=1, cases=50, chains=4, kills=2, tuples=120_000, processes=1, promises=1, subsets=4_000
+        packs=1, cases=24, chains=4, kills=2, tuples=120_000, processes=1, promises=1, subsets=4_000
     ),
     "ci": Effort(
-        packs=8,
-        cases=128,
-        chains=16,
+        packs=5,
+        cases=32,
+        chains=8,
         kills=10,
         tuples=120_000,
         processes=6,
@@ -58,7 +60,7 @@ EFFORTS = {
 }
 
 
-SIMULATED = {"dev": 25, "ci": 200, "nightly": 5_000}
+SIMULATED = {"dev": 10, "ci": 40, "nightly": 5_000}
 """Number of drawn clusters of each operator in simulated time, by profile."""
 
 
@@ -66,13 +68,13 @@ def register() -> None:
     """Register the profiles with Hypothesis."""
     # A strategy that draws and simulates a plan is slow on purpose.
     patient = [HealthCheck.too_slow, HealthCheck.data_too_large]
-    examples = {"dev": 25, "ci": 150, "nightly": 3_000}
+    examples = {"dev": 10, "ci": 40, "nightly": 3_000}
     for name, number in examples.items():
         settings.register_profile(
             name,
             max_examples=number,
             deadline=None,
-            derandomize=name == "ci",
+            derandomize=name != "nightly",
             print_blob=True,
             suppress_health_check=patient,
         )
@@ -81,6 +83,17 @@ def register() -> None:
 def effort() -> Effort:
     """Return the effort of the profile in force."""
     return EFFORTS.get(settings.get_current_profile_name(), EFFORTS[DEFAULT])
+
+
+def choose(usual: int, *, nightly: int) -> int:
+    """Return ``nightly`` in profile ``nightly``, and ``usual`` in the others."""
+    return nightly if settings.get_current_profile_name() == "nightly" else usual
+
+
+def first(values: Sequence[ValueT], ci: int) -> Sequence[ValueT]:
+    """Return the first values: one in profile ``dev``, ``ci`` of them in ``ci``, else all."""
+    number = {"dev": 1, "ci": ci}.get(settings.get_current_profile_name(), len(values))
+    return values[:number]
 
 
 def simulated() -> int:

@@ -26,6 +26,7 @@ from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows.room import WindowRoom
 from spark_impl.windows.system import run_workloads
+from tests.harness import profiles
 
 T = TypeVar("T")
 
@@ -75,12 +76,18 @@ class StreamPack(NamedTuple):
 
 
 def draw_pack(config: strategies.Query, n: int, seed: int) -> StreamPack:
-    """Draw ``n`` different streams for a query."""
+    """Draw ``n`` different streams for a query.
+
+    Except in profile ``nightly`` they have few cuts, because a pack has as many micro-batches as
+    the stream with the most cuts, and each takes Spark a second, however small.
+    """
+    cuts = profiles.choose(2, nightly=strategies.CUTS_MAX)
     strategy = strategies.workloads(config)
     different: dict[object, Workload] = {}
     runs = itertools.count()
     while len(different) < n:
-        for case in _collect_run(strategy, RUN, stable_hash(f"{seed} {next(runs)}")):
+        for drawn in _collect_run(strategy, RUN, stable_hash(f"{seed} {next(runs)}")):
+            case = drawn.with_(cuts=drawn.cuts[:cuts])
             different.setdefault((case.arrivals, case.cuts, case.flush), case)
     named = zip((f"case-{number}" for number in range(n)), different.values(), strict=False)
     return StreamPack(config, {name: case.with_(name=name, seed=seed) for name, case in named})
