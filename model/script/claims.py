@@ -81,8 +81,9 @@ def _late(seen: Evidence) -> frozenset[int]:
 def _behind(seen: Evidence) -> Iterator[tuple[Event, int]]:
     """Yield finite arrivals, and the lag of each behind its sensor's latest earlier one (us)."""
     latest_us: dict[str, int] = {}
+    asked_for = seen.config.asked_for
     for event in seen.workload.arrivals:
-        if event.key in seen.config.asked_for and isfinite(event.value):
+        if event.key in asked_for and isfinite(event.value):
             before_us = latest_us.get(event.key, 0)
             yield event, before_us - event.event_time_us
             latest_us[event.key] = max(before_us, event.event_time_us)

@@ -53,6 +53,7 @@ def meaning(workload: Workload) -> Iterator[Step]:
     Raises ``ValueError`` with one sentence if the configuration is invalid.
     """
     config = ScriptConfig.from_json(workload.config)
+    asked_for = config.asked_for
     sensors: dict[str, Stream] = {}
     for sensor, _ in config.sensors:
         # A sensor that no computation reads is in an unused union, or nowhere.
@@ -63,7 +64,7 @@ def meaning(workload: Workload) -> Iterator[Step]:
             for event, mark_us in zip(arrivals, marks_us, strict=False)
         ]
         taken = [event for event, reason in zip(arrivals, reasons, strict=True) if reason is None]
-        if sensor in config.asked_for:
+        if sensor in asked_for:
             yield from rejections(arrivals, reasons)
         sensors[sensor] = sensor_stream(taken, END_US if workload.flush else marks_us[-1])
     for workflow in config.workflows:

@@ -6,21 +6,28 @@ line ``...`` stands for any lines that a page leaves out. Seconds are not compar
 
 import os
 import re
+import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
 
+from properties.judging import systems
+from properties.rooms import find_rooms
 from tests.house.repository import ROOT
+from tests.properties.straggler import Straggler
 
 PAGES = ("README.md", "docs/first-steps.md")
 LEFT_OUT = "..."
 CODES = (0, 1, 3)
 """A broken promise and an undetermined one are results, too."""
+ON_SPARK = ("grouping",)
+"""Rooms that the figures of the main job are taken from on Spark."""
 SECONDS = re.compile(r"(holds|broken) +[0-9.]+$")
 
 
@@ -96,16 +103,81 @@ def assert_shown(shown: tuple[str, ...], printed: str) -> None:
     assert may_skip or not left, f"more was printed:\n{printed}"
 
 
-@pytest.mark.timeout(1800)  # the main job on two busy cores
+@pytest.fixture
+def here(
+    straggler: Straggler, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], str]:
+    """Run a line as :func:`run` does, but ``straggler`` in this process, with its Spark."""
+    monkeypatch.setattr(systems, "open_session", lambda _master: nullcontext(spark))
+
+    def run_here(line: str) -> str:
+        program, *arguments = shlex.split(line)
+        if program != "straggler":
+            return run(line, Path.cwd())
+        sys.modules.pop("mine", None)  # a module of a page, which may have been edited
+        done = straggler(*arguments)
+        assert done.code in CODES, done.out + done.err
+        return done.out
+
+    return run_here
+
+
 @pytest.mark.parametrize("name", PAGES)
-def test_commands_print_what_the_page_shows(name: str, tmp_path: Path) -> None:
+def test_commands_print_what_the_page_shows(
+    name: str, tmp_path: Path, here: Callable[[str], str]
+) -> None:
     steps = list(steps_of((ROOT / name).read_text(encoding="utf-8")))
     assert sum(isinstance(step, Command) for step in steps) > 2
     for step in steps:
         if isinstance(step, File):
             (tmp_path / step.name).write_text(step.text, encoding="utf-8")
-        else:
-            assert_shown(step.shown, run(step.line, tmp_path))
+        elif not step.line.startswith("make "):
+            assert_shown(step.shown, here(step.line))
+
+
+# ------------------------------------------------------------------------------------ the main job
+
+
+def main_job() -> Command:
+    """Return the one command of the README that runs make."""
+    steps = steps_of((ROOT / "README.md").read_text(encoding="utf-8"))
+    (found,) = [each for each in steps if isinstance(each, Command) and "make" in each.line]
+    return found
+
+
+def figures_of(printed: str) -> tuple[list[str], list[str]]:
+    """Return the rows of comparisons, and what agrees in every room.
+
+    A row is reduced to its words, because columns are as wide as their rows need.
+    """
+    rows = [" ".join(SECONDS.sub(r"\1", line.rstrip()).split()) for line in printed.splitlines()]
+    (agreement,) = re.findall(r"(?m)agrees with the reference (.*)\. Seed 0\.$", printed)
+    return rows, agreement.split("; ")
+
+
+def test_the_main_job_has_the_figures_that_the_readme_shows(here: Callable[[str], str]) -> None:
+    """Figures are those of the reference, so costly rooms are compared without Spark."""
+    found = {}
+    for room in find_rooms("all"):
+        name = room.name
+        system = "" if name in ON_SPARK else f"--system model.{name}:make_system"
+        line = f"straggler diff {name} {room.quick} --reference model {system}"
+        found[name] = figures_of(here(line))
+    rows, agreed = figures_of("\n".join(main_job().shown))
+    shown = [(row.partition(" ")[0], row) for row in rows if row.partition(" ")[0] in found]
+    assert len(shown) > 1
+    for name, row in shown:
+        assert row in found[name][0]
+    assert agreed == [each for _, of_room in found.values() for each in of_room]
+    everything = f"{len(found)} comparisons, none broken: the Spark pipeline agrees"
+    assert sum(row.startswith(everything) for row in rows) == 1
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)  # two busy cores
+def test_the_main_job_prints_what_the_readme_shows(tmp_path: Path) -> None:
+    job = main_job()
+    assert_shown(job.shown, run(job.line, tmp_path))
 
 
 def test_make_prints_the_same_below_another_make(
