@@ -238,7 +238,7 @@ class Room:
     predictor: Predictor
     """Reader of the predicted times in a replay."""
     plot: Callable[[Any, Path], None]
-    """Draw a timed run as an SVG file."""
+    """Draw a timed run as a file: SVG or PNG, by the ending of its name."""
     workers: int | None = None
     """Default number of workers, if the room has ``--workers`` and ``--lateness``."""
     timed_remarks: Callable[[Any], tuple[Remark, ...]] = lambda _: ()

@@ -16,6 +16,7 @@ from properties.judging.references import MODEL, run_reference
 from properties.options import PATH, Arguments, Option
 from properties.rooms import Alternatives, Case, Remark, Room, find_room
 from sim.kernel.run import TimedRun
+from sim.timed_figures import ENDINGS
 
 EXAMPLES = """\
 examples:
@@ -46,7 +47,7 @@ def _options(_rooms: Sequence[Room]) -> Iterator[Option]:
     yield Option("--seed", "seed of everything random (0)", type=int, default=0, metavar="N")
     settings = "setting of the run, durations with or without a unit; may be repeated"
     yield Option("--set", settings, multiple=True, metavar="KEY=VALUE")
-    yield Option("--plot", "draw the run", type=PATH, metavar="FILE.svg")
+    yield Option("--plot", "draw the run, as SVG or PNG", type=PATH, metavar="FILE.svg")
     yield Option("--json", "also write the figures to FILE", type=PATH, metavar="FILE")
 
 
@@ -54,8 +55,9 @@ def run(args: Arguments) -> int:
     """Simulate, print the figures, and check the claims on the trace."""
     refuse_unwritable("--plot", args.plot)
     refuse_unwritable("--json", args.json)
-    if args.plot is not None and args.plot.suffix.lower() != ".svg":
-        raise UsageError(f"--plot is {str(args.plot)!r}; its name must end in .svg")
+    if args.plot is not None and args.plot.suffix.lower() not in ENDINGS:
+        endings = " or ".join(ENDINGS)
+        raise UsageError(f"--plot is {str(args.plot)!r}; its name must end in {endings}")
     chosen = find_room(args.room)
     settings = parse_settings(args.set)
     with render.progress() as progress:
