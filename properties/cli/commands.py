@@ -2,11 +2,13 @@
 
 Rules of this file:
 
-* A command runs a function with its arguments, which returns the exit code.
+* A command runs a function with its arguments, which returns the exit code. Its line, as the user
+  gave it, is the argument ``line``.
 * A group knows the names of its commands. It loads a command when that command is asked for.
 * Every refusal is one sentence, if possible with a suggestion.
 """
 
+import shlex
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +24,9 @@ from properties.options import Arguments, Option
 
 WIDTH = 100
 """Width of a help text, unless a terminal is narrower."""
+
+LINE = "straggler.line"
+"""Name of the command line, as the user gave it, in the data of a context."""
 
 Run = Callable[[Arguments], int]
 
@@ -53,6 +58,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse arguments; an option that takes several values may have them in a row."""
+        ctx.meta[LINE] = shlex.join([*ctx.command_path.split(), *args])
         several = {
             flag
             for option in self.params
@@ -65,7 +71,7 @@ class Command(click.Command):
         """Run the command and return its exit code."""
         if ctx.args:
             _refuse_unknown(ctx, ctx.args[0])
-        args = Arguments(**ctx.params, **self.constants)
+        args = Arguments(**ctx.params, **self.constants, line=ctx.meta[LINE])
         refuse_overwriting(args)
         return self.run(args)
 

@@ -45,7 +45,7 @@ FORMATS: Mapping[str, dict[str, Any]] = {
     ".svg": {"format": "svg", "metadata": {"Date": None, "Creator": None}},
     ".png": {"format": "png", "metadata": {"Software": None}, "dpi": 160},
 }
-"""How a figure is written, by the ending of its file: without a date or a version."""
+"""Options for writing a figure, by the ending of its file: no file has a date or a version."""
 SETTINGS: dict[Any, Any] = {  # Matplotlib types each key as a literal
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
