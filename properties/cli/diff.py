@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 examples:
   straggler diff all --html runs.html
-  straggler diff slack --input flights --input umts --json verdict.json
-  straggler diff slack --input umts --window 2s --slide 500ms --aggregate avg --per key
+  straggler diff slack --input umts --window 2s --slide 500ms --per key --json verdict.json
   straggler diff slack --input trips.csv --event-time picked_up --value fare --time-unit iso \\
       --window 1h --slide 5min
   straggler diff slack --system mypackage.slack:make
@@ -72,7 +71,7 @@ def _options(rooms: Sequence[Room]) -> Iterator[Option]:
     yield Option("--seed", "seed of simulated inputs (0)", type=int, default=0, metavar="N")
     usual = ", ".join(dict.fromkeys(str(room.batches) for room in rooms))
     batches = f"number of equal micro-batches, at most one per row ({usual})"
-    yield Option("--batches", batches, type=int, metavar="N")
+    yield Option("--batches", batches, type=int, metavar="N", is_rare=True)
     yield Option("--json", "also write the verdicts to FILE", type=PATH, metavar="FILE")
     yield Option("--html", "also write a page with every run", type=PATH, metavar="FILE.html")
     yield Option("--junit", "also write the verdicts to FILE, for CI", type=PATH, metavar="FILE")
@@ -103,14 +102,16 @@ def _comparison_options() -> Iterator[Option]:
     system = "implementation to judge instead of the Spark pipeline"
     yield Option("--system", system, default=SPARK, metavar="MODULE:FACTORY")
     kinds = "kinds of steps to compare, if the system does not record all (all)"
-    yield Option("--kinds", kinds, metavar="KIND,...")
-    yield Option("--master", "Spark master (local, slots as needed)", metavar="URL")
+    yield Option("--kinds", kinds, metavar="KIND,...", is_rare=True)
+    master = "Spark master (local, slots as needed)"
+    yield Option("--master", master, metavar="URL", is_rare=True)
     yield Option(
         "--counterexamples",
         f"folder for counterexamples ({counterexamples.FOLDER})",
         type=PATH,
         default=counterexamples.FOLDER,
         metavar="DIR",
+        is_rare=True,
     )
 
 
