@@ -9,7 +9,7 @@ Rules of this file:
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -51,8 +51,12 @@ class Option(click.Option):
     """An option, and the section of the help that lists it."""
 
     def __init__(self, flag: str, help: str, name: str = "", **more: Any) -> None:
-        """Declare an option; ``name`` is that of its value, ``more`` is what click takes."""
+        """Declare an option; ``name`` is that of its value, ``more`` is what click takes.
+
+        ``--help`` only names an option that ``is_rare``; ``--help-all`` describes it.
+        """
         self.section: str = more.pop("section", "options")
+        self.is_rare: bool = more.pop("is_rare", False)
         self.takes_several: bool = more.pop("takes_several", False)
         super().__init__([flag, *([name] if name else [])], help=help, **more)
 
@@ -79,11 +83,14 @@ def option_of(name: str) -> str:
 
 
 def setting_options(
-    known: Mapping[str, Setting], usual: Mapping[str, str] | None = None
+    known: Mapping[str, Setting],
+    usual: Mapping[str, str] | None = None,
+    everyday: Collection[str] | None = None,
 ) -> Iterator[Option]:
     """Yield an option for each of these settings.
 
     ``usual`` describes the value without the option, if it is not the default of the setting.
+    ``everyday`` settings are described by ``--help`` (``None``: all of them).
     """
     for name, setting in known.items():
         words = [setting.help]
@@ -92,7 +99,8 @@ def setting_options(
         is_in_help = setting.default is None or setting.kind is bool
         usually = (usual or {}).get(name, "" if is_in_help else default_in_words(setting))
         words.append(f" ({usually})" if usually else "")
-        common: dict[str, Any] = {"name": name, "section": QUERY}
+        is_rare = everyday is not None and name not in everyday
+        common: dict[str, Any] = {"name": name, "section": QUERY, "is_rare": is_rare}
         if setting.kind is bool:
             common |= {"is_flag": True, "flag_value": True, "default": None}
         elif name.endswith("_us"):

@@ -29,7 +29,8 @@ from properties.judging.predictions import NO_PREDICTION, Prediction, Predictor
 from properties.options import Arguments, Option
 from properties.pages.errata import Erratum
 from sim.kernel.plan import Plan
-from sim.kernel.run import TimedRun
+from sim.kernel.run import Course, TimedRun
+from sim.timed_figures import RunPlot
 
 
 class Case(NamedTuple):
@@ -77,6 +78,8 @@ class ReferenceRun(NamedTuple):
     """Prediction of the simulation, if there was one."""
     simulated: tuple[Verdict, ...] = ()
     """Verdict on the agreement of simulation and model, if both ran."""
+    course: Course | None = None
+    """The course of the simulation over its time, if there was one."""
 
 
 class Remark(NamedTuple):
@@ -237,8 +240,10 @@ class Room:
     """Replay a workload through the stated cluster."""
     predictor: Predictor
     """Reader of the predicted times in a replay."""
+    panels: RunPlot
+    """Title, panels and columns of the plot of a timed run."""
     plot: Callable[[Any, Path], None]
-    """Draw a timed run as an SVG file."""
+    """Draw a timed run as a file: SVG or PNG, by the ending of its name."""
     workers: int | None = None
     """Default number of workers, if the room has ``--workers`` and ``--lateness``."""
     timed_remarks: Callable[[Any], tuple[Remark, ...]] = lambda _: ()

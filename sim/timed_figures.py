@@ -8,7 +8,7 @@ Rules of this file:
   for that moment, or for the interval since the row before.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
 from sim.kernel.link import AnyLink
-from sim.kernel.recorder import Summary, ratio
+from sim.kernel.recorder import Series, Summary, ratio
 from sim.kernel.run import Arrived
 from sim.kernel.station import AnyStation
 
@@ -99,6 +99,13 @@ def means(times_us: ArrayLike, values: ArrayLike, grid_us: FloatArray) -> FloatA
 # -------------------------------------------------------------------------------------- plots
 
 
+MOST_LINES = 4
+"""Most workers that are drawn as lines; more of them are rows of a map."""
+ENDINGS = (".svg", ".png")
+"""Endings of files in which a figure can be written."""
+UNITS_OF_TIME = ((1e6, "seconds"), (1e3, "milliseconds"), (1.0, "microseconds"))
+
+
 class PanelLine(NamedTuple):
     """A column of a run's series, drawn as a line."""
 
@@ -116,6 +123,14 @@ class Panel(NamedTuple):
     lines: tuple[PanelLine, ...]
     is_from_0: bool = True
     """Whether the axis starts at 0."""
+    is_by_worker: bool = False
+    """Whether each column is that of a worker."""
+
+    @property
+    def is_map(self) -> bool:
+        """Whether there are so many workers that each is the row of a map, and no line."""
+        workers = sum(line.label.startswith("worker") for line in self.lines)
+        return self.is_by_worker and workers > MOST_LINES
 
 
 LATENCY: Mapping[str, str] = {"latency_us": "mean"}
@@ -131,3 +146,46 @@ class RunPlot(NamedTuple):
     """Columns (us) of the panel of latencies, each with the label of its line."""
     lag: Mapping[str, str] = LAG
     """Columns (us) of the panel of the watermark's lag, each with the label of its line."""
+
+
+def run_panels(
+    series: Series,
+    own: Iterable[Panel],
+    latency: Mapping[str, str] = LATENCY,
+    lag: Mapping[str, str] = LAG,
+) -> Iterator[Panel]:
+    """Yield the panels of a run: those of every room, and then the room's ``own``.
+
+    The panels of every room are queue length and utilisation of each worker, from the columns
+    ``queue_0``, ..., ``utilisation_0``, ...; the lag of the watermark; and latency. Columns that
+    the series lacks are omitted, and so is a panel without columns.
+    """
+    for prefix, title, ylabel, unit in (
+        ("queue_", "Tuples and messages at each worker", "waiting or in service", 1.0),
+        ("utilisation_", "Time in which each worker works", "%", 0.01),
+    ):
+        lines = [PanelLine(name, label, unit) for name, label in _workers(series, prefix).items()]
+        if lines:
+            yield Panel(title, ylabel, tuple(lines), is_by_worker=True)
+    for title, columns in (("Watermark behind the time", lag), ("Latency", latency)):
+        known = {column: label for column, label in columns.items() if column in series}
+        if known:
+            yield _of_times(series, title, known)
+    yield from own
+
+
+def _of_times(series: Series, title: str, labels: Mapping[str, str]) -> Panel:
+    """Return the panel of columns of times (us), in a unit of time that makes them readable."""
+    longest_us = max(float(np.nanmax(series[name], initial=0.0)) for name in labels)
+    unit, ylabel = next((each for each in UNITS_OF_TIME if longest_us >= each[0] / 2), (1.0, "us"))
+    return Panel(title, ylabel, tuple([PanelLine(*each, unit) for each in labels.items()]))
+
+
+def _workers(series: Series, prefix: str) -> dict[str, str]:
+    """Return the columns of workers, each with the name of its worker."""
+    names = {name: name.removeprefix(prefix) for name in series if name.startswith(prefix)}
+    return {
+        name: f"worker {worker}" if worker.isdigit() else worker
+        for name, worker in names.items()
+        if "_" not in worker
+    }

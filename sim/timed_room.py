@@ -86,7 +86,10 @@ class TimedRoom(Generic[ConfigT, RunT]):
         return lambda workload: self.replay(workload).trace
 
     def draw(self, run: TimedRun, path: Path) -> None:
-        """Write a run over its time as SVG: faults, workers, lag, latency, panels of the room."""
+        """Write a run over its time: faults, workers, lag, latency, panels of the room.
+
+        The name of the file ends in one of :data:`sim.timed_figures.ENDINGS`.
+        """
         # Imported here: matplotlib takes a second, and no other command needs it.
         from sim.report.drawing import draw_timed_run, save
 

@@ -1,6 +1,7 @@
 """Options that name the columns of a user's file, and the unit of its times."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import click
 
@@ -13,18 +14,21 @@ SECTION = "columns of a file"
 
 def column_options() -> Iterator[Option]:
     """Yield an option for each column."""
-    for flag, help, default in (
-        ("--event-time", "event times (event_time)", None),
-        ("--value", "values (value)", "value"),
-        ("--key", "keys (key, if the file has it)", None),
-        ("--arrival", "arrival times (arrival_time, if the file has it)", None),
-        ("--id", "identities, to recognise redeliveries", None),
+    for flag, help, default, is_rare in (
+        ("--event-time", "event times (event_time)", None, False),
+        ("--value", "values (value)", "value", False),
+        ("--key", "keys (key, if the file has it)", None, False),
+        ("--arrival", "arrival times (arrival_time, if the file has it)", None, True),
+        ("--id", "identities, to recognise redeliveries", None, True),
     ):
-        yield Option(flag, help, metavar="COLUMN", default=default, section=SECTION)
+        common: dict[str, Any] = {"section": SECTION, "is_rare": is_rare}
+        yield Option(flag, help, metavar="COLUMN", default=default, **common)
     units = click.Choice(TIME_UNITS)
     yield Option("--time-unit", "unit of times (us)", type=units, default="us", section=SECTION)
     one = "one character, or tab (,)"
-    yield Option("--separator", one, metavar="CHARACTER", default=",", section=SECTION)
+    yield Option(
+        "--separator", one, metavar="CHARACTER", default=",", section=SECTION, is_rare=True
+    )
 
 
 def columns_of(args: Arguments) -> Columns:

@@ -2,12 +2,15 @@
 
 Rules of this file:
 
-* A command runs a function with its arguments, which returns the exit code.
+* A command runs a function with its arguments, which returns the exit code. Its line, as the user
+  gave it, is the argument ``line``.
 * A group knows the names of its commands. It loads a command when that command is asked for.
 * Every refusal is one sentence, if possible with a suggestion.
 """
 
+import shlex
 import sys
+import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
@@ -22,6 +25,10 @@ from properties.options import Arguments, Option
 
 WIDTH = 100
 """Width of a help text, unless a terminal is narrower."""
+
+HELP_ALL = "--help-all"
+LINE = "straggler.line"
+"""Name of the command line, as the user gave it, in the data of a context."""
 
 Run = Callable[[Arguments], int]
 
@@ -44,15 +51,17 @@ class Command(click.Command):
         an unknown option that other commands have, or nothing.
         """
         settings = {**_context_settings(), "allow_extra_args": True}
-        super().__init__(
-            None, settings, params=list(parameters), help=summary, epilog=examples or None
-        )
+        params = list(parameters)
+        if any(map(_is_rare, params)):
+            params.append(_help_all())
+        super().__init__(None, settings, params=params, help=summary, epilog=examples or None)
         self.run = run
         self.constants = dict(constants or {})
         self.owners = owners
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse arguments; an option that takes several values may have them in a row."""
+        ctx.meta[LINE] = shlex.join([*ctx.command_path.split(), *args])
         several = {
             flag
             for option in self.params
@@ -65,20 +74,30 @@ class Command(click.Command):
         """Run the command and return its exit code."""
         if ctx.args:
             _refuse_unknown(ctx, ctx.args[0])
-        args = Arguments(**ctx.params, **self.constants)
+        args = Arguments(**ctx.params, **self.constants, line=ctx.meta[LINE])
         refuse_overwriting(args)
         return self.run(args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, by section; whoever reads this knows --help."""
         sections: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        rare = []
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            if record is not None and isinstance(param, Option):
+            if record is None or not isinstance(param, Option):
+                continue
+            if param.is_rare and HELP_ALL not in ctx.meta:
+                rare.append(param.opts[0])
+            else:
                 sections[param.section].append(record)
         for name, records in sections.items():
             with formatter.section(name.capitalize()):
                 formatter.write_dl(records)
+        if rare:
+            with formatter.section(f"More, described by {HELP_ALL}"):
+                width = formatter.width - formatter.current_indent
+                lines = textwrap.wrap(", ".join(rare), width, break_on_hyphens=False)
+                formatter.write_dl([(line, "") for line in lines])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples as they are."""
@@ -161,6 +180,28 @@ class Group(click.Group):
     def _listing(self) -> str:
         *others, last = self.summaries
         return f"{', '.join(others)} or {last}"
+
+
+def _is_rare(param: click.Parameter) -> bool:
+    return isinstance(param, Option) and param.is_rare
+
+
+def _help_all() -> Option:
+    """Return the option that shows the help with every option in it."""
+
+    def show(context: click.Context, _option: object, is_asked: bool) -> None:
+        if is_asked:
+            context.meta[HELP_ALL] = True
+            click.echo(context.get_help())
+            context.exit()
+
+    flag: dict[str, Any] = {
+        "is_flag": True,
+        "is_eager": True,
+        "expose_value": False,
+        "hidden": True,
+    }
+    return Option(HELP_ALL, "describe every option", callback=show, **flag)
 
 
 def sentence_of(error: click.ClickException) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -14,7 +15,13 @@ from model.vocabulary.trace import kind_of
 from properties.cli import interrupts, render
 from properties.cli.columns import column_options, columns_of
 from properties.cli.commands import Group
-from properties.cli.outputs import refuse_unmakable, refuse_unwritable, write_json, write_output
+from properties.cli.outputs import (
+    refuse_unmakable,
+    refuse_unwritable,
+    write_json,
+    write_output,
+    write_whole,
+)
 from properties.cli.room_commands import room_group
 from properties.cli.selection import parse_selection
 from properties.errors import UsageError, counted
@@ -27,11 +34,13 @@ from properties.options import LATENESS, PATH, QUERY, Arguments, Option
 from properties.pages.junit import SKIPPED, Check, check_of, junit
 from properties.rooms import Case, Room, SkippedInput, find_rooms
 
+if TYPE_CHECKING:
+    from sim.report.run_page import RunSection
+
 EXAMPLES = """\
 examples:
-  straggler diff all
-  straggler diff slack --input flights --input umts --json verdict.json
-  straggler diff slack --input umts --window 2s --slide 500ms --aggregate avg --per key
+  straggler diff all --html runs.html
+  straggler diff slack --input umts --window 2s --slide 500ms --per key --json verdict.json
   straggler diff slack --input trips.csv --event-time picked_up --value fare --time-unit iso \\
       --window 1h --slide 5min
   straggler diff slack --system mypackage.slack:make
@@ -62,8 +71,9 @@ def _options(rooms: Sequence[Room]) -> Iterator[Option]:
     yield Option("--seed", "seed of simulated inputs (0)", type=int, default=0, metavar="N")
     usual = ", ".join(dict.fromkeys(str(room.batches) for room in rooms))
     batches = f"number of equal micro-batches, at most one per row ({usual})"
-    yield Option("--batches", batches, type=int, metavar="N")
+    yield Option("--batches", batches, type=int, metavar="N", is_rare=True)
     yield Option("--json", "also write the verdicts to FILE", type=PATH, metavar="FILE")
+    yield Option("--html", "also write a page with every run", type=PATH, metavar="FILE.html")
     yield Option("--junit", "also write the verdicts to FILE, for CI", type=PATH, metavar="FILE")
     if len(rooms) > 1:
         quick = "compare one query of each room, on real data"
@@ -92,14 +102,16 @@ def _comparison_options() -> Iterator[Option]:
     system = "implementation to judge instead of the Spark pipeline"
     yield Option("--system", system, default=SPARK, metavar="MODULE:FACTORY")
     kinds = "kinds of steps to compare, if the system does not record all (all)"
-    yield Option("--kinds", kinds, metavar="KIND,...")
-    yield Option("--master", "Spark master (local, slots as needed)", metavar="URL")
+    yield Option("--kinds", kinds, metavar="KIND,...", is_rare=True)
+    master = "Spark master (local, slots as needed)"
+    yield Option("--master", master, metavar="URL", is_rare=True)
     yield Option(
         "--counterexamples",
         f"folder for counterexamples ({counterexamples.FOLDER})",
         type=PATH,
         default=counterexamples.FOLDER,
         metavar="DIR",
+        is_rare=True,
     )
 
 
@@ -111,6 +123,8 @@ class Comparisons:
     judgements: list[Judgement] = field(default_factory=list)
     reports: list[list[str]] = field(default_factory=list)
     """A report on each broken comparison."""
+    sections: list["RunSection"] = field(default_factory=list)
+    """Sections of the page, if one is written."""
     stopped: str = ""
     """Reason why no more were judged; empty if all were."""
 
@@ -155,6 +169,7 @@ def _refuse_options(args: Arguments) -> None:
     """Raise :class:`UsageError` for output that cannot be written, or an impossible number."""
     refuse_unwritable("--json", args.json)
     refuse_unwritable("--junit", args.junit)
+    refuse_unwritable("--html", args.html)
     refuse_unmakable("--counterexamples", args.counterexamples)
     if args.seed < 0:
         raise UsageError(f"--seed is {args.seed}; it must be an integer >= 0")
@@ -254,6 +269,7 @@ def _judge_one(
     expected = run_reference(room, case.workload, args.reference, kinds)
     progress.update(task, description=f"{case.input}: {case.query}")
     judgement = judge(room, case, system, kinds, expected)
+    course = expected.course
     del expected  # a large trace, which should be gone before the next one is made
     if interrupts.came():  # the system may have noticed it and given up
         raise KeyboardInterrupt
@@ -262,6 +278,13 @@ def _judge_one(
         progress.update(task, description="shrinking the counterexample")
         trial = Trial(room, system, args.system, kinds, args.reference)
         found.reports.append(trial.report(case.workload, args.counterexamples))
+    if args.html is not None:
+        # Imported here: matplotlib takes a second, and no other output needs it.
+        from properties.pages.runs import compared_section
+
+        progress.update(task, description="drawing")
+        report = found.reports[-1] if judgement.outcome is Outcome.BROKEN else ()
+        found.sections.append(compared_section(judgement, course, report, len(found.sections)))
     return judgement
 
 
@@ -269,17 +292,25 @@ def _judge_one(
 
 
 def _print(args: Arguments, found: Comparisons) -> None:
-    out = render.console(args.json, args.junit)
+    out = render.console(args.json, args.junit, args.html)
     judgements = found.judgements
     render.print_tables(out, judgements)
     lines = render.remarks(judgements)
-    skipped = [case for _, case in found.chosen if isinstance(case, SkippedInput)]
-    lines += [render.describe_skipped(case) for case in skipped]
+    lines += _skipped(found)
     for report in found.reports:
         lines += ["", *report]
-    name = "the Spark pipeline" if args.system == SPARK else args.system
-    lines += ["", f"{render.summarise(judgements, name)} Seed {args.seed}."]
+    lines += ["", _summary(args, found)]
     render.print_lines(out, [*lines, *([found.note] if found.note else [])])
+
+
+def _summary(args: Arguments, found: Comparisons) -> str:
+    name = "the Spark pipeline" if args.system == SPARK else args.system
+    return f"{render.summarise(found.judgements, name)} Seed {args.seed}."
+
+
+def _skipped(found: Comparisons) -> list[str]:
+    skipped = [case for _, case in found.chosen if isinstance(case, SkippedInput)]
+    return [render.describe_skipped(case) for case in skipped]
 
 
 def _write(args: Arguments, found: Comparisons) -> None:
@@ -291,6 +322,14 @@ def _write(args: Arguments, found: Comparisons) -> None:
         for room, test in _checks_of(found):
             suites.setdefault(room.name, []).append(test)
         write_output(args.junit, junit("straggler diff", suites))
+    if args.html is not None:
+        from sim.report.run_page import RunPage, run_page
+
+        name = "Spark" if args.system == SPARK else args.system
+        title, notes = f"{name} against the reference", tuple(_skipped(found))
+        notes += (found.note,) if found.note else ()
+        page = RunPage(title, _summary(args, found), "diff", args.line, found.sections, notes)
+        write_whole(args.html, run_page(page))
 
 
 def _checks_of(found: Comparisons) -> Iterator[tuple[Room, Check]]:

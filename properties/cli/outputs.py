@@ -13,8 +13,8 @@ from pathlib import Path
 from properties.errors import UsageError
 from properties.options import Arguments
 
-WRITTEN = ("json", "junit", "plot", "svg", "markdown", "output", "reproduction")
-ON_STDOUT = ("--json", "--junit", "--markdown")
+WRITTEN = ("html", "json", "junit", "plot", "svg", "markdown", "output", "reproduction")
+ON_STDOUT = ("--html", "--json", "--junit", "--markdown")
 """Options whose file may be :data:`STDOUT`."""
 READ = ("experiments", "files", "input", "r", "s", "script", "scripts")
 """Arguments that name files which a command reads."""
@@ -36,6 +36,23 @@ def write_output(path: Path | None, text: str) -> None:
 def write_json(path: Path | None, record: object) -> None:
     """Write plain data as :func:`write_output` writes texts."""
     write_output(path, json.dumps(record, indent=1) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text as :func:`write_output` does, but a file is complete or stays as it was.
+
+    Raise :class:`UsageError` if it cannot be written.
+    """
+    # Imported here because simulations take a while to load, and --version does without them.
+    from sim.sweep.store import WriteFailed, write_atomically
+
+    if path == STDOUT or path.is_char_device():
+        write_output(path, text)
+        return
+    try:
+        write_atomically(path.resolve(), text)
+    except WriteFailed as error:
+        raise UsageError(str(error)) from error
 
 
 def refuse_unwritable(option: str, path: Path | None) -> None:

@@ -8,7 +8,7 @@ import click
 
 from properties.cli import render
 from properties.cli.commands import Command
-from properties.cli.outputs import refuse_unwritable
+from properties.cli.outputs import refuse_unwritable, write_whole
 from properties.errors import UsageError, counted
 from properties.options import PATH, Arguments, Option
 from properties.pages import reproduction
@@ -16,7 +16,6 @@ from properties.sweeps.files import read_report
 from sim.report.contents import Report, Status
 from sim.report.page import page
 from sim.sweep.experiment import EFFORTS
-from sim.sweep.store import WriteFailed, write_atomically
 
 EXAMPLES = """\
 examples:
@@ -73,21 +72,14 @@ def _reproduce(source: Path, efforts: Sequence[str], path: Path, measured: Path 
         raise UsageError("--reproduction needs --measured DIR, a folder with results of benchmarks")
     report = reproduction.read_summary(source) if source.is_file() else read_report(source, efforts)
     written = reproduction.page(report, reproduction.figures(measured))
-    _write_atomically(path.with_suffix(".json"), reproduction.summary_of(report))
+    write_whole(path.with_suffix(".json"), reproduction.summary_of(report))
     _write(path, written, report)
     return 0
 
 
 def _write(path: Path, text: str, report: Report) -> None:
-    _write_atomically(path, text)
+    write_whole(path, text)
     render.print_lines(render.console(), [summarise(report, path)])
-
-
-def _write_atomically(path: Path, text: str) -> None:
-    try:
-        write_atomically(path.resolve(), text)
-    except WriteFailed as error:
-        raise UsageError(str(error)) from error
 
 
 def summarise(report: Report, path: Path) -> str:

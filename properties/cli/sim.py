@@ -8,14 +8,15 @@ from model.checking.claims import Outcome
 from properties.cli import render
 from properties.cli.assignments import parse_settings
 from properties.cli.commands import Group
-from properties.cli.outputs import refuse_unwritable, write_json
+from properties.cli.outputs import refuse_unwritable, write_json, write_whole
 from properties.cli.room_commands import room_group
 from properties.errors import UsageError
-from properties.judging.judge import judge
+from properties.judging.judge import Judgement, judge
 from properties.judging.references import MODEL, run_reference
 from properties.options import PATH, Arguments, Option
 from properties.rooms import Alternatives, Case, Remark, Room, find_room
 from sim.kernel.run import TimedRun
+from sim.timed_figures import ENDINGS
 
 EXAMPLES = """\
 examples:
@@ -26,6 +27,7 @@ examples:
   straggler sim script --set disorder=bursts --set workers=3 --plot run.svg
   straggler sim watermark --set reading=scaled --set k=20 --plot run.svg
   straggler sim watermark --set faults="slow worker-1 2s 500ms 4; fail worker-0 9s 1s"
+  straggler sim slack --set tasks=12 --html run.html
   straggler sim slack --set nonsense=1              lists the settings there are
 """
 
@@ -46,7 +48,8 @@ def _options(_rooms: Sequence[Room]) -> Iterator[Option]:
     yield Option("--seed", "seed of everything random (0)", type=int, default=0, metavar="N")
     settings = "setting of the run, durations with or without a unit; may be repeated"
     yield Option("--set", settings, multiple=True, metavar="KEY=VALUE")
-    yield Option("--plot", "draw the run", type=PATH, metavar="FILE.svg")
+    yield Option("--plot", "draw the run, as SVG or PNG", type=PATH, metavar="FILE.svg")
+    yield Option("--html", "write the run as a page", type=PATH, metavar="FILE.html")
     yield Option("--json", "also write the figures to FILE", type=PATH, metavar="FILE")
 
 
@@ -54,8 +57,10 @@ def run(args: Arguments) -> int:
     """Simulate, print the figures, and check the claims on the trace."""
     refuse_unwritable("--plot", args.plot)
     refuse_unwritable("--json", args.json)
-    if args.plot is not None and args.plot.suffix.lower() != ".svg":
-        raise UsageError(f"--plot is {str(args.plot)!r}; its name must end in .svg")
+    refuse_unwritable("--html", args.html)
+    if args.plot is not None and args.plot.suffix.lower() not in ENDINGS:
+        endings = " or ".join(ENDINGS)
+        raise UsageError(f"--plot is {str(args.plot)!r}; its name must end in {endings}")
     chosen = find_room(args.room)
     settings = parse_settings(args.set)
     with render.progress() as progress:
@@ -70,7 +75,7 @@ def run(args: Arguments) -> int:
     step_types = chosen.determined_steps(timed.plan, chosen.step_types)
     expected = run_reference(chosen, timed.workload, MODEL, step_types)
     judgement = judge(chosen, case, lambda _: timed.trace, step_types, expected)
-    out = render.console(args.json)
+    out = render.console(args.json, args.html)
     out.print(_table(timed))
     if beside is not None:
         out.print(_alternatives_table(beside))
@@ -85,6 +90,8 @@ def run(args: Arguments) -> int:
     if beside is not None:
         lines.append(beside.remark)
     render.print_lines(out, [*judgement.broken, *lines, summary])
+    if args.html is not None:
+        _write_page(args, chosen, timed, beside, judgement, [summary, *lines])
     if args.plot is not None:
         chosen.plot(timed, args.plot)
     if args.json is not None:
@@ -100,6 +107,27 @@ def run(args: Arguments) -> int:
             record["beside"] = list(beside.data)
         write_json(args.json, record)
     return render.EXIT_CODES[judgement.outcome]
+
+
+def _write_page(
+    args: Arguments,
+    room: Room,
+    timed: TimedRun,
+    beside: Alternatives | None,
+    judgement: Judgement,
+    sentences: Sequence[str],
+) -> None:
+    """Write the run as a page of one section."""
+    # Imported here: matplotlib takes a second, and no other output needs it.
+    from properties.pages.runs import SimulatedRun, simulated_section
+    from sim.report.run_page import RunPage, run_page
+
+    settings = {name: value for name, _, value in (text.partition("=") for text in args.set)}
+    run = SimulatedRun(room, timed, beside, judgement, settings, args.seed, sentences)
+    title = f"A timed run of room {room.name}"
+    lead = "A simulated run of a stated cluster: its verdict, its settings, and its course."
+    page = RunPage(title, lead, "sim", args.line, (simulated_section(run),))
+    write_whole(args.html, run_page(page))
 
 
 def _too_late(timed: TimedRun) -> Iterator[Remark]:

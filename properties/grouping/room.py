@@ -237,6 +237,7 @@ ROOM = Room(
         ("busiest",),
         "as fast as times_us says at first (exponential)",
     ),
+    panels=TIMED_ROOM.plot,
     plot=TIMED_ROOM.draw,
     alternatives=alternatives,
     errata=ERRATA,

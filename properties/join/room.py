@@ -226,6 +226,7 @@ ROOM = Room(
         "from the arrival of the later tuple of a pair to the pair",
         ("busy_",),
     ),
+    panels=TIMED_ROOM.plot,
     plot=TIMED_ROOM.draw,
     timed_remarks=timed_remarks,
     errata=ERRATA,

@@ -52,6 +52,11 @@ class Judgement:
     """Verdict on the agreement of simulation and model, if both ran."""
 
     @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Verdicts on all claims, on the agreement of all sides, and on the guard."""
+        return (*self.evidence.verdicts, self.agreement, *self.simulated, self.guard)
+
+    @property
     def outcome(self) -> Outcome:
         """Worst outcome of all verdicts; a claim without a test counts for nothing."""
         claims = self.evidence.verdicts
@@ -100,12 +105,7 @@ class Judgement:
                     "sentence": verdict.sentence,
                     "witness": list(verdict.witness),
                 }
-                for verdict in (
-                    *self.evidence.verdicts,
-                    self.agreement,
-                    *self.simulated,
-                    self.guard,
-                )
+                for verdict in self.verdicts
             ],
         }
 

@@ -62,4 +62,5 @@ def _replayed(room: Room, workload: Workload, reference: str) -> ReferenceRun:
     given = run.workload.with_(faults=workload.faults) if workload.faults else run.workload
     # Workloads are usually equal: then the arrivals are kept in memory once.
     given = workload if given == workload else given
-    return ReferenceRun(reference, given, run.trace, room.predictor.predict(run))
+    predicted = room.predictor.predict(run)
+    return ReferenceRun(reference, given, run.trace, predicted, course=run.course)

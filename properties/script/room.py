@@ -341,6 +341,7 @@ ROOM = Room(
         "from the stamp of a result, by the sensors' clock, to the result",
         ("busiest",),
     ),
+    panels=TIMED_ROOM.plot,
     plot=TIMED_ROOM.draw,
     timed_remarks=timed_remarks,
     alternatives=alternatives,

@@ -25,7 +25,7 @@ OWN = {
 def options() -> Iterator[Option]:
     """Yield the options of a query."""
     yield from windowed.options()
-    yield from setting_options(OWN)
+    yield from setting_options(OWN, everyday=("control", "eps", "delta"))
 
 
 def queries(

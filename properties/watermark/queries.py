@@ -37,7 +37,7 @@ _USUAL = {"max_wait_us": "5s, for flights 12h", "clocks": "by size"}
 def options() -> Iterator[Option]:
     """Yield the options of a query."""
     yield from windowed.options()
-    yield from setting_options(OWN, _USUAL)
+    yield from setting_options(OWN, _USUAL, ("max_wait_us", "reading", "k"))
 
 
 def queries(

@@ -119,6 +119,7 @@ ROOM = Room(
     simulate_plan=TIMED_ROOM.simulate_plan,
     replay=TIMED_ROOM.replay,
     predictor=PREDICTOR,
+    panels=TIMED_ROOM.plot,
     plot=TIMED_ROOM.draw,
     errata=ERRATA,
 )

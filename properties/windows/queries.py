@@ -59,10 +59,10 @@ def options() -> Iterator[Option]:
     window = "length W of a window, like 5s or 6h (by input)"
     yield Option("--window", window, "window_us", type=Duration(), section=QUERY)
     known = settings_of(WindowQuery)
-    yield from setting_options({name: known[name] for name in _SHOWN}, _USUAL)
-    aggregates = f"{', '.join(AGGREGATES)}; may be repeated (sum, or by input)"
+    yield from setting_options({name: known[name] for name in _SHOWN}, _USUAL, ("slide_us",))
+    aggregates = f"{', '.join(AGGREGATES)}; may be repeated (by input)"
     yield Option("--aggregate", aggregates, metavar="NAME", multiple=True, section=QUERY)
-    per = "a result per key, or one for all keys of a task, or a result and a task for every key"
+    per = "a result per key, per task, or a task per key"
     yield Option(
         "--per",
         f"{per}; may be repeated (by room)",
@@ -73,7 +73,7 @@ def options() -> Iterator[Option]:
     tasks = f"tasks ({KEYED_TASKS} per key, 1 per task)"
     yield Option("--tasks", tasks, type=int, metavar="N", section=QUERY)
     trust = {"is_flag": True, "flag_value": False, "default": None}
-    yield Option("--no-dedup", "trust identities", "dedup", section=QUERY, **trust)
+    yield Option("--no-dedup", "trust identities", "dedup", section=QUERY, is_rare=True, **trust)
 
 
 def queries(

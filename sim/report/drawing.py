@@ -1,4 +1,4 @@
-"""Plots of timed runs as SVG files; the same run gives the same bytes.
+"""Plots of timed runs as SVG or PNG files; the same run gives the same bytes.
 
 Rules of this file:
 
@@ -8,6 +8,7 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,12 +23,11 @@ from matplotlib.patches import Rectangle
 from sim.kernel.distributions import FloatArray
 from sim.kernel.faults import Congest, Duplicate, Fail, Fault, Lose, Pause, Replay, Schedule, Slow
 from sim.kernel.run import TimedRun
-from sim.timed_figures import LAG, LATENCY, Panel, PanelLine
+from sim.timed_figures import LAG, LATENCY, Panel, run_panels
 
 Columns: TypeAlias = Mapping[str, FloatArray]
 
 SECOND_US = 1e6
-UNITS_OF_TIME = ((1e6, "seconds"), (1e3, "milliseconds"), (1.0, "microseconds"))
 LineStyle: TypeAlias = str | tuple[int, tuple[int, ...]]
 TIME_LABEL = "time since the start of the run (s)"
 # Okabe and Ito: most people with colour blindness can tell these apart.
@@ -41,6 +41,11 @@ STYLES: tuple[tuple[str, LineStyle], ...] = (
     (PURPLE, (0, (5, 1, 1, 1))),
 )
 FAULT_COLOURS = {"pause": GREY, "slow": YELLOW, "fail": ORANGE, "congest": BLUE}
+FORMATS: Mapping[str, dict[str, Any]] = {
+    ".svg": {"format": "svg", "metadata": {"Date": None, "Creator": None}},
+    ".png": {"format": "png", "metadata": {"Software": None}, "dpi": 160},
+}
+"""Options for writing a figure, by the ending of its file: no file has a date or a version."""
 SETTINGS: dict[Any, Any] = {  # Matplotlib types each key as a literal
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -57,9 +62,12 @@ SETTINGS: dict[Any, Any] = {  # Matplotlib types each key as a literal
 
 
 def save(draw: Callable[..., Figure], arguments: Sequence[object], path: Path) -> None:
-    """Write the figure that ``draw`` returns for its arguments."""
+    """Write the figure that ``draw`` returns for its arguments, in the format of the file's name.
+
+    The name ends in one of :data:`sim.timed_figures.ENDINGS`.
+    """
     with rc_context(SETTINGS):
-        draw(*arguments).savefig(path, format="svg", metadata={"Date": None, "Creator": None})
+        draw(*arguments).savefig(path, **FORMATS[path.suffix.lower()])
 
 
 def panels(
@@ -99,10 +107,6 @@ def line(
 # ------------------------------------------------------------------------- runs of every room
 
 
-MOST_LINES = 4
-"""Most workers that are drawn as lines; more of them are rows of a map."""
-
-
 def draw_timed_run(
     run: TimedRun,
     title: str,
@@ -124,23 +128,10 @@ def draw_timed_run(
     if run.plan.faults:
         height = 0.4 + 0.2 * len(run.plan.faults)
         draws.append((lambda axes: _draw_faults(axes, run.plan.faults, end_us), height))
-    for prefix, heading, ylabel, unit in (
-        ("queue_", "Tuples and messages at each worker", "waiting or in service", 1.0),
-        ("utilisation_", "Time in which each worker works", "%", 0.01),
-    ):
-        workers = _workers(series, prefix)
-        if workers:
-            height = min(max(1.6, 0.13 * len(workers)), 4.5)
-            draw = _by_worker(run, workers, heading, ylabel, unit)
-            draws.append((draw, height))
-    for heading, columns in (
-        ("Watermark behind the time", lag),
-        ("Latency", latency),
-    ):
-        known = {column: label for column, label in columns.items() if column in series}
-        if known:
-            draws.append((_of_times(series, heading, known), 1.6))
-    draws += [(_of_room(series, panel), 1.6) for panel in own]
+    draws += [
+        (partial(_draw_panel, run, panel), _height(panel))
+        for panel in run_panels(series, own, latency, lag)
+    ]
     heights = [height for _, height in draws]
     size = 8.0, sum(heights) + 0.35 * len(heights) + 0.7
     figure, axes_below = panels(len(draws), size, title, TIME_LABEL, heights)
@@ -152,75 +143,65 @@ def draw_timed_run(
     return figure
 
 
-def _of_room(series: Columns, panel: Panel) -> Callable[[Axes], None]:
-    def draw(axes: Axes) -> None:
-        axes.set_title(panel.title)
-        axes.set_ylabel(panel.ylabel)
-        for (name, label, unit), style in zip(panel.lines, cycle(STYLES), strict=False):
-            line(axes, series, name, unit, label, *style)
-        if panel.is_from_0:
-            highest = max(float(np.nanmax(series[each.column], initial=0)) for each in panel.lines)
-            axes.set_ylim(0, None if highest > 0 else 1)  # an axis to 1 if all values are 0
-        else:
-            axes.margins(y=0.1)
-        _legend(axes)
-
-    return draw
+def _height(panel: Panel) -> float:
+    return min(max(1.6, 0.13 * len(panel.lines)), 4.5) if panel.is_by_worker else 1.6
 
 
-def _of_times(series: Columns, title: str, labels: Mapping[str, str]) -> Callable[[Axes], None]:
-    """Draw columns of times (us) in a unit of time that makes them easy to read."""
-    longest_us = max(float(np.nanmax(series[name], initial=0.0)) for name in labels)
-    unit, ylabel = next((each for each in UNITS_OF_TIME if longest_us >= each[0] / 2), (1.0, "us"))
-    lines = tuple([PanelLine(name, label, unit) for name, label in labels.items()])
-    return _of_room(series, Panel(title, ylabel, lines))
+def _draw_panel(run: TimedRun, panel: Panel, axes: Axes) -> None:
+    if panel.is_map:
+        _draw_map(run, panel, axes)
+        return
+    axes.set_title(panel.title)
+    axes.set_ylabel(panel.ylabel)
+    for (name, label, unit), style in zip(panel.lines, cycle(STYLES), strict=False):
+        line(axes, run.series, name, unit, label, *style)
+    fit_heights(axes, run.series, panel)
+    _legend(axes)
 
 
-def _workers(series: Columns, prefix: str) -> dict[str, str]:
-    """Return the columns of workers, each with the name of its worker."""
-    names = {name: name.removeprefix(prefix) for name in series if name.startswith(prefix)}
-    return {
-        name: f"worker {worker}" if worker.isdigit() else worker
-        for name, worker in names.items()
-        if "_" not in worker
-    }
+def fit_heights(axes: Axes, series: Columns, panel: Panel) -> None:
+    """Fit the y axis to the columns of a panel; it reaches 1 if all of them are 0."""
+    if panel.is_from_0:
+        highest = max(float(np.nanmax(series[each.column], initial=0)) for each in panel.lines)
+        axes.set_ylim(0, None if highest > 0 else 1)
+    else:
+        axes.margins(y=0.1)
 
 
-def _by_worker(
-    run: TimedRun, workers: Mapping[str, str], title: str, ylabel: str, unit: float
-) -> Callable[[Axes], None]:
-    """Draw a column of each worker: lines for few workers, a map for many."""
-    series = run.series
-    if sum(label.startswith("worker") for label in workers.values()) <= MOST_LINES:
-        lines = tuple([PanelLine(name, label, unit) for name, label in workers.items()])
-        return _of_room(series, Panel(title, ylabel, lines))
+def _draw_map(run: TimedRun, panel: Panel, axes: Axes) -> None:
+    """Draw the column of each worker as a row."""
+    series, unit = run.series, panel.lines[0].unit
+    edges_s = np.append(0.0, series["time_us"]) / SECOND_US
+    rows = np.array([series[each.column] for each in panel.lines]) / unit
+    # Rasterized: one shape per worker and moment would make a file of megabytes.
+    shown = axes.pcolormesh(
+        edges_s,
+        np.arange(len(rows) + 1) - 0.5,
+        np.ma.masked_invalid(rows),
+        cmap="viridis",
+        vmin=0.0,
+        rasterized=True,
+    )
+    axes.set_title(panel.title)
+    axes.set_ylabel("worker")
+    axes.grid(visible=False)
+    mark_workers(axes, panel, fontsize=7.0)
+    names = [each.label.replace(" ", "-") for each in panel.lines]
+    frame_faults(axes, run.plan.faults, names, "white")
+    bar = axes.inset_axes((1.02, 0.05, 0.02, 0.9))
+    axes.figure.colorbar(shown, cax=bar, label=panel.ylabel)
 
-    def draw(axes: Axes) -> None:
-        edges_s = np.append(0.0, series["time_us"]) / SECOND_US
-        rows = np.array([series[name] for name in workers]) / unit
-        # Rasterized: one shape per worker and moment would make a file of megabytes.
-        shown = axes.pcolormesh(
-            edges_s,
-            np.arange(len(workers) + 1) - 0.5,
-            np.ma.masked_invalid(rows),
-            cmap="viridis",
-            vmin=0.0,
-            rasterized=True,
-        )
-        axes.set_title(title)
-        axes.set_ylabel("worker")
-        axes.grid(visible=False)
-        names = [label.removeprefix("worker ") for label in workers.values()]
-        # At most 16 numbers fit; names such as that of the corrector come last.
-        step = -(-len(names) // 16)
-        kept = [n for n in range(len(names)) if n % step == 0 or not names[n].isdigit()]
-        axes.set_yticks(kept, [names[n] for n in kept], fontsize=7.0)
-        axes.invert_yaxis()
-        _frame(axes, run.plan.faults, [label.replace(" ", "-") for label in workers.values()])
-        bar = axes.inset_axes((1.02, 0.05, 0.02, 0.9))
-        axes.figure.colorbar(shown, cax=bar, label=ylabel)
 
-    return draw
+def mark_workers(axes: Axes, panel: Panel, most: int = 16, **more: Any) -> None:
+    """Name the rows of a map: ``most`` numbers fit; names such as that of the corrector are last.
+
+    ``more`` are properties of the text.
+    """
+    names = [each.label.removeprefix("worker ") for each in panel.lines]
+    step = -(-len(names) // most)
+    kept = [n for n in range(len(names)) if n % step == 0 or not names[n].isdigit()]
+    axes.set_yticks(kept, [names[n] for n in kept], **more)
+    axes.invert_yaxis()
 
 
 def _legend(axes: Axes) -> None:
@@ -236,13 +217,13 @@ def _draw_faults(axes: Axes, faults: Schedule, end_us: float) -> None:
     axes.set_yticks([])
     axes.set_ylim(len(faults) - 0.5, -0.5)
     for row, fault in enumerate(faults):
-        span = _span_s(fault)
-        if span is not None:
-            start_s, end_s = span
+        span_us = fault_span_us(fault)
+        if span_us is not None:
+            start_s, end_s = (each / SECOND_US for each in span_us)
             colour = FAULT_COLOURS[fault.kind]
             axes.barh(row, end_s - start_s, 0.7, start_s, color=colour, zorder=3)
-        is_over = span is not None and span[0] * SECOND_US > end_us
-        text = f"{_description(fault)}, after the end" if is_over else _description(fault)
+        is_over = span_us is not None and span_us[0] > end_us
+        text = f"{describe_fault(fault)}, after the end" if is_over else describe_fault(fault)
         axes.annotate(
             text,
             (1.0, row),
@@ -255,32 +236,57 @@ def _draw_faults(axes: Axes, faults: Schedule, end_us: float) -> None:
 
 
 def _shade(axes: Axes, faults: Schedule, end_us: float) -> None:
-    """Shade the times of the faults; a map hides the shade."""
-    for fault in faults:
-        span = _span_s(fault)
-        if span is not None and span[0] * SECOND_US <= end_us:
-            axes.axvspan(*span, color=FAULT_COLOURS[fault.kind], alpha=0.15, linewidth=0, zorder=0)
+    shade_faults(axes, faults, end_us, FAULT_COLOURS)
 
 
-def _frame(axes: Axes, faults: Schedule, workers: Sequence[str]) -> None:
-    """Frame each fault on a map, in the row of its worker if there is one."""
+def shade_faults(
+    axes: Axes,
+    faults: Schedule,
+    end_us: float,
+    colours: Mapping[str, str],
+    time_us: float = SECOND_US,
+) -> None:
+    """Shade the times of the faults until ``end_us`` in colours by kind; a map hides the shade.
+
+    ``time_us`` is the unit of the axis.
+    """
     for fault in faults:
-        span = _span_s(fault)
+        span_us = fault_span_us(fault)
+        if span_us is not None and span_us[0] <= end_us:
+            start, end = (each / time_us for each in span_us)
+            axes.axvspan(start, end, color=colours[fault.kind], alpha=0.15, linewidth=0, zorder=0)
+
+
+def frame_faults(
+    axes: Axes,
+    faults: Schedule,
+    workers: Sequence[str],
+    colour: str,
+    time_us: float = SECOND_US,
+) -> None:
+    """Frame each fault on a map, in the row of its worker if there is one.
+
+    ``time_us`` is the unit of the axis.
+    """
+    for fault in faults:
+        span_us = fault_span_us(fault)
         target = fault[0].rpartition(">")[2]
-        if span is not None and target in workers:
-            corner = span[0], workers.index(target) - 0.5
-            frame = Rectangle(corner, span[1] - span[0], 1.0, fill=False, edgecolor="white")
+        if span_us is not None and target in workers:
+            start, end = (each / time_us for each in span_us)
+            corner = start, workers.index(target) - 0.5
+            frame = Rectangle(corner, end - start, 1.0, fill=False, edgecolor=colour)
             axes.add_patch(frame)
 
 
-def _span_s(fault: Fault) -> tuple[float, float] | None:
-    """Return the start and end (s) of a fault; ``None`` for a fault of one message."""
+def fault_span_us(fault: Fault) -> tuple[int, int] | None:
+    """Return the start and end (us) of a fault; ``None`` for a fault of one message."""
     if isinstance(fault, Pause | Slow | Fail | Congest):
-        return fault.at_us / SECOND_US, (fault.at_us + fault.for_us) / SECOND_US
+        return fault.at_us, fault.at_us + fault.for_us
     return None
 
 
-def _description(fault: Fault) -> str:
+def describe_fault(fault: Fault) -> str:
+    """Return the kind, the target and the extent of a fault as words."""
     match fault:
         case Pause() | Fail():
             return f"{fault.kind} {fault.worker}"

@@ -1,4 +1,4 @@
-"""The page of results as one HTML file, from the template ``page.html``.
+"""Pages as one HTML file each; the page of results, from the template ``page.html``.
 
 Rules of the page:
 
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from model.checking.claims import Outcome
@@ -32,21 +32,10 @@ _SIGNS: Mapping[Outcome, tuple[str, str]] = {
 
 def page(report: Report) -> str:
     """Return the whole file."""
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
-    )
-    environment.filters |= {
-        "caption": caption,
-        "configuration": _configuration,
-        "counted": _counted,
-        "sentence": _sentence,
-        "svg": _drawn,
-    }
-    folder = files(__package__)
-    template = environment.from_string(folder.joinpath("page.html").read_text("utf-8"))
     counts = Counter(entry.status for entry in report)
     missing = set(catalogue()).difference(entry.name for entry in report)
-    return template.render(
+    return render(
+        "page.html",
         report=report,
         rooms={
             room: [entry for entry in report if entry.room == room]
@@ -58,10 +47,30 @@ def page(report: Report) -> str:
         missing=len(missing) if len(missing) < len(catalogue()) else 0,
         counts={status: counts[status] for status in Status if counts[status]},
         broken=[entry for entry in report if entry.outcome is Outcome.BROKEN],
-        signs=_SIGNS,
-        policy=POLICY,
-        style=Markup(folder.joinpath("page.css").read_text("utf-8")),
     )
+
+
+def render(name: str, **values: object) -> str:
+    """Return a page from the template of that name, with the style and the policy of all pages."""
+    environment = Environment(
+        loader=FunctionLoader(_read),
+        autoescape=True,
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "caption": caption,
+        "configuration": _configuration,
+        "counted": _counted,
+        "sentence": _sentence,
+        "svg": _drawn,
+    }
+    style = Markup(_read("page.css"))
+    return environment.get_template(name).render(**values, signs=_SIGNS, policy=POLICY, style=style)
+
+
+def _read(name: str) -> str:
+    return files(__package__).joinpath(name).read_text("utf-8")
 
 
 def caption(entry: Entry) -> str:

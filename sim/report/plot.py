@@ -196,7 +196,7 @@ def _mark_x(axes: Axes, chart: Chart, places: dict[Label, int] | None) -> None:
     if places is not None:
         axes.set_xlim(-0.6, len(places) - 0.4)
         axes.xaxis.grid(visible=False)
-        names = [_number(level) if is_number(level) else str(level) for level in places]
+        names = [write_tick(level) if is_number(level) else str(level) for level in places]
         axes.set_xticks(list(places.values()), names)
         if len(names) * max(map(len, names)) > LETTERS * _size(chart)[0]:
             for text in axes.get_xticklabels():
@@ -210,7 +210,7 @@ def _mark_x(axes: Axes, chart: Chart, places: dict[Label, int] | None) -> None:
         axes.xaxis.set_minor_locator(NullLocator())
     elif not chart.x.is_log:
         axes.xaxis.set_major_locator(MaxNLocator(6))
-    axes.xaxis.set_major_formatter(FuncFormatter(_number))
+    axes.xaxis.set_major_formatter(FuncFormatter(write_tick))
 
 
 def _is_even(levels: Sequence[float]) -> bool:
@@ -232,10 +232,11 @@ def _mark_y(axes: Axes, chart: Chart) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
     elif low >= 0 < high and not NEAR_0 * high < low < high:
         axes.set_ylim(0, high * 1.08)
-    axes.yaxis.set_major_formatter(FuncFormatter(_number))
+    axes.yaxis.set_major_formatter(FuncFormatter(write_tick))
 
 
-def _number(value: float, _: object = None) -> str:
+def write_tick(value: float, _: object = None) -> str:
+    """Return the number at a tick of an axis."""
     power = log10(value) if value > 0 else 0.0
     if power < -3 and power == round(power):
         return f"10{str(round(power)).translate(RAISED)}"

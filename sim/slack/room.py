@@ -94,13 +94,5 @@ PLOT = window_plot(
         ),
         is_from_0=False,
     ),
-    Panel(
-        "Error, mean over all windows answered so far",
-        "relative error (%)",
-        (
-            PanelLine("first_error", "first answers", 0.01),
-            PanelLine("current_error", "current answers,\ncorrected from history", 0.01),
-        ),
-    ),
 )
 TIMED_ROOM = TimedRoom(SlackConfig.from_json, simulate, PLOT)

@@ -7,7 +7,7 @@ from model.windows.query import Query
 from sim.kernel.plan import Plan
 from sim.kernel.recorder import Series, Summary
 from sim.kernel.run import TimedRun, run
-from sim.timed_figures import Panel, RunPlot
+from sim.timed_figures import Panel, PanelLine, RunPlot
 from sim.timed_room import workload_of
 from sim.windows.cluster import WindowCluster
 from sim.windows.figures import series_of, summary_of
@@ -55,6 +55,16 @@ def simulate_windows(
     )
 
 
+ERRORS = Panel(
+    "Error, mean over all windows answered so far",
+    "relative error (%)",
+    (
+        PanelLine("first_error", "first answers", 0.01),
+        PanelLine("current_error", "current answers,\ncorrected from history", 0.01),
+    ),
+)
+
+
 def window_plot(
     wait: str, label: str, describe: Callable[[Summary], str], *panels: Panel
 ) -> RunPlot:
@@ -71,4 +81,4 @@ def window_plot(
         "latency_us": "tuple's arrival\nto first answer",
         "window_latency_us": "window's end\nto first answer",
     }
-    return RunPlot(title, panels, latency, {"watermark_lag_us": "lag", wait: label})
+    return RunPlot(title, (*panels, ERRORS), latency, {"watermark_lag_us": "lag", wait: label})

@@ -1,18 +1,42 @@
 """Help, completion, and arguments that no command has."""
 
+import re
 import subprocess
 import sys
 
 import pytest
 
+from properties.rooms import room_names
 from tests.properties.straggler import Straggler, assert_refused
 
 
+@pytest.mark.parametrize("room", room_names())
 @pytest.mark.parametrize("command", ["diff", "explore", "sim"])
-def test_help_on_a_room_is_about_that_room(straggler: Straggler, command: str) -> None:
+def test_help_on_a_room_fits_a_screen(straggler: Straggler, command: str, room: str) -> None:
+    done = straggler(command, room, "--help")
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 100
+
+
+def test_help_names_rare_options_and_help_all_describes_them(straggler: Straggler) -> None:
+    short, whole = (straggler("diff", "slack", f"--help{end}").out for end in ("", "-all"))
+    described = [
+        set(re.findall(r"^  (--?[a-z-]+) ", text, re.MULTILINE)) for text in (short, whole)
+    ]
+    (named,) = re.findall(r"More, described by --help-all:\n((?:  --.*\n)+)", short)
+    rare = set(re.split(r",\s+", named.strip()))
+    assert {"--kinds", "--max-age", "--separator"} <= rare
+    assert described[1] == described[0] | rare
+    assert not described[0] & rare
+    assert "age of a pending tuple that starts a correction (4 W)" in whole
+
+
+@pytest.mark.parametrize("command", ["diff", "explore", "sim"])
+def test_help_on_a_room_is_is_about_that_room(straggler: Straggler, command: str) -> None:
     done = straggler(command, "join", "--help")
     assert (done.code, done.err) == (0, "")
-    assert len(done.out.splitlines()) <= 40
     assert "straggler diff slack" not in done.out
     assert "--json" in done.out
     assert ("--block-size" in done.out) == (command == "diff")

@@ -217,9 +217,10 @@ def test_sim_says_when_a_worker_was_too_full(straggler: Straggler, tmp_path: Pat
     assert remark["outcome"] == "broken"
 
 
-def test_sim_draws_nothing_but_svg(straggler: Straggler, tmp_path: Path) -> None:
-    for name in ("run.png", "run"):
-        assert_refused(straggler("sim", "join", "--plot", name), f"--plot is '{name}'", ".svg")
+def test_sim_draws_nothing_but_svg_and_png(straggler: Straggler, tmp_path: Path) -> None:
+    for name in ("run.pdf", "run"):
+        words = f"--plot is '{name}'", "must end in .svg or .png"
+        assert_refused(straggler("sim", "join", "--plot", name), *words)
     assert not list(tmp_path.iterdir())
 
 

@@ -82,7 +82,15 @@ def test_a_device_may_be_named_twice(straggler: Straggler, line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["diff slack --json", "explore slack --json", "sim slack --json", "sim slack --plot"]
+    "line",
+    [
+        "diff slack --json",
+        "diff slack --html",
+        "explore slack --json",
+        "sim slack --json",
+        "sim slack --plot",
+        "sim slack --html",
+    ],
 )
 def test_an_unwritable_output_is_refused_before_anything_runs(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str

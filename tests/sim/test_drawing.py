@@ -16,9 +16,9 @@ from sim.kernel.faults import schedule_of
 from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
 from sim.kernel.source import Source
-from sim.report.drawing import draw_timed_run, save
+from sim.report.drawing import FORMATS, draw_timed_run, save
 from sim.slack.room import TIMED_ROOM as SLACK
-from sim.timed_figures import Panel, PanelLine
+from sim.timed_figures import ENDINGS, Panel, PanelLine
 from sim.watermark.room import TIMED_ROOM as WATERMARK
 from tests.sim.test_windows_faults import run as run_windows
 
@@ -50,6 +50,16 @@ def words_of(run: TimedRun, tmp_path: Path, *own: Panel, **columns: Mapping[str,
     return " | ".join(
         "".join(element.itertext()) for element in root.iter() if element.tag.endswith("text")
     )
+
+
+@pytest.mark.parametrize(("name", "start"), [("run.svg", b"<?xml"), ("run.PNG", b"\x89PNG")])
+def test_the_ending_of_a_file_is_its_format(tmp_path: Path, name: str, start: bytes) -> None:
+    first, again = tmp_path / name, tmp_path / f"again-{name}"
+    for path in (first, again):
+        save(draw_timed_run, (made_up(9, *FAULTS), "made up", ()), path)
+    assert first.read_bytes().startswith(start)
+    assert again.read_bytes() == first.read_bytes()
+    assert set(FORMATS) == set(ENDINGS)
 
 
 def test_every_fault_has_its_name(tmp_path: Path) -> None:
