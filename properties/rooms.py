@@ -17,7 +17,7 @@ from pkgutil import iter_modules
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import properties
-from model.checking.claims import Verdict
+from model.checking.claims import COMPLETE, Recording, Verdict
 from model.checking.diff import Difference
 from model.checking.explorer import Exploration
 from model.checking.explorer import Path as Behaviour
@@ -103,6 +103,16 @@ class Evidence(Protocol):
     @property
     def guards(self) -> Mapping[str, int]:
         """Number of interesting cases, by name."""
+        ...
+
+
+class Check(Protocol):
+    """Function that checks the claims of a room."""
+
+    def __call__(
+        self, workload: Workload, trace: Trace, /, *, recording: Recording = COMPLETE
+    ) -> Evidence:
+        """Check the claims on a trace, as far as what is recorded decides them."""
         ...
 
 
@@ -193,6 +203,8 @@ class Room:
     """Rank in output that lists several rooms."""
     step_types: tuple[type, ...]
     """Step classes that are compared."""
+    answers: Mapping[type, tuple[str, ...]]
+    """Fields of answers, by step class: what a user reads, however the system came to it."""
     inputs: str
     """Inputs that ``--input`` accepts, for its help."""
     batches: int
@@ -213,7 +225,7 @@ class Room:
     """Step classes that :attr:`in_process` records."""
     compare: Callable[[Workload, Trace, Trace, Collection[type]], Difference]
     """Compare the expected with the observed trace of a workload in some step classes."""
-    check: Callable[[Workload, Trace], Evidence]
+    check: Check
     """Check the claims on a trace of a workload."""
     refuse: Callable[[Workload], None]
     """Raise :class:`UsageError` for a stored workload that has no query or would not end."""
@@ -260,8 +272,15 @@ class Room:
     """Promises that the published idea breaks if it is read literally."""
     quick: str = ""
     """Options of ``straggler diff`` that choose a query and an input for a quick comparison."""
+    protocol_types: tuple[type, ...] = ()
+    """Step classes that a trace may have and that only claims read."""
     in_process_max: int | None = None
     """Number of arrivals beyond which Spark is faster than the in-process part."""
+
+    @property
+    def words(self) -> tuple[type, ...]:
+        """Step classes that a trace may have."""
+        return (*self.step_types, *self.protocol_types)
 
     def determined_steps(self, plan: Plan, step_types: Iterable[type]) -> tuple[type, ...]:
         """Return the step classes that the workload of a plan determines."""

@@ -15,9 +15,11 @@ claim could hold untested. One trace need not contain the guard; all traces toge
 
 import enum
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
+
+from model.vocabulary.trace import kind_of
 
 E = TypeVar("E")
 
@@ -71,6 +73,18 @@ class Judgement(NamedTuple):
     guards: Mapping[str, int]
 
 
+class Recording(NamedTuple):
+    """The part of a behaviour that a producer records."""
+
+    missing: frozenset[type] = frozenset()
+    """Kinds of steps that it does not record."""
+    answers_only: bool = False
+    """True if only the fields of answers are recorded, and no batch, wait or watermark."""
+
+
+COMPLETE = Recording()
+"""The recording of a producer that records everything."""
+
 # --------------------------------------------------------------------------------------- claims
 
 
@@ -89,10 +103,14 @@ class Claim(Generic[E]):
     """Return a sentence about what the evidence lacks to be judged, or an empty string."""
     extent: Callable[[E], str] = lambda _evidence: ""
     """Return a phrase about the checked part of the evidence; an empty string means all of it."""
+    needs: Sequence[Sequence[type]] = ()
+    """Kinds of steps that the claim is read from; those of one group may replace each other."""
+    of_answers: bool = False
+    """True if the fields of answers decide the claim."""
 
-    def judge(self, evidence: E, occurred: int) -> Verdict:
+    def judge(self, evidence: E, occurred: int, recording: Recording = COMPLETE) -> Verdict:
         """Return the verdict on evidence in which the guard ``occurred`` so many times."""
-        gap = self.gap(evidence)
+        gap = self._describe_unrecorded(recording) or self.gap(evidence)
         if gap:
             return Verdict(self.name, Outcome.UNDETERMINED, gap)
         found = self.check(evidence)
@@ -105,6 +123,16 @@ class Claim(Generic[E]):
             return Verdict(self.name, Outcome.HOLDS, sentence)
         more = f" ({len(against):,} counterexamples in all.)" if len(against) > 1 else ""
         return Verdict(self.name, Outcome.BROKEN, f"{against[0]}{more}", against[:SHOWN])
+
+    def _describe_unrecorded(self, recording: Recording) -> str:
+        """Return a sentence about steps that the claim needs and nobody records, or nothing."""
+        if recording.answers_only and not self.of_answers:
+            kinds = " and ".join(" or ".join(map(kind_of, group)) for group in self.needs)
+            return f"Answers do not decide it; complete {kinds} steps would."
+        missing = [
+            kind_of(word) for group in self.needs for word in group if word in recording.missing
+        ]
+        return f"It needs {' and '.join(missing)} steps, which are not recorded." if missing else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +148,14 @@ class ClaimSet(Generic[E]):
         """Guard of each claim, by name of the claim."""
         return {claim.name: claim.guard for claim in self.claims}
 
-    def judge(self, evidence: E) -> Judgement:
-        """Judge every claim that applies to the evidence, and count the cases."""
+    def judge(self, evidence: E, recording: Recording = COMPLETE) -> Judgement:
+        """Judge every claim that applies to the evidence, and count the cases.
+
+        A claim is undetermined if the producer does not record the steps that it needs.
+        """
         counts = {name: count(evidence) for name, count in self.cases.items()}
         verdicts = tuple(
-            claim.judge(evidence, counts[claim.guard])
+            claim.judge(evidence, counts[claim.guard], recording)
             for claim in self.claims
             if claim.applies(evidence)
         )

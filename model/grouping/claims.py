@@ -16,11 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import fsum, isclose, isfinite
 
-from model.checking.claims import Claim, ClaimSet, Judgement
+from model.checking.claims import COMPLETE, Claim, ClaimSet, Judgement, Recording
 from model.grouping.evidence import Evidence, Window, evidence_of
 from model.grouping.state import counters
 from model.vocabulary import GroupingConfig, Trace, Workload
-from model.vocabulary.grouping import REASON_NOT_FINITE, Answer, Heavy, Partial, Rejected
+from model.vocabulary.grouping import REASON_NOT_FINITE, Answer, Heavy, Partial, Rejected, Route
 from model.windows.evidence import has_exact_sums
 
 ONCE = "every arrival goes to one instance"
@@ -304,21 +304,40 @@ def _keys_at_several_instances(seen: Evidence) -> int:
 
 CLAIMS: ClaimSet[Evidence] = ClaimSet(
     (
-        Claim(ONCE, "several senders", _refute_once),
-        Claim(CANDIDATE, "tuples of heavy keys", _refute_candidates),
+        Claim(ONCE, "several senders", _refute_once, needs=((Route,),)),
+        Claim(CANDIDATE, "tuples of heavy keys", _refute_candidates, needs=((Route,), (Heavy,))),
         Claim(
-            LEAST, "keys with a choice", _refute_least, lambda seen: seen.config.policy in BY_LOAD
+            LEAST,
+            "keys with a choice",
+            _refute_least,
+            lambda seen: seen.config.policy in BY_LOAD,
+            needs=((Route,), (Heavy,)),
         ),
-        Claim(HEAVY, "full summaries", _refute_heavy),
+        Claim(HEAVY, "full summaries", _refute_heavy, needs=((Heavy,),)),
         Claim(
             FEW,
             "heavy keys with more than 2 candidates",
             _refute_few,
             lambda seen: seen.config.policy in TWO_OR_LESS,
+            needs=((Route,), (Heavy,)),
         ),
-        Claim(PARTIALS, "keys at several instances", _refute_partials),
-        Claim(ANSWERS, "keys at several instances", _refute_answers),
-        Claim(REJECTIONS, "rejected arrivals", _refute_rejections),
+        Claim(
+            PARTIALS, "keys at several instances", _refute_partials, needs=((Route,), (Partial,))
+        ),
+        Claim(
+            ANSWERS,
+            "keys at several instances",
+            _refute_answers,
+            needs=((Answer,),),
+            of_answers=True,
+        ),
+        Claim(
+            REJECTIONS,
+            "rejected arrivals",
+            _refute_rejections,
+            needs=((Rejected,),),
+            of_answers=True,
+        ),
     ),
     {
         "tuples of heavy keys": _tuples_of_heavy_keys,
@@ -344,6 +363,9 @@ CASES = tuple(CLAIMS.cases)
 over_all = CLAIMS.over_all
 
 
-def judge(workload: Workload, trace: Trace) -> Judgement:
-    """Judge every promise that the workload and the trace put to the test."""
-    return CLAIMS.judge(evidence_of(workload, trace))
+def judge(workload: Workload, trace: Trace, recording: Recording = COMPLETE) -> Judgement:
+    """Judge every promise that the workload and the trace put to the test.
+
+    A promise about steps that ``recording`` lacks is undetermined.
+    """
+    return CLAIMS.judge(evidence_of(workload, trace), recording)

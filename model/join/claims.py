@@ -9,11 +9,12 @@ Rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
-from model.checking.claims import SHOWN, Claim, ClaimSet, Judgement
+from model.checking.claims import COMPLETE, SHOWN, Claim, ClaimSet, Judgement, Recording
 from model.join.oracle import Admission, QueryPair, admission, quick_matches
 from model.join.replay import CLAIM as CONFORMS
 from model.join.replay import validate_recording
@@ -221,24 +222,34 @@ def _protocol_steps(seen: Evidence) -> int:
 
 # --------------------------------------------------------------------------------------- claims
 
+_OF_MATCHES: Mapping[str, Any] = {"needs": ((Match,),), "of_answers": True}
+
 CLAIMS: ClaimSet[Evidence] = ClaimSet(
     (
-        Claim(TWICE, "results", _against_twice),
-        Claim(LOST, "results", _against_lost, lambda seen: seen.workload.flush),
-        Claim(WRONG, "results", _against_wrong),
-        Claim(IN_TIME, "results across epochs", _against_in_time),
-        Claim(REJECTIONS, "rejected arrivals", _against_rejections),
+        Claim(TWICE, "results", _against_twice, **_OF_MATCHES),
+        Claim(LOST, "results", _against_lost, lambda seen: seen.workload.flush, **_OF_MATCHES),
+        Claim(WRONG, "results", _against_wrong, **_OF_MATCHES),
+        Claim(IN_TIME, "results across epochs", _against_in_time, needs=((Match,),)),
+        Claim(
+            REJECTIONS,
+            "rejected arrivals",
+            _against_rejections,
+            needs=((Rejected,),),
+            of_answers=True,
+        ),
         Claim(
             LIMITED,
             "pairs across the first epoch of a query",
             _against_limited,
             lambda seen: bool(seen.config.epochs),
+            **_OF_MATCHES,
         ),
         Claim(
             CONFORMS,
             "protocol steps",
             lambda seen: validate_recording(seen.workload, seen.trace, seen.counts_pairs),
             lambda seen: _protocol_steps(seen) > 0,
+            needs=(PROTOCOL,),
         ),
     ),
     {
@@ -273,9 +284,12 @@ CASES = tuple(name for name in CLAIMS.cases if name != "protocol steps")
 over_all = CLAIMS.over_all
 
 
-def judge(workload: Workload, trace: Trace, counts_pairs: bool = True) -> Judgement:
+def judge(
+    workload: Workload, trace: Trace, counts_pairs: bool = True, recording: Recording = COMPLETE
+) -> Judgement:
     """Judge every promise that the workload and the trace put to the test.
 
-    ``counts_pairs``: see :func:`model.join.replay.validate_recording`.
+    ``counts_pairs``: see :func:`model.join.replay.validate_recording`. A promise about steps that
+    ``recording`` lacks is undetermined.
     """
-    return CLAIMS.judge(evidence_of(workload, trace, counts_pairs))
+    return CLAIMS.judge(evidence_of(workload, trace, counts_pairs), recording)

@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import pairwise
 from math import isfinite
 
-from model.checking.claims import Claim, ClaimSet, Judgement
+from model.checking.claims import COMPLETE, Claim, ClaimSet, Judgement, Recording
 from model.script.evidence import Evidence, evidence_of
 from model.script.graph import OPERATION, UNION, Node
 from model.script.placement import (
@@ -293,22 +293,40 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
             "shared computations",
             lambda seen: _differences(Result, seen),
             extent=_computed_part,
+            needs=((Result,),),
+            of_answers=True,
         ),
         Claim(
             UNDEFINED,
             "undefined times",
             lambda seen: _differences(Undefined, seen),
             extent=_computed_part,
+            needs=((Undefined,),),
+            of_answers=True,
         ),
         Claim(
             REJECTIONS,
             "late arrivals",
             lambda seen: _differences(Rejected, seen),
             extent=_computed_part,
+            needs=((Rejected,),),
+            of_answers=True,
         ),
-        Claim(BOUNDS, "late arrivals", _against_bounds),
-        Claim(HOSTS, "sensors at several workers", _against_hosts, gap=_unrecorded_hosts),
-        Claim(LOAD, "components for several workers", _against_load, gap=_unrecorded_hosts),
+        Claim(BOUNDS, "late arrivals", _against_bounds, needs=((Rejected,),), of_answers=True),
+        Claim(
+            HOSTS,
+            "sensors at several workers",
+            _against_hosts,
+            gap=_unrecorded_hosts,
+            needs=((Hosted,),),
+        ),
+        Claim(
+            LOAD,
+            "components for several workers",
+            _against_load,
+            gap=_unrecorded_hosts,
+            needs=((Hosted,),),
+        ),
     ),
     {
         "shared computations": lambda seen: seen.graph.written - len(seen.graph.computed),
@@ -347,10 +365,16 @@ CASES = tuple(CLAIMS.cases)
 over_all = CLAIMS.over_all
 
 
-def judge(workload: Workload, trace: Trace, most: int | None = None) -> Judgement:
+def judge(
+    workload: Workload,
+    trace: Trace,
+    most: int | None = None,
+    recording: Recording = COMPLETE,
+) -> Judgement:
     """Judge every promise on one trace.
 
     The naive meaning takes time that grows with the square of the arrivals, so it is computed from
-    ``most`` arrivals at most. Results are compared as far as these arrivals decide them.
+    ``most`` arrivals at most. Results are compared as far as these arrivals decide them. A
+    promise about steps that ``recording`` lacks is undetermined.
     """
-    return CLAIMS.judge(evidence_of(workload, trace, most))
+    return CLAIMS.judge(evidence_of(workload, trace, most), recording)

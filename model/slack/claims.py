@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
-from model.checking.claims import ClaimSet, Judgement, Verdict
+from model.checking.claims import COMPLETE, ClaimSet, Judgement, Recording, Verdict
 from model.slack import clock_claims, coverage_claims, requirement_claims
 from model.slack.evidence import Truth, observe_trace, truth_of
 from model.vocabulary import SlackConfig, Step, Trace, Workload
@@ -132,6 +132,7 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
             ((Result, Progress),),
             "tasks with a delay",
             clock_claims.has_enough_slack,
+            of_answers=True,
         ),
         claim(
             "judgements measure what was recorded",
@@ -205,10 +206,13 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
 over_all = CLAIMS.over_all
 
 
-def judge(workload: Workload, trace: Trace) -> Judgement:
-    """Judge every promise that the workload puts to the test, and count the cases."""
+def judge(workload: Workload, trace: Trace, recording: Recording = COMPLETE) -> Judgement:
+    """Judge every promise that the workload puts to the test, and count the cases.
+
+    A promise about steps that ``recording`` lacks is undetermined.
+    """
     truth = truth_of(workload)
-    return CLAIMS.judge(Evidence(truth, observe_trace(truth, trace)))
+    return CLAIMS.judge(Evidence(truth, observe_trace(truth, trace)), recording)
 
 
 def check(workload: Workload, trace: Trace) -> tuple[Verdict, ...]:

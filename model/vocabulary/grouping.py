@@ -4,10 +4,12 @@ Source: TAG, time-aware grouping of skewed streams. ``docs/grouping.md`` is the 
 names here follow it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 from model.vocabulary.settings import JsonObject, PlainData, Setting, Settings, is_int, require
+from model.vocabulary.trace import fields_of
 
 POLICIES = (
     "key",
@@ -199,3 +201,5 @@ class Rejected(NamedTuple):
 
 
 WORDS: tuple[type, ...] = (Route, Heavy, Partial, Answer, Rejected)
+ANSWERS: Mapping[type, tuple[str, ...]] = {word: fields_of(word) for word in (Answer, Rejected)}
+"""Fields of answers: the aggregates over all instances, and the arrivals that are in none."""

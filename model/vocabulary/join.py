@@ -4,6 +4,7 @@ Source: S2J, a chain of join workers that exchange blocks of tuples by the proto
 ``docs/join.md`` is the specification; names here follow it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import Annotated, NamedTuple
@@ -332,3 +333,8 @@ class Quiet(NamedTuple):
 RESULTS: tuple[type, ...] = (Match, Rejected)
 PROTOCOL: tuple[type, ...] = (Admit, Forward, Receive, Ack, Drop, Quiet)
 WORDS: tuple[type, ...] = (*RESULTS, *PROTOCOL)
+ANSWERS: Mapping[type, tuple[str, ...]] = {
+    Match: ("query", "r_id", "s_id"),
+    Rejected: ("stream", "seq", "source_id", "reason"),
+}
+"""Fields of answers: the pairs, and the arrivals that are in no pair."""

@@ -4,10 +4,12 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import cache
+from math import isfinite
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from model.vocabulary.settings import PlainData
+from model.vocabulary.settings import PlainData, is_int
 from model.vocabulary.workload import Workload
 
 
@@ -32,6 +34,69 @@ def fields_of(word: type[Step]) -> tuple[str, ...]:
 def kind_of(word: type) -> str:
     """Return the name of a kind of step in files: the class name in lower case."""
     return word.__name__.lower()
+
+
+class FieldType(NamedTuple):
+    """The declared type of a field of a step."""
+
+    kind: type
+    """Type of the value, or of each value of a tuple: int, float, str or bool."""
+    is_tuple: bool
+
+    @property
+    def expected(self) -> str:
+        """Description of an allowed value, as the end of a sentence."""
+        words = {int: "integer", float: "finite number", str: "text", bool: "truth value"}
+        if self.is_tuple:
+            return f"a list of {words[self.kind]}s"
+        return f"{'an' if self.kind is int else 'a'} {words[self.kind]}"
+
+    @property
+    def blank(self) -> PlainData:
+        """The value of a field that is not recorded; a truth value is then true."""
+        return () if self.is_tuple else self.kind(self.kind is bool)
+
+    def allows(self, value: object) -> bool:
+        """Return whether a step may have this value; integers have 64 bits."""
+        if self.is_tuple:
+            return isinstance(value, tuple) and all(map(self._is_allowed, value))
+        return self._is_allowed(value)
+
+    def _is_allowed(self, value: object) -> bool:
+        if self.kind is int or (self.kind is float and is_int(value)):
+            return is_int(value) and -(1 << 63) <= value < 1 << 63
+        if isinstance(value, float):
+            return self.kind is float and isfinite(value)
+        return isinstance(value, self.kind)
+
+
+def field_types(word: type[Step]) -> Mapping[str, FieldType]:
+    """Return the declared types of the fields of a kind of step, by name, in their order."""
+    found: Mapping[str, FieldType] = _field_types(cast("Any", word))
+    return found
+
+
+@cache
+def _field_types(word: Any) -> Mapping[str, FieldType]:
+    hints = get_type_hints(word)
+    return {
+        name: FieldType(get_args(hint)[0], True)
+        if get_origin(hint) is tuple
+        else FieldType(hint, False)
+        for name, hint in ((name, hints[name]) for name in fields_of(word))
+    }
+
+
+def describe_bad_step(step: Step, words: Iterable[type[Step]]) -> str:
+    """Return why a step is none of a room whose step classes are ``words``, or an empty string."""
+    word = type(step)
+    if word not in words:
+        known = ", ".join(map(kind_of, words))
+        return f"a step is {step!r}; it must be one of the room's own: {known}"
+    for (name, declared), value in zip(field_types(word).items(), cast("Any", step), strict=True):
+        if not declared.allows(value):
+            return f"{name} of a {kind_of(word)} step is {value!r}; it must be {declared.expected}"
+    return ""
 
 
 def _line(step: Step) -> str:

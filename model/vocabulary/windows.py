@@ -6,6 +6,7 @@ Rooms ``slack`` and ``watermark`` answer each window when it closes and may corr
 Source: docs/slack.md, sections 2, 3 and 6.
 """
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from math import gcd
 from typing import Annotated, NamedTuple
@@ -210,3 +211,12 @@ class Final(NamedTuple):
     revision: int
     exact: bool
     """True if no pair of this window is pending."""
+
+
+ANSWERS: Mapping[type, tuple[str, ...]] = {
+    Result: ("task", "start_us", "key", "value", "n_rcv"),
+    Late: ("task", "start_us", "key", "source_id"),
+    Rejected: ("task", "seq", "source_id", "reason"),
+    Final: ("task", "start_us", "key", "value", "n"),
+}
+"""Fields of answers: what was computed, from how many tuples, and which tuples it lacks."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
-from model.checking.claims import ClaimSet, Judgement, Verdict
+from model.checking.claims import COMPLETE, ClaimSet, Judgement, Recording, Verdict
 from model.vocabulary import Trace, WatermarkConfig, Workload
 from model.vocabulary.watermark import Clock
 from model.vocabulary.windows import Cleared, Late, Rejected, Result, Revision
@@ -181,10 +181,13 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
 over_all = CLAIMS.over_all
 
 
-def judge(workload: Workload, trace: Trace) -> Judgement:
-    """Judge every promise that the workload puts to the test, and count the cases."""
+def judge(workload: Workload, trace: Trace, recording: Recording = COMPLETE) -> Judgement:
+    """Judge every promise that the workload puts to the test, and count the cases.
+
+    A promise about steps that ``recording`` lacks is undetermined.
+    """
     truth = truth_of(workload)
-    return CLAIMS.judge(Evidence(truth, observe_trace(truth, trace)))
+    return CLAIMS.judge(Evidence(truth, observe_trace(truth, trace)), recording)
 
 
 def check(workload: Workload, trace: Trace) -> tuple[Verdict, ...]:

@@ -109,12 +109,13 @@ def claim(
     applies: Callable[[Truth[QueryT]], bool] = lambda _truth: True,
     *,
     needs_identities: bool = False,
+    of_answers: bool = False,
 ) -> Claim[Evidence[QueryT, TickT]]:
     """Return a claim that ``judge`` checks by adding counterexamples to the findings.
 
     At least one kind of step of each group in ``needs`` must be recorded. With
     ``needs_identities`` the claim says nothing about a source that redelivers while ``dedup`` is
-    off.
+    off. ``of_answers``: see :class:`model.checking.claims.Claim`.
     """
 
     def check(evidence: Evidence[QueryT, TickT]) -> tuple[()] | Verdict:
@@ -137,7 +138,15 @@ def claim(
             return "The source delivers a tuple twice although dedup is off."
         return ""
 
-    return Claim(name, guard, check, lambda evidence: applies(evidence.truth), gap)
+    return Claim(
+        name,
+        guard,
+        check,
+        lambda evidence: applies(evidence.truth),
+        gap,
+        needs=needs,
+        of_answers=of_answers,
+    )
 
 
 def _missing_kinds(needs: Sequence[Sequence[type]], evidence: Evidence[QueryT, TickT]) -> str:

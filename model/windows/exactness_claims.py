@@ -270,6 +270,8 @@ _CHECKS: Mapping[str, tuple[Check, Sequence[Sequence[type]], bool]] = {
     ),
 }
 """Check of each claim, the kinds of steps it needs, and whether it needs identities."""
+OF_ANSWERS = ("eventual exactness",)
+"""Claims that the fields of answers decide."""
 
 
 def exactness_claim(
@@ -279,7 +281,15 @@ def exactness_claim(
 ) -> Claim[Evidence[QueryT, TickT]]:
     """Return the claim of this name, with the guard and the condition of a room."""
     check, needs, needs_identities = _CHECKS[name]
-    return claim(name, check, needs, guard, applies, needs_identities=needs_identities)
+    return claim(
+        name,
+        check,
+        needs,
+        guard,
+        applies,
+        needs_identities=needs_identities,
+        of_answers=name in OF_ANSWERS,
+    )
 
 
 # --------------------------------------------------------------------------------- one window

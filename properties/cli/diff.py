@@ -10,8 +10,6 @@ from rich.progress import Progress
 
 from model.checking.claims import Outcome, worst
 from model.vocabulary import System
-from model.vocabulary.settings import nearest
-from model.vocabulary.trace import kind_of
 from properties.cli import interrupts, render
 from properties.cli.columns import column_options, columns_of
 from properties.cli.commands import Group
@@ -27,6 +25,7 @@ from properties.cli.selection import parse_selection
 from properties.errors import UsageError, counted
 from properties.judging import counterexamples
 from properties.judging.judge import Judgement, judge
+from properties.judging.levels import LEVELS, Scope, level_of
 from properties.judging.references import BOTH, REFERENCES, run_reference
 from properties.judging.systems import SPARK, local_master, open_system
 from properties.judging.trial import Trial
@@ -101,7 +100,9 @@ def _comparison_options() -> Iterator[Option]:
     )
     system = "implementation to judge instead of the Spark pipeline"
     yield Option("--system", system, default=SPARK, metavar="MODULE:FACTORY")
-    kinds = "kinds of steps to compare, if the system does not record all (all)"
+    level = "judge answers alone, or every step (answers for --system, steps for ours)"
+    yield Option("--level", level, type=click.Choice(LEVELS))
+    kinds = "kinds of steps to compare, if the system does not record all (all of the level)"
     yield Option("--kinds", kinds, metavar="KIND,...", is_rare=True)
     master = "Spark master (local, slots as needed)"
     yield Option("--master", master, metavar="URL", is_rare=True)
@@ -146,7 +147,8 @@ def run(args: Arguments) -> int:
     rooms = find_rooms(args.room)
     if args.system != SPARK and len(rooms) > 1:
         raise UsageError(f"--system {args.system!r} belongs to one room; name it, not {args.room}")
-    step_types = {each.name: choose_step_types(each, args.kinds) for each in rooms}
+    level = level_of(args.system, args.level)
+    scopes = {each.name: Scope.of(each, args.kinds, level) for each in rooms}
     columns = columns_of(args)
     with render.progress() as progress:
         reading = progress.add_task("reading inputs", total=None)
@@ -156,7 +158,7 @@ def run(args: Arguments) -> int:
         progress.remove_task(reading)
         found = Comparisons(_select(chosen, getattr(args, "selection", None)))
         with open_system(args.system, args.master or _master(found.cases)) as system_of:
-            _judge_all(args, found, step_types, system_of, progress)
+            _judge_all(args, found, scopes, system_of, progress)
     if found.judgements or not found.stopped:
         _print(args, found)
         _write(args, found)
@@ -214,21 +216,10 @@ def _master(cases: Sequence[tuple[Room, Case]]) -> str:
     return local_master(max((each.slots(case.workload) for each, case in cases), default=1))
 
 
-def choose_step_types(room: Room, kinds: str | None) -> tuple[type, ...]:
-    """Return the step classes that ``--kinds`` names, or all of the room."""
-    by_kind = {kind_of(word): word for word in room.step_types}
-    names = list(by_kind) if kinds is None else kinds.split(",")
-    for name in names:
-        if name not in by_kind:
-            known = ", ".join(by_kind)
-            raise UsageError(f"there is no kind {name!r}, only {known}{nearest(name, by_kind)}")
-    return tuple(by_kind[name] for name in names)
-
-
 def _judge_all(
     args: Arguments,
     found: Comparisons,
-    step_types: Mapping[str, tuple[type, ...]],
+    scopes: Mapping[str, Scope],
     system_of: Callable[[Room], System],
     progress: Progress,
 ) -> None:
@@ -237,8 +228,7 @@ def _judge_all(
     task = progress.add_task("", total=len(cases))
     try:
         for number, (room, case) in enumerate(cases, start=1):
-            kinds, system = step_types[room.name], system_of(room)
-            judgement = _judge_one(args, found, room, case, kinds, system, progress)
+            judgement = _judge_one(args, found, scopes[room.name], case, system_of(room), progress)
             progress.advance(task)
             if len(cases) > 1 and not progress.console.is_terminal:
                 row = f"{room.name} {case.input}, {case.query}: {judgement.outcome}"
@@ -257,18 +247,17 @@ def _judge_all(
 def _judge_one(
     args: Arguments,
     found: Comparisons,
-    room: Room,
+    scope: Scope,
     case: Case,
-    kinds: tuple[type, ...],
     system: System,
     progress: Progress,
 ) -> Judgement:
     """Judge a case and store the judgement, with a report if it is broken."""
     (task,) = progress.task_ids
     progress.update(task, description=f"reference of {case.input}: {case.query}")
-    expected = run_reference(room, case.workload, args.reference, kinds)
+    expected = run_reference(scope.room, case.workload, args.reference, scope.step_types)
     progress.update(task, description=f"{case.input}: {case.query}")
-    judgement = judge(room, case, system, kinds, expected)
+    judgement = judge(scope, case, system, expected)
     course = expected.course
     del expected  # a large trace, which should be gone before the next one is made
     if interrupts.came():  # the system may have noticed it and given up
@@ -276,7 +265,14 @@ def _judge_one(
     found.judgements.append(judgement)
     if judgement.outcome is Outcome.BROKEN:
         progress.update(task, description="shrinking the counterexample")
-        trial = Trial(room, system, args.system, kinds, args.reference)
+        trial = Trial(
+            scope.room,
+            system,
+            args.system,
+            scope.step_types,
+            args.reference,
+            level=scope.level,
+        )
         found.reports.append(trial.report(case.workload, args.counterexamples))
     if args.html is not None:
         # Imported here: matplotlib takes a second, and no other output needs it.
@@ -295,7 +291,7 @@ def _print(args: Arguments, found: Comparisons) -> None:
     out = render.console(args.json, args.junit, args.html)
     judgements = found.judgements
     render.print_tables(out, judgements)
-    lines = render.remarks(judgements)
+    lines = [*render.remarks(judgements), *render.undecided(judgements)]
     lines += _skipped(found)
     for report in found.reports:
         lines += ["", *report]

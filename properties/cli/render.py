@@ -23,6 +23,7 @@ from properties.cli.outputs import STDOUT
 from properties.data.durations import write_short
 from properties.errors import counted
 from properties.judging.judge import Judgement
+from properties.judging.levels import ANSWERS
 from properties.judging.predictions import MS_US, NO_PREDICTION
 from properties.rooms import Figure, SkippedInput
 
@@ -159,6 +160,20 @@ def remarks(judgements: Iterable[Judgement]) -> list[str]:
         f"{judgement.case.input}, {judgement.case.query}, {remark.name}: {remark.sentence}."
         for judgement in judgements
         for remark in judgement.remarks
+    ]
+
+
+def undecided(judgements: Iterable[Judgement]) -> list[str]:
+    """Return, if answers alone were judged, a line for all claims that the same steps decide."""
+    claims: dict[tuple[str, str], dict[str, None]] = {}
+    for judgement in judgements:
+        for verdict in judgement.evidence.verdicts if judgement.level == ANSWERS else ():
+            if verdict.outcome is Outcome.UNDETERMINED:
+                found = claims.setdefault((judgement.room.name, verdict.sentence), {})
+                found[verdict.claim] = None
+    return [
+        f"{room}, undetermined: {'; '.join(names)}. {sentence}"
+        for (room, sentence), names in claims.items()
     ]
 
 

@@ -5,10 +5,10 @@ import click
 from model.vocabulary import Workload
 from properties.cli import render
 from properties.cli.commands import Command
-from properties.cli.diff import choose_step_types
 from properties.errors import UsageError
 from properties.judging import plan_counterexamples as plans
 from properties.judging.counterexamples import Counterexample, SimulatedCluster
+from properties.judging.levels import Scope
 from properties.judging.references import MODEL
 from properties.judging.systems import local_master, open_system
 from properties.judging.trial import Trial
@@ -37,13 +37,15 @@ def run(args: Arguments) -> int:
     """Run a counterexample and report whether it still fails."""
     found = Counterexample.load(args.file)
     tried = find_room(found.room)
-    step_types = choose_step_types(tried, ",".join(found.kinds))
+    scope = Scope.of(tried, ",".join(found.kinds), found.level)
     workload = _workload(args.file.name, tried, found.given, found.reference)
     name = args.system or found.system
     master = args.master or local_master(tried.slots(workload))
     with render.progress() as progress, open_system(name, master) as system_of:
         progress.add_task(f"running {args.file.name}", total=None)
-        trial = Trial(tried, system_of(tried), name, step_types, found.reference)
+        trial = Trial(
+            tried, system_of(tried), name, scope.step_types, found.reference, level=found.level
+        )
         if isinstance(found.given, SimulatedCluster):
             broken = trial.broken_cluster(found.given)
         else:

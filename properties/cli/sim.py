@@ -12,6 +12,7 @@ from properties.cli.outputs import refuse_unwritable, write_json, write_whole
 from properties.cli.room_commands import room_group
 from properties.errors import UsageError
 from properties.judging.judge import Judgement, judge
+from properties.judging.levels import Scope
 from properties.judging.references import MODEL, run_reference
 from properties.options import PATH, Arguments, Option
 from properties.rooms import Alternatives, Case, Remark, Room, find_room
@@ -74,7 +75,8 @@ def run(args: Arguments) -> int:
     case = Case(name, name, "", timed.workload, in_order=False)
     step_types = chosen.determined_steps(timed.plan, chosen.step_types)
     expected = run_reference(chosen, timed.workload, MODEL, step_types)
-    judgement = judge(chosen, case, lambda _: timed.trace, step_types, expected)
+    scope = Scope(chosen, step_types)
+    judgement = judge(scope, case, lambda _: timed.trace, expected)
     out = render.console(args.json, args.html)
     out.print(_table(timed))
     if beside is not None:

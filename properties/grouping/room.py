@@ -14,7 +14,7 @@ from model.grouping.evidence import Evidence, evidence_of
 from model.grouping.scopes import EVERYDAY, HOMES, SCOPES, explore
 from model.grouping.variants import VARIANTS
 from model.vocabulary import GroupingConfig, Trace, Workload
-from model.vocabulary.grouping import WORDS, Answer, Heavy, Partial, Route
+from model.vocabulary.grouping import ANSWERS, WORDS, Answer, Heavy, Partial, Route
 from model.windows.evidence import has_exact_sums
 from properties.cases import make_case, select_inputs
 from properties.data.tables import Columns
@@ -208,6 +208,7 @@ ROOM = Room(
     name="grouping",
     position=30,
     step_types=WORDS,
+    answers=ANSWERS,
     inputs=f"{', '.join(inputs.NAMED)}, a recording, or a file",
     quick="--input flights",
     batches=queries.BATCHES,

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 
 from model.checking import diff
-from model.checking.claims import Judgement, Outcome, Verdict
+from model.checking.claims import COMPLETE, Judgement, Outcome, Recording, Verdict
 from model.checking.diff import Difference
 from model.checking.explorer import Path
 from model.join import load_claims
@@ -15,7 +15,7 @@ from model.join.scopes import EVERYDAY, SCOPES, State, chart
 from model.join.state import Action
 from model.join.variants import VARIANTS, explore, scope_of
 from model.vocabulary import JoinConfig, Trace, Workload
-from model.vocabulary.join import PROTOCOL, RESULTS, Forward, Match, Receive, Rejected
+from model.vocabulary.join import ANSWERS, PROTOCOL, RESULTS, Forward, Match, Receive, Rejected
 from properties.cases import make_case, select_inputs
 from properties.data.tables import Columns
 from properties.errors import UsageError, counted
@@ -78,9 +78,9 @@ def _untimed(trace: Trace) -> Trace:
     return Trace(trace.producer, [*matches, *trace.of(Rejected)])
 
 
-def check(workload: Workload, trace: Trace) -> Judgement:
+def check(workload: Workload, trace: Trace, *, recording: Recording = COMPLETE) -> Judgement:
     """Judge the claims; in large recordings the pairs of a step are not counted again."""
-    return judge(workload, trace, counts_pairs=len(workload.arrivals) <= COUNTED_MAX)
+    return judge(workload, trace, len(workload.arrivals) <= COUNTED_MAX, recording)
 
 
 # --------------------------------------------------------------------------- figures and guards
@@ -102,7 +102,7 @@ def figures(seen: JudgedCase) -> Figures:
     return {
         "tuples": len(seen.case.workload.arrivals),
         "matches": len(seen.expected.of(Match)) if Match in seen.step_types else 0,
-        "rejected": len(seen.expected.of(Rejected)),
+        "rejected": len(seen.expected.of(Rejected)) if Rejected in seen.step_types else 0,
         "across_epochs": seen.evidence.guards["results across epochs"],
         "workers": config.workers,
         **{name: number if steps else None for name, number in recorded.items()},
@@ -197,6 +197,8 @@ ROOM = Room(
     name="join",
     position=20,
     step_types=RESULTS,
+    answers=ANSWERS,
+    protocol_types=PROTOCOL,
     inputs=f"{', '.join(inputs.NAMED)}",
     quick="--input january",
     batches=queries.BATCHES,

@@ -1,6 +1,7 @@
 """Counterexamples as small files that people read and ``straggler replay`` runs again."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import NamedTuple
 from model.vocabulary import Event, Workload, stable_hash
 from model.vocabulary.settings import JsonObject, PlainData
 from properties.errors import UsageError
+from properties.judging.levels import LEVELS, STEPS
 from properties.judging.plan_counterexamples import SeededPlan
 from properties.judging.references import MODEL, REFERENCES
 from sim.kernel.plain import from_plain, to_plain
@@ -41,6 +43,8 @@ class Counterexample:
     """Differences between expected and observed behaviour, one sentence an element."""
     reference: str = MODEL
     """Reference of a workload. The reference of a simulated cluster is its simulation."""
+    level: str = STEPS
+    """``answers`` or ``steps``."""
 
     @property
     def room(self) -> str:
@@ -55,6 +59,8 @@ class Counterexample:
         head = {"counterexample": version, "room": self.room, "system": self.system}
         if version == RECORDED:
             head["reference"] = self.reference
+        if self.level != STEPS:
+            head["level"] = self.level
         found = {"kinds": list(self.kinds), "broken": list(self.broken)}
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(_layout({**head, **found, **data}) + "\n", encoding="utf-8")
@@ -76,7 +82,9 @@ class Counterexample:
         try:
             given = _workload(record["workload"]) if version == RECORDED else _simulated(record)
             kinds, broken = _texts(record, "kinds"), _texts(record, "broken")
-            return cls(str(record["system"]), given, kinds, broken, _reference(record))
+            reference = _one_of(REFERENCES, record, "reference", MODEL)  # old files have neither
+            level = _one_of(LEVELS, record, "level", STEPS)
+            return cls(str(record["system"]), given, kinds, broken, reference, level)
         except KeyError as error:
             raise UsageError(f"{path.name} is not a counterexample: no {error}") from error
         except (TypeError, ValueError, OverflowError) as error:
@@ -108,12 +116,12 @@ def _simulated(record: JsonObject) -> SimulatedCluster:
     return SimulatedCluster(str(record["room"]), config, SeededPlan(plan, seed))
 
 
-def _reference(record: JsonObject) -> str:
-    reference = record.get("reference", MODEL)  # old files have no reference
-    if reference not in REFERENCES:
-        msg = f"its reference is {reference!r}; it must be one of {', '.join(REFERENCES)}"
+def _one_of(known: Sequence[str], record: JsonObject, name: str, default: str) -> str:
+    found = record.get(name, default)
+    if found not in known:
+        msg = f"its {name} is {found!r}; it must be one of {', '.join(known)}"
         raise ValueError(msg)
-    return str(reference)
+    return str(found)
 
 
 def _texts(record: dict[str, PlainData], name: str) -> tuple[str, ...]:

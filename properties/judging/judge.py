@@ -6,7 +6,8 @@ Rules of this file:
 2. Claims are checked on the observed trace without the reference, and traces are compared without
    claims: neither can hide what the other finds.
 3. A case without late tuples is undetermined, and so is a case in which no step was compared. A
-   claim that a case does not put to the test changes nothing.
+   claim that a case does not put to the test, or that needs steps that a system does not record,
+   changes nothing.
 4. Interesting cases such as late pairs or matches are counted in the trace of the reference: a
    system cannot talk itself into having been tested. A system that records its protocol is judged
    by claims on the recording.
@@ -18,8 +19,9 @@ from dataclasses import dataclass
 
 from model.checking.claims import Outcome, Verdict, combine
 from model.vocabulary import System, Trace, Workload
-from model.vocabulary.trace import kind_of
+from model.vocabulary.trace import describe_bad_step, kind_of
 from properties.errors import UsageError
+from properties.judging.levels import Scope
 from properties.judging.predictions import Prediction
 from properties.rooms import Case, Evidence, Figures, JudgedCase, ReferenceRun, Remark, Room
 
@@ -50,6 +52,8 @@ class Judgement:
     """Times predicted by the simulation."""
     simulated: tuple[Verdict, ...]
     """Verdict on the agreement of simulation and model, if both ran."""
+    level: str
+    """``answers`` or ``steps``."""
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -86,6 +90,7 @@ class Judgement:
             "mismatches": self.mismatches,
             "seconds": round(self.seconds, 3),
             "reference": self.reference,
+            "level": self.level,
             **self.predicted._asdict(),
             "label": self.case.input,
             "query": self.case.query,
@@ -119,18 +124,16 @@ def broken_sentences(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def judge(
-    room: Room, case: Case, system: System, step_types: Collection[type], expected: ReferenceRun
-) -> Judgement:
-    """Run a case through a system and judge it against the expected trace."""
-    workload = expected.workload
+def judge(scope: Scope, case: Case, system: System, expected: ReferenceRun) -> Judgement:
+    """Run a case through a system and judge it, within a scope, against the expected trace."""
+    room, workload, step_types = scope.room, expected.workload, scope.step_types
     started_s = time.perf_counter()
-    observed, failure = run_system(system, workload)
+    recorded, failure = run_system(room, system, workload)
     seconds = time.perf_counter() - started_s
-    agreement, mismatches = compare_traces(
-        room, workload, expected.trace, observed, step_types, describe_difference(expected)
-    )
-    evidence = room.check(workload, observed)
+    wanted, observed = scope.reduce(expected.trace), scope.reduce(recorded)
+    differs = describe_difference(expected)
+    agreement, mismatches = compare_traces(room, workload, wanted, observed, step_types, differs)
+    evidence = scope.check(workload, observed)
     given = case._replace(workload=workload)
     seen = JudgedCase(given, expected.trace, observed, evidence, step_types)
     figures = room.figures(seen)
@@ -144,31 +147,37 @@ def judge(
         room.remarks(seen),
         mismatches,
         seconds,
-        (expected.trace.digest(), observed.digest()),
+        (wanted.digest(), observed.digest()),
         expected.reference,
         expected.predicted,
         expected.simulated,
+        scope.level,
     )
 
 
-def run_system(system: System, workload: Workload) -> tuple[Trace, Verdict | None]:
-    """Return the trace of a system, or an empty trace with a verdict on what the system raised.
+def run_system(room: Room, system: System, workload: Workload) -> tuple[Trace, Verdict | None]:
+    """Return the trace of a system, or an empty trace with a verdict on its failure.
 
+    A system fails if it raises anything or records anything but steps of the room.
     :class:`UsageError` passes, because then the system was given no chance.
     """
     try:
         observed = system(workload)
         if not isinstance(observed, Trace):
             raise TypeError(f"it returned {type(observed).__name__}; expected a Trace")
-        return observed, None
+        bad = next(filter(None, (describe_bad_step(s, room.words) for s in observed.steps())), "")
+        return _failed(bad) if bad else (observed, None)
     except UsageError:
         raise
     except (Exception, SystemExit) as error:  # every error counts as a failure of the system
         if _was_interrupted(error):
             raise KeyboardInterrupt from error
         text = " ".join(str(error).split()) or "no message"
-        sentence = f"the system raised {type(error).__name__}: {text[:300]}"
-        return Trace("nothing", ()), Verdict(AGREEMENT, Outcome.BROKEN, sentence)
+        return _failed(f"the system raised {type(error).__name__}: {text[:300]}")
+
+
+def _failed(sentence: str) -> tuple[Trace, Verdict]:
+    return Trace("nothing", ()), Verdict(AGREEMENT, Outcome.BROKEN, sentence)
 
 
 def _was_interrupted(error: BaseException) -> bool:

@@ -17,6 +17,7 @@ from properties.judging.judge import (
     describe_difference,
     run_system,
 )
+from properties.judging.levels import STEPS, Scope
 from properties.judging.plan_counterexamples import SeededPlan
 from properties.judging.references import MODEL, run_reference
 from properties.judging.systems import SPARK
@@ -50,6 +51,12 @@ class Trial:
     reference: str = MODEL
     """Reference of a workload: ``sim``, ``model`` or ``both``."""
     promise: Promise = lambda *_: ()
+    level: str = STEPS
+
+    @property
+    def scope(self) -> Scope:
+        """The part of a trace that is judged."""
+        return Scope(self.room, self.step_types, self.level)
 
     def broken(self, workload: Workload) -> tuple[str, ...]:
         """Run a workload on system and reference; return sentences on what is broken."""
@@ -58,7 +65,7 @@ class Trial:
     def broken_cluster(self, given: SimulatedCluster) -> tuple[str, ...]:
         """Simulate a cluster, run its workload on the system, and return what is broken."""
         run = self.room.simulate_plan(given.case.plan, given.config, given.case.seed)
-        observed, failure = run_system(self.system, run.workload)
+        observed, failure = run_system(self.room, self.system, run.workload)
         if failure is not None:
             return broken_sentences([failure])
         own = tuple(self.promise(run.workload, observed))
@@ -108,7 +115,8 @@ class Trial:
     ) -> list[str]:
         broken = broken or (NOT_AGAIN,)
         kinds = tuple(kind_of(word) for word in self.step_types)
-        path = Counterexample(self.name, small, kinds, broken, self.reference).store(folder)
+        found = Counterexample(self.name, small, kinds, broken, self.reference, self.level)
+        path = found.store(folder)
         return [
             *broken[:SHOWN_SENTENCES],
             *lines,
@@ -152,7 +160,7 @@ class Trial:
         step_types: tuple[type, ...],
         differs: str = "",
     ) -> tuple[str, ...]:
-        observed, failure = run_system(system, workload)
+        observed, failure = run_system(self.room, system, workload)
         if failure is not None:
             return broken_sentences([failure])
         return self._judged(workload, expected, observed, step_types, differs)
@@ -165,8 +173,9 @@ class Trial:
         step_types: tuple[type, ...],
         differs: str = "",
     ) -> tuple[str, ...]:
-        agreement, _ = compare_traces(self.room, workload, expected, observed, step_types, differs)
-        return broken_sentences((*self.room.check(workload, observed).verdicts, agreement))
+        wanted, seen = self.scope.reduce(expected), self.scope.reduce(observed)
+        agreement, _ = compare_traces(self.room, workload, wanted, seen, step_types, differs)
+        return broken_sentences((*self.scope.check(workload, seen).verdicts, agreement))
 
 
 def shrink(

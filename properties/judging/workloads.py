@@ -2,6 +2,7 @@
 
 from model.vocabulary import System, Workload
 from properties.judging.judge import Judgement, judge
+from properties.judging.levels import ANSWERS, Scope
 from properties.judging.references import BOTH, run_reference
 from properties.rooms import Case, find_room
 
@@ -11,18 +12,20 @@ def judge_workload(
     system: System,
     *,
     step_types: tuple[type, ...] = (),
+    level: str = ANSWERS,
     reference: str = BOTH,
 ) -> Judgement:
     """Run a workload on ``system`` and on the reference, and return the verdicts.
 
     The workload names its room; :func:`properties.simulation.simulate` makes workloads.
-    ``step_types`` are the types of steps that are compared, by default all of the room.
-    ``reference`` is ``sim``, ``model`` or ``both``, as in ``straggler diff``. Raise
+    ``step_types`` are the types of steps that are compared, by default all of the level.
+    ``level`` is ``answers`` or ``steps``, and ``reference`` is ``sim``, ``model`` or ``both``, as
+    in ``straggler diff``. Raise
     :class:`properties.errors.UsageError` for a workload that the reference cannot run.
     """
     room = find_room(workload.room)
     room.refuse(workload)
-    compared = step_types or room.step_types
-    expected = run_reference(room, workload, reference, compared)
+    scope = Scope(room, step_types, level) if step_types else Scope.of(room, None, level)
+    expected = run_reference(room, workload, reference, scope.step_types)
     case = Case(workload.name, workload.name, "", workload, in_order=False)
-    return judge(room, case, system, compared, expected)
+    return judge(scope, case, system, expected)

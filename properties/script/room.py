@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import isfinite
 
 from model.checking import diff
-from model.checking.claims import Judgement, Verdict
+from model.checking.claims import COMPLETE, Judgement, Recording, Verdict
 from model.checking.diff import Difference
 from model.script import make_system
 from model.script.claims import judge
@@ -16,6 +16,7 @@ from model.script.scopes import EVERYDAY, SCOPES, explore
 from model.script.variants import VARIANTS
 from model.vocabulary import ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import (
+    ANSWERS,
     CLUSTER,
     REASON_LATE,
     WORDS,
@@ -96,9 +97,9 @@ def compare(
     return diff.compare(expected, near, chosen, identity=IDENTITY)
 
 
-def check(workload: Workload, trace: Trace) -> Judgement:
+def check(workload: Workload, trace: Trace, *, recording: Recording = COMPLETE) -> Judgement:
     """Judge the claims; long inputs are computed naively from a part of the arrivals only."""
-    return judge(workload, trace, limits.naive_arrivals(workload))
+    return judge(workload, trace, limits.naive_arrivals(workload), recording)
 
 
 # --------------------------------------------------------------------------- figures and guards
@@ -312,6 +313,7 @@ ROOM = Room(
     name="script",
     position=50,
     step_types=WORDS,
+    answers=ANSWERS,
     inputs=f"{', '.join(inputs.NAMED)}, or a file",
     quick="--input weather",
     batches=queries.BATCHES,

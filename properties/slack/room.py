@@ -12,7 +12,7 @@ from model.slack.scopes import SCOPES, explore
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig, Trace
 from model.vocabulary.slack import WORDS, Judged, Progress
-from model.vocabulary.windows import Correction, Correlation, Final, Late, Rejected, Result
+from model.vocabulary.windows import ANSWERS, Correction, Correlation, Final, Late, Rejected, Result
 from properties.errors import counted
 from properties.rooms import Case, Explorer, Figure, Figures, JudgedCase, Remark, Room
 from properties.slack import queries
@@ -117,6 +117,7 @@ ROOM = Room(
     name="slack",
     position=10,
     step_types=WORDS,
+    answers=ANSWERS,
     inputs="flights, umts, a recording in $STRAGGLER_DATA, or a file",
     quick="--input flights --per task",
     batches=windowed.BATCHES,

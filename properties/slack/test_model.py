@@ -13,9 +13,9 @@ from model.slack.scopes import explore
 from model.vocabulary import Fault, System, Trace, Workload
 from model.vocabulary.slack import Judged
 from model.vocabulary.windows import Correction, Final, Late, Rejected, Result
-from properties.cli.diff import choose_step_types
 from properties.generators.streams import CUTS_MAX, cases, configs, cuts, reordered
 from properties.judging.judge import broken_sentences
+from properties.judging.levels import Scope
 from properties.rooms import find_room
 from tests.harness import profiles
 from tests.harness.stream_packs import collect
@@ -97,7 +97,7 @@ def test_a_foreign_system_agrees_with_the_reference(
     if foreign_system is None:
         pytest.skip("no --system was named")
     slack = find_room("slack")
-    step_types = choose_step_types(slack, pytestconfig.getoption("--kinds"))
+    step_types = Scope.of(slack, pytestconfig.getoption("--kinds")).step_types
     reference = slack.reference()
     for case in collect(cases(), CASES_FOR_GUARDS, seed):
         difference = slack.compare(case, reference(case), foreign_system(case), step_types)

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from model.checking.claims import Verdict
 from model.vocabulary.watermark import WORDS, Clock
-from model.vocabulary.windows import Final, Late, Rejected, Result
+from model.vocabulary.windows import ANSWERS, Final, Late, Rejected, Result
 from model.watermark import make_system
 from model.watermark.claims import judge
 from model.watermark.evidence import IDENTITY
@@ -38,7 +38,7 @@ def figures(seen: JudgedCase) -> Figures:
     windows = len(trace.of(Final)) if Final in seen.step_types else len(trace.of(Result))
     return {
         "compared": windows,
-        "clocks": len(clocks),
+        "clocks": len(clocks) if Clock in seen.step_types else 0,
         "waits": len(waits),
         "late": late,
         "coverage": received / (received + late) if received + late else 1.0,
@@ -60,10 +60,8 @@ def summarise_agreement(cases: Sequence[Figures]) -> str:
     windows, clocks, late = (
         sum(each[name] or 0 for each in cases) for name in ("compared", "clocks", "late")
     )
-    return (
-        f"{windows:,} windows and {clocks:,} clocks, and every one of {late:,} late pairs is"
-        " accounted for"
-    )
+    compared = f"{windows:,} windows" + (f" and {clocks:,} clocks" if clocks else "")
+    return f"{compared}, and every one of {late:,} late pairs is accounted for"
 
 
 def guard(case: Case, figures: Figures) -> Verdict:
@@ -96,6 +94,7 @@ ROOM = Room(
     name="watermark",
     position=40,
     step_types=WORDS,
+    answers=ANSWERS,
     inputs="flights, umts, a recording in $STRAGGLER_DATA, or a file",
     quick="--input flights",
     batches=windowed.BATCHES,

@@ -23,7 +23,7 @@ def stream(tmp_path: Path, *event_times_s: float) -> str:
 
 
 DISORDERED = (1, 2, 9, 3, 12, 30, 11, 40)
-FIXED = ("--time-unit", "s", "--control", "fixed", "--system", MODEL)
+FIXED = ("--time-unit", "s", "--control", "fixed", "--system", MODEL, "--level", "steps")
 
 
 # ----------------------------------------------------------------------------------------- diff
@@ -118,7 +118,18 @@ def test_nothing_compared_is_undetermined(straggler: Straggler, tmp_path: Path) 
 def test_broken_system_gives_a_small_counterexample_that_can_be_replayed(
     straggler: Straggler, tmp_path: Path
 ) -> None:
-    ask = ("--input", "umts", "--per", "task", "--aggregate", "sum", "--system", BUGGY)
+    ask = (
+        "--input",
+        "umts",
+        "--per",
+        "task",
+        "--aggregate",
+        "sum",
+        "--system",
+        BUGGY,
+        "--level",
+        "steps",
+    )
     done = straggler("diff", "slack", *ask)
     assert done.code == 1
     assert "1 of 1 comparison broken" in done.out

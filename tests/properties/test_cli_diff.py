@@ -23,11 +23,11 @@ from tests.properties.straggler import Straggler, assert_refused
 
 pytestmark = pytest.mark.usefixtures("short_umts")
 ASK = ("diff", "slack", "--input", "umts")
-MODEL = ("--system", "model.slack:make_system")
+MODEL = ("--system", "model.slack:make_system", "--level", "steps")
 CASES = 4
 """Comparisons of :data:`ASK`."""
 TIMES = (1, 2, 9, 3, 12, 30, 11, 40)
-LOST = ("--system", "model.slack.variants:lost_update")
+LOST = ("--system", "model.slack.variants:lost_update", "--level", "steps")
 
 
 @pytest.fixture

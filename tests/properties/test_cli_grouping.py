@@ -16,7 +16,8 @@ from tests.properties.straggler import Straggler, assert_refused
 
 MODEL = "model.grouping:make_system"
 VARIANTS = "model.grouping.variants"
-FILE = ("diff", "grouping", "--input", "hits.csv", "--key", "page", "--value", "bytes")
+STEPS = ("--level", "steps")
+FILE = ("diff", "grouping", "--input", "hits.csv", "--key", "page", "--value", "bytes", *STEPS)
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ def test_settings_are_those_of_the_router(straggler: Straggler, hits: Path) -> N
 
 
 def test_words_of_the_standard_library_have_an_input(straggler: Straggler) -> None:
-    ask = ("--input", "tokens", "--policy", "tag", "--system", MODEL, "--seed", "5")
+    ask = ("--input", "tokens", "--policy", "tag", "--system", MODEL, "--seed", "5", *STEPS)
     done = straggler("diff", "grouping", *ask)
     assert (done.code, done.err) == (0, "")
     assert f"1 comparison, none broken: {MODEL} agrees with the reference in" in done.out
@@ -192,7 +193,9 @@ def test_refusals_are_one_sentence_that_names_the_value(
     (hits / "header.csv").write_text("page,bytes\n", encoding="utf-8")
     (hits / "latin.csv").write_bytes("page,bytes\ncafé,1\n".encode("latin-1"))
     (hits / "nulls.csv").write_text("page,bytes\na,1\n,2\n", encoding="utf-8")
-    assert_refused(straggler("diff", "grouping", *arguments.split(), "--system", MODEL), *words)
+    assert_refused(
+        straggler("diff", "grouping", *arguments.split(), "--system", MODEL, *STEPS), *words
+    )
 
 
 def test_a_stored_workload_that_cannot_be_run_is_refused(straggler: Straggler, hits: Path) -> None:

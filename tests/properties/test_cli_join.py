@@ -15,6 +15,7 @@ ORACLE = "model.join.oracle:make_system"
 CHAIN = "model.join:make_system"
 OPTIONS = ("--time-unit", "s", "--window", "5s", "--lateness", "4s", "--batches", "3")
 FILES = ("diff", "join", "--r", "r.csv", "--s", "s.csv", *OPTIONS)
+STEPS = ("--level", "steps")
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def files(tmp_path: Path) -> Path:
 
 
 def test_two_files_through_the_chain(straggler: Straggler, files: Path) -> None:
-    done = straggler(*FILES, "--system", CHAIN, "--json", "verdict.json", "--on", "key")
+    done = straggler(*FILES, "--system", CHAIN, *STEPS, "--json", "verdict.json", "--on", "key")
     assert (done.code, done.err) == (0, "")
     assert "r.csv, s.csv, key, +-5s, late after 4s, recording: " in done.out
     assert " steps of 3 workers are a behaviour of the protocol.\n" in done.out
@@ -128,7 +129,7 @@ def miscounts() -> System:
 def test_a_planted_bug_is_caught_made_small_and_stored(
     straggler: Straggler, files: Path, factory: str, sentence: str
 ) -> None:
-    done = straggler(*FILES, "--system", f"{__name__}:{factory}")
+    done = straggler(*FILES, "--system", f"{__name__}:{factory}", *STEPS)
     assert done.code == 1
     assert "1 of 1 comparison broken" in done.out
     assert sentence in done.out

@@ -12,6 +12,7 @@ from tests.properties.straggler import Straggler, assert_refused
 
 MODEL = "model.watermark:make_system"
 VARIANTS = "model.watermark.variants"
+STEPS = ("--system", MODEL, "--level", "steps")
 FILE = ("diff", "watermark", "--input", "trips.csv", "--time-unit", "s", "--key", "car")
 
 
@@ -28,7 +29,7 @@ def trips(tmp_path: Path) -> Path:
 
 def test_a_file_for_all_and_for_every_device(straggler: Straggler, trips: Path) -> None:
     options = ("--window", "10s", "--max-wait", "20s", "--k", "4")
-    done = straggler(*FILE, *options, "--system", MODEL, "--json", "verdict.json")
+    done = straggler(*FILE, *options, *STEPS, "--json", "verdict.json")
     assert (done.code, done.err.count("\n")) == (0, 2)
     assert "2 comparisons, none broken" in done.out
     together, apart = json.loads((trips / "verdict.json").read_text(encoding="utf-8"))
@@ -106,7 +107,7 @@ def test_without_disorder_nothing_is_determined(
 def test_the_literal_formula_is_broken_and_a_counterexample_is_stored(
     straggler: Straggler, trips: Path
 ) -> None:
-    done = straggler(*FILE, "--per", "task", "--system", f"{VARIANTS}:literal")
+    done = straggler(*FILE, "--per", "task", "--system", f"{VARIANTS}:literal", "--level", "steps")
     assert done.code == 1
     assert "the wait is that of the reading" in done.out
     (stored,) = (trips / "counterexamples").iterdir()
@@ -128,7 +129,7 @@ def test_the_literal_formula_is_broken_and_a_counterexample_is_stored(
         ("--per device --tasks 3", ("--tasks is 3", "--per device every key has its own")),
         ("--tasks 10001", ("--tasks is 10001", "at most 10,000")),
         ("--slide 1us --window 1s", ("--window 1s and --slide 1us", "1,000,000 windows")),
-        ("--kinds progress", ("'progress'", "clock, result, late, rejected")),
+        ("--level steps --kinds progress", ("'progress'", "clock, result, late, rejected")),
     ],
 )
 def test_refusals_are_one_sentence_that_names_the_value(

@@ -16,6 +16,7 @@ from properties.join.conditions import parse_condition, write_condition
 from properties.join.room import ROOM
 from properties.join.strategies import PREDICATES
 from properties.judging.judge import Judgement, judge
+from properties.judging.levels import Scope
 from properties.judging.references import MODEL, run_reference
 from properties.rooms import Case
 
@@ -37,7 +38,9 @@ def case(each: Workload) -> Case:
 
 def judged(each: Case) -> Judgement:
     """Judge the chain of the model against the model."""
-    return judge(ROOM, each, run, RESULTS, run_reference(ROOM, each.workload, MODEL, RESULTS))
+    return judge(
+        Scope(ROOM, RESULTS), each, run, run_reference(ROOM, each.workload, MODEL, RESULTS)
+    )
 
 
 # ----------------------------------------------------------------------------------- conditions

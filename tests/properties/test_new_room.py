@@ -84,7 +84,7 @@ def cases(args, columns):
     yield Case("ones", "five ones", "their sum", workload, in_order=False)
 
 
-def check(workload, trace):
+def check(workload, trace, *, recording):
     total = sum(event.value for event in workload.arrivals)
     is_right = [final.value for final in trace.of(Final)] == [total]
     outcome = Outcome.HOLDS if is_right else Outcome.BROKEN

@@ -12,6 +12,7 @@ from model.vocabulary.join import RESULTS, Equi
 from properties.cli import render
 from properties.join.room import ROOM
 from properties.judging.judge import Judgement, judge
+from properties.judging.levels import Scope
 from properties.judging.references import MODEL, run_reference
 from properties.rooms import Case
 
@@ -28,7 +29,7 @@ def undetermined() -> Judgement:
         "made", INPUT, "key and value within 2, +-5s, late after [3s]", workload, in_order=True
     )
     expected = run_reference(ROOM, workload, MODEL, RESULTS)
-    return judge(ROOM, case, nested_loop_join, RESULTS, expected)
+    return judge(Scope(ROOM, RESULTS), case, nested_loop_join, expected)
 
 
 def printed(width: int, is_terminal: bool) -> list[str]:

@@ -43,7 +43,9 @@ def folder(tmp_path: Path) -> Path:
 
 def test_scripts_of_somebody_on_a_file_of_theirs(straggler: Straggler, folder: Path) -> None:
     done = straggler(
-        *OWN, "--lateness", "5s", "--workers", "2", "--system", MODEL, "--json", "verdict.json"
+        *OWN,
+        *("--lateness", "5s", "--workers", "2", "--system", MODEL, "--level", "steps"),
+        *("--json", "verdict.json"),
     )
     assert (done.code, done.err) == (0, "")
     assert "1 comparison, none broken" in done.out

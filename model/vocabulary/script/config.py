@@ -21,6 +21,7 @@ from model.vocabulary.script.tree import (
     walk,
 )
 from model.vocabulary.settings import JsonObject, PlainData, Setting, Settings, is_int, require
+from model.vocabulary.trace import fields_of
 
 MILLISECOND_US = 1_000
 END_US = (1 << 63) - 1
@@ -213,3 +214,7 @@ class Hosted(NamedTuple):
 
 
 WORDS: tuple[type, ...] = (Result, Undefined, Rejected, Hosted)
+ANSWERS: Mapping[type, tuple[str, ...]] = {
+    word: fields_of(word) for word in (Result, Undefined, Rejected)
+}
+"""Fields of answers: the results, the times without one, and the arrivals in no result."""

@@ -1,0 +1,79 @@
+"""Levels of judgement: everything that a system records, or its answers alone.
+
+Rules of this file:
+
+* Ours are judged by every step. A foreign system that gives the right answers need not wait, number
+  revisions or cut batches as ours do.
+* At level ``answers`` everything else is taken out of a trace before anything is compared or
+  claimed, so that nothing can depend on it.
+"""
+
+from typing import Any, NamedTuple
+
+from model.checking.claims import Recording
+from model.vocabulary import Trace, Workload
+from model.vocabulary.settings import nearest
+from model.vocabulary.trace import Step, field_types, kind_of
+from properties.errors import UsageError
+from properties.judging.systems import SPARK
+from properties.rooms import Evidence, Room
+
+ANSWERS, STEPS = "answers", "steps"
+LEVELS = (ANSWERS, STEPS)
+
+
+class Scope(NamedTuple):
+    """The part of a trace that is judged."""
+
+    room: Room
+    step_types: tuple[type, ...]
+    """Step classes that are compared."""
+    level: str = STEPS
+
+    @classmethod
+    def of(cls, room: Room, kinds: str | None = None, level: str = STEPS) -> "Scope":
+        """Return the scope with the step classes that ``--kinds`` names, or with all of a level.
+
+        Raise :class:`UsageError` for a kind that there is not.
+        """
+        words = [word for word in room.step_types if level == STEPS or word in room.answers]
+        by_kind = {kind_of(word): word for word in words}
+        names = list(by_kind) if kinds is None else kinds.split(",")
+        for name in names:
+            if name not in by_kind:
+                at_level = f" at level {level}" if level == ANSWERS else ""
+                known = f"only {', '.join(by_kind)}{nearest(name, by_kind)}"
+                raise UsageError(f"there is no kind {name!r}{at_level}, {known}")
+        return cls(room, tuple(by_kind[name] for name in names), level)
+
+    def reduce(self, trace: Trace) -> Trace:
+        """Return the part of a trace that counts; the fields of answers alone, at that level."""
+        if self.level == STEPS:
+            return trace
+        chosen: list[Any] = [word for word in self.room.answers if word in self.step_types]
+        steps = [self._blank(word, step) for word in chosen for step in trace.of(word)]
+        return Trace(trace.producer, steps)
+
+    def _blank(self, word: Any, step: Step) -> Step:
+        kept, values = self.room.answers[word], step._asdict()
+        blanks = {
+            name: values[name] if name in kept else declared.blank
+            for name, declared in field_types(word).items()
+        }
+        blanked: Step = word(**blanks)
+        return blanked
+
+    def check(self, workload: Workload, observed: Trace) -> Evidence:
+        """Check the claims on a reduced trace; those without their steps are undetermined."""
+        silent = {
+            word
+            for word in self.room.step_types
+            if word not in self.step_types and not observed.of(word)
+        }
+        recording = Recording(frozenset(silent), self.level == ANSWERS)
+        return self.room.check(workload, observed, recording=recording)
+
+
+def level_of(system: str, level: str | None) -> str:
+    """Return the level at which a system is judged; ``system`` is ``spark`` or names another."""
+    return level or (STEPS if system == SPARK else ANSWERS)
