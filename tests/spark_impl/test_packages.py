@@ -118,6 +118,7 @@ def test_spark_submit_runs_a_query_from_the_archive(machine: Machine) -> None:
     assert machine.submit("local[2]") == EXPECTED
 
 
+@pytest.mark.long
 def test_a_cluster_runs_a_query_from_the_archive(machine: Machine) -> None:
     with standalone_cluster(machine.folder / "cluster", machine.environment) as master:
         assert machine.submit(master) == EXPECTED
