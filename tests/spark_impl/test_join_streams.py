@@ -83,7 +83,7 @@ def case_of_runs() -> Workload:
     return case.with_(config=config.to_json())
 
 
-@pytest.mark.parametrize("merged", [100, 2])
+@pytest.mark.parametrize("merged", [pytest.param(100, marks=pytest.mark.long), 2])
 def test_a_chain_goes_on_with_other_workers_and_other_queries(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, merged: int
 ) -> None:
@@ -153,7 +153,7 @@ def ask_once(spark: SparkSession, store: Path, case: Workload) -> None:
         one_time(spark, store, And(), 2, 1)
 
 
-@pytest.mark.parametrize("lost", range(3))
+@pytest.mark.parametrize("lost", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_a_sink_that_replaces_has_every_pair_once(
     spark: SparkSession, tmp_path: Path, lost: int
 ) -> None:
