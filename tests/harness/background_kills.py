@@ -39,6 +39,8 @@ class Subject(NamedTuple):
     workload_of: Callable[[int, int], Workload]
     """Return the workload of a query, by its number and a seed."""
     kills_a_query: int = KILLS_A_QUERY
+    at_once: int = AT_ONCE
+    """Number of queries that are killed at the same time; each room needs one of them."""
 
 
 class Query(NamedTuple):
@@ -65,12 +67,14 @@ def kill_drivers(plan: KillPlan, folder: Path, stop: Event) -> list[Query]:
     is set, return early, with queries that have not finished.
     """
     subject, seed, wanted = plan
+    share = -(-wanted // subject.at_once)
+    subject = subject._replace(kills_a_query=min(share, subject.kills_a_query))
     queries: list[Query] = []
     every = (subject.workload_of(number, seed) for number in range(3 * wanted))
     useful = (each for each in every if not queries or each.room in _lacking(queries, wanted))
-    while workloads := list(islice(useful, AT_ONCE)):
+    while workloads := list(islice(useful, subject.at_once)):
         given = (repeat(subject), repeat(folder), workloads, repeat(stop))
-        with ThreadPoolExecutor(AT_ONCE, BACKGROUND) as pool:
+        with ThreadPoolExecutor(subject.at_once, BACKGROUND) as pool:
             queries += pool.map(_kill_and_finish, *given)
         if stop.is_set() or not _lacking(queries, wanted):
             break

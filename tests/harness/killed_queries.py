@@ -87,8 +87,8 @@ def _equal_cuts(tuples: int, batches: int) -> tuple[int, ...]:
 
 
 WINDOWS = Subject("tests.harness.windows_driver", windows_driver.prepare, windows_workload)
-CHAINS = Subject("tests.harness.join_driver", join_driver.prepare, chain_workload, kills_a_query=3)
+CHAINS = Subject("tests.harness.join_driver", join_driver.prepare, chain_workload, 3, at_once=1)
 SCRIPTS = Subject(
-    "tests.harness.script_driver", windows_driver.prepare, script_workload, kills_a_query=1
+    "tests.harness.script_driver", windows_driver.prepare, script_workload, 1, at_once=1
 )
 """Scripts; their driver takes the same files as the driver of windows."""

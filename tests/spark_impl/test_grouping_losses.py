@@ -1,6 +1,5 @@
 """Files of tasks that the driver does not find stop a stream; nothing is lost silently."""
 
-import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,29 +12,12 @@ from spark_impl.grouping import MicroBatch, at_instances
 from spark_impl.grouping.query import Spreader
 from spark_impl.runtime import locks
 from spark_impl.runtime.storage import InputProblem, locate
-from tests.harness import grouping_unshared
-from tests.harness.driver_kills import needs_proc, run_to_its_end
-from tests.harness.grouping_unshared import FOUND, TUPLES, count, read_all
+from tests.harness.unshared_stores import FOUND, count, read_all
 from tests.spark_impl.test_grouping_query import skewed
 from tests.spark_impl.test_grouping_streams import COLUMNS, table_of
 
 CONFIG = GroupingConfig(3, senders=2, window_tuples=50)
 SENTENCE = "the driver and all workers have to reach one folder under this address"
-
-
-@needs_proc
-@pytest.mark.timeout(600)
-def test_a_store_that_executors_do_not_reach_stops_the_stream(tmp_path: Path) -> None:
-    run_to_its_end(tmp_path, grouping_unshared.__name__)
-    results = json.loads((tmp_path / "results.json").read_bytes())
-    assert results.pop("shared") == TUPLES
-    for name, store in (("work", "store"), ("no work", "other")):
-        own = f"{grouping_unshared.OWN}/{store}"
-        assert results.pop(name) == (
-            f"{own} lacks 0/sender-0.arrow, which has been written: {SENTENCE}"
-        )
-        assert not (tmp_path / store / "batches" / "0.json").exists()
-    assert not results
 
 
 @pytest.fixture

@@ -39,6 +39,8 @@ def test_answers_are_exact_however_often_the_driver_is_killed(
     for query in killed_queries:
         found = assert_equal_to_model(spark, query.folder, query.workload, query.kills)
         guards[query.workload.room].update(found)
+        left = [path.name for path in (query.folder / "scratch").iterdir()]
+        assert not left, "the next start removes what a killed driver left"
     for name, needed in NEEDED.items():
         for guard in needed:
             assert guards[name][guard], f"there were no {guard} in room {name}"
@@ -50,7 +52,7 @@ def test_answers_are_exact_however_often_the_driver_is_killed(
 
 @needs_proc
 @pytest.mark.timeout(1_800)
-@pytest.mark.parametrize("number", range(len(PIPELINES)))
+@pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_answers_on_s3_are_exact_though_the_driver_is_killed(
     spark: SparkSession, tmp_path: Path, bucket: Location, seed: int, number: int
 ) -> None:
@@ -58,7 +60,8 @@ def test_answers_on_s3_are_exact_though_the_driver_is_killed(
     workload = workload.with_(cuts=workload.cuts[::3])
     prepare(tmp_path, workload, bucket / tmp_path.name)
     random = Random(f"{seed}/{number}")
-    seen = list(kills(tmp_path, WINDOWS.driver, random, profiles.effort().kills // 2))
+    at_most = max(1, profiles.effort().kills // 4)
+    seen = list(kills(tmp_path, WINDOWS.driver, random, at_most))
     run_to_its_end(tmp_path, WINDOWS.driver)
     assert seen
     s3_server.tell_workers(spark)

@@ -153,6 +153,7 @@ def assert_next_start_tidies_up(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.long
 def test_killed_driver_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
     code, _ = interrupt(tmp_path, signal.SIGKILL)
     assert code == -signal.SIGKILL

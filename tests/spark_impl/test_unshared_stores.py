@@ -1,0 +1,75 @@
+"""Executors that write into folders of their own: every query stops and says why (tier 4)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_impl.join import snapshots
+from tests.harness import unshared_stores
+from tests.harness.chain_workloads import long_case
+from tests.harness.driver_kills import needs_proc, run_to_its_end
+from tests.harness.killed_queries import script_workload, windows_workload
+from tests.harness.unshared_stores import CHAIN_WORKERS, OWN, TUPLES
+from tests.harness.windows_driver import prepare
+
+pytestmark = [needs_proc, pytest.mark.timeout(600)]
+SENTENCE = "the driver and all workers have to reach one folder under this address"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Path:
+    """Return the folder in which all queries have run."""
+    made = tmp_path_factory.mktemp("unshared")
+    for name in ("slack", "script", "join"):
+        (made / name).mkdir()
+    prepare(made / "slack", windows_workload(0, seed))
+    prepare(made / "script", script_workload(0, seed))
+    long_case(CHAIN_WORKERS, seed, epochs=1).write(made / "join" / "workload.json")
+    run_to_its_end(made, unshared_stores.__name__)
+    return made
+
+
+@pytest.fixture
+def results(folder: Path) -> dict[str, Any]:
+    """Return how every query ended."""
+    found: dict[str, Any] = json.loads((folder / "results.json").read_bytes())
+    return found
+
+
+@pytest.mark.parametrize("name", ["windows", "scripts"])
+def test_a_windowed_query_stops_in_its_first_micro_batch(
+    results: dict[str, Any], name: str
+) -> None:
+    stopped, complete = results[name]
+    assert stopped.startswith(f"{OWN}/{name} has 0 of the "), stopped
+    assert stopped.endswith(SENTENCE)
+    assert complete == -1
+
+
+def test_a_chain_stops_in_its_first_epoch(results: dict[str, Any], folder: Path) -> None:
+    assert results["chain"] == (
+        f"{OWN}/chain has 0 of the 2 states that workers wrote in epoch 0: {SENTENCE}"
+    )
+    assert snapshots(folder / "chain") == ()
+
+
+@pytest.mark.parametrize(("name", "store"), [("work", "work"), ("no work", "no-work")])
+def test_a_stream_of_groupings_stops_in_its_first_micro_batch(
+    results: dict[str, Any], folder: Path, name: str, store: str
+) -> None:
+    stopped = f"{OWN}/{store} lacks 0/sender-0.arrow, which has been written: {SENTENCE}"
+    assert results[name] == stopped
+    assert not (folder / store / "batches" / "0.json").exists()
+
+
+def test_a_stream_whose_store_is_shared_goes_on(results: dict[str, Any], folder: Path) -> None:
+    assert results["shared"] == ""
+    done = json.loads((folder / "shared" / "batches" / "0.json").read_bytes())
+    assert done["routed"] == TUPLES
+
+
+def test_executors_import_our_packages_from_the_archive(results: dict[str, Any]) -> None:
+    (file,) = results["modules"]
+    assert "/straggler.zip/" in file
