@@ -1,4 +1,4 @@
-"""The command line as a fixture."""
+"""The command line and a short input as fixtures."""
 
 import sys
 from pathlib import Path
@@ -6,8 +6,21 @@ from pathlib import Path
 import pytest
 
 from properties.cli import main as cli
+from properties.data import inputs
 from properties.data.inputs import DATA_VARIABLE
+from properties.data.tables import Recording
 from tests.properties.straggler import Done, Straggler
+
+
+@pytest.fixture
+def short_umts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorten the simulated input of room ``slack`` to a fifth, in which tuples are still late."""
+
+    def shorten(seed: int) -> Recording:
+        whole = inputs.umts(seed)
+        return whole._replace(events=whole.events[: len(whole.events) // 5])
+
+    monkeypatch.setattr(inputs, "NAMED", {**inputs.NAMED, "umts": shorten})
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ FIXED = ("--time-unit", "s", "--control", "fixed", "--system", MODEL)
 # ----------------------------------------------------------------------------------------- diff
 
 
+@pytest.mark.usefixtures("short_umts")
 def test_diff_prints_a_table_a_sentence_and_the_seed(straggler: Straggler) -> None:
     done = straggler("diff", "slack", "--input", "umts", "--system", MODEL, "--seed", "3")
     assert (done.code, done.err.count("\n")) == (0, 4)
@@ -40,6 +41,7 @@ def test_diff_prints_a_table_a_sentence_and_the_seed(straggler: Straggler) -> No
     assert all(len(line) <= 110 for line in lines[: lines.index("")])
 
 
+@pytest.mark.usefixtures("short_umts")
 def test_a_method_applies_to_its_own_aggregates_only(straggler: Straggler) -> None:
     options = ("--input", "umts", "--per", "task", "--system", MODEL)
     done = straggler("diff", "slack", *options, "--method", "rigorous")
@@ -112,6 +114,7 @@ def test_nothing_compared_is_undetermined(straggler: Straggler, tmp_path: Path) 
     assert "neither the system nor the reference recorded a step of kind rejected" in done.out
 
 
+@pytest.mark.usefixtures("short_umts")
 def test_broken_system_gives_a_small_counterexample_that_can_be_replayed(
     straggler: Straggler, tmp_path: Path
 ) -> None:

@@ -15,13 +15,13 @@ from model.vocabulary import Event, SlackConfig, System, Trace, Workload
 from properties.cases import make_case
 from properties.cli import diff
 from properties.cli.selection import parse_selection
-from properties.data import inputs
 from properties.data.tables import Recording
 from properties.errors import UsageError
 from properties.options import Arguments
 from properties.rooms import Room, find_room
 from tests.properties.straggler import Straggler, assert_refused
 
+pytestmark = pytest.mark.usefixtures("short_umts")
 ASK = ("diff", "slack", "--input", "umts")
 MODEL = ("--system", "model.slack:make_system")
 CASES = 4
@@ -36,12 +36,6 @@ def heard() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
-
-
-@pytest.fixture
-def few_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every room have few inputs and slack be judged by the model."""
-    monkeypatch.setattr(inputs, "DEFAULT", ("umts",), raising=False)
 
 
 def test_a_line_tells_of_every_finished_comparison(straggler: Straggler) -> None:

@@ -45,7 +45,7 @@ ASK = ("diff", "slack", "--input", "stream.csv", "--event-time", "seconds", "--t
 def test_diff_runs_a_users_file_through_spark(tmp_path: Path) -> None:
     write_stream(tmp_path)
     options = ("--control", "fixed", "--aggregate", "avg", "--per", "key", "--json", "verdict.json")
-    with start(tmp_path, *ASK, *options, "--batches", "3") as straggler:
+    with start(tmp_path, *ASK, *options, "--batches", "2") as straggler:
         out, err = straggler.communicate(timeout=PATIENCE_S)
     assert (straggler.returncode, err) == (0, ""), (out, err)
     assert "1 comparison, none broken: the Spark pipeline agrees with the reference" in out
