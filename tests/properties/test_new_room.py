@@ -185,7 +185,7 @@ def test_errata_confirms_those_of_a_new_room(folder: Path) -> None:
 
 
 def test_help_names_a_new_room(folder: Path) -> None:
-    for command in ("diff", "explore", "sim", "errata"):
+    for command in ("diff", "errata"):
         assert "toy" in run(folder, command, "--help").stdout
 
 

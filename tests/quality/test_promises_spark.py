@@ -26,7 +26,20 @@ def pytest_collection_finish():
     from tests.harness import cluster_packs
 
     test_promises.assert_same = lambda seen: None
+    test_promises.run_packs = run_once(test_promises.run_packs)
     cluster_packs.ClusterRun.fail = fail
+
+
+def run_once(run_packs):
+    # Hypothesis runs a failing example twice, and Spark would take as long for it again.
+    last = [None, None]
+
+    def run(spark, *packs, kills=0):
+        if last[0] != packs:
+            last[:] = packs, run_packs(spark, *packs, kills=kills)
+        return last[1]
+
+    return run
 
 
 def fail(_, sentences, *_rest):
@@ -102,10 +115,15 @@ BUGS = {
         Bug(EXACTNESS, "was found", "windows/correction.py", 'return "flush"', 'return ""'),
     ),
 }
+EVERY_DAY = ("pairs lost, by the key, no slack, first answers",)
+"""Bugs that are not left to long runs: one of each promise."""
 
 
 @pytest.mark.timeout(1_200)
-@pytest.mark.parametrize("name", BUGS)
+@pytest.mark.parametrize(
+    "name",
+    [name if name in EVERY_DAY else pytest.param(name, marks=pytest.mark.long) for name in BUGS],
+)
 def test_each_promise_is_broken_by_a_bug(tmp_path: Path, name: str) -> None:
     ignored = shutil.ignore_patterns("__pycache__")
     for package in ("model", "spark_impl"):

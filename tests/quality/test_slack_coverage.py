@@ -15,7 +15,7 @@ from model.vocabulary.slack import Judged
 
 STREAMS = 300
 """Number of streams; with none missed, the upper bound lies under DELTA."""
-WINDOWS = 60
+WINDOWS = 30
 PER_WINDOW = 40
 DELTA = 0.05
 QUERY = {"size_us": 40, "slide_us": 40, "aggregate": "count", "eps": 0.2, "delta": DELTA}
