@@ -117,8 +117,12 @@ def chain_shape(config: JoinConfig) -> Shape:
 
 
 @st.composite
-def balanced_routers(draw: st.DrawFn, n: int) -> GroupingConfig:
-    """Draw routers that promise balance, for ``n`` instances whose times differ or change."""
+def balanced_routers(draw: st.DrawFn, instances: int | None = None) -> GroupingConfig:
+    """Draw routers that promise balance, for instances whose times differ or change.
+
+    By default their number is drawn, too: 2 to 16.
+    """
+    n = draw(st.sampled_from([4, 16, 8, 2])) if instances is None else instances
     alike, unequal = (100,) * n, tuple([1_000 if i % 2 else 100 for i in range(n)])
     first, later = draw(st.sampled_from([(unequal, alike), (unequal, unequal), (alike, unequal)]))
     return GroupingConfig(

@@ -74,7 +74,7 @@ def register() -> None:
             name,
             max_examples=number,
             deadline=None,
-            derandomize=name != "nightly",
+            derandomize=name == "ci",
             print_blob=True,
             suppress_health_check=patient,
         )
