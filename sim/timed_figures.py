@@ -103,7 +103,15 @@ MOST_LINES = 4
 """Most workers that are drawn as lines; more of them are rows of a map."""
 ENDINGS = (".svg", ".png")
 """Endings of files in which a figure can be written."""
-UNITS_OF_TIME = ((1e6, "seconds"), (1e3, "milliseconds"), (1.0, "microseconds"))
+UNITS_OF_TIME = (
+    (86_400e6, "days", 3.0),
+    (3_600e6, "hours", 3.0),
+    (60e6, "minutes", 3.0),
+    (1e6, "seconds", 0.5),
+    (1e3, "milliseconds", 0.5),
+    (1.0, "microseconds", 0.0),
+)
+"""Units of a time on an axis: size (us), name, and least number of it that the axis reaches."""
 
 
 class PanelLine(NamedTuple):
@@ -177,8 +185,15 @@ def run_panels(
 def _of_times(series: Series, title: str, labels: Mapping[str, str]) -> Panel:
     """Return the panel of columns of times (us), in a unit of time that makes them readable."""
     longest_us = max(float(np.nanmax(series[name], initial=0.0)) for name in labels)
-    unit, ylabel = next((each for each in UNITS_OF_TIME if longest_us >= each[0] / 2), (1.0, "us"))
+    unit, ylabel = unit_of_time(longest_us)
     return Panel(title, ylabel, tuple([PanelLine(*each, unit) for each in labels.items()]))
+
+
+def unit_of_time(longest_us: float) -> tuple[float, str]:
+    """Return the size (us) and the name of the unit for times of up to ``longest_us``."""
+    return next(
+        (size_us, name) for size_us, name, least in UNITS_OF_TIME if longest_us >= least * size_us
+    )
 
 
 def _workers(series: Series, prefix: str) -> dict[str, str]:

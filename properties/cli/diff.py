@@ -324,6 +324,8 @@ def _write(args: Arguments, found: Comparisons) -> None:
         name = "Spark" if args.system == SPARK else args.system
         title, notes = f"{name} against the reference", tuple(_skipped(found))
         notes += (found.note,) if found.note else ()
+        if (undrawn := len(found.judgements) - len(found.sections)) > 0:
+            notes += (f"Judged and not drawn: {counted(undrawn, 'comparison')}.",)
         page = RunPage(title, _summary(args, found), "diff", args.line, found.sections, notes)
         write_whole(args.html, run_page(page))
 

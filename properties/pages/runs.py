@@ -185,6 +185,8 @@ def _in_words(name: str, value: float | int | str) -> tuple[str, str]:
     """Return the readable name of a figure, and its value with its unit."""
     if isinstance(value, str):
         return readable_name(name), value
+    if name.endswith("_us"):
+        return readable_name(name), write_short(value)
     if name.endswith(SHARES) or name.startswith("utilisation_"):
         return readable_name(name), f"{value:.2%}"
     unit = unit_of(name, [value])

@@ -35,7 +35,7 @@ from sim.report.drawing import (
     shade_faults,
 )
 from sim.report.plot import DASHES, INK, MUTED, SERIES, STYLE, VARIABLES, picture, write_tick
-from sim.timed_figures import Panel, RunPlot, run_panels
+from sim.timed_figures import Panel, RunPlot, run_panels, unit_of_time
 
 SIZE_INCHES = (4.7, 2.9)
 """Small, so that its letters are readable on a page as narrow as a phone."""
@@ -45,8 +45,6 @@ LEGEND_LETTERS = 44
 """Number of letters in a row of the legend; a sample of a line counts as several."""
 SAMPLE_LETTERS = 6
 SHADES = 5
-UNITS_OF_TIME = ((86_400e6, "days", 3), (3_600e6, "hours", 3), (60e6, "minutes", 3), (1e6, "s", 1))
-"""Size and name of units of time, and how many of it an axis has at least."""
 
 
 class RunPicture(NamedTuple):
@@ -88,9 +86,7 @@ def draw_panel(course: Course, panel: Panel) -> Figure:
     FigureCanvasSVG(figure)
     axes = figure.subplots()
     end_us = float(course.series["time_us"][-1])
-    time_us, unit = next(
-        ((us, name) for us, name, least in UNITS_OF_TIME if end_us >= least * us), (1e3, "ms")
-    )
+    time_us, unit = unit_of_time(end_us)
     if panel.is_map:
         _draw_map(figure, axes, course, panel, time_us)
     else:

@@ -64,7 +64,7 @@ def interrupted_in_the_third() -> Callable[[Workload], Trace]:
 @pytest.mark.usefixtures("heard")
 def test_an_interrupt_leaves_what_has_been_judged(straggler: Straggler, tmp_path: Path) -> None:
     own = ("--system", f"{__name__}:interrupted_in_the_third")
-    done = straggler(*ASK, *own, "--json", "v.json", "--junit", "j.xml")
+    done = straggler(*ASK, *own, "--json", "v.json", "--junit", "j.xml", "--html", "p.html")
     assert done.code == 130
     assert done.err.splitlines()[-1] == "straggler: interrupted."
     note = "Not complete: 2 of 4 comparisons judged, then interrupted."
@@ -75,6 +75,9 @@ def test_an_interrupt_leaves_what_has_been_judged(straggler: Straggler, tmp_path
     assert [row["verdict"] for row in record["comparisons"]] == ["holds", "holds"]
     suite = ElementTree.parse(tmp_path / "j.xml").getroot()[0]
     assert (suite.get("tests"), suite.get("skipped")) == ("4", "2")
+    page = (tmp_path / "p.html").read_text(encoding="utf-8")
+    assert page.count("<article") == 2
+    assert f'<p class="alarm">{note}</p>' in page
 
 
 def test_junit_has_a_test_for_every_comparison(straggler: Straggler, tmp_path: Path) -> None:

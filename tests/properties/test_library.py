@@ -1,9 +1,11 @@
 """``import straggler`` gives the public names, and loads packages when they are used."""
 
+import ast
 import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from importlib import import_module
 
 import pytest
@@ -12,7 +14,7 @@ import straggler
 from model.checking.claims import Outcome
 from model.vocabulary.extras import EXTRAS, describe_missing
 from properties.errors import UsageError
-from tests.house.repository import ROOT
+from tests.house.repository import ROOT, room_names
 
 HEAVY = "pyspark pyarrow pandas numpy scipy simpy matplotlib rich lark jinja2 pytest hypothesis"
 LOADED = f"""
@@ -83,3 +85,26 @@ def test_a_mistake_in_a_simulation_is_one_sentence() -> None:
         straggler.simulate("slak")
     with pytest.raises(ValueError, match="there is no setting 'controll'; did you mean 'control'"):
         straggler.simulate("slack", controll="fixed")
+
+
+def examples() -> Iterator[tuple[str, str]]:
+    """Yield the examples in Python of all pages, each with the name of its page."""
+    for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for code in re.findall(r"^```python\n(.*?)^```", path.read_text("utf-8"), re.M | re.S):
+            yield path.name, code
+
+
+def test_examples_import_public_names_from_the_library() -> None:
+    found = dict.fromkeys(name for name, _ in examples())
+    assert {"README.md", "slack.md", "join.md", "grouping.md", "script.md"} <= set(found)
+    rooms = {f"spark_impl.{room}" for room in room_names()}
+    for page, code in examples():
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom) and node.module != "straggler":
+                names = {each.name for each in node.names}
+                # Pages on one's own system speak the words of the specification.
+                if not (node.module or "").startswith("model.vocabulary"):
+                    assert not names & set(straggler.__all__), (page, node.module)
+                assert node.module not in rooms, page
+            elif isinstance(node, ast.ImportFrom):
+                assert {each.name for each in node.names} <= set(straggler.__all__), page

@@ -39,7 +39,9 @@ def sections() -> dict[str, dict[str, str]]:
     """Return the page's entry of each figure, by source."""
     parts = re.split(r"^## (.+)$", PAGE, flags=re.M)[1:]
     return {
-        title: dict(ROW.findall(text)) for title, text in zip(parts[::2], parts[1::2], strict=True)
+        title: dict(ROW.findall(text))
+        for title, text in zip(parts[::2], parts[1::2], strict=True)
+        if title != "Sources"
     }
 
 

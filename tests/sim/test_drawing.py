@@ -125,7 +125,8 @@ def test_columns_that_are_no_workers_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("longest_us", "unit", "drawn"), [(8e6, "seconds", 8.0), (9e3, "milliseconds", 9.0)]
+    ("longest_us", "unit", "drawn"),
+    [(2e10, "hours", 20 / 3.6), (8e6, "seconds", 8.0), (9e3, "milliseconds", 9.0)],
 )
 def test_times_have_a_unit_in_which_they_can_be_read(
     longest_us: float, unit: str, drawn: float
