@@ -56,12 +56,7 @@ def make_command(summary: str) -> Group:
 
 def _options(rooms: Sequence[Room]) -> Iterator[Option]:
     """Yield the options of a comparison, those of the rooms' queries, and those of files."""
-    inputs = "; ".join(dict.fromkeys(room.inputs for room in rooms))
-    yield Option("--input", f"{inputs}; may be repeated", multiple=True, metavar="NAME|PATH")
-    yield Option("--seed", "seed of simulated inputs (0)", type=int, default=0, metavar="N")
-    usual = ", ".join(dict.fromkeys(str(room.batches) for room in rooms))
-    batches = f"number of equal micro-batches, at most one per row ({usual})"
-    yield Option("--batches", batches, type=int, metavar="N")
+    yield from input_options(rooms)
     yield Option("--json", "also write the verdicts to FILE", type=PATH, metavar="FILE")
     yield Option("--junit", "also write the verdicts to FILE, for CI", type=PATH, metavar="FILE")
     if len(rooms) > 1:
@@ -71,6 +66,16 @@ def _options(rooms: Sequence[Room]) -> Iterator[Option]:
         yield Option("-k", selected, "selection", metavar="EXPRESSION")
         yield Option("-x", "stop at the first broken comparison", "stops", is_flag=True)
     yield from _comparison_options()
+
+
+def input_options(rooms: Sequence[Room]) -> Iterator[Option]:
+    """Yield the options of inputs, of files, and of the rooms' queries."""
+    inputs = "; ".join(dict.fromkeys(room.inputs for room in rooms))
+    yield Option("--input", f"{inputs}; may be repeated", multiple=True, metavar="NAME|PATH")
+    yield Option("--seed", "seed of simulated inputs (0)", type=int, default=0, metavar="N")
+    usual = ", ".join(dict.fromkeys(str(room.batches) for room in rooms))
+    batches = f"number of equal micro-batches, at most one per row ({usual})"
+    yield Option("--batches", batches, type=int, metavar="N")
     for room in rooms:
         yield from room.options()
         if room.workers is not None:
@@ -90,9 +95,9 @@ def _comparison_options() -> Iterator[Option]:
     )
     system = "implementation to judge instead of the Spark pipeline"
     yield Option("--system", system, default=SPARK, metavar="MODULE:FACTORY")
-    level = "judge answers alone, or every step (answers for --system, steps for ours)"
+    level = "compare answers, or every step (answers of --system)"
     yield Option("--level", level, type=click.Choice(LEVELS))
-    kinds = "kinds of steps to compare, if the system does not record all (all of the level)"
+    kinds = "kinds of steps to compare, if the system does not record all (all)"
     yield Option("--kinds", kinds, metavar="KIND,...")
     yield Option("--master", "Spark master (local, slots as needed)", metavar="URL")
     yield Option(
@@ -154,10 +159,15 @@ def run(args: Arguments) -> int:
 
 
 def _refuse_options(args: Arguments) -> None:
-    """Raise :class:`UsageError` for output that cannot be written, or an impossible number."""
+    """Raise :class:`UsageError` for output that cannot be written, or for bad numbers."""
     refuse_unwritable("--json", args.json)
     refuse_unwritable("--junit", args.junit)
     refuse_unmakable("--counterexamples", args.counterexamples)
+    refuse_numbers(args)
+
+
+def refuse_numbers(args: Arguments) -> None:
+    """Raise :class:`UsageError` for an impossible seed or number of micro-batches."""
     if args.seed < 0:
         raise UsageError(f"--seed is {args.seed}; it must be an integer >= 0")
     if args.batches is not None and args.batches < 1:
