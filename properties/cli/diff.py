@@ -15,14 +15,16 @@ from properties.cli.commands import Group
 from properties.cli.outputs import refuse_unmakable, refuse_unwritable, write_json, write_output
 from properties.cli.room_commands import room_group
 from properties.cli.selection import parse_selection
+from properties.data.durations import write_duration
 from properties.errors import UsageError, counted
 from properties.judging import counterexamples
 from properties.judging.judge import Judgement, judge
-from properties.judging.levels import LEVELS, Scope, level_of
+from properties.judging.levels import LEVELS, STEPS, Scope, level_of
+from properties.judging.processes import DEFAULT_LIMITS, PREFIX, Limits
 from properties.judging.references import BOTH, REFERENCES, run_reference
 from properties.judging.systems import SPARK, local_master, open_system
 from properties.judging.trial import Trial
-from properties.options import LATENESS, PATH, QUERY, Arguments, Option
+from properties.options import LATENESS, PATH, QUERY, Arguments, Duration, Option, Size
 from properties.pages.junit import SKIPPED, Check, check_of, junit
 from properties.rooms import Case, Room, SkippedInput, find_rooms
 
@@ -93,8 +95,9 @@ def _comparison_options() -> Iterator[Option]:
         type=click.Choice(REFERENCES),
         default=BOTH,
     )
-    system = "implementation to judge instead of the Spark pipeline"
+    system = "implementation to judge instead of the Spark pipeline, or exec:COMMAND"
     yield Option("--system", system, default=SPARK, metavar="MODULE:FACTORY")
+    yield from limit_options()
     level = "compare answers, or every step (answers of --system)"
     yield Option("--level", level, type=click.Choice(LEVELS))
     kinds = "kinds of steps to compare, if the system does not record all (all)"
@@ -107,6 +110,27 @@ def _comparison_options() -> Iterator[Option]:
         default=counterexamples.FOLDER,
         metavar="DIR",
     )
+
+
+def limit_options() -> Iterator[Option]:
+    """Yield the options that limit a system that is a command."""
+    timeout = f"time of exec:COMMAND for a workload ({write_duration(DEFAULT_LIMITS.timeout_us)})"
+    yield Option("--timeout", timeout, "timeout_us", type=Duration())
+    memory = "memory of exec:COMMAND (half of the machine's)"
+    yield Option("--memory", memory, "memory_bytes", type=Size(), metavar="SIZE")
+
+
+def limits_of(args: Arguments, system: str, level: str) -> Limits:
+    """Return the limits of a system; raise :class:`UsageError` unless it is a command."""
+    given = {"timeout_us": args.timeout_us, "memory_bytes": args.memory_bytes}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    for name in chosen:
+        option = f"--{name.partition('_')[0]}"
+        if not system.startswith(PREFIX):
+            raise UsageError(f"{option} is for --system exec:COMMAND, not for {system!r}")
+        if chosen[name] <= 0:
+            raise UsageError(f"{option} is {chosen[name]}; it must be more than 0")
+    return Limits(**chosen, whole_steps=level == STEPS)
 
 
 @dataclass
@@ -148,7 +172,8 @@ def run(args: Arguments) -> int:
         ]
         progress.remove_task(reading)
         found = Comparisons(_select(chosen, getattr(args, "selection", None)))
-        with open_system(args.system, args.master or _master(found.cases)) as system_of:
+        limits = limits_of(args, args.system, level)
+        with open_system(args.system, args.master or _master(found.cases), limits) as system_of:
             _judge_all(args, found, scopes, system_of, progress)
     if found.judgements or not found.stopped:
         _print(args, found)
