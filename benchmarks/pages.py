@@ -16,9 +16,10 @@ from pathlib import Path
 from benchmarks.__main__ import MEASURED, RESULTS, readable
 from model.vocabulary.settings import JsonObject
 from properties.cli.render import markdown
+from properties.data.schemas import FOLDER, trace_schema, workload_schema, write
 from properties.join import guide as join_guide
 from properties.pages import reproduction, settings
-from properties.rooms import room_names
+from properties.rooms import find_rooms, room_names
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -66,6 +67,14 @@ _COLUMNS = {
     "timed_bare_events_a_tuple": "bare events a tuple, event loop",
     "peak_bytes_a_tuple": "peak bytes a tuple",
 }
+
+
+def schemas() -> dict[str, str]:
+    """Return the text of each JSON Schema, by the name of its file."""
+    rooms = find_rooms("all")
+    found = {f"trace-{room.name}": trace_schema(room) for room in rooms}
+    found["workload"] = workload_schema({room.name: room.config for room in rooms})
+    return {f"{name}.schema.json": write(schema) for name, schema in found.items()}
 
 
 def pages() -> dict[str, str]:
@@ -127,3 +136,5 @@ if __name__ == "__main__":
     adopt()
     for name, text in pages().items():
         (DOCS / name).write_text(text, encoding="utf-8")
+    for name, text in schemas().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")

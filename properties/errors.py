@@ -5,6 +5,10 @@ class UsageError(Exception):
     """An error of the user: one sentence that names the offending value; exit code 2."""
 
 
+class SystemFailedError(Exception):
+    """A failure of a system on trial: a sentence whose subject, the system, is left out."""
+
+
 def counted(n: int, noun: str) -> str:
     """Return a number with its noun: ``1 batch``, ``2 batches``, ``1,000 arrivals``."""
     plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"

@@ -22,7 +22,7 @@ from model.checking.diff import Difference
 from model.checking.explorer import Exploration
 from model.checking.explorer import Path as Behaviour
 from model.vocabulary import System, Trace, Workload
-from model.vocabulary.settings import JsonObject, nearest
+from model.vocabulary.settings import JsonObject, Settings, nearest
 from properties.data.tables import Columns
 from properties.errors import UsageError
 from properties.judging.predictions import NO_PREDICTION, Prediction, Predictor
@@ -205,6 +205,8 @@ class Room:
     """Step classes that are compared."""
     answers: Mapping[type, tuple[str, ...]]
     """Fields of answers, by step class: what a user reads, however the system came to it."""
+    config: type[Settings]
+    """Class of the settings of a query."""
     inputs: str
     """Inputs that ``--input`` accepts, for its help."""
     batches: int

@@ -3,13 +3,13 @@
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from math import isfinite
-from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from model.vocabulary.settings import PlainData, is_int
+from model.vocabulary.settings import PlainData, is_int, look_up, nearest, require
 from model.vocabulary.workload import Workload
 
 
@@ -20,6 +20,9 @@ class Step(Protocol):
 
 
 StepT = TypeVar("StepT", bound=Step)
+
+VERSION = 1
+"""Version of the lines of a trace."""
 
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 """Encoder of a value as JSON. It is shared: ``json.dumps`` makes an encoder for every value."""
@@ -142,42 +145,125 @@ class Trace:
             sha.update(b"\n")
         return sha.hexdigest()
 
-    def write(self, path: Path) -> None:
-        """Write NDJSON: a header line, then one line per step."""
-        with path.open("w", encoding="utf-8") as out:
-            out.write(json.dumps({"trace": 1, "producer": self.producer}) + "\n")
-            out.writelines(_line(step) + "\n" for step in self.steps())
+    def lines(self) -> Iterator[str]:
+        """Yield the trace as lines of JSON: a header, a line for each step, and an end."""
+        yield json.dumps({"trace": VERSION, "producer": self.producer}) + "\n"
+        for step in self.steps():
+            yield _line(step) + "\n"
+        yield json.dumps({"end": len(self)}) + "\n"
 
-    @classmethod
-    def read(cls, path: Path, words: Iterable[type]) -> "Trace":
-        """Read NDJSON; ``words`` are the step classes of the room.
 
-        Raise ``ValueError`` with the line number for anything that is not a step.
+class TraceReader:
+    """Reads traces from lines of JSON, one line after the other, and checks every field.
+
+    ``words`` are the step classes of the room. ``required`` names the fields that a step must have,
+    by step class; other fields may be missing and are then blank. A step class without an entry
+    must have all fields.
+    """
+
+    def __init__(
+        self,
+        words: Iterable[type[Step]],
+        required: Mapping[type, Collection[str]] = MappingProxyType({}),
+    ) -> None:
+        self._words = {kind_of(word): word for word in words}
+        self._required = required
+        self._producer: str | None = None
+        self._steps: list[Step] = []
+
+    @property
+    def is_between(self) -> bool:
+        """True before the header of a trace and after its end."""
+        return self._producer is None
+
+    def feed(self, line: str) -> Trace | None:
+        """Take the next line, and return the trace if the line ends it.
+
+        Raise ``ValueError`` with one sentence for a line that does not belong there.
         """
-        with path.open(encoding="utf-8") as lines:
-            try:
-                producer = str(json.loads(next(lines))["producer"])
-            except (StopIteration, KeyError, TypeError, ValueError) as error:
-                msg = f"{path.name}: the first line is not a trace header"
-                raise ValueError(msg) from error
-            by_kind = {kind_of(word): word for word in words}
-            return cls(producer, [_parse(line, n, by_kind) for n, line in enumerate(lines, 2)])
+        row = parse_object(line)
+        if self._producer is None:
+            self._producer = _parse_header(row)
+        elif "end" in row:
+            steps, self._steps = self._steps, []
+            producer, self._producer = self._producer, None
+            _require_fields("the end", row, ("end",))
+            good = is_int(row["end"]) and row["end"] == len(steps)
+            require(good, "end", row["end"], f"{len(steps)}, the number of steps")
+            return Trace(producer, steps)
+        else:
+            self._steps.append(self._parse_step(row))
+        return None
+
+    def _parse_step(self, row: dict[str, PlainData]) -> Step:
+        if "kind" not in row:
+            msg = "the field 'kind' is missing"
+            raise ValueError(msg)
+        word = look_up("kind", str(row.pop("kind")), self._words)
+        declared, kind = field_types(word), kind_of(word)
+        _require_fields(f"a {kind} step", row, declared)
+        for name in self._required.get(word, declared):
+            if name not in row:
+                msg = f"the field {name!r} of a {kind} step is missing"
+                raise ValueError(msg)
+        given = {name: each.blank for name, each in declared.items()}
+        step: Step = cast("Any", word)(
+            **given | {name: _as_recorded(value, declared[name]) for name, value in row.items()}
+        )
+        bad = describe_bad_step(step, [word])
+        if bad:
+            raise ValueError(bad)
+        return step
 
 
-def _parse(line: str, number: int, words: Mapping[str, type[Step]]) -> Step:
+def parse_object(line: str) -> dict[str, PlainData]:
+    """Return the JSON object of a line; raise ``ValueError`` with one sentence for other text."""
     try:
-        row = json.loads(line)
-        word = words[row.pop("kind")]
-        step = word(**{name: _as_recorded(value) for name, value in row.items()})
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        msg = f"line {number} is not a step of this room: {line.strip()[:120]}"
-        raise ValueError(msg) from error
-    return step
+        row = json.loads(line, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        row = None
+    if not isinstance(row, dict):
+        text = line.strip()
+        msg = f"{text[:60]!r} is no JSON object" if text else "a line is empty"
+        raise ValueError(msg)
+    return row
 
 
-def _as_recorded(value: PlainData) -> PlainData:
-    """Return a tuple for a list: JSON has no tuples, steps have no lists."""
-    return tuple(value) if isinstance(value, list) else value
+def _refuse_constant(name: str) -> PlainData:
+    msg = f"{name} is no JSON number"
+    raise ValueError(msg)
+
+
+def _require_fields(what: str, row: Iterable[str], known: Iterable[str]) -> None:
+    for name in row:
+        if name not in known:
+            hint = nearest(name, known)
+            msg = f"{what} has no field {name!r}, only {', '.join(known)}{hint}"
+            raise ValueError(msg)
+
+
+def _parse_header(row: dict[str, PlainData]) -> str:
+    if "trace" not in row:
+        msg = "the field 'trace' is missing; the first line of a trace is its header"
+        raise ValueError(msg)
+    _require_fields("a header", row, ("trace", "producer"))
+    good = is_int(row["trace"]) and row["trace"] == VERSION
+    require(good, "trace", row["trace"], f"{VERSION}, the version of the format")
+    producer = row.get("producer", "someone")
+    require(isinstance(producer, str), "producer", producer, "a text")
+    return str(producer)
+
+
+def _as_recorded(value: PlainData, declared: FieldType) -> PlainData:
+    """Return a value as steps have it: a tuple for a list, and 2 for 2.0 where integers belong."""
+    if declared.is_tuple and isinstance(value, list):
+        one = declared._replace(is_tuple=False)
+        return tuple([_as_recorded(each, one) for each in value])
+    if declared.kind is float and is_int(value):
+        return float(value) if abs(value) < 1 << 1023 else value
+    if declared.kind is int and isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
 
 
 class System(Protocol):

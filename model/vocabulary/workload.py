@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from math import isfinite, isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,24 @@ class Event(NamedTuple):
     """Arrival time, microseconds since the epoch; it never decreases with ``seq``."""
     stream: str = ""
     """Stream of the event, in rooms with several streams (``join``: ``"R"``, ``"S"``)."""
+
+
+NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+"""Texts in files for values that JSON has no numbers for."""
+_VALUE = Event._fields.index("value")
+
+
+def _row(event: Event) -> list[PlainData]:
+    row: list[PlainData] = list(event)
+    if not isfinite(event.value):
+        row[_VALUE] = "NaN" if isnan(event.value) else NOT_FINITE[1 + (event.value < 0)]
+    return row
+
+
+def _event(row: list[PlainData]) -> Event:
+    event = Event(*row)
+    value: PlainData = event.value
+    return event._replace(value=float(value)) if value in NOT_FINITE else event
 
 
 class Fault(NamedTuple):
@@ -90,7 +109,7 @@ class Workload:
             "cuts": list(self.cuts),
             "faults": [list(fault) for fault in self.faults],
             "flush": self.flush,
-            "arrivals": [list(event) for event in self.arrivals],
+            "arrivals": [_row(event) for event in self.arrivals],
         }
 
     @classmethod
@@ -108,7 +127,7 @@ class Workload:
                 cuts=tuple(data["cuts"]),
                 faults=tuple(Fault(*fault) for fault in data["faults"]),
                 flush=bool(data["flush"]),
-                arrivals=tuple(Event(*row) for row in data["arrivals"]),
+                arrivals=tuple(_event(row) for row in data["arrivals"]),
             )
         except (KeyError, TypeError) as error:
             msg = f"not a workload: {error}"

@@ -22,14 +22,16 @@ from properties.cli.outputs import (
 )
 from properties.cli.room_commands import room_group
 from properties.cli.selection import parse_selection
+from properties.data.durations import write_duration
 from properties.errors import UsageError, counted
 from properties.judging import counterexamples
 from properties.judging.judge import Judgement, judge
-from properties.judging.levels import LEVELS, Scope, level_of
+from properties.judging.levels import LEVELS, STEPS, Scope, level_of
+from properties.judging.processes import DEFAULT_LIMITS, PREFIX, Limits
 from properties.judging.references import BOTH, REFERENCES, run_reference
 from properties.judging.systems import SPARK, local_master, open_system
 from properties.judging.trial import Trial
-from properties.options import LATENESS, PATH, QUERY, Arguments, Option
+from properties.options import LATENESS, PATH, QUERY, Arguments, Duration, Option, Size
 from properties.pages.junit import SKIPPED, Check, check_of, junit
 from properties.rooms import Case, Room, SkippedInput, find_rooms
 
@@ -65,12 +67,7 @@ def make_command(summary: str) -> Group:
 
 def _options(rooms: Sequence[Room]) -> Iterator[Option]:
     """Yield the options of a comparison, those of the rooms' queries, and those of files."""
-    inputs = "; ".join(dict.fromkeys(room.inputs for room in rooms))
-    yield Option("--input", f"{inputs}; may be repeated", multiple=True, metavar="NAME|PATH")
-    yield Option("--seed", "seed of simulated inputs (0)", type=int, default=0, metavar="N")
-    usual = ", ".join(dict.fromkeys(str(room.batches) for room in rooms))
-    batches = f"number of equal micro-batches, at most one per row ({usual})"
-    yield Option("--batches", batches, type=int, metavar="N", is_rare=True)
+    yield from input_options(rooms)
     yield Option("--json", "also write the verdicts to FILE", type=PATH, metavar="FILE")
     yield Option("--html", "also write a page with every run", type=PATH, metavar="FILE.html")
     yield Option("--junit", "also write the verdicts to FILE, for CI", type=PATH, metavar="FILE")
@@ -81,6 +78,16 @@ def _options(rooms: Sequence[Room]) -> Iterator[Option]:
         yield Option("-k", selected, "selection", metavar="EXPRESSION")
         yield Option("-x", "stop at the first broken comparison", "stops", is_flag=True)
     yield from _comparison_options()
+
+
+def input_options(rooms: Sequence[Room]) -> Iterator[Option]:
+    """Yield the options of inputs, of files, and of the rooms' queries."""
+    inputs = "; ".join(dict.fromkeys(room.inputs for room in rooms))
+    yield Option("--input", f"{inputs}; may be repeated", multiple=True, metavar="NAME|PATH")
+    yield Option("--seed", "seed of simulated inputs (0)", type=int, default=0, metavar="N")
+    usual = ", ".join(dict.fromkeys(str(room.batches) for room in rooms))
+    batches = f"number of equal micro-batches, at most one per row ({usual})"
+    yield Option("--batches", batches, type=int, metavar="N", is_rare=True)
     for room in rooms:
         yield from room.options()
         if room.workers is not None:
@@ -98,9 +105,10 @@ def _comparison_options() -> Iterator[Option]:
         type=click.Choice(REFERENCES),
         default=BOTH,
     )
-    system = "implementation to judge instead of the Spark pipeline"
+    system = "implementation to judge instead of Spark, or exec:COMMAND"
     yield Option("--system", system, default=SPARK, metavar="MODULE:FACTORY")
-    level = "judge answers alone, or every step (answers for --system, steps for ours)"
+    yield from limit_options()
+    level = "compare answers, or every step (answers of --system)"
     yield Option("--level", level, type=click.Choice(LEVELS))
     kinds = "kinds of steps to compare, if the system does not record all (all of the level)"
     yield Option("--kinds", kinds, metavar="KIND,...", is_rare=True)
@@ -114,6 +122,27 @@ def _comparison_options() -> Iterator[Option]:
         metavar="DIR",
         is_rare=True,
     )
+
+
+def limit_options() -> Iterator[Option]:
+    """Yield the options that limit a system that is a command."""
+    timeout = f"time of exec:COMMAND for a workload ({write_duration(DEFAULT_LIMITS.timeout_us)})"
+    yield Option("--timeout", timeout, "timeout_us", type=Duration(), is_rare=True)
+    memory = "memory of exec:COMMAND (half of the machine's)"
+    yield Option("--memory", memory, "memory_bytes", type=Size(), metavar="SIZE", is_rare=True)
+
+
+def limits_of(args: Arguments, system: str, level: str) -> Limits:
+    """Return the limits of a system; raise :class:`UsageError` unless it is a command."""
+    given = {"timeout_us": args.timeout_us, "memory_bytes": args.memory_bytes}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    for name in chosen:
+        option = f"--{name.partition('_')[0]}"
+        if not system.startswith(PREFIX):
+            raise UsageError(f"{option} is for --system exec:COMMAND, not for {system!r}")
+        if chosen[name] <= 0:
+            raise UsageError(f"{option} is {chosen[name]}; it must be more than 0")
+    return Limits(**chosen, whole_steps=level == STEPS)
 
 
 @dataclass
@@ -157,7 +186,8 @@ def run(args: Arguments) -> int:
         ]
         progress.remove_task(reading)
         found = Comparisons(_select(chosen, getattr(args, "selection", None)))
-        with open_system(args.system, args.master or _master(found.cases)) as system_of:
+        limits = limits_of(args, args.system, level)
+        with open_system(args.system, args.master or _master(found.cases), limits) as system_of:
             _judge_all(args, found, scopes, system_of, progress)
     if found.judgements or not found.stopped:
         _print(args, found)
@@ -168,11 +198,16 @@ def run(args: Arguments) -> int:
 
 
 def _refuse_options(args: Arguments) -> None:
-    """Raise :class:`UsageError` for output that cannot be written, or an impossible number."""
+    """Raise :class:`UsageError` for output that cannot be written, or for bad numbers."""
     refuse_unwritable("--json", args.json)
     refuse_unwritable("--junit", args.junit)
     refuse_unwritable("--html", args.html)
     refuse_unmakable("--counterexamples", args.counterexamples)
+    refuse_numbers(args)
+
+
+def refuse_numbers(args: Arguments) -> None:
+    """Raise :class:`UsageError` for an impossible seed or number of micro-batches."""
     if args.seed < 0:
         raise UsageError(f"--seed is {args.seed}; it must be an integer >= 0")
     if args.batches is not None and args.batches < 1:

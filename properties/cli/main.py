@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "diff": "compare the Spark pipeline, or your implementation, with the reference, on data",
+    "workload": "write the input of a comparison, for systems in any language",
+    "judge": "judge what such a system has answered, without Spark and Java",
     "explore": "explore every behaviour of a model in a small scope, and look for planted bugs",
     "sim": "simulate one timed run of a room: the cost of waiting, missing and correcting",
     "sweep": "run experiments over grids of settings and seeds, in parallel, resumable",
@@ -44,6 +46,8 @@ examples:
   straggler diff slack --input trips.csv --event-time picked_up --value fare \\
       --time-unit iso --window 1h --slide 5min     your own file
   straggler diff slack --system mypackage:make     your implementation instead of ours
+  straggler workload slack --input umts --output work.jsonl
+  straggler judge work.jsonl trace.jsonl           answers of a system in any language
   straggler explore slack                          every behaviour of a small model
   straggler sim slack --seed 7 --plot run.svg      one timed run
   straggler sweep                                  published experiments, simulated

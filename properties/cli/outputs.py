@@ -16,7 +16,7 @@ from properties.options import Arguments
 WRITTEN = ("html", "json", "junit", "plot", "svg", "markdown", "output", "reproduction")
 ON_STDOUT = ("--html", "--json", "--junit", "--markdown")
 """Options whose file may be :data:`STDOUT`."""
-READ = ("experiments", "files", "input", "r", "s", "script", "scripts")
+READ = ("experiments", "files", "input", "r", "s", "script", "scripts", "trace", "workload")
 """Arguments that name files which a command reads."""
 
 

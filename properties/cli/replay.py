@@ -5,6 +5,7 @@ import click
 from model.vocabulary import Workload
 from properties.cli import render
 from properties.cli.commands import Command
+from properties.cli.diff import limit_options, limits_of
 from properties.errors import UsageError
 from properties.judging import plan_counterexamples as plans
 from properties.judging.counterexamples import Counterexample, SimulatedCluster
@@ -28,6 +29,7 @@ def make_command(summary: str) -> Command:
     parameters = [
         click.Argument(["file"], help="stored counterexample", type=PATH, metavar="FILE"),
         Option("--system", system, metavar="MODULE:FACTORY"),
+        *limit_options(),
         Option("--master", "Spark master (local, slots as needed)", metavar="URL"),
     ]
     return Command(summary, EXAMPLES, parameters, run)
@@ -41,7 +43,8 @@ def run(args: Arguments) -> int:
     workload = _workload(args.file.name, tried, found.given, found.reference)
     name = args.system or found.system
     master = args.master or local_master(tried.slots(workload))
-    with render.progress() as progress, open_system(name, master) as system_of:
+    limits = limits_of(args, name, found.level)
+    with render.progress() as progress, open_system(name, master, limits) as system_of:
         progress.add_task(f"running {args.file.name}", total=None)
         trial = Trial(
             tried, system_of(tried), name, scope.step_types, found.reference, level=found.level

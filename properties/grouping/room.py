@@ -209,6 +209,7 @@ ROOM = Room(
     position=30,
     step_types=WORDS,
     answers=ANSWERS,
+    config=GroupingConfig,
     inputs=f"{', '.join(inputs.NAMED)}, a recording, or a file",
     quick="--input flights",
     batches=queries.BATCHES,

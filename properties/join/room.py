@@ -198,6 +198,7 @@ ROOM = Room(
     position=20,
     step_types=RESULTS,
     answers=ANSWERS,
+    config=JoinConfig,
     protocol_types=PROTOCOL,
     inputs=f"{', '.join(inputs.NAMED)}",
     quick="--input january",

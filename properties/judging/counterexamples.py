@@ -3,12 +3,12 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from model.vocabulary import Event, Workload, stable_hash
+from model.vocabulary import Workload, stable_hash
 from model.vocabulary.settings import JsonObject, PlainData
+from properties.data.protocol import parse_workload
 from properties.errors import UsageError
 from properties.judging.levels import LEVELS, STEPS
 from properties.judging.plan_counterexamples import SeededPlan
@@ -18,7 +18,6 @@ from sim.kernel.plan import Plan
 
 RECORDED, SIMULATED = 1, 2
 """Versions of the file: one holds a workload, the other the plan of a simulated cluster."""
-FAULTS = ("restart", "kill")
 FOLDER = Path("counterexamples")
 
 
@@ -80,7 +79,9 @@ class Counterexample:
             known = f"{RECORDED} or {SIMULATED}"
             raise UsageError(f"{path.name} is not a counterexample of version {known}")
         try:
-            given = _workload(record["workload"]) if version == RECORDED else _simulated(record)
+            given = (
+                parse_workload(record["workload"]) if version == RECORDED else _simulated(record)
+            )
             kinds, broken = _texts(record, "kinds"), _texts(record, "broken")
             reference = _one_of(REFERENCES, record, "reference", MODEL)  # old files have neither
             level = _one_of(LEVELS, record, "level", STEPS)
@@ -130,44 +131,6 @@ def _texts(record: dict[str, PlainData], name: str) -> tuple[str, ...]:
         msg = f"{name} is {value!r}; it must be a list of texts"
         raise ValueError(msg)
     return tuple(value)
-
-
-def _workload(data: PlainData) -> Workload:
-    """Read a workload, which a user may have edited, and check every field of it."""
-    if not isinstance(data, dict):
-        msg = f"its workload is {data!r}, which is no object"
-        raise ValueError(msg)
-    workload = Workload.from_json(data)
-    for fault in workload.faults:
-        if fault.kind not in FAULTS:
-            msg = f"there is no fault {fault.kind!r}, only {', '.join(FAULTS)}"
-            raise ValueError(msg)
-        if type(fault.at) is not int or fault.at < 0:
-            msg = f"a {fault.kind} is at {fault.at!r}; it must be the number of a batch"
-            raise ValueError(msg)
-    arrivals = tuple(_event(*item) for item in enumerate(workload.arrivals))
-    if any(left.arrival_us > right.arrival_us for left, right in pairwise(arrivals)):
-        msg = "its arrivals are not in order of arrival_us"
-        raise ValueError(msg)
-    return workload.with_(arrivals=arrivals)
-
-
-def _event(position: int, event: Event) -> Event:
-    for name in ("seq", "source_id", "event_time_us", "arrival_us"):
-        value = getattr(event, name)
-        if type(value) is not int or not -(2**63) <= value < 2**63:
-            raise _bad_arrival(position, name, value, "an integer of 64 bits")
-    if event.seq != position:
-        raise _bad_arrival(position, "seq", event.seq, str(position))
-    if not isinstance(event.key, str):
-        raise _bad_arrival(position, "key", event.key, "a text")
-    if type(event.value) not in (int, float):
-        raise _bad_arrival(position, "value", event.value, "a number")
-    return event._replace(value=float(event.value))
-
-
-def _bad_arrival(position: int, name: str, value: object, expected: str) -> ValueError:
-    return ValueError(f"{name} of arrival {position} is {value!r}; it must be {expected}")
 
 
 def _layout(value: PlainData, indent: str = "") -> str:

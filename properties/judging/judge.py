@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from model.checking.claims import Outcome, Verdict, combine
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.trace import describe_bad_step, kind_of
-from properties.errors import UsageError
+from properties.errors import SystemFailedError, UsageError
 from properties.judging.levels import Scope
 from properties.judging.predictions import Prediction
 from properties.rooms import Case, Evidence, Figures, JudgedCase, ReferenceRun, Remark, Room
@@ -169,6 +169,8 @@ def run_system(room: Room, system: System, workload: Workload) -> tuple[Trace, V
         return _failed(bad) if bad else (observed, None)
     except UsageError:
         raise
+    except SystemFailedError as error:
+        return _failed(f"the system {error}")
     except (Exception, SystemExit) as error:  # every error counts as a failure of the system
         if _was_interrupted(error):
             raise KeyboardInterrupt from error

@@ -1,16 +1,18 @@
-"""The system on trial: the Spark pipeline, or ``MODULE:FACTORY`` of a user."""
+"""The system on trial: the Spark pipeline, or ``MODULE:FACTORY`` or ``exec:COMMAND`` of a user."""
 
+import atexit
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from model.vocabulary import System
 from model.vocabulary.settings import nearest
 from properties.errors import UsageError
+from properties.judging.processes import DEFAULT_LIMITS, PREFIX, Limits, ProcessSystem
 from properties.rooms import Room
 
 if TYPE_CHECKING:
@@ -26,11 +28,18 @@ def local_master(slots: int) -> str:
 
 
 @contextmanager
-def open_system(reference: str, master: str | None = None) -> Iterator[Callable[[Room], System]]:
+def open_system(
+    reference: str, master: str | None = None, limits: Limits = DEFAULT_LIMITS
+) -> Iterator[Callable[[Room], System]]:
     """Give a function from a room to its system; Spark runs only inside the block, and if needed.
 
-    Raise :class:`UsageError` if the system is not available.
+    ``limits`` are those of a command, which ends with the block. Raise :class:`UsageError` if the
+    system is not available.
     """
+    if reference.startswith(PREFIX):
+        with closing(ProcessSystem(reference.removeprefix(PREFIX), limits)) as process:
+            yield lambda room: process
+        return
     if reference != SPARK:
         foreign = load_system(reference)
         yield lambda room: foreign
@@ -79,11 +88,18 @@ def delay_interrupts() -> Iterator[None]:
 def load_system(reference: str) -> System:
     """Call the factory named by ``package.module:factory`` and return its system.
 
-    Modules in the current folder are found too. Raise :class:`UsageError` if there is no system.
+    Modules in the current folder are found too. ``exec:COMMAND`` is a system whose process ends
+    with this one. Raise :class:`UsageError` if there is no system.
     """
+    if reference.startswith(PREFIX):
+        process = ProcessSystem(reference.removeprefix(PREFIX), DEFAULT_LIMITS)
+        atexit.register(process.close)
+        return process
     module_name, colon, factory_name = reference.partition(":")
     if not (module_name and colon and factory_name):
-        raise UsageError(f"{reference!r} does not name a system; write MODULE:FACTORY")
+        raise UsageError(
+            f"{reference!r} does not name a system; write MODULE:FACTORY or exec:COMMAND"
+        )
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:

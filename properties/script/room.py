@@ -314,6 +314,7 @@ ROOM = Room(
     position=50,
     step_types=WORDS,
     answers=ANSWERS,
+    config=ScriptConfig,
     inputs=f"{', '.join(inputs.NAMED)}, or a file",
     quick="--input weather",
     batches=queries.BATCHES,

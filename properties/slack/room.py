@@ -118,6 +118,7 @@ ROOM = Room(
     position=10,
     step_types=WORDS,
     answers=ANSWERS,
+    config=SlackConfig,
     inputs="flights, umts, a recording in $STRAGGLER_DATA, or a file",
     quick="--input flights --per task",
     batches=windowed.BATCHES,

@@ -6,6 +6,7 @@ from itertools import pairwise
 from statistics import fmean
 
 from model.checking.claims import Verdict
+from model.vocabulary import WatermarkConfig
 from model.vocabulary.watermark import WORDS, Clock
 from model.vocabulary.windows import ANSWERS, Final, Late, Rejected, Result
 from model.watermark import make_system
@@ -95,6 +96,7 @@ ROOM = Room(
     position=40,
     step_types=WORDS,
     answers=ANSWERS,
+    config=WatermarkConfig,
     inputs="flights, umts, a recording in $STRAGGLER_DATA, or a file",
     quick="--input flights",
     batches=windowed.BATCHES,

@@ -21,7 +21,7 @@ from model.vocabulary import (
 )
 from model.vocabulary.settings import PlainData, Setting
 from model.vocabulary.slack import WORDS
-from model.vocabulary.trace import kind_of
+from model.vocabulary.trace import TraceReader, kind_of
 from model.vocabulary.windows import Final, Late, Result
 
 SPECS = st.builds(WindowSpec, st.integers(1, 30), st.integers(1, 30))
@@ -144,11 +144,11 @@ def test_steps_of_different_kinds_are_different_even_if_their_fields_are_equal()
     assert len(Trace("both", [WORDS[7](*left), WORDS[9](*left)])) == 2
 
 
-def test_a_trace_is_read_as_it_was_written(tmp_path: Path) -> None:
-    path = tmp_path / "trace.ndjson"
+def test_a_trace_is_read_as_it_was_written() -> None:
     trace = Trace("someone", STEPS)
-    trace.write(path)
-    again = Trace.read(path, WORDS)
+    reader = TraceReader(WORDS)
+    *_, again = map(reader.feed, trace.lines())
+    assert again is not None
     assert (again.producer, again.digest()) == ("someone", trace.digest())
     assert again.of(Final)[0].exact is True
 
@@ -156,18 +156,27 @@ def test_a_trace_is_read_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("", "first line"),
-        ('{"trace":1,"producer":"x"}\nnonsense', "line 2"),
-        ('{"trace":1,"producer":"x"}\n{"kind":"final","task":0}', "line 2"),
-        ('{"trace":1,"producer":"x"}\n{"kind":"unheard"}', "line 2"),
-        ('{"trace":1,"producer":"x"}\n[1]', "line 2"),
+        ("", "a line is empty"),
+        ("nonsense", "'nonsense' is no JSON object"),
+        ("[1]", "no JSON object"),
+        ('{"kind":"final","task":0}', "the field 'start_us' of a final step is missing"),
+        ('{"kind":"unheard"}', "kind is 'unheard'; it must be one of result, late"),
+        ('{"task":0}', "the field 'kind' is missing"),
+        ('{"kind":"late","tsk":0}', "no field 'tsk', .* did you mean 'task'"),
+        ('{"end":1}', "end is 1; it must be 0, the number of steps"),
     ],
 )
-def test_an_invalid_trace_is_refused_with_its_line(tmp_path: Path, line: str, message: str) -> None:
-    path = tmp_path / "trace.ndjson"
-    path.write_text(line, encoding="utf-8")
+def test_a_line_that_is_no_step_is_refused(line: str, message: str) -> None:
+    reader = TraceReader(WORDS)
+    reader.feed('{"trace":1,"producer":"x"}')
     with pytest.raises(ValueError, match=message):
-        Trace.read(path, WORDS)
+        reader.feed(line)
+
+
+@pytest.mark.parametrize("line", ["{}", '{"trace":2}', '{"trace":1,"producer":7}'])
+def test_a_header_of_another_version_is_refused(line: str) -> None:
+    with pytest.raises(ValueError, match=r"trace|producer"):
+        TraceReader(WORDS).feed(line)
 
 
 def test_kinds_have_different_names() -> None:

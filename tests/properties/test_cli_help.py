@@ -34,7 +34,7 @@ def test_help_names_rare_options_and_help_all_describes_them(straggler: Straggle
 
 
 @pytest.mark.parametrize("command", ["diff", "explore", "sim"])
-def test_help_on_a_room_is_is_about_that_room(straggler: Straggler, command: str) -> None:
+def test_help_on_a_room_is_about_that_room(straggler: Straggler, command: str) -> None:
     done = straggler(command, "join", "--help")
     assert (done.code, done.err) == (0, "")
     assert "straggler diff slack" not in done.out

@@ -63,78 +63,76 @@ IMBALANCE = "test_imbalance_does_not_grow_with_instances"
 COVERAGE = "test_first_answers_contain_the_requested_share[sum]"
 EXACTNESS = "test_every_answer_ends_exact"
 
-BUGS = {
-    "pairs lost, by the key, no slack, first answers": (
-        Bug(
-            JOIN,
-            "no pair lost",
-            "join/worker.py",
-            "meets_copies = lane.stream == R",
-            "meets_copies = False",
-        ),
-        Bug(
-            IMBALANCE,
-            "instance",
-            "grouping/router.py",
-            "twos = sets.light[:, 0].copy(), sets.light[:, -1].copy()",
-            "twos = sets.light[:, 0].copy(), sets.light[:, 0].copy()",
-        ),
-        Bug(
-            COVERAGE,
-            "slack follows alpha",
-            "slack/control_laws.py",
-            "factor = min(max(alpha, 0.0), 1.0)",
-            "factor = 0.0",
-        ),
-        Bug(EXACTNESS, "was found", "windows/query.py", "latest = F.max_by(", "latest = F.min_by("),
+BUGS = (
+    Bug(
+        JOIN,
+        "no pair lost",
+        "join/worker.py",
+        "meets_copies = lane.stream == R",
+        "meets_copies = False",
     ),
-    "pairs twice, growth by log n, half the coverage, nothing corrected at the end": (
-        Bug(
-            JOIN,
-            "twice",
-            "join/worker.py",
-            "np.repeat([block.seen for block in blocks], sizes)",
-            "np.repeat([0 for block in blocks], sizes)",
-        ),
-        Bug(
-            IMBALANCE,
-            "tuples above",
-            "grouping/router.py",
-            "    found, state = _OWN.get(config.policy, _least)(job)\n",
-            "    found, state = _OWN.get(config.policy, _least)(job)\n"
-            "    n = config.instances\n"
-            "    found[:: round(n / (0.02 * np.log2(n)))] = 0\n",
-        ),
-        Bug(
-            COVERAGE,
-            "required coverage",
-            "slack/requirement.py",
-            "return _share(total, config.lambda_thr)",
-            "return _share(total, config.lambda_thr / 2)",
-        ),
-        Bug(EXACTNESS, "was found", "windows/correction.py", 'return "flush"', 'return ""'),
+    Bug(
+        IMBALANCE,
+        "tuples above",
+        "grouping/router.py",
+        "    found, state = _OWN.get(config.policy, _least)(job)\n",
+        "    found, state = _OWN.get(config.policy, _least)(job)\n"
+        "    n = config.instances\n"
+        "    found[:: round(n / (0.02 * np.log2(n)))] = 0\n",
     ),
-}
-EVERY_DAY = ("pairs lost, by the key, no slack, first answers",)
-"""Bugs that are not left to long runs: one of each promise."""
+    Bug(
+        COVERAGE,
+        "required coverage",
+        "slack/requirement.py",
+        "return _share(total, config.lambda_thr)",
+        "return _share(total, config.lambda_thr / 2)",
+    ),
+    Bug(EXACTNESS, "was found", "windows/query.py", "latest = F.max_by(", "latest = F.min_by("),
+)
+"""Pairs lost, growth by log n, half the coverage, first answers."""
+MORE_BUGS = (
+    Bug(
+        JOIN,
+        "twice",
+        "join/worker.py",
+        "np.repeat([block.seen for block in blocks], sizes)",
+        "np.repeat([0 for block in blocks], sizes)",
+    ),
+    Bug(
+        IMBALANCE,
+        "instance",
+        "grouping/router.py",
+        "twos = sets.light[:, 0].copy(), sets.light[:, -1].copy()",
+        "twos = sets.light[:, 0].copy(), sets.light[:, 0].copy()",
+    ),
+    Bug(
+        COVERAGE,
+        "slack follows alpha",
+        "slack/control_laws.py",
+        "factor = min(max(alpha, 0.0), 1.0)",
+        "factor = 0.0",
+    ),
+    Bug(EXACTNESS, "was found", "windows/correction.py", 'return "flush"', 'return ""'),
+)
+"""Pairs twice, by the key, no slack, nothing corrected at the end."""
 
 
 @pytest.mark.timeout(1_200)
 @pytest.mark.parametrize(
-    "name",
-    [name if name in EVERY_DAY else pytest.param(name, marks=pytest.mark.long) for name in BUGS],
+    "bugs",
+    [pytest.param(BUGS, id="one each"), pytest.param(MORE_BUGS, id="more", marks=pytest.mark.long)],
 )
-def test_each_promise_is_broken_by_a_bug(tmp_path: Path, name: str) -> None:
+def test_each_promise_is_broken_by_a_bug(tmp_path: Path, bugs: tuple[Bug, ...]) -> None:
     ignored = shutil.ignore_patterns("__pycache__")
     for package in ("model", "spark_impl"):
         shutil.copytree(ROOT / package, tmp_path / package, ignore=ignored)
-    for bug in BUGS[name]:
+    for bug in bugs:
         path = tmp_path / "spark_impl" / bug.file
         text = path.read_text(encoding="utf-8")
         assert text.count(bug.right) == 1, f"{bug.right!r} is not there once"
         path.write_text(text.replace(bug.right, bug.wrong), encoding="utf-8")
     failures = failed_promises(tmp_path)
-    for bug in BUGS[name]:
+    for bug in bugs:
         assert bug.said in failures.get(bug.test, "nothing"), (bug, failures.get(bug.test))
 
 

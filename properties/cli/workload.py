@@ -1,0 +1,59 @@
+"""``straggler workload``: write the input of a comparison, for systems in any language."""
+
+from collections.abc import Iterator, Sequence
+
+from properties.cli import diff, render
+from properties.cli.columns import columns_of
+from properties.cli.commands import Group
+from properties.cli.outputs import refuse_unwritable, write_output
+from properties.cli.room_commands import room_group
+from properties.data.protocol import workload_line
+from properties.errors import UsageError, counted
+from properties.options import PATH, Arguments, Option
+from properties.rooms import Case, Room, SkippedInput, find_room
+
+EXAMPLES = """\
+examples:
+  straggler workload join --r orders.csv --s trades.csv --window 10s --on key --output work.jsonl
+  straggler workload slack --input umts --window 2s --control fixed --output work.jsonl
+  straggler workload watermark --input trips.csv --time-unit s --key car --output work.jsonl
+  straggler workload grouping --input hits.csv --key page --value bytes --output work.jsonl
+  straggler workload script --script *.script --input readings.csv --key sensor --output work.jsonl
+
+straggler judge --help says what a line of the file means, and what to write.
+"""
+
+
+def make_command(summary: str) -> Group:
+    """Return a command for each room."""
+    return room_group(summary, EXAMPLES, _options, run)
+
+
+def _options(rooms: Sequence[Room]) -> Iterator[Option]:
+    """Yield the options of the output, of inputs and of the rooms' queries."""
+    yield Option("--output", "write a workload in every line of FILE", type=PATH, metavar="FILE")
+    yield from diff.input_options(rooms)
+
+
+def run(args: Arguments) -> int:
+    """Write a workload for each case that the options ask for."""
+    if args.output is None:
+        raise UsageError("--output is missing; it names the file of workloads to write")
+    refuse_unwritable("--output", args.output)
+    diff.refuse_numbers(args)
+    room = find_room(args.room)
+    with render.progress() as progress:
+        progress.add_task("reading inputs", total=None)
+        chosen = list(room.cases(args, columns_of(args)))
+    cases = [each for each in chosen if isinstance(each, Case)]
+    skipped = [render.describe_skipped(each) for each in chosen if isinstance(each, SkippedInput)]
+    if not cases:
+        raise UsageError(" ".join(skipped).removesuffix("."))
+    write_output(args.output, "".join(workload_line(case.workload) for case in cases))
+    lines = [
+        f"line {number}: {case.workload.name}, {counted(len(case.workload.arrivals), 'arrival')}"
+        for number, case in enumerate(cases, start=1)
+    ]
+    lines += [*skipped, f"Judge your answers: straggler judge {args.output} TRACE"]
+    render.print_lines(render.console(), lines)
+    return 0

@@ -1,0 +1,125 @@
+"""Workloads and traces as lines of JSON: how systems in any language take part.
+
+Rules of this file:
+
+* A line of a file of workloads is a workload, as :meth:`Workload.to_json` returns it.
+* A file of traces has the trace of each workload, in the same order, as :meth:`Trace.lines` yields
+  it. A trace has an end, so that one that stops halfway is never taken for a whole one.
+* A refusal names the file, the line and the field.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from model.vocabulary import Event, Trace, Workload
+from model.vocabulary.settings import PlainData
+from model.vocabulary.trace import TraceReader, parse_object
+from properties.errors import UsageError, counted
+
+FAULTS = ("restart", "kill")
+
+
+def workload_line(workload: Workload) -> str:
+    """Return a workload as a line of JSON."""
+    text = json.dumps(workload.to_json(), ensure_ascii=False, allow_nan=False)
+    return text + "\n"
+
+
+def read_workloads(path: Path) -> list[Workload]:
+    """Read a file of workloads; raise :class:`UsageError` for a bad line, or if there is none."""
+    found = []
+    for number, line in _lines(path):
+        try:
+            found.append(parse_workload(parse_object(line)))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise UsageError(f"{path.name}, line {number}: {error}") from error
+    if not found:
+        raise UsageError(f"{path.name} is empty; it must have a workload in every line")
+    return found
+
+
+def read_traces(path: Path, readers: Sequence[TraceReader]) -> list[Trace]:
+    """Read a file with one trace for each reader.
+
+    Raise :class:`UsageError` for a bad line, and for too many or too few traces.
+    """
+    found: list[Trace] = []
+    number = 0
+    for number, line in _lines(path):
+        if len(found) == len(readers):
+            many = counted(len(readers), "workload")
+            raise UsageError(f"{path.name}, line {number}: a line after the traces of {many}")
+        try:
+            trace = readers[len(found)].feed(line)
+        except ValueError as error:
+            raise UsageError(f"{path.name}, line {number}: {error}") from error
+        found += [] if trace is None else [trace]
+    if len(found) < len(readers):
+        trace_number = f"trace {len(found) + 1} of {len(readers)}"
+        what = "is missing" if readers[len(found)].is_between else "has no end"
+        end = 'a trace ends with {"end": N}, the number of its steps'
+        raise UsageError(f"{path.name}, after line {number}: {trace_number} {what}; {end}")
+    return found
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file with their numbers, from 1."""
+    number = 0
+    try:
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                yield number, line.decode("utf-8")
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no file {str(path)!r}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path.name}, line {number}: the text is not UTF-8") from error
+    except OSError as error:
+        raise UsageError(f"{path.name} cannot be read: {error.strerror}") from error
+
+
+# --------------------------------------------------------------------------- checks of a workload
+
+
+def parse_workload(data: PlainData) -> Workload:
+    """Return a workload from plain data, every field of it checked.
+
+    Raise ``ValueError`` with one sentence that names the offending value.
+    """
+    if not isinstance(data, dict):
+        msg = f"its workload is {data!r}, which is no object"
+        raise ValueError(msg)
+    workload = Workload.from_json(data)
+    for fault in workload.faults:
+        if fault.kind not in FAULTS:
+            msg = f"there is no fault {fault.kind!r}, only {', '.join(FAULTS)}"
+            raise ValueError(msg)
+        if type(fault.at) is not int or fault.at < 0:
+            msg = f"a {fault.kind} is at {fault.at!r}; it must be the number of a batch"
+            raise ValueError(msg)
+    arrivals = tuple(_event(*item) for item in enumerate(workload.arrivals))
+    if any(left.arrival_us > right.arrival_us for left, right in pairwise(arrivals)):
+        msg = "its arrivals are not in order of arrival_us"
+        raise ValueError(msg)
+    return workload.with_(arrivals=arrivals)
+
+
+def _event(position: int, event: Event) -> Event:
+    for name in ("seq", "source_id", "event_time_us", "arrival_us"):
+        value = getattr(event, name)
+        if type(value) is not int or not -(2**63) <= value < 2**63:
+            raise _bad_arrival(position, name, value, "an integer of 64 bits")
+    if event.seq != position:
+        raise _bad_arrival(position, "seq", event.seq, str(position))
+    if not isinstance(event.key, str):
+        raise _bad_arrival(position, "key", event.key, "a text")
+    if type(event.value) not in (int, float):
+        raise _bad_arrival(position, "value", event.value, "a number")
+    if not isinstance(event.stream, str):
+        raise _bad_arrival(position, "stream", event.stream, "a text")
+    return event._replace(value=float(event.value))
+
+
+def _bad_arrival(position: int, name: str, value: object, expected: str) -> ValueError:
+    return ValueError(f"{name} of arrival {position} is {value!r}; it must be {expected}")

@@ -1,0 +1,195 @@
+"""``--system exec:COMMAND``: whatever a command does ends in a verdict, and the judge lives on."""
+
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from model.checking.claims import Outcome
+from model.vocabulary import Workload
+from properties.errors import SystemFailedError
+from properties.judging.judge import Judgement
+from properties.judging.processes import Limits, ProcessSystem
+from properties.judging.references import MODEL
+from properties.judging.workloads import judge_workload
+from tests.house.repository import ROOT
+from tests.properties.straggler import Straggler, assert_refused
+from tests.properties.test_levels import pairs
+from tests.properties.test_protocol import ASK, ORDERS, TRADES
+
+PAGE = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+ADAPTER = PAGE.partition("```python\n")[2].partition("```")[0]
+HEADER = '{"trace": 1}'
+SECOND_US = 1_000_000
+LONG_US = 60 * SECOND_US
+
+Judge = Callable[..., Judgement]
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Callable[[str], str]:
+    """Return a function that returns a command that runs some Python."""
+
+    def write(code: str) -> str:
+        path = tmp_path / "adapter.py"
+        path.write_text(code, encoding="utf-8")
+        return shlex.join([sys.executable, str(path)])
+
+    return write
+
+
+Command = Callable[[str], str]
+
+
+def failing_first(code: str) -> str:
+    """Return an adapter that fails on the first workload of all, and then answers rightly."""
+    head, _, rest = ADAPTER.partition("for line in sys.stdin:\n")
+    fails = f"""\
+import os, pathlib, time
+once = pathlib.Path(__file__).with_suffix('.once')
+for line in sys.stdin:
+    if not once.exists():
+        once.touch()
+        {code}
+"""
+    return head + fails + rest
+
+
+FAILURES = {
+    "sys.exit(3)": "the system ended with exit code 3: it wrote nothing",
+    "raise RuntimeError('no disk')": "exit code 1 (RuntimeError: no disk)",
+    "os.kill(os.getpid(), 9)": "the system was killed by SIGKILL",
+    "os._exit(0)": "the system ended with exit code 0: it wrote nothing",
+    "print('hello', flush=True)": "bad line 1 of its trace: 'hello' is no JSON object",
+    "sys.stdout.buffer.write(b'\\xff\\n'); sys.stdout.flush()": "line 1 of its trace not in UTF-8",
+    f"print('{HEADER}'); print('{{\"kind\": \"mach\"}}', flush=True)": "bad line 2 of its trace",
+    f"print('{HEADER}', flush=True); sys.exit()": "exit code 0: it wrote 1 line of its trace",
+    "print('x' * 2_000_000, flush=True)": "wrote a line of more than 1,048,576 bytes",
+    """os.write(1, b'{"trace": 1}\\n{"end": 0}\\nmore\\n')""": "wrote more after the end",
+    "os.close(1); time.sleep(60)": "the system closed its output",
+    "x = [bytes(10_000_000) for _ in range(1_000)]": "(MemoryError)",
+}
+
+
+@pytest.mark.parametrize(("code", "sentence"), FAILURES.items())
+def test_a_failure_costs_one_workload(command: Command, code: str, sentence: str) -> None:
+    limits = Limits(LONG_US, memory_bytes=400_000_000)
+    with closing(ProcessSystem(command(failing_first(code)), limits)) as system:
+        failed = judge_workload(pairs(), system, reference=MODEL)
+        assert failed.agreement.outcome is Outcome.BROKEN
+        assert sentence in failed.agreement.sentence
+        again = judge_workload(pairs(), system, reference=MODEL)
+        assert again.outcome is Outcome.HOLDS, again.broken
+
+
+@pytest.mark.parametrize("code", ["time.sleep(600)", f"print('{HEADER}', flush=True); os.pause()"])
+def test_silence_and_hanging_end_with_the_time(command: Command, code: str) -> None:
+    code = code.replace("os.pause()", "time.sleep(600)")
+    wrote = "1 line" if "print" in code else "nothing"
+    with closing(ProcessSystem(command(failing_first(code)), Limits(SECOND_US))) as system:
+        failed = judge_workload(pairs(), system, reference=MODEL)
+        assert f"the system did not answer in 1 s: it wrote {wrote}" in failed.agreement.sentence
+
+
+def test_one_process_gets_many_workloads(command: Command) -> None:
+    counted = ADAPTER.replace(
+        '"nested loop"', "str(id(sys)) + str(sum(1 for _ in [seen.append(1)]))"
+    )
+    assert counted != ADAPTER
+    with closing(ProcessSystem(command("seen = []\n" + counted), Limits(LONG_US))) as system:
+        names = {system(pairs()).producer for _ in range(3)}
+    assert len(names) == 1
+
+
+def test_a_large_workload_and_a_large_trace_pass_at_once(command: Command) -> None:
+    """Neither side waits for the other while the pipes are full."""
+    few = pairs()
+    arrivals = tuple(
+        each._replace(seq=seq, source_id=seq, event_time_us=seq, arrival_us=seq)
+        for seq, each in ((n, few.arrivals[n % 2]) for n in range(4_000))
+    )
+    config = {**few.config, "window_us": 9, "lateness_us": None}
+    many = Workload("join", arrivals, config)
+    echo = ADAPTER.replace("    workload =", "    sys.stderr.write('x' * 200_000)\n    workload =")
+    echo = echo.replace("sys.stdout.flush()", "print(end='', flush=True)")
+    with closing(ProcessSystem(command(echo), Limits(LONG_US))) as system:
+        assert len(system(many)) > 10_000
+
+
+def test_children_of_a_command_are_killed_with_it(command: Command, tmp_path: Path) -> None:
+    code = "import subprocess; p = subprocess.Popen(['sleep', '600'])"
+    code += f"; pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(p.pid)); time.sleep(600)"
+    system = ProcessSystem(command(failing_first(code)), Limits(2 * SECOND_US))
+    with pytest.raises(SystemFailedError, match="did not answer"):
+        system(pairs())
+    pid = int((tmp_path / "pid").read_text(encoding="utf-8"))
+    assert is_gone(pid)
+
+
+def is_gone(pid: int) -> bool:
+    """Return whether a process is gone after a while, in which init takes it."""
+    for _ in range(100):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+# ----------------------------------------------------------------------------- the command line
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Write the two files of a join, and the adapter of the page."""
+    (tmp_path / "orders.csv").write_text(ORDERS, encoding="utf-8")
+    (tmp_path / "trades.csv").write_text(TRADES, encoding="utf-8")
+    (tmp_path / "adapter.py").write_text(ADAPTER, encoding="utf-8")
+    return tmp_path
+
+
+OWN = ("diff", "join", "--r", "orders.csv", "--s", "trades.csv", *ASK[4:], "--on", "key")
+
+
+def test_the_adapter_of_the_page_is_short_and_right(straggler: Straggler, files: Path) -> None:
+    assert len(ADAPTER.strip().splitlines()) <= 40
+    line = PAGE.partition("    straggler diff ")[2].partition("\n\n")[0].replace("\\", "")
+    done = straggler("diff", *shlex.split(line.replace("python3", sys.executable)))
+    assert (done.code, done.err) == (0, ""), done.out
+    assert "agrees with the reference in 4 matches" in done.out
+
+
+def test_a_wrong_command_gets_a_small_counterexample(straggler: Straggler, files: Path) -> None:
+    wrong = ADAPTER.replace('<= config["window_us"]', '< config["window_us"]')
+    (files / "adapter.py").write_text(wrong, encoding="utf-8")
+    done = straggler(*OWN, "--system", f"exec:{sys.executable} adapter.py")
+    assert done.code == 1
+    assert "It takes 2 arrivals in 1 batch" in done.out
+    (stored,) = (files / "counterexamples").iterdir()
+    assert straggler("replay", str(stored)).code == 1
+    (files / "adapter.py").write_text(ADAPTER, encoding="utf-8")
+    assert straggler("replay", str(stored), "--timeout", "30s").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--system", "exec:"), ("'exec:' names no command",)),
+        (("--system", "exec:no-such-command -v"), ("there is no command 'no-such-command'",)),
+        (("--system", "exec:a 'b"), ("cannot be read",)),
+        (("--system", "exec:cat", "--timeout", "0s"), ("--timeout is 0",)),
+        (("--system", "exec:cat", "--memory", "much"), ("--memory", "'much'", "like 512MB")),
+        (("--system", "model.join:make_system", "--memory", "1GB"), ("--memory is for",)),
+        (("--timeout", "5s"), ("--timeout is for --system exec:COMMAND, not for 'spark'",)),
+    ],
+)
+def test_refusals(
+    straggler: Straggler, files: Path, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    assert_refused(straggler(*OWN, *arguments), *words)
