@@ -109,7 +109,7 @@ def _comparison_options() -> Iterator[Option]:
     yield Option("--system", system, default=SPARK, metavar="MODULE:FACTORY")
     yield from limit_options()
     level = "compare answers, or every step (answers of --system)"
-    yield Option("--level", level, type=click.Choice(LEVELS))
+    yield Option("--level", level, type=click.Choice(LEVELS), is_rare=True)
     kinds = "kinds of steps to compare, if the system does not record all (all of the level)"
     yield Option("--kinds", kinds, metavar="KIND,...", is_rare=True)
     master = "Spark master (local, slots as needed)"
