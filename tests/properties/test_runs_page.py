@@ -95,6 +95,7 @@ def test_an_undetermined_run_says_why(straggler: Straggler, tmp_path: Path) -> N
     assert straggler("sim", "grouping", *settings, "--html", "run.html").code == 3
     page = read(tmp_path)
     assert "</span>undetermined</span>" in page
+    assert "After 0 times it was not put to the test." in page
     assert "the cases that matter never came up" in page
 
 
