@@ -1,6 +1,7 @@
 """A foreign system is judged by its answers, unless ``--level steps`` asks for every step."""
 
 import json
+import random
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from model.vocabulary import Event, JoinConfig, SlackConfig, System, Trace, Work
 from model.vocabulary.join import Equi, Match
 from model.vocabulary.join import Rejected as NoPair
 from model.vocabulary.settings import PlainData
+from model.vocabulary.trace import field_types
 from model.vocabulary.windows import Final
 from properties.judging.judge import broken_sentences
 from properties.judging.levels import ANSWERS, STEPS, Scope
@@ -178,6 +180,33 @@ def test_a_value_that_is_no_number_is_named() -> None:
 def test_a_step_of_another_room_is_named() -> None:
     judged = judge_workload(pairs(), lambda _: model(windows()), reference=MODEL)
     assert any("one of the room's own: match, rejected, admit" in each for each in judged.broken)
+
+
+NUMBERS: dict[type, list[Any]] = {
+    int: [-1, 0, 99, (1 << 63) - 1, -(1 << 63)],
+    float: [-1.0, 2.5, 1e308],
+    str: ["", "elsewhere"],
+    bool: [True, False],
+}
+
+
+@pytest.mark.parametrize("level", [ANSWERS, STEPS])
+@pytest.mark.parametrize("name", room_names())
+def test_no_step_of_the_right_types_stops_the_judge(name: str, level: str, seed: int) -> None:
+    rng = random.Random(seed)
+    for case in drawn(name, seed)[:20]:
+        if name == "join" and not case.flush:
+            continue
+        steps: list[Any] = list(model(case).steps())
+        for number in rng.sample(range(len(steps)), min(3, len(steps))):
+            field, declared = rng.choice(list(field_types(type(steps[number])).items()))
+            value = rng.choice(NUMBERS[declared.kind])
+            spoilt = (value,) if declared.is_tuple else value
+            steps[number] = steps[number]._replace(**{field: spoilt})
+        judged = judge_workload(
+            case, lambda _, found=tuple(steps): Trace("bad", found), level=level, reference=MODEL
+        )
+        assert judged.outcome in Outcome
 
 
 # ----------------------------------------------------------------------------- the command line
