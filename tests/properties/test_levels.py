@@ -2,7 +2,6 @@
 
 import json
 import random
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +14,16 @@ from model.vocabulary.join import Rejected as NoPair
 from model.vocabulary.settings import PlainData
 from model.vocabulary.trace import field_types
 from model.vocabulary.windows import Final
+from properties.generators.examples import collect, workloads_of
 from properties.judging.judge import broken_sentences
 from properties.judging.levels import ANSWERS, STEPS, Scope
 from properties.judging.references import MODEL
 from properties.judging.workloads import judge_workload
 from properties.rooms import find_room, room_names
-from tests.harness.stream_packs import collect
 from tests.properties.straggler import Straggler, assert_refused
 
 TIMES_S = (0, 4, 11, 3, 22, 1, 35, 12)
 DRAWN = 40
-STRATEGIES = {"slack": "properties.generators.streams"}
 
 
 def stream(*times_s: int) -> tuple[Event, ...]:
@@ -50,8 +48,7 @@ def model(workload: Workload) -> Trace:
 
 
 def drawn(room: str, seed: int) -> list[Workload]:
-    strategies = import_module(STRATEGIES.get(room, f"properties.{room}.strategies"))
-    return collect(strategies.cases(), DRAWN, seed)
+    return collect(workloads_of(room), DRAWN, seed)
 
 
 def exact_windows(workload: Workload) -> Trace:
