@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Workload,
     )
     from properties.judging.workloads import judge_workload
+    from properties.promises import assert_keeps_promises
     from properties.simulation import simulate
     from spark_impl import grouping, join, script, slack, watermark
     from spark_impl.grouping import Grouping
@@ -56,6 +57,7 @@ __all__ = [
     "WatermarkConfig",
     "WatermarkQuery",
     "Workload",
+    "assert_keeps_promises",
     "drop_before",
     "grouping",
     "join",
@@ -74,6 +76,7 @@ _NAMES = {
         " WatermarkConfig Workload"
     ),
     "properties.judging.workloads": "judge_workload",
+    "properties.promises": "assert_keeps_promises",
     "properties.simulation": "simulate",
     "spark_impl": "grouping join script slack watermark",
     "spark_impl.grouping": "Grouping",

@@ -95,7 +95,8 @@ def slack_follows_alpha(truth: Truth, observed: Observation, findings: Findings)
         if result.batch == truth.batches:
             continue  # the flush waits for nothing
         clock = clocks[result.task]
-        least, most = alphas[result.task, result.batch]
+        # Without a clock of its batch nothing is known about alpha.
+        least, most = alphas.get((result.task, result.batch), (0.0, 1.0))
         least_us = clock.longest_at(result.wm_us + result.slack_us)
         low_us = _slack_us(truth.config, least, least_us)
         most_us = truth.max_delay_us[result.task, result.batch]

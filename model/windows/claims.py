@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from model.checking.claims import Claim, Outcome, Verdict
 from model.vocabulary.trace import kind_of
-from model.vocabulary.windows import Cleared, Late, Revision
+from model.vocabulary.windows import Cleared, Late, Rejected, Revision
 from model.windows.evidence import Observation, Tick, Truth, WindowId
 from model.windows.query import Query
 
@@ -36,6 +36,26 @@ class Evidence(Generic[QueryT, TickT]):
     def nothing_was_late(self) -> bool:
         """Whether no late pair is recorded, and every answer contains every tuple."""
         return not self.observed.late and not self._lacks_tuples()
+
+    @cached_property
+    def impossible(self) -> str:
+        """Sentence on a step of a task or batch that the workload does not have, if there is one.
+
+        A task without a tuple has rejections at most.
+        """
+        truth = self.truth
+        for step in self.observed.trace.steps():
+            if isinstance(step, Rejected):
+                continue
+            place = step._asdict()
+            task, batch = place["task"], place.get("batch", 0)
+            if task not in truth.arrived:
+                return f"There is a {kind_of(type(step))} step of task {task}, which has no tuple."
+            if not 0 <= batch <= truth.batches:
+                return (
+                    f"There is a {kind_of(type(step))} step in batch {batch}; none has this number."
+                )
+        return ""
 
     def _lacks_tuples(self) -> bool:
         """Return whether some closed window was answered without all its tuples."""
@@ -119,6 +139,8 @@ def claim(
     """
 
     def check(evidence: Evidence[QueryT, TickT]) -> tuple[()] | Verdict:
+        if evidence.impossible:
+            return Verdict(name, Outcome.BROKEN, evidence.impossible)
         findings = Findings()
         judge(evidence.truth, evidence.observed, findings)
         if findings.count:

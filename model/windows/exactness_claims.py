@@ -351,7 +351,8 @@ def _in_time(
             sure.append(arrived.value)
         elif deliveries.count(arrived.batch) > 1:
             unsure.append(arrived.value)
-    choices = combinations(unsure, max(0, n_rcv - len(sure)))
+    chosen_n = min(max(0, n_rcv - len(sure)), len(unsure) + 1)  # one too many: there is no choice
+    choices = combinations(unsure, chosen_n)
     return ([*sure, *chosen] for chosen in islice(choices, SOME))
 
 

@@ -165,7 +165,8 @@ def run_system(room: Room, system: System, workload: Workload) -> tuple[Trace, V
         observed = system(workload)
         if not isinstance(observed, Trace):
             raise TypeError(f"it returned {type(observed).__name__}; expected a Trace")
-        bad = next(filter(None, (describe_bad_step(s, room.words) for s in observed.steps())), "")
+        words = room.words
+        bad = next(filter(None, (describe_bad_step(step, words) for step in observed.steps())), "")
         return _failed(bad) if bad else (observed, None)
     except UsageError:
         raise

@@ -8,15 +8,15 @@ import itertools
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-import hypothesis
-from hypothesis import HealthCheck, Phase
-from hypothesis.strategies import SearchStrategy
 from pyspark.sql import SparkSession
 
 from model.vocabulary import Trace, Workload, stable_hash
 from properties.generators import streams as strategies
+from properties.generators.examples import RUN as RUN
+from properties.generators.examples import collect as collect
+from properties.generators.examples import collect_run
 from properties.judging import counterexamples
 from properties.judging.judge import broken_sentences, compare_traces
 from properties.judging.systems import SPARK
@@ -28,44 +28,8 @@ from spark_impl.windows.room import WindowRoom
 from spark_impl.windows.system import run_workloads
 from tests.harness import profiles
 
-T = TypeVar("T")
-
 WINDOWED: Mapping[str, WindowRoom[Any]] = {room.name: room for room in (SLACK, WATERMARK)}
 """Rooms that run many cases in one job, by name."""
-RUN = 50
-"""Number of examples that one run of Hypothesis draws."""
-
-
-def collect(strategy: SearchStrategy[T], n: int, seed: int) -> list[T]:
-    """Return ``n`` examples of a strategy, the same ones for the same seed.
-
-    They come from several runs with different seeds, because within a run Hypothesis tends to
-    repeat its draws.
-    """
-    found: list[T] = []
-    for run in range(-(-n // RUN)):
-        found += _collect_run(strategy, min(RUN, n - len(found)), stable_hash(f"{seed} {run}"))
-    return found
-
-
-def _collect_run(strategy: SearchStrategy[T], n: int, seed: int) -> list[T]:
-    found: list[T] = []
-
-    @hypothesis.seed(seed)
-    @hypothesis.settings(
-        max_examples=n,
-        database=None,
-        deadline=None,
-        derandomize=False,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @hypothesis.given(strategy)
-    def draw(example: T) -> None:
-        found.append(example)
-
-    draw()
-    return found[:n]
 
 
 class StreamPack(NamedTuple):
@@ -86,7 +50,7 @@ def draw_pack(config: strategies.Query, n: int, seed: int) -> StreamPack:
     different: dict[object, Workload] = {}
     runs = itertools.count()
     while len(different) < n:
-        for drawn in _collect_run(strategy, RUN, stable_hash(f"{seed} {next(runs)}")):
+        for drawn in collect_run(strategy, RUN, stable_hash(f"{seed} {next(runs)}")):
             case = drawn.with_(cuts=drawn.cuts[:cuts])
             different.setdefault((case.arrivals, case.cuts, case.flush), case)
     named = zip((f"case-{number}" for number in range(n)), different.values(), strict=False)

@@ -30,7 +30,7 @@ OTHER_PROCESSES = {"multiprocessing", "socket", "subprocess"}
 # Simulations run on Spark through a mapper that `properties` hands them.
 SIM_REFUSED = {"pyspark", "pandas", "pyarrow"}
 
-# Users of the library need neither; `pytest properties/` runs in a checkout.
+# Users of the library need neither, but for the plugin; `pytest properties/` runs in a checkout.
 SHIPPED = ("model", "sim", "spark_impl", "properties", "straggler")
 TEST_MACHINERY = {"pytest", "_pytest", "tests"}
 
@@ -73,8 +73,9 @@ def neighbours(module: Module) -> Iterable[str]:
 
 
 def is_test(module: Module) -> bool:
-    """Return whether a module is a test file, or a conftest.py."""
-    return module.path.parts[0] == "tests" or module.path.name.startswith(("test_", "conftest"))
+    """Return whether pytest alone loads a module: a test file, a conftest.py or the plugin."""
+    loaded = ("test_", "conftest", "pytest_plugin")
+    return module.path.parts[0] == "tests" or module.path.name.startswith(loaded)
 
 
 def machinery(module: Module) -> Iterable[str]:

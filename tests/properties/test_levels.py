@@ -1,7 +1,7 @@
 """A foreign system is judged by its answers, unless ``--level steps`` asks for every step."""
 
 import json
-from importlib import import_module
+import random
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +12,18 @@ from model.vocabulary import Event, JoinConfig, SlackConfig, System, Trace, Work
 from model.vocabulary.join import Equi, Match
 from model.vocabulary.join import Rejected as NoPair
 from model.vocabulary.settings import PlainData
+from model.vocabulary.trace import field_types
 from model.vocabulary.windows import Final
+from properties.generators.examples import collect, workloads_of
 from properties.judging.judge import broken_sentences
 from properties.judging.levels import ANSWERS, STEPS, Scope
 from properties.judging.references import MODEL
 from properties.judging.workloads import judge_workload
 from properties.rooms import find_room, room_names
-from tests.harness.stream_packs import collect
 from tests.properties.straggler import Straggler, assert_refused
 
 TIMES_S = (0, 4, 11, 3, 22, 1, 35, 12)
 DRAWN = 40
-STRATEGIES = {"slack": "properties.generators.streams"}
 
 
 def stream(*times_s: int) -> tuple[Event, ...]:
@@ -48,8 +48,7 @@ def model(workload: Workload) -> Trace:
 
 
 def drawn(room: str, seed: int) -> list[Workload]:
-    strategies = import_module(STRATEGIES.get(room, f"properties.{room}.strategies"))
-    return collect(strategies.cases(), DRAWN, seed)
+    return collect(workloads_of(room), DRAWN, seed)
 
 
 def exact_windows(workload: Workload) -> Trace:
@@ -178,6 +177,33 @@ def test_a_value_that_is_no_number_is_named() -> None:
 def test_a_step_of_another_room_is_named() -> None:
     judged = judge_workload(pairs(), lambda _: model(windows()), reference=MODEL)
     assert any("one of the room's own: match, rejected, admit" in each for each in judged.broken)
+
+
+NUMBERS: dict[type, list[Any]] = {
+    int: [-1, 0, 99, (1 << 63) - 1, -(1 << 63)],
+    float: [-1.0, 2.5, 1e308],
+    str: ["", "elsewhere"],
+    bool: [True, False],
+}
+
+
+@pytest.mark.parametrize("level", [ANSWERS, STEPS])
+@pytest.mark.parametrize("name", room_names())
+def test_no_step_of_the_right_types_stops_the_judge(name: str, level: str, seed: int) -> None:
+    rng = random.Random(seed)
+    for case in drawn(name, seed)[:20]:
+        if name == "join" and not case.flush:
+            continue
+        steps: list[Any] = list(model(case).steps())
+        for number in rng.sample(range(len(steps)), min(3, len(steps))):
+            field, declared = rng.choice(list(field_types(type(steps[number])).items()))
+            value = rng.choice(NUMBERS[declared.kind])
+            spoilt = (value,) if declared.is_tuple else value
+            steps[number] = steps[number]._replace(**{field: spoilt})
+        judged = judge_workload(
+            case, lambda _, found=tuple(steps): Trace("bad", found), level=level, reference=MODEL
+        )
+        assert judged.outcome in Outcome
 
 
 # ----------------------------------------------------------------------------- the command line

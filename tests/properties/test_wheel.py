@@ -22,6 +22,7 @@ from model.checking.claims import Outcome
 from properties.cli.render import EXIT_CODES
 from tests.harness.isolated_python import isolate_python
 from tests.house.repository import CODE, ROOT, files
+from tests.properties.test_pytest_plugin import TEST
 
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_{}(sys.argv[1])"
 RUN_IN_PROCESS = """
@@ -142,10 +143,20 @@ def test_a_pipeline_needs_the_extra_spark_only(wheel: Path, tmp_path: Path) -> N
     assert "Result(task=0, start_us=0, " in done.stdout
 
 
+def test_the_plugin_of_pytest_needs_no_spark(wheel: Path, tmp_path: Path) -> None:
+    installed = install(wheel, tmp_path, "sim", "test")
+    (installed.folder / "test_mine.py").write_text(TEST, encoding="utf-8")
+    system = ("--straggler-system", "model.join.oracle:make_system")
+    done = installed.python("-m", "pytest", "-p", "no:cacheprovider", *system)
+    assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
+
+
 def test_the_command_line_needs_the_extra_sim_only(wheel: Path, tmp_path: Path) -> None:
     installed = install(wheel, tmp_path, "sim")
     assert_refused(installed, "package", "pyspark", "spark")
     run = installed.straggler("sim", "slack", "--set", "messages=100", "--plot", "run.svg")
     assert run.returncode == EXIT_CODES[Outcome.UNDETERMINED], run.stderr  # so few, none late
+    helped = installed.straggler("judge", "--help")
+    assert (helped.returncode, "by room:" in helped.stdout) == (0, True), helped.stderr
     imported = installed.python("-c", IMPORT_COMMANDS)
     assert imported.returncode == 0, imported.stderr

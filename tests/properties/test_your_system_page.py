@@ -8,7 +8,7 @@ from tests.house.repository import ROOT
 from tests.properties.straggler import Done, Straggler
 
 PAGE = (ROOT / "docs" / "your-system.md").read_text(encoding="utf-8")
-CODE, PROGRAM = (text.partition("```")[0] for text in PAGE.split("```python\n")[1:])
+CODE, PROGRAM, _ = (text.partition("```")[0] for text in PAGE.split("```python\n")[1:])
 ORDERS = "event_time,key,value\n10,a,1\n20,a,2\n15,b,3\n60,a,4\n"
 TRADES = "event_time,key,value\n12,a,7\n30,a,5\n16,b,1\n2,a,9\n65,a,3\n"
 

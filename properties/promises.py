@@ -1,0 +1,77 @@
+"""The promises of a room, tried on a system with generated streams: for the tests of a user."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from model.checking.claims import Outcome, worst
+from model.vocabulary import System, Workload
+from model.vocabulary.settings import look_up
+from properties.errors import UsageError
+from properties.generators.examples import collect, workloads_of
+from properties.judging.counterexamples import FOLDER
+from properties.judging.judge import judge
+from properties.judging.levels import ANSWERS, Scope
+from properties.judging.processes import Limits
+from properties.judging.references import MODEL, run_reference
+from properties.judging.systems import open_system
+from properties.judging.trial import Trial
+from properties.rooms import Case, Room, find_room
+
+EFFORTS = {"dev": 25, "ci": 200, "nightly": 5_000}
+"""Number of generated streams, by effort."""
+
+
+def assert_keeps_promises(
+    system: System | str,
+    room: str = "join",
+    effort: str = "dev",
+    *,
+    kinds: str | None = None,
+    level: str = ANSWERS,
+    seed: int = 0,
+    folder: Path = FOLDER,
+) -> None:
+    """Try a system on generated streams, and raise ``AssertionError`` if it breaks a promise.
+
+    ``system`` is a System, ``"MODULE:FACTORY"`` or ``"exec:COMMAND"``. The error describes the
+    smallest stream found, which is stored in ``folder``. ``effort`` is ``dev``, ``ci`` or
+    ``nightly``; the same ``seed`` draws the same streams. ``kinds`` and ``level`` are those of
+    ``straggler diff``. If nothing was compared, the error says so.
+    """
+    __tracebackhide__ = True  # pytest shows the line of the caller
+    scope = Scope.of(find_room(room), kinds, level)
+    number = look_up("effort", effort, EFFORTS)
+    name = system if isinstance(system, str) else _name_of(system)
+    with ExitStack() as stack:
+        tried = system
+        if isinstance(tried, str):
+            limits = Limits(whole_steps=level != ANSWERS)
+            tried = stack.enter_context(open_system(tried, None, limits))(scope.room)
+        trial = Trial(scope.room, tried, name, scope.step_types, MODEL, level=level)
+        outcomes = set()
+        for workload in collect(workloads_of(room), number, seed):
+            if not _is_accepted(scope.room, workload):
+                continue
+            expected = run_reference(scope.room, workload, MODEL, scope.step_types)
+            case = Case(workload.name, workload.name, "", workload, in_order=False)
+            judgement = judge(scope, case, tried, expected)
+            if judgement.outcome is Outcome.BROKEN:
+                hint = "" if isinstance(system, str) else " --system MODULE:FACTORY"
+                report = "\n".join(trial.report(workload, folder))
+                raise AssertionError(f"{name} breaks a promise of room {room}:\n{report}{hint}")
+            outcomes.add(judgement.agreement.outcome)
+    if Outcome.HOLDS not in outcomes:
+        kinds = ", ".join(word.__name__.lower() for word in scope.step_types)
+        raise AssertionError(f"{worst(outcomes)}: no step of kind {kinds} was compared")
+
+
+def _name_of(system: System) -> str:
+    return f"{system.__module__}:{getattr(system, '__qualname__', type(system).__qualname__)}"
+
+
+def _is_accepted(room: Room, workload: Workload) -> bool:
+    try:
+        room.refuse(workload)
+    except UsageError:
+        return False
+    return True
