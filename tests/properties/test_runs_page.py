@@ -78,7 +78,7 @@ def test_each_comparison_is_a_section(straggler: Straggler, tmp_path: Path) -> N
 
 
 def test_a_broken_comparison_shows_its_counterexample(straggler: Straggler, tmp_path: Path) -> None:
-    chosen = ("--aggregate", "sum", "--system", BUGGY, "--reference", "model")
+    chosen = ("--aggregate", "sum", "--system", BUGGY, "--reference", "model", "--level", "steps")
     done = straggler(*UMTS, *chosen, "--html", "run.html")
     assert done.code == 1
     page = read(tmp_path)
