@@ -170,6 +170,12 @@ def test_make_shows_what_pip_said_when_it_failed(clone: Path, tmp_path: Path) ->
         assert done.stderr.startswith("no matching distribution\n")
 
 
+@pytest.mark.parametrize(("given", "options"), [((), " --quick"), (("ALL=1",), "")])
+def test_make_diff_compares_all_rooms(given: tuple[str, ...], options: str) -> None:
+    done = run(tool("make"), "-n", "diff", *given, "READY=", "BIN=bin", path=os.defpath)
+    assert done.stdout.splitlines()[-1].rstrip() == f"bin/straggler diff all{options}"
+
+
 def test_make_alone_explains_every_target() -> None:
     done = run(tool("make"), path=os.defpath)
     explained = set(re.findall(r"^make ([\w-]+)\t+.", done.stdout, flags=re.MULTILINE))

@@ -18,7 +18,7 @@ from properties.cli.selection import parse_selection
 from properties.data.tables import Recording
 from properties.errors import UsageError
 from properties.options import Arguments
-from properties.rooms import Room, find_room
+from properties.rooms import Case, Room, find_room, find_rooms
 from tests.properties.straggler import Straggler, assert_refused
 
 pytestmark = pytest.mark.usefixtures("short_umts")
@@ -152,6 +152,29 @@ def test_comparisons_are_selected_by_their_names(straggler: Straggler) -> None:
     none = straggler("diff", "all", "-k", "many", "--json", "v.json")
     assert_refused(none, "-k is 'many', which selects none of 2 comparisons")
     assert_refused(straggler("diff", "all", "-k", "few and"), "-k is 'few and'; it must be words")
+
+
+def test_quick_gives_each_room_its_own_input_and_query(
+    straggler: Straggler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Arguments] = {}
+
+    def recording(room: Room) -> Room:
+        def cases(args: Arguments, *_: object) -> Iterator[Case]:
+            asked[room.name] = args
+            return iter(())
+
+        return replace(room, cases=cases)
+
+    rooms = [recording(room) for room in find_rooms("all")]
+    monkeypatch.setattr(diff, "find_rooms", lambda _: rooms)
+    assert_refused(straggler("diff", "all", "--quick", "-k", "slack"), "none of 0 comparisons")
+    for room in rooms:
+        assert room.quick.startswith(f"--input {' '.join(asked[room.name].input)}")
+    assert len({args.input for args in asked.values()}) > 1
+    assert list(asked["slack"].per) == ["task"]
+    done = straggler("diff", "all", "--quick", "--input", "umts")
+    assert_refused(done, "--quick chooses the inputs itself, without --input 'umts'")
 
 
 @pytest.mark.usefixtures("two_rooms")

@@ -153,7 +153,7 @@ def ask_once(spark: SparkSession, store: Path, case: Workload) -> None:
         one_time(spark, store, And(), 2, 1)
 
 
-@pytest.mark.parametrize("lost", [pytest.param(0, marks=pytest.mark.long), 1])
+@pytest.mark.parametrize("lost", [1, *(pytest.param(n, marks=pytest.mark.long) for n in (0, 2))])
 def test_a_sink_that_replaces_has_every_pair_once(
     spark: SparkSession, tmp_path: Path, lost: int
 ) -> None:
