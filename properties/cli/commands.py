@@ -51,9 +51,7 @@ class Command(click.Command):
         an unknown option that other commands have, or nothing.
         """
         settings = {**_context_settings(), "allow_extra_args": True}
-        params = list(parameters)
-        if any(map(_is_rare, params)):
-            params.append(_help_all())
+        params = [*parameters, _help_all()]
         super().__init__(None, settings, params=params, help=summary, epilog=examples or None)
         self.run = run
         self.constants = dict(constants or {})
@@ -125,7 +123,7 @@ class Group(click.Group):
             no_args_is_help=False,
             subcommand_metavar=f"{noun.upper()} ...",
             context_settings=_context_settings(),
-            params=list(options),
+            params=[*options, _help_all()],
             help=summary,
             epilog=examples,
         )
@@ -180,10 +178,6 @@ class Group(click.Group):
     def _listing(self) -> str:
         *others, last = self.summaries
         return f"{', '.join(others)} or {last}"
-
-
-def _is_rare(param: click.Parameter) -> bool:
-    return isinstance(param, Option) and param.is_rare
 
 
 def _help_all() -> Option:

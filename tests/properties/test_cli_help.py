@@ -33,6 +33,13 @@ def test_help_names_rare_options_and_help_all_describes_them(straggler: Straggle
     assert "age of a pending tuple that starts a correction (4 W)" in whole
 
 
+@pytest.mark.parametrize("words", [(), ("diff",), ("sim", "slack"), ("errata", "join")])
+def test_help_all_of_a_command_without_rare_options_is_its_help(
+    straggler: Straggler, words: tuple[str, ...]
+) -> None:
+    assert straggler(*words, "--help-all") == straggler(*words, "--help")
+
+
 @pytest.mark.parametrize("command", ["diff", "explore", "sim"])
 def test_help_on_a_room_is_about_that_room(straggler: Straggler, command: str) -> None:
     done = straggler(command, "join", "--help")
