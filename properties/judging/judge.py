@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from model.checking.claims import Outcome, Verdict, combine
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.trace import describe_bad_step, kind_of
-from properties.errors import SystemFailedError, UsageError
+from properties.errors import SystemFailedError, UsageError, counted
 from properties.judging.levels import Scope
 from properties.judging.predictions import Prediction
 from properties.rooms import Case, Evidence, Figures, JudgedCase, ReferenceRun, Remark, Room
@@ -220,5 +220,6 @@ def compare_traces(
     silent = [kind_of(word) for word in step_types if expected.of(word) and not observed.of(word)]
     hint = f"; there is no {' or '.join(silent)} step at all (--kinds names those to compare)"
     hint = hint if silent else ""
-    sentence = f"{differs}{wrong:,} steps are missing, not expected or different{hint}"
+    found = f"{counted(wrong, 'step')} {'is' if wrong == 1 else 'are'}"
+    sentence = f"{differs}{found} missing, not expected or different{hint}"
     return Verdict(AGREEMENT, Outcome.BROKEN, sentence, difference.sentences), wrong

@@ -15,7 +15,7 @@ from model.vocabulary.settings import PlainData
 from model.vocabulary.trace import field_types
 from model.vocabulary.windows import Final
 from properties.generators.examples import collect, workloads_of
-from properties.judging.judge import broken_sentences
+from properties.judging.judge import broken_sentences, compare_traces
 from properties.judging.levels import ANSWERS, STEPS, Scope
 from properties.judging.references import MODEL
 from properties.judging.workloads import judge_workload
@@ -69,6 +69,16 @@ def exact_pairs(workload: Workload) -> Trace:
 
 
 # ------------------------------------------------------------------------------- answers alone
+
+
+def test_a_single_different_step_is_in_the_singular() -> None:
+    room, workload = find_room("slack"), windows()
+    whole = room.reference()(workload)
+    (left_out, *_) = whole.of(Final)
+    less = Trace("less", [step for step in whole.steps() if step is not left_out])
+    verdict, wrong = compare_traces(room, workload, whole, less, (Final,))
+    assert wrong == 1
+    assert verdict.sentence == "1 step is missing, not expected or different"
 
 
 def test_exact_windows_need_no_revisions() -> None:
