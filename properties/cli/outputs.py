@@ -25,12 +25,20 @@ STDOUT = Path("-")
 
 
 def write_output(path: Path | None, text: str) -> None:
-    """Write a text to a file, to standard output for :data:`STDOUT`, or nowhere for ``None``."""
+    """Write a text to a file, to standard output for :data:`STDOUT`, or nowhere for ``None``.
+
+    Raise :class:`UsageError` if the file cannot be written, such as on a full disk.
+    """
     if path == STDOUT:
         sys.stdout.write(text)
         sys.stdout.flush()
     elif path is not None:
-        path.write_text(text, encoding="utf-8")
+        try:
+            path.write_text(text, encoding="utf-8")
+        except BrokenPipeError:  # the reader of a pipe has seen enough
+            raise
+        except OSError as error:
+            raise UsageError(f"{str(path)!r} cannot be written: {_why(error)}") from error
 
 
 def write_json(path: Path | None, record: object) -> None:
