@@ -114,7 +114,7 @@ def compared_section(
             "Simulated: the same arrivals, replayed through the stated cluster, whose answers the"
             f" system has to give. {room.predictor.describe()}"
         )
-        tables = list(_tables(course))
+        tables = [(f"{heading} of the simulation", table) for heading, table in _tables(course)]
     remarks = [f"{remark.name}: {remark.sentence}." for remark in judgement.remarks]
     settings = [(key, _plain(value)) for key, value in room.settings(case.workload).items()]
     seed = ("seed", str(case.workload.seed))

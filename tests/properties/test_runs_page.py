@@ -74,6 +74,8 @@ def test_each_comparison_is_a_section(straggler: Straggler, tmp_path: Path) -> N
     for title in ("sum per task, 5s/1s", "count per task, 5s/1s"):
         assert page.count(f">{title}<") == 2
     assert page.count("<svg") == 12
+    for heading in ("Workers", "All figures"):
+        assert page.count(f"<summary>{heading} of the simulation<") == 2
     assert "values exchangeable and independent of delay: untested" in page
 
 
@@ -109,6 +111,30 @@ def test_a_page_on_standard_output_leaves_the_rest_to_standard_error(
     assert not list(tmp_path.iterdir())
     twice = straggler("sim", "slack", "--html", "-", "--json", "-")
     assert_refused(twice, "is named twice")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no file that is always full")
+@pytest.mark.parametrize("option", ["--html", "--json"])
+def test_a_full_disk_is_named_in_one_sentence(straggler: Straggler, option: str) -> None:
+    done = straggler("sim", "slack", *SMALL, option, "/dev/full")
+    assert done.code == 2
+    assert done.err == "straggler: '/dev/full' cannot be written: No space left on device.\n"
+
+
+def test_names_with_signs_of_html_are_text_on_the_page(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    name = "<img src=x>&\"'.csv"
+    rows = [f"{time},{number},<b>key" for number, time in enumerate((1, 9, 2, 12, 30, 11, 40))]
+    text = "\n".join(["event_time,value,key", *rows])
+    (tmp_path / name).write_text(f"{text}\n", encoding="utf-8")
+    options = ("--time-unit", "s", "--per", "key", "--aggregate", "sum", "--system", BUGGY)
+    done = straggler("diff", "slack", "--input", name, *options, "--html", "run.html")
+    assert done.code == 1
+    page = read(tmp_path)
+    assert "slack: &lt;img src=x&gt;&amp;&#34;&#39;.csv" in page
+    assert "&lt;b&gt;key" in page
+    assert "<b>" not in page
 
 
 # -------------------------------------------------------------------------------------- a browser
