@@ -127,7 +127,8 @@ class Claim(Generic[E]):
     def _describe_unrecorded(self, recording: Recording) -> str:
         """Return a sentence about steps that the claim needs and nobody records, or nothing."""
         if recording.answers_only and not self.of_answers:
-            kinds = " and ".join(" or ".join(map(kind_of, group)) for group in self.needs)
+            groups = [" or ".join(map(kind_of, group)) for group in self.needs]
+            kinds = " and ".join(filter(None, [", ".join(groups[:-1]), *groups[-1:]]))
             return f"Answers do not decide it; complete {kinds} steps would."
         missing = [
             kind_of(word) for group in self.needs for word in group if word in recording.missing

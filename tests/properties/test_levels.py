@@ -107,6 +107,7 @@ def test_a_claim_about_steps_says_which_would_decide_it() -> None:
     said = {each.claim: each.sentence for each in verdicts if each.outcome is not Outcome.HOLDS}
     assert said["one writer"] == "Answers do not decide it; complete result steps would."
     assert said["watermark never decreases"].endswith("complete progress steps would.")
+    assert "complete late, cleared and progress steps would" in said["corrections do not wait"]
 
 
 @pytest.mark.parametrize("name", room_names())
