@@ -15,7 +15,7 @@ from model.vocabulary.trace import TraceReader, field_types, kind_of
 from properties.cli import render
 from properties.cli.commands import WIDTH, Command
 from properties.cli.outputs import refuse_unwritable, write_json
-from properties.data.protocol import read_traces, read_workloads
+from properties.data.protocol import STDIN, name_of, read_traces, read_workloads
 from properties.errors import UsageError
 from properties.judging.judge import Judgement, judge
 from properties.judging.levels import ANSWERS, LEVELS, Scope
@@ -49,6 +49,7 @@ what to write:
 by room:
 """
 EPILOG = """
+  WORKLOAD or TRACE may be -, which is standard input.
   JSON Schemas of both files are in the folder properties/data/schemas of the package.
 
 examples:
@@ -112,9 +113,12 @@ def _reasons(word: type, room: Room) -> list[str]:
 def run(args: Arguments) -> int:
     """Judge a trace for every workload, and return the exit code of the worst outcome."""
     refuse_unwritable("--json", args.json)
+    if args.workload == args.trace == STDIN:
+        raise UsageError("WORKLOAD and TRACE are both '-'; only one can be standard input")
+    file = name_of(args.workload)
     numbered = list(enumerate(read_workloads(args.workload), start=1))
     scopes = [
-        Scope.of(_room(f"{args.workload.name}, line {number}", workload), args.kinds, args.level)
+        Scope.of(_room(f"{file}, line {number}", workload), args.kinds, args.level)
         for number, workload in numbered
     ]
     readers = [
@@ -123,7 +127,7 @@ def run(args: Arguments) -> int:
     ]
     traces = read_traces(args.trace, readers)
     judgements = [
-        _judge(scope, f"{args.workload.name}, line {number}", workload, trace)
+        _judge(scope, f"{file}, line {number}", workload, trace)
         for scope, (number, workload), trace in zip(scopes, numbered, traces, strict=True)
     ]
     out = render.console(args.json)

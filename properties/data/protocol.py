@@ -9,7 +9,9 @@ Rules of this file:
 """
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,6 +21,13 @@ from model.vocabulary.trace import TraceReader, parse_object
 from properties.errors import UsageError, counted
 
 FAULTS = ("restart", "kill")
+STDIN = Path("-")
+"""Standard input, in the place of a file."""
+
+
+def name_of(path: Path) -> str:
+    """Return the name of a file in messages."""
+    return "standard input" if path == STDIN else path.name
 
 
 def workload_line(workload: Workload) -> str:
@@ -34,9 +43,9 @@ def read_workloads(path: Path) -> list[Workload]:
         try:
             found.append(parse_workload(parse_object(line)))
         except (TypeError, ValueError, OverflowError) as error:
-            raise UsageError(f"{path.name}, line {number}: {error}") from error
+            raise UsageError(f"{name_of(path)}, line {number}: {error}") from error
     if not found:
-        raise UsageError(f"{path.name} is empty; it must have a workload in every line")
+        raise UsageError(f"{name_of(path)} is empty; it must have a workload in every line")
     return found
 
 
@@ -50,17 +59,17 @@ def read_traces(path: Path, readers: Sequence[TraceReader]) -> list[Trace]:
     for number, line in _lines(path):
         if len(found) == len(readers):
             many = counted(len(readers), "workload")
-            raise UsageError(f"{path.name}, line {number}: a line after the traces of {many}")
+            raise UsageError(f"{name_of(path)}, line {number}: a line after the traces of {many}")
         try:
             trace = readers[len(found)].feed(line)
         except ValueError as error:
-            raise UsageError(f"{path.name}, line {number}: {error}") from error
+            raise UsageError(f"{name_of(path)}, line {number}: {error}") from error
         found += [] if trace is None else [trace]
     if len(found) < len(readers):
         trace_number = f"trace {len(found) + 1} of {len(readers)}"
         what = "is missing" if readers[len(found)].is_between else "has no end"
         end = 'a trace ends with {"end": N}, the number of its steps'
-        raise UsageError(f"{path.name}, after line {number}: {trace_number} {what}; {end}")
+        raise UsageError(f"{name_of(path)}, after line {number}: {trace_number} {what}; {end}")
     return found
 
 
@@ -68,15 +77,15 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file with their numbers, from 1."""
     number = 0
     try:
-        with path.open("rb") as lines:
+        with nullcontext(sys.stdin.buffer) if path == STDIN else path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
                 yield number, line.decode("utf-8")
     except FileNotFoundError as error:
         raise UsageError(f"there is no file {str(path)!r}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path.name}, line {number}: the text is not UTF-8") from error
+        raise UsageError(f"{name_of(path)}, line {number}: the text is not UTF-8") from error
     except OSError as error:
-        raise UsageError(f"{path.name} cannot be read: {error.strerror}") from error
+        raise UsageError(f"{name_of(path)} cannot be read: {error.strerror}") from error
 
 
 # --------------------------------------------------------------------------- checks of a workload

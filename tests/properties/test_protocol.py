@@ -1,5 +1,6 @@
 """``straggler workload`` and ``straggler judge``: two files, no Spark, any language."""
 
+import io
 import json
 import math
 import os
@@ -86,6 +87,21 @@ def test_several_workloads_have_several_traces(straggler: Straggler, work: Path)
     work.write_text(3 * line, encoding="utf-8")
     refused = straggler("judge", "work.jsonl", "trace.jsonl")
     assert_refused(refused, "trace 3 of 3 is missing", '{"end": N}')
+
+
+def test_a_dash_is_standard_output_or_standard_input(
+    straggler: Straggler, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = straggler("workload", "join", *ASK, "--on", "key", "--output", "-")
+    assert (done.code, done.out) == (0, work.read_text("utf-8"))
+    assert "straggler judge WORKLOAD TRACE" in done.err
+    assert not work.with_name("-").exists()
+    for text, code in (("".join(answers(work)), 0), ('{"trace":1}\nmore\n', 2)):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        judged = straggler("judge", "work.jsonl", "-", "--json", "-")
+        assert judged.code == code
+    assert_refused(judged, "standard input, line 2: 'more' is no JSON object")
+    assert_refused(straggler("judge", "-", "-"), "only one can be standard input")
 
 
 @pytest.mark.parametrize(
