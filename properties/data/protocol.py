@@ -10,17 +10,29 @@ Rules of this file:
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 
 from model.vocabulary import Event, Trace, Workload
-from model.vocabulary.settings import PlainData
+from model.vocabulary.settings import PlainData, nearest, require
 from model.vocabulary.trace import TraceReader, parse_object
+from model.vocabulary.workload import VERSION
 from properties.errors import UsageError, counted
 
 FAULTS = ("restart", "kill")
+_FIELDS: Mapping[str, tuple[type, str]] = {
+    "version": (int, "an integer"),
+    "room": (str, "a text"),
+    "name": (str, "a text"),
+    "seed": (int, "an integer"),
+    "config": (dict, "an object"),
+    "cuts": (list, "an array"),
+    "faults": (list, "an array"),
+    "flush": (bool, "true or false"),
+    "arrivals": (list, "an array"),
+}
 STDIN = Path("-")
 """Standard input, in the place of a file."""
 
@@ -99,6 +111,8 @@ def parse_workload(data: PlainData) -> Workload:
     if not isinstance(data, dict):
         msg = f"its workload is {data!r}, which is no object"
         raise ValueError(msg)
+    if data.get("version") == VERSION:
+        _refuse_fields(data)
     workload = Workload.from_json(data)
     for fault in workload.faults:
         if fault.kind not in FAULTS:
@@ -112,6 +126,21 @@ def parse_workload(data: PlainData) -> Workload:
         msg = "its arrivals are not in order of arrival_us"
         raise ValueError(msg)
     return workload.with_(arrivals=arrivals)
+
+
+def _refuse_fields(data: dict[str, PlainData]) -> None:
+    for name in _FIELDS:
+        if name not in data:
+            msg = f"the field {name!r} of a workload is missing"
+            raise ValueError(msg)
+    for name, value in data.items():
+        if name not in _FIELDS:
+            msg = f"a workload has no field {name!r}, only {', '.join(_FIELDS)}"
+            raise ValueError(msg + nearest(name, _FIELDS))
+        kind, expected = _FIELDS[name]
+        require(type(value) is kind, name, value, expected)
+    for cut in data["cuts"]:
+        require(type(cut) is int, "a cut", cut, "an integer")
 
 
 def _event(position: int, event: Event) -> Event:

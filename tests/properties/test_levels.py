@@ -155,6 +155,7 @@ def records(**changes: PlainData) -> System:
         ({"r_id": "1"}, "r_id of a match step is '1'; it must be an integer"),
         ({"s_id": True}, "s_id of a match step is True; it must be an integer"),
         ({"seq": 1 << 63}, f"seq of a rejected step is {1 << 63}; it must be an integer"),
+        ({"query": "\ud800"}, r"query of a match step is '\ud800'; it must be a text"),
         ({"reason": None}, "reason of a rejected step is None; it must be a text"),
     ],
 )

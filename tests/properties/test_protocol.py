@@ -113,7 +113,9 @@ def test_a_dash_is_standard_output_or_standard_input(
         ('{"kind":"match","query":"k","r_id":"1","s_id":1}', ("line 2", "r_id", "an integer")),
         ('{"kind":"match","query":"k","rid":1}', ("no field 'rid'", "did you mean 'r_id'?")),
         ('{"kind":"match","que', ("line 2", "is no JSON object")),
-        ('{"kind":"match","r_id":NaN}', ("line 2", "is no JSON object")),
+        ('{"kind":"match","r_id":NaN}', ("line 2: NaN is no JSON number",)),
+        ('{"kind":"match","query":"\\ud800"}', ("line 2: a text has '\\ud800', a surrogate",)),
+        ('{"kind":"admit"}', ("of an admit step is missing",)),
         ("[" * 100_000, ("line 2", "is no JSON object")),
         ("", ("line 2", "a line is empty")),
         ('{"end":7}', ("line 2", "end is 7; it must be 0, the number of steps")),
@@ -126,6 +128,31 @@ def test_a_bad_line_is_refused(
     done = straggler("judge", "work.jsonl", "trace.jsonl", "--json", "verdict.json")
     assert_refused(done, "trace.jsonl", *words)
     assert not work.with_name("verdict.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"flush": "no"}, "flush is 'no'; it must be true or false"),
+        ({"version": True}, "version is True; it must be an integer"),
+        ({"seed": 1.5}, "seed is 1.5; it must be an integer"),
+        ({"cuts": [True]}, "a cut is True; it must be an integer"),
+        ({"cuts": ["a"]}, "a cut is 'a'; it must be an integer"),
+        ({"arrivals": {}}, "arrivals is {}; it must be an array"),
+        ({"name": "\udc00"}, "a text has '\\udc00', a surrogate"),
+        ({"cut": []}, "a workload has no field 'cut', only version, room"),
+        ({"faults": ...}, "the field 'faults' of a workload is missing"),
+    ],
+)
+def test_a_bad_field_of_a_workload_is_refused(
+    straggler: Straggler, work: Path, changes: dict[str, Any], words: str
+) -> None:
+    put(work, answers(work))
+    row = {**json.loads(work.read_text(encoding="utf-8")), **changes}
+    kept = {name: value for name, value in row.items() if value is not ...}
+    work.write_text(json.dumps(kept) + "\n", encoding="utf-8")
+    assert_refused(straggler("judge", "work.jsonl", "trace.jsonl"), "work.jsonl, line 1", words)
+    assert not is_valid(kept, schema("workload")) or "name" in changes
 
 
 def test_another_version_or_half_a_trace_is_refused(straggler: Straggler, work: Path) -> None:
