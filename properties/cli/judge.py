@@ -43,8 +43,12 @@ what to write:
   Fields in brackets may be left out; --level steps compares them, too. The task of a key is
   XXH64(key in UTF-8, seed 42), as a signed integer, modulo config.tasks (never negative); with one
   task it is 0. If config.keyed is false, the key of an answer is "".
-  Queries of room join are pairs of a name and a predicate: ["equi", column], ["band", column, eps],
-  ["apart", column, eps], ["ineq", column, operator, column], or ["and", predicate, ...].
+  Windows are [start_us, start_us + size_us), and start_us is a multiple of slide_us. After a flush
+  a final has all tuples of its window, late ones too (unless config.corrections is false); n is
+  their number. A window without a tuple has no answer.
+  Queries of room join are pairs of a name and a predicate: ["equi", column], ["band", column, eps]
+  (values at most eps apart), ["apart", column, eps] (more than eps apart), ["ineq", column,
+  operator, column] (R's against S's), or ["and", predicate, ...].
 
 by room:
 """

@@ -4,7 +4,8 @@ Rules of this file:
 
 1. One process gets many workloads, one after the other. It is started when it is first needed, and
    again after it has failed.
-2. Whatever the process does costs one workload. Then it is killed, with all that it has started.
+2. Whatever the process does costs one workload. Then it is killed, with its children (not
+   with those that moved to a session of their own).
 3. Everything is bounded: its time, its memory, the length of a line and of a trace.
 """
 
