@@ -1,5 +1,6 @@
 """``straggler workload`` and ``straggler judge``: two files, no Spark, any language."""
 
+import errno
 import io
 import json
 import math
@@ -102,6 +103,21 @@ def test_a_dash_is_standard_output_or_standard_input(
         assert judged.code == code
     assert_refused(judged, "standard input, line 2: 'more' is no JSON object")
     assert_refused(straggler("judge", "-", "-"), "only one can be standard input")
+
+
+def test_a_full_disk_leaves_the_old_file(
+    straggler: Straggler, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = work.read_text(encoding="utf-8")
+    ask = ("workload", "join", *ASK, "--on", "value", "--output", "work.jsonl")
+
+    def write_a_part(path: Path, text: str, **_: object) -> None:
+        path.write_bytes(text[:9].encode())
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", write_a_part)
+    assert_refused(straggler(*ask), "work.jsonl", "No space left on device")
+    assert work.read_text(encoding="utf-8") == before
 
 
 @pytest.mark.parametrize(

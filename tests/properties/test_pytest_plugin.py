@@ -71,4 +71,4 @@ def test_a_right_system_passes_and_a_silent_one_does_not(tmp_path: Path) -> None
     with pytest.raises(UsageError, match="level is 'all'; it must be one of answers, steps"):
         assert_keeps_promises(right, level="all")
     with pytest.raises(UsageError, match="system is None; it must be a System"):
-        assert_keeps_promises(None)  # type: ignore[arg-type]
+        assert_keeps_promises(None)  # type: ignore[arg-type]  # the mistake to refuse
