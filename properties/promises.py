@@ -41,6 +41,9 @@ def assert_keeps_promises(
     __tracebackhide__ = True  # pytest shows the line of the caller
     scope = Scope.of(find_room(room), kinds, level)
     number = look_up("effort", effort, EFFORTS)
+    if not (isinstance(system, str) or callable(system)):
+        allowed = "a System, 'MODULE:FACTORY' or 'exec:COMMAND'"
+        raise UsageError(f"system is {system!r}; it must be {allowed}")
     name = system if isinstance(system, str) else _name_of(system)
     with ExitStack() as stack:
         tried = system

@@ -57,6 +57,13 @@ def is_int(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def is_text(value: object) -> TypeGuard[str]:
+    """Return whether ``value`` is a text that UTF-8 can encode."""
+    if not isinstance(value, str):
+        return False
+    return value.isascii() or not any("\ud800" <= each <= "\udfff" for each in value)
+
+
 def is_number(value: object) -> TypeGuard[int | float]:
     """Return whether ``value`` is an integer or a float; ``True`` and ``False`` are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)

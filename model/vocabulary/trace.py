@@ -9,7 +9,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from model.vocabulary.settings import PlainData, is_int, look_up, nearest, require
+from model.vocabulary.settings import PlainData, is_int, is_text, look_up, nearest, require
 from model.vocabulary.workload import Workload
 
 
@@ -37,6 +37,11 @@ def fields_of(word: type[Step]) -> tuple[str, ...]:
 def kind_of(word: type) -> str:
     """Return the name of a kind of step in files: the class name in lower case."""
     return word.__name__.lower()
+
+
+def _name_of(word: type) -> str:
+    kind = kind_of(word)
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} step"
 
 
 class FieldType(NamedTuple):
@@ -70,7 +75,7 @@ class FieldType(NamedTuple):
             return is_int(value) and -(1 << 63) <= value < 1 << 63
         if isinstance(value, float):
             return self.kind is float and isfinite(value)
-        return isinstance(value, self.kind)
+        return is_text(value) if self.kind is str else isinstance(value, self.kind)
 
 
 def field_types(word: type[Step]) -> Mapping[str, FieldType]:
@@ -98,7 +103,7 @@ def describe_bad_step(step: Step, words: Iterable[type[Step]]) -> str:
         return f"a step is {step!r}; it must be one of the room's own: {known}"
     for (name, declared), value in zip(field_types(word).items(), cast("Any", step), strict=True):
         if not declared.allows(value):
-            return f"{name} of a {kind_of(word)} step is {value!r}; it must be {declared.expected}"
+            return f"{name} of {_name_of(word)} is {value!r}; it must be {declared.expected}"
     return ""
 
 
@@ -200,11 +205,11 @@ class TraceReader:
             msg = "the field 'kind' is missing"
             raise ValueError(msg)
         word = look_up("kind", str(row.pop("kind")), self._words)
-        declared, kind = field_types(word), kind_of(word)
-        _require_fields(f"a {kind} step", row, declared)
+        declared, named = field_types(word), _name_of(word)
+        _require_fields(named, row, declared)
         for name in self._required.get(word, declared):
             if name not in row:
-                msg = f"the field {name!r} of a {kind} step is missing"
+                msg = f"the field {name!r} of {named} is missing"
                 raise ValueError(msg)
         given = {name: each.blank for name, each in declared.items()}
         step: Step = cast("Any", word)(
@@ -220,6 +225,13 @@ def parse_object(line: str) -> dict[str, PlainData]:
     """Return the JSON object of a line; raise ``ValueError`` with one sentence for other text."""
     try:
         row = json.loads(line, parse_constant=_refuse_constant)
+        if "\\u" in line:
+            json.dumps(row, ensure_ascii=False).encode()
+    except _NotJsonError:
+        raise
+    except UnicodeEncodeError as error:
+        msg = f"a text has {error.object[error.start]!r}, a surrogate without the other"
+        raise ValueError(msg) from error
     except (ValueError, RecursionError):
         row = None
     if not isinstance(row, dict):
@@ -229,9 +241,13 @@ def parse_object(line: str) -> dict[str, PlainData]:
     return row
 
 
+class _NotJsonError(ValueError):
+    """A line has a number that JSON does not have."""
+
+
 def _refuse_constant(name: str) -> PlainData:
     msg = f"{name} is no JSON number"
-    raise ValueError(msg)
+    raise _NotJsonError(msg)
 
 
 def _require_fields(what: str, row: Iterable[str], known: Iterable[str]) -> None:

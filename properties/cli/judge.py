@@ -15,7 +15,7 @@ from model.vocabulary.trace import TraceReader, field_types, kind_of
 from properties.cli import render
 from properties.cli.commands import WIDTH, Command
 from properties.cli.outputs import refuse_unwritable, write_json
-from properties.data.protocol import read_traces, read_workloads
+from properties.data.protocol import STDIN, name_of, read_traces, read_workloads
 from properties.errors import UsageError
 from properties.judging.judge import Judgement, judge
 from properties.judging.levels import ANSWERS, LEVELS, Scope
@@ -43,12 +43,17 @@ what to write:
   Fields in brackets may be left out; --level steps compares them, too. The task of a key is
   XXH64(key in UTF-8, seed 42), as a signed integer, modulo config.tasks (never negative); with one
   task it is 0. If config.keyed is false, the key of an answer is "".
-  Queries of room join are pairs of a name and a predicate: ["equi", column], ["band", column, eps],
-  ["apart", column, eps], ["ineq", column, operator, column], or ["and", predicate, ...].
+  Windows are [start_us, start_us + size_us), and start_us is a multiple of slide_us. After a flush
+  a final has all tuples of its window, late ones too (unless config.corrections is false); n is
+  their number. A window without a tuple has no answer.
+  Queries of room join are pairs of a name and a predicate: ["equi", column], ["band", column, eps]
+  (values at most eps apart), ["apart", column, eps] (more than eps apart), ["ineq", column,
+  operator, column] (R's against S's), or ["and", predicate, ...].
 
 by room:
 """
 EPILOG = """
+  WORKLOAD or TRACE may be -, which is standard input.
   JSON Schemas of both files are in the folder properties/data/schemas of the package.
 
 examples:
@@ -112,9 +117,12 @@ def _reasons(word: type, room: Room) -> list[str]:
 def run(args: Arguments) -> int:
     """Judge a trace for every workload, and return the exit code of the worst outcome."""
     refuse_unwritable("--json", args.json)
+    if args.workload == args.trace == STDIN:
+        raise UsageError("WORKLOAD and TRACE are both '-'; only one can be standard input")
+    file = name_of(args.workload)
     numbered = list(enumerate(read_workloads(args.workload), start=1))
     scopes = [
-        Scope.of(_room(f"{args.workload.name}, line {number}", workload), args.kinds, args.level)
+        Scope.of(_room(f"{file}, line {number}", workload), args.kinds, args.level)
         for number, workload in numbered
     ]
     readers = [
@@ -123,7 +131,7 @@ def run(args: Arguments) -> int:
     ]
     traces = read_traces(args.trace, readers)
     judgements = [
-        _judge(scope, f"{args.workload.name}, line {number}", workload, trace)
+        _judge(scope, f"{file}, line {number}", workload, trace)
         for scope, (number, workload), trace in zip(scopes, numbered, traces, strict=True)
     ]
     out = render.console(args.json)

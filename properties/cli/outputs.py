@@ -18,7 +18,8 @@ ON_STDOUT = ("--html", "--json", "--junit", "--markdown")
 """Options whose file may be :data:`STDOUT`."""
 READ = ("experiments", "files", "input", "r", "s", "script", "scripts", "trace", "workload")
 """Arguments that name files which a command reads."""
-
+FROM_STDIN = ("trace", "workload")
+"""Arguments whose file may be standard input, which has the same name as :data:`STDOUT`."""
 
 STDOUT = Path("-")
 """In the place of a file: standard output; what is meant for people then goes to standard error."""
@@ -91,6 +92,7 @@ def refuse_overwriting(args: Arguments) -> None:
         for option, value in vars(args).items()
         for each in (value if isinstance(value, tuple) else [value])
         if option in WRITTEN + READ and isinstance(each, str | Path)
+        if option not in FROM_STDIN or each != STDOUT
     ]
     for option, path in named:
         if Path(path).is_char_device():

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from properties.cli import diff, render
 from properties.cli.columns import columns_of
 from properties.cli.commands import Group
-from properties.cli.outputs import refuse_unwritable, write_output
+from properties.cli.outputs import STDOUT, refuse_unwritable, write_whole
 from properties.cli.room_commands import room_group
 from properties.data.protocol import workload_line
 from properties.errors import UsageError, counted
@@ -31,7 +31,8 @@ def make_command(summary: str) -> Group:
 
 def _options(rooms: Sequence[Room]) -> Iterator[Option]:
     """Yield the options of the output, of inputs and of the rooms' queries."""
-    yield Option("--output", "write a workload in every line of FILE", type=PATH, metavar="FILE")
+    file = "write a workload in every line of FILE; - is standard output"
+    yield Option("--output", file, type=PATH, metavar="FILE")
     yield from diff.input_options(rooms)
 
 
@@ -39,7 +40,8 @@ def run(args: Arguments) -> int:
     """Write a workload for each case that the options ask for."""
     if args.output is None:
         raise UsageError("--output is missing; it names the file of workloads to write")
-    refuse_unwritable("--output", args.output)
+    if args.output != STDOUT:
+        refuse_unwritable("--output", args.output)
     diff.refuse_numbers(args)
     room = find_room(args.room)
     with render.progress() as progress:
@@ -49,11 +51,12 @@ def run(args: Arguments) -> int:
     skipped = [render.describe_skipped(each) for each in chosen if isinstance(each, SkippedInput)]
     if not cases:
         raise UsageError(" ".join(skipped).removesuffix("."))
-    write_output(args.output, "".join(workload_line(case.workload) for case in cases))
+    write_whole(args.output, "".join(workload_line(case.workload) for case in cases))
     lines = [
         f"line {number}: {case.workload.name}, {counted(len(case.workload.arrivals), 'arrival')}"
         for number, case in enumerate(cases, start=1)
     ]
-    lines += [*skipped, f"Judge your answers: straggler judge {args.output} TRACE"]
-    render.print_lines(render.console(), lines)
+    file = "WORKLOAD" if args.output == STDOUT else args.output
+    lines += [*skipped, f"Judge your answers: straggler judge {file} TRACE"]
+    render.print_lines(render.console(args.output), lines)
     return 0

@@ -9,16 +9,37 @@ Rules of this file:
 """
 
 import json
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 
 from model.vocabulary import Event, Trace, Workload
-from model.vocabulary.settings import PlainData
+from model.vocabulary.settings import PlainData, nearest, require
 from model.vocabulary.trace import TraceReader, parse_object
+from model.vocabulary.workload import VERSION
 from properties.errors import UsageError, counted
 
 FAULTS = ("restart", "kill")
+_FIELDS: Mapping[str, tuple[type, str]] = {
+    "version": (int, "an integer"),
+    "room": (str, "a text"),
+    "name": (str, "a text"),
+    "seed": (int, "an integer"),
+    "config": (dict, "an object"),
+    "cuts": (list, "an array"),
+    "faults": (list, "an array"),
+    "flush": (bool, "true or false"),
+    "arrivals": (list, "an array"),
+}
+STDIN = Path("-")
+"""Standard input, in the place of a file."""
+
+
+def name_of(path: Path) -> str:
+    """Return the name of a file in messages."""
+    return "standard input" if path == STDIN else path.name
 
 
 def workload_line(workload: Workload) -> str:
@@ -34,9 +55,9 @@ def read_workloads(path: Path) -> list[Workload]:
         try:
             found.append(parse_workload(parse_object(line)))
         except (TypeError, ValueError, OverflowError) as error:
-            raise UsageError(f"{path.name}, line {number}: {error}") from error
+            raise UsageError(f"{name_of(path)}, line {number}: {error}") from error
     if not found:
-        raise UsageError(f"{path.name} is empty; it must have a workload in every line")
+        raise UsageError(f"{name_of(path)} is empty; it must have a workload in every line")
     return found
 
 
@@ -50,17 +71,17 @@ def read_traces(path: Path, readers: Sequence[TraceReader]) -> list[Trace]:
     for number, line in _lines(path):
         if len(found) == len(readers):
             many = counted(len(readers), "workload")
-            raise UsageError(f"{path.name}, line {number}: a line after the traces of {many}")
+            raise UsageError(f"{name_of(path)}, line {number}: a line after the traces of {many}")
         try:
             trace = readers[len(found)].feed(line)
         except ValueError as error:
-            raise UsageError(f"{path.name}, line {number}: {error}") from error
+            raise UsageError(f"{name_of(path)}, line {number}: {error}") from error
         found += [] if trace is None else [trace]
     if len(found) < len(readers):
         trace_number = f"trace {len(found) + 1} of {len(readers)}"
         what = "is missing" if readers[len(found)].is_between else "has no end"
         end = 'a trace ends with {"end": N}, the number of its steps'
-        raise UsageError(f"{path.name}, after line {number}: {trace_number} {what}; {end}")
+        raise UsageError(f"{name_of(path)}, after line {number}: {trace_number} {what}; {end}")
     return found
 
 
@@ -68,15 +89,15 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file with their numbers, from 1."""
     number = 0
     try:
-        with path.open("rb") as lines:
+        with nullcontext(sys.stdin.buffer) if path == STDIN else path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
                 yield number, line.decode("utf-8")
     except FileNotFoundError as error:
         raise UsageError(f"there is no file {str(path)!r}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path.name}, line {number}: the text is not UTF-8") from error
+        raise UsageError(f"{name_of(path)}, line {number}: the text is not UTF-8") from error
     except OSError as error:
-        raise UsageError(f"{path.name} cannot be read: {error.strerror}") from error
+        raise UsageError(f"{name_of(path)} cannot be read: {error.strerror}") from error
 
 
 # --------------------------------------------------------------------------- checks of a workload
@@ -90,6 +111,8 @@ def parse_workload(data: PlainData) -> Workload:
     if not isinstance(data, dict):
         msg = f"its workload is {data!r}, which is no object"
         raise ValueError(msg)
+    if data.get("version") == VERSION:
+        _refuse_fields(data)
     workload = Workload.from_json(data)
     for fault in workload.faults:
         if fault.kind not in FAULTS:
@@ -103,6 +126,21 @@ def parse_workload(data: PlainData) -> Workload:
         msg = "its arrivals are not in order of arrival_us"
         raise ValueError(msg)
     return workload.with_(arrivals=arrivals)
+
+
+def _refuse_fields(data: dict[str, PlainData]) -> None:
+    for name in _FIELDS:
+        if name not in data:
+            msg = f"the field {name!r} of a workload is missing"
+            raise ValueError(msg)
+    for name, value in data.items():
+        if name not in _FIELDS:
+            msg = f"a workload has no field {name!r}, only {', '.join(_FIELDS)}"
+            raise ValueError(msg + nearest(name, _FIELDS))
+        kind, expected = _FIELDS[name]
+        require(type(value) is kind, name, value, expected)
+    for cut in data["cuts"]:
+        require(type(cut) is int, "a cut", cut, "an integer")
 
 
 def _event(position: int, event: Event) -> Event:

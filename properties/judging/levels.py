@@ -34,8 +34,10 @@ class Scope(NamedTuple):
     def of(cls, room: Room, kinds: str | None = None, level: str = STEPS) -> "Scope":
         """Return the scope with the step classes that ``--kinds`` names, or with all of a level.
 
-        Raise :class:`UsageError` for a kind that there is not.
+        Raise :class:`UsageError` for a level or a kind that there is not.
         """
+        if level not in LEVELS:
+            raise UsageError(f"level is {level!r}; it must be one of {', '.join(LEVELS)}")
         words = [word for word in room.step_types if level == STEPS or word in room.answers]
         by_kind = {kind_of(word): word for word in words}
         names = list(by_kind) if kinds is None else kinds.split(",")

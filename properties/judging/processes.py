@@ -4,7 +4,8 @@ Rules of this file:
 
 1. One process gets many workloads, one after the other. It is started when it is first needed, and
    again after it has failed.
-2. Whatever the process does costs one workload. Then it is killed, with all that it has started.
+2. Whatever the process does costs one workload. Then it is killed, with its children (not
+   with those that moved to a session of their own).
 3. Everything is bounded: its time, its memory, the length of a line and of a trace.
 """
 
@@ -37,8 +38,9 @@ SHOWN = 200
 PATIENCE_S = 2.0
 """Time that a process has to end when nothing more is asked of it."""
 _LIMITED = (
-    "import os, resource, sys; n = int(sys.argv[1]);"
-    " resource.setrlimit(resource.RLIMIT_DATA, (n, n)); os.execvp(sys.argv[2], sys.argv[2:])"
+    "import os, resource as r, sys; n, most = int(sys.argv[1]), r.getrlimit(r.RLIMIT_DATA)[1];"
+    " n = n if most == r.RLIM_INFINITY else min(n, most);"
+    " r.setrlimit(r.RLIMIT_DATA, (n, n)); os.execvp(sys.argv[2], sys.argv[2:])"
 )
 """Program that runs a command with less memory: the limit must not be that of the judge."""
 
@@ -131,8 +133,7 @@ class _Process:
             while True:
                 left_s = ends_s - time.monotonic()
                 if left_s <= 0:
-                    seconds = f"{self._limits.timeout_us / 1e6:g} s"
-                    raise SystemFailedError(f"did not answer in {seconds}: {progress.describe()}")
+                    raise self._describe_silence(progress)
                 for key, _ in selector.select(left_s):
                     if key.fileobj is self._stdin:
                         self._send(selector)
@@ -160,7 +161,7 @@ class _Process:
         """Read what there is, and return the trace if it ends in there."""
         found = os.read(self._stdout.fileno(), CHUNK)
         if not found:
-            raise SystemFailedError(f"{self._describe_end()}: {progress.describe()}")
+            return self._read_last(progress)
         *lines, self._unread = (self._unread + found).split(b"\n")
         if len(self._unread) > LINE_MAX:
             raise SystemFailedError(f"wrote a line of more than {LINE_MAX:,} bytes")
@@ -175,6 +176,27 @@ class _Process:
             return trace
         return None
 
+    def _read_last(self, progress: "_CountedLines") -> Trace:
+        """Return the trace that ends with the output: its last line needs no line break."""
+        trace, wrote, last = None, "", self._unread
+        self._unread = b""
+        try:
+            trace = progress.feed(last) if last else None
+        except SystemFailedError as error:
+            wrote = f"it {error}"
+        if trace is None or self._unsent:
+            raise SystemFailedError(f"{self._describe_end()}: {wrote or progress.describe()}")
+        return trace
+
+    def _describe_silence(self, progress: "_CountedLines") -> SystemFailedError:
+        wrote = progress.describe()
+        if self._unread:
+            wrote += ", and a line without a line break"
+        if self._popen.poll() is not None:
+            ended = f"{self._describe_end()}, and a child of it kept its output open"
+            return SystemFailedError(f"{ended}: {wrote}")
+        return SystemFailedError(f"did not answer in {self._limits.timeout_us / 1e6:g} s: {wrote}")
+
     def _describe_end(self) -> str:
         """Return how the process came to its end, with its last words."""
         try:
@@ -186,7 +208,8 @@ class _Process:
         words = self._said.decode("utf-8", "replace").strip().splitlines()
         said = f" ({words[-1].strip()[-SHOWN:]})" if words else ""
         if code < 0:
-            return f"was killed by {signal.Signals(-code).name}{said}"
+            known = {each.value: each.name for each in signal.Signals}
+            return f"was killed by {known.get(-code, f'signal {-code}')}{said}"
         return f"ended with exit code {code}{said}"
 
     def end(self, patience_s: float) -> None:

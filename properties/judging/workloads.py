@@ -1,6 +1,7 @@
 """Verdicts on one workload, for programs that judge a system without the command line."""
 
 from model.vocabulary import System, Workload
+from model.vocabulary.trace import kind_of
 from properties.judging.judge import Judgement, judge
 from properties.judging.levels import ANSWERS, Scope
 from properties.judging.references import BOTH, run_reference
@@ -20,12 +21,12 @@ def judge_workload(
     The workload names its room; :func:`properties.simulation.simulate` makes workloads.
     ``step_types`` are the types of steps that are compared, by default all of the level.
     ``level`` is ``answers`` or ``steps``, and ``reference`` is ``sim``, ``model`` or ``both``, as
-    in ``straggler diff``. Raise
-    :class:`properties.errors.UsageError` for a workload that the reference cannot run.
+    in ``straggler diff``. Raise :class:`properties.errors.UsageError` for a workload that the
+    reference cannot run, and for step types that the level does not compare.
     """
     room = find_room(workload.room)
     room.refuse(workload)
-    scope = Scope(room, step_types, level) if step_types else Scope.of(room, None, level)
+    scope = Scope.of(room, ",".join(map(kind_of, step_types)) or None, level)
     expected = run_reference(room, workload, reference, scope.step_types)
     case = Case(workload.name, workload.name, "", workload, in_order=False)
     return judge(scope, case, system, expected)

@@ -12,8 +12,10 @@ from model.vocabulary import Event, JoinConfig, SlackConfig, System, Trace, Work
 from model.vocabulary.join import Equi, Match
 from model.vocabulary.join import Rejected as NoPair
 from model.vocabulary.settings import PlainData
+from model.vocabulary.slack import Progress
 from model.vocabulary.trace import field_types
 from model.vocabulary.windows import Final
+from properties.errors import UsageError
 from properties.generators.examples import collect, workloads_of
 from properties.judging.judge import broken_sentences, compare_traces
 from properties.judging.levels import ANSWERS, STEPS, Scope
@@ -144,6 +146,13 @@ def test_a_lost_answer_is_found_at_either_level(name: str, seed: int) -> None:
             assert judged.outcome is Outcome.BROKEN, (word, level)
 
 
+def test_a_level_or_a_step_type_that_is_not_compared_is_refused() -> None:
+    with pytest.raises(UsageError, match="level is 'all'; it must be one of answers, steps"):
+        judge_workload(windows(), model, level="all", reference=MODEL)
+    with pytest.raises(UsageError, match="there is no kind 'progress' at level answers"):
+        judge_workload(windows(), model, step_types=(Progress,), reference=MODEL)
+
+
 # ---------------------------------------------------------------------------- steps of bad types
 
 
@@ -166,6 +175,7 @@ def records(**changes: PlainData) -> System:
         ({"r_id": "1"}, "r_id of a match step is '1'; it must be an integer"),
         ({"s_id": True}, "s_id of a match step is True; it must be an integer"),
         ({"seq": 1 << 63}, f"seq of a rejected step is {1 << 63}; it must be an integer"),
+        ({"query": "\ud800"}, r"query of a match step is '\ud800'; it must be a text"),
         ({"reason": None}, "reason of a rejected step is None; it must be a text"),
     ],
 )

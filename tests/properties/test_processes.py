@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -64,11 +65,13 @@ FAILURES = {
     "sys.exit(3)": "the system ended with exit code 3: it wrote nothing",
     "raise RuntimeError('no disk')": "exit code 1 (RuntimeError: no disk)",
     "os.kill(os.getpid(), 9)": "the system was killed by SIGKILL",
+    "os.kill(os.getpid(), 40)": "the system was killed by signal 40: it wrote nothing",
     "os._exit(0)": "the system ended with exit code 0: it wrote nothing",
     "print('hello', flush=True)": "bad line 1 of its trace: 'hello' is no JSON object",
     "sys.stdout.buffer.write(b'\\xff\\n'); sys.stdout.flush()": "line 1 of its trace not in UTF-8",
     f"print('{HEADER}'); print('{{\"kind\": \"mach\"}}', flush=True)": "bad line 2 of its trace",
     f"print('{HEADER}', flush=True); sys.exit()": "exit code 0: it wrote 1 line of its trace",
+    "print('{', end='', flush=True); sys.exit(5)": "exit code 5: it wrote a bad line 1 of its",
     "print('x' * 2_000_000, flush=True)": "wrote a line of more than 1,048,576 bytes",
     """os.write(1, b'{"trace": 1}\\n{"end": 0}\\nmore\\n')""": "wrote more after the end",
     "os.close(1); time.sleep(60)": "the system closed its output",
@@ -94,6 +97,44 @@ def test_silence_and_hanging_end_with_the_time(command: Command, code: str) -> N
     with closing(ProcessSystem(command(failing_first(code)), Limits(SECOND_US))) as system:
         failed = judge_workload(pairs(), system, reference=MODEL)
         assert f"the system did not answer in 1 s: it wrote {wrote}" in failed.agreement.sentence
+
+
+def test_a_trace_may_end_with_the_output_instead_of_a_line_break(command: Command) -> None:
+    rows = 'print("\\n".join(map(json.dumps, rows)), end=""); sys.stdout.flush()'
+    head, _, _ = ADAPTER.rpartition("    for row in [")
+    tail = '    rows = [{"trace": 1}, *steps, {"end": len(steps)}]\n    ' + rows
+    with closing(ProcessSystem(command(f"{head}{tail}; sys.exit()\n"), Limits(LONG_US))) as system:
+        judged = judge_workload(pairs(), system, reference=MODEL)
+        assert judged.outcome is Outcome.HOLDS, judged.broken
+    silent = ProcessSystem(command(f"{head}{tail}\n"), Limits(SECOND_US))
+    with closing(silent), pytest.raises(SystemFailedError, match="a line without a line break"):
+        silent(pairs())
+
+
+def test_a_command_whose_child_outlives_it_ends_with_its_exit_code(command: Command) -> None:
+    code = "import subprocess; subprocess.Popen(['sleep', '600']); sys.exit(4)"
+    with closing(ProcessSystem(command(failing_first(code)), Limits(2 * SECOND_US))) as system:
+        said = "ended with exit code 4, and a child of it kept its output open: it wrote nothing"
+        with pytest.raises(SystemFailedError, match=said):
+            system(pairs())
+
+
+def test_a_lower_limit_of_the_machine_stays(command: Command) -> None:
+    """The system gets what memory there may be: a limit of the machine cannot be raised."""
+    code = f"""\
+import resource
+resource.setrlimit(resource.RLIMIT_DATA, (10**9, 10**9))
+from properties.judging.processes import Limits, ProcessSystem
+from tests.properties.test_levels import pairs
+system = ProcessSystem({command(ADAPTER)!r}, Limits(memory_bytes=2 * 10**9))
+print(len(system(pairs())) > 0)
+system.close()
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
 
 
 def test_one_process_gets_many_workloads(command: Command) -> None:

@@ -1,5 +1,7 @@
 """``straggler workload`` and ``straggler judge``: two files, no Spark, any language."""
 
+import errno
+import io
 import json
 import math
 import os
@@ -88,6 +90,36 @@ def test_several_workloads_have_several_traces(straggler: Straggler, work: Path)
     assert_refused(refused, "trace 3 of 3 is missing", '{"end": N}')
 
 
+def test_a_dash_is_standard_output_or_standard_input(
+    straggler: Straggler, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = straggler("workload", "join", *ASK, "--on", "key", "--output", "-")
+    assert (done.code, done.out) == (0, work.read_text("utf-8"))
+    assert "straggler judge WORKLOAD TRACE" in done.err
+    assert not work.with_name("-").exists()
+    for text, code in (("".join(answers(work)), 0), ('{"trace":1}\nmore\n', 2)):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        judged = straggler("judge", "work.jsonl", "-", "--json", "-")
+        assert judged.code == code
+    assert_refused(judged, "standard input, line 2: 'more' is no JSON object")
+    assert_refused(straggler("judge", "-", "-"), "only one can be standard input")
+
+
+def test_a_full_disk_leaves_the_old_file(
+    straggler: Straggler, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = work.read_text(encoding="utf-8")
+    ask = ("workload", "join", *ASK, "--on", "value", "--output", "work.jsonl")
+
+    def write_a_part(path: Path, text: str, **_: object) -> None:
+        path.write_bytes(text[:9].encode())
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", write_a_part)
+    assert_refused(straggler(*ask), "work.jsonl", "No space left on device")
+    assert work.read_text(encoding="utf-8") == before
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -97,7 +129,9 @@ def test_several_workloads_have_several_traces(straggler: Straggler, work: Path)
         ('{"kind":"match","query":"k","r_id":"1","s_id":1}', ("line 2", "r_id", "an integer")),
         ('{"kind":"match","query":"k","rid":1}', ("no field 'rid'", "did you mean 'r_id'?")),
         ('{"kind":"match","que', ("line 2", "is no JSON object")),
-        ('{"kind":"match","r_id":NaN}', ("line 2", "is no JSON object")),
+        ('{"kind":"match","r_id":NaN}', ("line 2: NaN is no JSON number",)),
+        ('{"kind":"match","query":"\\ud800"}', ("line 2: a text has '\\ud800', a surrogate",)),
+        ('{"kind":"admit"}', ("of an admit step is missing",)),
         ("[" * 100_000, ("line 2", "is no JSON object")),
         ("", ("line 2", "a line is empty")),
         ('{"end":7}', ("line 2", "end is 7; it must be 0, the number of steps")),
@@ -110,6 +144,31 @@ def test_a_bad_line_is_refused(
     done = straggler("judge", "work.jsonl", "trace.jsonl", "--json", "verdict.json")
     assert_refused(done, "trace.jsonl", *words)
     assert not work.with_name("verdict.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"flush": "no"}, "flush is 'no'; it must be true or false"),
+        ({"version": True}, "version is True; it must be an integer"),
+        ({"seed": 1.5}, "seed is 1.5; it must be an integer"),
+        ({"cuts": [True]}, "a cut is True; it must be an integer"),
+        ({"cuts": ["a"]}, "a cut is 'a'; it must be an integer"),
+        ({"arrivals": {}}, "arrivals is {}; it must be an array"),
+        ({"name": "\udc00"}, "a text has '\\udc00', a surrogate"),
+        ({"cut": []}, "a workload has no field 'cut', only version, room"),
+        ({"faults": ...}, "the field 'faults' of a workload is missing"),
+    ],
+)
+def test_a_bad_field_of_a_workload_is_refused(
+    straggler: Straggler, work: Path, changes: dict[str, Any], words: str
+) -> None:
+    put(work, answers(work))
+    row = {**json.loads(work.read_text(encoding="utf-8")), **changes}
+    kept = {name: value for name, value in row.items() if value is not ...}
+    work.write_text(json.dumps(kept) + "\n", encoding="utf-8")
+    assert_refused(straggler("judge", "work.jsonl", "trace.jsonl"), "work.jsonl, line 1", words)
+    assert not is_valid(kept, schema("workload")) or "name" in changes
 
 
 def test_another_version_or_half_a_trace_is_refused(straggler: Straggler, work: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from properties.errors import UsageError
 from straggler import Trace, Workload, assert_keeps_promises
 from tests.house.repository import ROOT
 from tests.properties.test_processes import ADAPTER
@@ -67,3 +68,7 @@ def test_a_right_system_passes_and_a_silent_one_does_not(tmp_path: Path) -> None
         assert_keeps_promises(lambda _: Trace("silent", ()), kinds="match", folder=tmp_path)
     with pytest.raises(ValueError, match="effort is 'much'; it must be one of dev, ci, nightly"):
         assert_keeps_promises(right, effort="much")
+    with pytest.raises(UsageError, match="level is 'all'; it must be one of answers, steps"):
+        assert_keeps_promises(right, level="all")
+    with pytest.raises(UsageError, match="system is None; it must be a System"):
+        assert_keeps_promises(None)  # type: ignore[arg-type]  # the mistake to refuse
