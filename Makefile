@@ -23,7 +23,7 @@ diff: java $(READY) ## Spark against the reference, a query a room (100 s); all 
 
 # Three processes for two cores, because tests that start Spark wait half of the time
 # (tests/harness/xdist_scheduler.py).
-test: java $(READY) ## every property, and every test but long ones (30 min)
+test: java $(READY) ## every property, and every test but long ones (25 min)
 	@$(PYTEST) -n 3 --dist loadscope tests properties
 
 test-long: java $(READY) ## long tests as well, with more and random cases, for a night (hours)

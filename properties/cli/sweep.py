@@ -108,9 +108,8 @@ def run(args: Arguments) -> int:
         try:
             found, end = _swept(sweep, out, args.json)
             if args.junit is not None:
-                with wrap_os_errors(args.junit):
-                    write_output(args.junit, output.write_junit(found))
-        except WriteFailed as error:
+                write_output(args.junit, output.write_junit(found))
+        except (WriteFailed, UsageError) as error:
             kept = "stored runs are kept, and the same command resumes the sweep"
             raise UsageError(f"{error}; {kept}") from error
     out.print(output.table(found))

@@ -27,7 +27,8 @@ def run_tests(folder: Path, system: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_SPARK, *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        # Named above, whether or not it is installed: pytest refuses a plugin with two names.
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,
