@@ -17,8 +17,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def straggler_system(pytestconfig: pytest.Config) -> str:
-    """Return the name of the system that ``--straggler-system`` gives; skip tests without it."""
+    """Return the name of the system that ``--straggler-system`` gives; fail without the option.
+
+    A skipped test would let a CI pass that has forgotten the option.
+    """
     name = pytestconfig.getoption("--straggler-system")
     if name is None:
-        pytest.skip("no --straggler-system was named")
+        sentence = "no system was named; give --straggler-system MODULE:FACTORY or exec:COMMAND"
+        pytest.fail(sentence, pytrace=False)
     return str(name)

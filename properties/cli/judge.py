@@ -11,16 +11,16 @@ import click
 from model.checking.claims import worst
 from model.vocabulary import Trace, Workload
 from model.vocabulary.settings import defaults_of, settings_of
-from model.vocabulary.trace import TraceReader, field_types, kind_of
+from model.vocabulary.trace import field_types, kind_of
 from properties.cli import render
 from properties.cli.commands import WIDTH, Command
 from properties.cli.outputs import refuse_unwritable, write_json
-from properties.data.protocol import STDIN, name_of, read_traces, read_workloads
+from properties.data.protocol import name_of, read_traces, read_workloads
 from properties.errors import UsageError
 from properties.judging.judge import Judgement, judge
-from properties.judging.levels import ANSWERS, LEVELS, Scope
+from properties.judging.levels import ANSWERS, LEVELS, STEPS, Scope
 from properties.judging.references import MODEL, run_reference
-from properties.options import PATH, Arguments, Option
+from properties.options import PATH, STDIO, Arguments, Option
 from properties.rooms import Case, Room, find_room, find_rooms
 
 PROTOCOL = """\
@@ -117,7 +117,7 @@ def _reasons(word: type, room: Room) -> list[str]:
 def run(args: Arguments) -> int:
     """Judge a trace for every workload, and return the exit code of the worst outcome."""
     refuse_unwritable("--json", args.json)
-    if args.workload == args.trace == STDIN:
+    if args.workload == args.trace == STDIO:
         raise UsageError("WORKLOAD and TRACE are both '-'; only one can be standard input")
     file = name_of(args.workload)
     numbered = list(enumerate(read_workloads(args.workload), start=1))
@@ -125,10 +125,7 @@ def run(args: Arguments) -> int:
         Scope.of(_room(f"{file}, line {number}", workload), args.kinds, args.level)
         for number, workload in numbered
     ]
-    readers = [
-        TraceReader(scope.room.words, scope.room.answers if args.level == ANSWERS else {})
-        for scope in scopes
-    ]
+    readers = [scope.room.trace_reader(args.level == STEPS) for scope in scopes]
     traces = read_traces(args.trace, readers)
     judgements = [
         _judge(scope, f"{file}, line {number}", workload, trace)

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from properties.cli import diff, render
 from properties.cli.columns import columns_of
 from properties.cli.commands import Group
-from properties.cli.outputs import STDOUT, refuse_unwritable, write_whole
+from properties.cli.outputs import refuse_unwritable, write_whole
 from properties.cli.room_commands import room_group
 from properties.data.protocol import workload_line
 from properties.errors import UsageError, counted
-from properties.options import PATH, Arguments, Option
+from properties.options import PATH, STDIO, Arguments, Option
 from properties.rooms import Case, Room, SkippedInput, find_room
 
 EXAMPLES = """\
@@ -40,8 +40,8 @@ def run(args: Arguments) -> int:
     """Write a workload for each case that the options ask for."""
     if args.output is None:
         raise UsageError("--output is missing; it names the file of workloads to write")
-    if args.output != STDOUT:
-        refuse_unwritable("--output", args.output)
+    if args.output != STDIO:
+        refuse_unwritable("--output", args.output, whole=True)
     diff.refuse_numbers(args)
     room = find_room(args.room)
     with render.progress() as progress:
@@ -56,7 +56,7 @@ def run(args: Arguments) -> int:
         f"line {number}: {case.workload.name}, {counted(len(case.workload.arrivals), 'arrival')}"
         for number, case in enumerate(cases, start=1)
     ]
-    file = "WORKLOAD" if args.output == STDOUT else args.output
+    file = "WORKLOAD" if args.output == STDIO else args.output
     lines += [*skipped, f"Judge your answers: straggler judge {file} TRACE"]
     render.print_lines(render.console(args.output), lines)
     return 0

@@ -20,6 +20,7 @@ from model.vocabulary.settings import PlainData, nearest, require
 from model.vocabulary.trace import TraceReader, parse_object
 from model.vocabulary.workload import VERSION
 from properties.errors import UsageError, counted
+from properties.options import STDIO
 
 FAULTS = ("restart", "kill")
 _FIELDS: Mapping[str, tuple[type, str]] = {
@@ -33,13 +34,11 @@ _FIELDS: Mapping[str, tuple[type, str]] = {
     "flush": (bool, "true or false"),
     "arrivals": (list, "an array"),
 }
-STDIN = Path("-")
-"""Standard input, in the place of a file."""
 
 
 def name_of(path: Path) -> str:
     """Return the name of a file in messages."""
-    return "standard input" if path == STDIN else path.name
+    return "standard input" if path == STDIO else path.name
 
 
 def workload_line(workload: Workload) -> str:
@@ -86,12 +85,21 @@ def read_traces(path: Path, readers: Sequence[TraceReader]) -> list[Trace]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file with their numbers, from 1."""
-    number = 0
+    """Yield the lines of a file with their numbers, from 1.
+
+    Some editors and languages write a byte order mark first, or empty lines at the end.
+    """
+    number = empty = 0
     try:
-        with nullcontext(sys.stdin.buffer) if path == STDIN else path.open("rb") as lines:
+        with nullcontext(sys.stdin.buffer) if path == STDIO else path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
-                yield number, line.decode("utf-8")
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                if not text.strip():
+                    empty = empty or number
+                elif empty:
+                    raise UsageError(f"{name_of(path)}, line {empty}: a line is empty")
+                else:
+                    yield number, text
     except FileNotFoundError as error:
         raise UsageError(f"there is no file {str(path)!r}") from error
     except UnicodeDecodeError as error:

@@ -130,7 +130,8 @@ def judge(scope: Scope, case: Case, system: System, expected: ReferenceRun) -> J
     started_s = time.perf_counter()
     recorded, failure = run_system(room, system, workload)
     seconds = time.perf_counter() - started_s
-    wanted, observed = scope.reduce(expected.trace), scope.reduce(recorded)
+    wanted = scope.reduce(expected.trace, workload)
+    observed = scope.reduce(recorded, workload)
     differs = describe_difference(expected)
     agreement, mismatches = compare_traces(room, workload, wanted, observed, step_types, differs)
     evidence = scope.check(workload, observed)

@@ -8,6 +8,7 @@ Rules of this file:
   claimed, so that nothing can depend on it.
 """
 
+from math import isfinite
 from typing import Any, NamedTuple
 
 from model.checking.claims import Recording
@@ -20,6 +21,10 @@ from properties.rooms import Evidence, Room
 
 ANSWERS, STEPS = "answers", "steps"
 LEVELS = (ANSWERS, STEPS)
+AVERAGE_TOLERANCE = 1e-12
+"""Relative error of an average that counts as rounding."""
+PLACES = 1024
+"""Values with exact sums are multiples of one part in so many."""
 
 
 class Scope(NamedTuple):
@@ -48,12 +53,14 @@ class Scope(NamedTuple):
                 raise UsageError(f"there is no kind {name!r}{at_level}, {known}")
         return cls(room, tuple(by_kind[name] for name in names), level)
 
-    def reduce(self, trace: Trace) -> Trace:
+    def reduce(self, trace: Trace, workload: Workload) -> Trace:
         """Return the part of a trace that counts; the fields of answers alone, at that level."""
         if self.level == STEPS:
             return trace
         chosen: list[Any] = [word for word in self.room.answers if word in self.step_types]
         steps = [self._blank(word, step) for word in chosen for step in trace.of(word)]
+        if workload.config.get("aggregate") == "avg":
+            steps = list(map(_round_average, steps))
         return Trace(trace.producer, steps)
 
     def _blank(self, word: Any, step: Step) -> Step:
@@ -74,6 +81,21 @@ class Scope(NamedTuple):
         }
         recording = Recording(frozenset(silent), self.level == ANSWERS)
         return self.room.check(workload, observed, recording=recording)
+
+
+def _round_average(step: Any) -> Any:
+    """Return the answer of a window with its average rounded once, if it was rounded more often.
+
+    Values whose sums are exact have at most 10 binary places, so that an average is one of few
+    quotients, and the nearest one is meant (docs/slack.md, section 3).
+    """
+    n = getattr(step, "n_rcv", getattr(step, "n", 0))
+    value = getattr(step, "value", None)
+    if value is None or n <= 0 or not isfinite(value * n * PLACES):
+        return step
+    meant = round(value * n * PLACES) / PLACES / n
+    is_near = abs(meant - value) <= AVERAGE_TOLERANCE * max(abs(value), 1 / PLACES)
+    return step._replace(value=meant) if is_near else step
 
 
 def level_of(system: str, level: str | None) -> str:

@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from typing import IO, Any, NamedTuple
@@ -37,12 +38,22 @@ SHOWN = 200
 """Number of characters of an error message that are shown."""
 PATIENCE_S = 2.0
 """Time that a process has to end when nothing more is asked of it."""
-_LIMITED = (
-    "import os, resource as r, sys; n, most = int(sys.argv[1]), r.getrlimit(r.RLIMIT_DATA)[1];"
-    " n = n if most == r.RLIM_INFINITY else min(n, most);"
-    " r.setrlimit(r.RLIMIT_DATA, (n, n)); os.execvp(sys.argv[2], sys.argv[2:])"
-)
-"""Program that runs a command with less memory: the limit must not be that of the judge."""
+_LIMITED = """\
+import os, resource, sys
+size, parent, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+if parent and sys.platform == "linux":
+    import ctypes
+    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
+    os.getppid() == parent or sys.exit()
+most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+size = size if most == resource.RLIM_INFINITY else min(size, most)
+resource.setrlimit(resource.RLIMIT_DATA, (size, size))
+os.execvp(command[0], command)
+"""
+"""Program that runs a command with less memory: the limit must not be that of the judge.
+
+On Linux, the command ends with the judge, even with one that is killed.
+"""
 
 
 class Limits(NamedTuple):
@@ -74,16 +85,18 @@ class ProcessSystem:
             raise UsageError(f"there is no command {self._words[0]!r}")
         self._limits = limits
         self._process: _Process | None = None
+        self.timeouts = 0
+        """Number of workloads that were not answered in time."""
 
     def __call__(self, workload: Workload, /) -> Trace:
         """Send a workload, and return the trace that the process answers."""
-        room = find_room(workload.room)
-        reader = TraceReader(room.words, {} if self._limits.whole_steps else room.answers)
+        reader = find_room(workload.room).trace_reader(self._limits.whole_steps)
         try:
             if self._process is None:
                 self._process = _Process(self._words, self._limits)
             return self._process.ask(workload_line(workload).encode(), reader)
-        except BaseException:
+        except BaseException as error:
+            self.timeouts += isinstance(error, _TimeoutError)
             self.close(0.0)
             raise
 
@@ -94,13 +107,20 @@ class ProcessSystem:
             process.end(patience_s)
 
 
+class _TimeoutError(SystemFailedError):
+    """A command did not answer in time."""
+
+
 class _Process:
     """A running command."""
 
     def __init__(self, words: list[str], limits: Limits) -> None:
         self._limits = limits
         memory = limits.memory_bytes or _half_of_the_memory()
-        command = [sys.executable, "-I", "-S", "-c", _LIMITED, str(memory), *words]
+        # Linux means the thread: only the main one ends with the judge.
+        is_main = threading.current_thread() is threading.main_thread()
+        parent = str(os.getpid() if is_main else 0)
+        command = [sys.executable, "-I", "-S", "-c", _LIMITED, str(memory), parent, *words]
         pipe = subprocess.PIPE
         # In a session of its own, it is not interrupted by Ctrl-C but killed, with its children.
         self._popen = subprocess.Popen(
@@ -188,14 +208,14 @@ class _Process:
             raise SystemFailedError(f"{self._describe_end()}: {wrote or progress.describe()}")
         return trace
 
-    def _describe_silence(self, progress: "_CountedLines") -> SystemFailedError:
+    def _describe_silence(self, progress: "_CountedLines") -> "_TimeoutError":
         wrote = progress.describe()
         if self._unread:
             wrote += ", and a line without a line break"
         if self._popen.poll() is not None:
             ended = f"{self._describe_end()}, and a child of it kept its output open"
-            return SystemFailedError(f"{ended}: {wrote}")
-        return SystemFailedError(f"did not answer in {self._limits.timeout_us / 1e6:g} s: {wrote}")
+            return _TimeoutError(f"{ended}: {wrote}")
+        return _TimeoutError(f"did not answer in {self._limits.timeout_us / 1e6:g} s: {wrote}")
 
     def _describe_end(self) -> str:
         """Return how the process came to its end, with its last words."""

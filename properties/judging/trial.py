@@ -19,6 +19,7 @@ from properties.judging.judge import (
 )
 from properties.judging.levels import STEPS, Scope
 from properties.judging.plan_counterexamples import SeededPlan
+from properties.judging.processes import ProcessSystem
 from properties.judging.references import MODEL, run_reference
 from properties.judging.systems import SPARK
 from properties.rooms import Room
@@ -52,6 +53,8 @@ class Trial:
     """Reference of a workload: ``sim``, ``model`` or ``both``."""
     promise: Promise = lambda *_: ()
     level: str = STEPS
+    accepts: Callable[[Workload], bool] = lambda _: True
+    """Return whether the system can run a workload: no other is tried to make one smaller."""
 
     @property
     def scope(self) -> Scope:
@@ -74,9 +77,9 @@ class Trial:
 
     def report(self, workload: Workload, folder: Path) -> list[str]:
         """Shrink a workload that broke something, store it, and return its description."""
-        small = self._smallest(workload)
+        small, broken = self._smallest(workload)
         lines = _describe(small, self.room.settings(small))
-        return self._reported(small, self.broken(small), lines, folder)
+        return self._reported(small, broken, lines, folder)
 
     def report_cluster(
         self, given: SimulatedCluster, folder: Path, seen: Sequence[str] = ()
@@ -123,7 +126,11 @@ class Trial:
             f"Stored in {path}; run it again with: straggler replay {path}",
         ]
 
-    def _smallest(self, workload: Workload) -> Workload:
+    def _smallest(self, workload: Workload) -> tuple[Workload, tuple[str, ...]]:
+        """Return the smallest workload found, and what it breaks.
+
+        The search ends as soon as a command does not answer in time: it may never do so.
+        """
         # Spark takes seconds a run; its state operator alone shows most failures in a millisecond.
         most = self.room.in_process_max
         is_small = most is None or len(workload.arrivals) <= most
@@ -134,11 +141,28 @@ class Trial:
 
         if self.name == SPARK and is_small and fails_in_process(workload):
             small = shrink(workload, fails_in_process, self.room.simpler)
-            if self.broken(small):
-                return small
-        if not self.broken(workload):
-            return workload
-        return shrink(workload, self.broken, self.room.simpler)
+            if broken := self.broken(small):
+                return small, broken
+        before = self._timeouts
+        found = workload, self.broken(workload)
+        if not found[1] or self._timeouts > before:
+            return found
+
+        def fails(candidate: Workload) -> tuple[str, ...]:
+            nonlocal found
+            broken = self.broken(candidate) if self.accepts(candidate) else ()
+            if self._timeouts > before:
+                raise _EnoughError
+            if broken:
+                found = candidate, broken
+            return broken
+
+        small = shrink(workload, fails, self.room.simpler)
+        return found if self._timeouts > before else (small, self.broken(small))
+
+    @property
+    def _timeouts(self) -> int:
+        return self.system.timeouts if isinstance(self.system, ProcessSystem) else 0
 
     @property
     def _in_process_step_types(self) -> tuple[type, ...]:
@@ -173,7 +197,8 @@ class Trial:
         step_types: tuple[type, ...],
         differs: str = "",
     ) -> tuple[str, ...]:
-        wanted, seen = self.scope.reduce(expected), self.scope.reduce(observed)
+        wanted = self.scope.reduce(expected, workload)
+        seen = self.scope.reduce(observed, workload)
         agreement, _ = compare_traces(self.room, workload, wanted, seen, step_types, differs)
         return broken_sentences((*self.scope.check(workload, seen).verdicts, agreement))
 

@@ -1,6 +1,7 @@
 """A foreign system is judged by its answers, unless ``--level steps`` asks for every step."""
 
 import json
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -120,7 +121,7 @@ def test_answers_of_the_model_break_nothing_without_their_other_fields(
     scope = Scope.of(room, None, ANSWERS)
     outcomes = set()
     for case in drawn(name, seed):
-        expected = scope.reduce(model(case))
+        expected = scope.reduce(model(case), case)
         verdicts = scope.check(case, expected).verdicts
         assert not broken_sentences(verdicts)
         outcomes |= {each.outcome for each in verdicts}
@@ -273,3 +274,44 @@ def test_windows_are_judged_by_their_answers(straggler: Straggler, tmp_path: Pat
     assert straggler("replay", str(stored), "--system", f"{__name__}:counting").code == 0
     refused = straggler(*ask, "--system", f"{__name__}:counting", "--kinds", "progress")
     assert_refused(refused, "'progress' at level answers", "only result, late, rejected, final")
+
+
+# ------------------------------------------------------------------------------------- averages
+
+
+def averages(rounded: float) -> Trace:
+    """Return the answer of a window with three tuples whose average is 1/3."""
+    return Trace("other", [Final(0, 0, "k", rounded, 3, 0, True)])
+
+
+@pytest.mark.parametrize(
+    ("observed", "is_right"),
+    [
+        (1 / 3, True),
+        (math.nextafter(1 / 3, 1), True),
+        (math.nextafter(1 / 3, 0), True),
+        (1 / 3 + 1 / 1024 / 3, False),
+        (1 / 3 + 1e-9, False),
+        (math.inf, False),
+    ],
+)
+def test_an_average_may_be_rounded_twice_and_no_more(observed: float, is_right: bool) -> None:
+    config = SlackConfig(10, 10, aggregate="avg", control="fixed")
+    arrivals = [Event(n, n, "k", 0, float(n == 0), 0) for n in range(3)]
+    workload = Workload("slack", tuple(arrivals), config.to_json(), flush=True)
+    scope = Scope.of(find_room("slack"), "final", ANSWERS)
+    wanted, seen = (scope.reduce(averages(value), workload) for value in (1 / 3, observed))
+    verdict, _ = compare_traces(scope.room, workload, wanted, seen, scope.step_types)
+    assert (verdict.outcome is Outcome.HOLDS) == is_right
+    claims = scope.check(workload, seen).verdicts
+    assert any(each.outcome is Outcome.BROKEN for each in claims) != is_right
+
+
+def test_a_sum_has_to_be_exact() -> None:
+    config = SlackConfig(10, 10, aggregate="sum", control="fixed")
+    workload = Workload("slack", (Event(0, 0, "k", 0, 1.0, 0),), config.to_json(), flush=True)
+    scope = Scope.of(find_room("slack"), "final", ANSWERS)
+    observed = Trace("other", [Final(0, 0, "k", math.nextafter(1.0, 2.0), 1, 0, True)])
+    wanted, seen = (scope.reduce(each, workload) for each in (model(workload), observed))
+    verdict, _ = compare_traces(scope.room, workload, wanted, seen, scope.step_types)
+    assert verdict.outcome is Outcome.BROKEN

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -18,13 +19,15 @@ from properties.judging.judge import Judgement
 from properties.judging.processes import Limits, ProcessSystem
 from properties.judging.references import MODEL
 from properties.judging.workloads import judge_workload
+from straggler import assert_keeps_promises
 from tests.house.repository import ROOT
 from tests.properties.straggler import Straggler, assert_refused
 from tests.properties.test_levels import pairs
 from tests.properties.test_protocol import ASK, ORDERS, TRADES
 
 PAGE = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
-ADAPTER = PAGE.partition("```python\n")[2].partition("```")[0]
+ADAPTER = PAGE.partition("```python adapter.py\n")[2].partition("```")[0]
+JAVA = PAGE.partition("```java Adapter.java\n")[2].partition("```")[0]
 HEADER = '{"trace": 1}'
 SECOND_US = 1_000_000
 LONG_US = 60 * SECOND_US
@@ -172,6 +175,37 @@ def test_children_of_a_command_are_killed_with_it(command: Command, tmp_path: Pa
     assert is_gone(pid)
 
 
+def test_a_command_that_never_answers_is_asked_twice(straggler: Straggler, files: Path) -> None:
+    """A search for a smaller counterexample would wait once for each workload that it tries."""
+    adapter = "import sys, time\nfor _ in sys.stdin:\n    print('asked', file=open('asked', 'a'))\n"
+    (files / "adapter.py").write_text(f"{adapter}    time.sleep(600)\n", encoding="utf-8")
+    system = ("--system", f"exec:{sys.executable} -u adapter.py", "--timeout", "2s")
+    done = straggler(*OWN, *system)
+    assert done.code == 1
+    assert "the system did not answer in 2 s: it wrote nothing" in done.out
+    assert "It takes 9 arrivals" in done.out
+    assert (files / "asked").read_text(encoding="utf-8") == 2 * "asked\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such signal")
+def test_a_command_ends_with_a_judge_that_is_killed(command: Command, tmp_path: Path) -> None:
+    code = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+    words = command(code + "time.sleep(600)\n")
+    judge = f"""\
+from properties.judging.processes import Limits, ProcessSystem
+from tests.properties.test_levels import pairs
+ProcessSystem({words!r}, Limits())(pairs())
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-c", judge], env=environment) as running:
+        for _ in range(600):
+            if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(encoding="utf-8"):
+                break
+            time.sleep(0.1)
+        running.kill()
+    assert is_gone(int((tmp_path / "pid").read_text(encoding="utf-8")))
+
+
 def is_gone(pid: int) -> bool:
     """Return whether a process is gone after a while, in which init takes it."""
     for _ in range(100):
@@ -204,6 +238,22 @@ def test_the_adapter_of_the_page_is_short_and_right(straggler: Straggler, files:
     done = straggler("diff", *shlex.split(line.replace("python3", sys.executable)))
     assert (done.code, done.err) == (0, ""), done.out
     assert "agrees with the reference in 4 matches" in done.out
+
+
+def joins_on_key(workload: Workload) -> bool:
+    predicates = [predicate for _, predicate in workload.config["queries"]]
+    return predicates == [["equi", "key"]] and not workload.config["epochs"]
+
+
+@pytest.mark.skipif(not shutil.which("javac"), reason="there is no javac")
+def test_the_java_of_the_page_is_short_and_right(tmp_path: Path) -> None:
+    assert len(JAVA.splitlines()) <= 60
+    source = tmp_path / "Adapter.java"
+    source.write_text(JAVA, encoding="utf-8")
+    assert_keeps_promises(f"exec:java {source}", accepts=joins_on_key, folder=tmp_path)
+    source.write_text(JAVA.replace("<= windowUs", "< windowUs"), encoding="utf-8")
+    with pytest.raises(AssertionError, match="no pair lost"):
+        assert_keeps_promises(f"exec:java {source}", accepts=joins_on_key, folder=tmp_path)
 
 
 def test_a_wrong_command_gets_a_small_counterexample(straggler: Straggler, files: Path) -> None:

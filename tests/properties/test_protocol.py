@@ -105,6 +105,51 @@ def test_a_dash_is_standard_output_or_standard_input(
     assert_refused(straggler("judge", "-", "-"), "only one can be standard input")
 
 
+def test_a_byte_order_mark_and_empty_lines_at_the_end_are_no_lines(
+    straggler: Straggler, work: Path
+) -> None:
+    right = answers(work)
+    put(work, ["\ufeff", *right, "\n", "  \r\n"])
+    work.write_text(f"\ufeff{work.read_text('utf-8')}\n", encoding="utf-8")
+    done = straggler("judge", "work.jsonl", "trace.jsonl")
+    assert (done.code, done.err) == (0, ""), done.out
+    put(work, ["\n", *right])
+    assert_refused(straggler("judge", "work.jsonl", "trace.jsonl"), "line 1: a line is empty")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no file that is always full")
+@pytest.mark.parametrize("more", [(), ("--json", "-")])
+def test_a_full_disk_below_standard_output_is_one_sentence(
+    work: Path, more: tuple[str, ...]
+) -> None:
+    put(work, answers(work))
+    command = [
+        sys.executable,
+        "-m",
+        "properties.cli.main",
+        "judge",
+        work.name,
+        "trace.jsonl",
+        *more,
+    ]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command,
+            cwd=work.parent,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    said = done.stderr.splitlines()[-1]
+    assert (done.returncode, said) == (
+        2,
+        "straggler: the output cannot be written: No space left on device.",
+    )
+    assert "Exception" not in done.stderr
+
+
 def test_a_full_disk_leaves_the_old_file(
     straggler: Straggler, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,7 @@ from model.checking.claims import Outcome
 from properties.cli.render import EXIT_CODES
 from tests.harness.isolated_python import isolate_python
 from tests.house.repository import CODE, ROOT, files
-from tests.properties.test_pytest_plugin import TEST
+from tests.properties.test_transcripts import CODES, Command, File, assert_shown, steps_of
 
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_{}(sys.argv[1])"
 RUN_IN_PROCESS = """
@@ -78,6 +78,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build("wheel", source, folder / "wheel")
 
 
+PROGRAMS = {
+    "python": "",
+    "straggler": "-m properties.cli.main",
+    "pytest": "-m pytest -p no:cacheprovider",
+}
+
+
 class Installed(NamedTuple):
     """The wheel, installed for an interpreter that has the packages of some extras."""
 
@@ -92,6 +99,31 @@ class Installed(NamedTuple):
     def straggler(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the command."""
         return self.python("-m", "properties.cli.main", *arguments)
+
+    def shell(self, line: str) -> subprocess.CompletedProcess[str]:
+        """Run a line of a shell, for which the programs of the wheel are installed."""
+        return run("sh", "-c", line, cwd=self.folder, **self.environment)
+
+    def save(self, page: str) -> dict[str, str]:
+        """Save the files that a page shows in the folder, and return them by name."""
+        steps = steps_of((ROOT / page).read_text(encoding="utf-8"))
+        found = {each.name: each.text for each in steps if isinstance(each, File)}
+        for name, text in found.items():
+            (self.folder / name).write_text(text, encoding="utf-8")
+        return found
+
+    def follow(self, page: str) -> list[Command]:
+        """Do what a page says in the folder; return its commands, which printed what it shows."""
+        commands = []
+        for step in steps_of((ROOT / page).read_text(encoding="utf-8")):
+            if isinstance(step, File):
+                (self.folder / step.name).write_text(step.text, encoding="utf-8")
+                continue
+            done = self.shell(step.line)
+            assert done.returncode in CODES, done.stdout + done.stderr
+            assert_shown(step.shown, done.stdout)
+            commands.append(step)
+        return commands
 
 
 def requirements(wheel: Path, extras: Collection[str]) -> Iterator[str]:
@@ -113,8 +145,21 @@ def install(wheel: Path, folder: Path, *extras: str) -> Installed:
     done = run(sys.executable, "-m", "pip", "install", *options, wheel, cwd=folder)
     assert done.returncode == 0, done.stderr
     path = f"{site}:{environment['PYTHONPATH']}"
-    (folder / "empty").mkdir()
-    return Installed(folder / "empty", {**environment, "PYTHONPATH": path})
+    for name in ("empty", "bin"):
+        (folder / name).mkdir()
+    for name, module in PROGRAMS.items():
+        program = folder / "bin" / name
+        line = f'exec "{environment["PYSPARK_PYTHON"]}" {module} "$@"'
+        program.write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
+        program.chmod(0o755)
+    places = {"PYTHONPATH": path, "PATH": f"{folder / 'bin'}:{environment['PATH']}"}
+    return Installed(folder / "empty", {**environment, **places})
+
+
+@pytest.fixture
+def tester(wheel: Path, tmp_path: Path) -> Installed:
+    """Install the wheel as somebody does who tests a system of their own, without Spark."""
+    return install(wheel, tmp_path, "sim", "test")
 
 
 def test_the_wheel_has_every_module_and_file_of_the_package(wheel: Path) -> None:
@@ -143,12 +188,81 @@ def test_a_pipeline_needs_the_extra_spark_only(wheel: Path, tmp_path: Path) -> N
     assert "Result(task=0, start_us=0, " in done.stdout
 
 
-def test_the_plugin_of_pytest_needs_no_spark(wheel: Path, tmp_path: Path) -> None:
-    installed = install(wheel, tmp_path, "sim", "test")
-    (installed.folder / "test_mine.py").write_text(TEST, encoding="utf-8")
-    system = ("--straggler-system", "model.join.oracle:make_system")
-    done = installed.python("-m", "pytest", "-p", "no:cacheprovider", *system)
-    assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
+# ------------------------------------------------------------------------ in an empty folder
+
+
+def test_the_tutorial_needs_an_empty_folder_and_the_wheel(tester: Installed) -> None:
+    """Every block of code of the page is a file that one of its commands reads."""
+    commands = tester.follow("docs/your-system.md")
+    page = (ROOT / "docs" / "your-system.md").read_text(encoding="utf-8")
+    named = re.findall(r"^```\w+ (\S+)$", page, re.MULTILINE)
+    assert page.count("\n```") == 2 * len(named)
+    lines = " ".join(command.line for command in commands).replace(":make", ".py")
+    assert [name for name in named if name not in lines] == []
+
+
+def test_the_workflow_passes_and_fails(tester: Installed) -> None:
+    """A CI does with the wheel what the page shows; only the package comes from elsewhere."""
+    saved = tester.save("docs/your-system.md") | tester.save("docs/ci.md")
+    few = saved["test_pairs.py"].replace('effort="ci"', 'effort="dev"')
+    (tester.folder / "test_pairs.py").write_text(few, encoding="utf-8")
+    workflow = saved["promises.yml"]
+    assert len(workflow.splitlines()) <= 10
+    installing, testing = re.findall(r"- run: (.*)\n", workflow)
+    assert installing.startswith('pip install "straggler[sim,test] @ ')
+    passed = tester.shell(testing)
+    assert (passed.returncode, "1 passed" in passed.stdout) == (0, True), passed.stdout
+    wrong = saved["pairs.py"].replace("<= config.window_us", "< config.window_us")
+    (tester.folder / "pairs.py").write_text(wrong, encoding="utf-8")
+    failed = tester.shell(testing)
+    assert (failed.returncode, "1 failed" in failed.stdout) == (1, True), failed.stdout
+    assert "pairs:make breaks a promise of room join" in failed.stdout
+    assert "It takes 2 arrivals" in failed.stdout
+    assert "@reproduce_failure" not in failed.stdout
+    # With CI in the environment, pytest prints the whole message in its summary as well.
+    (again,) = set(re.findall(r"run it again with: (straggler replay \S+)", failed.stdout))
+    assert tester.shell(again).returncode == EXIT_CODES[Outcome.BROKEN]
+
+
+def test_a_test_whose_system_is_not_named_fails(tester: Installed) -> None:
+    tester.save("docs/your-system.md")
+    done = tester.shell("pytest -q test_pairs.py")
+    assert done.returncode == 1, done.stdout
+    assert "give --straggler-system MODULE:FACTORY or exec:COMMAND" in done.stdout
+
+
+FAILING = {
+    "time.sleep(600)": "did not answer in 3 s: it wrote nothing",
+    "os.kill(os.getpid(), 9)": "was killed by SIGKILL: it wrote nothing",
+    "x = [bytes(10**7) for _ in range(10**3)]": "(MemoryError): it wrote nothing",
+}
+PAIRS = "--r orders.csv --s trades.csv --time-unit s --window 10s --lateness 5s --on key"
+
+
+def test_recorded_answers_are_judged_with_the_wheel_alone(tester: Installed) -> None:
+    for page in ("your-system", "protocol"):
+        tester.save(f"docs/{page}.md")
+    assert tester.shell(f"straggler workload join {PAIRS} --output work.jsonl").returncode == 0
+    assert tester.shell("python adapter.py < work.jsonl > trace.jsonl").returncode == 0
+    judged = tester.shell("straggler judge work.jsonl trace.jsonl")
+    assert judged.returncode == EXIT_CODES[Outcome.HOLDS], judged.stdout + judged.stderr
+    cut = tester.shell("head -n 2 trace.jsonl | straggler judge work.jsonl -")
+    assert (cut.returncode, cut.stdout) == (2, "")
+    assert "standard input, after line 2: trace 1 of 1 has no end" in cut.stderr
+
+
+def test_no_command_takes_the_judge_with_it(tester: Installed) -> None:
+    """One that hangs, one that crashes, and one that wants all of the memory."""
+    tester.save("docs/your-system.md")
+    for code, sentence in FAILING.items():
+        adapter = f"import os, sys, time\nfor line in sys.stdin:\n    {code}\n"
+        (tester.folder / "bad.py").write_text(adapter, encoding="utf-8")
+        limits = "--timeout 3s --memory 400MB"
+        ask = f"straggler diff join {PAIRS} --reference model {limits}"
+        done = tester.shell(f"{ask} --system 'exec:python -u bad.py'")
+        assert done.returncode == EXIT_CODES[Outcome.BROKEN], done.stderr
+        assert sentence in done.stdout
+        assert "Stored in counterexamples/join-" in done.stdout
 
 
 def test_the_command_line_needs_the_extra_sim_only(wheel: Path, tmp_path: Path) -> None:

@@ -1,0 +1,138 @@
+"""``straggler conformance``: engines of others, judged by the promises, as a page."""
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import click
+
+from properties.cli import render
+from properties.cli.commands import Command
+from properties.cli.outputs import refuse_unwritable, write_json, write_output
+from properties.conformance.engines import Engine, engine_names, load_engine
+from properties.conformance.page import (
+    Row,
+    read_results,
+    read_rows,
+    verdict,
+    write_page,
+    write_results,
+)
+from properties.conformance.promises import PROMISES
+from properties.conformance.trials import Results, judge_engine
+from properties.errors import UsageError
+from properties.options import PATH, Arguments, Option
+
+EXAMPLES = """\
+examples:
+  make engines                                     the environments of all engines
+  straggler conformance                            judge every engine
+  straggler conformance duckdb polars --workloads 20
+  straggler conformance duckdb --promise pairs-once
+  straggler conformance --stored --markdown docs/conformance.md
+
+What was judged is stored in results.json beside the adapter, case by case; --markdown and --json
+write what is stored of all engines. The exit code is 0 if all engines could be judged, whatever
+they keep.
+"""
+
+
+WORKLOADS = 100
+SEED = 0
+
+
+def make_command(summary: str) -> Command:
+    """Return the command with the options that choose engines and output files."""
+    parameters = [
+        click.Argument(["engines"], nargs=-1, metavar="[ENGINE]..."),
+        Option("--folder", "folder of the engines", type=PATH, default=Path("engines")),
+        Option(
+            "--environments",
+            "folder of their environments",
+            type=PATH,
+            default=Path(".engines"),
+            metavar="FOLDER",
+        ),
+        Option(
+            "--promise",
+            f"judge this promise again, and keep the rest: {', '.join(PROMISES)}; may be repeated",
+            type=click.Choice(tuple(PROMISES)),
+            multiple=True,
+        ),
+        Option(
+            "--workloads",
+            f"workloads of each cell; {WORKLOADS} by default",
+            type=click.IntRange(1),
+        ),
+        Option("--seed", f"seed of the workloads; {SEED} by default", type=click.IntRange(0)),
+        Option("--stored", "judge nothing, read what is stored", is_flag=True),
+        Option("--json", "also write all results to FILE", type=PATH, metavar="FILE"),
+        Option("--markdown", "also write the page to FILE", type=PATH, metavar="FILE"),
+    ]
+    return Command(summary, EXAMPLES, parameters, run)
+
+
+def run(args: Arguments) -> int:
+    """Judge the engines, store and print the verdicts."""
+    refuse_unwritable("--json", args.json)
+    refuse_unwritable("--markdown", args.markdown)
+    if args.stored and args.engines:
+        raise UsageError("--stored judges nothing, so that it takes no names of engines")
+    if args.stored and not (args.workloads is None and args.seed is None and not args.promise):
+        raise UsageError(
+            "--stored judges nothing, so that it takes no --workloads, --seed or --promise"
+        )
+    number = WORKLOADS if args.workloads is None else args.workloads
+    seed = SEED if args.seed is None else args.seed
+    names = engine_names(args.folder)
+    engines = [load_engine(args.folder, name, args.environments) for name in names]
+    chosen = [load_engine(args.folder, name, args.environments) for name in args.engines or names]
+    out = render.console(args.json, args.markdown)
+    if not args.stored:
+        for engine in chosen:
+            engine.refuse_absent()
+        for engine in chosen:
+            _judge(engine, number, seed, args.promise)
+    rows = read_rows(engines)
+    shown = engines if args.stored else chosen
+    render.print_lines(out, [line for row in rows if row.engine in shown for line in _lines(row)])
+    judged = [row.results.to_json() for row in rows if row.results is not None]
+    write_json(args.json, judged)
+    write_output(args.markdown, write_page(rows))
+    return 0
+
+
+def _judge(engine: Engine, number: int, seed: int, promises: Sequence[str]) -> None:
+    """Judge an engine, and store the results; each stored one stays until it is replaced."""
+    try:
+        stored = read_results(engine)
+    except UsageError:  # damaged, or of another version: nothing of it can stay
+        if promises:
+            raise
+        stored = None
+    has_seed = stored is None or stored.seed == seed
+    if promises and stored is not None and not has_seed:
+        raise UsageError(
+            f"{engine.results} is about seed {stored.seed}, not {seed}; judge all promises"
+        )
+    earlier = stored if has_seed else None
+    # Results of two seeds do not mix: those of the earlier one stay until all others are there.
+    report = partial(_report, engine, stores=has_seed)
+    write_results(engine, judge_engine(engine, number, seed, report, earlier, promises))
+
+
+def _report(engine: Engine, results: Results, line: str, *, stores: bool) -> None:
+    """Store the results so far, and say on a terminal what was done."""
+    if stores:
+        write_results(engine, results)
+    if sys.stderr.isatty():
+        sys.stderr.write(f"{line}\n")
+
+
+def _lines(row: Row) -> list[str]:
+    title = f"{row.engine.title} {row.engine.version}"
+    return [
+        title,
+        *(f"  {promise.title:<30} {verdict(row, name)}" for name, promise in PROMISES.items()),
+    ]

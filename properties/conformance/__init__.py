@@ -1,0 +1,1 @@
+"""Engines of others, judged by the same promises as ours, and the page with their verdicts."""

@@ -1,0 +1,289 @@
+"""Trials of engines: what is broken on drawn workloads, made small, and tried without the adapter.
+
+Rules of this file:
+
+* A promise is *broken* only if a script of the engine alone, without its adapter, reproduces a
+  defect. Otherwise the cell says that nothing was reproduced, and does not count.
+* An adapter that fails, refuses or is silent has *failed*; a promise is broken by that only if a
+  finding names this very case, because the fault may be the adapter's.
+* Cases are counted in the trace of the model: an engine cannot talk itself into having been tested.
+* Everything that the page shows is in the results, so that the page can be written without engines.
+"""
+
+import shlex
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
+from typing import Any, NamedTuple
+
+from model.checking.claims import Outcome
+from model.vocabulary import System, Workload
+from properties.conformance.engines import Asked, Engine, Finding
+from properties.conformance.promises import PROMISES, count_cases
+from properties.errors import counted
+from properties.judging.judge import AGREEMENT, broken_sentences, run_system
+from properties.judging.processes import Limits, ProcessSystem
+from properties.judging.references import run_model
+from properties.judging.trial import SHOWN_ARRIVALS, shrink
+
+TRAIL_S = 300
+"""Time for a script (s)."""
+SHOWN_SENTENCES = 4
+REPRODUCED, CLOSED, FAILED = "reproduced", "closed", "failed"
+
+
+class Case(NamedTuple):
+    """The outcome of a case on all its workloads."""
+
+    promise: str
+    how: str
+    outcome: Outcome
+    sentence: str
+    counts: Mapping[str, int]
+    """Number of interesting cases in all workloads, by name."""
+    broken: int
+    """Number of workloads on which the promise broke."""
+    counterexample: tuple[str, ...]
+    """Sentences on the smallest workload that breaks the promise."""
+    workload: Any
+    """The smallest workload as plain data, or ``None``."""
+    failure: str = ""
+    """Sentence on how the adapter failed; empty if it answered one broken workload or more."""
+
+
+class Trail(NamedTuple):
+    """A finding that was tried on the engine alone."""
+
+    promise: str
+    sentence: str
+    script: str
+    says: str
+    address: str
+    outcome: str
+    """``reproduced``, ``closed`` or ``failed``."""
+    output: str
+    how: str = ""
+    """Sentence of the only case that it explains; empty if it explains all wrong answers."""
+
+
+class Results(NamedTuple):
+    """Everything that was judged of an engine."""
+
+    engine: str
+    version: str
+    seed: int
+    cases: tuple[Case, ...]
+    trails: tuple[Trail, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data; :meth:`from_json` reads it back."""
+        cases = [{**each._asdict(), "outcome": str(each.outcome)} for each in self.cases]
+        trails = [each._asdict() for each in self.trails]
+        return {**self._asdict(), "cases": cases, "trails": trails}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Results":
+        """Read plain data; raise ``KeyError``, ``TypeError`` or ``ValueError`` for other data."""
+        cases = tuple(
+            Case(
+                **{
+                    **each,
+                    "outcome": Outcome(each["outcome"]),
+                    "counterexample": tuple(each["counterexample"]),
+                }
+            )
+            for each in data["cases"]
+        )
+        trails = tuple(Trail(**each) for each in data["trails"])
+        return cls(data["engine"], data["version"], data["seed"], cases, trails)
+
+
+Report = Callable[[Results, str], None]
+"""Function that is told the results so far, and what was done last."""
+
+
+def judge_engine(
+    engine: Engine,
+    number: int,
+    seed: int,
+    report: Report,
+    earlier: Results | None = None,
+    promises: Collection[str] = (),
+) -> Results:
+    """Judge an engine on ``number`` workloads a case, and try its findings.
+
+    Only the cases of ``promises`` are judged, or all of them if there are none. What ``earlier``
+    results have of a case or finding is kept until it is replaced. ``report`` is told after each
+    case and finding, because all of them may take an hour. Raise
+    :class:`properties.errors.UsageError` if the environment lacks the engine.
+    """
+    engine.refuse_absent()
+    chosen = [each for each in engine.cases if not promises or each.promise in promises]
+    for asked in chosen:
+        _draw(asked, 1, seed)  # refuses bad settings before an hour has passed
+    cases = {(each.promise, each.how): each for each in earlier.cases} if earlier else {}
+    trails = {_told(each): each for each in earlier.trails} if earlier else {}
+
+    def results() -> Results:
+        known = [cases.get((asked.promise, asked.how)) for asked in engine.cases]
+        tried = [trails.get(_told(finding)) for finding in engine.findings]
+        found = tuple(filter(None, known)), tuple(filter(None, tried))
+        return Results(engine.name, engine.version, seed, *found)
+
+    for finding in engine.findings:
+        is_new = not finding.promise and _told(finding) not in trails
+        if not promises or finding.promise in promises or is_new:
+            trail = trails[_told(finding)] = follow_trail(engine, finding)
+            report(results(), f"{engine.name}: {finding.script} {trail.outcome}")
+    with closing(open_engine(engine)) as system:
+        for asked in chosen:
+            case = judge_case(asked, system, number, seed)
+            cases[asked.promise, asked.how] = case
+            report(results(), f"{engine.name}: {asked.promise} {case.outcome}")
+    return results()
+
+
+def open_engine(engine: Engine) -> ProcessSystem:
+    """Return an engine as a System, whose process starts with the first workload."""
+    words = [str(engine.python.absolute()), "-u", str(engine.adapter)]
+    return ProcessSystem(shlex.join(words), Limits(engine.timeout_s * 1_000_000))
+
+
+def follow_trail(engine: Engine, finding: Finding) -> Trail:
+    """Run the script of a finding: it exits with 0 if the engine behaves as the finding says."""
+    words = [str(engine.python.absolute()), str(engine.trail(finding))]
+    try:
+        run = subprocess.run(
+            words, capture_output=True, text=True, timeout=TRAIL_S, check=False, errors="replace"
+        )
+    except subprocess.TimeoutExpired:
+        return _trail(finding, FAILED, f"no end within {TRAIL_S} s")
+    outcome = {0: REPRODUCED, 1: CLOSED}.get(run.returncode, FAILED)
+    output = run.stdout.strip() or run.stderr.strip()[-500:]
+    return _trail(finding, outcome, output)
+
+
+def _trail(finding: Finding, outcome: str, output: str) -> Trail:
+    promise, sentence, script, says, address, how = _told(finding)
+    return Trail(promise, sentence, script, says, address, outcome, output, how)
+
+
+def _told(found: Finding | Trail) -> tuple[str, str, str, str, str, str]:
+    return found.promise, found.sentence, found.script, found.says, found.address, found.how
+
+
+# --------------------------------------------------------------------------------------- a case
+
+
+def _draw(asked: Asked, number: int, seed: int) -> Sequence[Workload]:
+    """Return the workloads of a case; only this part of the command needs Hypothesis."""
+    from properties.conformance.draws import draw_workloads
+
+    return draw_workloads(asked, number, seed)
+
+
+def judge_case(asked: Asked, system: System, number: int, seed: int) -> Case:
+    """Judge a system on the workloads of a case."""
+    promise = PROMISES[asked.promise]
+    counts: Counter[str] = Counter()
+    wrong: list[Workload] = []
+    failed: list[Workload] = []
+    for workload in _draw(asked, number, seed):
+        expected = run_model(promise.scope.room, workload)
+        counts.update(count_cases(workload, expected))
+        found, has_failed = _try(asked.promise, system, workload)
+        if found:
+            (failed if has_failed else wrong).append(workload)
+    if not wrong and not failed:
+        return _held(asked, counts)
+    is_failure = not wrong
+    least = min(wrong or failed, key=lambda workload: len(workload.arrivals))
+    small, sentences, said = make_small(asked.promise, system, least, is_failure)
+    number_broken = len(wrong) + len(failed)
+    of_all = f"{number_broken:,} of {counted(counts['workloads'], 'workload')}"
+    return Case(
+        asked.promise,
+        asked.how,
+        Outcome.BROKEN,
+        f"It breaks on {of_all}.",
+        dict(counts),
+        number_broken,
+        sentences,
+        small.to_json(),
+        said if is_failure else "",
+    )
+
+
+def _held(asked: Asked, counts: Counter[str]) -> Case:
+    excused = set() if asked.redeliveries else {"redeliveries"}
+    guards = PROMISES[asked.promise].guards
+    lacking = [name for name in guards if not counts[name] and name not in excused]
+    outcome, sentence = Outcome.HOLDS, "No counterexample was found."
+    if lacking:
+        outcome = Outcome.UNDETERMINED
+        sentence = f"The streams had no {' and no '.join(lacking)}."
+    return Case(asked.promise, asked.how, outcome, sentence, dict(counts), 0, (), None)
+
+
+def find_broken(name: str, system: System, workload: Workload) -> tuple[str, ...]:
+    """Run a workload on a system, and return sentences on what it breaks of a promise."""
+    return _try(name, system, workload)[0]
+
+
+def _try(name: str, system: System, workload: Workload) -> tuple[tuple[str, ...], bool]:
+    """Return what a system breaks of a promise, and whether it failed instead of answering."""
+    promise = PROMISES[name]
+    scope = promise.scope
+    observed, failure = run_system(scope.room, system, workload)
+    if failure is not None:
+        return broken_sentences([failure]), True
+    return promise.broken(scope, workload, run_model(scope.room, workload), observed), False
+
+
+def make_small(
+    name: str, system: System, workload: Workload, is_failure: bool
+) -> tuple[Workload, tuple[str, ...], str]:
+    """Return the smallest workload found that breaks a promise, its story, and the first sentence.
+
+    A failure stays a failure, and wrong answers stay wrong answers.
+    """
+    room = PROMISES[name].scope.room
+
+    def broken(candidate: Workload) -> tuple[str, ...]:
+        found, has_failed = _try(name, system, candidate)
+        return found if has_failed == is_failure else ()
+
+    small = shrink(workload, broken, room.simpler) if broken(workload) else workload
+    found = broken(small) or ("A second run breaks nothing.",)
+    said = found[0].removeprefix(f"{AGREEMENT}: ").replace("the system ", "the adapter ", 1)
+    return small, (*_tell(small), *found[:SHOWN_SENTENCES]), said
+
+
+def _tell(workload: Workload) -> list[str]:
+    """Return a sentence for the query, and one for each arrival if there are few."""
+    shown = {name: value for name, value in workload.config.items() if name in _SHOWN_SETTINGS}
+    head = ", ".join(f"{name}={value}" for name, value in shown.items())
+    if len(workload.arrivals) > SHOWN_ARRIVALS:
+        return [f"{counted(len(workload.arrivals), 'arrival')}; {head}."]
+    return [
+        f"With {head}:",
+        *(
+            f"Tuple {event.stream}{event.source_id} arrives: key {event.key!r}, event time"
+            f" {event.event_time_us}, value {event.value!r}."
+            for event in workload.arrivals
+        ),
+    ]
+
+
+_SHOWN_SETTINGS = (
+    "size_us",
+    "slide_us",
+    "aggregate",
+    "keyed",
+    "fixed_slack_us",
+    "window_us",
+    "queries",
+    "lateness_us",
+    "instances",
+)

@@ -1,0 +1,375 @@
+"""``straggler conformance`` judges an engine by its answers, and writes what it has found."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from model.vocabulary import Trace
+from model.vocabulary.join import Match
+from model.vocabulary.windows import Final
+from properties.conformance.draws import OWN_TASKS, draw_workloads
+from properties.conformance.engines import Asked
+from properties.conformance.promises import PROMISES, count_cases
+from properties.judging.references import run_model
+from tests.properties.fake_engine import write_engine
+from tests.properties.straggler import Done, Straggler, assert_refused
+
+WORKLOADS = 12
+
+
+def judge(straggler: Straggler, folder: Path, *more: str) -> Done:
+    number = () if "--stored" in more else ("--workloads", str(WORKLOADS))
+    return straggler(
+        "conformance",
+        "--folder",
+        str(folder / "engines"),
+        "--environments",
+        str(folder / "environments"),
+        *number,
+        *more,
+    )
+
+
+def results_of(folder: Path) -> Path:
+    return folder / "engines" / "fake" / "results.json"
+
+
+def stored_promises(folder: Path) -> list[str]:
+    stored = json.loads(results_of(folder).read_text("utf-8"))
+    return [case["promise"] for case in stored["cases"]]
+
+
+def verdicts(done: Done) -> dict[str, str]:
+    """Return the verdict of each promise, as the command prints it."""
+    assert (done.code, done.err) == (0, "")
+    titles = {promise.title: name for name, promise in PROMISES.items()}
+    lines = [line.strip() for line in done.out.splitlines()[1:]]
+    return {
+        name: line.removeprefix(title).strip()
+        for line in lines
+        for title, name in titles.items()
+        if line.startswith(title)
+    }
+
+
+# ------------------------------------------------------------------------------------- verdicts
+
+
+def test_a_right_engine_holds_and_says_on_how_many_streams(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    write_engine(tmp_path)
+    page = tmp_path / "page.md"
+    found = verdicts(judge(straggler, tmp_path, "--markdown", str(page)))
+    assert (found["windows-exact"], found["in-time"]) == ("holds", "holds")
+    assert found["pairs-once"] == "not asked"
+    assert f"**holds** ({WORKLOADS} streams)" in page.read_text(encoding="utf-8")
+
+
+def test_an_engine_may_count_what_comes_later_than_allowed(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    write_engine(tmp_path, "counts everything")
+    assert verdicts(judge(straggler, tmp_path))["in-time"] == "holds"
+
+
+def test_an_engine_may_not_drop_a_tuple_whose_window_is_open(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    write_engine(tmp_path, "drops at the watermark", found_in="in-time")
+    page = tmp_path / "page.md"
+    found = verdicts(judge(straggler, tmp_path, "--markdown", str(page)))
+    assert found["in-time"] == "broken"
+    text = page.read_text(encoding="utf-8")
+    assert "tuples that came in time." in text  # the counterexample
+    assert "    what came" in text  # the output of the script
+
+
+def test_a_broken_promise_without_a_script_that_shows_it_does_not_count(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    write_engine(tmp_path, "twice", found_in="in-time")
+    assert verdicts(judge(straggler, tmp_path))["windows-exact"] == "not reproduced"
+
+
+@pytest.mark.parametrize(("exit_code", "verdict"), [(0, "broken"), (1, "not reproduced")])
+def test_a_script_that_does_not_reproduce_the_defect_takes_the_verdict_back(
+    exit_code: int, verdict: str, straggler: Straggler, tmp_path: Path
+) -> None:
+    write_engine(tmp_path, "twice", found_in="windows-exact", exit_code=exit_code)
+    assert verdicts(judge(straggler, tmp_path))["windows-exact"] == verdict
+
+
+def test_a_counterexample_is_small_and_stored(straggler: Straggler, tmp_path: Path) -> None:
+    write_engine(tmp_path, "twice")
+    assert judge(straggler, tmp_path).code == 0
+    results = json.loads((tmp_path / "engines" / "fake" / "results.json").read_text("utf-8"))
+    case = next(each for each in results["cases"] if each["broken"])
+    first, second = case["workload"]["arrivals"]
+    assert first[1] == second[1]  # two deliveries of one tuple
+
+
+def test_one_promise_is_judged_again_and_the_rest_is_kept(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    write_engine(tmp_path, "twice")
+    assert verdicts(judge(straggler, tmp_path))["in-time"] == "not reproduced"
+    path = tmp_path / "engines" / "fake" / "adapter.py"
+    path.write_text(path.read_text("utf-8").replace("'twice'", "''"), encoding="utf-8")
+    found = verdicts(judge(straggler, tmp_path, "--promise", "in-time"))
+    assert (found["windows-exact"], found["in-time"]) == ("not reproduced", "holds")
+    assert_refused(judge(straggler, tmp_path, "--promise", "in-time", "--seed", "1"), "seed 0")
+
+
+def test_a_case_that_was_not_run_is_called_not_judged(straggler: Straggler, tmp_path: Path) -> None:
+    write_engine(tmp_path)
+    assert judge(straggler, tmp_path).code == 0
+    path = tmp_path / "engines" / "fake" / "results.json"
+    stored = json.loads(path.read_text("utf-8"))
+    stored["cases"].pop()
+    path.write_text(json.dumps(stored), encoding="utf-8")
+    found = verdicts(judge(straggler, tmp_path, "--stored"))
+    assert (found["windows-exact"], found["in-time"]) == ("holds", "not judged")
+
+
+ANOTHER_WAY = """
+[[case]]
+promise = "windows-exact"
+how = "In another way."
+[case.settings]
+aggregate = ["sum"]
+"""
+
+
+def test_a_promise_holds_only_if_all_ways_were_run(straggler: Straggler, tmp_path: Path) -> None:
+    write_engine(tmp_path, more=ANOTHER_WAY)
+    assert judge(straggler, tmp_path).code == 0
+    stored = json.loads(results_of(tmp_path).read_text("utf-8"))
+    stored["cases"] = [each for each in stored["cases"] if each["how"] != "In another way."]
+    results_of(tmp_path).write_text(json.dumps(stored), encoding="utf-8")
+    page = tmp_path / "page.md"
+    found = verdicts(judge(straggler, tmp_path, "--stored", "--markdown", str(page)))
+    assert found["windows-exact"] == "holds (1 of 2 ways judged)"
+    text = page.read_text("utf-8")
+    assert f"**holds** (1 of 2 ways judged, {WORKLOADS} streams)" in text
+    assert "*not judged*: In another way. It was not run yet." in text
+
+
+def test_a_case_that_is_asked_no_more_is_not_on_the_page(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    write_engine(tmp_path)
+    assert judge(straggler, tmp_path).code == 0
+    stored = json.loads(results_of(tmp_path).read_text("utf-8"))
+    stored["cases"].append({**stored["cases"][0], "how": "As it once was."})
+    results_of(tmp_path).write_text(json.dumps(stored), encoding="utf-8")
+    page = tmp_path / "page.md"
+    assert judge(straggler, tmp_path, "--stored", "--markdown", str(page)).code == 0
+    assert "As it once was." not in page.read_text("utf-8")
+    assert f"**holds** ({WORKLOADS} streams)" in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize(("explains", "verdict"), [("", "failed"), ("In plain Python.", "broken")])
+def test_a_failure_of_the_adapter_counts_only_if_a_finding_names_the_case(
+    explains: str, verdict: str, straggler: Straggler, tmp_path: Path
+) -> None:
+    write_engine(tmp_path, "refuses", found_in="windows-exact", explains=explains)
+    page = tmp_path / "page.md"
+    found = verdicts(judge(straggler, tmp_path, "--markdown", str(page)))
+    assert (found["windows-exact"], found["in-time"]) == (verdict, "failed")
+    said = "which does not count: the adapter ended with exit code 1 (it cannot express this)"
+    assert page.read_text("utf-8").count(said) == (2 if verdict == "failed" else 1)
+
+
+def test_a_finding_that_names_no_case_is_refused(straggler: Straggler, tmp_path: Path) -> None:
+    write_engine(tmp_path, found_in="windows-exact", explains="In no way.")
+    assert_refused(judge(straggler, tmp_path), "how is 'In no way.'", "windows-exact")
+
+
+def test_a_cell_says_that_its_streams_had_no_redeliveries(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    write_engine(tmp_path, redeliveries=False)
+    page = tmp_path / "page.md"
+    assert judge(straggler, tmp_path, "--markdown", str(page)).code == 0
+    text = page.read_text("utf-8")
+    assert f"**holds** ({WORKLOADS} streams) | **holds** ({WORKLOADS} streams, no red" in text
+    assert "imbalance stays O(1) |" not in text  # no column: nobody is asked
+    assert "*imbalance stays O(1)* has no column, because no engine offers a router" in text
+
+
+def test_a_folder_may_have_a_space(straggler: Straggler, tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"
+    write_engine(folder)
+    assert verdicts(judge(straggler, folder))["windows-exact"] == "holds"
+
+
+def test_only_the_named_promise_is_judged_if_nothing_is_stored(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    write_engine(tmp_path)
+    found = verdicts(judge(straggler, tmp_path, "--promise", "in-time"))
+    assert (found["windows-exact"], found["in-time"]) == ("not judged", "holds")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_an_interrupted_rerun_loses_no_result(
+    seed: int, straggler: Straggler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_engine(tmp_path, found_in="in-time")
+    assert judge(straggler, tmp_path).code == 0
+    before = stored_promises(tmp_path)
+
+    def interrupt(*_: object) -> None:
+        assert stored_promises(tmp_path) == before  # a finding was tried, and reported
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("properties.conformance.trials.judge_case", interrupt)
+    with suppress(KeyboardInterrupt):
+        judge(straggler, tmp_path, "--seed", str(seed))
+    assert stored_promises(tmp_path) == before
+
+
+# -------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    "more", [("--workloads", "3"), ("--seed", "0"), ("--promise", "in-time"), ("fake",)]
+)
+def test_stored_results_are_not_judged_again(
+    more: tuple[str, ...], straggler: Straggler, tmp_path: Path
+) -> None:
+    write_engine(tmp_path)
+    assert_refused(judge(straggler, tmp_path, "--stored", *more), "--stored judges nothing")
+
+
+def test_another_version_than_the_pinned_one_is_refused(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    write_engine(tmp_path, pinned="0.0.1")
+    assert_refused(judge(straggler, tmp_path), "xxhash", "engine.toml of fake says 0.0.1")
+    assert not (tmp_path / "engines" / "fake" / "results.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ('[[case]]\npromise = "windows"\nhow = "?"', ("promise is 'windows'", "windows-exact")),
+        ('[[case]]\npromise = "in-time"', ("how is None",)),
+        ('[[case]]\npromise = "in-time"\nhow = "?"\nkind = 1', ("'kind' is not a field",)),
+        (
+            '[[case]]\npromise = "in-time"\nhow = "?"\n[case.stream]\nbatch = true',
+            ("batch is True", "int"),
+        ),
+        (
+            '[[case]]\npromise = "in-time"\nhow = "?"\n[case.settings]\nkeyed = true',
+            ("keyed is True", "list of values"),
+        ),
+        ('[[case]]\npromise = "balance"\nhow = "?"', ("'balance' has both",)),
+        ("[[case", ("cannot be read",)),
+    ],
+)
+def test_a_wrong_description_of_an_engine_is_refused(
+    more: str, words: tuple[str, ...], straggler: Straggler, tmp_path: Path
+) -> None:
+    write_engine(tmp_path, more=more)
+    assert_refused(judge(straggler, tmp_path), "engine.toml", *words)
+
+
+def test_a_setting_that_there_is_not_is_refused(straggler: Straggler, tmp_path: Path) -> None:
+    unknown = '[[case]]\npromise = "in-time"\nhow = "?"\n[case.settings]\nkeyd = [true]'
+    write_engine(tmp_path, more=unknown)
+    done = judge(straggler, tmp_path)
+    assert_refused(done, "there is no setting 'keyd'", "did you mean 'keyed'?")
+    assert not (tmp_path / "engines" / "fake" / "results.json").exists()
+
+
+def test_an_unknown_engine_is_refused(straggler: Straggler, tmp_path: Path) -> None:
+    write_engine(tmp_path)
+    assert_refused(judge(straggler, tmp_path, "fak"), "there is no engine 'fak'", "'fake'")
+
+
+def test_results_of_another_version_are_refused(straggler: Straggler, tmp_path: Path) -> None:
+    write_engine(tmp_path)
+    stored = {"engine": "fake", "version": "0.0.1", "seed": 0, "cases": [], "trails": []}
+    path = tmp_path / "engines" / "fake" / "results.json"
+    path.write_text(json.dumps(stored), encoding="utf-8")
+    assert_refused(judge(straggler, tmp_path, "--stored"), "0.0.1", "judge fake again")
+
+
+# --------------------------------------------------------------------------------------- streams
+
+
+def test_the_streams_have_the_cases_that_matter() -> None:
+    for name, promise in PROMISES.items():
+        workloads = draw_workloads(Asked(name, "?", {}), 20, 0)
+        counts = [count_cases(each, run_model(promise.scope.room, each)) for each in workloads]
+        for guard in promise.guards:
+            assert sum(each[guard] for each in counts), (name, guard)
+
+
+def test_the_same_seed_gives_the_same_streams() -> None:
+    asked = Asked("in-time", "?", {})
+    assert draw_workloads(asked, 5, 0) == draw_workloads(asked, 5, 0)
+    assert draw_workloads(asked, 5, 0) != draw_workloads(asked, 5, 1)
+
+
+def test_no_stream_is_drawn_twice() -> None:
+    drawn = draw_workloads(Asked("in-time", "?", {}), 60, 0)
+    assert len(drawn) == 60
+    assert len({str(workload.with_(name="").to_json()) for workload in drawn}) == 60
+
+
+def test_a_stream_is_what_the_engine_can_take() -> None:
+    plain = draw_workloads(Asked("in-time", "?", {}), 8, 0)
+    asked = Asked("in-time", "?", {}, False, time_factor=1_000, arrivals_max=9, batch=2)
+    fitted = draw_workloads(asked, 8, 0)
+    for before, after in zip(plain, fitted, strict=True):
+        identities = [event.source_id for event in after.arrivals]
+        assert len(identities) == len(set(identities)) <= 9
+        assert after.arrivals[0].event_time_us == before.arrivals[0].event_time_us * 1_000
+        assert after.config["size_us"] == before.config["size_us"] * 1_000
+        assert after.cuts == tuple(range(2, len(identities), 2))
+        assert after.flush
+
+
+def test_every_key_can_have_a_watermark_of_its_own() -> None:
+    asked = Asked("in-time", "?", {"tasks": [OWN_TASKS], "keyed": [True]})
+    for workload in draw_workloads(asked, 8, 0):
+        truth = run_model(PROMISES["in-time"].scope.room, workload)
+        tasks = {(final.task, final.key) for final in truth.of(Final)}
+        assert len({task for task, _ in tasks}) == len({key for _, key in tasks}) == len(tasks)
+
+
+def test_an_answer_without_a_tuple_in_time_is_no_answer() -> None:
+    promise = PROMISES["in-time"]
+    (workload,) = draw_workloads(Asked("in-time", "?", {}), 1, 0)
+    expected = run_model(promise.scope.room, workload)
+    assert promise.broken(promise.scope, workload, expected, expected) == ()
+    assert promise.broken(promise.scope, workload, expected, Trace("silent", []))
+
+
+def test_a_join_may_find_a_pair_that_came_too_late_but_no_wrong_or_second_one() -> None:
+    promise = PROMISES["pairs-in-time"]
+    for workload in draw_workloads(Asked("pairs-in-time", "?", {"lateness_us": [0]}), 20, 0):
+        expected = run_model(promise.scope.room, workload)
+        patient = workload.with_(config={**workload.config, "lateness_us": None})
+        every = run_model(promise.scope.room, patient).of(Match)
+        if len(every) > len(expected.of(Match)) > 0:
+            break
+    else:
+        pytest.fail("no stream has a late pair")
+    query, r_id, s_id, _ = expected.of(Match)[0]
+    wrong = Match(query, r_id, 987_654, 0)
+    found = {
+        "all": every,
+        "is missing": (),
+        "was found 2 times": (*every, Match(query, r_id, s_id, 0)),
+        "is no result": (*every, wrong),
+    }
+    for sentence, matches in found.items():
+        said = promise.broken(promise.scope, workload, expected, Trace("other", matches))
+        assert (said == ()) == (sentence == "all"), sentence
+        assert not said or sentence in " ".join(said)
