@@ -1,28 +1,34 @@
 """Windows over a streaming DataFrame in one expression, for rooms ``slack`` and ``watermark``.
 
     over(lines, event_time="at", key="device").window("6 hours", "1 hour").sum("watts")
+    over(...).window(...).agg(sum_("watts"), avg("celsius"), count())
 
 A windowed query reads a history, because only what is kept can correct an answer. The expression
 therefore ends with the folder that keeps everything: :meth:`Aggregate.store_in`.
 """
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypeAlias, TypedDict
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
-from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import SlackConfig, WatermarkConfig
 from spark_impl import slack, watermark
+from spark_impl.aggregates import Aggregation
+from spark_impl.landed import WINDOW, LandedQueries, LandedQuery, Query
+from spark_impl.runtime.histories import VALUE, name_values
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.queries import Sink
-from spark_impl.runtime.storage import Address, locate
-from spark_impl.windows.progress import BatchProgress
+from spark_impl.runtime.storage import Address, Location, locate
 
+Config: TypeAlias = SlackConfig | WatermarkConfig
 _COUNTED = "_counted"
 """Column of a stream whose rows are counted."""
+_COMMON = ("size", "size_us", "slide", "slide_us", "tasks", "keyed")
+"""Settings that are chosen once for all aggregates of one expression."""
 
 
 class Columns(TypedDict):
@@ -84,8 +90,8 @@ class Stream:
 class Windows:
     """Windows of a stream.
 
-    A method chooses the aggregate. It raises ``ValueError`` with one sentence if a setting is
-    unknown or has a bad value.
+    A method chooses the aggregate, :meth:`agg` several. It raises ``ValueError`` with one sentence
+    if a setting is unknown or has a bad value.
     """
 
     stream: Stream
@@ -121,11 +127,62 @@ class Windows:
         counted = Windows(Stream(rows, self.stream.columns), self.settings)
         return counted._aggregate("count", _COUNTED)
 
+    def agg(self, *aggregations: Aggregation) -> "Aggregates":
+        """Compute several aggregates, such as ``sum_("watts")``, each as a query of its own.
+
+        Names must differ; ``sum_("watts").alias("power")`` chooses another one. Settings of an
+        aggregate override those of the windows, except the windows themselves, ``tasks`` and
+        ``keyed``.
+        """
+        configs: dict[str, Config] = {}
+        for each in aggregations:
+            if not isinstance(each, Aggregation):
+                msg = f"agg() takes aggregates such as sum_('watts'), not {each!r}"
+                raise TypeError(msg)
+            self._require_name(each.name, configs)
+            _require_own(each)
+            try:
+                configs[each.name] = self._config(each.kind, each.settings)
+            except ValueError as error:
+                msg = f"aggregate {each.name!r}: {error}"
+                raise ValueError(msg) from error
+        if not configs:
+            msg = "agg() has no aggregate; it needs at least one, such as sum_('watts')"
+            raise ValueError(msg)
+        return Aggregates(self.stream, configs, {each.name: each.column for each in aggregations})
+
+    def _require_name(self, name: str, known: Collection[str]) -> None:
+        """Raise ``ValueError`` if an aggregate cannot have a name."""
+        taken = {each.lower() for each in (*WINDOW, *self.stream.columns["group_columns"])}
+        if not re.fullmatch(r"\w+", name):
+            wrong = "consist of letters, digits and _"
+        elif name.lower() in taken:
+            wrong = "differ from the other columns of the results"
+        elif name.lower() in {each.lower() for each in known}:
+            wrong = "differ from those of the other aggregates"
+        else:
+            return
+        msg = f"an aggregate is called {name!r}; its name must {wrong}: choose one with alias()"
+        raise ValueError(msg)
+
     def _aggregate(self, aggregate: str, value: str, **more: float) -> "Aggregate":
+        return Aggregate(self.stream, self._config(aggregate, more), value)
+
+    def _config(self, aggregate: str, more: Mapping[str, Any]) -> Config:
         settings = {**self.settings, "aggregate": aggregate, **more}
         is_bounded = not settings.keys().isdisjoint({"max_wait", "max_wait_us"})
-        config = (WatermarkConfig if is_bounded else SlackConfig).of(**settings)
-        return Aggregate(self.stream, config, value)
+        return (WatermarkConfig if is_bounded else SlackConfig).of(**settings)
+
+
+def _require_own(each: Aggregation) -> None:
+    """Raise ``ValueError`` if an aggregate sets its own kind, or what all of them share."""
+    if "aggregate" in each.settings:
+        msg = f"aggregate {each.name!r} sets aggregate; it is {each.kind}"
+        raise ValueError(msg)
+    name = next((name for name in each.settings if name in _COMMON), None)
+    if name is not None:
+        msg = f"aggregate {each.name!r} sets {name}; windows, tasks and keyed belong in window()"
+        raise ValueError(msg)
 
 
 @dataclass(frozen=True)
@@ -133,13 +190,13 @@ class Aggregate:
     """An aggregate over the windows of a stream."""
 
     stream: Stream
-    config: SlackConfig | WatermarkConfig
+    config: Config
     value: str
     """Column of the values."""
 
     def store_in(
         self, folder: Address, *, sink: Sink | None = None, checkpoint: Address | None = None
-    ) -> "LandedQuery":
+    ) -> LandedQuery:
         """Return the query, which keeps everything in ``folder`` and resumes from there.
 
         The folder gets a ``history`` of the arrivals, a store of ``answers``, and ``checkpoints``.
@@ -149,62 +206,91 @@ class Aggregate:
         Raise :class:`InputProblem` with one sentence if the columns do not fit, or if the folder
         belongs to another query.
         """
-        root = locate(folder)
-        spark_root = locate(checkpoint) if checkpoint else root / "checkpoints"
-        history, columns = root / "history", self.stream.columns
-        landing = Landing(
-            self.stream.rows, history, spark_root / "landing", value=self.value, **columns
-        )
-        spark, groups = self.stream.rows.sparkSession, columns["group_columns"]
-        places = (history, root / "answers", groups)
-        options: dict[str, Any] = {"sink": sink, "checkpoint": spark_root / "answers"}
-        query: slack.SlackQuery | watermark.WatermarkQuery
-        if isinstance(self.config, SlackConfig):
-            query = slack.SlackQuery(spark, self.config, *places, **options)
-        else:
-            query = watermark.WatermarkQuery(spark, self.config, *places, **options)
-        return LandedQuery(landing, query, self)
+        places = _Places.of(folder, checkpoint)
+        landing = places.land(self.stream, self.value)
+        query = places.open_query("answers", self.stream, self.config, VALUE, sink)
+        return LandedQuery(landing, query, self.stream.rows.sparkSession)
 
 
 @dataclass(frozen=True)
-class LandedQuery:
-    """A query together with the landing that feeds it."""
+class Aggregates:
+    """Several aggregates over the windows of a stream."""
 
-    landing: Landing
-    query: slack.SlackQuery | watermark.WatermarkQuery
-    aggregate: Aggregate
+    stream: Stream
+    configs: Mapping[str, Config]
+    """Configuration of each aggregate, by its name."""
+    values: Mapping[str, str | None]
+    """Column of the values of each aggregate, None if rows are counted."""
 
-    def run_available(self) -> None:
-        """Land and process everything that is in the source now."""
-        self.landing.run_available()
-        self.query.run_available()
+    def store_in(
+        self,
+        folder: Address,
+        *,
+        sinks: Mapping[str, Sink] | None = None,
+        checkpoint: Address | None = None,
+    ) -> LandedQueries:
+        """Return the queries, which keep everything in ``folder`` and resume from there.
 
-    def flush(self) -> None:
-        """Land and process everything, close all windows and correct all late pairs."""
-        self.landing.run_available()
-        self.query.flush()
+        The folder gets one ``history`` with all columns, a store ``answers/<name>`` for each
+        aggregate, and ``checkpoints``. ``sinks`` are functions by the names of aggregates; each is
+        called with the answers of every micro-batch of that aggregate. ``checkpoint`` is another
+        folder for Spark's own files, if Spark has no connector for the first one.
 
-    def start(self, interval: str = "0 seconds") -> tuple[StreamingQuery, StreamingQuery]:
-        """Start the landing and the query, and leave them running.
+        An aggregate that the folder does not know yet begins with the first file that the history
+        still has.
 
-        If one of them fails, the other goes on: wait for both.
+        Raise :class:`InputProblem` with one sentence if the columns do not fit, if the history has
+        other columns, or if an aggregate of the folder had another meaning under the same name.
         """
-        landing = self.landing.start(interval)
-        try:
-            return landing, self.query.start(interval)
-        except BaseException:
-            landing.stop()
-            raise
+        given = sinks or {}
+        unknown = [name for name in given if name not in self.configs]
+        if unknown:
+            msg = f"sinks has {unknown[0]!r}; the aggregates are {', '.join(self.configs)}"
+            raise ValueError(msg)
+        places = _Places.of(folder, checkpoint)
+        columns = sorted({value for value in self.values.values() if value is not None})
+        landing = places.land(self.stream, columns)
+        column_of = {source: name for name, source in name_values(columns).items()}
+        known = {name for name in self.configs if (places.root / "answers" / name).is_folder()}
+        opened: dict[str, Query] = {}
+        # Stores that exist first: if one of them is refused, no other has been made.
+        for name in sorted(self.configs, key=lambda name: name not in known):
+            value = self.values[name]
+            opened[name] = places.open_query(
+                f"answers/{name}",
+                self.stream,
+                self.configs[name],
+                None if value is None else column_of[value],
+                given.get(name),
+            )
+        queries = {name: opened[name] for name in self.configs}
+        return LandedQueries(landing, queries, self.stream.rows.sparkSession)
 
-    def results(self) -> DataFrame:
-        """Return the current answers, as ``results`` of the room does."""
-        spark, store = self.aggregate.stream.rows.sparkSession, self.query.store.root
-        if isinstance(self.query, slack.SlackQuery):
-            return slack.results(spark, store)
-        return watermark.results(spark, store)
 
-    def progress(self) -> BatchProgress:
-        """Return the figures of the last micro-batch."""
-        if isinstance(self.query, slack.SlackQuery):
-            return slack.progress(self.query.store.root)
-        return watermark.progress(self.query.store.root)
+class _Places(NamedTuple):
+    """The folders of a landing and its queries."""
+
+    root: Location
+    checkpoints: Location
+
+    @classmethod
+    def of(cls, folder: Address, checkpoint: Address | None) -> "_Places":
+        """Return the places in a folder; Spark's own files may be elsewhere."""
+        root = locate(folder)
+        return cls(root, locate(checkpoint) if checkpoint else root / "checkpoints")
+
+    def land(self, stream: Stream, value: str | Sequence[str]) -> Landing:
+        """Return the landing of a stream with some columns of values."""
+        history, checkpoint = self.root / "history", self.checkpoints / "landing"
+        return Landing(stream.rows, history, checkpoint, value=value, **stream.columns)
+
+    def open_query(
+        self, store: str, stream: Stream, config: Config, value: str | None, sink: Sink | None
+    ) -> Query:
+        """Return the query that reads the column ``value`` of the history and writes ``store``."""
+        places = (self.root / "history", self.root / store, stream.columns["group_columns"])
+        options: dict[str, Any] = {"sink": sink, "checkpoint": self.checkpoints / store}
+        spark = stream.rows.sparkSession
+        if isinstance(config, SlackConfig):
+            return slack.SlackQuery(spark, config, *places, value=value, **options)
+        return watermark.WatermarkQuery(spark, config, *places, value=value, **options)

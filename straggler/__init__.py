@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from properties.promises import assert_keeps_promises
     from properties.simulation import simulate
     from spark_impl import grouping, join, script, slack, watermark
+    from spark_impl.aggregates import avg, count, max_, median, min_, quantile, sum_
     from spark_impl.grouping import Grouping
     from spark_impl.join import ChainJoin
     from spark_impl.over import over
@@ -58,15 +59,22 @@ __all__ = [
     "WatermarkQuery",
     "Workload",
     "assert_keeps_promises",
+    "avg",
+    "count",
     "drop_before",
     "grouping",
     "join",
     "judge_workload",
+    "max_",
+    "median",
+    "min_",
     "over",
+    "quantile",
     "script",
     "session",
     "simulate",
     "slack",
+    "sum_",
     "watermark",
 ]
 
@@ -79,6 +87,7 @@ _NAMES = {
     "properties.promises": "assert_keeps_promises",
     "properties.simulation": "simulate",
     "spark_impl": "grouping join script slack watermark",
+    "spark_impl.aggregates": "avg count max_ median min_ quantile sum_",
     "spark_impl.grouping": "Grouping",
     "spark_impl.join": "ChainJoin",
     "spark_impl.over": "over",

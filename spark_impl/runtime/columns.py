@@ -12,18 +12,16 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Window, types
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from spark_impl.runtime.histories import COLUMNS
+from spark_impl.runtime.histories import COLUMNS, VALUE
 from spark_impl.runtime.storage import InputProblem
 
 UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000}
 """Units of numeric times, in microseconds."""
-READ = ("event_time_us", "value", "key", "source_id", "arrival_us")
-"""Columns that can come from a stream, in the order in which they are checked."""
 FAULTS = pa.schema([(name, pa.string()) for name in ("column", "reason", "text", "row")])
 STREAM = "stream"
 """The grouping column that names the stream of a row, if several are landed together."""
 FAULT = "_fault"
-"""The first fault of a row: JSON with the columns :data:`FAULTS`, or NULL."""
+"""The faults of a row: lines of JSON with the columns :data:`FAULTS`, or NULL without a fault."""
 _SINCE, _FROM, _PART, _OFFSET, _ID = "_since", "_from", "_part", "_offset", "_id"
 TAKEN = (*COLUMNS, FAULT, _SINCE, _FROM, _PART, _OFFSET, _ID)
 """Names that a grouping column cannot have."""
@@ -32,11 +30,27 @@ _KAFKA = {"topic": "string", "partition": "int", "offset": "bigint", "timestamp"
 """Columns by which Kafka is recognised, with their types."""
 
 
+class Chosen(NamedTuple):
+    """The columns of a stream that make a history."""
+
+    named: Mapping[str, str | None]
+    """The stream's columns by the column of the history, in the order in which they are checked."""
+    values: Collection[str]
+    """Columns of the history that hold values."""
+    keeps_nulls: bool
+    """Whether a row stays whose values cannot be read, with NULL for each of them."""
+    groups: Collection[str]
+    unit: str
+    """Unit of times that are not timestamps."""
+
+
 class _Field(NamedTuple):
     name: str
     typed: Column
     """The column in the type of the history; NULL if the stream's value does not fit."""
     source: str | None = None
+    wanted: str = ""
+    """The kind of value that the stream must hold."""
 
 
 def label_streams(given: DataFrame | Mapping[str, DataFrame]) -> list[DataFrame]:
@@ -57,26 +71,21 @@ def label_streams(given: DataFrame | Mapping[str, DataFrame]) -> list[DataFrame]
     return [each.withColumn(STREAM, F.lit(name)) for name, each in by_name.items()]
 
 
-def union_typed(
-    streams: Sequence[DataFrame],
-    chosen: Mapping[str, str | None],
-    groups: Collection[str],
-    unit: str,
-) -> DataFrame:
+def union_typed(streams: Sequence[DataFrame], chosen: Chosen) -> DataFrame:
     """Return the rows of all streams with the columns of a history, without arrival numbers.
 
-    ``chosen`` says for each of :data:`READ` which column it comes from. :data:`FAULT` and columns
-    for :func:`in_order` are added. Raise :class:`InputProblem` for a column that is missing or has
-    a wrong type.
+    :data:`FAULT` and columns for :func:`in_order` are added. Raise :class:`InputProblem` for a
+    column that is missing or has a wrong type.
     """
     parts = []
     for stream in streams:
-        fields = _fields_of(stream, chosen, groups, unit)
+        fields = _fields_of(stream, chosen)
         typed = [field.typed.alias(field.name) for field in fields]
-        place = _place(stream, is_timed=chosen["arrival_us"] is not None)
+        place = _place(stream, is_timed=chosen.named["arrival_us"] is not None)
         named = [column.alias(name) for name, column in place.items()]
-        parts.append(stream.select(*typed, _fault(stream, fields).alias(FAULT), *named))
-    for name in groups:
+        fault = _fault(stream, fields, chosen.values if chosen.keeps_nulls else ())
+        parts.append(stream.select(*typed, fault.alias(FAULT), *named))
+    for name in chosen.groups:
         if len({part.schema[name].dataType.typeName() for part in parts}) > 1:
             msg = f"column {name!r} holds text in one stream and whole numbers in another"
             raise InputProblem(msg)
@@ -129,26 +138,25 @@ def _place(stream: DataFrame, *, is_timed: bool) -> dict[str, Column]:
     return place
 
 
-def _fields_of(
-    stream: DataFrame, chosen: Mapping[str, str | None], groups: Collection[str], unit: str
-) -> list[_Field]:
+def _fields_of(stream: DataFrame, chosen: Chosen) -> list[_Field]:
     """Return the columns of the history, without the arrival number."""
     kinds = {field.name: field.dataType for field in stream.schema}
     fields = []
-    for name, source in [*chosen.items(), *zip(groups, groups, strict=True)]:
+    for name, source in [*chosen.named.items(), *((each, each) for each in chosen.groups)]:
         if source is not None:
             if source not in kinds:
                 msg = f"the stream has no column {source!r}; its columns are {', '.join(kinds)}"
                 raise InputProblem(msg)
-            typed = _read(name, _quote(source), kinds[source], unit)
+            role = VALUE if name in chosen.values else name
+            typed, wanted = _read(role, _quote(source), kinds[source], chosen.unit), _wanted(role)
             if typed is None:
-                is_a, note = kinds[source].simpleString(), f" with time_unit {unit!r}"
-                msg = f"column {source!r} holds {is_a}, not {_requirement(name)}"
+                is_a, note = kinds[source].simpleString(), f" with time_unit {chosen.unit!r}"
+                msg = f"column {source!r} holds {is_a}, not {wanted}"
                 raise InputProblem(msg + note * (name in _TIMES))
-            fields.append(_Field(name, typed, source))
-    if chosen["key"] is None:
+            fields.append(_Field(name, typed, source, wanted))
+    if chosen.named["key"] is None:
         fields.append(_Field("key", F.lit("")))
-    if chosen["arrival_us"] is None:
+    if chosen.named["arrival_us"] is None:
         # In a stream this is the time in Spark's log of offsets, so a replay gets the same time.
         fields.append(_Field("arrival_us", F.unix_micros(F.current_timestamp())))
     return fields
@@ -159,7 +167,7 @@ def _read(name: str, column: Column, kind: types.DataType, unit: str) -> Column 
     text, whole = isinstance(kind, types.StringType), isinstance(kind, types.IntegralType)
     if name in _TIMES:
         return _read_time(column, kind, unit)
-    if name == "value":
+    if name == VALUE:
         number = column.try_cast("double")
         if text:  # Java would also read "1f" and "0x1p3" as numbers
             return F.when(~column.rlike(r"[xX]|[\d.][dDfF]\s*$"), number)
@@ -185,8 +193,8 @@ def _read_time(column: Column, kind: types.DataType, unit: str) -> Column | None
     return None
 
 
-def _requirement(name: str) -> str:
-    wanted = {"value": "a number", "key": "text", "source_id": "a whole number"}
+def _wanted(name: str) -> str:
+    wanted = {VALUE: "a number", "key": "text", "source_id": "a whole number"}
     return "a time" if name in _TIMES else wanted.get(name, "text or a whole number")
 
 
@@ -194,20 +202,28 @@ def _quote(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
 
 
-def _fault(stream: DataFrame, fields: Sequence[_Field]) -> Column:
-    """Return the first fault of a row, NULL for a row without one."""
+def _fault(stream: DataFrame, fields: Sequence[_Field], values: Collection[str]) -> Column:
+    """Return the faults of a row, NULL for a row without one.
+
+    These are the first fault that keeps the row out, or else all faults of ``values``, which do not
+    keep it out.
+    """
     everything = F.struct(*(_quote(name).alias(name) for name in stream.columns))
     row = F.to_json(everything, {"ignoreNullFields": "false"})
-    faults = []
+    faults = {}
     for field in fields:
         if field.source is not None:
             column = _quote(field.source)
             binary = isinstance(stream.schema[field.source].dataType, types.BinaryType)
             text = F.hex(column) if binary else column.cast("string")
-            other = F.when(field.typed.isNull(), f"not {_requirement(field.name)}")
+            other = F.when(field.typed.isNull(), f"not {field.wanted}")
             reason = F.when(column.isNull(), "NULL").otherwise(other)
             said = zip(FAULTS.names, (F.lit(field.source), reason, text, row), strict=True)
             fault = F.struct(*(part.alias(name) for name, part in said))
             # Nearly all faults are NULL; Python gets them faster as text than as structs.
-            faults.append(F.when(reason.isNotNull(), F.to_json(fault)))
-    return F.coalesce(*faults)
+            faults[field.name] = F.when(reason.isNotNull(), F.to_json(fault))
+    first = F.coalesce(*(fault for name, fault in faults.items() if name not in values))
+    if not values:
+        return first
+    lines = F.concat_ws("\n", *(faults[name] for name in values))
+    return F.coalesce(first, F.when(lines != "", lines))

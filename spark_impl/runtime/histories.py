@@ -15,6 +15,7 @@ Rules of this file:
 
 import json
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -32,6 +33,8 @@ COLUMNS = {
     "arrival_us": pa.int64(),
 }
 """Columns of a history, besides the grouping columns of the caller."""
+VALUE = "value"
+"""The column of the values, unless a history has several."""
 _NAME = re.compile(r"(\d{8,})(?:-(\d{8,}))?\.parquet")
 MERGED = 100
 """Number of files that become one."""
@@ -41,9 +44,26 @@ _GROUPS = b"straggler.row_groups"
 """Metadata of a merged file: the number of row groups of each of its files."""
 
 
-def history_schema(*groups: pa.Field) -> pa.Schema:
-    """Return the schema of a history with some grouping columns in front."""
-    return pa.schema([*groups, *(pa.field(*each) for each in COLUMNS.items())])
+def history_schema(*groups: pa.Field, values: Sequence[str] = (VALUE,)) -> pa.Schema:
+    """Return the schema of a history with some grouping columns in front.
+
+    ``values`` are the columns of the values.
+    """
+    fields = [pa.field(*each) for each in COLUMNS.items()]
+    place = list(COLUMNS).index(VALUE)
+    fields[place : place + 1] = [pa.field(name, COLUMNS[VALUE]) for name in values]
+    return pa.schema([*groups, *fields])
+
+
+def name_values(value: str | Sequence[str]) -> dict[str, str]:
+    """Return the columns of a history for the values of a stream's columns.
+
+    Values of a single column are in :data:`VALUE`; the values of ``watts``, one of several, are in
+    ``value_watts``, whatever a column is called. Their order does not matter.
+    """
+    if isinstance(value, str):
+        return {VALUE: value}
+    return {f"{VALUE}_{name}": name for name in sorted(value)}
 
 
 def file_of(folder: Location, number: int) -> Location:

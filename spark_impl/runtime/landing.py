@@ -19,7 +19,7 @@ Rules of this file:
 
 import json
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -33,15 +33,15 @@ from model.vocabulary.settings import JsonObject
 from spark_impl.runtime import histories, packages
 from spark_impl.runtime.columns import (
     FAULTS,
-    READ,
     STREAM,
     TAKEN,
     UNITS_US,
+    Chosen,
     in_order,
     label_streams,
     union_typed,
 )
-from spark_impl.runtime.histories import COLUMNS, file_of
+from spark_impl.runtime.histories import file_of, history_schema, name_values
 from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
 from spark_impl.runtime.queries import QueryRunner, last_logged, read_files
@@ -57,7 +57,8 @@ class Landing:
 
     These arguments name columns of the stream:
 
-    * ``event_time`` and ``value``;
+    * ``event_time`` and ``value``; several columns, as a list such as ``["watts", "celsius"]``,
+      become columns ``value_watts`` and ``value_celsius`` of the history;
     * ``key``; default: the key ``""`` for all rows;
     * ``source_id``: a whole number that identifies a tuple; default: the arrival number, so that
       every row is a tuple of its own;
@@ -73,6 +74,8 @@ class Landing:
     without a zone in the time zone of the session. Fractions of a microsecond are cut off.
 
     A row with a column that is NULL or cannot be read goes to :meth:`rejected`; the stream goes on.
+    If ``value`` is a list, a row lands whatever its values are: a value that cannot be read is NULL
+    in the history, and has a row of its own in :meth:`rejected`.
     Infinite values and NaN are accepted. A source of CSV files turns values that do not fit its
     schema into NULL; declare all columns of such a source as strings.
 
@@ -111,7 +114,7 @@ class Landing:
         checkpoint: Address,
         *,
         event_time: str,
-        value: str,
+        value: str | Sequence[str],
         key: str | None = None,
         source_id: str | None = None,
         arrival: str | None = None,
@@ -125,23 +128,35 @@ class Landing:
         streams = label_streams(stream)
         names = sorted(stream) if isinstance(stream, Mapping) else None
         groups = list(dict.fromkeys([*([] if names is None else [STREAM]), *group_columns]))
-        taken = [name for name in groups if name.lower() in TAKEN]  # to Spark they are the same
-        if taken:
-            msg = f"a grouping column cannot be called {taken[0]!r}, which is taken"
-            raise InputProblem(msg)
-        chosen = dict(zip(READ, (event_time, value, key, source_id, arrival), strict=True))
+        values = name_values(value)
+        _require_free(groups, {*TAKEN, *(name.lower() for name in values)})
+        named = {
+            "event_time_us": event_time,
+            **values,
+            "key": key,
+            "source_id": source_id,
+            "arrival_us": arrival,
+        }
+        has_list = not isinstance(value, str)
+        chosen = Chosen(named, values.keys(), has_list, groups, time_unit)
         self._history, self._checkpoint = locate(history), locate(checkpoint)
         self._by_arrival = arrival is not None
-        self._rows = union_typed(streams, chosen, groups, time_unit)
+        self._nullable = [*values] if has_list else []
+        self._rows = union_typed(streams, chosen)
         self._spark = self._rows.sparkSession
         packages.extend_search_path(self._spark.sparkContext)
         kinds = {field.name: field.type for field in to_arrow_schema(self._rows.schema)}
-        self._schema = pa.schema([*COLUMNS.items(), *((name, kinds[name]) for name in groups)])
+        own = history_schema(values=[*values])
+        self._schema = pa.schema([*own, *(pa.field(name, kinds[name]) for name in groups)])
         self._runner = QueryRunner()
         self._last: _Last | None = None
         self._settings = {
             "version": VERSION,
-            **{name.removesuffix("_us"): source for name, source in chosen.items()},
+            "event_time": event_time,
+            "value": [*values.values()] if has_list else value,
+            "key": key,
+            "source_id": source_id,
+            "arrival": arrival,
             "group_columns": {name: str(kinds[name]) for name in groups},
             "streams": names,
             "time_unit": time_unit,
@@ -164,14 +179,16 @@ class Landing:
     def rejected(self) -> DataFrame:
         """Return the rows that could not be read.
 
-        The columns are ``column`` (the first one with a fault), ``reason``, ``text`` (the content
-        of that column), ``row`` (all columns of the stream as JSON) and ``batch``.
+        The columns are ``column`` (of a row that did not land, the first one with a fault),
+        ``reason``, ``text`` (the content of that column), ``row`` (all columns of the stream as
+        JSON) and ``batch``. A row that landed without some of its values is here once for each of
+        them.
         """
         schema = FAULTS.append(pa.field("batch", pa.int64()))
         return read_files(self._spark, self._rejected(), schema)
 
     def counts(self) -> tuple[int, int]:
-        """Return the number of rows landed and of rows rejected until now."""
+        """Return the number of rows landed, and of rows of :meth:`rejected`, until now."""
         rejected = sum(int(file.stem.split("-")[-1]) for file in self._rejected())
         return _find_last(self._history).seq + 1, rejected
 
@@ -214,6 +231,7 @@ class Landing:
             scratch=scratch,
             first=last.seq + 1,
             since_us=last.arrival_us,
+            nullable=self._nullable,
         )
         ordered = in_order(rows, by_arrival=self._by_arrival)
         written = ordered.mapInArrow(write, WRITTEN).collect()
@@ -229,6 +247,14 @@ class Landing:
         self._last = last
         if LANDED in files and (last.number + 1) % histories.MERGED == 0:
             _compact(rows.sparkSession, self._history)
+
+
+def _require_free(groups: Iterable[str], taken: Collection[str]) -> None:
+    """Raise :class:`InputProblem` for a grouping column with the name of another column."""
+    for name in groups:
+        if name.lower() in taken:  # to Spark they are the same
+            msg = f"a grouping column cannot be called {name!r}, which is taken"
+            raise InputProblem(msg)
 
 
 def _compact(spark: SparkSession, history: Location) -> None:

@@ -2,8 +2,10 @@
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
+from functools import reduce
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -28,11 +30,13 @@ def write_in_order(
     scratch: Location,
     first: int,
     since_us: int,
+    nullable: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Give rows their numbers and write them to scratch files; a stage for ``mapInArrow``.
 
     ``batches`` are all rows of a micro-batch in the order of arrival. The first arrival gets the
     number ``first``; no arrival gets a time before ``since_us``. ``schema`` is that of the history.
+    A row with a fault is an arrival only if all its faults are in ``nullable`` columns.
     """
     with writing(scratch), ExitStack() as stack:
         landed = _Table(LANDED, scratch, schema, stack)
@@ -40,13 +44,22 @@ def write_in_order(
         for batch in batches:
             fault, good = batch.column(FAULT), batch
             if fault.null_count < batch.num_rows:
-                good = batch.filter(fault.is_null())
-                bad = [json.loads(each) for each in fault.drop_null().to_pylist()]
+                good = batch.filter(_is_arrival(batch, nullable))
+                lines = (each.split("\n") for each in fault.drop_null().to_pylist())
+                bad = [json.loads(line) for line in chain.from_iterable(lines)]
                 rejected.add(pa.RecordBatch.from_pylist(bad, FAULTS))
             landed.add(_numbered(good, first + landed.rows, since_us, schema))
         written = rejected.finish() + landed.finish()
     if written:  # the files are complete, because the block has ended
         yield pa.RecordBatch.from_pylist(written)
+
+
+def _is_arrival(rows: pa.RecordBatch, nullable: Collection[str]) -> pa.BooleanArray:
+    """Return whether each row has no fault, or none outside of ``nullable`` columns."""
+    if not nullable:
+        return rows.column(FAULT).is_null()
+    needed = [name for name in rows.schema.names if name != FAULT and name not in nullable]
+    return reduce(pc.and_, (rows.column(name).is_valid() for name in needed))
 
 
 class _Table:

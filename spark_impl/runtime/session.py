@@ -45,6 +45,9 @@ _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 within a minute of tests or of a small query. The second option restores the usual size of the code
 cache. The first option alone would shrink the cache to a fifth, which the queries of all rooms fill
 within minutes."""
+_COLLECTOR = "-XX:+UseSerialGC"
+"""The collector that starts quickest and needs least processor time for a small heap."""
+_JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 
 _CAUSE = re.compile(
     r'^(?:Caused by: |Exception in thread "[^"]*" )?'
@@ -81,7 +84,7 @@ def session(
     with scratch_folder() as (scratch, messages):
         try:
             with _environment(scratch, local=where.startswith("local")):
-                settings = _settings(where, scratch, "" if long_running else _QUICK_START)
+                settings = _settings(where, scratch, long_running=long_running)
                 settings |= {name.replace("__", "."): value for name, value in options.items()}
                 interrupts: list[int] = []
                 with _collect_interrupts(interrupts):
@@ -188,7 +191,15 @@ def _collect_interrupts(interrupts: list[int]) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _settings(master: str, scratch: Path, java: str) -> dict[str, str]:
+def _names_collector() -> bool:
+    """Return whether the environment chooses a collector: Java refuses to start with two."""
+    given = " ".join(os.environ.get(name, "") for name in _JAVA_VARIABLES)
+    return re.search(r"-XX:\+Use\w+GC\b", given) is not None
+
+
+def _settings(master: str, scratch: Path, *, long_running: bool) -> dict[str, str]:
+    java = "" if long_running else _QUICK_START
+    collector = "" if long_running or _names_collector() else _COLLECTOR
     java_scratch = scratch / "jvm"
     java_scratch.mkdir()
     settings = {
@@ -197,7 +208,7 @@ def _settings(master: str, scratch: Path, java: str) -> dict[str, str]:
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.extraJavaOptions": (
-            f"-Djava.io.tmpdir={java_scratch} -Dderby.system.home={scratch} {java}"
+            f"-Djava.io.tmpdir={java_scratch} -Dderby.system.home={scratch} {java} {collector}"
         ),
         "spark.executor.extraJavaOptions": java,
         "spark.sql.session.timeZone": "UTC",

@@ -11,6 +11,7 @@ from model.vocabulary import SlackConfig
 from model.vocabulary.slack import ADAPTIVE_CONTROLS, Judged, Progress
 from model.vocabulary.windows import Correlation
 from spark_impl.runtime import queries
+from spark_impl.runtime.histories import VALUE
 from spark_impl.runtime.queries import Sink
 from spark_impl.runtime.storage import Address
 from spark_impl.runtime.systems import system_maker
@@ -68,11 +69,13 @@ class SlackQuery(query.WindowedQuery[SlackConfig]):
         store: Address,
         group_columns: Collection[str] = (),
         *,
+        value: str | None = VALUE,
         sink: Sink | None = None,
         checkpoint: Address | None = None,
     ) -> None:
+        places = (source, store, group_columns)
         super().__init__(
-            spark, SLACK, config, source, store, group_columns, sink=sink, checkpoint=checkpoint
+            spark, SLACK, config, *places, value=value, sink=sink, checkpoint=checkpoint
         )
 
 

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import WatermarkConfig
 from model.vocabulary.watermark import Clock
+from spark_impl.runtime.histories import VALUE
 from spark_impl.runtime.queries import Sink
 from spark_impl.runtime.storage import Address
 from spark_impl.runtime.systems import system_maker
@@ -18,6 +19,12 @@ from spark_impl.windows.room import WindowRoom, WindowSettings, window_settings
 
 
 def _settings(config: WatermarkConfig) -> WindowSettings:
+    if config.upstreams:
+        msg = (
+            f"upstreams is {config.upstreams}; on Spark it must be 0, because tasks share nothing"
+            " within a micro-batch"
+        )
+        raise ValueError(msg)
     return window_settings(config, positive=False, corrects=config.corrections, correlates=False)
 
 
@@ -49,11 +56,13 @@ class WatermarkQuery(query.WindowedQuery[WatermarkConfig]):
         store: Address,
         group_columns: Collection[str] = (),
         *,
+        value: str | None = VALUE,
         sink: Sink | None = None,
         checkpoint: Address | None = None,
     ) -> None:
+        places = (source, store, group_columns)
         super().__init__(
-            spark, WATERMARK, config, source, store, group_columns, sink=sink, checkpoint=checkpoint
+            spark, WATERMARK, config, *places, value=value, sink=sink, checkpoint=checkpoint
         )
 
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from model.vocabulary import task_of
 from model.vocabulary.settings import PlainData
 from spark_impl.runtime.arrays import Column, Ints, Values
-from spark_impl.runtime.histories import COLUMNS, Piece, open_piece
+from spark_impl.runtime.histories import COLUMNS, VALUE, Piece, open_piece
 from spark_impl.runtime.storage import InputProblem, Location, locate, reading
 from spark_impl.windows.panes import compact, stable_order
 from spark_impl.windows.records import Rows
@@ -36,13 +36,16 @@ _ALL_TIMES_US = 1 << 61
 """Event times below this, on both sides of the epoch, leave room for the arithmetic of windows."""
 
 
-def check_columns(source: Location, schema: pa.Schema) -> None:
-    """Raise :class:`InputProblem` if a column is missing or has a wrong type."""
-    for name in COLUMNS:
+def check_columns(source: Location, schema: pa.Schema, value: str | None = VALUE) -> None:
+    """Raise :class:`InputProblem` if a column is missing or has a wrong type.
+
+    ``value`` is the column of the values; None means that they are not read.
+    """
+    for name in _stored(COLUMNS, value):
         kind = _column(source, schema, name)
         if name == "key":
             _require(_is_text(kind), source, name, kind, "text")
-        elif name == "value":
+        elif name == value:
             number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
             _require(number, source, name, kind, "numbers")
         else:
@@ -83,14 +86,14 @@ def read_schema(file: Location) -> pa.Schema:
         return pq.read_schema(file.path, filesystem=file.files)
 
 
-def open_file(file: Location, groups: Sequence[pa.Field] = ()) -> Piece:
+def open_file(file: Location, groups: Sequence[pa.Field] = (), value: str | None = VALUE) -> Piece:
     """Open a file of a history, merged or not, and check its columns.
 
     Raises :class:`InputProblem` if the file cannot be read.
     """
     opened = open_piece(file)
     schema = opened.file.schema_arrow
-    check_columns(file, schema)
+    check_columns(file, schema, value)
     for field in groups:
         if group_type(file, schema, field.name) != field.type:
             wanted = "text" if field.type == pa.string() else "integers"
@@ -98,13 +101,31 @@ def open_file(file: Location, groups: Sequence[pa.Field] = ()) -> Piece:
     return opened
 
 
+def _stored(columns: Iterable[str], value: str | None) -> list[str]:
+    """Return the columns of a history to read for some columns of arrivals."""
+    names = (value if name == VALUE else name for name in columns)
+    return [name for name in names if name is not None]
+
+
 def read_tables(
-    piece: Piece, groups: Sequence[pa.Field], columns: Collection[str] = tuple(COLUMNS)
+    piece: Piece,
+    groups: Sequence[pa.Field],
+    columns: Collection[str] = tuple(COLUMNS),
+    value: str | None = VALUE,
 ) -> Iterator[pa.Table]:
-    """Yield the grouping columns and other columns of a file, a million rows at a time."""
-    names = [*(field.name for field in groups), *columns]
-    for rows in piece.file.iter_batches(ROWS_AT_ONCE, [*piece.groups], names):
-        yield cast_columns(pa.Table.from_batches([rows]), groups)
+    """Yield the grouping columns and other columns of a file, a million rows at a time.
+
+    The column ``value`` of the file becomes the column :data:`VALUE`; with None, this is 1.
+    """
+    by = [field.name for field in groups]
+    names = [*by, *_stored(columns, value)]
+    for batch in piece.file.iter_batches(ROWS_AT_ONCE, [*piece.groups], names):
+        rows = pa.Table.from_batches([batch])
+        if value is None:
+            rows = rows.append_column(VALUE, pa.array(np.ones(rows.num_rows)))
+        elif value != VALUE:
+            rows = rows.select(names).rename_columns([*by, *columns])
+        yield cast_columns(rows, groups)
 
 
 def may_hold_nulls(group: pq.RowGroupMetaData) -> bool:
@@ -272,7 +293,7 @@ class FileShares:
         """Return the parts of a file; a single part is kept for the next task."""
         if file in self._kept:
             return self._kept[file]
-        piece = open_file(file)
+        piece = open_file(file, value=self._settings.value)
         described = [piece.file.metadata.row_group(i) for i in piece.groups]
         parts = self._read(piece, described)
         if sum(group.num_rows for group in described) > ROWS_AT_ONCE:
@@ -284,7 +305,7 @@ class FileShares:
         names = list(COLUMNS)
         if self._settings.max_future_us is None and not any(map(may_hold_nulls, groups)):
             names.remove("arrival_us")
-        return map(self._part, read_tables(piece, (), names))
+        return map(self._part, read_tables(piece, (), names, self._settings.value))
 
     def _part(self, table: pa.Table) -> _Part:
         codes, keys = number_values(table.column("key"))

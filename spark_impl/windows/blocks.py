@@ -76,7 +76,8 @@ def pack_files(
             if file.parent == control:
                 yield _request(read_request(file), schema, slots)
                 continue
-            for table in read_tables(open_file(file, groups), groups):
+            piece = open_file(file, groups, settings.value)
+            for table in read_tables(piece, groups, value=settings.value):
                 yield _packed(table, schema, settings, slots)
 
 

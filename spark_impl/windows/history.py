@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from spark_impl.runtime.histories import COLUMNS, files_of, history_schema
+from spark_impl.runtime.histories import COLUMNS, VALUE, files_of, history_schema, name_values
 from spark_impl.runtime.storage import InputProblem, Location
 from spark_impl.windows import recompute
 from spark_impl.windows.arrival_files import check_columns, group_type, read_schema
@@ -43,19 +43,26 @@ _ANSWERS = (
 
 
 def check_source(
-    source: Location, columns: Collection[str], group_columns: Collection[str]
+    source: Location,
+    columns: Collection[str],
+    group_columns: Collection[str],
+    value: str | None = VALUE,
 ) -> tuple[pa.Field, ...]:
     """Check the first file of a history; return the grouping columns as they are read.
 
-    A history without files has the grouping columns that its :class:`Landing` wrote down, else
-    grouping columns of text. ``columns`` are names of other columns of the answers, which no
-    grouping column may have. Raises :class:`InputProblem` if a query cannot read the history.
+    A history without files has the columns that its :class:`Landing` wrote down, else grouping
+    columns of text. ``columns`` are names of other columns of the answers, which no grouping column
+    may have; ``value`` is the column of the values. Raises :class:`InputProblem` if a query cannot
+    read the history.
     """
+    if value != VALUE and value in (*COLUMNS, *group_columns):
+        msg = f"value is {value!r}, which is a column of another meaning"
+        raise InputProblem(msg)
     if not source.is_folder():
         msg = f"there is no folder {source}"
         raise InputProblem(msg)
     files = files_of(source)
-    schema = read_schema(files[0]) if files else _coming_schema(source, group_columns)
+    schema = read_schema(files[0]) if files else _coming_schema(source, group_columns, value)
     ours = {*COLUMNS, "task", "batch", SLOT, *columns}
     groups = []
     for name in group_columns:
@@ -63,18 +70,20 @@ def check_source(
             msg = f"a grouping column cannot be called {name!r}, which is a column of the answers"
             raise InputProblem(msg)
         groups.append(pa.field(name, group_type(source, schema, name)))
-    check_columns(source, schema)
+    check_columns(source, schema, value)
     return tuple(groups)
 
 
-def _coming_schema(source: Location, group_columns: Collection[str]) -> pa.Schema:
+def _coming_schema(
+    source: Location, group_columns: Collection[str], value: str | None
+) -> pa.Schema:
     """Return the schema that the first file of a history is going to have."""
     note = source / "_landing.json"
-    landed = json.loads(note.read_bytes())["group_columns"] if note.exists() else {}
-    kinds = {"string": pa.string(), "int64": pa.int64()}
-    return history_schema(
-        *(pa.field(name, kinds[landed.get(name, "string")]) for name in group_columns)
-    )
+    landed = json.loads(note.read_bytes()) if note.exists() else {}
+    values = [*name_values(landed.get("value", VALUE))] if landed else [value or VALUE]
+    kinds, known = {"string": pa.string(), "int64": pa.int64()}, landed.get("group_columns", {})
+    groups = (pa.field(name, kinds[known.get(name, "string")]) for name in group_columns)
+    return history_schema(*groups, values=values)
 
 
 class History:

@@ -1,6 +1,7 @@
 """The streaming query over windows, and the answers in its store, for every windowed room."""
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Generic, TypeVar
@@ -14,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_impl.runtime import queries
 from spark_impl.runtime.arrays import Values
+from spark_impl.runtime.histories import VALUE
 from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.queries import Sink, require_checkpoint
 from spark_impl.runtime.sources import PATH, paths
@@ -53,6 +55,10 @@ class WindowedQuery(Generic[ConfigT]):
     ``group_columns`` are further columns of the history. Every combination of their values is a
     query of its own.
 
+    ``value`` is the column of the history with the values, for histories with several such columns;
+    with None every arrival has the value 1, which is enough to count them. An arrival whose value
+    is NULL is rejected by this query only.
+
     ``sink`` is called with the new and revised answers of every micro-batch: the grouping columns,
     ``task``, ``key``, ``start_us``, ``end_us``, ``value``, ``n`` and ``revision``. ``checkpoint``
     is the folder for Spark's own files, by default one in the store; Spark needs a connector for
@@ -72,17 +78,18 @@ class WindowedQuery(Generic[ConfigT]):
         store: Address,
         group_columns: Collection[str] = (),
         *,
+        value: str | None = VALUE,
         sink: Sink | None = None,
         checkpoint: Address | None = None,
     ) -> None:
         self._spark = spark
         self._room = room
         self._config = config
-        self._settings = room.settings(config)
+        self._settings = replace(room.settings(config), value=value)
         self._source = locate(source)
         columns = set(chain.from_iterable(all_tables(room).values()))
-        groups = check_source(self._source, columns, group_columns)
-        self._store = open_store(locate(store), room, config, groups)
+        groups = check_source(self._source, columns, group_columns, value)
+        self._store = open_store(locate(store), room, config, groups, value)
         self._checkpoint = locate(checkpoint) if checkpoint else self._store.checkpoint
         self._sink = sink
         self._history = History(spark, self._settings, self._source, groups)
@@ -119,8 +126,9 @@ class WindowedQuery(Generic[ConfigT]):
 
     def _start(self, lock: Lock, **trigger: str | bool) -> StreamingQuery:
         # Open the store again under the lock: another query may have created it meanwhile.
-        open_store(self._store.root, self._room, self._config, self._store.groups)
-        require_checkpoint(self._checkpoint, self._store.root, self._store.committed())
+        store = self._store
+        open_store(store.root, self._room, self._config, store.groups, store.value)
+        require_checkpoint(self._checkpoint, store.root, store.committed())
         self._corrections = Corrections(self._settings, self._store, self._history)
         return self._runner.start(lock, self._reports(), self._checkpoint, self._finish, **trigger)
 
@@ -304,12 +312,12 @@ def current_answers(
         "n_rcv",
         (F.col("n_rcv") / (F.col("n") + missing)).alias("coverage"),
         F.when(F.col("pending").isNull(), EXACT).otherwise(PROVISIONAL).alias("state"),
-        _window().alias("window"),
+        window_struct().alias("window"),
     )
 
 
-def _window() -> Column:
-    """Return a window as a struct of two timestamps."""
+def window_struct() -> Column:
+    """Return the window of a row as a struct of two timestamps."""
     ends = F.struct(*(F.timestamp_micros(f"{end}_us").alias(end) for end in ("start", "end")))
     is_held = (F.col("start_us") >= -FARTHEST_US) & (F.col("end_us") <= FARTHEST_US)
     return F.when(is_held, ends)

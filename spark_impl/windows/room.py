@@ -18,6 +18,7 @@ from model.vocabulary import SlackConfig, Step, WatermarkConfig
 from model.vocabulary.settings import JsonObject, pick
 from model.vocabulary.windows import WindowQuery
 from spark_impl.runtime.arrays import Ints, Records
+from spark_impl.runtime.histories import VALUE
 from spark_impl.windows.records import Memory, Rows
 
 WindowConfig: TypeAlias = SlackConfig | WatermarkConfig
@@ -27,7 +28,10 @@ ConfigT = TypeVar("ConfigT", bound=WindowConfig)
 
 @dataclass(frozen=True, slots=True)
 class WindowSettings(WindowQuery):
-    """The settings that do not depend on how long a room waits, with three that a room decides."""
+    """The settings that do not depend on how long a room waits.
+
+    A room decides on three more of them, a query on the last one.
+    """
 
     _: KW_ONLY
     positive: bool = False
@@ -36,10 +40,12 @@ class WindowSettings(WindowQuery):
     """Whether late pairs are corrected; otherwise they are a side output."""
     correlates: bool = False
     """Whether corrections record the correlation of values and delays."""
+    value: str | None = VALUE
+    """The column of the history with the values; with None every arrival has the value 1."""
 
 
 def window_settings(config: WindowQuery, **decided: bool) -> WindowSettings:
-    """Return the settings of a configuration; the room decides on the last three."""
+    """Return the settings of a configuration and those on which the room decides."""
     return pick(WindowSettings, asdict(config), **decided)
 
 

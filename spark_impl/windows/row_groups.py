@@ -19,13 +19,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from model.vocabulary import task_of
+from spark_impl.runtime import histories
 from spark_impl.runtime.arrays import Floats, Ints, Values
 from spark_impl.runtime.histories import COLUMNS, open_parquet
 from spark_impl.runtime.storage import Location, reading
 from spark_impl.windows.arrival_files import (
-    cast_columns,
     may_hold_nulls,
     number_combinations,
+    read_tables,
     to_rows,
 )
 from spark_impl.windows.arrivals import reject
@@ -34,7 +35,6 @@ from spark_impl.windows.room import WindowSettings
 
 ROWS_KEPT = 2_000_000
 """Most rows that the driver keeps as pieces: 32 bytes each, 64 MB."""
-_ROWS_AT_ONCE = 1_000_000
 
 TimeRange: TypeAlias = tuple[int, int]
 """Start and end of a range of time (us), half open."""
@@ -143,12 +143,9 @@ class PieceReader(NamedTuple):
             names.append("arrival_us")
         if group.nulls:
             names = list(COLUMNS)  # a NULL in any column makes a row invalid
-        columns = [*(field.name for field in self.groups), *names]
-        for batch in open_parquet(file).iter_batches(_ROWS_AT_ONCE, [group.number], columns):
-            rows = pa.Table.from_batches([batch])
-            if where is not None:
-                rows = rows.filter(where)
-            yield self._piece(cast_columns(rows, self.groups))
+        piece = histories.Piece(open_parquet(file), range(group.number, group.number + 1))
+        for rows in read_tables(piece, self.groups, names, self.settings.value):
+            yield self._piece(rows if where is None else rows.filter(where))
 
     def _piece(self, table: pa.Table) -> Piece:
         settings = self.settings

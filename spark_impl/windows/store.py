@@ -15,7 +15,7 @@ import pyarrow as pa
 from model.vocabulary.settings import JsonObject
 from spark_impl.runtime import stores
 from spark_impl.runtime.arrays import Values
-from spark_impl.runtime.histories import next_number, write_parquet
+from spark_impl.runtime.histories import VALUE, next_number, write_parquet
 from spark_impl.runtime.storage import Address, Location, locate
 from spark_impl.windows.records import LATE, REJECTED, RESULT
 from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom
@@ -105,6 +105,8 @@ class WindowStore(stores.TableStore):
     """The store of a windowed query."""
 
     room: AnyRoom = field(kw_only=True)
+    value: str | None = field(default=VALUE, kw_only=True)
+    """The column of the history with the values, None if the query reads none."""
 
     MARKER: ClassVar[str] = "pending"
 
@@ -161,7 +163,11 @@ class WindowStore(stores.TableStore):
 
 
 def open_store(
-    root: Address, room: WindowRoom[ConfigT], config: ConfigT, groups: Sequence[pa.Field]
+    root: Address,
+    room: WindowRoom[ConfigT],
+    config: ConfigT,
+    groups: Sequence[pa.Field],
+    value: str | None = VALUE,
 ) -> WindowStore:
     """Return the store of a query; make it if it does not exist.
 
@@ -169,21 +175,17 @@ def open_store(
     not say to which, or cannot be written.
     """
     folder = locate(root)
-    ours = {
-        "version": VERSION,
-        "room": room.name,
-        "config": config.to_json(),
-        "group_columns": stores.groups_to_json(groups),
-    }
+    reads = {"group_columns": stores.groups_to_json(groups), "value": value}
+    ours = {"version": VERSION, "room": room.name, "config": config.to_json(), **reads}
 
     def require_same() -> None:
         theirs, store = load_store(folder, room)
         stores.require_same(folder, theirs.to_json(), config.to_json())
-        groups = {"group_columns": stores.groups_to_json(store.groups)}
-        stores.require_same(folder, groups, {"group_columns": ours["group_columns"]})
+        columns = {"group_columns": stores.groups_to_json(store.groups), "value": store.value}
+        stores.require_same(folder, columns, reads)
 
     stores.claim(folder, ours, require_same)
-    return WindowStore(folder, tuple(groups), room=room)
+    return WindowStore(folder, tuple(groups), room=room, value=value)
 
 
 def load_store(root: Address, room: WindowRoom[ConfigT]) -> tuple[ConfigT, WindowStore]:
@@ -195,7 +197,8 @@ def load_store(root: Address, room: WindowRoom[ConfigT]) -> tuple[ConfigT, Windo
 
     def read(identity: JsonObject) -> tuple[ConfigT, WindowStore]:
         groups = stores.groups_from_json(identity["group_columns"])
-        return room.read(identity["config"]), WindowStore(folder, groups, room=room)
+        value = identity.get("value", VALUE)  # older stores know no other column
+        return room.read(identity["config"]), WindowStore(folder, groups, room=room, value=value)
 
     folder = locate(root)
     return stores.read_identity(folder, VERSION, read, room=room.name)

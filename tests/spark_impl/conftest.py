@@ -1,6 +1,6 @@
 """Folders on file systems, and queries whose driver is killed while other tests run."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeAlias
@@ -19,7 +19,7 @@ from tests.harness.background_kills import (
 )
 from tests.harness.killed_queries import CHAINS, SCRIPTS, WINDOWS
 
-Background: TypeAlias = Mapping[str, Future[list[Query]]]
+Background: TypeAlias = Callable[[str], Future[list[Query]]]
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +43,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
 
 @pytest.fixture(autouse=True)
 def begun_with_spark(request: pytest.FixtureRequest) -> None:
-    """Start killing with the first test that starts Spark, in the process that runs all of them."""
+    """Start killing with the first test that starts Spark, if this process runs all tests."""
     if "spark" in request.fixturenames:
         request.getfixturevalue("background")
 
@@ -52,7 +52,7 @@ def begun_with_spark(request: pytest.FixtureRequest) -> None:
 def background(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Background]:
-    """Yield the values of the fixtures below, in turn, if any test needs them."""
+    """Yield a function that returns the value of each fixture below."""
     # The option, not the fixture ``seed``: some tests here have parameters of that name.
     seed = int(request.config.getoption("--hypothesis-seed") or 0)
     kills = profiles.effort().kills
@@ -67,16 +67,16 @@ def background(
 @pytest.fixture(name=KILLED_QUERIES)
 def killed_queries(background: Background) -> list[Query]:
     """Return queries of rooms ``slack`` and ``watermark`` whose driver was killed repeatedly."""
-    return background[KILLED_QUERIES].result()
+    return background(KILLED_QUERIES).result()
 
 
 @pytest.fixture(name=KILLED_CHAINS)
 def killed_chains(background: Background) -> list[Query]:
     """Return chains of room ``join`` whose driver was killed repeatedly."""
-    return background[KILLED_CHAINS].result()
+    return background(KILLED_CHAINS).result()
 
 
 @pytest.fixture(name=KILLED_SCRIPTS)
 def killed_scripts(background: Background) -> list[Query]:
     """Return queries of room ``script`` whose driver was killed repeatedly."""
-    return background[KILLED_SCRIPTS].result()
+    return background(KILLED_SCRIPTS).result()

@@ -40,7 +40,7 @@ def example(name: str, *replaced: str) -> Callable[..., Any]:
 
 
 def test_the_job_lands_files_and_answers(spark: SparkSession, tmp_path: Path) -> None:
-    job, expression = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[:2]
+    job, expression, several = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[:3]
     begin, loop, _ = job.replace('"/data/', f'"{tmp_path}/').partition("\nrunning = ")
     assert loop
     (tmp_path / "incoming").mkdir()
@@ -60,6 +60,11 @@ def test_the_job_lands_files_and_answers(spark: SparkSession, tmp_path: Path) ->
     exec(begin, names)
     names["stored"].flush()
     assert sorted(names["stored"].results().collect()) == sorted(found)
+
+    begin, stored, _ = several.partition(".store_in(")
+    assert stored
+    exec(begin, names)
+    assert [*names["stored"].configs] == ["sum_watts", "avg_celsius", "count"]
 
 
 def answers(spark: SparkSession, rows: Sequence[Answer]) -> DataFrame:

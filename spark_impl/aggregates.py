@@ -1,0 +1,65 @@
+"""Aggregates of columns, as :meth:`spark_impl.over.Windows.agg` takes them.
+
+Names that Python has already end in an underscore.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """An aggregate of one column."""
+
+    name: str
+    """Name of its column in results, and of its folder."""
+    kind: str
+    """The aggregate, as configurations call it."""
+    column: str | None
+    """Column of the values, None if rows are counted."""
+    settings: Mapping[str, Any]
+    """Settings beside those of the windows, which they override."""
+
+    def alias(self, name: str) -> "Aggregation":
+        """Return the same aggregate under another name."""
+        return replace(self, name=name)
+
+
+def sum_(column: str, **settings: Any) -> Aggregation:
+    """Add up the values of a column; ``settings`` are for this aggregate only."""
+    return _aggregation("sum", column, settings)
+
+
+def avg(column: str, **settings: Any) -> Aggregation:
+    """Average the values of a column; ``settings`` are for this aggregate only."""
+    return _aggregation("avg", column, settings)
+
+
+def min_(column: str, **settings: Any) -> Aggregation:
+    """Find the smallest value of a column; ``settings`` are for this aggregate only."""
+    return _aggregation("min", column, settings)
+
+
+def max_(column: str, **settings: Any) -> Aggregation:
+    """Find the largest value of a column; ``settings`` are for this aggregate only."""
+    return _aggregation("max", column, settings)
+
+
+def median(column: str, **settings: Any) -> Aggregation:
+    """Find the median of a column; ``settings`` are for this aggregate only."""
+    return _aggregation("median", column, settings)
+
+
+def quantile(column: str, q: float, **settings: Any) -> Aggregation:
+    """Find the quantile of rank ``q`` of a column; ``settings`` are for this aggregate only."""
+    return _aggregation("quantile", column, {**settings, "q": q})
+
+
+def count(**settings: Any) -> Aggregation:
+    """Count the rows; ``settings`` are for this aggregate only."""
+    return Aggregation("count", "count", None, settings)
+
+
+def _aggregation(kind: str, column: str, settings: Mapping[str, Any]) -> Aggregation:
+    return Aggregation(f"{kind}_{column}", kind, column, settings)
