@@ -48,8 +48,8 @@ class Evidence(Generic[QueryT, TickT]):
             if isinstance(step, Rejected):
                 continue
             place = step._asdict()
-            task, batch = place["task"], place.get("batch", 0)
-            if task not in truth.arrived:
+            task, batch = place.get("task"), place.get("batch", 0)
+            if task is not None and task not in truth.arrived:
                 return f"There is a {kind_of(type(step))} step of task {task}, which has no tuple."
             if not 0 <= batch <= truth.batches:
                 return (

@@ -15,6 +15,7 @@ from model.vocabulary.windows import Late, Rejected, Result
 from model.windows.query import Query, aggregate_of
 from model.windows.rules import WindowRules
 from model.windows.state import OpenWindows, SavedWindows, Values
+from model.windows.upstream import Insertion
 
 QueryT = TypeVar("QueryT", bound=Query)
 
@@ -96,6 +97,10 @@ class WindowTask(Generic[QueryT]):
             value, n_rcv = self._aggregate(values), len(values)
             steps.append(Result(number, start_us(index), key, batch, value, n_rcv, wait_us, wm_us))
         return closed
+
+    def insert(self, insertion: Insertion, batch: int) -> list[Step]:
+        """Take a watermark from upstream; only rooms with upstream operators send any."""
+        raise NotImplementedError
 
     def route(self, event: Event, batch: int, steps: list[Step]) -> Sequence[int]:
         """Put an accepted arrival into its open windows; return the windows it is late for."""

@@ -19,6 +19,7 @@ from model.windows.correction import Scorer, advance, due, plan
 from model.windows.query import Query
 from model.windows.rules import CorrectionRules
 from model.windows.state import History, Plan, Store
+from model.windows.upstream import Insertion, Upstream
 
 PRODUCER = "model"
 
@@ -33,6 +34,10 @@ class AnyTask(Protocol):
 
     def arrive(self, event: Event, batch: int) -> list[Step]:
         """Take one arrival; return the steps it causes, in order."""
+        ...
+
+    def insert(self, insertion: Insertion, batch: int) -> list[Step]:
+        """Take a watermark from upstream; return the steps it causes, in order."""
         ...
 
     def flush(self, batch: int) -> list[Step]:
@@ -84,6 +89,13 @@ class TaskPipeline(Generic[TaskT]):
             self.store.record(step)
         return steps
 
+    def insert(self, insertion: Insertion, batch: int) -> list[Step]:
+        """Take a watermark from upstream; return the steps it causes, in order."""
+        steps = self.task.insert(insertion, batch)
+        for step in steps:
+            self.store.record(step)
+        return steps
+
     def end_batch(self, batch: int, *, is_killed: bool = False) -> list[Step]:
         """End a micro-batch: record the clock, and correct if a correction is due."""
         steps: list[Step] = []
@@ -125,6 +137,10 @@ class TaskPipeline(Generic[TaskT]):
         return made
 
 
+def no_upstream(_config: object, _rules: object) -> None:
+    """Give a query no upstream operators: its tasks have watermarks of their own."""
+
+
 @dataclass(frozen=True, slots=True)
 class WindowModel(Generic[QueryT, TaskT, RulesT]):
     """The reference of a windowed room: its parts, and how a workload runs through them."""
@@ -134,6 +150,8 @@ class WindowModel(Generic[QueryT, TaskT, RulesT]):
     scored_by: Callable[[QueryT], Scorer | None]
     """Function from a query to the scores that its corrections record; None: no corrections."""
     rules: RulesT
+    upstream_of: Callable[[QueryT, RulesT], Upstream | None] = no_upstream
+    """Function from a query to the operators before its windows, if it has any."""
 
     def task_pipeline(self, config: QueryT, number: int) -> TaskPipeline[TaskT]:
         """Return one task of a query, with a history and a store of its own."""
@@ -152,7 +170,8 @@ class WindowModel(Generic[QueryT, TaskT, RulesT]):
             TaskPipeline(config, self.make_task(config, number, chosen), chosen, scored, store)
             for number in range(config.tasks)
         ]
-        return Trace(PRODUCER, distinct([*_run(tasks, workload), *store.final()]))
+        steps = _run(tasks, self.upstream_of(config, chosen), workload)
+        return Trace(PRODUCER, distinct([*steps, *store.final()]))
 
     def system(self, rules: RulesT) -> System:
         """Return a System that follows ``rules``."""
@@ -163,7 +182,9 @@ class WindowModel(Generic[QueryT, TaskT, RulesT]):
         return self.system(self.rules)
 
 
-def _run(tasks: Sequence[TaskPipeline[TaskT]], workload: Workload) -> list[Step]:
+def _run(
+    tasks: Sequence[TaskPipeline[TaskT]], upstream: Upstream | None, workload: Workload
+) -> list[Step]:
     kills = {fault.at for fault in workload.faults if fault.kind == "kill"}
     # The hash of a key is computed once.
     task_number = lru_cache(maxsize=1 << 16)(lambda key: task_of(key, len(tasks)))
@@ -171,6 +192,12 @@ def _run(tasks: Sequence[TaskPipeline[TaskT]], workload: Workload) -> list[Step]
     steps: list[Step] = []
     for number, arrivals in enumerate(batches):
         for event in arrivals:
+            if upstream is not None:
+                passed = upstream.arrive(event, number)
+                steps += passed.steps
+                if passed.insertion is not None:
+                    for task in tasks:
+                        steps += task.insert(passed.insertion, number)
             steps += tasks[task_number(event.key)].arrive(event, number)
         for task in tasks:
             steps += task.end_batch(number, is_killed=number in kills)

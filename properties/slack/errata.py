@@ -26,7 +26,7 @@ from model.vocabulary import Event, SlackConfig, System, Trace, Workload
 from model.vocabulary.settings import JsonObject
 from model.vocabulary.slack import Progress
 from model.vocabulary.windows import Late, Result, Revision
-from properties.pages.errata import Erratum, Findings
+from properties.pages.errata import Erratum, Findings, Kind
 from properties.pages.errata_search import erratum, promise_or_broken, smallest_stream
 from properties.slack import control_errata, requirement_errata
 
@@ -149,51 +149,64 @@ WITHIN = "The probability that the first answer is off by eps or more is at most
 
 
 def _erratum(
-    name: str, variant: str, promise: str, source: str, search: Callable[[], Findings] | None = None
+    kind: Kind,
+    name: str,
+    variant: str,
+    promise: str,
+    source: str,
+    search: Callable[[], Findings] | None = None,
 ) -> Erratum:
     """Return an erratum that a planted bug shows, by default on the smallest stream."""
     search = search or partial(smallest, variant)
-    return erratum(VARIANTS[variant], name, promise, f"{HPM}{source}", search)
+    return erratum(VARIANTS[variant], kind, name, promise, f"{HPM}{source}", search)
 
 
 ERRATA: tuple[Erratum, ...] = (
     _erratum(
+        Kind.READING,
         "closing-rule",
         "early_closing",
         "A tuple that was not delayed is never late.",
-        ", 1.3: the condition under which a window closes",
+        ", 1.3: a window closes when its largest timestamp is at most t_max - K; that is the last"
+        " time that it can hold, or its end",
     ),
     _erratum(
+        Kind.PRINTED,
         "mixed-tuples",
         "mixed_tuple_lost",
         EXACT,
         ", 1.3: tuples of the second class go to the stream module alone",
     ),
     _erratum(
+        Kind.OPEN,
         "lost-update",
         "lost_update",
         EXACT,
         ", 1.1: both modules write results to one table; which of them may is left open",
     ),
     _erratum(
+        Kind.PRINTED,
         "gamma-without-age",
         "gamma_only",
         "A late tuple is corrected for whether or not others follow, or the stream ends.",
         ", 1.4: the only trigger is the span of the pending tuples",
     ),
     _erratum(
+        Kind.OPEN,
         "missing-flush",
         "no_flush",
         EXACT,
         ": what happens when a stream ends is left open",
     ),
     _erratum(
+        Kind.PRINTED,
         "slack-out-of-range",
         "slack_winds_up",
         "The buffer is a share of the largest delay.",
-        ", 1.2: K = alpha * k, alpha from equation (1)",
+        ", 1.2: K = alpha * k, alpha from equation (1), which has no bounds",
     ),
     Erratum(
+        Kind.PRINTED,
         "pd-promise",
         WITHIN,
         f"{HPM}, 1.2: quality requirement (eps, delta) and equation (1)",
@@ -203,6 +216,7 @@ ERRATA: tuple[Erratum, ...] = (
         control_errata.promise,
     ),
     Erratum(
+        Kind.PRINTED,
         "windup",
         "When disorder sets in, the buffer grows until answers are as good as required, within "
         f"{control_errata.RECOVERS_WITHIN} windows.",
@@ -213,6 +227,7 @@ ERRATA: tuple[Erratum, ...] = (
     ),
     replace(
         _erratum(
+            Kind.OPEN,
             "smaller-root",
             "smaller_root",
             WITHIN,
@@ -223,6 +238,7 @@ ERRATA: tuple[Erratum, ...] = (
         " rigorous always requires enough.",
     ),
     _erratum(
+        Kind.OPEN,
         "normal-quantiles",
         "normal_quantile",
         WITHIN,

@@ -165,12 +165,14 @@ def assert_guards(
         assert guards[guard], f"there were no {guard}"
 
 
+@profiles.except_in_dev()
 def test_cuts_change_no_answer_in_spark(varied: Varied, usual: Mapping[str, Trace]) -> None:
     assert any(case.cuts for case in varied.cases.values())
     for name in varied.whole:
         assert unbatched(usual[f"{name} whole"]) == unbatched(usual[name]), name
 
 
+@profiles.except_in_dev()
 def test_restarts_and_replayed_batches_change_nothing_in_spark(
     varied: Varied, usual: Mapping[str, Trace], spark: SparkSession
 ) -> None:
@@ -183,6 +185,7 @@ def test_restarts_and_replayed_batches_change_nothing_in_spark(
         assert traces[name].digest() == usual[name].digest(), name
 
 
+@profiles.except_in_dev()
 def test_order_and_redeliveries_change_no_final_answer_in_spark(
     varied: Varied, usual: Mapping[str, Trace]
 ) -> None:

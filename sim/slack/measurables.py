@@ -7,6 +7,7 @@ import numpy as np
 from model.vocabulary.settings import pick, read_settings, settings_of
 from sim.kernel.log import simulate_arrivals
 from sim.slack.settings import SETTINGS, from_settings
+from sim.slack.stream import STREAM as ONE_TASK
 from sim.sweep.measurable import Figures, Measurable, Settings, moments, summaries
 from sim.windows.settings import StreamSettings
 
@@ -29,5 +30,6 @@ STREAM = settings_of(StreamSettings)
 MEASURABLES: Mapping[str, Measurable] = {
     "sim": summaries(from_settings, SETTINGS),
     "moments": moments(from_settings, SETTINGS),
+    "stream": ONE_TASK,
     "delays": Measurable(STREAM, measure_delays),
 }

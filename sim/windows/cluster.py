@@ -6,6 +6,8 @@ Rules of this file:
 
 * The router at the log sends a tuple to the task of its key. Everything for a task travels and is
   served in order: one link, one queue, one server.
+* Upstream operators stand at the log. A watermark that they insert travels to every task behind the
+  tuples before it, as a mark does, and takes no time to serve.
 * The end of a batch travels as a mark behind the tuples of the batch, so that a slow task ends its
   batch later than a fast one and still ends the same batch. A mark is a checkpoint.
 * A correction is due, planned and carried out on the state of the task at its mark. Only reading
@@ -27,6 +29,7 @@ from model.vocabulary.settings import require
 from model.vocabulary.windows import Cleared, Correction, Revision
 from model.windows.pipeline import distinct
 from model.windows.query import Query
+from model.windows.upstream import Insertion, Passed, Upstream
 from sim.kernel.link import Link
 from sim.kernel.plain import plain
 from sim.kernel.plan import ORDINARY, Plan, Worker
@@ -121,12 +124,13 @@ class Corrector:
 
 
 class _Item(NamedTuple):
-    """A tuple on its way to a task, or the mark at the end of a batch or of the stream."""
+    """A tuple on its way to a task, a watermark, or the mark at the end of a batch or stream."""
 
     event: Event | None
     batch: int
     work_us: float
     is_flush: bool = False
+    insertion: Insertion | None = None
 
 
 class WindowCluster(Generic[QueryT]):
@@ -139,8 +143,10 @@ class WindowCluster(Generic[QueryT]):
         plan: Plan,
         query: Query,
         machines: Sequence[WindowMachine],
+        upstream: Upstream | None = None,
     ) -> None:
         self.query = query
+        self._upstream, self._passed = upstream, list[Step]()
         self.start_us = plan.epoch_us
         self.batches = 0
         self.corrector = Corrector(env, plan.tuned(WindowTuning()))
@@ -160,9 +166,17 @@ class WindowCluster(Generic[QueryT]):
         return not self._sheds or self.tasks[self._task_of(item.key)].admits()
 
     def arrive(self, event: Event) -> None:
-        """Send an arrival to its task."""
+        """Send an arrival to its task, and before it all tasks the watermark that is due."""
+        if self._upstream is not None:
+            self._pass(self._upstream.arrive(event, self.batches))
         task = self.tasks[self._task_of(event.key)]
         task.send(_Item(event, self.batches, next(self._work_us)))
+
+    def _pass(self, passed: Passed) -> None:
+        self._passed += passed.steps
+        if passed.insertion is not None:
+            for task in self.tasks:
+                task.send(_Item(None, self.batches, 0.0, insertion=passed.insertion))
 
     def end_batch(self) -> None:
         """Send every task the mark of the batch."""
@@ -191,7 +205,7 @@ class WindowCluster(Generic[QueryT]):
         """Return the observed trace, without times."""
         steps = chain.from_iterable(task.record.steps() for task in self.tasks)
         finals = chain.from_iterable(task.machine.final() for task in self.tasks)
-        return Trace(PRODUCER, distinct(chain(steps, finals)))
+        return Trace(PRODUCER, distinct(chain(self._passed, steps, finals)))
 
     def kills(self) -> tuple[Fault, ...]:
         """Return a kill of each micro-batch that the failure of a worker interrupted."""
@@ -282,6 +296,9 @@ class WindowTask:
         now, record, machine = self._env.now, self.record, self.machine
         if item.event is not None:
             record.add_tuple(item.event, machine.arrive(item.event, item.batch), now)
+            record.gauge(machine.gauges(), now)
+        elif item.insertion is not None:
+            record.add_steps(machine.insert(item.insertion, item.batch), now)
             record.gauge(machine.gauges(), now)
         else:
             self._end_batch(item, now)

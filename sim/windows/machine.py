@@ -12,6 +12,8 @@ from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 from model.vocabulary import Event, Step
 from model.vocabulary.windows import Final
 from model.windows.pipeline import AnyTask, TaskPipeline
+from model.windows.state import BEFORE_TIME_US
+from model.windows.upstream import Insertion
 
 TaskT = TypeVar("TaskT", bound=AnyTask)
 QueryT = TypeVar("QueryT")
@@ -34,6 +36,10 @@ class WindowMachine(Protocol):
         """Take one arrival; return the steps that can be seen now."""
         ...
 
+    def insert(self, insertion: Insertion, batch: int) -> Sequence[Step]:
+        """Take a watermark from upstream; return the steps that can be seen now."""
+        ...
+
     def end_batch(self, batch: int) -> Sequence[Step]:
         """End a micro-batch; return the steps that can be seen now, corrections included."""
         ...
@@ -49,7 +55,7 @@ class WindowMachine(Protocol):
     def gauges(self) -> WindowGauges | None:
         """Return the gauges; ``None`` before the first tuple, and if the machine hides them.
 
-        They may change only with ``arrive``, ``flush`` and ``restore``.
+        They may change only with ``arrive``, ``insert``, ``flush`` and ``restore``.
         """
         ...
 
@@ -67,8 +73,8 @@ MachineOf: TypeAlias = Callable[[QueryT, int], WindowMachine]
 
 
 _END, _FLUSH = "end of a batch", "flush"
-_Taken: TypeAlias = tuple[Event | str, int]
-"""An input of a machine, which is an arrival or one of the words above, and its batch."""
+_Taken: TypeAlias = tuple[Event | Insertion | str, int]
+"""An input of a machine: an arrival, a watermark, or one of the words above, and its batch."""
 
 
 class ModelWindowMachine(Generic[TaskT]):
@@ -95,6 +101,12 @@ class ModelWindowMachine(Generic[TaskT]):
             self._taken.append((event, batch))
         return self._pipeline.arrive(event, batch)
 
+    def insert(self, insertion: Insertion, batch: int) -> Sequence[Step]:
+        """Take a watermark from upstream; return the steps that can be seen now."""
+        if self._taken is not None:
+            self._taken.append((insertion, batch))
+        return self._pipeline.insert(insertion, batch)
+
     def end_batch(self, batch: int) -> Sequence[Step]:
         """End a micro-batch; return the steps that can be seen now, corrections included."""
         if self._taken is not None:
@@ -113,9 +125,10 @@ class ModelWindowMachine(Generic[TaskT]):
         return self._pipeline.store.final()
 
     def gauges(self) -> WindowGauges | None:
-        """Return the gauges, from the first tuple of the task until it is flushed."""
+        """Return the gauges, from the first tuple and watermark of the task until its flush."""
         task = self._pipeline.task
-        return None if self._is_flushed or not task.n_accepted else self._gauges(task)
+        is_waiting = not task.n_accepted or task.wm_us == BEFORE_TIME_US
+        return None if self._is_flushed or is_waiting else self._gauges(task)
 
     def saved(self) -> object:
         """Return the content of a checkpoint."""
@@ -133,6 +146,8 @@ class ModelWindowMachine(Generic[TaskT]):
         for what, batch in taken:
             if isinstance(what, Event):
                 self.arrive(what, batch)
+            elif isinstance(what, Insertion):
+                self.insert(what, batch)
             elif what == _END:
                 self.end_batch(batch)
             else:

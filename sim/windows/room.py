@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
 from model.windows.query import Query
+from model.windows.upstream import Upstream
 from sim.kernel.plan import Plan
 from sim.kernel.recorder import Series, Summary
 from sim.kernel.run import TimedRun, run
@@ -32,17 +33,25 @@ class WindowWords(NamedTuple, Generic[QueryT]):
 
 
 def simulate_windows(
-    words: WindowWords[QueryT], plan: Plan, config: QueryT, seed: int, machine: MachineOf[QueryT]
+    words: WindowWords[QueryT],
+    plan: Plan,
+    config: QueryT,
+    seed: int,
+    machine: MachineOf[QueryT],
+    upstream: Upstream | None = None,
 ) -> TimedRun:
     """Run a plan through a windowed room until everything is over.
 
     Arrivals and the work of each tuple depend on the plan and the seed and not on ``config``: two
-    queries meet the same. ``machine`` makes the machine of each task. The same seed gives the same
-    run. Raises ``ValueError`` with one sentence that names the offending value.
+    queries meet the same. ``machine`` makes the machine of each task; ``upstream`` is the operators
+    before the windows, if there are any. The same seed gives the same run. Raises ``ValueError``
+    with one sentence that names the offending value.
     """
     machines = [machine(config, number) for number in range(config.tasks)]
     cluster, arrived = run(
-        plan, seed, lambda env, seeds: WindowCluster[QueryT](env, seeds, plan, config, machines)
+        plan,
+        seed,
+        lambda env, seeds: WindowCluster[QueryT](env, seeds, plan, config, machines, upstream),
     )
     observed = observe(FinishedRun(cluster, arrived))
     head: Summary = {"input": plan.name, "seed": seed, **words.describe(config)}

@@ -82,8 +82,8 @@ TUPLES, RATE_HZ, KEYS = 30_000, 100, 640
 """Sizes of our stand-ins for their streams; with so many keys, each of 32 tasks has some."""
 
 
-def _phases(disorder_s: int, seed: int) -> Plan:
-    return phases(seed, disorder_s * SECOND_US, TUPLES, RATE_HZ, KEYS)
+def _phases(disorder_s: int, seed: int, rate_hz: int = RATE_HZ) -> Plan:
+    return phases(seed, disorder_s * SECOND_US, TUPLES, rate_hz, KEYS)
 
 
 def _always(disorder_s: int, _seed: int) -> Plan:
@@ -95,6 +95,7 @@ SCENARIOS: Mapping[str, Callable[[int], Plan]] = {
     "bursts": bursts,
     "phases": phases,
     **{f"phases-{each}s": partial(_phases, each) for each in DISORDERS_S},
+    "phases-8s-1ms": partial(_phases, 8, rate_hz=1_000),
     **{f"always-{each}s": partial(_always, each) for each in DISORDERS_S},
     **PROCESSES,
 }

