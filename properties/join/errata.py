@@ -25,7 +25,7 @@ from model.join.state_claims import claims_of, results_mask
 from model.join.variants import VARIANTS, changes_of, explore
 from model.vocabulary.join import R, S
 from properties.errors import counted
-from properties.pages.errata import Erratum, Findings
+from properties.pages.errata import Erratum, Findings, Kind
 from properties.pages.errata_search import decide, erratum
 
 S2J = "S2J, a chain of join workers with the block protocol MP-2PF"
@@ -160,7 +160,7 @@ def _is_right(workers: int, utilisation: float, idle: Idle) -> bool:
 
 
 def scaling() -> Findings:
-    """Return the smallest chains that the rule as written treats wrongly, and the case study."""
+    """Return the smallest chains that the rule as printed treats wrongly, and the case study."""
     wrong = [case for case in STEADY if not _is_right(*case, is_idle_as_written)]
     keeps = next(case for case in wrong if case[1] < LIMITS.tau0)
     loses = next(case for case in wrong if in_an_hour(*case, is_idle_as_written) < case[0])
@@ -205,35 +205,43 @@ def _arrows(idle: Idle) -> str:
 # ----------------------------------------------------------------------------------- the table
 
 
-def _protocol_erratum(name: str, variant: str, promise: str, source: str) -> Erratum:
-    return erratum(VARIANTS[variant], name, promise, f"{S2J}: {source}", partial(shortest, variant))
+def _protocol_erratum(kind: Kind, name: str, variant: str, promise: str, source: str) -> Erratum:
+    bug = VARIANTS[variant]
+    return erratum(bug, kind, name, promise, f"{S2J}: {source}", partial(shortest, variant))
 
 
 ERRATA: tuple[Erratum, ...] = (
     _protocol_erratum(
+        Kind.OPEN,
         "both-copies",
         "both_visible",
         ONCE,
-        "a block that was sent is kept until it is acknowledged, in either direction",
+        "2.3.1: a block that was sent is kept until it is acknowledged, so that no pair is missed;"
+        " which copies take part in joins is left to the model that it cites",
     ),
     _protocol_erratum(
+        Kind.PRINTED,
         "quiet-chain",
         "balance_alone",
         "What has arrived is joined in the end.",
-        "the condition under which a worker forwards, a difference between loads",
+        "2.3.1: the condition under which a worker forwards, a difference between loads",
     ),
     _protocol_erratum(
+        Kind.OPEN,
         "local-timer",
         "local_timer",
         ONCE,
         "tuples expire at the worker where they are; by whose progress is left open",
     ),
     Erratum(
+        Kind.PRINTED,
         "scale-in",
         "A chain with too little to do loses workers, and one that is busy keeps them.",
-        f"{S2J}: elasticity, the condition under which workers are removed",
-        "Workers are removed when the utilisation has been above tau0 for five minutes.",
-        "They are removed when it has been below tau0 for five minutes.",
+        f"{S2J}: 2.2.3 removes workers if tau > tau0 for a relatively long time; 3.4 removes them"
+        " if tau < tau0 for five minutes. The two contradict each other",
+        "Workers are removed when the utilisation has been above tau0 (2.2.3) for five minutes"
+        " (3.4).",
+        "They are removed when it has been below tau0 for five minutes (3.4).",
         scaling,
     ),
 )

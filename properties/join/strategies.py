@@ -124,7 +124,6 @@ TUNINGS = st.builds(
     ChainTuning,
     costs=st.builds(Costs, message_us=st.sampled_from([0.0, 5.0, 300.0])),
     control=CONTROLS,
-    is_indexed=st.sampled_from([True, True, False]),
     intake_us=st.sampled_from([1, 700]),
     intake_tuples=st.sampled_from([1, 3, 256]),
     hint_us=st.just(UNIT_US),

@@ -7,7 +7,7 @@ Rules of this file:
 * An epoch begins when there are arrivals. It is over when it has been cut, its arrivals have been
   taken, and the machine says that it is over. Its pairs count from then on.
 * A failure before its end takes the whole chain back to the end of the previous epoch.
-* The number of workers changes between two epochs.
+* The number of workers changes between two epochs, or with ``live`` while tuples flow.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,8 +20,10 @@ from model.vocabulary.join import STREAMS, R, S
 from model.vocabulary.settings import require
 from sim.join.intake import Intake
 from sim.join.line import ChainTask, Line
+from sim.join.live_chain import LiveChain
 from sim.join.load import LoadControl, Shedding
 from sim.join.machine import ChainMachine, FoundPairs
+from sim.join.right_end import RightEnd
 from sim.join.tuning import ChainTuning
 from sim.kernel.distributions import Uniform, iterate_samples
 from sim.kernel.link import AnyLink
@@ -46,6 +48,8 @@ class Resizing(NamedTuple):
     at_us: float
     before: int
     after: int
+    began_us: float
+    """Time at which the change began; between epochs that is ``at_us``."""
 
 
 class ChainCluster:
@@ -67,6 +71,12 @@ class ChainCluster:
         self.shedding = Shedding(iterate_samples(Uniform(0, 1), seeds.stream("shedding")))
         self.intakes = {stream: self._intake(stream) for stream in STREAMS}
         self.load = LoadControl(config, tuning.control, machine, self.shedding)
+        self._end = None
+        if tuning.control.live:
+            good = isinstance(machine, LiveChain)
+            require(good, "live", "yes", f"no for a {type(machine).__name__}")
+            assert isinstance(machine, LiveChain)
+            self._end = RightEnd(self.line, machine, self._note_resizing)
         self.steps: list[Step] = []
         """Rejections and recorded steps of the epochs that are over."""
         self.emitted: list[EmittedPairs] = []
@@ -88,6 +98,7 @@ class ChainCluster:
         self._failed: list[int] = []  # workers whose failure lasts
         self._broken_off: set[int] = set()
         self._pending: list[EmittedPairs] = []
+        self._kept_resizings = 0  # number of changes before the epoch under way
         self._sheds = may_shed(plan)
         self._polls = Clock(env, tuning.intake_us, self._poll)
         self._looks = Clock(env, tuning.hint_us, self._let_look)
@@ -175,11 +186,13 @@ class ChainCluster:
         is_flush = self._is_flushed and self._epoch == self._batches
         if not has_arrivals and not is_flush:
             return
-        if self.load.wanted != self.line.workers and not is_flush:
+        if self.load.wanted != self.line.workers and not is_flush and self._end is None:
             self._rest(self._resize())
             return
         self._is_running, self._is_ending = True, is_flush
         self.machine.begin(self._epoch, flush=is_flush)
+        if self._end is not None:
+            self._end.begin()
         self._looks.start()
         self._controls.start()
         self.line.look(everyone=True)
@@ -204,6 +217,8 @@ class ChainCluster:
     def _served(self, task: ChainTask) -> None:
         if task.stream is not None:
             self.intakes[task.stream].note_taken()
+        if self._end is not None:
+            self._end.go_on(is_taken=not self.intakes[S].is_busy)
         if not self._is_ending:
             if task.stream is not None or any(each.is_due for each in self.intakes.values()):
                 self._hand_over()
@@ -218,6 +233,7 @@ class ChainCluster:
         self.emitted += self._pending
         self._pending = []
         self.commits_us.append(self._env.now)
+        self._kept_resizings = len(self.resizings)
         self._epoch += 1
         for stream, intake in self.intakes.items():
             self._starts_at[stream] = intake.at
@@ -236,7 +252,7 @@ class ChainCluster:
     def _resize(self) -> float:
         """Change the number of workers as load control wants; return how long that takes (us)."""
         now, wanted = self._env.now, self.load.wanted
-        self.resizings.append(Resizing(now, self.line.workers, wanted))
+        self._note_resizing(self.line.workers, wanted, now)
         service = self.machine.resize(wanted)
         self.emitted += [EmittedPairs(now, self._epoch, found) for found in service.found]
         self.line.resize(wanted)
@@ -245,6 +261,9 @@ class ChainCluster:
         if tier is None:
             return 0.0
         return tier.latency_us + 8 * service.tuples * cluster.tuple_bytes / tier.bandwidth_mbps
+
+    def _note_resizing(self, before: int, after: int, began_us: float) -> None:
+        self.resizings.append(Resizing(self._env.now, before, after, began_us))
 
     def fail(self, worker: int) -> None:
         """Take the chain back to the end of the last epoch, because one of its workers failed."""
@@ -260,11 +279,14 @@ class ChainCluster:
         self.line.forget()
         self._broken_off.add(self._epoch)
         self._pending = []
+        del self.resizings[self._kept_resizings :]
         for stream, intake in self.intakes.items():
             self.taken_again += intake.at - self._starts_at[stream]
             intake.at = self._starts_at[stream]
             intake.stop()
         self.machine.begin(self._epoch, flush=False)  # so that gauges show what is kept
+        if self._end is not None:
+            self._end.begin()
 
     def recover(self, worker: int) -> None:
         """Begin the epoch again, once every worker has recovered."""
@@ -284,6 +306,8 @@ class ChainCluster:
 
     def _has_room(self, stream: str) -> bool:
         """Return whether a stream may be handed over: the worker sheds, or has room."""
+        if self._end is not None and self._end.is_held and stream == S:
+            return False
         return self.line.sheds(stream) or self.line.has_room(stream)
 
     def _waits(self, stream: str) -> bool:
@@ -304,6 +328,8 @@ class ChainCluster:
     def _control(self) -> bool:
         waiting = sum([intake.waiting for intake in self.intakes.values()])
         self.load.look(self._env.now, waiting)
+        if self._end is not None and self._is_running and not self._is_ending:
+            self._end.change(self.load.wanted, self._env.now)
         return self._is_running or self._is_resting or bool(self._failed)
 
 

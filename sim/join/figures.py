@@ -109,6 +109,12 @@ class FinishedRun:
         events = self.arrived.events
         return float(events[-1].arrival_us - self.cluster.plan.epoch_us) if events else 0.0
 
+    @property
+    def lag_us(self) -> float:
+        """Time from the last arrival until the end of the epoch before the flush."""
+        commits_us = self.cluster.commits_us
+        return commits_us[-2] - self.span_us if len(commits_us) > 1 else 0.0
+
 
 # --------------------------------------------------------------------------------------- summary
 
@@ -123,6 +129,8 @@ def _counts(run: FinishedRun) -> Summary:
     admitted = {stream: len(run.deliveries[stream].source_id) for stream in STREAMS}
     results, comparisons = len(run.results.r_id), cluster.line.comparisons
     kept, rejected = len(run.events), len(run.rejected)
+    is_live = cluster.tuning.control.live
+    changes_us = [round(one.at_us - one.began_us) for one in cluster.resizings]
     return {
         "arrivals": counts["arrived"],
         **({"shed_at_log": counts["shed"]} if counts["shed"] else {}),
@@ -140,6 +148,7 @@ def _counts(run: FinishedRun) -> Summary:
         **_repeats(run),
         "intake_pauses": sum(intake.pauses for intake in cluster.intakes.values()),
         "resized": ", ".join([f"{one.before} to {one.after}" for one in cluster.resizings]) or "no",
+        **({"longest_change_us": max(changes_us, default=0)} if is_live else {}),
     }
 
 

@@ -91,6 +91,11 @@ class Intake:
         """Count the arrivals that have come."""
         self._seen = len(self.events)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a run is on its way to the worker, or waits there."""
+        return self._busy
+
     def note_taken(self) -> None:
         """Note that the worker has taken the run that was handed over."""
         self._busy = False

@@ -25,6 +25,7 @@ from model.vocabulary.join import R
 from model.vocabulary.settings import require
 from sim.join.machine import NOTHING, ChainMachine, FoundPairs, Service
 from sim.join.tuning import Costs
+from sim.kernel.distributions import iterate_samples
 from sim.kernel.link import Link, Place
 from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
@@ -86,6 +87,7 @@ class Line:
         self._env, self._seeds, self._plan, self._costs = env, seeds, plan, costs
         self._served, self._emit = served, emit
         self._tuple_us: list[Iterator[float]] = []  # work of a tuple, by worker
+        self._factors: list[Iterator[float]] = []  # of the work of a service, by worker
         self._life = 0
         self._active: set[int] = set()  # workers with a task since their last look
         self._looking: set[int] = set()  # workers with a look in their queue
@@ -111,6 +113,8 @@ class Line:
         require(worker.servers == 1, "servers of a worker", worker.servers, "1")
         stream = f"worker-{number}/service"
         self._tuple_us.append(tuple_work_us(self._plan, self._seeds, stream))
+        factors = self._seeds.stream(f"worker-{number}/work")
+        self._factors.append(iterate_samples(self._costs.work_factor, factors))
         return Station[ChainTask](
             self._env,
             replace(worker, queue_limit=None),
@@ -193,6 +197,10 @@ class Line:
             do = partial(self.machine.look, number)
             self.stations[number].offer(ChainTask(do, None, is_message=False))
 
+    def tell(self, sender: str, to: int, do: Do) -> None:
+        """Send a worker a message without tuples."""
+        self._send(sender, to, do, None, self._costs.header_bytes)
+
     def _send(self, sender: str, to: int, do: Do, stream: str | None, n_bytes: int) -> None:
         link, message = self.links.get(f"{sender}>worker-{to}"), _Transfer(self._life, do, stream)
         if link is None:
@@ -216,12 +224,13 @@ class Line:
             self._active.discard(at)
         self.comparisons += comparisons
         costs = self._costs
-        return (
+        work_us = (
             costs.message_us * (task.is_message + len(sent))
             + sum(islice(self._tuple_us[at], tuples))
             + costs.comparison_us * comparisons
             + costs.result_us * sum([len(each.r_ids) for each in found])
         )
+        return work_us * next(self._factors[at])
 
     def _finish(self, at: int, task: ChainTask) -> None:
         """End a service: messages leave, pairs come out."""

@@ -79,7 +79,9 @@ class LoadControl:
         control, limits = self._control, self._control.limits
         held, watermark_us = self._machine.gauges()
         m, mean = len(held), sum(held) / len(held) / control.capacity
-        self._smoothed += control.smoothing * (mean - self._smoothed)
+        fullest = max(held) / control.capacity
+        followed = mean if control.shed_by == "mean" else fullest
+        self._smoothed += control.smoothing * (followed - self._smoothed)
         if control.blocks == "adaptive":
             self._block_size = load.block_size(
                 mean, control.capacity, m, limits.tau1, self._largest
@@ -94,7 +96,7 @@ class LoadControl:
             round(now_us),
             m,
             mean,
-            max(held) / control.capacity,
+            fullest,
             self._smoothed,
             self._shedding.share,
             offered - self._offered,

@@ -2,26 +2,62 @@
 
 Rules of this file:
 
-* A chain sustains a rate if no worker has to work more than a given share of the time in which
-  tuples come. Work covers the whole run, including the flush.
-* Batches stand for systems that join each small batch of a stream by itself. No time is simulated
-  for batches: the pairs that they find are counted, and those that they compare.
+* A chain sustains a rate if it is done soon after the last arrival, or if no worker has to work
+  more than a given share of the time in which tuples come (work covers the whole run, including
+  the flush), or if memory suffices. Micro-batches sustain it if the last job is over soon.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import sqrt
 from typing import Annotated
 
-import numpy as np
-
-from model.vocabulary.join import STREAMS, R
-from model.vocabulary.settings import Setting, Settings, pick, read_settings, settings_of
-from sim.join.room import ChainRun
-from sim.join.settings import SETTINGS, StreamSettings, from_settings
-from sim.kernel.log import simulate_arrivals
+from model.vocabulary.settings import (
+    JsonObject,
+    Setting,
+    Settings,
+    pick,
+    read_settings,
+    settings_of,
+)
+from sim.join.batches import BatchRun, BatchSettings, simulate_batches
+from sim.join.settings import SETTINGS, config_of, from_settings, plan_of, run_values
 from sim.kernel.recorder import Figure
 from sim.sweep.measurable import Measurable, moments, summaries
+
+BATCHES_SETTINGS: Mapping[str, Setting] = {**SETTINGS, **settings_of(BatchSettings)}
+
+
+def work_share(values: JsonObject, seed: int) -> float:
+    """Return the work of the busiest worker as a share of the time in which tuples came."""
+    summary = run_values(values, seed).summary
+    busy = max(float(value) for key, value in summary.items() if key.startswith("busy_"))
+    return busy * float(summary["duration_us"]) / (float(values["seconds"]) * 1e6)
+
+
+def peak_utilisation(values: JsonObject, seed: int) -> float:
+    """Return the highest mean utilisation of the workers' memory."""
+    return float(run_values(values, seed).summary["peak_utilisation"])
+
+
+def lag_share(values: JsonObject, seed: int) -> float:
+    """Return how long the chain lags behind the last arrival, as a share of the time before it."""
+    return run_values(values, seed).lag_us / (float(values["seconds"]) * 1e6)
+
+
+def batches_lag_share(values: JsonObject, seed: int) -> float:
+    """Return the lag of micro-batches in the same way, without that of a job which keeps up."""
+    lag_us = _run_batches(values, seed).lag_us - float(values["batch_us"])
+    return lag_us / (float(values["seconds"]) * 1e6)
+
+
+LIMITED: Mapping[str, Callable[[JsonObject, int], float]] = {
+    "work": work_share,
+    "held": peak_utilisation,
+    "lag": lag_share,
+    "batches-lag": batches_lag_share,
+}
+"""Figures that show whether a rate is sustained."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +67,16 @@ class SearchSettings(Settings):
     limit: Annotated[
         str,
         Setting(
-            "figure that is limited: work of the busiest worker, as a share of the time, or held,"
-            " the mean utilisation of memory",
-            choices=("work", "held"),
+            "figure that is limited: work of the busiest worker, or lag of the chain or of"
+            " micro-batches behind the last arrival, as shares of the time; or held, the mean"
+            " utilisation of memory",
+            choices=LIMITED,
         ),
     ] = "work"
     limit_share: Annotated[float, Setting("limit of that figure")] = 0.95
 
 
-RATE_SETTINGS: Mapping[str, Setting] = {**SETTINGS, **settings_of(SearchSettings)}
+RATE_SETTINGS: Mapping[str, Setting] = {**BATCHES_SETTINGS, **settings_of(SearchSettings)}
 FACTOR, HALVINGS = 1.4, 4
 """Factor of the search for an interval that contains the limit, and number of halvings of that
 interval: to 1.4 ** (1/16), which is 2%."""
@@ -49,15 +86,11 @@ def largest_rate(settings: Mapping[str, str], seed: int) -> dict[str, Figure]:
     """Find the highest rate of both streams at which the limited figure stays within its limit."""
     values = read_settings(settings, RATE_SETTINGS)
     search = pick(SearchSettings, values)
-    given = {name: text for name, text in settings.items() if name in SETTINGS}
     rate_hz = float(values["rate_r_hz"])
 
     def is_sustained(rate_hz: float) -> bool:
-        asked = {**given, "rate_r_hz": f"{rate_hz:.6g}", "rate_s_hz": f"{rate_hz:.6g}"}
-        run = from_settings(asked, seed)
-        seconds = float(values["seconds"])
-        figure = peak_utilisation(run) if search.limit == "held" else work_share(run, seconds)
-        return figure <= search.limit_share
+        asked = {**values, "rate_r_hz": rate_hz, "rate_s_hz": rate_hz}
+        return LIMITED[search.limit](asked, seed) <= search.limit_share
 
     step = FACTOR if is_sustained(rate_hz) else 1 / FACTOR
     while is_sustained(rate_hz * step) is (step > 1):
@@ -67,17 +100,6 @@ def largest_rate(settings: Mapping[str, str], seed: int) -> dict[str, Figure]:
         middle = sqrt(low * high)
         low, high = (middle, high) if is_sustained(middle) else (low, middle)
     return {"largest_rate_hz": low, "unsustained_hz": high}
-
-
-def work_share(run: ChainRun, seconds: float) -> float:
-    """Return the work of the busiest worker as a share of the time in which tuples came."""
-    busy = max(float(value) for key, value in run.summary.items() if key.startswith("busy_"))
-    return busy * float(run.summary["duration_us"]) / (seconds * 1e6)
-
-
-def peak_utilisation(run: ChainRun) -> float:
-    """Return the highest mean utilisation of the workers' memory."""
-    return float(run.summary["peak_utilisation"])
 
 
 CHAINS = Setting(
@@ -105,39 +127,21 @@ def bandwidth(settings: Mapping[str, str], seed: int) -> dict[str, Figure]:
     return {name: sum(float(run.summary[name]) for run in runs) for name in names}
 
 
-BATCH_US = Setting("length of a batch", above=0, name="batch_us", kind=int, default=1_000_000)
-BATCH_SETTINGS: Mapping[str, Setting] = {**SETTINGS, BATCH_US.name: BATCH_US}
-"""Settings of :func:`in_batches`."""
-
-
 def in_batches(settings: Mapping[str, str], seed: int) -> dict[str, Figure]:
     """Measure the pairs of equal keys within the window whose tuples arrive in the same batch."""
-    values = read_settings(settings, BATCH_SETTINGS)
-    batch_us, window_us = values[BATCH_US.name], values["window_us"]
-    plan = pick(StreamSettings, values).plan
-    events = simulate_arrivals(plan, seed, STREAMS).events
-    names = {key: number for number, key in enumerate(sorted({event.key for event in events}))}
-    sides = []
-    for is_r in (True, False):
-        side = [each for each in events if (each.stream == R) is is_r]
-        columns = [
-            (each.event_time_us, each.arrival_us // batch_us, names[each.key]) for each in side
-        ]
-        sides.append(np.array(columns, dtype=np.int64).reshape(-1, 3))
-    owed = found = compared = 0
-    for key in names.values():
-        r, s = (side[side[:, 2] == key] for side in sides)
-        is_pair = np.abs(r[:, None, 0] - s[None, :, 0]) <= window_us
-        is_met = r[:, None, 1] == s[None, :, 1]
-        owed += int(is_pair.sum())
-        found += int((is_pair & is_met).sum())
-        compared += int(is_met.sum())
+    counts = _run_batches(read_settings(settings, BATCHES_SETTINGS), seed).counts
+    found, compared = int(counts.found.sum()), int(counts.comparisons.sum())
     return {
-        "pairs": owed,
+        "pairs": counts.owed,
         "found": found,
-        **({"found_share": found / owed} if owed else {}),
+        **({"found_share": found / counts.owed} if counts.owed else {}),
         **({"efficiency": found / compared} if compared else {}),
     }
+
+
+def _run_batches(values: JsonObject, seed: int) -> BatchRun:
+    batches = pick(BatchSettings, values)
+    return simulate_batches(plan_of(values), config_of(values), batches, seed)
 
 
 MEASURABLES: Mapping[str, Measurable] = {
@@ -145,5 +149,5 @@ MEASURABLES: Mapping[str, Measurable] = {
     "moments": moments(from_settings, SETTINGS),
     "largest-rate": Measurable(RATE_SETTINGS, largest_rate),
     "bandwidth": Measurable(CHAIN_SETTINGS, bandwidth),
-    "in-batches": Measurable(BATCH_SETTINGS, in_batches),
+    "in-batches": Measurable(BATCHES_SETTINGS, in_batches),
 }

@@ -59,7 +59,7 @@ class ModelChain:
     def __init__(self, config: JoinConfig, tuning: ChainTuning, rules: Rules = NUMBERED) -> None:
         self._config = config
         self._records = tuning.record and not tuning.control.scale
-        self._index = Index(config, tuning.is_indexed)
+        self._index = Index(config)
         self._gate = gate = Gate(config)
         wm_us = (gate.admitted[R].wm_us, gate.admitted[S].wm_us)
         self._setup = Setup(
@@ -180,8 +180,7 @@ class ModelChain:
     def _served(self, worker: int, compared: int, found: list[FoundPairs], tuples: int) -> Service:
         """Drop and send all that a worker may; return the service."""
         tuples += self._drop(worker)
-        if self._forwards:
-            self._forward(worker)
+        self._forward(worker)
         sent = self._outbox(worker)
         if self._state.ended:
             sent += self._hints(worker)  # at once: every worker waits for the end of both streams
@@ -229,9 +228,17 @@ class ModelChain:
         return dropped
 
     def _forward(self, worker: int) -> None:
-        for stream in STREAMS:
-            while action := next(chain.forwards(self._setup, self._state, worker, stream), None):
-                self._step(action)
+        for stream in STREAMS if self._forwards else ():
+            if not self._is_closed(worker, stream):
+                self._send_blocks(worker, stream)
+
+    def _is_closed(self, _worker: int, _stream: str) -> bool:
+        """Return whether a worker may send no block of a stream, whatever the loads are."""
+        return False
+
+    def _send_blocks(self, worker: int, stream: str) -> None:
+        while action := next(chain.forwards(self._setup, self._state, worker, stream), None):
+            self._step(action)
 
     # -------------------------------------------------------------------------------- messages
 

@@ -13,8 +13,8 @@ from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import STREAMS, Match, Rejected
 from sim.join.cluster import ChainCluster
 from sim.join.figures import FinishedRun, series_of, summary_of, traffic_of
+from sim.join.live_chain import LiveChain
 from sim.join.machine import MachineOf
-from sim.join.model_chain import ModelChain
 from sim.join.tuning import ChainTuning, Control
 from sim.kernel.plan import Plan
 from sim.kernel.recorder import Summary
@@ -37,11 +37,13 @@ class ChainRun(TimedRun):
     """Rule by which the load was controlled."""
     traffic: Traffic
     """Traffic of the chain, for the formula of docs/join.md, section 8."""
+    lag_us: float
+    """Time from the last arrival until the chain was done with all of them."""
 
 
 @uncollected()
 def simulate(
-    plan: Plan, config: JoinConfig, seed: int, *, machine: MachineOf = ModelChain
+    plan: Plan, config: JoinConfig, seed: int, *, machine: MachineOf = LiveChain
 ) -> ChainRun:
     """Run a plan through a chain until every pair has come out.
 
@@ -68,6 +70,7 @@ def simulate(
         tuple([sample.moment for sample in cluster.load.samples]),
         tuning.control.rule,
         traffic_of(finished),
+        finished.lag_us,
     )
     cluster.close()
     return found

@@ -29,6 +29,11 @@ class Rates(NamedTuple):
     """Time from one wave to the next."""
 
 
+def key_names(count: int) -> tuple[str, ...]:
+    """Return names of so many keys."""
+    return (*KEYS[:count], *[f"k{number}" for number in range(len(KEYS), count)])
+
+
 def _source(
     rate_hz: float,
     start_s: float,
@@ -77,6 +82,26 @@ def doubling(rates: Rates) -> Plan:
     return Plan(tuple(sources), name="doubling, simulated")
 
 
+def case(rates: Rates) -> Plan:
+    """Return two regular streams with a burst, a long rise and a fall, at shares of the time.
+
+    The rate rises to 1.75 times its size from 2/9 to 2.5/9, and to 2.15 times from 3/9 to 5/9; then
+    it falls to 0.9 times.
+    """
+    spans = ((0.0, 9.0, 0.9), (0.0, 5.0, 0.1), (2.0, 0.5, 0.75), (3.0, 2.0, 1.15))
+    sources = [
+        _source(
+            factor * rate_hz,
+            start / 9 * rates.seconds,
+            length / 9 * rates.seconds,
+            is_regular=True,
+        )
+        for start, length, factor in spans
+        for rate_hz in (rates.r_hz, rates.s_hz)
+    ]
+    return Plan(tuple(sources), name="case study, simulated")
+
+
 def waves(rates: Rates) -> Plan:
     """Return two Poisson streams whose rates alternate around their means."""
     half_s = rates.wave_us / 2 / SECOND_US
@@ -102,6 +127,7 @@ SCENARIOS: Mapping[str, Callable[[Rates], Plan]] = {
     "steady": steady,
     "bursts": bursts,
     "doubling": doubling,
+    "case": case,
     "waves": waves,
     "racing": racing,
 }

@@ -11,12 +11,16 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import Apart, Band, Equi, Ineq, Predicate
 from model.vocabulary.settings import JsonObject, Setting, Settings, pick, read_settings, schema
 from sim.clusters import ClusterSettings
+from sim.join.handshake import HandshakeChain
+from sim.join.live_chain import LiveChain
+from sim.join.machine import MachineOf
 from sim.join.room import ChainRun, simulate
-from sim.join.scenarios import SCENARIOS, Rates
+from sim.join.scenarios import KEYS, SCENARIOS, Rates, key_names
 from sim.join.tuning import ChainTuning, Control, Costs
 from sim.kernel.distributions import Constant
 from sim.kernel.link import HERE, Place, Tiers
 from sim.kernel.plan import Cluster, Plan
+from sim.kernel.source import Source
 from sim.kernel.trigger import At, Every
 
 NEVER = "never"
@@ -27,6 +31,7 @@ PREDICATES: Mapping[str, Callable[[float], Predicate]] = {
     "less": lambda _: Ineq("value", "<", "value"),
 }
 """Predicates from an eps, by name; ``equi`` and ``less`` ignore it."""
+ENGINES: Mapping[str, MachineOf] = {"chain": LiveChain, "handshake": HandshakeChain}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +49,21 @@ class StreamSettings(Settings):
         10_000_000
     )
 
+    keys: Annotated[int, Setting("different keys", above=0)] = len(KEYS)
+    zipf: Annotated[float, Setting("exponent of the distribution of keys", at_least=0)] = 1.0
+
     @property
     def plan(self) -> Plan:
         """Plan of the sources and their links to the log."""
         rates = (self.rate_r_hz, self.rate_s_hz, self.seconds, self.amplitude, self.wave_us)
-        return SCENARIOS[self.scenario](Rates(*rates))
+        plan = SCENARIOS[self.scenario](Rates(*rates))
+        names = key_names(self.keys)
+        sources = [
+            replace(source, keys=names, zipf=self.zipf)
+            for source in plan.sources
+            if isinstance(source, Source)
+        ]
+        return replace(plan, sources=tuple(sources))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +81,9 @@ class ChainSettings(Settings):
         ),
     ] = Tiers._fields
     tuple_us: Annotated[float, Setting("work of a tuple at speed 1")] = 0.2
-    index: Annotated[bool, Setting("an index selects candidates; no: all tuples are compared")] = (
-        True
-    )
+    engine: Annotated[
+        str, Setting("the chain of S2J, or a handshake join without an index", choices=ENGINES)
+    ] = "chain"
     trigger_interval_us: Annotated[
         int | None, Setting("length of an epoch (the whole run is one)", above=0, none=NEVER)
     ] = 10_000_000
@@ -105,8 +120,13 @@ def from_settings(texts: Mapping[str, str], seed: int) -> ChainRun:
 
     Raise ``ValueError`` with one sentence that names the offending name or value.
     """
-    values = read_settings(texts, SETTINGS)
-    return simulate(plan_of(values), config_of(values), seed)
+    return run_values(read_settings(texts, SETTINGS), seed)
+
+
+def run_values(values: JsonObject, seed: int) -> ChainRun:
+    """Run the room with the values of all settings."""
+    machine = ENGINES[pick(ChainSettings, values).engine]
+    return simulate(plan_of(values), config_of(values), seed, machine=machine)
 
 
 def plan_of(values: JsonObject) -> Plan:
@@ -129,7 +149,6 @@ def plan_of(values: JsonObject) -> Plan:
             values,
             costs=pick(Costs, values),
             control=control,
-            is_indexed=chain.index,
         ),
         faults=hardware.schedule,
         trigger=At(()) if interval_us is None else Every(interval_us),

@@ -4,11 +4,13 @@ Source: docs/join.md, sections 5, 7 and 8.
 """
 
 from dataclasses import dataclass
+from math import exp
 from typing import Annotated
 
 from model.join.load import Limits
 from model.join.load_claims import Rule
 from model.vocabulary.settings import Setting, Settings, require
+from sim.kernel.distributions import Constant, Distribution, Lognormal
 from sim.kernel.plain import plain
 
 BLOCK_SIZES = ("fixed", "adaptive")
@@ -33,9 +35,19 @@ class Costs(Settings):
         float, Setting("work of a candidate pair that the index selected", at_least=0)
     ] = 0.02
     result_us: Annotated[float, Setting("work of a result", at_least=0)] = 0.1
+    work_sigma: Annotated[
+        float,
+        Setting("spread of the work of a service, a lognormal factor with mean 1", at_least=0),
+    ] = 0.0
     header_bytes: Annotated[
         int, Setting("size of a block, an acknowledgement or a hint without tuples", above=0)
     ] = 50
+
+    @property
+    def work_factor(self) -> Distribution:
+        """Distribution of the factor of the work of a service; its mean is 1."""
+        sigma = self.work_sigma
+        return Lognormal(exp(-sigma * sigma / 2), sigma) if sigma else Constant(1.0)
 
 
 @plain
@@ -55,11 +67,21 @@ class Control(Settings):
     base: Annotated[
         float, Setting("B, share that is shed when shedding begins", at_least=0, below=1)
     ] = 0.0
+    shed_by: Annotated[
+        str,
+        Setting(
+            "utilisation that shedding follows: of all workers, or the fullest",
+            choices=("mean", "fullest"),
+        ),
+    ] = "mean"
     margin: Annotated[float, Setting("how far below tau1 shedding ends", at_least=0)] = 0.05
     smoothing: Annotated[
         float, Setting("weight of the latest utilisation in the smoothed one", above=0, at_most=1)
     ] = 0.3
     scale: Annotated[bool, Setting("workers come and go")] = False
+    live: Annotated[
+        bool, Setting("workers come and go while tuples flow; no: between two epochs")
+    ] = False
     every_us: int = 1_000_000
     """Time from one decision to the next."""
 
@@ -71,6 +93,7 @@ class Control(Settings):
 
     def _check_together(self) -> None:
         require(self.every_us > 0, "every_us", self.every_us, "above 0")
+        require(self.scale or not self.live, "live", "yes", "no unless scale is yes")
 
 
 UNCONTROLLED = Control()
@@ -84,8 +107,6 @@ class ChainTuning(Settings):
 
     costs: Costs = ORDINARY
     control: Control = UNCONTROLLED
-    is_indexed: bool = True
-    """Whether an index selects candidates; a handshake join compares all that meet."""
     intake_us: Annotated[
         int, Setting("the intake looks for arrivals at multiples of this", above=0)
     ] = 10_000

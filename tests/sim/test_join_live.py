@@ -1,0 +1,113 @@
+"""Workers that come and go while tuples flow: every pair once, and gone within the window."""
+
+import pytest
+
+from model.join.live import LEAVING, REDIRECTED
+from model.join.run import run as model_run
+from model.vocabulary.settings import read_settings
+from sim.join import ChainRun, from_settings, simulate
+from sim.join.live_chain import LiveChain
+from sim.join.machine import MachineOf
+from sim.join.model_chain import ModelChain
+from sim.join.settings import SETTINGS, config_of, plan_of
+from tests.sim.chains import found
+
+WINDOW_US = 1_000_000
+CASE = {
+    "scenario": "case",
+    "seconds": "45",
+    "rate_r_hz": "20",
+    "rate_s_hz": "20",
+    "window_us": f"{WINDOW_US}",
+    "capacity": "25",
+    "workers": "4",
+    "scale": "yes",
+    "live": "yes",
+    "predicate": "equi",
+    "intake_us": "20000",
+    "tau0": "0.25",
+    "out_after_us": "500000",
+    "in_after_us": "3000000",
+    "control_us": "100000",
+    "blocks": "fixed",
+    "block_size": "4",
+    "tiers": "elsewhere",
+    "speeds": "1",
+}
+"""A case study in which the number of workers doubles and halves within 45 s."""
+
+
+def run(
+    settings: dict[str, str] | None = None, seed: int = 1, machine: MachineOf = LiveChain
+) -> ChainRun:
+    values = read_settings({**CASE, **(settings or {})}, SETTINGS)
+    return simulate(plan_of(values), config_of(values), seed, machine=machine)
+
+
+def changes(timed: ChainRun) -> list[tuple[int, int]]:
+    """Return the numbers of workers before and after each change."""
+    text = str(timed.summary["resized"])
+    pairs = [one.split(" to ") for one in text.split(", ")] if text != "no" else []
+    return [(int(before), int(after)) for before, after in pairs]
+
+
+def is_course(numbers: list[tuple[int, int]], workers: int) -> bool:
+    """Return whether there are changes, each from the number that the one before it left."""
+    befores = [before for before, _ in numbers]
+    return bool(numbers) and befores == [workers, *[after for _, after in numbers[:-1]]]
+
+
+def test_workers_come_and_go_within_a_window() -> None:
+    timed = run({"trigger_interval_us": "never"})  # one epoch, so nothing happens between two
+    numbers = changes(timed)
+    assert any(after > before for before, after in numbers)
+    assert any(after < before for before, after in numbers)
+    assert 100_000 < int(timed.summary["longest_change_us"]) < WINDOW_US
+    assert found(timed.trace) == found(model_run(timed.workload))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"workers": "1", "trigger_interval_us": "1000000"},
+        {"workers": "2", "lateness_us": "0", "message_us": "3000", "trigger_interval_us": "never"},
+        {"blocks": "adaptive", "loss": "0.1", "trigger_interval_us": "7000000"},
+        {"faults": "fail worker-0 16500000 500000"},
+        {"faults": "fail worker-0 29700000 100000"},
+        {"faults": "fail worker-1 30500000 500000; slow worker-0 15000000 4000000 40"},
+    ],
+    ids=["one worker", "slow", "lost", "failure", "late failure", "failure and slowness"],
+)
+def test_every_pair_of_admitted_tuples_comes_out_once(settings: dict[str, str]) -> None:
+    for seed in range(3):
+        timed = run(settings, seed)
+        assert is_course(changes(timed), int(settings.get("workers", CASE["workers"])))
+        assert found(timed.trace) == found(model_run(timed.workload))
+
+
+class RedirectedAtOnce(LiveChain):
+    """Redirects S while the leaving workers still hold R."""
+
+    def can_redirect(self) -> bool:
+        return self.phase == LEAVING
+
+
+class LeavingAtOnce(LiveChain):
+    """Sends END before the leaving workers have sent what they hold."""
+
+    def can_leave(self) -> bool:
+        return self.phase == REDIRECTED
+
+
+@pytest.mark.parametrize("mistake", [RedirectedAtOnce, LeavingAtOnce])
+def test_a_planted_mistake_loses_pairs(mistake: MachineOf) -> None:
+    more = {"rate_r_hz": "60", "rate_s_hz": "60", "capacity": "75", "block_size": "1"}
+    right, wrong = (found(run(more, machine=each).trace) for each in (LiveChain, mistake))
+    assert set(wrong) < set(right)
+
+
+def test_only_a_chain_of_its_kind_changes_while_it_runs() -> None:
+    with pytest.raises(ValueError, match="live is 'yes'; it must be no for a ModelChain"):
+        run(machine=ModelChain)
+    with pytest.raises(ValueError, match="live is 'yes'; it must be no unless scale is yes"):
+        from_settings({"live": "yes"}, 0)
