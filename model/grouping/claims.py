@@ -182,7 +182,7 @@ def _refute_few(seen: Evidence) -> Iterator[str]:
             if seen.config.policy == "tag" and len(candidates) < min(2, n):
                 yield f"The heavy key {key!r} has only the candidates {candidates}."
         total = sum(len(named.get(key, places[key])) for key in places)
-        bound = 2 * len(places) + 5 * n * n - 10 * n
+        bound = 2 * len(places) + round(1 / seen.config.theta_share) * (n - 2)
         if seen.config.theta is None and n > 1 and total > bound:
             yield f"{len(places)} keys have {total} candidates in window {window.number}."
 

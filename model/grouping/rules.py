@@ -200,7 +200,7 @@ RULES = Rules(
     costs=COSTS,
     least=least,
     charged=lambda _table, instance: instance,
-    afresh=("tag-literal", "tag"),
+    afresh=("dag", "tag-literal", "tag"),
     counters=counters,
     floor=floor_of,
 )

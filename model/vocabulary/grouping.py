@@ -26,6 +26,8 @@ POLICIES = (
     "tag-literal",
     "tag",
 )
+HEAVY_EACH: Mapping[str, int] = {"dag": 100}
+"""Number of keys for each instance that may be heavy by default, if it is not 5."""
 TIERS = (0, 1, 2, 3)
 """Distances of an instance: same process, same node, same rack, elsewhere."""
 
@@ -58,7 +60,11 @@ class GroupingConfig(Settings):
     ] = 100_000
     theta: Annotated[
         float | None,
-        Setting("share above which a key is heavy (1/(5n))", at_least=LEAST_SHARE, below=1),
+        Setting(
+            "share above which a key is heavy (1/(5n); dag: 1/(100n))",
+            at_least=LEAST_SHARE,
+            below=1,
+        ),
     ] = None
     eps: Annotated[
         float | None,
@@ -110,7 +116,9 @@ class GroupingConfig(Settings):
     @property
     def theta_share(self) -> float:
         """Share of the tuples above which a key is heavy."""
-        return 1 / (5 * self.instances) if self.theta is None else self.theta
+        if self.theta is not None:
+            return self.theta
+        return 1 / (HEAVY_EACH.get(self.policy, 5) * self.instances)
 
     @property
     def eps_share(self) -> float:

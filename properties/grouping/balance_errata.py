@@ -81,7 +81,7 @@ def _describe_crew(crew: Crew) -> Sequence[str]:
     return (
         f"{counted(crew.n, 'instance')}, {crew.n - crew.n // 2} of them {crew.times_slower} times"
         f" slower; {KEYS:,} keys with one tuple each.",
-        f"By the rule as written {_list(counts)} tuples go to the instances: the busiest works"
+        f"By the rule as printed {_list(counts)} tuples go to the instances: the busiest works"
         f" {max(work_us(counts, crew.times_us)):,} us, a fluid would take"
         f" {KEYS / total_speed(crew.times_us):,.0f} us.",
         "Keys with slow candidates alone have nowhere else to go. It has no bound: were these"

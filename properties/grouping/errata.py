@@ -25,7 +25,7 @@ from model.vocabulary.grouping import Heavy, Route
 from properties.errors import counted
 from properties.grouping import balance_errata
 from properties.grouping.draws import Draws, stream
-from properties.pages.errata import Erratum, Findings, smaller
+from properties.pages.errata import Erratum, Findings, Kind, smaller
 from properties.pages.errata_search import decide, erratum, search
 
 Rounded = Callable[[float], int]
@@ -254,13 +254,14 @@ CONSTANT = "The imbalance is O(1), whatever the speeds of the instances are."
 
 
 def _router_erratum(
-    name: str, variant: str, promise: str, source: str, search: Callable[[], Findings]
+    kind: Kind, name: str, variant: str, promise: str, source: str, search: Callable[[], Findings]
 ) -> Erratum:
-    return erratum(VARIANTS[variant], name, promise, f"{TAG}: {source}", search)
+    return erratum(VARIANTS[variant], kind, name, promise, f"{TAG}: {source}", search)
 
 
 ERRATA: tuple[Erratum, ...] = (
     _router_erratum(
+        Kind.PRINTED,
         "uniform-candidates",
         "uniform_if_light",
         CONSTANT,
@@ -268,6 +269,7 @@ ERRATA: tuple[Erratum, ...] = (
         balance_errata.uniform,
     ),
     Erratum(
+        Kind.PRINTED,
         "hidden-makespan",
         "Where the imbalance is small, the instances are used well.",
         f"{TAG}: balance is measured as I = (max l - mean l) / (mean l)",
@@ -276,6 +278,7 @@ ERRATA: tuple[Erratum, ...] = (
         balance_errata.hidden,
     ),
     _router_erratum(
+        Kind.PRINTED,
         "way-as-work",
         "with_propagation",
         CONSTANT,
@@ -283,6 +286,7 @@ ERRATA: tuple[Erratum, ...] = (
         balance_errata.propagation,
     ),
     _router_erratum(
+        Kind.PRINTED,
         "one-candidate",
         "heavy_drawn",
         "A heavy key is spread over several instances.",
@@ -290,6 +294,7 @@ ERRATA: tuple[Erratum, ...] = (
         one_candidate,
     ),
     Erratum(
+        Kind.PRINTED,
         "memory",
         "k keys need at most 2k + 5n^2 - 2n entries.",
         f"{TAG}: memory, with at most 5n heavy keys; which are heavy changes from window to window",
@@ -298,10 +303,12 @@ ERRATA: tuple[Erratum, ...] = (
         memory,
     ),
     _router_erratum(
+        Kind.READING,
         "counters-rounded-down",
         "too_few_counters",
         "A key with more than eps of the tuples is found.",
-        "the size of the summary that finds the heavy keys, floor(1/eps)",
+        "3.2: the size of the summary that finds the heavy keys, printed as [1/eps]; the marks that"
+        " say which way it is rounded are lost",
         counters,
     ),
 )

@@ -4,24 +4,20 @@ A file needs no times: without them its rows arrive in file order.
 """
 
 import platform
-import re
-import sys
-import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 
 from properties.data import inputs
 from properties.data.tables import Columns, Recording, arrivals
 from properties.errors import UsageError
+from sim.grouping.words import read_words
 
 TOKENS = 20_000
 """Number of words that are read."""
 FLIGHTS = 100_000
-_WORD = re.compile(r"[A-Za-z]\w*")
 
 
 def load(name: str, seed: int, columns: Columns) -> Recording:
@@ -40,21 +36,11 @@ def tokens(_seed: int) -> Recording:
 
     The words depend on the version of Python, so the label names it.
     """
-    found = list(islice(_words(), TOKENS))
+    found = list(islice(read_words(), TOKENS))
     number = np.arange(len(found), dtype=np.int64)
     lines = [float(line) for _, line in found]
     events = arrivals(number, [word for word, _ in found], number, lines, number)
     return Recording("tokens", f"tokens ({platform.python_version()})", events)
-
-
-def _words() -> Iterator[tuple[str, int]]:
-    """Yield words with their line numbers."""
-    files = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
-    # Builds and packages of Python add other modules.
-    for file in (each for each in files if each.stem in sys.stdlib_module_names):
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-            for word in _WORD.findall(line):
-                yield word, number
 
 
 def flights(_seed: int) -> Recording:

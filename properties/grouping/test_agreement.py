@@ -17,11 +17,12 @@ from properties.grouping.room import compare
 from properties.grouping.strategies import cases
 from properties.judging.judge import broken_sentences
 from spark_impl.grouping import run_in_process
+from tests.harness import profiles
 from tests.harness.hot_keys import one_key, skewed
 from tests.harness.stream_packs import collect
 from tests.properties.agreement import grouping_differences as differences
 
-DRAWN = 200
+DRAWN = profiles.choose(100, nightly=200)
 """Number of cases that together have to contain every interesting one."""
 
 

@@ -1,14 +1,17 @@
-"""Scenarios of room ``grouping``: skewed streams, and changes of the instances. All simulated.
+"""Scenarios of room ``grouping``: skewed streams, and changes of the instances.
 
 Keys are ``k0``, ``k1``, ...; the share of key number i, from 0, is proportional to
-``(i + 1) ** -zipf``. Tuples come as a Poisson process and reach the senders a little out of order.
+``(i + 1) ** -zipf``. Scenario ``words`` has real keys instead. Tuples come as a Poisson process and
+reach the senders a little out of order.
 """
 
+import platform
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
+from sim.grouping.words import read_words
 from sim.kernel.distributions import Exponential
 from sim.kernel.faults import Slow
 from sim.kernel.plan import Plan
@@ -87,9 +90,17 @@ def stragglers(size: Size) -> Plan:
     return replace(steady(size), faults=tuple(faults), name="stragglers in turn, simulated")
 
 
+def words(size: Size) -> Plan:
+    """Return a stream whose keys are the words of Python's standard library, in their order."""
+    keys = tuple([word for word, _ in islice(read_words(), size.tuples)])
+    source = replace(_source(size, size.tuples), keys=keys, in_turn=True)
+    return Plan((source,), name=f"words of Python {platform.python_version()}, simulated times")
+
+
 SCENARIOS: Mapping[str, Callable[[Size], Plan]] = {
     "steady": steady,
     "drift": drift,
     "swap": swap,
     "stragglers": stragglers,
+    "words": words,
 }

@@ -28,8 +28,10 @@ class RunSettings(Settings):
 
     scenario: Annotated[str, Setting("course of the stream", choices=SCENARIOS)] = "steady"
     tuples: Annotated[int, Setting("tuples of the stream", above=0)] = 20_000
-    keys: Annotated[int, Setting("different keys", above=0)] = 1_000
-    zipf: Annotated[float, Setting("exponent of the distribution of keys", at_least=0)] = 1.0
+    keys: Annotated[int, Setting("different keys (but of words)", above=0)] = 1_000
+    zipf: Annotated[
+        float, Setting("exponent of the distribution of keys (but of words)", at_least=0)
+    ] = 1.0
     load: Annotated[
         float | None,
         Setting(

@@ -27,7 +27,9 @@ from spark_impl.grouping.keys import (
 )
 from spark_impl.runtime.arrays import Ints
 
-RESET = ("tag", "tag-literal")
+BY_TIME = ("tag", "tag-literal")
+"""Policies whose loads are times; those of others are numbers of tuples."""
+RESET = ("dag", *BY_TIME)
 """Policies whose loads start every window anew."""
 VIRTUAL = 10
 """Number of virtual workers of an instance, for ``cg``."""
@@ -84,7 +86,7 @@ def choose(
 
 def costs(config: GroupingConfig, times: tuple[int, ...]) -> list[int]:
     """Return what a tuple adds to the load of each instance."""
-    if config.policy in RESET:
+    if config.policy in BY_TIME:
         return list(times)
     if config.policy.startswith("nag"):
         weights = [12 // _WEIGHTS[tier] for tier in config.tiers or (0,) * config.instances]

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from sim.grouping import TimedRun, from_settings, side_by_side
 from sim.grouping.room import TIMED_ROOM
 from sim.grouping.scenarios import SCENARIOS
 from sim.grouping.settings import prepare
+from sim.grouping.words import read_words
 from sim.kernel.link import HERE
 
 SCRIPT = "from tests.sim.test_grouping import small; print(small().digest)"
@@ -67,6 +69,14 @@ def test_every_scenario_has_the_requested_number_of_tuples(scenario: str) -> Non
         timed = small(scenario=scenario, tuples=tuples)
         assert len(timed.workload.arrivals) == tuples
         assert len(timed.trace.of(Route)) == tuples
+
+
+def test_words_come_in_the_order_of_the_text_but_for_delays() -> None:
+    timed = small(scenario="words")
+    sent = sorted(timed.workload.arrivals, key=lambda event: event.source_id)
+    first = [word for word, _ in islice(read_words(), len(sent))]
+    assert [event.key for event in sent] == first
+    assert len(set(first)) > len(first) / 20
 
 
 def test_arrivals_and_work_do_not_depend_on_the_policy() -> None:

@@ -18,6 +18,7 @@ def test_a_configuration_survives_json() -> None:
 
 def test_shares_follow_from_the_number_of_instances() -> None:
     assert GroupingConfig(4).theta_share == 1 / 20
+    assert GroupingConfig(4, "dag").theta_share == 1 / 400
     assert GroupingConfig(4).eps_share == 1 / 40
     assert GroupingConfig(4, theta=0.5).eps_share == 0.25
     assert GroupingConfig(4, theta=0.5, eps=0.1).eps_share == 0.1
