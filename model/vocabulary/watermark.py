@@ -49,6 +49,18 @@ class WatermarkConfig(WindowQuery):
             choices=CLOCKS,
         ),
     ] = "arrivals"
+    upstreams: Annotated[
+        int,
+        Setting(
+            "operators before the windows that insert watermarks; 0: none",
+            at_least=0,
+            at_most=10_000,
+        ),
+    ] = 0
+    insert_every_us: Annotated[
+        int,
+        Setting("period of the insertions; 0: after every arrival", at_least=0),
+    ] = 0
 
     def _check_together(self) -> None:
         product = self.max_wait_us * self.k * (self.k - 1)
@@ -56,6 +68,17 @@ class WatermarkConfig(WindowQuery):
             msg = (
                 f"max_wait_us is {self.max_wait_us} with k {self.k}; "
                 f"max_wait_us*k*(k-1) must be less than 2^63"
+            )
+            raise ValueError(msg)
+        if self.insert_every_us and not self.upstreams:
+            msg = f"insert_every_us is {self.insert_every_us}; with upstreams 0 it must be 0"
+            raise ValueError(msg)
+        if self.upstreams and self.corrections:
+            msg = f"corrections is True; with upstreams {self.upstreams} it must be False"
+            raise ValueError(msg)
+        if self.upstreams and self.clocks != "arrivals":
+            msg = (
+                f"clocks is {self.clocks!r}; with upstreams {self.upstreams} it must be 'arrivals'"
             )
             raise ValueError(msg)
 
@@ -75,6 +98,32 @@ class Clock(NamedTuple):
     wm_us: int
 
 
+class Passing(NamedTuple):
+    """Clock of an upstream operator after an arrival has passed it."""
+
+    upstream: int
+    seq: int
+    """Position of the arrival."""
+    batch: int
+    t_max_us: int
+    """N, the largest event time that has passed so far."""
+    inv: int
+    """Number of out-of-order pairs in the micro-cluster."""
+    wait_us: int
+    wm_us: int
+
+
+class Inserted(NamedTuple):
+    """Watermark that all tasks receive: the least one of all upstream operators."""
+
+    seq: int
+    """Position of the arrival at which the watermark was inserted."""
+    batch: int
+    t_max_us: int
+    """Largest event time upstream at the insertion."""
+    wm_us: int
+
+
 WORDS: tuple[type, ...] = (
     Clock,
     Result,
@@ -84,4 +133,6 @@ WORDS: tuple[type, ...] = (
     Cleared,
     Revision,
     Final,
+    Passing,
+    Inserted,
 )

@@ -12,11 +12,12 @@ from typing import TypeAlias
 
 from model.checking.claims import COMPLETE, ClaimSet, Judgement, Recording, Verdict
 from model.vocabulary import Trace, WatermarkConfig, Workload
-from model.vocabulary.watermark import Clock
+from model.vocabulary.watermark import Clock, Inserted, Passing
 from model.vocabulary.windows import Cleared, Late, Rejected, Result, Revision
-from model.watermark import clock_claims
-from model.watermark.clock_claims import has_every_clock, waits_by_disorder
+from model.watermark import clock_claims, upstream_claims
+from model.watermark.clock_claims import has_every_clock, has_own_clocks, waits_by_disorder
 from model.watermark.evidence import Moment, Truth, closings, moments_of, observe_trace, truth_of
+from model.watermark.upstream_claims import has_upstreams
 from model.windows import claims
 from model.windows.claims import claim
 from model.windows.exactness_claims import corrections_do_not_wait, exactness_claim
@@ -62,6 +63,8 @@ def _early_answers(evidence: Evidence) -> int:
 
 CASES: Mapping[str, Callable[[Evidence], int]] = {
     "arrivals": lambda seen: len(seen.observed.trace.of(Clock)),
+    "passings": lambda seen: len(seen.observed.trace.of(Passing)),
+    "insertions": lambda seen: len(seen.observed.trace.of(Inserted)),
     "calm arrivals": _count(lambda moment: moment.inv == 0),
     "stormy arrivals": _count(lambda moment: moment.disorder >= STORMY),
     "reversed clusters": _count(lambda moment: moment.disorder == 1),
@@ -97,9 +100,14 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
             clock_claims.watermark_is_near,
             ((Clock,),),
             "arrivals",
+            has_own_clocks,
         ),
         claim(
-            "watermark never decreases", clock_claims.clocks_are_monotone, ((Clock,),), "arrivals"
+            "watermark never decreases",
+            clock_claims.clocks_are_monotone,
+            ((Clock,),),
+            "arrivals",
+            has_own_clocks,
         ),
         claim(
             "watermark follows the wait",
@@ -159,6 +167,35 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
             ((Late,), (Clock,)),
             "late pairs",
             has_every_clock,
+            needs_identities=True,
+        ),
+        claim(
+            "upstream clocks follow the disorder",
+            upstream_claims.passings_follow_the_disorder,
+            ((Passing,),),
+            "passings",
+            has_upstreams,
+        ),
+        claim(
+            "the least watermark is inserted",
+            upstream_claims.the_least_is_inserted,
+            ((Passing,),),
+            "passings",
+            has_upstreams,
+        ),
+        claim(
+            "windows close at the inserted watermark",
+            upstream_claims.windows_close_at_the_insertion,
+            ((Inserted,), (Result,)),
+            "insertions",
+            has_upstreams,
+        ),
+        claim(
+            "late means that a watermark was inserted",
+            upstream_claims.late_means_inserted,
+            ((Late,), (Inserted,)),
+            "late pairs",
+            has_upstreams,
             needs_identities=True,
         ),
         exactness_claim("each pair once"),

@@ -6,8 +6,7 @@ Rules of this file:
 * The clocks of all arrivals are needed, unless a claim says otherwise.
 """
 
-from collections.abc import Iterator
-from fractions import Fraction
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from model.vocabulary.watermark import Clock
@@ -19,13 +18,19 @@ from model.watermark.evidence import (
     arrivals_by_task,
     closings,
     moments_of,
+    share_of,
 )
 from model.windows.claims import Findings, name_of
 
 
 def has_every_clock(truth: Truth) -> bool:
     """Return whether the clock of every accepted arrival is recorded."""
-    return truth.config.clocks == "arrivals"
+    return truth.config.clocks == "arrivals" and has_own_clocks(truth)
+
+
+def has_own_clocks(truth: Truth) -> bool:
+    """Return whether every task has a watermark of its own."""
+    return not truth.config.upstreams
 
 
 def waits_by_disorder(truth: Truth) -> bool:
@@ -177,13 +182,7 @@ def waits_are_those_of_the_reading(truth: Truth, observed: Observation, findings
     """Check that the wait is the share of M by section 2, rounded down."""
     config = truth.config
     for moment in _moments(truth, observed):
-        disorder = moment.disorder
-        share = {
-            "disorder": disorder,
-            "literal": 1 - disorder,
-            "scaled": min(Fraction(1), 2 * disorder),
-            "fixed": Fraction(1),
-        }[config.reading]
+        share = share_of(config.reading, moment.disorder)
         wait_us = config.max_wait_us * share.numerator // share.denominator
         if moment.clock.wait_us != wait_us:
             findings.add(
@@ -198,7 +197,20 @@ def waits_are_those_of_the_reading(truth: Truth, observed: Observation, findings
 
 def windows_close_at_the_watermark(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that the first arrival with ``end <= wm`` answers a window, or else the flush."""
-    closing_of = closings(observed)
+    check_answers(truth, observed, findings, closings(observed), "Arrival {0.seq}")
+
+
+def check_answers(
+    truth: Truth,
+    observed: Observation,
+    findings: Findings,
+    closing_of: Callable[[int, int], Clock | None],
+    cause: str,
+) -> None:
+    """Check that answers say what closed their windows, or were given by the flush.
+
+    ``closing_of(task, end_us)`` returns what closed a window, and ``cause`` names it.
+    """
     for result in observed.trace.of(Result):
         end_us = result.start_us + truth.config.size_us
         closing = closing_of(result.task, end_us)
@@ -213,7 +225,7 @@ def windows_close_at_the_watermark(truth: Truth, observed: Observation, findings
         ):
             findings.add(
                 result.batch,
-                f"Arrival {closing.seq} closed the {name}; its answer says otherwise.",
+                f"{cause.format(closing)} closed the {name}; its answer says otherwise.",
                 f"The clock: batch {closing.batch}, wait {closing.wait_us}, wm {closing.wm_us}.",
                 f"The answer: batch {result.batch}, wait {result.slack_us}, wm {result.wm_us}.",
             )

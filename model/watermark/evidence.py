@@ -19,13 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.vocabulary import Event, Trace, WatermarkConfig, Workload, task_of
-from model.vocabulary.watermark import Clock
+from model.vocabulary.watermark import Clock, Inserted
 from model.windows import evidence
 
 Truth: TypeAlias = evidence.Truth[WatermarkConfig]
 Observation: TypeAlias = evidence.Observation[Clock]
 
-IDENTITY: Mapping[str, tuple[str, ...]] = {**evidence.IDENTITY, "clock": ("task", "seq")}
+IDENTITY: Mapping[str, tuple[str, ...]] = {
+    **evidence.IDENTITY,
+    "clock": ("task", "seq"),
+    "passing": ("seq",),
+    "inserted": ("seq",),
+}
 """Identifying fields of each kind of step; the others are compared."""
 
 
@@ -36,8 +41,18 @@ def truth_of(workload: Workload) -> Truth:
 
 
 def observe_trace(truth: Truth, trace: Trace) -> Observation:
-    """Arrange a trace by window."""
-    return evidence.arrange(truth, trace, trace.of(Clock))
+    """Arrange a trace by window; inserted watermarks are clocks of every task."""
+    clocks = trace.of(Clock)
+    if truth.config.upstreams:
+        inserted = trace.of(Inserted)
+        clocks = tuple(
+            Clock(
+                task, each.seq, each.batch, each.t_max_us, 0, each.t_max_us - each.wm_us, each.wm_us
+            )
+            for task in range(truth.config.tasks)
+            for each in inserted
+        )
+    return evidence.arrange(truth, trace, clocks)
 
 
 def is_rejected(config: WatermarkConfig, event: Event) -> bool:
@@ -46,6 +61,16 @@ def is_rejected(config: WatermarkConfig, event: Event) -> bool:
     return not isfinite(event.value) or (
         limit_us is not None and event.event_time_us > event.arrival_us + limit_us
     )
+
+
+def share_of(reading: str, disorder: Fraction) -> Fraction:
+    """Return the share of M that a reading waits."""
+    return {
+        "disorder": disorder,
+        "literal": 1 - disorder,
+        "scaled": min(Fraction(1), 2 * disorder),
+        "fixed": Fraction(1),
+    }[reading]
 
 
 # ------------------------------------------------------------------------------------ arrivals

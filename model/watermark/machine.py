@@ -15,11 +15,13 @@ from typing import NamedTuple
 from model.vocabulary import Event, Step, WatermarkConfig
 from model.vocabulary.watermark import Clock
 from model.watermark.rules import RULES, Rules
+from model.watermark.upstream import upstreams_of
 from model.windows.cluster import Cluster
 from model.windows.correction import Scorer, score_nothing
 from model.windows.machine import WindowTask
 from model.windows.pipeline import WindowModel
 from model.windows.state import BEFORE_TIME_US, SavedWindows
+from model.windows.upstream import Insertion
 
 # ---------------------------------------------------------------------------------------- state
 
@@ -77,14 +79,25 @@ class Task(WindowTask[WatermarkConfig]):
         refused = self.refuse(event, batch)
         if refused is not None:
             return refused
-        clock = self._advance_clock(event, batch)
         steps: list[Step] = []
+        if self.config.upstreams:
+            self._accept(event)
+            self.route(event, batch, steps)
+            return steps
+        clock = self._advance_clock(event, batch)
         if self.config.clocks == "arrivals":
             steps.append(clock)
         else:
             self.last_clock = [clock]
         self.close(batch, self.wait_us, steps)
         self.route(event, batch, steps)
+        return steps
+
+    def insert(self, insertion: Insertion, batch: int) -> list[Step]:
+        """Take a watermark from upstream; return the results of the windows that it closes."""
+        steps: list[Step] = []
+        self.wm_us, self.wait_us = max(self.wm_us, insertion.wm_us), insertion.slack_us
+        self.close(batch, self.wait_us, steps)
         return steps
 
     def flush(self, batch: int) -> list[Step]:
@@ -103,12 +116,15 @@ class Task(WindowTask[WatermarkConfig]):
         steps, self.last_clock = self.last_clock, []
         return steps
 
+    def _accept(self, event: Event) -> None:
+        self.accepted.setdefault(event.source_id, event.event_time_us)
+        self.n_accepted += 1
+        self.t_max_us = max(self.t_max_us, event.event_time_us)
+
     def _advance_clock(self, event: Event, batch: int) -> Clock:
         """Take steps 3 to 5 of section 3."""
         event_time_us = event.event_time_us
-        self.accepted.setdefault(event.source_id, event_time_us)
-        self.n_accepted += 1
-        self.t_max_us = max(self.t_max_us, event_time_us)
+        self._accept(event)
         self.cluster = self.rules.entered(self.cluster, event_time_us)
         self.wait_us = self.rules.wait_us(self.config, self.cluster)
         self.wm_us = self.rules.wm_us(self.wm_us, self.t_max_us - self.wait_us)
@@ -130,5 +146,5 @@ def _scored_by(config: WatermarkConfig) -> Scorer | None:
     return score_nothing if config.corrections else None
 
 
-MODEL = WindowModel(WatermarkConfig.from_json, Task, _scored_by, RULES)
+MODEL = WindowModel(WatermarkConfig.from_json, Task, _scored_by, RULES, upstreams_of)
 """The reference of the room."""

@@ -9,10 +9,10 @@ Rules of this file:
   (``model/watermark/variants.py``).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from model.vocabulary import WatermarkConfig
+from model.vocabulary import WatermarkConfig, task_of
 from model.windows.cluster import Cluster, wait_us
 from model.windows.rules import WindowRules
 
@@ -33,6 +33,19 @@ def wait(config: WatermarkConfig, cluster: Cluster) -> int:
     return wait_us(config.reading, config.max_wait_us, cluster)
 
 
+def is_due(period_us: int, before_us: int | None, now_us: int) -> bool:
+    """Return whether a multiple of the period lies between two arrival times, the later included.
+
+    ``before_us`` is the latest arrival time so far; nothing is due before the first arrival.
+    """
+    return before_us is not None and now_us // period_us > before_us // period_us
+
+
+def least(watermarks_us: Sequence[int]) -> int:
+    """Return the watermark that the tasks may rely on."""
+    return min(watermarks_us)
+
+
 @dataclass(frozen=True, slots=True)
 class Rules(WindowRules[WatermarkConfig]):
     """The table of decisions."""
@@ -40,6 +53,10 @@ class Rules(WindowRules[WatermarkConfig]):
     entered: Callable[[Cluster, int], Cluster] = entered
     carried: Callable[[Cluster], Cluster] = carried
     wait_us: Callable[[WatermarkConfig, Cluster], int] = wait
+    upstream_of: Callable[[str, int], int] = task_of
+    """Number of the upstream operator that a key passes."""
+    is_due: Callable[[int, int | None, int], bool] = is_due
+    least: Callable[[Sequence[int]], int] = least
 
 
 RULES = Rules()

@@ -89,6 +89,14 @@ def _one_tick_late(windows: WindowSpec, wm_us: int) -> int:
     return windows.first_index(wm_us - 1)
 
 
+def _one_for_all(_key: str, _upstreams: int) -> int:
+    return 0
+
+
+def _at_once(_period_us: int, _before_us: int | None, _now_us: int) -> bool:
+    return True
+
+
 def _ignores_flushes(config: Query, pending: Pending, wm_us: int, _is_flush: bool) -> str | None:
     return trigger(config, pending, wm_us, False)
 
@@ -96,11 +104,13 @@ def _ignores_flushes(config: Query, pending: Pending, wm_us: int, _is_flush: boo
 # -------------------------------------------------------------------------------------- examples
 
 
-def _example(*event_times_us: int, cuts: tuple[int, ...] = (), **config: object) -> Workload:
+def _example(
+    *event_times_us: int, cuts: tuple[int, ...] = (), keys: str = "", **config: object
+) -> Workload:
     """Return arrivals at these event times; W = s = 10, M = 10, k = 3 unless ``config`` differs."""
     settings = {"size_us": 10, "slide_us": 10, "max_wait_us": 10, "k": 3, **config}
     values = [float(1 << seq) for seq in range(len(event_times_us))]
-    return variants.example("watermark", settings, event_times_us, values, cuts)
+    return variants.example("watermark", settings, event_times_us, values, cuts, keys)
 
 
 # -------------------------------------------------------------------------------------- variants
@@ -253,6 +263,51 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "A flush corrects whatever is pending.",
             replace(RULES, trigger=_ignores_flushes),
             _example(20, 5, 3, 4, cuts=(3,), gamma_us=1, corrections=True),
+        ),
+        _variant(
+            "one_upstream_for_all",
+            "upstream clocks follow the disorder",
+            "All keys pass the first upstream operator.",
+            PLANTED,
+            "A key passes the operator of its hash.",
+            replace(RULES, upstream_of=_one_for_all),
+            _example(5, keys="b", upstreams=2),
+        ),
+        _variant(
+            "greatest_of_upstreams",
+            "the least watermark is inserted",
+            "The greatest watermark of the upstream operators is inserted.",
+            PLANTED,
+            "Tasks receive the least one, because the operators behind it still bring such tuples.",
+            replace(RULES, least=max),
+            _example(5, upstreams=2),
+        ),
+        _variant(
+            "inserts_at_once",
+            "the least watermark is inserted",
+            "A watermark is inserted at every arrival, whatever the period is.",
+            PLANTED,
+            "It is inserted at the multiples of the period.",
+            replace(RULES, is_due=_at_once),
+            _example(5, 6, upstreams=1, insert_every_us=2),
+        ),
+        _variant(
+            "closes_before_the_insertion",
+            "windows close at the inserted watermark",
+            "A window closes when the inserted watermark has reached the last event time in it.",
+            PLANTED,
+            "It closes when the inserted watermark has reached its end.",
+            replace(RULES, first_open=variants.one_tick_early),
+            _example(5, 9, upstreams=1),
+        ),
+        _variant(
+            "late_before_the_insertion",
+            "late means that a watermark was inserted",
+            "A tuple is late when the inserted watermark has reached the window's last event time.",
+            PLANTED,
+            "It is late when the inserted watermark has reached the window's end.",
+            replace(RULES, first_open=variants.one_tick_early),
+            _example(5, 9, upstreams=1),
         ),
     )
 }

@@ -13,7 +13,7 @@ from model.watermark import make_system
 from model.watermark.claims import judge, over_all
 from model.watermark.variants import VARIANTS
 from properties.errors import counted
-from properties.pages.errata import Findings
+from properties.pages.errata import Findings, Kind
 from properties.pages.errata_search import erratum, promise_or_broken, smallest_stream
 
 BUG = VARIANTS["literal"]
@@ -69,10 +69,12 @@ def _search() -> Findings:
 ERRATA = (
     erratum(
         BUG,
+        Kind.PRINTED,
         "order-degree",
         "The calmer the stream, the shorter the wait.",
-        "dynamic adjustment of the watermark by the disorder of a micro-cluster: W = N - M*P, with"
-        " P = 1 for a cluster in order; a formula for P is not given",
+        "dynamic adjustment of the watermark by the disorder of a micro-cluster: W = N - M*P is"
+        " printed twice (equations 3 and 5), and P = 1 for a cluster in order; the formula for P in"
+        " between is lost (equation 4), but its two ends suffice",
         _search,
     ),
 )

@@ -6,8 +6,8 @@ Rules of this file:
 * Rules of rooms ``watermark`` and ``slack`` are measured alike.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from model.slack.machine import Task as SlackTask
@@ -40,7 +40,7 @@ class Measures(NamedTuple):
     """Figures of one run."""
 
     ratio: float | None
-    """E (tuples a second); ``None`` if it is undefined."""
+    """E (tuples a second), windows counted over all tasks; ``None`` if it is undefined."""
     coverage: float
     """Share of (tuple, window) pairs that a first answer contains."""
     mean_wait_us: float
@@ -64,14 +64,15 @@ def measure(config: WatermarkConfig | SlackConfig, events: Sequence[Event]) -> M
     opened_us: dict[tuple[int, int, str], int] = {}
     in_time: Counter[tuple[int, int, str]] = Counter()
     late: Counter[tuple[int, int, str]] = Counter()
-    answered = lasted_us = waited_us = 0
+    times_us: dict[tuple[int, str], dict[int, int]] = defaultdict(dict)
+    waited_us = 0
     for event in events:
         task = tasks[numbers[event.key]]
         for step in task.arrive(event, 0):
             if isinstance(step, Result):
-                answered += step.n_rcv
                 in_time[step[:3]] = step.n_rcv
-                lasted_us += event.arrival_us - opened_us.pop(step[:3])
+                parts = times_us[step.start_us, step.key]
+                parts[step.task] = event.arrival_us - opened_us.pop(step[:3])
             elif isinstance(step, Late):
                 late[step[:3]] += 1
         waited_us += task.t_max_us - task.wm_us
@@ -84,11 +85,30 @@ def measure(config: WatermarkConfig | SlackConfig, events: Sequence[Event]) -> M
         for step in task.flush(1):
             if isinstance(step, Result):
                 in_time[step[:3]] = step.n_rcv
+                # The stream did not answer the whole window.
+                times_us.pop((step.start_us, step.key), None)
     found = in_time.keys() | late.keys()
     short = sum(late[each] >= SHORT * (in_time[each] + late[each]) for each in found)
     return Measures(
-        answered * 1e6 / lasted_us if lasted_us else None,
+        _ratio(times_us, in_time),
         in_time.total() / (in_time.total() + late.total()),
         waited_us / sum(task.n_accepted for task in tasks),
         short / len(found),
     )
+
+
+def _ratio(
+    times_us: Mapping[tuple[int, str], Mapping[int, int]],
+    in_time: Mapping[tuple[int, int, str], int],
+) -> float | None:
+    """Return E: tuples of a window over all tasks, by the mean time of its parts.
+
+    ``times_us`` holds the time to the answer of each task's part, by start and key of the window.
+    """
+    answered = sum(
+        in_time[task, start_us, key]
+        for (start_us, key), parts in times_us.items()
+        for task in parts
+    )
+    lasted_us = sum(sum(parts.values()) / len(parts) for parts in times_us.values())
+    return answered * 1e6 / lasted_us if lasted_us else None

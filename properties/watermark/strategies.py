@@ -27,8 +27,13 @@ def configs(
     readings: Sequence[str] = PROMISING,
     aggregates: Sequence[str] = AGGREGATES,
     corrections: Sequence[bool] = (False, True),
+    upstreams: Sequence[int] = (0,),
 ) -> WatermarkConfig:
-    """Draw queries of every shape: overlapping, tumbling and gapped windows, odd limits."""
+    """Draw queries of every shape: overlapping, tumbling and gapped windows, odd limits.
+
+    With ``upstreams`` there are no corrections and every clock is recorded.
+    """
+    operators = draw(st.sampled_from(upstreams))
     slide_us = draw(st.sampled_from([4, 6, 7])) * UNIT_US
     size_us = draw(st.sampled_from([slide_us, 3 * slide_us, slide_us // 2, 9 * UNIT_US]))
     return WatermarkConfig(
@@ -41,8 +46,10 @@ def configs(
         q=draw(st.sampled_from([0.1, 0.25, 0.9])),
         keyed=draw(st.booleans()),
         tasks=draw(st.integers(1, 3)),
-        corrections=draw(st.sampled_from(corrections)),
-        clocks=draw(st.sampled_from(["arrivals", "arrivals", "arrivals", "batches"])),
+        corrections=draw(st.sampled_from([False] if operators else corrections)),
+        clocks=draw(st.sampled_from(["arrivals"] * 3 + ["batches"] * (not operators))),
+        upstreams=operators,
+        insert_every_us=draw(upto(2 * size_us)) if operators else 0,
         feedback_us=draw(st.sampled_from([None, 0, 1, 3 * size_us])),
         max_future_us=draw(st.none() | st.just(size_us)),
         gamma_us=draw(upto(8 * size_us)),
@@ -52,7 +59,9 @@ def configs(
 
 
 def cases(
-    readings: Sequence[str] = PROMISING, corrections: Sequence[bool] = (False, True)
+    readings: Sequence[str] = PROMISING,
+    corrections: Sequence[bool] = (False, True),
+    upstreams: Sequence[int] = (0,),
 ) -> st.SearchStrategy[Workload]:
     """Draw a query and a stream for it."""
-    return configs(readings, corrections=corrections).flatmap(workloads)
+    return configs(readings, corrections=corrections, upstreams=upstreams).flatmap(workloads)

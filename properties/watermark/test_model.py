@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from model.checking.claims import Outcome
 from model.vocabulary import Event, Fault, System, Trace, Workload
-from model.vocabulary.watermark import Clock
+from model.vocabulary.watermark import Clock, Inserted, Passing
 from model.vocabulary.windows import Correction, Final, Late, Rejected, Result
 from model.watermark.claims import judge, over_all
 from model.watermark.scopes import explore
@@ -70,6 +70,58 @@ def test_every_claim_is_put_to_the_test(system: System, seed: int) -> None:
     assert sum(map(bool, both)) > len(evidence) / 10, "calm and storm hardly came together"
     for verdict in over_all(evidence):
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)
+
+
+UPSTREAMS = (1, 2, 3)
+
+
+@given(case=cases(upstreams=UPSTREAMS))
+def test_no_claim_is_broken_with_watermarks_from_upstream(system: System, case: Workload) -> None:
+    broken = broken_sentences(judge(case, system(case)).verdicts)
+    assert not broken, "\n".join(broken)
+
+
+def test_every_claim_about_upstream_is_put_to_the_test(system: System, seed: int) -> None:
+    drawn = collect(cases(upstreams=UPSTREAMS), CASES_FOR_GUARDS, seed)
+    evidence = [judge(case, system(case)) for case in drawn]
+    for guard in (
+        "passings",
+        "insertions",
+        "late pairs",
+        "redelivered tuples",
+        "rejected arrivals",
+    ):
+        assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
+    named = [verdict for verdict in over_all(evidence) if verdict.outcome is Outcome.HOLDS]
+    claims = {verdict.claim for verdict in named}
+    assert "the least watermark is inserted" in claims
+    assert "late means that a watermark was inserted" in claims
+
+
+@given(case=cases(upstreams=UPSTREAMS), data=st.data())
+def test_cuts_change_no_insertion(system: System, case: Workload, data: st.DataObject) -> None:
+    flushed = case.with_(flush=True)
+    recut = flushed.with_(cuts=data.draw(cuts(len(case.arrivals))))
+    assert unbatched(system(recut)) == unbatched(system(flushed))
+    inserted = [
+        [step._replace(batch=0) for step in system(each).of(Inserted)] for each in (recut, flushed)
+    ]
+    assert inserted[0] == inserted[1]
+
+
+@given(case=cases(readings=("disorder",), corrections=(False,)))
+def test_one_upstream_and_one_task_are_a_task_with_its_own_watermark(
+    system: System, case: Workload
+) -> None:
+    # Upstream knows no identities, so redeliveries would enter the cluster.
+    first = tuple(without_redeliveries(case.arrivals))
+    alone = changed(case, tasks=1, clocks="arrivals").with_(arrivals=first, cuts=(), faults=())
+    upstream = changed(alone, upstreams=1)
+    own, passed = system(alone), system(upstream)
+    assert [step[1:] for step in own.of(Clock)] == [step[1:] for step in passed.of(Passing)]
+    assert [step[:6] for step in own.of(Result)] == [step[:6] for step in passed.of(Result)]
+    assert own.of(Late) == passed.of(Late)
+    assert own.of(Final) == passed.of(Final)
 
 
 @pytest.mark.parametrize("scope", find_room("watermark").explorer.everyday)

@@ -129,6 +129,10 @@ def test_the_literal_formula_is_broken_and_a_counterexample_is_stored(
         ("--per device --tasks 3", ("--tasks is 3", "--per device every key has its own")),
         ("--tasks 10001", ("--tasks is 10001", "at most 10,000")),
         ("--slide 1us --window 1s", ("--window 1s and --slide 1us", "1,000,000 windows")),
+        ("--upstreams 10001", ("--upstreams is 10001", "<= 10,000")),
+        ("--upstreams 2 --clocks batches", ("--clocks is 'batches'", "must be 'arrivals'")),
+        ("--upstreams 2 --clocks arrivals --corrections", ("--corrections is True",)),
+        ("--insert-every 1s", ("--insert-every is", "with upstreams 0")),
         ("--level steps --kinds progress", ("'progress'", "clock, result, late, rejected")),
     ],
 )
@@ -136,3 +140,11 @@ def test_refusals_are_one_sentence_that_names_the_value(
     straggler: Straggler, trips: Path, arguments: str, words: tuple[str, ...]
 ) -> None:
     assert_refused(straggler(*FILE, *arguments.split(), "--system", MODEL), *words)
+
+
+def test_watermarks_from_upstream_are_judged_but_not_on_spark(
+    straggler: Straggler, trips: Path
+) -> None:
+    asked = (*FILE, "--upstreams", "2", "--insert-every", "5s", "--clocks", "arrivals")
+    assert straggler(*asked, "--system", MODEL).code in (0, 3)
+    assert_refused(straggler(*asked), "--upstreams is 2", "on Spark it must be 0")

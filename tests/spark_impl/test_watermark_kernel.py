@@ -149,3 +149,8 @@ def test_random_cases_contain_what_they_are_for() -> None:
     assert sum(each.wm_us > each.t_max_us - each.wait_us for each in clock) > 100
     assert sum(len(trace.of(Late)) for trace in traces) > 500
     assert sum(len(trace.of(Rejected)) for trace in traces) > 100
+
+
+def test_watermarks_from_upstream_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"^upstreams is 2; on Spark it must be 0, because"):
+        run_in_process(workload([1, 2], upstreams=2))

@@ -38,6 +38,16 @@ def test_defaults_follow_from_the_window() -> None:
         ({"corrections": 1}, "corrections is 1; it must be True or False"),
         ({"q": 1}, "q is 1; it must be a finite number > 0 and < 1"),
         ({"feedback_us": -1}, "feedback_us is -1; it must be an integer >= 0"),
+        ({"upstreams": -1}, "upstreams is -1; it must be an integer >= 0"),
+        ({"insert_every_us": 5}, "insert_every_us is 5; with upstreams 0 it must be 0"),
+        (
+            {"upstreams": 2, "corrections": True},
+            "corrections is True; with upstreams 2 it must be False",
+        ),
+        (
+            {"upstreams": 2, "clocks": "batches"},
+            "clocks is 'batches'; with upstreams 2 it must be 'arrivals'",
+        ),
         ({"control": "fixed"}, "unknown setting 'control'"),
     ],
 )
