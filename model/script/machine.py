@@ -209,7 +209,8 @@ class Worker:
     def __init__(
         self, config: ScriptConfig, placement: Placement, number: int, rules: Rules = RULES
     ) -> None:
-        self._share = share = share_of(placement, number)
+        self.share = share = share_of(placement, number)
+        """The part of the graph that the worker computes."""
         self._rules = rules
         self._intake = Intake(config, rules, share.sensors)
         self._state = _at_first(share, self._intake, rules)
@@ -225,12 +226,12 @@ class Worker:
         """
         sensor = event.key
         reason = self._intake.why_not(event)
-        number = self._share.sensors[sensor]
+        number = self.share.sensors[sensor]
         log = self._state.logs.get(number)
         if log is not None and reason is None:
             insort(log.points, (event.event_time_us, event.value + 0.0))
         rejected: Sequence[Effect] = NOTHING
-        if reason and sensor in self._share.says:
+        if reason and sensor in self.share.says:
             rejected = (Rejected(event.seq, reason),)
         until_us = self._state.clocks[sensor].watermark_us
         if log is None or until_us <= log.until_us:
@@ -238,9 +239,9 @@ class Worker:
         log.until_us = until_us
         if until_us < log.due_us:
             return rejected
-        steps_us = self._share.steps_us[number]
+        steps_us = self.share.steps_us[number]
         log.due_us = min([(until_us // step_us + 1) * step_us for step_us in steps_us])
-        return [*rejected, *self._follow({number}, self._share.below[number])]
+        return [*rejected, *self._follow({number}, self.share.below[number])]
 
     def hear(self, notice: Notice) -> Sequence[Effect]:
         """Take a notice of another worker, perhaps a second time."""
@@ -252,7 +253,7 @@ class Worker:
         if until_us is None or until_us <= log.until_us:
             return NOTHING
         log.until_us = until_us
-        return self._follow({node}, self._share.below[node])
+        return self._follow({node}, self.share.below[node])
 
     def end_batch(self) -> Sequence[Effect]:
         """End a micro-batch: it causes no result, but some identities may be forgotten."""
@@ -264,10 +265,10 @@ class Worker:
         logs = self._state.logs
         for clock in self._state.clocks.values():
             clock.watermark_us = END_US
-        risen = {number for number in self._share.sensors.values() if number in logs}
+        risen = {number for number in self.share.sensors.values() if number in logs}
         for number in risen:
             logs[number].until_us = END_US
-        return self._follow(risen, self._share.own)
+        return self._follow(risen, self.share.own)
 
     # -------------------------------------------------------------------------------- checkpoints
 
@@ -289,7 +290,7 @@ class Worker:
         found: list[Effect] = []
         computed: list[int] = []
         for number in below:
-            if risen.isdisjoint(self._share.reads[number]):
+            if risen.isdisjoint(self.share.reads[number]):
                 continue
             stream = self._new_of(number)
             if stream is None:
@@ -308,7 +309,7 @@ class Worker:
 
     def _new_of(self, number: int) -> Stream | None:
         """Return the new part of a window or operation; ``None`` if its known part did not grow."""
-        node, state, rules = self._share.graph.nodes[number], self._state, self._rules
+        node, state, rules = self.share.graph.nodes[number], self._state, self._rules
         if node.span is None:
             inputs_us = [self._until_us(each) for each in node.inputs]
             since_us, until_us = state.known_us[number], until_us_of(node, inputs_us, rules)
@@ -323,24 +324,24 @@ class Worker:
             return None  # no end of the window has been passed
         slices = state.slices[source]
         slices.take(self._between(source, slices.until_us, source_us), source_us)
-        slide_us = self._share.slide_us[number]
+        slide_us = self.share.slide_us[number]
         state.next_us[number] = (source_us // slide_us + 1) * slide_us
         return window(node, slices, from_us, rules)
 
     def _until_us(self, number: int) -> int:
         """Return the stamp until which an input is known."""
         logs = self._state.logs
-        return min([logs[part].until_us for part in self._share.parts[number]], default=END_US)
+        return min([logs[part].until_us for part in self.share.parts[number]], default=END_US)
 
     def _between(self, number: int, since_us: int, until_us: int) -> Sequence[Point]:
         """Return the tuples of an input, in order."""
         logs = self._state.logs
-        parts = [logs[part].between(since_us, until_us) for part in self._share.parts[number]]
+        parts = [logs[part].between(since_us, until_us) for part in self.share.parts[number]]
         return parts[0] if len(parts) == 1 else sorted([point for part in parts for point in part])
 
     def _forget(self, computed: Iterable[int]) -> None:
         """Drop closed slices, and what all readers of some nodes' inputs have taken."""
-        share, state = self._share, self._state
+        share, state = self.share, self._state
         for stream in {each for number in computed for each in share.reads[number]}:
             readers = share.readers[stream]
             state.logs[stream].forget(min([self._taken_us(each) for each in readers]))
@@ -351,7 +352,7 @@ class Worker:
 
     def _taken_us(self, number: int) -> int:
         """Return the stamp until which a window or operation has taken its inputs."""
-        share, state = self._share, self._state
+        share, state = self.share, self._state
         if number in share.slide_us:
             return state.slices[share.graph.nodes[number].inputs[0]].until_us
         return state.known_us[number]

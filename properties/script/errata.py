@@ -26,7 +26,7 @@ from model.vocabulary import Event, ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import MILLISECOND_US, Hosted, Result
 from model.vocabulary.script.tree import Arithmetic, Expression, Sensor, Statement, Window, Workflow
 from properties.errors import counted
-from properties.pages.errata import Erratum, Findings
+from properties.pages.errata import Erratum, Findings, Kind
 from properties.pages.errata_search import (
     decide,
     erratum,
@@ -88,7 +88,7 @@ def _describe_hosts(workload: Workload, trace: Trace) -> Sequence[str]:
     return (
         f"{counted(len(config.sensors), 'sensor')}, each with a script of its own, on"
         f" {config.workers} workers; tuples per hour: {sent}.",
-        f"By the rule as written {', '.join(gets)}.",
+        f"By the rule as read {', '.join(gets)}.",
     )
 
 
@@ -153,7 +153,7 @@ def _describe_results(workload: Workload, trace: Trace) -> Sequence[str]:
             f" {event.event_time_us // MILLISECOND_US} ms."
             for event in workload.arrivals
         ),
-        f"Results of x by the rule as written: {', '.join(results)}.",
+        f"Results of x by the rule as filled in: {', '.join(results)}.",
     )
 
 
@@ -272,21 +272,24 @@ def _judge_times(times: Fraction, where: str = "") -> Verdict:
 
 
 def _model_erratum(
-    name: str, variant: str, promise: str, source: str, find: Callable[[], Findings]
+    kind: Kind, name: str, variant: str, promise: str, source: str, find: Callable[[], Findings]
 ) -> Erratum:
-    return erratum(VARIANTS[variant], name, promise, f"{FRAMEWORK}: {source}", find)
+    return erratum(VARIANTS[variant], kind, name, promise, f"{FRAMEWORK}: {source}", find)
 
 
 ERRATA: tuple[Erratum, ...] = (
     _model_erratum(
+        Kind.READING,
         "load-not-added",
         "target_not_charged",
         "Work is spread evenly over the workers.",
-        "algorithm 1, whose loop takes the worker with the least load and leaves it as it is; it"
-        " also sorts the loads without the subgraphs that they belong to",
+        "algorithm 1, whose listing in the text that we have takes the worker with the least load"
+        " and has no line that adds to it; lines may be lost. It also sorts the loads without the"
+        " subgraphs that they belong to",
         uncharged,
     ),
     _model_erratum(
+        Kind.OPEN,
         "half-updated",
         "at_every_change",
         "What several scripts need is computed once, and results are the same.",
@@ -295,6 +298,7 @@ ERRATA: tuple[Erratum, ...] = (
         half_updated,
     ),
     Erratum(
+        Kind.PRINTED,
         "gcd-panes",
         "Windows over one sensor are merged so that as little as possible is computed.",
         f"{FRAMEWORK}: different windows over a sensor are merged by the greatest common divisor,"

@@ -4,6 +4,8 @@ Rules of this file:
 
 * A line end ends a statement, except within parentheses: there it is removed before the grammar
   sees it.
+* A space may stand in a number only between groups of three digits: elsewhere a forgotten comma
+  would make two numbers one.
 * The grammar knows calls, but not functions: the parser says which arguments a function takes.
 * The first mistake in the spelling ends the parsing; mistakes in the meaning are all shown.
 * Model and Spark take trees, never texts, so that they cannot read one text in two ways.
@@ -65,7 +67,9 @@ TIMES: "*" | "\u00d7"
 OVER: "/"
 NAME: /[^\W\d]\w*/
 TEXT: /"[^"\x00-\x1f\x7f-\x9f\u2028\u2029]*"/
-NUMBER: /[0-9][0-9_\u2009\u202f]*(\.[0-9]+)?([eE][+-]?[0-9]+)?/
+NUMBER: (GROUPED | PLAIN) /(\.[0-9]+)?([eE][+-]?[0-9]+)?/
+GROUPED: /[0-9]{1,3}([ \u00a0][0-9]{3})+(?![0-9_\u2009\u202f])/
+PLAIN: /[0-9][0-9_\u2009\u202f]*/
 _END: /(;|\n)/
 COMMENT: /\#[^\n]*/
 SPACE: /[ \t\u00a0\u2009\u202f]+/

@@ -30,11 +30,13 @@ TOKEN_NAMES = {
     "COMMA": "','",
 }
 """Names of the grammar's tokens in error messages."""
-SEPARATORS = re.compile("[_\u2009\u202f]")
+SEPARATORS = re.compile("[_ \u00a0\u2009\u202f]")
 """Characters that may stand between the digits of a number."""
 LINE_MAX = 100
 """Most characters of a line that are shown with a mistake."""
-WRITTEN = re.compile(r"\d[\d_\u2009\u202f]*(\.\d+)?([eE][+-]?\d{1,3})?$", re.ASCII)
+WRITTEN = re.compile(
+    r"(\d{1,3}([ \u00a0]\d{3})+|\d[\d_\u2009\u202f]*)(\.\d+)?([eE][+-]?\d{1,3})?$", re.ASCII
+)
 """A number at the end of a text."""
 QUOTED = re.compile(r'"([\d_]*\d(?:\.\d+)?) ?([a-z]*)"$', re.ASCII | re.IGNORECASE)
 """A quoted text that may be meant as a time."""
@@ -119,7 +121,7 @@ def _hint(text: str, token: Token, accepts: Collection[str]) -> str:
     before = text[: token.start_pos].rstrip(" \t")
     if "PLUS" in accepts and before[-1:].isdigit():
         if token.type == "NUMBER":
-            return "; the digits of a number may have _ between them, but no space"
+            return "; a space may stand only between groups of three digits, as in 600 000"
         if token.type == "NAME" and "COMMA" in accepts and token.lower() in UNITS_US:
             found = WRITTEN.search(before)
             assert found is not None

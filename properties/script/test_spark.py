@@ -124,6 +124,7 @@ def write_readings(folder: Path) -> None:
     (folder / "mine.script").write_text(MINE, encoding="utf-8")
 
 
+@profiles.except_in_dev()
 def test_results_that_are_written_are_those_of_the_model(
     spark: SparkSession,
     tmp_path: Path,

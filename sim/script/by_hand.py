@@ -1,177 +1,230 @@
-"""Batch jobs with Spark's DataFrames for the same workflows, written as by hand, to count lines.
+"""Six workflows as scripts, and as PySpark programs that were written by hand, to count lines.
 
 Rules of this file:
 
-* A job is the shortest equivalent of the workflows: it reads a complete table of tuples, without
+* A program is what a Spark programmer would write for that one workflow: windows that belong
+  together are one aggregation, and latest values are combined only where the workflow needs it.
+* It is a batch job over a complete table of tuples (``sensor``, ``ts``, ``value``), without
   lateness, state or placement. A streaming job takes more lines.
-* Workflows share nothing, as if analysts had written their own. Only the combination of latest
-  values is written once. A function for windows, too, would be the beginning of this language.
-* The lines of a script are its statements; those of a job are its lines that are not blank.
+* Lines that are blank or a comment do not count. A test runs the programs, and compares their
+  results with those of the scripts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
 
-from model.vocabulary.script.problems import constant
-from model.vocabulary.script.tree import (
-    ARITHMETIC_OPS,
-    Across,
-    Arithmetic,
-    Expression,
-    Name,
-    Sensor,
-    Statement,
-    Union,
-    Window,
-    Workflow,
-    children,
-    is_constant,
+from model.vocabulary.settings import Setting, Settings, settings_of
+
+
+class ByHand(NamedTuple):
+    """A workflow in both languages."""
+
+    script: str
+    program: str
+    """Module with a function ``run``, from tuples to results by name."""
+
+
+PRINTED = ByHand(
+    """\
+MD1Z = avg("8MD1-AZ", 600_000, 300_000)
+UNI = union("8MD2-A", "8MD3-A")
+MD23 = avg(UNI, 600_000, 300_000)
+MD4Z = avg("8MD4-AZ", 600_000, 300_000)
+UNIF = union(MD1Z, MD23, MD4Z)
+out_MZ = max(UNIF, 600_000, 300_000)
+out_AZ = avg(UNIF, 600_000, 300_000)
+""",
+    """\
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+
+def windowed(stream: DataFrame, value) -> DataFrame:
+    end = F.col("window.end") - F.expr("INTERVAL 1 MILLISECOND")
+    windows = stream.groupBy(F.window("ts", "10 minutes", "5 minutes"))
+    return windows.agg(value.alias("value")).select(end.alias("ts"), "value")
+
+
+def run(tuples: DataFrame) -> dict[str, DataFrame]:
+    mean, most = F.avg("value"), F.max("value")
+    md1z = windowed(tuples.where(F.col("sensor") == "8MD1-AZ"), mean)
+    md23 = windowed(tuples.where(F.col("sensor").isin("8MD2-A", "8MD3-A")), mean)
+    md4z = windowed(tuples.where(F.col("sensor") == "8MD4-AZ"), mean)
+    unif = md1z.union(md23).union(md4z)
+    out = {"out_MZ": windowed(unif, most), "out_AZ": windowed(unif, mean)}
+    return {"MD1Z": md1z, "MD23": md23, "MD4Z": md4z, **out}
+""",
 )
-from model.vocabulary.settings import require
+"""The example that the source prints."""
 
-HEAD = '''\
+SPREAD = ByHand(
+    """\
+spread = max("A", 10_000, 5_000) - min("A", 10_000, 5_000)
+""",
+    """\
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+
+def run(tuples: DataFrame) -> dict[str, DataFrame]:
+    a = tuples.where(F.col("sensor") == "A")
+    windows = a.groupBy(F.window("ts", "10 seconds", "5 seconds"))
+    spread = windows.agg((F.max("value") - F.min("value")).alias("value"))
+    end = F.col("window.end") - F.expr("INTERVAL 1 MILLISECOND")
+    return {"spread": spread.select(end.alias("ts"), "value")}
+""",
+)
+
+STEADINESS = ByHand(
+    """\
+mean = avg("A", 10_000, 5_000)
+noise = stddev("A", 10_000, 5_000)
+tuples = count("A", 10_000, 5_000)
+steadiness = noise / mean
+""",
+    """\
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+
+def run(tuples: DataFrame) -> dict[str, DataFrame]:
+    a = tuples.where(F.col("sensor") == "A")
+    windows = a.groupBy(F.window("ts", "10 seconds", "5 seconds"))
+    both = windows.agg(
+        F.avg("value").alias("mean"),
+        F.stddev_pop("value").alias("noise"),
+        F.count("value").cast("double").alias("tuples"),
+    ).withColumn("steadiness", F.try_divide("noise", "mean"))
+    end = F.col("window.end") - F.expr("INTERVAL 1 MILLISECOND")
+    names = ["mean", "noise", "tuples", "steadiness"]
+    return {
+        name: both.select(end.alias("ts"), F.col(name).alias("value")).dropna() for name in names
+    }
+""",
+)
+
+EXCESS = ByHand(
+    """\
+short = avg("A", 2_000, 1_000)
+long = avg("A", 10_000, 5_000)
+excess = short - long
+""",
+    """\
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 
-def latest(*streams: DataFrame) -> DataFrame:
-    """The latest value of each stream, from when all have had one, whenever one has a tuple."""
-    joined = None
-    for n, stream in enumerate(streams):
-        one = stream.groupBy("ts").agg(F.max("value").alias(f"v{n}"))
-        joined = one if joined is None else joined.join(one, "ts", "full")
-    before = Window.orderBy("ts").rowsBetween(Window.unboundedPreceding, 0)
-    names = [f"v{n}" for n in range(len(streams))]
-    filled = [F.last(name, ignorenulls=True).over(before).alias(name) for name in names]
-    return joined.select("ts", *filled).dropna()
-'''
-AGGREGATES = {"stddev": "stddev_pop"}
-"""Aggregates with another name in Spark."""
+def average(tuples: DataFrame, name: str, length: str, slide: str) -> DataFrame:
+    windows = tuples.where(F.col("sensor") == "A").groupBy(F.window("ts", length, slide))
+    end = F.col("window.end") - F.expr("INTERVAL 1 MILLISECOND")
+    return windows.agg(F.avg("value").alias(name)).select(end.alias("ts"), name)
 
 
-def script_lines(workflows: Sequence[Workflow]) -> int:
-    """Return the number of lines of the scripts."""
-    return sum(len(each.statements) for each in workflows)
+def run(tuples: DataFrame) -> dict[str, DataFrame]:
+    short = average(tuples, "short", "2 seconds", "1 second")
+    long = average(tuples, "long", "10 seconds", "5 seconds")
+    so_far = Window.orderBy("ts").rowsBetween(Window.unboundedPreceding, 0)
+    latest = short.join(long, "ts", "full").select(
+        "ts",
+        F.last("short", ignorenulls=True).over(so_far).alias("short"),
+        F.last("long", ignorenulls=True).over(so_far).alias("long"),
+    )
+    excess = latest.dropna().select("ts", F.col("short") - F.col("long"))
+    return {"short": short, "long": long, "excess": excess}
+""",
+)
+
+HOTTEST = ByHand(
+    """\
+a = avg("A", 2_000, 2_000)
+b = avg("B", 3_000, 3_000)
+hottest = max(a, b)
+celsius = (hottest - 32) * 5 / 9
+""",
+    """\
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
 
 
-def job_lines(workflows: Sequence[Workflow]) -> int:
-    """Return the number of lines of the job by hand."""
-    return sum(bool(line.strip()) for line in job(workflows).splitlines())
+def average(tuples: DataFrame, sensor: str, length: str) -> DataFrame:
+    windows = tuples.where(F.col("sensor") == sensor).groupBy(F.window("ts", length))
+    end = F.col("window.end") - F.expr("INTERVAL 1 MILLISECOND")
+    return windows.agg(F.avg("value").alias(sensor)).select(end.alias("ts"), sensor)
 
 
-def job(workflows: Sequence[Workflow]) -> str:
-    """Return a module with a function for each workflow, from tuples to results by name.
+def run(tuples: DataFrame) -> dict[str, DataFrame]:
+    a, b = average(tuples, "A", "2 seconds"), average(tuples, "B", "3 seconds")
+    so_far = Window.orderBy("ts").rowsBetween(Window.unboundedPreceding, 0)
+    latest = a.join(b, "ts", "full").select(
+        "ts",
+        F.last("A", ignorenulls=True).over(so_far).alias("A"),
+        F.last("B", ignorenulls=True).over(so_far).alias("B"),
+    )
+    hottest = latest.dropna().select("ts", F.greatest("A", "B").alias("value"))
+    celsius = hottest.select("ts", (F.col("value") - 32) * 5 / 9)
+    return {"a": a, "b": b, "hottest": hottest, "celsius": celsius}
+""",
+)
 
-    Raises ``ValueError`` for a window that slides by more than its length, which Spark lacks.
-    """
-    return "\n\n".join([HEAD, *(_function(n, each) for n, each in enumerate(workflows))])
-
-
-def _function(number: int, workflow: Workflow) -> str:
-    writing = _FunctionWriter()
-    for statement in workflow.statements:
-        writing.enter(statement)
-    lines = [
-        f"def workflow_{number}(tuples: DataFrame) -> dict[str, DataFrame]:",
-        *(f"    {line}" for line in writing.lines),
-        f"    return {{{', '.join(f'{name!r}: {at}' for name, at in writing.results.items())}}}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-class _FunctionWriter:
-    """Writes the function of a workflow, with a DataFrame for each window and operation."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.results: dict[str, str] = {}
-        """Variables of the job, by names of results."""
-        self._said: dict[str, str] = {}
-
-    def enter(self, statement: Statement) -> None:
-        """Write a statement; variables of its parts have numbers."""
-        expression, name = statement.expression, statement.name
-        at = self._stream(expression, f"_{name}")
-        self._said[name] = at
-        is_name = isinstance(expression, Name) and expression.name in self.results
-        if is_name or not isinstance(expression, Name | Sensor | Union):
-            self.results[name] = at
-
-    def _stream(self, expression: Expression, name: str) -> str:
-        """Return the expression of a stream; lines that it needs are written before."""
-        if isinstance(expression, Name):
-            return self._said[expression.name]
-        if isinstance(expression, Sensor):
-            return f'tuples.where(F.col("sensor") == {expression.id!r}).select("ts", "value")'
-        if isinstance(expression, Union):
-            return self._union(expression.parts, name)
-        if isinstance(expression, Window):
-            self._window(expression, name)
-        else:
-            assert isinstance(expression, Across | Arithmetic)
-            self._operation(expression, name)
-        return name
-
-    def _union(self, parts: Sequence[Expression], name: str) -> str:
-        sensors = [part.id for part in parts if isinstance(part, Sensor)]
-        if len(parts) == len(set(sensors)) > 1:
-            listed = ", ".join(map(repr, sensors))
-            return f'tuples.where(F.col("sensor").isin({listed})).select("ts", "value")'
-        first, *others = [self._stream(part, f"{name}_{n}") for n, part in enumerate(parts)]
-        return first + "".join([f".unionByName({each})" for each in others])
-
-    def _window(self, window: Window, name: str) -> None:
-        good = window.slide_ms <= window.length_ms
-        require(good, "the slide of a window", window.slide_ms, f"at most {window.length_ms}")
-        source = self._stream(window.source, f"{name}_0")
-        aggregate = AGGREGATES.get(window.op, window.op)
-        spans = [window.length_ms, window.slide_ms]
-        # Spark aligns starts of windows with the epoch, scripts align ends.
-        spans += [first] if (first := -window.length_ms % window.slide_ms) else []
-        span = ", ".join([f'"{each} milliseconds"' for each in spans])
-        self.lines += [
-            f"{name} = (",
-            f"    {source}",
-            f'    .groupBy(F.window("ts", {span}))',
-            f'    .agg(F.{aggregate}("value").cast("double").alias("value"))',
-            '    .select((F.col("window.end") - F.expr("INTERVAL 1 MILLISECOND")).alias("ts"), '
-            '"value")',
-            ")",
-        ]
-
-    def _operation(self, operation: Across | Arithmetic, name: str) -> None:
-        places: dict[str, str] = {}
-        columns = [
-            self._column(part, f"{name}_{n}", places) for n, part in enumerate(children(operation))
-        ]
-        value = _written(operation.op, columns)
-        self.lines.append(f"{name} = latest({', '.join(places)})")
-        self.lines.append(f'{name} = {name}.select("ts", ({value}).alias("value")).dropna()')
-
-    def _column(self, expression: Expression, name: str, places: dict[str, str]) -> str:
-        """Return the column with the latest value of a stream, or a constant."""
-        if is_constant(expression):
-            return f"F.lit({constant(expression)!r})"
-        stream = self._stream(expression, name)
-        return places.setdefault(stream, f'F.col("v{len(places)}")')
+PEAKS = ByHand(
+    """\
+peak = max("A", 2_000, 2_000)
+usual = avg(peak, 10_000, 10_000)
+""",
+    """\
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 
-def _written(op: str, columns: Sequence[str]) -> str:
-    """Return an operation on columns."""
-    listed = ", ".join(columns)
-    if op in ARITHMETIC_OPS:
-        return f"F.try_divide({listed})" if op == "/" else f" {op} ".join(columns)
-    if op in ("max", "min") and len(columns) > 1:
-        return f"F.{'greatest' if op == 'max' else 'least'}({listed})"
-    total = " + ".join(columns)
-    return f"({total}) / {len(columns)}" if op == "avg" else total
+def windowed(stream: DataFrame, value, length: str) -> DataFrame:
+    end = F.col("window.end") - F.expr("INTERVAL 1 MILLISECOND")
+    windows = stream.groupBy(F.window("ts", length)).agg(value.alias("value"))
+    return windows.select(end.alias("ts"), "value")
 
 
-def figures(workflows: Sequence[Workflow]) -> dict[str, int]:
-    """Return the lines of scripts and jobs."""
-    script, by_hand = script_lines(workflows), job_lines(workflows)
+def run(tuples: DataFrame) -> dict[str, DataFrame]:
+    peak = windowed(tuples.where(F.col("sensor") == "A"), F.max("value"), "2 seconds")
+    return {"peak": peak, "usual": windowed(peak, F.avg("value"), "10 seconds")}
+""",
+)
+
+WORKFLOWS: Mapping[str, ByHand] = {
+    "printed": PRINTED,
+    "spread": SPREAD,
+    "steadiness": STEADINESS,
+    "excess": EXCESS,
+    "hottest": HOTTEST,
+    "peaks": PEAKS,
+}
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class LineSettings(Settings):
+    """Settings of the measurable of lines."""
+
+    workflow: Annotated[str, Setting("workflow", choices=(*WORKFLOWS, ALL))] = ALL
+
+
+SETTINGS = settings_of(LineSettings)
+
+
+def line_count(text: str) -> int:
+    """Return the number of lines that are neither blank nor a comment."""
+    lines = [line.strip() for line in text.splitlines()]
+    return sum(bool(line) and not line.startswith("#") for line in lines)
+
+
+def figures(texts: Mapping[str, str], _seed: int) -> dict[str, int]:
+    """Return the lines of scripts and programs; each program is a module of its own."""
+    asked = SETTINGS["workflow"].read(texts.get("workflow", ALL))
+    chosen = list(WORKFLOWS.values()) if asked == ALL else [WORKFLOWS[str(asked)]]
+    scripts = sum(line_count(each.script) for each in chosen)
+    programs = sum(line_count(each.program) for each in chosen)
     return {
-        "workflows": len(workflows),
-        "script_lines": script,
-        "job_lines": by_hand,
-        "lines_saved": by_hand - script,
+        "workflows": len(chosen),
+        "script_lines": scripts,
+        "program_lines": programs,
+        "lines_saved": programs - scripts,
     }

@@ -2,7 +2,8 @@
 
 Rules of this file:
 
-* Arrivals go at once to every worker that hosts their sensor; those of other sensors go nowhere.
+* Arrivals go at once to every worker that hosts their sensor. Those of other sensors go nowhere; if
+  the log does not filter, the worker of the hash of their sensor serves them, and drops them.
   If sensors are placed by the hash of their names, a tuple goes to that worker first, which sends
   it on when it comes in.
 * The end of a batch travels as a mark behind the tuples of the batch, on every way that tuples take
@@ -78,6 +79,11 @@ class ScriptCluster:
         work_us = next(self._work_us)
         hosting = self._hosting.get(event.key)
         if hosting is None:
+            if not self.tuning.filters:
+                number = task_of(event.key, len(self.hosts))
+                self.hosts[number].expected += 1
+                item = Arrival(event, work_us, is_asked_for=False)
+                self._ways[number](item, 8.0 * self.plan.cluster.tuple_bytes)
             return
         for host in hosting:
             host.expected += 1

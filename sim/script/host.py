@@ -44,6 +44,10 @@ class ScriptTuning(Settings):
     result_bytes: Annotated[
         int, Setting("size of a result, or of a notice that there is none, on a link", above=0)
     ] = 100
+    filters: Annotated[
+        bool,
+        Setting("drop tuples that no script asks for at the log; otherwise a worker drops them"),
+    ] = True
     period_us: int | None = None
     """Time (us) for which sensors should send, from the start of the run; ``None``: unknown, and no
     number of sent tuples is compared with their rates."""
@@ -123,6 +127,7 @@ class Arrival(NamedTuple):
 
     event: Event
     work_us: float
+    is_asked_for: bool = True
 
 
 class Mark(NamedTuple):
@@ -239,6 +244,8 @@ class Host:
 
     def _ask(self, item: Item) -> Sequence[Finding]:
         if isinstance(item, Arrival):
+            if not item.is_asked_for:
+                return ()
             event = item.event
             arrived_us = event.arrival_us - self._start_us
             self.record.waited_us.append(self._env.now - arrived_us)

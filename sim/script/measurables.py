@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from model.script.graph import compile_graph
 from model.script.rules import RULES
-from sim.script import by_hand
+from sim.script import by_hand, memory
 from sim.script.placements import PLACEMENTS, find_placement, predict_load
 from sim.script.settings import ALL, SETTINGS, config_of, from_settings, prepare
 from sim.sweep.measurable import Figures, Measurable, Settings, summaries
@@ -73,13 +73,9 @@ def predict_all(settings: Settings, seed: int, ways: Sequence[str]) -> Sequence[
     return [predict_load(find_placement(way)(graph, config, RULES), config) for way in ways]
 
 
-def measure_lines(settings: Settings, seed: int) -> Figures:
-    """Return the lengths of scripts and of jobs by hand; see :mod:`sim.script.by_hand`."""
-    return by_hand.figures(config_of(settings, seed).workflows)
-
-
 MEASURABLES: Mapping[str, Measurable] = {
     "sim": summaries(from_settings, SETTINGS, {PLACEMENT: measure_placements}),
-    "lines": Measurable(SETTINGS, measure_lines),
+    "lines": Measurable(by_hand.SETTINGS, by_hand.figures),
     "communication": Measurable(SETTINGS, predict, {PLACEMENT: predict_all}),
+    "memory": Measurable(SETTINGS, memory.figures),
 }

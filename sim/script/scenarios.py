@@ -34,6 +34,8 @@ from sim.kernel.source import NO_DELAY, Source
 SECOND_MS = 1_000
 SECTION = 4
 """Number of sensors in a section of the bridge."""
+SPANS_S = ((2, 1), (4, 4), (6, 2), (10, 1), (10, 5))
+"""Lengths and slides (s) of the windows over a sensor, whose panes are a second wide."""
 SPARE = 12
 """Distance between two sensors that no workflow reads."""
 
@@ -108,6 +110,20 @@ def _section(number: int, sensors: Sequence[str]) -> Workflow:
     return flow(f"section-{number}", statements)
 
 
+def spans(sizes: WorkflowSizes) -> WorkflowSet:
+    """Return workflows with windows of several lengths and slides over every sensor."""
+    there = names(sizes)
+    flows = [
+        flow(
+            f"w{n}-{length_s}-{slide_s}",
+            {f"x{length_s}_{slide_s}": average([each], length_s, slide_s)},
+        )
+        for n, each in enumerate(there)
+        for length_s, slide_s in SPANS_S
+    ]
+    return WorkflowSet(tuple(flows), there)
+
+
 def shared(sizes: WorkflowSizes) -> WorkflowSet:
     """Return workflows over equal sensors: one window per sensor, and windows over unions of some.
 
@@ -144,6 +160,7 @@ SETS: Mapping[str, Callable[[WorkflowSizes], WorkflowSet]] = {
     "bridge": bridge,
     "shared": shared,
     "drawn": drawn,
+    "spans": spans,
 }
 """Sets of workflows."""
 

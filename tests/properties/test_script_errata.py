@@ -23,7 +23,7 @@ def test_two_sensors_on_two_workers_are_the_smallest_crew() -> None:
     findings = errata.uncharged()
     sensors, workers, tried = findings.counterexample
     assert sensors.startswith("2 sensors, each with a script of its own, on 2 workers;")
-    assert workers == "By the rule as written worker 0 gets s0 and s1, worker 1 gets nothing."
+    assert workers == "By the rule as read worker 0 gets s0 and s1, worker 1 gets nothing."
     # One sensor, of four rates, on 2, 3 and 4 workers.
     assert tried.endswith("12 of 12 tried.")
     # The best is one each; LPT may take 4/3 - 1/6 times that.

@@ -23,12 +23,23 @@ WRONG = {
         10,
         "'\"S2\"' cannot stand here; expected an operator or the end of the statement",
     ),
-    'A = avg("S1", 600 000, 1)': (
-        1,
-        19,
-        "'000' cannot stand here; expected an operator, ')' or ',';"
-        " the digits of a number may have _ between them, but no space",
-    ),
+    **{
+        f'A = avg("S1", {first}{gap}{second}, 1)': (
+            1,
+            15 + len(first) + len(gap),
+            f"{second.split()[0]!r} cannot stand here; expected an operator, ')' or ',';"
+            " a space may stand only between groups of three digits, as in 600 000",
+        )
+        for first, gap, second in (
+            ("600", " ", "00"),
+            ("600", " ", "0000"),
+            ("6000", " ", "000"),
+            ("600", "  ", "000"),
+            ("600", "\t", "000"),
+            ("6", " ", "00_000"),
+            ("600 000", " ", "00"),
+        )
+    },
     "A = avg(8MD1, 1, 1)": (
         1,
         10,
@@ -241,11 +252,34 @@ def same(left: str, right: str) -> bool:
 
 def test_spelling_makes_no_difference() -> None:
     assert same('A = avg("S1", 600\u2009000, 300_000)', 'A=avg("S1",6e5,300000);')
+    assert same('A = avg("S1", 1 600 000, 300\u00a0000)', 'A=avg("S1",1600000,300000)')
+    assert same('A = "S1" * 12 000.5e1 - 1 000', 'A = "S1" * 120005 - 1000')
     assert same('A = "S1"; B = avg("A", 1, 1)', 'A = "S1"\nB = avg(A, 1, 1)')
     assert same('A = "S1" \u2212 2 \u00d7 "S2"', 'A = ("S1" - (2 * ("S2")))')
     assert same('A = union( # which\n"S1",\n\n"S2")\r\r\n', 'A = union("S1", "S2")')
     assert same('A = -"S1" * 2', 'A = (0 - "S1") * 2')
     assert not same('A = "S1" - (1 - 2)', 'A = "S1" - 1 - 2')
+
+
+def test_the_example_of_the_source_is_read_as_printed() -> None:
+    printed = """\
+MD1Z=avg("8MD1-AZ",600 000,300 000);
+UNI=union("8MD2-A","8MD3-A");
+MD23=avg("UNI",600 000,300 000);
+MD4Z=avg("8MD4-AZ",600 000,300 000);
+UNIF=union("MD1Z","MD23","MD4Z");
+out_MZ=max("UNIF",600 000,300 000);
+out_AZ=avg("UNIF",600 000,300 000)
+"""
+    assert same(printed, printed.replace(" ", ""))
+    first, *_ = formatted(printed).splitlines()
+    assert first == 'MD1Z = avg("8MD1-AZ", 600_000, 300_000)'
+    assert formatted(formatted(printed)) == formatted(printed)
+
+
+def test_a_time_with_a_unit_and_spaces_is_explained() -> None:
+    with pytest.raises(ScriptError, match="600 000s is 600_000_000"):
+        parse('A = avg("S1", 600 000s, 1)', "w")
 
 
 def test_many_statements_are_read_and_nesting_does_not_matter() -> None:

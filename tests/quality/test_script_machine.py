@@ -100,12 +100,12 @@ def _at_the_first_result(self: Worker, notice: Notice) -> Sequence[Effect]:
 
 def _known_by_one_part(self: Worker, number: int) -> int:
     logs = self._state.logs
-    return max([logs[part].until_us for part in self._share.parts[number]], default=END_US)
+    return max([logs[part].until_us for part in self.share.parts[number]], default=END_US)
 
 
 def _read_by_one(self: Worker, computed: Sequence[int]) -> None:
     for number in computed:
-        for stream in self._share.reads[number]:
+        for stream in self.share.reads[number]:
             self._state.logs[stream].forget(self._taken_us(number))
 
 
@@ -163,11 +163,11 @@ def _share(change: Callable[[Share], JsonObject]) -> Callable[..., Share]:
 
 def _only_ends(self: Worker) -> list[Effect]:
     """End the sensors one after the other, and forget the last one."""
-    numbers = sorted(self._share.sensors.values())
+    numbers = sorted(self.share.sensors.values())
     for number in numbers[:-1]:
         if number in self._state.logs:
             self._state.logs[number].until_us = END_US
-    return self._follow(set(numbers[:-1]), self._share.own)
+    return self._follow(set(numbers[:-1]), self.share.own)
 
 
 _HEAR, _RESTORE = Worker.hear, Worker.restore

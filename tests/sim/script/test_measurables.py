@@ -63,7 +63,36 @@ def test_workflows_are_drawn_by_the_seed() -> None:
 
 
 def test_lines_are_counted() -> None:
-    found = MEASURABLES["lines"].measure({"sensors": "8"}, 1)
-    # Two sections of eight statements, three between them.
-    assert found["script_lines"] == 2 * 8 + 3
-    assert int(str(found["job_lines"])) > 4 * 19
+    found = MEASURABLES["lines"].measure({"workflow": "printed"}, 1)
+    # Seven statements; two imports, a function of four lines and one of eight.
+    assert (found["script_lines"], found["program_lines"]) == (7, 2 + 4 + 8)
+    every = MEASURABLES["lines"].measure({}, 1)
+    assert every["workflows"] == 6
+    with pytest.raises(ValueError, match="workflow is 'printd'"):
+        MEASURABLES["lines"].measure({"workflow": "printd"}, 1)
+
+
+def test_windows_that_share_panes_keep_less() -> None:
+    small = {"scenario": "spans", "sensors": "1", "rates_hz": "2", "seconds": "24"}
+    kept = MEASURABLES["memory"].measure({**small, "disorder": "calm", "lateness_us": "0"}, 0)
+    # A tuple every 0.5 s, panes of a second: a window of 10 s every second needs up to ten of them
+    # and serves all others; 2 + 1 + 3 + 10 + 2 panes at most if each window has its own.
+    names = ("shared", "own", "tuple")
+    shared, own, tuples = (float(str(kept[f"{name}_numbers"])) for name in names)
+    assert 6 * 8 <= shared <= 6 * 11
+    assert shared < own <= 6 * 18
+    assert tuples <= 2 * 2 * (2 + 4 + 6 + 10 + 10)
+
+
+def test_without_the_filter_workers_serve_what_nobody_asks_for() -> None:
+    few = {"scenario": "drawn", "sensors": "12", "workflows": "1", "seconds": "2", "loss": "0"}
+    found = {
+        filters: MEASURABLES["sim"].measure({**few, "filters": filters}, 0)
+        for filters in ("yes", "no")
+    }
+    dropped = int(str(found["yes"]["tuples_dropped"]))
+    assert dropped > 0
+    sent = {filters: int(str(each["tuples_sent"])) for filters, each in found.items()}
+    assert sent["no"] == sent["yes"] + dropped
+    assert found["no"]["results"] == found["yes"]["results"]
+    assert float(str(found["no"]["busiest"])) > float(str(found["yes"]["busiest"]))
