@@ -21,9 +21,10 @@ examples:
   straggler errata slack --only lost-update
   straggler errata --json errata.json --markdown docs/errata.md
 
-Each erratum is run: the rule as written, or as a reader would complete it, until it breaks its
-promise; then the corrected rule on the same input and on everything that was searched. The exit
-code is 0 if all errata are confirmed, and 1 otherwise.
+Each erratum is run: the wrong rule until it breaks its promise, then the corrected rule on the
+same input and on everything that was searched. The class says where the wrong rule comes from: the
+text as printed, one reading of a passage that lost its formula, or a gap that the text leaves open.
+The exit code is 0 if all errata are confirmed, and 1 otherwise.
 """
 
 
@@ -79,19 +80,29 @@ def _chosen(asked: Sequence[Room], only: Sequence[str]) -> list[tuple[Room, Erra
 
 def _print_table(out: Console, confirmations: Sequence[Confirmation]) -> None:
     grid = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("room", "erratum", "as written", "corrected,\nsame input", "corrected,\nin scope"):
+    columns = (
+        "room",
+        "erratum",
+        "class",
+        "wrong rule",
+        "corrected,\nsame input",
+        "corrected,\nin scope",
+    )
+    for name in columns:
         grid.add_column(name, no_wrap=True)
     for each in confirmations:
         _, literal, same, scope = each.findings
         # A confirmed erratum has its first outcome broken.
         colour = "green" if each.findings.is_confirmed else "bold red"
         outcomes = (f"[{colour}]{verdict.outcome}[/]" for verdict in (literal, same, scope))
-        grid.add_row(each.room, each.erratum.name, *outcomes)
+        grid.add_row(each.room, each.erratum.name, each.erratum.kind.value, *outcomes)
     out.print(grid)
     doubtful = [each.erratum.name for each in confirmations if not each.findings.is_confirmed]
     number = len(confirmations)
     all_of_them = "1 erratum" if number == 1 else f"{number:,} errata"
-    summary = f"{all_of_them}, confirmed: each promise is broken as written and kept as corrected."
+    summary = (
+        f"{all_of_them}, confirmed: the wrong rule breaks each promise, the corrected keeps it."
+    )
     if doubtful:
         summary = f"{len(doubtful)} of {all_of_them} not confirmed: {', '.join(doubtful)}."
     render.print_prose(out, ["", summary])

@@ -6,13 +6,33 @@ Rules of this file:
    promise, and the corrected rule is run on the same input and on everything that was searched.
 2. An erratum is confirmed if the rule as written broke the promise and the corrected rule kept it
    both times. A corrected rule that was not put to the test has kept nothing.
+3. An erratum says what the text is to blame for: a wrong rule, a lost formula, or a gap.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 from model.checking.claims import Outcome, Verdict
+
+
+class Kind(Enum):
+    """Class of an erratum: how the wrong rule follows from the text that we have."""
+
+    PRINTED = "as printed"
+    """The text states the rule."""
+    READING = "in one reading"
+    """The passage has lost its formula, or has a second meaning; this is one way to read it."""
+    OPEN = "left open"
+    """The text says nothing of it; the rule is what a reader might fill in."""
+
+    @property
+    def rule(self) -> str:
+        """Name of the wrong rule."""
+        return {Kind.PRINTED: "as printed", Kind.READING: "as read", Kind.OPEN: "as filled in"}[
+            self
+        ]
 
 
 class Findings(NamedTuple):
@@ -38,6 +58,7 @@ class Findings(NamedTuple):
 class Erratum:
     """A mistake of a text, or a gap in it that a reader would fill wrongly."""
 
+    kind: Kind
     name: str
     promise: str
     """Sentence that states the broken promise."""
@@ -79,6 +100,7 @@ class Confirmation(NamedTuple):
         return {
             "room": self.room,
             "erratum": erratum.name,
+            "class": erratum.kind.value,
             "confirmed": findings.is_confirmed,
             "promise": erratum.promise,
             "source": erratum.source,
@@ -97,15 +119,15 @@ def describe(confirmation: Confirmation) -> list[str]:
     """Describe an erratum in lines for a terminal."""
     erratum, findings = confirmation.erratum, confirmation.findings
     return [
-        f"{erratum.name} (room {confirmation.room})",
-        f"  promise     {erratum.promise}",
-        f"  source      {erratum.source}",
-        f"  as written  {erratum.literal}",
+        f"{erratum.name} (room {confirmation.room}, {erratum.kind.value})",
+        f"  promise       {erratum.promise}",
+        f"  source        {erratum.source}",
+        f"  {erratum.kind.rule:12}  {erratum.literal}",
         "  counterexample",
         *(f"    {sentence}" for sentence in findings.counterexample),
         f"  {findings.literal.outcome}: {findings.literal.sentence}",
         *(f"    {sentence}" for sentence in findings.literal.witness),
-        f"  corrected   {erratum.corrected}",
+        f"  corrected     {erratum.corrected}",
         f"  {findings.same.outcome} on the same input: {findings.same.sentence}",
         f"  {findings.scope.outcome} in the scope: {findings.scope.sentence}",
         "",
@@ -120,15 +142,23 @@ HEADER = """\
 Promises that a published design does not keep if it is built as it is written, or as a reader would
 complete it. Each entry has the promise, its source, a small input that breaks it, and the rule that
 keeps it. The line *Source* says what the text states and what it leaves open. Every entry is a run,
-not an argument: the command runs the rule as written until it breaks its promise, then the
-corrected rule on the same input and on everything that was searched. The smaller inputs that were
-tried first are listed with each counterexample. The unit of time is a microsecond.
+not an argument: the command runs the wrong rule until it breaks its promise, then the corrected
+rule on the same input and on everything that was searched. The smaller inputs that were tried first
+are listed with each counterexample. The unit of time is a microsecond.
+
+An erratum has one of three classes:
+
+- *as printed*: the text states the rule, and the rule is wrong.
+- *in one reading*: the passage has lost its formula, or has a second meaning. The rule is one way
+  to read it; another way keeps the promise.
+- *left open*: the text does not state a rule. A reader who fills the gap naively gets the wrong
+  one, so the gap is dangerous, but the text is not wrong.
 """
 
 
 def markdown(confirmations: Sequence[Confirmation]) -> str:
     """Return the page of all errata, room by room."""
-    parts = [HEADER]
+    parts = [HEADER, _counts(confirmations)]
     for room in dict.fromkeys(each.room for each in confirmations):
         of_room = [each for each in confirmations if each.room == room]
         parts.append(f"## Room `{room}`\n")
@@ -137,12 +167,23 @@ def markdown(confirmations: Sequence[Confirmation]) -> str:
     return "\n".join(parts)
 
 
+def _counts(confirmations: Sequence[Confirmation]) -> str:
+    rows = ["| class | errata |", "|---|---|"]
+    for kind in Kind:
+        names = [each.erratum.name for each in confirmations if each.erratum.kind is kind]
+        if names:
+            links = ", ".join(f"[{name}](#{name})" for name in names)
+            rows.append(f"| {kind.value} | {links} |")
+    return "\n".join([*rows, ""])
+
+
 def _table(confirmations: Iterable[Confirmation]) -> str:
-    rows = ["| erratum | as written | corrected, same input | corrected, in the scope |"]
-    rows.append("|---|---|---|---|")
+    rows = ["| erratum | class | wrong rule | corrected, same input | corrected, in the scope |"]
+    rows.append("|---|---|---|---|---|")
     for each in confirmations:
-        literal, same, scope = each.findings[1:]
-        cells = each.erratum.name, literal.outcome, same.outcome, scope.outcome
+        erratum, (literal, same, scope) = each.erratum, each.findings[1:]
+        outcomes = literal.outcome, same.outcome, scope.outcome
+        cells = erratum.name, erratum.kind.value, *outcomes
         rows.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join([*rows, ""])
 
@@ -154,7 +195,7 @@ def _section(confirmation: Confirmation) -> str:
             f"### {erratum.name}\n",
             f"**Promise.** {erratum.promise}",
             f"*Source: {erratum.source}.*\n",
-            f"**As written.** {erratum.literal}\n",
+            f"**{erratum.kind.rule.capitalize()}.** {erratum.literal}\n",
             "**Counterexample.**\n",
             *(f"    {sentence}" for sentence in findings.counterexample),
             "",

@@ -10,7 +10,7 @@ from typing import TypeVar
 from model.checking.claims import Outcome, Verdict
 from model.vocabulary import System, Trace, Workload
 from properties.errors import counted
-from properties.pages.errata import Erratum, Findings, smaller
+from properties.pages.errata import Erratum, Findings, Kind, smaller
 from properties.rooms import Evidence, PlantedBug
 
 CaseT = TypeVar("CaseT")
@@ -18,10 +18,15 @@ Judge = Callable[[Workload, Trace], Evidence]
 
 
 def erratum(
-    bug: PlantedBug, name: str, promise: str, source: str, search: Callable[[], Findings]
+    bug: PlantedBug,
+    kind: Kind,
+    name: str,
+    promise: str,
+    source: str,
+    search: Callable[[], Findings],
 ) -> Erratum:
     """Return an erratum whose rules are those of a planted bug of the model."""
-    return Erratum(name, promise, source, bug.mistake, bug.corrected, search)
+    return Erratum(kind, name, promise, source, bug.mistake, bug.corrected, search)
 
 
 def decide(claim: str, kept: bool, sentence: str) -> Verdict:

@@ -99,7 +99,8 @@ PROMISES = (
         "Workers come and go with the load, and no result is lost.",
         S2J,
         ASSUMING,
-        "Condition: workers are removed after too little work, not, as written, after too much.",
+        "Condition: workers are removed after too little work, as 3.4 has it, and not after too"
+        " much, as 2.2.3 has it.",
         (
             "properties/join/test_chain.py"
             "::test_workers_that_come_and_go_between_epochs_change_no_result",
@@ -172,8 +173,8 @@ PROMISES = (
         "Components go to the worker with the least load, so that loads are even.",
         SCRIPTS,
         ASSUMING,
-        "Condition: the load of the worker that gets a component grows, which the printed algorithm"
-        " omits; then the largest load is within the bound of LPT.",
+        "Condition: the load of the worker that gets a component grows, which the listing that we"
+        " have omits; then the largest load is within the bound of LPT.",
         ("properties/script/test_model.py::test_placements_keep_their_bounds",),
         ("load-not-added",),
     ),

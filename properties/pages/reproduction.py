@@ -146,13 +146,19 @@ def _promise(promise: Promise) -> Iterator[str]:
 
 def _errata() -> str:
     rows = [
-        (f"[{erratum.name}](errata.md#{erratum.name})", room.name, _cell(erratum.promise))
+        (
+            f"[{erratum.name}](errata.md#{erratum.name})",
+            room.name,
+            erratum.kind.value,
+            _cell(erratum.promise),
+        )
         for room in find_rooms("all")
         for erratum in room.errata
     ]
-    table = markdown(dict.fromkeys(("erratum", "room", "promise"), ""), rows)
+    table = markdown(dict.fromkeys(("erratum", "room", "class", "promise"), ""), rows)
     return (
-        "Each rule is refuted as written, by a smallest counterexample, and holds as corrected.\n"
+        "Each rule is refuted by a smallest counterexample, and holds as corrected. The class\n"
+        "says whether the text states the rule, has lost its formula, or leaves it open.\n"
         "`straggler errata` runs them, and so does `tests/properties/test_errata.py`.\n\n"
         f"{table}"
     )

@@ -19,7 +19,7 @@ from properties.cli import errata as command
 from properties.cli import main as cli
 from properties.cli.errata import confirm
 from properties.join import errata as join_errata
-from properties.pages.errata import Confirmation, Erratum, Findings, describe, markdown
+from properties.pages.errata import Confirmation, Erratum, Findings, Kind, describe, markdown
 from properties.rooms import Room, find_room, find_rooms, room_names
 from properties.slack import control_errata, requirement_errata
 from properties.slack import errata as slack_errata
@@ -64,6 +64,43 @@ def test_every_erratum_is_confirmed(confirmations: list[Confirmation]) -> None:
 def test_the_page_is_current(confirmations: list[Confirmation]) -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert page == markdown(confirmations), "straggler errata --markdown docs/errata.md"
+
+
+def test_every_erratum_has_the_class_that_its_source_supports() -> None:
+    by_kind = {kind: set[str]() for kind in Kind}
+    for room in find_rooms("all"):
+        for erratum in room.errata:
+            by_kind[erratum.kind].add(erratum.name)
+    assert by_kind[Kind.READING] == {"closing-rule", "counters-rounded-down", "load-not-added"}
+    assert by_kind[Kind.OPEN] == {
+        "lost-update",
+        "missing-flush",
+        "smaller-root",
+        "normal-quantiles",
+        "both-copies",
+        "local-timer",
+        "half-updated",
+    }
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_terminal_page_and_data_show_the_class(kind: Kind) -> None:
+    known = next(each for room in find_rooms("all") for each in room.errata if each.kind is kind)
+    nothing = Verdict("p", Outcome.UNDETERMINED, "Nothing broke it.")
+    shown = Confirmation("slack", known, Findings((), nothing, nothing, nothing))
+    assert shown.to_json()["class"] == kind.value
+    assert describe(shown)[0] == f"{known.name} (room slack, {kind.value})"
+    assert any(line.startswith(f"  {kind.rule} ") for line in describe(shown))
+    page = markdown([shown])
+    assert f"| {kind.value} | [{known.name}](#{known.name}) |" in page
+    assert f"| {known.name} | {kind.value} | " in page
+    assert f"**{kind.rule.capitalize()}.** {known.literal}" in page
+
+
+def test_scale_in_quotes_both_places_of_the_source() -> None:
+    (scale_in,) = (each for each in find_room("join").errata if each.name == "scale-in")
+    assert "2.2.3 removes workers if tau > tau0" in scale_in.source
+    assert "3.4 removes them if tau < tau0 for five minutes" in scale_in.source
 
 
 def test_the_errata_of_a_room_have_different_names() -> None:
@@ -195,11 +232,12 @@ def test_the_command_prints_stores_and_summarises(
     options = ("--only", "closing-rule", "--json", str(path), "--markdown", str(page))
     code, out, err = run(capsys, "slack", *options)
     assert (code, err) == (0, "")
-    for word in ("promise ", "source ", "as written ", "counterexample", "corrected "):
+    for word in ("promise ", "source ", "as read ", "counterexample", "corrected "):
         assert word in out
     assert out.splitlines()[-1].startswith("1 erratum, confirmed")
     (row,) = json.loads(path.read_text(encoding="utf-8"))
     assert (row["room"], row["erratum"], row["confirmed"]) == ("slack", "closing-rule", True)
+    assert row["class"] == "in one reading"
     assert row["verdicts"]["literal"]["outcome"] == "broken"
     assert row["verdicts"]["corrected_in_the_scope"]["outcome"] == "holds"
     assert page.read_text(encoding="utf-8").startswith("# Errata\n")
@@ -210,7 +248,13 @@ def test_an_unconfirmed_erratum_exits_with_1(
 ) -> None:
     nothing = Verdict("p", Outcome.UNDETERMINED, "Nothing broke it.")
     doubtful = Erratum(
-        "doubtful", "P.", "S", "L.", "C.", lambda: Findings((), nothing, nothing, nothing)
+        Kind.OPEN,
+        "doubtful",
+        "P.",
+        "S",
+        "L.",
+        "C.",
+        lambda: Findings((), nothing, nothing, nothing),
     )
 
     def with_it(name: str) -> list[Room]:
