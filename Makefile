@@ -5,10 +5,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 # One stamp an interpreter: naming another one in PYTHON builds .venv anew.
 READY := .venv/ready-$(subst /,-,$(PYTHON))
+# Environments of the engines that straggler conformance judges; make test needs none of them.
+ENGINES ?= .engines
 PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
+# A query starts several Pythons, each of which would compile our modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup diff test test-long quick check bench docs clean java room
+.PHONY: help setup diff test test-long quick check bench docs engines clean java room
 # Two targets that each want every core only slow each other down.
 .NOTPARALLEL:
 
@@ -52,8 +56,15 @@ docs: java $(READY) ## the generated pages of docs/; adopts new figures of make 
 	@$(BIN)/straggler errata --markdown docs/errata.md >/dev/null
 	@$(BIN)/python -m benchmarks.pages
 
+engines: ## environments of judged engines, in .engines; one only: make engines NAME=duckdb (10 min)
+	@for name in $(or $(NAME),$(notdir $(patsubst %/,%,$(dir $(wildcard engines/*/engine.toml))))); do \
+		echo "setting up $(ENGINES)/$$name ..."; \
+		$(PYTHON) -m venv --clear "$(ENGINES)/$$name" && "$(ENGINES)/$$name/bin/python" -m pip \
+			install -q --disable-pip-version-check -r "engines/$$name/requirements.txt" || exit 1; \
+	done
+
 clean: ## remove everything that make and the tests made, .venv included
-	@rm -rf .venv build dist *.egg-info .hypothesis .mypy_cache .ruff_cache .pytest_cache \
+	@rm -rf .venv .engines build dist *.egg-info .hypothesis .mypy_cache .ruff_cache .pytest_cache \
 		.import_linter_cache spark-warehouse metastore_db derby.log
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

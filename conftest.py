@@ -46,9 +46,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """Return a scheduler for ``--dist loadscope`` that lets Spark wait while other tests run."""
     if config.getoption("dist") != "loadscope":
         return None
-    from tests.harness.xdist_scheduler import SparkApart
+    from tests.harness.xdist_scheduler import SparkAside
 
-    return SparkApart(config, log)
+    return SparkAside(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

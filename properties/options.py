@@ -26,6 +26,8 @@ Arguments: TypeAlias = SimpleNamespace
 """Values of the options and other arguments of a command, by name."""
 
 PATH = click.Path(path_type=Path)
+STDIO = Path("-")
+"""Standard input or output, in the place of a file; then people read standard error."""
 QUERY = "query"
 """Section of the help with the options of a query."""
 

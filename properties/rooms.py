@@ -23,6 +23,7 @@ from model.checking.explorer import Exploration
 from model.checking.explorer import Path as Behaviour
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.settings import JsonObject, Settings, nearest
+from model.vocabulary.trace import TraceReader
 from properties.data.tables import Columns
 from properties.errors import UsageError
 from properties.judging.predictions import NO_PREDICTION, Prediction, Predictor
@@ -283,6 +284,10 @@ class Room:
     def words(self) -> tuple[type, ...]:
         """Step classes that a trace may have."""
         return (*self.step_types, *self.protocol_types)
+
+    def trace_reader(self, whole_steps: bool) -> TraceReader:
+        """Return a reader of traces; without ``whole_steps`` only fields of answers are needed."""
+        return TraceReader(self.words, {} if whole_steps else self.answers)
 
     def determined_steps(self, plan: Plan, step_types: Iterable[type]) -> tuple[type, ...]:
         """Return the step classes that the workload of a plan determines."""

@@ -16,7 +16,7 @@ claim could hold untested. One trace need not contain the guard; all traces toge
 import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, NamedTuple, TypeVar
 
 from model.vocabulary.trace import kind_of
@@ -48,6 +48,8 @@ class Verdict:
     """Reason for the outcome, in one sentence."""
     witness: tuple[str, ...] = ()
     """Minimal counterexample or missing evidence: one sentence an element."""
+    occurred: int | None = None
+    """Number of cases that put the claim to the test, if they were counted."""
 
 
 def combine(verdicts: Iterable[Verdict]) -> Outcome:
@@ -115,12 +117,12 @@ class Claim(Generic[E]):
             return Verdict(self.name, Outcome.UNDETERMINED, gap)
         found = self.check(evidence)
         if isinstance(found, Verdict):
-            return found
+            return replace(found, occurred=occurred)
         against = tuple(found)
         if not against:
             cases = f"{self.guard}: {occurred:,}{self.extent(evidence)}"
             sentence = f"No counterexample was found ({cases})."
-            return Verdict(self.name, Outcome.HOLDS, sentence)
+            return Verdict(self.name, Outcome.HOLDS, sentence, occurred=occurred)
         more = f" ({len(against):,} counterexamples in all.)" if len(against) > 1 else ""
         return Verdict(self.name, Outcome.BROKEN, f"{against[0]}{more}", against[:SHOWN])
 

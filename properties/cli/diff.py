@@ -1,6 +1,7 @@
 """``straggler diff``: compare the Spark pipeline, or your implementation, with the reference."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -89,12 +90,20 @@ def input_options(rooms: Sequence[Room]) -> Iterator[Option]:
     batches = f"number of equal micro-batches, at most one per row ({usual})"
     yield Option("--batches", batches, type=int, metavar="N", is_rare=True)
     for room in rooms:
-        yield from room.options()
-        if room.workers is not None:
-            yield LATENESS
-            workers = f"number of workers ({room.workers})"
-            yield Option("--workers", workers, type=int, metavar="N", section=QUERY)
+        for option in map(copy, _query_options(room)):
+            # The queries of all rooms do not fit a screen.
+            option.is_rare = option.is_rare or len(rooms) > 1
+            yield option
     yield from column_options()
+
+
+def _query_options(room: Room) -> Iterator[Option]:
+    yield from room.options()
+    if room.workers is not None:
+        yield LATENESS
+        yield Option(
+            "--workers", f"number of workers ({room.workers})", type=int, metavar="N", section=QUERY
+        )
 
 
 def _comparison_options() -> Iterator[Option]:
@@ -201,7 +210,7 @@ def _refuse_options(args: Arguments) -> None:
     """Raise :class:`UsageError` for output that cannot be written, or for bad numbers."""
     refuse_unwritable("--json", args.json)
     refuse_unwritable("--junit", args.junit)
-    refuse_unwritable("--html", args.html)
+    refuse_unwritable("--html", args.html, whole=True)
     refuse_unmakable("--counterexamples", args.counterexamples)
     refuse_numbers(args)
 

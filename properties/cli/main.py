@@ -4,6 +4,7 @@ Exit codes: 0 holds, 1 broken, 2 usage or environment, 3 undetermined, 130 inter
 is one sentence on stderr.
 """
 
+import errno
 import io
 import logging
 import os
@@ -12,7 +13,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from model.vocabulary.extras import describe_missing
 from model.vocabulary.settings import nearest
@@ -31,6 +32,7 @@ COMMANDS = {
     "sweep": "run experiments over grids of settings and seeds, in parallel, resumable",
     "report": "write results of sweeps as one page: verdicts, plots, published claims",
     "replay": "run a stored counterexample again; exit code 1 if it still fails",
+    "conformance": "judge engines of others, and write the page of their verdicts",
     "errata": "show published rules that break their promises, each with a small counterexample",
     "script": "check, format, explain and run sensor scripts",
     "package": "write the archive that workers of a cluster import, for spark-submit --py-files",
@@ -38,6 +40,8 @@ COMMANDS = {
 """Summaries of the commands; ``x`` is the module ``properties.cli.x`` with ``make_command``."""
 COMPLETION_VARIABLE = "_STRAGGLER_COMPLETE"
 TRACEBACK_VARIABLE = "STRAGGLER_TRACEBACK"
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Numbers of the errors of a full disk."""
 
 EPILOG = """\
 examples:
@@ -53,6 +57,7 @@ examples:
   straggler sweep                                  published experiments, simulated
   straggler report                                 results of sweeps as one page
   straggler replay counterexamples/slack-1a2b.json
+  straggler conformance                            engines of others
   straggler errata                                 published rules that do not hold
   straggler script explain *.script                the plan of sensor scripts
   straggler package                                what workers of a cluster import
@@ -75,15 +80,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _refuse("interrupted", 130)
     except BrokenPipeError:
-        # The reader of the output has closed it, so nothing may be written, not even at exit.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError):  # a stream that is no file has no number
-                os.dup2(nowhere, stream.fileno())
+        _discard(sys.stdout, sys.stderr)  # their reader has seen enough
         return 0
     except ModuleNotFoundError as error:
         return _refuse(f"this command {describe_missing(error)}", 2)
     except Exception as error:  # a bug, or a full disk: still one sentence
+        if isinstance(error, OSError) and error.errno in FULL:
+            _discard(sys.stdout)
+            name = "the output" if error.filename is None else repr(error.filename)
+            return _refuse(f"{name} cannot be written: {error.strerror}", 2)
         if os.environ.get(TRACEBACK_VARIABLE):
             traceback.print_exc()
         what = f"{type(error).__name__}: {error}"
@@ -91,6 +96,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(f"unexpected error {what}; {hint}", 2)
     finally:
         logging.disable(logged_before)
+
+
+def _discard(*streams: TextIO) -> None:
+    """Let nothing more be written to streams, not even what they hold at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        with suppress(OSError):  # a stream that is no file has no number
+            os.dup2(nowhere, stream.fileno())
 
 
 def _escape_output() -> None:

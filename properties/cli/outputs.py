@@ -11,26 +11,23 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from properties.errors import UsageError
-from properties.options import Arguments
+from properties.options import STDIO, Arguments
 
 WRITTEN = ("html", "json", "junit", "plot", "svg", "markdown", "output", "reproduction")
 ON_STDOUT = ("--html", "--json", "--junit", "--markdown")
-"""Options whose file may be :data:`STDOUT`."""
+"""Options whose file may be :data:`STDIO`."""
 READ = ("experiments", "files", "input", "r", "s", "script", "scripts", "trace", "workload")
 """Arguments that name files which a command reads."""
 FROM_STDIN = ("trace", "workload")
-"""Arguments whose file may be standard input, which has the same name as :data:`STDOUT`."""
-
-STDOUT = Path("-")
-"""In the place of a file: standard output; what is meant for people then goes to standard error."""
+"""Arguments whose file may be standard input, which has the same name as :data:`STDIO`."""
 
 
 def write_output(path: Path | None, text: str) -> None:
-    """Write a text to a file, to standard output for :data:`STDOUT`, or nowhere for ``None``.
+    """Write a text to a file, to standard output for :data:`STDIO`, or nowhere for ``None``.
 
     Raise :class:`UsageError` if the file cannot be written, such as on a full disk.
     """
-    if path == STDOUT:
+    if path == STDIO:
         sys.stdout.write(text)
         sys.stdout.flush()
     elif path is not None:
@@ -55,7 +52,7 @@ def write_whole(path: Path, text: str) -> None:
     # Imported here because simulations take a while to load, and --version does without them.
     from sim.sweep.store import WriteFailed, write_atomically
 
-    if path == STDOUT or path.is_char_device():
+    if path == STDIO or path.is_char_device():
         write_output(path, text)
         return
     try:
@@ -64,9 +61,12 @@ def write_whole(path: Path, text: str) -> None:
         raise UsageError(str(error)) from error
 
 
-def refuse_unwritable(option: str, path: Path | None) -> None:
-    """Raise :class:`UsageError` if a file cannot be written; an existing file stays as it is."""
-    if path is None or (path == STDOUT and option in ON_STDOUT):
+def refuse_unwritable(option: str, path: Path | None, *, whole: bool = False) -> None:
+    """Raise :class:`UsageError` if a file cannot be written; an existing file stays as it is.
+
+    A file that is written ``whole`` needs a folder in which another one can be made.
+    """
+    if path is None or (path == STDIO and option in ON_STDOUT):
         return
     name = f"{option} {str(path)!r}"
     try:
@@ -81,6 +81,8 @@ def refuse_unwritable(option: str, path: Path | None) -> None:
             pass
         if not existed:
             target.unlink()
+        if whole and not target.is_char_device():
+            tempfile.TemporaryFile(dir=target.parent).close()
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
         raise UsageError(f"{name} cannot be written: {_why(error)}") from error
 
@@ -92,7 +94,7 @@ def refuse_overwriting(args: Arguments) -> None:
         for option, value in vars(args).items()
         for each in (value if isinstance(value, tuple) else [value])
         if option in WRITTEN + READ and isinstance(each, str | Path)
-        if option not in FROM_STDIN or each != STDOUT
+        if option not in FROM_STDIN or each != STDIO
     ]
     for option, path in named:
         if Path(path).is_char_device():

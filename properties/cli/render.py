@@ -19,12 +19,12 @@ from rich.progress import (
 from rich.table import Table
 
 from model.checking.claims import Outcome
-from properties.cli.outputs import STDOUT
 from properties.data.durations import write_short
 from properties.errors import counted
 from properties.judging.judge import Judgement
 from properties.judging.levels import ANSWERS
 from properties.judging.predictions import MS_US, NO_PREDICTION
+from properties.options import STDIO
 from properties.rooms import Figure, SkippedInput
 
 NARROWEST = 110
@@ -45,8 +45,8 @@ class Output(Console):
 
 
 def console(*written: Path | None) -> Console:
-    """Return a console on standard output, or on standard error if a file is :data:`STDOUT`."""
-    on_stderr = STDOUT in written
+    """Return a console on standard output, or on standard error if a file is :data:`STDIO`."""
+    on_stderr = STDIO in written
     wide = None if (sys.stderr if on_stderr else sys.stdout).isatty() else NARROWEST
     return Output(stderr=on_stderr, width=wide, highlight=False, soft_wrap=False)
 

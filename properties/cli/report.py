@@ -55,7 +55,7 @@ def run(args: Arguments) -> int:
     efforts = (args.effort,) if args.effort else tuple(reversed(EFFORTS))
     if args.reproduction is not None:
         return _reproduce(args.folder, efforts, args.reproduction, args.measured)
-    refuse_unwritable("--output", args.output)
+    refuse_unwritable("--output", args.output, whole=True)
     report = read_report(args.folder, efforts)
     with render.progress() as progress:
         progress.add_task("drawing", total=None)
@@ -65,7 +65,7 @@ def run(args: Arguments) -> int:
 
 
 def _reproduce(source: Path, efforts: Sequence[str], path: Path, measured: Path | None) -> int:
-    refuse_unwritable("--reproduction", path)
+    refuse_unwritable("--reproduction", path, whole=True)
     if path.suffix != ".md":
         raise UsageError(f"--reproduction {str(path)!r}: its name must end in .md")
     if measured is None:

@@ -58,7 +58,7 @@ def run(args: Arguments) -> int:
     """Simulate, print the figures, and check the claims on the trace."""
     refuse_unwritable("--plot", args.plot)
     refuse_unwritable("--json", args.json)
-    refuse_unwritable("--html", args.html)
+    refuse_unwritable("--html", args.html, whole=True)
     if args.plot is not None and args.plot.suffix.lower() not in ENDINGS:
         endings = " or ".join(ENDINGS)
         raise UsageError(f"--plot is {str(args.plot)!r}; its name must end in {endings}")

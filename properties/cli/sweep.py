@@ -17,9 +17,9 @@ from rich.progress import Progress, TaskID, TextColumn
 from properties.cli import render
 from properties.cli.assignments import parse_settings
 from properties.cli.commands import Command
-from properties.cli.outputs import STDOUT, refuse_unmakable, refuse_unwritable, write_output
+from properties.cli.outputs import refuse_unmakable, refuse_unwritable, write_output
 from properties.errors import UsageError
-from properties.options import PATH, Arguments, Option
+from properties.options import PATH, STDIO, Arguments, Option
 from properties.sweeps import output
 from properties.sweeps.files import write_table
 from sim.sweep.engine import Ended, Event, JobFailed, JobFinished, Judged, Started, Sweep, as_record
@@ -190,8 +190,8 @@ def _swept(sweep: Sweep, out: Console, events: Path | None) -> tuple[list[Result
         log: FileIO | None = None
         if events is not None:
             # Without a buffer, closing the file has nothing left to write and cannot fail.
-            target = sys.stdout.fileno() if events == STDOUT else events
-            log = stack.enter_context(FileIO(target, "w", closefd=events != STDOUT))
+            target = sys.stdout.fileno() if events == STDIO else events
+            log = stack.enter_context(FileIO(target, "w", closefd=events != STDIO))
         progress = stack.enter_context(render.progress(TextColumn("{task.fields[left]}")))
         task = progress.add_task("sweeping", left="")
         for event in stack.enter_context(closing(sweep.events())):

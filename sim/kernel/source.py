@@ -44,6 +44,8 @@ class Source:
     keys: tuple[str, ...] = ("a",)
     zipf: float = 0.0
     """Key number i (from 1) has a share proportional to i^-zipf; 0: all keys alike."""
+    in_turn: bool = False
+    """Whether tuples take the keys in their order, over and over, instead of drawing them."""
     low: int = 1
     """Smallest value."""
     high: int = 100
@@ -232,8 +234,8 @@ def _created(
 def _keys(source: Source, seeds: Seeds, name: str) -> IntArray:
     """Draw the number of each tuple's key."""
     n = len(source.keys)
-    if n == 1:
-        return np.zeros(source.events, dtype=np.int64)
+    if n == 1 or source.in_turn:
+        return np.arange(source.events) % n
     shares = np.arange(1, n + 1, dtype=np.float64) ** -source.zipf
     bounds = np.cumsum(shares / shares.sum())[:-1]
     uniform = seeds.stream(f"{name}/keys").random(source.events)

@@ -1,12 +1,15 @@
 """Queries whose driver process is killed repeatedly in the background until they end.
 
-A test that uses the fixture of such queries runs last. Until then other tests run, which keep at
-most one core busy. :mod:`tests.harness.driver_kills` kills the drivers.
+If one process runs all tests, a test that uses the fixture of such queries runs last: until then
+other tests run, which keep at most one core busy. Of several processes, the one that runs such a
+test begins with the kills then, while the others keep the cores busy.
+:mod:`tests.harness.driver_kills` kills the drivers.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from itertools import islice, repeat, takewhile
 from pathlib import Path
 from random import Random
@@ -111,16 +114,23 @@ def _uses(item: pytest.Item, name: str) -> bool:
 
 def run_in_background(
     plans: Mapping[str, KillPlan], request: pytest.FixtureRequest, folders: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[list[Query]]]]:
-    """Start the kills for all fixtures that some test uses; yield finished queries by fixture.
+) -> Iterator[Callable[[str], Future[list[Query]]]]:
+    """Yield a function that returns the finished queries of a fixture, and starts their kills once.
 
+    A process that runs all tests starts the kills for all fixtures that some test uses at once.
     Every test of a folder that starts Spark uses this, so kills begin with the first such test.
     """
     stop = Event()
     with ThreadPoolExecutor(1, BACKGROUND) as pool:
-        yield {
-            name: pool.submit(kill_drivers, plan, folders.mktemp(name), stop)
-            for name, plan in plans.items()
-            if not needs_proc.args[0] and any(_uses(item, name) for item in request.session.items)
-        }
+
+        @cache
+        def begin(name: str) -> Future[list[Query]]:
+            return pool.submit(kill_drivers, plans[name], folders.mktemp(name), stop)
+
+        is_alone = not hasattr(request.config, "workerinput")
+        if is_alone and not needs_proc.args[0]:
+            for name in plans:
+                if any(_uses(item, name) for item in request.session.items):
+                    begin(name)
+        yield begin
         stop.set()

@@ -1,4 +1,4 @@
-"""Profiles of test effort: ``dev`` takes a minute, ``ci`` meets every case, ``nightly`` is random.
+"""Profiles of test effort: ``dev`` is quick, ``ci`` meets every case, ``nightly`` is random.
 
 ``--hypothesis-profile`` or the environment variable ``HYPOTHESIS_PROFILE`` chooses one.
 """
@@ -6,6 +6,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 ValueT = TypeVar("ValueT")
@@ -94,6 +95,12 @@ def first(values: Sequence[ValueT], ci: int) -> Sequence[ValueT]:
     """Return the first values: one in profile ``dev``, ``ci`` of them in ``ci``, else all."""
     number = {"dev": 1, "ci": ci}.get(settings.get_current_profile_name(), len(values))
     return values[:number]
+
+
+def except_in_dev() -> pytest.MarkDecorator:
+    """Return a mark that leaves a test out of profile ``dev``, where a smaller one must suffice."""
+    is_dev = settings.get_current_profile_name() == "dev"
+    return pytest.mark.skipif(is_dev, reason="profile dev leaves it to ci")
 
 
 def simulated() -> int:

@@ -1,9 +1,13 @@
-"""Scheduler that distributes tests among processes (``--dist loadscope``).
+"""Scheduler that distributes test files among processes (``--dist loadscope``).
 
 Tests that start Spark spend half of their time waiting for Java, for disks and for processes that
-they kill; all other tests compute. Both kinds run at the same time but never in one process: a
-process that has started Spark takes no file without Spark. The Spark tests of a folder share a
-session.
+they kill; all other tests compute. Both kinds run at the same time, so that no core is idle:
+
+* One process begins with files without Spark, all others with files that start it. A session takes
+  20 s of processor time until its queries run fast, so the first process starts none as long as it
+  has other work.
+* When one kind is used up, all processes share the rest of the other one: nobody waits at the end.
+* A file is never divided, because its tests share fixtures. The longest files come first.
 """
 
 import re
@@ -15,6 +19,24 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] 
 from xdist.workermanage import WorkerController  # type: ignore[import-untyped]  # the package has no types
 
 ASKS_FOR_SPARK = re.compile(r"spark: SparkSession|needs_proc")
+LONGEST = (
+    "tests/properties/test_transcripts.py",
+    "tests/quality/test_promises_spark.py",
+    "properties/test_promises.py",
+    "tests/spark_impl/test_kill.py",
+    "tests/spark_impl/test_join_kill.py",
+    "tests/spark_impl/test_script_kill.py",
+    "tests/spark_impl/test_landing_losses.py",
+    "tests/spark_impl/test_beginnings.py",
+    "tests/spark_impl/test_script_query.py",
+    "tests/spark_impl/test_failures.py",
+    "tests/properties/test_errata.py",
+    "tests/properties/test_runs_page.py",
+    "properties/slack/test_promise.py",
+    "properties/grouping/test_sim.py",
+)
+"""Files that take longest in relation to their number of tests. All others come after them, those
+with most tests first."""
 
 
 @cache
@@ -25,11 +47,10 @@ def starts_spark(test_file: Path) -> bool:
     return ASKS_FOR_SPARK.search(test_file.read_text(encoding="utf-8")) is not None
 
 
-class SparkApart(LoadScopeScheduling):  # type: ignore[misc]  # the package has no types
-    """A scheduler of whole folders of Spark tests, and of single files of other tests.
+class SparkAside(LoadScopeScheduling):  # type: ignore[misc]  # the package has no types
+    """A scheduler of files, with tests that start Spark beside tests without it.
 
-    One process begins with tests without Spark, all others with tests that start it. The remaining
-    tests of a crashed process go to another one, usually to its replacement by xdist.
+    The remaining tests of a crashed process go to another one, usually to its replacement by xdist.
     """
 
     def remove_node(self, node: WorkerController) -> str | None:
@@ -53,38 +74,33 @@ class SparkApart(LoadScopeScheduling):  # type: ignore[misc]  # the package has 
         return crashed
 
     def _split_scope(self, nodeid: str) -> str:
-        file, _, _ = nodeid.partition("::")
-        return file.rpartition("/")[0] if starts_spark(self.config.rootpath / file) else file
+        return nodeid.partition("::")[0]
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        scope = self._next_for(node)
-        if scope is None:
-            node.shutdown()
-            return
-        self.workqueue.move_to_end(scope, last=False)
+        self.workqueue.move_to_end(self._next_for(node), last=False)
         super()._assign_work_unit(node)
 
     def _reschedule(self, node: WorkerController) -> None:
         if node not in self.registered_collections:
             return  # it has just replaced a crashed process
-        if self.workqueue and not node.shutting_down and self._next_for(node) is None:
-            node.shutdown()
-            return
         super()._reschedule(node)
         if self._pending_of(self.assigned_work[node]) == 1 and not node.shutting_down:
             self._reschedule(node)  # a test begins only when the next one is known
 
-    def _next_for(self, node: WorkerController) -> str | None:
-        """Return the next scope for a process, or None if it may run none of the rest."""
-        folders = [scope for scope in self.workqueue if not scope.endswith(".py")]
-        files = [scope for scope in self.workqueue if scope.endswith(".py")]
-        without_spark = [
-            each
-            for each in self.nodes
-            if not each.shutting_down
-            and all(scope.endswith(".py") for scope in self.assigned_work[each])
-        ]
-        if node not in without_spark:
-            files = []
-        ordered = [*files, *folders] if without_spark[:1] == [node] else [*folders, *files]
-        return ordered[0] if ordered else None
+    def _next_for(self, node: WorkerController) -> str:
+        """Return the next file for a process."""
+        queued: list[str] = sorted(self.workqueue, key=_rank)
+        fresh = [each for each in self.nodes if not each.shutting_down and not self._spark_in(each)]
+        wants_spark = fresh[:1] != [node]
+        return next((file for file in queued if self._is_spark(file) == wants_spark), queued[0])
+
+    def _spark_in(self, node: WorkerController) -> bool:
+        """Return whether a process has started Spark, or is about to."""
+        return any(self._is_spark(file) for file in self.assigned_work[node])
+
+    def _is_spark(self, file: str) -> bool:
+        return starts_spark(self.config.rootpath / file)
+
+
+def _rank(file: str) -> int:
+    return LONGEST.index(file) if file in LONGEST else len(LONGEST)

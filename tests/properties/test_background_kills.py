@@ -3,13 +3,22 @@
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from model.vocabulary import Workload
 from tests.harness import background_kills
-from tests.harness.background_kills import KillPlan, Query, Subject, kill_drivers
-from tests.harness.driver_kills import Kill
+from tests.harness.background_kills import (
+    FIXTURES,
+    KillPlan,
+    Query,
+    Subject,
+    kill_drivers,
+    run_in_background,
+)
+from tests.harness.driver_kills import Kill, needs_proc
 
 ROOMS = ("slack", "watermark", "slack")
 
@@ -54,3 +63,30 @@ def test_rooms_are_killed_alike_and_only_as_often_as_is_wanted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert interrupted(kills_of, wanted, tmp_path, monkeypatch) == numbers
+
+
+@needs_proc
+@pytest.mark.parametrize(("is_alone", "at_once"), [(True, ["killed_chains"]), (False, [])])
+def test_kills_begin_at_once_only_if_one_process_runs_all_tests(
+    is_alone: bool,
+    at_once: list[str],
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[str] = []
+
+    def kill(plan: KillPlan, _folder: Path, _stop: Event) -> list[Query]:
+        begun.append(plan.subject.driver)
+        return []
+
+    monkeypatch.setattr(background_kills, "kill_drivers", kill)
+    monkeypatch.setattr(background_kills, "_uses", lambda _item, name: name == "killed_chains")
+    config = SimpleNamespace() if is_alone else SimpleNamespace(workerinput={})
+    process = cast("pytest.FixtureRequest", SimpleNamespace(config=config, session=request.session))
+    subjects = {name: Subject(name, lambda *_: None, workload_of) for name in FIXTURES}
+    plans = {name: KillPlan(subject, 0, 1) for name, subject in subjects.items()}
+    for begin in run_in_background(plans, process, tmp_path_factory):
+        begin("killed_queries").result()
+        assert begin("killed_queries").result() == []
+    assert begun == [*at_once, "killed_queries"]

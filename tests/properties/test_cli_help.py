@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from itertools import product
 
 import pytest
 
@@ -10,8 +11,10 @@ from properties.rooms import room_names
 from tests.properties.straggler import Straggler, assert_refused
 
 
-@pytest.mark.parametrize("room", room_names())
-@pytest.mark.parametrize("command", ["diff", "explore", "sim"])
+@pytest.mark.parametrize(
+    ("command", "room"),
+    [*product(("diff", "explore", "sim"), room_names()), ("diff", "all")],
+)
 def test_help_on_a_room_fits_a_screen(straggler: Straggler, command: str, room: str) -> None:
     done = straggler(command, room, "--help")
     assert (done.code, done.err) == (0, "")

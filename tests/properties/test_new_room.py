@@ -73,7 +73,7 @@ from model.checking.claims import Judgement, Outcome, Verdict
 from model.toy import make_system
 from model.vocabulary import Event, SlackConfig, Workload
 from model.vocabulary.windows import Final
-from properties.pages.errata import Erratum, Findings
+from properties.pages.errata import Erratum, Findings, Kind
 from properties.rooms import Case
 from properties.slack.room import ROOM as SLACK
 
@@ -115,7 +115,11 @@ ROOM = replace(
     guard=lambda case, figures: Verdict("it was played with", Outcome.HOLDS, "it was"),
     remarks=lambda seen: (),
     summarise_agreement=lambda figures: "one sum",
-    errata=(Erratum("toy-breaks", "A toy lasts.", "A shop.", "Drop it.", "Hold it.", search),),
+    errata=(
+        Erratum(
+            Kind.PRINTED, "toy-breaks", "A toy lasts.", "A shop.", "Drop it.", "Hold it.", search
+        ),
+    ),
 )
 '''
 

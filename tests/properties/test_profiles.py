@@ -3,7 +3,11 @@
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import pytest
+
+from tests.harness import profiles
 from tests.house.repository import ROOT
 
 
@@ -32,3 +36,10 @@ def test_a_run_repeats_itself_unless_it_is_nightly() -> None:
     assert drawn > 0
     again = header("--hypothesis-profile=nightly", f"--hypothesis-seed={drawn}")
     assert again == (profile, drawn)
+
+
+@pytest.mark.parametrize("profile", ["dev", "ci", "nightly"])
+def test_only_profile_dev_leaves_tests_out(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_force = SimpleNamespace(get_current_profile_name=lambda: profile)
+    monkeypatch.setattr(profiles, "settings", in_force)
+    assert profiles.except_in_dev().args == (profile == "dev",)

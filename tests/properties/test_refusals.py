@@ -1,9 +1,11 @@
 """Refusals of the command line: it checks everything before it runs anything."""
 
+import errno
 import io
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,6 +106,23 @@ def test_an_unwritable_output_is_refused_before_anything_runs(
     assert_refused(missing, f"{option} 'missing/dir/a': there is no such folder")
     assert_refused(straggler(f"{line} /proc/x.json"), f"{option} '/proc/x.json' cannot be")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["diff slack", "sim slack"])
+def test_a_page_in_a_folder_that_takes_no_new_file_is_refused_early(
+    straggler: Straggler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """A page is complete or not there, so that it is written beside the old one first."""
+    monkeypatch.setattr(diff, "columns_of", runs_too_early)
+    monkeypatch.setattr(sim, "find_room", runs_too_early)
+    (tmp_path / "old.html").touch()
+
+    def refuse(**_: object) -> None:  # root may write into every folder
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    refused = straggler(f"{command} --html old.html")
+    assert_refused(refused, "--html 'old.html' cannot be written: Permission denied")
 
 
 def test_a_refused_run_leaves_files_as_they_were(straggler: Straggler, tmp_path: Path) -> None:

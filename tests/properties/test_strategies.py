@@ -17,15 +17,18 @@ from sim.kernel.log import simulate_arrivals
 from sim.kernel.source import IDS_PER_SOURCE, Source
 from tests.harness.stream_packs import collect
 
-DRAWN = collect(cases(), 300, seed=4)
+
+@pytest.fixture(scope="module")
+def drawn_cases() -> list[Workload]:
+    return collect(cases(), 300, seed=4)
 
 
 def config_of(case: Workload) -> SlackConfig:
     return SlackConfig.from_json(case.config)
 
 
-def test_queries_have_every_shape() -> None:
-    drawn = [config_of(case) for case in DRAWN]
+def test_queries_have_every_shape(drawn_cases: list[Workload]) -> None:
+    drawn = [config_of(case) for case in drawn_cases]
     assert {config.aggregate for config in drawn} == set(AGGREGATES)
     assert {config.control for config in drawn} == set(CONTROLS)
     assert {config.tasks for config in drawn} == {1, 2, 3}
@@ -59,28 +62,28 @@ def test_requirements_are_found_in_every_way(aggregate: str) -> None:
     assert any(config.needs_values for config in drawn) == (aggregate in ("sum", "avg"))
 
 
-def test_arrivals_are_disordered_numbered_and_in_time() -> None:
-    late = [case for case in DRAWN if measure(case.arrivals).late_share > 0]
-    assert len(late) > len(DRAWN) // 2
-    for case in DRAWN:
+def test_arrivals_are_disordered_numbered_and_in_time(drawn_cases: list[Workload]) -> None:
+    late = [case for case in drawn_cases if measure(case.arrivals).late_share > 0]
+    assert len(late) > len(drawn_cases) // 2
+    for case in drawn_cases:
         assert [event.seq for event in case.arrivals] == list(range(len(case.arrivals)))
         times = [event.arrival_us for event in case.arrivals]
         assert times == sorted(times)
         assert all(event.event_time_us > 0 for event in case.arrivals)
 
 
-def test_values_add_up_exactly_and_some_are_refused() -> None:
-    assert all(has_exact_sums([event.value for event in case.arrivals]) for case in DRAWN)
-    values = {event.value for case in DRAWN for event in case.arrivals}
+def test_values_add_up_exactly_and_some_are_refused(drawn_cases: list[Workload]) -> None:
+    assert all(has_exact_sums([event.value for event in case.arrivals]) for case in drawn_cases)
+    values = {event.value for case in drawn_cases for event in case.arrivals}
     assert any(value != int(value) for value in values if abs(value) != float("inf"))
     assert float("inf") in values
     assert -1.0 in values
 
 
-def test_redeliveries_only_where_the_query_expects_them() -> None:
+def test_redeliveries_only_where_the_query_expects_them(drawn_cases: list[Workload]) -> None:
     redelivered = [
         case
-        for case in DRAWN
+        for case in drawn_cases
         if len({event.source_id for event in case.arrivals}) < len(case.arrivals)
     ]
     assert redelivered

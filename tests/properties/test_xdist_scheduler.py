@@ -1,5 +1,6 @@
-"""Tests that start Spark and tests that do without are in different processes, at the same time."""
+"""Tests that start Spark run beside tests that do without, and no process is idle at the end."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,7 +8,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.harness.xdist_scheduler import SparkApart, starts_spark
+from tests.harness import xdist_scheduler
+from tests.harness.xdist_scheduler import SparkAside, starts_spark
+from tests.house.repository import ROOT
 
 FILES = {
     "room/test_model.py": "def test(): ...",
@@ -70,7 +73,7 @@ def test_files_that_start_spark_are_known(folder: Path) -> None:
 
 def begin(
     folder: Path, tests: Mapping[str, int], processes: int
-) -> tuple[SparkApart, list[Process], list[str]]:
+) -> tuple[SparkAside, list[Process], list[str]]:
     """Return the scheduler, its processes with their first tests, and the collected tests."""
     config = SimpleNamespace(
         getvalue=lambda _: ["popen"] * processes,
@@ -79,7 +82,7 @@ def begin(
     )
     collected = [f"{name}::test_{n}" for name, number in tests.items() for n in range(number)]
     nodes = [Process(f"gw{n}") for n in range(processes)]
-    scheduler = SparkApart(config, None)
+    scheduler = SparkAside(config, None)
     for node in nodes:
         start(scheduler, node, collected)
     scheduler.schedule()
@@ -105,13 +108,13 @@ def distribute(
     return [[collected[each].partition("::")[0] for each in node.ran] for node in nodes]
 
 
-def start(scheduler: SparkApart, node: Process, collected: Sequence[str]) -> None:
+def start(scheduler: SparkAside, node: Process, collected: Sequence[str]) -> None:
     scheduler.add_node(node)
     scheduler.add_node_collection(node, collected)
 
 
 def run(
-    scheduler: SparkApart,
+    scheduler: SparkAside,
     nodes: list[Process],
     collected: Sequence[str],
     crash: Crash | None = None,
@@ -138,16 +141,33 @@ def run(
 
 @pytest.mark.parametrize("processes", [2, 3, 4])
 @pytest.mark.parametrize("many", FILES)
-def test_no_process_that_started_spark_runs_anything_else(
+def test_the_first_process_starts_spark_last_and_all_others_first(
     folder: Path, many: str, processes: int
 ) -> None:
     tests = {name: 30 if name == many else 3 for name in FILES}
-    first, *others = distribute(folder, tests, processes)
-    for ran in (first, *others):
+    for number, ran in enumerate(distribute(folder, tests, processes)):
         kinds = [name in SPARK for name in ran]
-        assert kinds == sorted(kinds), "Spark comes last"
-    assert first[0] not in SPARK
-    assert others[0][0] in SPARK
+        assert kinds == sorted(kinds, reverse=number > 0)
+
+
+def test_a_process_takes_the_other_kind_when_its_own_is_used_up(folder: Path) -> None:
+    plain = {"room/test_model.py": 3, "tools/test_cli.py": 3}
+    first, second = distribute(folder, {**plain, **dict.fromkeys(SPARK, 9)}, 2)
+    assert set(first) > set(plain)
+    assert set(second) < set(SPARK)
+    spark = {"room/test_spark.py": 3}
+    first, second = distribute(folder, {**dict.fromkeys(plain, 9), **spark}, 2)
+    assert set(first) < set(plain)
+    assert set(second) > set(spark)
+
+
+def test_the_longest_files_come_first(folder: Path) -> None:
+    longest = [name for name in xdist_scheduler.LONGEST if starts_spark(ROOT / name)]
+    for name in longest:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("pytestmark = needs_proc", encoding="utf-8")
+    _, second = distribute(folder, {**dict.fromkeys(FILES, 99), **dict.fromkeys(longest, 3)}, 2)
+    assert list(dict.fromkeys(second))[: len(longest)] == longest
 
 
 @pytest.mark.parametrize("is_late", [False, True])
@@ -158,27 +178,22 @@ def test_another_process_runs_the_tests_of_a_crashed_one(
     folder: Path, many: str, process: str, test: int, is_late: bool
 ) -> None:
     tests = {name: 30 if name == many else 6 for name in FILES}
-    for ran in distribute(folder, tests, 3, Crash(process, test, is_late)):
-        kinds = [name in SPARK for name in ran]
-        assert kinds == sorted(kinds), "Spark comes last"
+    distribute(folder, tests, 3, Crash(process, test, is_late))
 
 
-def test_two_processes_may_crash_before_another_one_has_begin(folder: Path) -> None:
+def test_two_processes_may_crash_before_another_one_has_begun(folder: Path) -> None:
     scheduler, (first, second, _), collected = begin(folder, dict.fromkeys(FILES, 5), 3)
     scheduler.add_node(Process("slow"))  # has not reported its tests yet
     for node in (first, second):
         test = node.run_one()
         assert test is not None
         assert scheduler.remove_node(node) == collected[test]
-    assert len(scheduler.workqueue) == 3, "two files and a folder"
+    assert len(scheduler.workqueue) == 4, "four files"
 
 
-def test_a_folder_that_starts_spark_stays_in_one_process(folder: Path) -> None:
+def test_a_file_stays_in_one_process(folder: Path) -> None:
     for ran in distribute(folder, dict.fromkeys(FILES, 5), 3):
-        assert sum(name in {"tools/test_kill.py", "tools/test_cli_spark.py"} for name in ran) in {
-            0,
-            10,
-        }
+        assert set(Counter(ran).values()) == {5}
 
 
 @pytest.mark.parametrize("name", ["room/test_model.py", "room/test_spark.py"])

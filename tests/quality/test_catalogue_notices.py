@@ -21,17 +21,16 @@ from tests.sim.quick_figures import EFFORT, judged, seeds, tables
 
 NAMES = catalogue()
 WITHOUT_SCALE = {
-    "grouping-imbalance": {2.0},
     "grouping-latency-over-time": {2.0, 0.5},
     "join-block-choice": {2.0},
+    "join-cluster-rate": {2.0, 0.5},
     "join-queries-bytes": {2.0, 0.5},
     "join-queries-rate": {2.0, 0.5},
     "join-rate": {2.0, 0.5},
     "join-shedding": {0.5},
-    "script-lines": {2.0},
-    "slack-accuracy": {0.5},
+    "slack-aggregates": {0.5},
     "slack-batches": {2.0, 0.5},
-    "slack-latency": {2.0, 0.5},
+    "slack-disorder": {2.0, 0.5},
 }
 """Multiples that claims about ratios, directions or one-sided bounds do not notice.
 

@@ -1,6 +1,7 @@
 """The share of a task in a file equals the blocks that it would get."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,9 @@ def write(path: Path, found: dict[str, list[Any]], draw: random.Random) -> None:
     if draw.random() < 0.5:
         kinds["key"] = draw.choice((pa.large_string(), pa.dictionary(pa.int32(), pa.string())))
         kinds["arrival_us"] = pa.int32()
-    table = pa.table({name: pa.array(each, kinds[name]) for name, each in found.items()})
+    table = pa.table(
+        {name: pa.array(each, kinds.get(name, pa.float64())) for name, each in found.items()}
+    )
     pq.write_table(table, path, row_group_size=draw.choice((4, 100)))
 
 
@@ -97,6 +100,26 @@ def test_share_is_what_blocks_would_bring(
     assert flaws >= {0, 1, 2, 3, 4, 5, 6, 8}, "every column was NULL, and a time was too far"
     assert tasks == set(range(TASKS))
     assert moved
+
+
+@pytest.mark.parametrize("value", ["value_watts", None])
+def test_a_query_reads_no_values_but_its_own(value: str | None, tmp_path: Path) -> None:
+    control, draw, flaws = locate(tmp_path / "control"), random.Random(7), set()
+    asked = replace(ASKED, value=value)
+    for number in range(40):
+        alone, several = tmp_path / f"{number}.parquet", tmp_path / f"{number} several.parquet"
+        found = columns(draw, draw.randrange(1, 12), flawed=number % 2 == 1)
+        values = found.pop("value")
+        others = [draw.choice((None, 1.5)) for _ in values]
+        write(several, {"value_celsius": others, **found, "value_watts": values}, draw)
+        write(alone, {**found, "value": [1.0] * len(values) if value is None else values}, draw)
+        wanted = [in_words(*each) for each in as_packed(ASKED, alone, control)]
+        assert [in_words(*each) for each in as_packed(asked, several, control)] == wanted
+        mine = FileShares(asked, control)
+        shares = [mine.read(task, [str(several)]) for task in range(TASKS)]
+        assert [in_words(each.keys, each.rows) for each in shares] == wanted
+        flaws |= {flaw for each in shares for flaw in each.rows.flaw.tolist()}
+    assert (5 in flaws) == (value is not None), "no value was NULL"
 
 
 def test_file_is_read_once_for_all_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,6 +75,11 @@ def test_departures_are_in_order_of_time_whatever_the_delays() -> None:
     assert (np.diff(strict.departures.event_us) >= 0).all()
 
 
+def test_keys_in_turn_come_in_their_order_over_and_over() -> None:
+    keys = sent(Source(5, keys=("b", "a"), in_turn=True)).departures.keys
+    assert keys.tolist() == ["b", "a", "b", "a", "b"]
+
+
 def test_a_gap_takes_tuples_out_and_is_part_of_the_span() -> None:
     gap = Gap(2 * SECOND, 2 * SECOND)
     found = sent(Source(4), disturbances=(gap,))
