@@ -7,7 +7,7 @@ from statistics import fmean
 
 from model.checking.claims import Verdict
 from model.vocabulary import WatermarkConfig
-from model.vocabulary.watermark import WORDS, Clock
+from model.vocabulary.watermark import WORDS, Clock, Inserted, Passing
 from model.vocabulary.windows import ANSWERS, Final, Late, Rejected, Result
 from model.watermark import make_system
 from model.watermark.claims import judge
@@ -106,7 +106,7 @@ ROOM = Room(
     spark=spark_pipeline("watermark"),
     slots=lambda _: 2,
     in_process=spark_operator("watermark"),
-    in_process_step_types=(Clock, Result, Late, Rejected),
+    in_process_step_types=(Clock, Passing, Inserted, Result, Late, Rejected),
     compare=Agreement(WORDS, IDENTITY).compare,
     check=judge,
     refuse=queries.refuse_workload,

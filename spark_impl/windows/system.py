@@ -88,7 +88,9 @@ def run_in_process(room: WindowRoom[ConfigT], workload: Workload) -> Trace:
     for batch, events in enumerate(batches):
         by_task: dict[int, list[Event]] = {}
         for event in events:
-            by_task.setdefault(task_of(event.key, config.tasks), []).append(event)
+            own = task_of(event.key, config.tasks)
+            for task in range(config.tasks) if room.settings(config).upstreams else [own]:
+                by_task.setdefault(task, []).append(event)
         for task, own in sorted(by_task.items()):
             if task not in tasks:
                 tasks[task] = TaskInProcess(room, config, task)
