@@ -1,24 +1,25 @@
 """The streaming query of room ``watermark``, its answers, and the query as a System."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from model.vocabulary import Trace, WatermarkConfig, Workload
+from model.vocabulary import WatermarkConfig
 from model.vocabulary.watermark import Clock, Inserted, Passing
 from spark_impl.runtime.histories import VALUE
 from spark_impl.runtime.queries import Sink
 from spark_impl.runtime.storage import Address
-from spark_impl.runtime.systems import OnKill, system_maker
+from spark_impl.runtime.systems import system_maker
 from spark_impl.watermark.rule import CLOCK, Memory, WatermarkRule
 from spark_impl.watermark.upstream import INSERTION, PASSING, UpstreamMemory, UpstreamRule
 from spark_impl.windows import progress as figures
 from spark_impl.windows import query, system
 from spark_impl.windows.room import WindowRoom, WindowSettings, window_settings
+from spark_impl.windows.store import Columns
 
 
 def _settings(config: WatermarkConfig) -> WindowSettings:
@@ -27,31 +28,32 @@ def _settings(config: WatermarkConfig) -> WindowSettings:
     return window_settings(config, **plain, **own)
 
 
-WATERMARK = WindowRoom(
+def _columns(dtype: "np.dtype[np.void]") -> Columns:
+    return dict.fromkeys(dtype.names or (), pa.int64())
+
+
+UPSTREAM = WindowRoom(
     name="watermark",
     read=WatermarkConfig.from_json,
     settings=_settings,
-    rule=WatermarkRule,
-    memory=Memory(),
-    progress={},
-    records={"clock": CLOCK},
-    columns={"clock": dict.fromkeys(CLOCK.names or (), pa.int64())},
-    words={"clock": Clock},
-)
-_OWN = {"passing": PASSING, "inserted": INSERTION}
-UPSTREAM = replace(
-    WATERMARK,
     rule=UpstreamRule,
     memory=UpstreamMemory(),
-    records=_OWN,
-    columns={name: dict.fromkeys(each.names or (), pa.int64()) for name, each in _OWN.items()},
+    progress={},
+    records={"passing": PASSING, "inserted": INSERTION},
+    columns={"passing": _columns(PASSING), "inserted": _columns(INSERTION)},
     words={"passing": Passing, "inserted": Inserted},
 )
-"""Room ``watermark`` with operators upstream: another rule and other records, the same stores."""
-
-
-def _room(config: WatermarkConfig) -> WindowRoom[WatermarkConfig]:
-    return UPSTREAM if config.upstreams else WATERMARK
+"""The room with operators upstream."""
+WATERMARK = replace(
+    UPSTREAM,
+    rule=WatermarkRule,
+    memory=Memory(),
+    records={"clock": CLOCK},
+    columns={"clock": _columns(CLOCK)},
+    words={"clock": Clock},
+    upstream=UPSTREAM,
+)
+"""The room; every task has a clock of its own."""
 
 
 class WatermarkQuery(query.WindowedQuery[WatermarkConfig]):
@@ -75,7 +77,7 @@ class WatermarkQuery(query.WindowedQuery[WatermarkConfig]):
     ) -> None:
         places = (source, store, group_columns)
         super().__init__(
-            spark, _room(config), config, *places, value=value, sink=sink, checkpoint=checkpoint
+            spark, WATERMARK, config, *places, value=value, sink=sink, checkpoint=checkpoint
         )
 
 
@@ -97,21 +99,8 @@ def corrections(spark: SparkSession, store: Address) -> DataFrame:
 progress = partial(figures.progress, WATERMARK)
 """Returns the figures of the last micro-batch of a store, without Spark."""
 
-
-def run_workloads(
-    spark: SparkSession,
-    cases: Mapping[str, Workload],
-    workdir: Path,
-    on_kill: OnKill = lambda _: None,
-) -> dict[str, Trace]:
-    """Run many workloads of one configuration in one query, as ``windows.system`` does."""
-    config = next(iter(cases.values())).config
-    return system.run_workloads(_room(WATERMARK.read(config)), spark, cases, workdir, on_kill)
-
-
-def run_in_process(workload: Workload) -> Trace:
-    """Run a workload without Spark; return the steps of the stream part."""
-    return system.run_in_process(_room(WATERMARK.read(workload.config)), workload)
-
-
+run_workloads = partial(system.run_workloads, WATERMARK)
+"""Runs many workloads of one configuration in one query."""
+run_in_process = partial(system.run_in_process, WATERMARK)
+"""Runs a workload without Spark; returns the steps of the stream part."""
 make_system = system_maker("watermark", run_workloads)

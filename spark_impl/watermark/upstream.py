@@ -107,9 +107,7 @@ class UpstreamRule:
                 passings[name][here] = column
             clusters[number] = np.concatenate((known, times))[-config.k :]
             operators[number] = (t_max[-1], wm[-1], inv[-1], n[-1])
-        self._memory = self._memory._replace(
-            operators=operators, clusters=np.concatenate(clusters)
-        )
+        self._memory = self._memory._replace(operators=operators, clusters=np.concatenate(clusters))
         return passings, before
 
     def _insert(self, rows: Rows, before: Ints, t_max: Ints) -> tuple[Ints, Records]:
@@ -153,6 +151,7 @@ class UpstreamRule:
     def settle(self, done: Stretch) -> int | None:
         """Return None, because the path is always right."""
         del done
+        return None
 
     def slack_us(self) -> int:
         """Return how far the last watermark was behind when it was inserted."""

@@ -107,7 +107,8 @@ class _MicroBatch:
 
     def _mine(self, rows: Rows, keys: tuple[str, ...]) -> Bools:
         """Return which of the arrivals of all tasks belong to this one."""
-        return owners(keys, self._settings.tasks)[rows.key] == self._task
+        mine: Bools = owners(keys, self._settings.tasks)[rows.key] == self._task
+        return mine
 
     def _received(self, rows: Rows, keys: tuple[str, ...]) -> Rows:
         """Return the rows of the task; their keys are positions among all keys that it knows."""

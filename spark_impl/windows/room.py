@@ -169,6 +169,12 @@ class WindowRoom(Generic[ConfigT]):
     """The columns of these tables behind the grouping columns and ``task``."""
     words: Mapping[str, type[Step]]
     """The room's own types of steps, by table."""
+    upstream: "WindowRoom[ConfigT] | None" = None
+    """The rule and the tables of queries with operators upstream."""
+
+    def of(self, config: ConfigT) -> "WindowRoom[ConfigT]":
+        """Return the room with the rule and the tables that a configuration needs."""
+        return self.upstream if self.upstream and self.settings(config).upstreams else self
 
 
 AnyRoom: TypeAlias = WindowRoom[Any]  # where the type of its configuration does not matter
