@@ -10,7 +10,6 @@ from model.vocabulary.watermark import CLOCKS
 from properties.data.durations import write_duration
 from properties.data.tables import Recording
 from properties.errors import UsageError
-from properties.judging.systems import SPARK
 from properties.options import Arguments, Option, setting_options
 from properties.windows import limits
 from properties.windows import queries as windowed
@@ -58,11 +57,6 @@ def queries(
     make = partial(_config, plain)
     for config, per in windowed.queries(make, args, usual, recording, tuple(OWN)):
         _refuse_cluster("--k", config.k)
-        if config.upstreams and args.system == SPARK:
-            raise UsageError(
-                f"--upstreams is {config.upstreams}; on Spark it must be 0, because tasks share"
-                " nothing within a micro-batch"
-            )
         yield config, _describe(config, per)
 
 

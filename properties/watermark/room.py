@@ -7,7 +7,7 @@ from statistics import fmean
 
 from model.checking.claims import Verdict
 from model.vocabulary import WatermarkConfig
-from model.vocabulary.watermark import WORDS, Clock
+from model.vocabulary.watermark import WORDS, Clock, Inserted, Passing
 from model.vocabulary.windows import ANSWERS, Final, Late, Rejected, Result
 from model.watermark import make_system
 from model.watermark.claims import judge
@@ -32,14 +32,15 @@ SECOND_US = 1_000_000
 def figures(seen: JudgedCase) -> Figures:
     """Return windows, clocks, waits and late pairs of the reference."""
     trace = seen.expected
-    clocks, late = trace.of(Clock), len(trace.of(Late))
+    clocks: Sequence[Clock | Passing] = [*trace.of(Clock), *trace.of(Passing)]
+    late = len(trace.of(Late))
     received = sum(result.n_rcv for result in trace.of(Result))
     waits = {clock.wait_us for clock in clocks}
     waited_us = fmean(clock.t_max_us - clock.wm_us for clock in clocks) if clocks else None
     windows = len(trace.of(Final)) if Final in seen.step_types else len(trace.of(Result))
     return {
         "compared": windows,
-        "clocks": len(clocks) if Clock in seen.step_types else 0,
+        "clocks": len(clocks) if {Clock, Passing} <= {*seen.step_types} else 0,
         "waits": len(waits),
         "late": late,
         "coverage": received / (received + late) if received + late else 1.0,
@@ -106,7 +107,7 @@ ROOM = Room(
     spark=spark_pipeline("watermark"),
     slots=lambda _: 2,
     in_process=spark_operator("watermark"),
-    in_process_step_types=(Clock, Result, Late, Rejected),
+    in_process_step_types=(Clock, Passing, Inserted, Result, Late, Rejected),
     compare=Agreement(WORDS, IDENTITY).compare,
     check=judge,
     refuse=queries.refuse_workload,

@@ -31,6 +31,7 @@ from tests.harness.stream_packs import StreamPack
 WATERMARK = find_room("watermark")
 SHAPES = (("disorder", "sum", True), ("scaled", "median", False))
 """Reading, aggregate and whether late pairs are corrected for, of one pack after the other."""
+UPSTREAMS = (0, 0, 1, 2, 3)
 SECOND_US = 1_000_000
 
 
@@ -47,7 +48,8 @@ def reversed_far() -> Workload:
 @example(case=VARIANTS["cluster_per_batch"].example)
 @example(case=changed(VARIANTS["pairs_left_behind"].example, max_wait_us=10**18))
 @example(case=reversed_far())
-@given(case=cases(READINGS))
+@example(case=VARIANTS["greatest_of_upstreams"].example)
+@given(case=cases(READINGS, upstreams=UPSTREAMS))
 def test_operator_in_process_equals_model(case: Workload) -> None:
     observed = WATERMARK.in_process(case)
     expected = WATERMARK.reference()(case)
@@ -56,11 +58,11 @@ def test_operator_in_process_equals_model(case: Workload) -> None:
 
 
 def test_cases_in_process_contain_what_matters(seed: int) -> None:
-    drawn = stream_packs.collect(cases(READINGS), 200, seed)
+    drawn = stream_packs.collect(cases(READINGS, upstreams=UPSTREAMS), 200, seed)
     guards = Counter[str]()
     for case in drawn:
         guards.update(WATERMARK.check(case, WATERMARK.reference()(case)).guards)
-    for guard in NEEDED:
+    for guard in (*NEEDED, "passings", "insertions"):
         assert guards[guard], f"there were no {guard}"
     assert {case.config["aggregate"] for case in drawn} == set(AGGREGATES)
     assert {case.config["reading"] for case in drawn} == set(READINGS)
@@ -68,24 +70,16 @@ def test_cases_in_process_contain_what_matters(seed: int) -> None:
 
 NOT_IN_PROCESS = {"clears_first", "gamma_only", "ignores_flushes"}
 """Planted bugs of corrections, which do not run in process."""
-UPSTREAM = {
-    "closes_before_the_insertion",
-    "greatest_of_upstreams",
-    "inserts_at_once",
-    "late_before_the_insertion",
-    "one_upstream_for_all",
-}
-"""Planted bugs of operators upstream, which Spark's tasks do not have."""
 
 
-@pytest.mark.parametrize("bug", sorted({*VARIANTS} - NOT_IN_PROCESS - UPSTREAM))
+@pytest.mark.parametrize("bug", sorted({*VARIANTS} - NOT_IN_PROCESS))
 def test_comparison_sees_every_planted_bug(bug: str) -> None:
     case = VARIANTS[bug].example
     observed, wrong = WATERMARK.in_process(case), VARIANTS[bug].make_system()(case)
     assert WATERMARK.compare(case, wrong, observed, WATERMARK.in_process_step_types).mismatches
 
 
-@given(case=cases(READINGS), data=st.data())
+@given(case=cases(READINGS, upstreams=UPSTREAMS), data=st.data())
 def test_cuts_change_nothing_in_process(case: Workload, data: st.DataObject) -> None:
     every = case.with_(config={**case.config, "clocks": "arrivals"})
     recut = every.with_(cuts=data.draw(cuts(len(case.arrivals))))
@@ -93,6 +87,9 @@ def test_cuts_change_nothing_in_process(case: Workload, data: st.DataObject) -> 
 
 
 # ----------------------------------------------------------------------------------------- packs
+
+
+FAULTS = (Fault("restart", 0), Fault("kill", 1))
 
 
 def draw_pack(number: int, seed: int) -> StreamPack:
@@ -107,10 +104,9 @@ def test_pack_with_corrections_equals_model_whatever_restarts_and_replays(
     spark: SparkSession, seed: int
 ) -> None:
     chosen = draw_pack(0, seed)
-    faults = (Fault("restart", 0), Fault("kill", 1))
     batches = max(len(list(case.batches())) for case in chosen.cases.values())
     assert batches > 2, "the faults would come after the end"
-    crashed = {name: case.with_(faults=faults) for name, case in chosen.cases.items()}
+    crashed = {name: case.with_(faults=FAULTS) for name, case in chosen.cases.items()}
     traces = stream_packs.run_in_spark(spark, crashed)
     broken = stream_packs.list_failing(WATERMARK, crashed, traces)
     assert not broken, stream_packs.report(WATERMARK, chosen._replace(cases=crashed), broken)
@@ -118,6 +114,23 @@ def test_pack_with_corrections_equals_model_whatever_restarts_and_replays(
     for name, case in crashed.items():
         guards.update(WATERMARK.check(case, traces[name]).guards)
     for guard in ("calm arrivals", "stormy arrivals", "early answers", "late pairs", "corrections"):
+        assert guards[guard], f"there were no {guard}"
+
+
+def test_pack_with_operators_upstream_equals_model_whatever_restarts_and_kills(
+    spark: SparkSession, seed: int
+) -> None:
+    config = WatermarkConfig(9_000, 4_000, 9_000, k=5, tasks=2, upstreams=2, insert_every_us=500)
+    chosen = stream_packs.draw_pack(config, profiles.effort().cases, seed)
+    cases = {n: w.with_(flush=True, faults=FAULTS) for n, w in chosen.cases.items()}
+    assert max(len(list(case.batches())) for case in cases.values()) > 2
+    traces = stream_packs.run_in_spark(spark, cases)
+    broken = stream_packs.list_failing(WATERMARK, cases, traces)
+    assert not broken, stream_packs.report(WATERMARK, chosen._replace(cases=cases), broken)
+    guards = Counter[str]()
+    for name, case in cases.items():
+        guards.update(WATERMARK.check(case, traces[name]).guards)
+    for guard in ("passings", "insertions", "late pairs"):
         assert guards[guard], f"there were no {guard}"
 
 

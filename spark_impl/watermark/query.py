@@ -1,44 +1,59 @@
 """The streaming query of room ``watermark``, its answers, and the query as a System."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import WatermarkConfig
-from model.vocabulary.watermark import Clock
+from model.vocabulary.watermark import Clock, Inserted, Passing
 from spark_impl.runtime.histories import VALUE
 from spark_impl.runtime.queries import Sink
 from spark_impl.runtime.storage import Address
 from spark_impl.runtime.systems import system_maker
 from spark_impl.watermark.rule import CLOCK, Memory, WatermarkRule
+from spark_impl.watermark.upstream import INSERTION, PASSING, UpstreamMemory, UpstreamRule
 from spark_impl.windows import progress as figures
 from spark_impl.windows import query, system
 from spark_impl.windows.room import WindowRoom, WindowSettings, window_settings
+from spark_impl.windows.store import Columns
 
 
 def _settings(config: WatermarkConfig) -> WindowSettings:
-    if config.upstreams:
-        msg = (
-            f"upstreams is {config.upstreams}; on Spark it must be 0, because tasks share nothing"
-            " within a micro-batch"
-        )
-        raise ValueError(msg)
-    return window_settings(config, positive=False, corrects=config.corrections, correlates=False)
+    own = {"upstreams": config.upstreams, "insert_every_us": config.insert_every_us}
+    plain = {"positive": False, "corrects": config.corrections, "correlates": False}
+    return window_settings(config, **plain, **own)
 
 
-WATERMARK = WindowRoom(
+def _columns(dtype: "np.dtype[np.void]") -> Columns:
+    return dict.fromkeys(dtype.names or (), pa.int64())
+
+
+UPSTREAM = WindowRoom(
     name="watermark",
     read=WatermarkConfig.from_json,
     settings=_settings,
+    rule=UpstreamRule,
+    memory=UpstreamMemory(),
+    progress={},
+    records={"passing": PASSING, "inserted": INSERTION},
+    columns={"passing": _columns(PASSING), "inserted": _columns(INSERTION)},
+    words={"passing": Passing, "inserted": Inserted},
+)
+"""The room with operators upstream."""
+WATERMARK = replace(
+    UPSTREAM,
     rule=WatermarkRule,
     memory=Memory(),
-    progress={},
     records={"clock": CLOCK},
-    columns={"clock": dict.fromkeys(CLOCK.names or (), pa.int64())},
+    columns={"clock": _columns(CLOCK)},
     words={"clock": Clock},
+    upstream=UPSTREAM,
 )
+"""The room; every task has a clock of its own."""
 
 
 class WatermarkQuery(query.WindowedQuery[WatermarkConfig]):
@@ -83,6 +98,7 @@ def corrections(spark: SparkSession, store: Address) -> DataFrame:
 
 progress = partial(figures.progress, WATERMARK)
 """Returns the figures of the last micro-batch of a store, without Spark."""
+
 run_workloads = partial(system.run_workloads, WATERMARK)
 """Runs many workloads of one configuration in one query."""
 run_in_process = partial(system.run_in_process, WATERMARK)

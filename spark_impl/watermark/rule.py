@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary import WatermarkConfig
-from spark_impl.runtime.arrays import Ints, Records
+from spark_impl.runtime.arrays import Bools, Ints, Records
 from spark_impl.windows.disorder import cluster_sizes, count_inversions, wait_us
 from spark_impl.windows.records import Rows, fill_records
 from spark_impl.windows.room import Path, Stretch
@@ -39,6 +39,11 @@ class WatermarkRule:
         self._config = config
         self._memory = memory
         self._clocks: list[Records] = [np.empty(0, CLOCK)]
+
+    def receive(self, rows: Rows, operator: Ints, mine: Bools) -> Rows:
+        """Return the arrivals as they are: no operators are upstream."""
+        del operator, mine
+        return rows
 
     def look(self, rows: Rows, t_max: Ints) -> None:
         """Compute the disorder after each of the next arrivals, and the wait that follows."""

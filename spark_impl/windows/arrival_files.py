@@ -198,7 +198,7 @@ def replace_nulls(
     read are left out; ``table`` may lack those of the latter that hold no NULLs.
     """
     columns: dict[str, pa.ChunkedArray] = {}
-    unread = {"key"} if settings.max_future_us is not None else {"key", "arrival_us"}
+    unread = {"key"} if settings.reads_arrival_us else {"key", "arrival_us"}
     flaw = np.zeros(table.num_rows, np.int64)
     times = pc.min_max(table.column("event_time_us")).as_py()
     if not -_ALL_TIMES_US < (times["min"] or 0) <= (times["max"] or 0) < _ALL_TIMES_US:
@@ -286,7 +286,7 @@ class FileShares:
             if file.parent == self._control:
                 flush |= task in read_request(file).column("task").to_pylist()
             else:
-                shares.extend(_share(part, task) for part in self._parts(file))
+                shares.extend(self._share(part, task) for part in self._parts(file))
         return TaskInput(*merge_parts(shares), flush)
 
     def _parts(self, file: Location) -> Iterable[_Part]:
@@ -303,7 +303,7 @@ class FileShares:
 
     def _read(self, piece: Piece, groups: Iterable[pq.RowGroupMetaData]) -> Iterator[_Part]:
         names = list(COLUMNS)
-        if self._settings.max_future_us is None and not any(map(may_hold_nulls, groups)):
+        if not (self._settings.reads_arrival_us or any(map(may_hold_nulls, groups))):
             names.remove("arrival_us")
         return map(self._part, read_tables(piece, (), names, self._settings.value))
 
@@ -313,10 +313,11 @@ class FileShares:
         rows = to_rows(codes, {name: column.to_numpy() for name, column in columns.items()})
         return _Part(rows, [key or "" for key in keys], owners(keys, self._settings.tasks))
 
-
-def _share(part: _Part, task: int) -> tuple[list[str], Rows]:
-    """Return the keys and the rows of one task."""
-    mine = part.task == task
-    rows = part.rows.take(np.flatnonzero(mine[part.rows.key]))
-    used, codes = compact(rows.key)
-    return [part.keys[code] for code in used.tolist()], rows._replace(key=codes)
+    def _share(self, part: _Part, task: int) -> tuple[list[str], Rows]:
+        """Return the keys and the rows of one task; with operators upstream, of all tasks."""
+        if self._settings.upstreams:
+            return part.keys, part.rows
+        mine = part.task == task
+        rows = part.rows.take(np.flatnonzero(mine[part.rows.key]))
+        used, codes = compact(rows.key)
+        return [part.keys[code] for code in used.tolist()], rows._replace(key=codes)

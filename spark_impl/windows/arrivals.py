@@ -12,7 +12,7 @@ import numpy as np
 from model.vocabulary.slack import REASON_NEGATIVE
 from model.vocabulary.windows import REASON_FUTURE, REASON_NOT_FINITE
 from spark_impl.runtime.arrays import Ints, Records
-from spark_impl.windows.records import IDENTITY, NO_CLOCK, Clock, Rows, fill_records
+from spark_impl.windows.records import IDENTITY, INSERTED, NO_CLOCK, Clock, Rows, fill_records
 from spark_impl.windows.room import WindowSettings
 
 REASONS = (REASON_NOT_FINITE, REASON_NEGATIVE, REASON_FUTURE)
@@ -60,17 +60,24 @@ def plan(settings: WindowSettings, clock: Clock, identities: Records, rows: Rows
     """Return a plan of some arrivals that follow ``clock``."""
     dropped = limit = np.empty(0, np.int64)
     if settings.dedup:
-        known = _known_limit(settings, identities, rows)
+        known = np.full(len(rows.seq), NO_CLOCK, np.int64)
+        tuples = _tuples(settings, rows)
+        known[tuples] = _known_limit(settings, identities, rows.take(tuples))
         drop = known > clock.wm_us
         dropped = np.flatnonzero(drop)
         limit = known[dropped]
         if len(dropped):
             rows = rows.take(~drop)
     ts, spec = rows.event_time_us, settings.windows
+    first, last = (ts - spec.size_us) // spec.slide_us + 1, ts // spec.slide_us
+    if settings.upstreams:
+        inserted = rows.key == INSERTED
+        last[inserted] = first[inserted] - 1  # a watermark joins no window and misses none
+        ts = np.where(inserted, NO_CLOCK, ts)
     return Plan(
         rows,
-        first=(ts - spec.size_us) // spec.slide_us + 1,
-        last=ts // spec.slide_us,
+        first=first,
+        last=last,
         t_max=np.maximum(np.maximum.accumulate(ts), clock.t_max_us),
         dropped=dropped,
         dropped_after=dropped - np.arange(len(dropped)),
@@ -99,8 +106,10 @@ def remember(
     if not settings.dedup or not upto:
         return identities
     identities = identities[identities["limit"] > wm_us]
-    ids, where = np.unique(chosen.rows.source_id[:upto], return_index=True)  # the first of each
-    limit = _limit(settings, chosen.rows.event_time_us[where])
+    rows = chosen.rows.take(slice(upto))
+    rows = rows.take(_tuples(settings, rows))
+    ids, where = np.unique(rows.source_id, return_index=True)  # the first of each
+    limit = _limit(settings, rows.event_time_us[where])
     place = np.searchsorted(identities["source_id"], ids)
     new = limit > wm_us
     if len(identities):
@@ -108,6 +117,11 @@ def remember(
     added = fill_records(IDENTITY, int(new.sum()), source_id=ids[new], limit=limit[new])
     merged: Records = np.insert(identities, place[new], added)
     return merged
+
+
+def _tuples(settings: WindowSettings, rows: Rows) -> Ints | slice:
+    """Return the positions of rows that are no watermarks from upstream."""
+    return np.flatnonzero(rows.key != INSERTED) if settings.upstreams else slice(None)
 
 
 def _known_limit(settings: WindowSettings, identities: Records, rows: Rows) -> Ints:

@@ -94,13 +94,18 @@ def _packed(
     table: pa.Table, schema: pa.Schema, settings: WindowSettings, slots: Sequence[int]
 ) -> pa.RecordBatch:
     groups = schema.names[:-2]
-    codes, keys = number_values(table.column("key"))
-    task = pa.array(owners(keys, settings.tasks)[codes].astype(np.int32))
-    parts = split(table.append_column("task", task), [*groups, "task"])
+    if settings.upstreams:  # every task gets the arrivals of all
+        whole = [(who, encode(settings, part, groups)) for who, part in split(table, groups)]
+        parts = [((*who, task), block) for who, block in whole for task in range(settings.tasks)]
+    else:
+        codes, keys = number_values(table.column("key"))
+        task = pa.array(owners(keys, settings.tasks)[codes].astype(np.int32))
+        shares = split(table.append_column("task", task), [*groups, "task"])
+        parts = [(who, encode(settings, part, groups)) for who, part in shares]
     columns = [
         *([values[i] for values, _ in parts] for i in range(len(groups))),
         [slots[values[-1]] for values, _ in parts],
-        [encode(settings, part, groups) for _, part in parts],
+        [block for _, block in parts],
     ]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -16,11 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spark_impl.runtime.arrays import Ints, Records
+from spark_impl.runtime.arrays import Bools, Ints, Records
 from spark_impl.runtime.histories import require_later
 from spark_impl.windows import panes as pane_math
+from spark_impl.windows.arrival_files import owners
 from spark_impl.windows.arrivals import Plan, first_mistake, plan, reject, remember
 from spark_impl.windows.records import (
+    INSERTED,
     LATE,
     REJECTED,
     RESULT,
@@ -47,7 +49,8 @@ def process(
 ) -> tuple[TaskState, Output]:
     """Process one micro-batch of a task; return its state afterwards and its output.
 
-    ``rows`` are in arrival order, ``rows.key`` indexes ``keys``. Raises ``ValueError`` if an
+    ``rows`` are in arrival order, ``rows.key`` indexes ``keys``. With operators upstream they are
+    the arrivals of all tasks. Raises ``ValueError`` if an
     arrival number does not exceed those of earlier micro-batches.
     """
     batch = _MicroBatch(room, config, state, keys, task)
@@ -73,6 +76,7 @@ class _MicroBatch:
         self._identities = state.identities
         self._accepted = 0
         # keys of state and batch numbered alike, in code point order
+        self._task = task
         self._keys = tuple(sorted({*state.keys, *keys})) if self._settings.keyed else ("",)
         moved = _positions(state.keys, self._keys)
         n_keys = max(len(self._keys), 1)
@@ -82,28 +86,41 @@ class _MicroBatch:
     # -- arrivals ------------------------------------------------------------------------------
 
     def take(self, rows: Rows, keys: tuple[str, ...]) -> Records:
-        """Process all arrivals of the micro-batch; return the rejected ones."""
+        """Process all arrivals of the micro-batch; return the rejected ones of the task."""
         self._check_order(rows)
         reason = reject(self._settings, rows)
         bad = reason > 0
+        told = bad & self._mine(rows, keys) if self._settings.upstreams else bad
         rejected = fill_records(
             REJECTED,
-            int(bad.sum()),
-            seq=rows.seq[bad],
-            source_id=rows.source_id[bad],
-            reason=reason[bad],
+            int(told.sum()),
+            seq=rows.seq[told],
+            source_id=rows.source_id[told],
+            reason=reason[told],
         )
-        if len(rejected):
-            rows = rows.take(~bad)
-        if self._settings.keyed:
-            rows = rows._replace(key=_positions(keys, self._keys)[rows.key])
-        else:
-            rows = rows._replace(key=np.zeros(len(rows.seq), np.int64))
+        rows = self._received(rows.take(~bad) if bad.any() else rows, keys)
         start = 0
         while start < len(rows.seq):
             part = rows.take(slice(start, start + ROWS_AT_ONCE))
             start += self._follow(plan(self._settings, self._clock, self._identities, part))
         return rejected
+
+    def _mine(self, rows: Rows, keys: tuple[str, ...]) -> Bools:
+        """Return which of the arrivals of all tasks belong to this one."""
+        mine: Bools = owners(keys, self._settings.tasks)[rows.key] == self._task
+        return mine
+
+    def _received(self, rows: Rows, keys: tuple[str, ...]) -> Rows:
+        """Return the rows of the task; their keys are positions among all keys that it knows."""
+        if self._settings.keyed:
+            key = _positions(keys, self._keys)[rows.key]
+        else:
+            key = np.zeros(len(rows.seq), np.int64)
+        received = rows._replace(key=key)
+        if not self._settings.upstreams:
+            return received
+        operator = owners(keys, self._settings.upstreams)[rows.key]
+        return self._rule.receive(received, operator, self._mine(rows, keys))
 
     def _check_order(self, rows: Rows) -> None:
         seq = rows.seq[rows.flaw == 0]
@@ -131,7 +148,7 @@ class _MicroBatch:
 
     def _remember(self, chosen: Plan, upto: int) -> None:
         wm_us = self._clock.wm_us
-        self._accepted += upto
+        self._accepted += int(np.count_nonzero(chosen.rows.key[:upto] != INSERTED))
         self._identities = remember(self._settings, self._identities, chosen, upto, wm_us)
 
     def _attempt(self, chosen: Plan, path: Path, start: int) -> int:

@@ -6,6 +6,7 @@ import pyarrow.compute as pc
 
 from spark_impl.runtime.storage import Address
 from spark_impl.windows.query import read_undisturbed
+from spark_impl.windows.records import NO_CLOCK
 from spark_impl.windows.room import ConfigT, WindowRoom
 from spark_impl.windows.store import WindowStore, load_store
 
@@ -20,7 +21,7 @@ class BatchProgress(NamedTuple):
     slack_us: int
     """Longest time that one of these tasks now waits for late tuples; 0 without tasks."""
     watermark_us: int | None
-    """Lowest watermark of these tasks (us since 1970)."""
+    """Lowest watermark of these tasks (us since 1970), None if one of them has none yet."""
     pairs: int
     """Number of (tuple, window) pairs in new answers of the micro-batch."""
     late_pairs: int
@@ -52,11 +53,12 @@ def _progress_of(store: WindowStore, batch: int) -> BatchProgress:
     def total(table: str, column: str) -> int:
         return int(pc.sum(store.read(table, batch).column(column)).as_py() or 0)
 
+    lowest = pc.min(moved.column("wm_us")).as_py()
     return BatchProgress(
         batch,
         moved.num_rows,
         pc.max(moved.column("slack_us")).as_py() or 0,
-        pc.min(moved.column("wm_us")).as_py(),
+        None if lowest == NO_CLOCK else lowest,
         total("result", "n_rcv"),
         total("late", "windows"),
         total("pending", "windows"),

@@ -83,7 +83,7 @@ class WindowedQuery(Generic[ConfigT]):
         checkpoint: Address | None = None,
     ) -> None:
         self._spark = spark
-        self._room = room
+        self._room = room = room.of(config)
         self._config = config
         self._settings = replace(room.settings(config), value=value)
         self._source = locate(source)

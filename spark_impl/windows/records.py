@@ -58,6 +58,9 @@ REJECTED = np.dtype([("seq", "<i8"), ("source_id", "<i8"), ("reason", "<i8")])
 
 NO_CLOCK = -(1 << 62)
 """Watermark and largest event time of a task that has accepted nothing."""
+INSERTED = -1
+"""Key of a row that is no tuple but a watermark from upstream: its event time. The column
+``arrival_us`` then holds the largest event time upstream."""
 _WORD = 8
 """Arrays in the binary of a state begin at multiples of this number of bytes."""
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from model.vocabulary import SlackConfig, Step, WatermarkConfig
 from model.vocabulary.settings import JsonObject, pick
 from model.vocabulary.windows import WindowQuery
-from spark_impl.runtime.arrays import Ints, Records
+from spark_impl.runtime.arrays import Bools, Ints, Records
 from spark_impl.runtime.histories import VALUE
 from spark_impl.windows.records import Memory, Rows
 
@@ -30,7 +30,7 @@ ConfigT = TypeVar("ConfigT", bound=WindowConfig)
 class WindowSettings(WindowQuery):
     """The settings that do not depend on how long a room waits.
 
-    A room decides on three more of them, a query on the last one.
+    A room decides on the others, a query on the last one.
     """
 
     _: KW_ONLY
@@ -40,11 +40,20 @@ class WindowSettings(WindowQuery):
     """Whether late pairs are corrected; otherwise they are a side output."""
     correlates: bool = False
     """Whether corrections record the correlation of values and delays."""
+    upstreams: int = 0
+    """Operators upstream; with some, every task gets the arrivals of all (``Rule.receive``)."""
+    insert_every_us: int = 0
+    """Period of the watermarks from upstream, by arrival time; 0: one at every arrival."""
     value: str | None = VALUE
     """The column of the history with the values; with None every arrival has the value 1."""
 
+    @property
+    def reads_arrival_us(self) -> bool:
+        """Whether anything depends on the arrival times."""
+        return self.max_future_us is not None or self.insert_every_us > 0
 
-def window_settings(config: WindowQuery, **decided: bool) -> WindowSettings:
+
+def window_settings(config: WindowQuery, **decided: bool | int) -> WindowSettings:
     """Return the settings of a configuration and those on which the room decides."""
     return pick(WindowSettings, asdict(config), **decided)
 
@@ -91,6 +100,16 @@ class Stretch(NamedTuple):
 
 class Rule(Protocol):
     """Decides how long one task waits, and keeps the room's own records of its windows."""
+
+    def receive(self, rows: Rows, operator: Ints, mine: Bools) -> Rows:
+        """Return the arrivals of the task, with the watermarks from upstream between them.
+
+        ``rows`` are the arrivals of all tasks in a micro-batch, ``operator`` is the operator
+        upstream of each, ``mine`` says which belong to the task. Only called with
+        ``WindowSettings.upstreams``. A row with the key :data:`INSERTED` is a watermark, its event
+        time.
+        """
+        ...
 
     def look(self, rows: Rows, t_max: Ints) -> None:
         """Look at the next arrivals, assuming that none of them is dropped."""
@@ -150,6 +169,12 @@ class WindowRoom(Generic[ConfigT]):
     """The columns of these tables behind the grouping columns and ``task``."""
     words: Mapping[str, type[Step]]
     """The room's own types of steps, by table."""
+    upstream: "WindowRoom[ConfigT] | None" = None
+    """The rule and the tables of queries with operators upstream."""
+
+    def of(self, config: ConfigT) -> "WindowRoom[ConfigT]":
+        """Return the room with the rule and the tables that a configuration needs."""
+        return self.upstream if self.upstream and self.settings(config).upstreams else self
 
 
 AnyRoom: TypeAlias = WindowRoom[Any]  # where the type of its configuration does not matter

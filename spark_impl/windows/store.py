@@ -198,7 +198,8 @@ def load_store(root: Address, room: WindowRoom[ConfigT]) -> tuple[ConfigT, Windo
     def read(identity: JsonObject) -> tuple[ConfigT, WindowStore]:
         groups = stores.groups_from_json(identity["group_columns"])
         value = identity.get("value", VALUE)  # older stores know no other column
-        return room.read(identity["config"]), WindowStore(folder, groups, room=room, value=value)
+        config = room.read(identity["config"])
+        return config, WindowStore(folder, groups, room=room.of(config), value=value)
 
     folder = locate(root)
     return stores.read_identity(folder, VERSION, read, room=room.name)

@@ -56,8 +56,8 @@ class TaskInProcess(OperatorInProcess):
     """The processor of one task without Spark: micro-batches in, steps of the stream part out."""
 
     def __init__(self, room: WindowRoom[ConfigT], config: ConfigT, task: int) -> None:
+        self._room = room = room.of(config)
         super().__init__(WindowProcessor(room, config), task, STATE_NAME)
-        self._room = room
         self._settings = room.settings(config)
         self._store = WindowStore(Location("/"), room=room)
 
@@ -88,7 +88,9 @@ def run_in_process(room: WindowRoom[ConfigT], workload: Workload) -> Trace:
     for batch, events in enumerate(batches):
         by_task: dict[int, list[Event]] = {}
         for event in events:
-            by_task.setdefault(task_of(event.key, config.tasks), []).append(event)
+            owner = task_of(event.key, config.tasks)
+            for task in range(config.tasks) if room.settings(config).upstreams else (owner,):
+                by_task.setdefault(task, []).append(event)
         for task, own in sorted(by_task.items()):
             if task not in tasks:
                 tasks[task] = TaskInProcess(room, config, task)
@@ -109,6 +111,7 @@ def read_trace(
     answers = results(spark, room, store)
     steps: dict[str, list[Step]] = {name: [] for name in own_batches}
     config, opened = load_store(store, room)
+    room = room.of(config)
     last = opened.committed()
     for name in _words(room):
         by_case: dict[str, list[PlainRow]] = {}

@@ -7,7 +7,7 @@ import pytest
 
 from spark_impl.runtime.arrays import Records
 from spark_impl.slack.query import SLACK
-from spark_impl.watermark.query import WATERMARK
+from spark_impl.watermark.query import UPSTREAM, WATERMARK
 from spark_impl.windows.records import (
     IDENTITY,
     PANE,
@@ -18,6 +18,7 @@ from spark_impl.windows.records import (
 )
 
 KEYS = ("", "a\nb", "é", '"')
+MEMORIES = {"slack": SLACK.memory, "watermark": WATERMARK.memory, "upstream": UPSTREAM.memory}
 
 
 def filled(dtype: np.dtype[Any], size: int) -> Records:
@@ -26,7 +27,11 @@ def filled(dtype: np.dtype[Any], size: int) -> Records:
     return numbers.view(dtype) if dtype.names else numbers.astype(dtype)
 
 
-@pytest.mark.parametrize("empty", [SLACK.memory, WATERMARK.memory], ids=["slack", "watermark"])
+@pytest.mark.parametrize(
+    "empty",
+    [SLACK.memory, WATERMARK.memory, UPSTREAM.memory],
+    ids=["slack", "watermark", "upstream"],
+)
 @pytest.mark.parametrize("size", [0, 3])
 def test_state_comes_back(empty: Any, size: int) -> None:
     parts = [

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from model.vocabulary import SlackConfig
+from model.vocabulary import SlackConfig, WatermarkConfig
 from spark_impl.runtime.histories import COLUMNS
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.slack.query import SLACK
+from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows import arrival_files
 from spark_impl.windows.arrival_files import FileShares
 from spark_impl.windows.blocks import decode, pack_files
@@ -21,6 +22,7 @@ from spark_impl.windows.records import Rows
 TASKS = 3
 ASKED = SLACK.settings(SlackConfig(10, 5, tasks=TASKS))
 WITH_CLOCK = SLACK.settings(SlackConfig(10, 5, tasks=TASKS, max_future_us=5))
+UPSTREAM = WATERMARK.settings(WatermarkConfig(10, 10, 5, tasks=TASKS, upstreams=2))
 KEYS = ("a", "b", "c", "d", "", "é")
 BEYOND = 1 << 62
 
@@ -76,7 +78,7 @@ def in_words(keys: tuple[str, ...], rows: Rows) -> list[tuple[Any, ...]]:
     )
 
 
-@pytest.mark.parametrize("asked", [ASKED, WITH_CLOCK])
+@pytest.mark.parametrize("asked", [ASKED, WITH_CLOCK, UPSTREAM])
 @pytest.mark.parametrize("at_once", [3, 1000])
 def test_share_is_what_blocks_would_bring(
     asked: Any, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.vocabulary import Event, Workload
-from model.vocabulary.watermark import READINGS, Clock
+from model.vocabulary import Event, Workload, task_of
+from model.vocabulary.watermark import READINGS, Clock, Inserted
 from model.vocabulary.windows import Late, Rejected, Result
 from spark_impl.watermark import run_in_process
 from spark_impl.windows import kernel
@@ -151,6 +151,34 @@ def test_random_cases_contain_what_they_are_for() -> None:
     assert sum(len(trace.of(Rejected)) for trace in traces) > 100
 
 
-def test_watermarks_from_upstream_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"^upstreams is 2; on Spark it must be 0, because"):
-        run_in_process(workload([1, 2], upstreams=2))
+def insertions(*arrivals: tuple[str, int, int], **config: Any) -> list[tuple[int, int]]:
+    """Return position and watermark of each insertion, for keys, event and arrival times."""
+    events = tuple(Event(n, n, key, ts, 1.0, at) for n, (key, ts, at) in enumerate(arrivals))
+    given = {"size_us": 10, "slide_us": 10, "max_wait_us": 0, "tasks": 3, "upstreams": 2, **config}
+    found = run_in_process(Workload("watermark", events, given, (1, 3), flush=False))
+    return sorted((step.seq, step.wm_us) for step in found.of(Inserted))
+
+
+A, B = next(pair for pair in combinations("abc", 2) if len({task_of(k, 2) for k in pair}) == 2)
+"""Two keys that pass different operators."""
+
+
+def test_the_least_watermark_waits_for_every_operator() -> None:
+    alone = ((A, 5, 0), (A, 7, 1), (A, 9, 2))
+    assert insertions(*alone) == []
+    # A stands at 9, then B rises to 4, stays and passes A
+    assert insertions(*alone, (B, 4, 3), (B, 2, 4), (B, 30, 5), (A, 12, 6)) == [
+        (3, 4),
+        (5, 9),
+        (6, 12),
+    ]
+
+
+def test_watermarks_are_inserted_before_the_first_arrival_of_a_period() -> None:
+    arrivals = ((A, 5, 0), (B, 6, 1), (A, 7, 12), (B, 8, 13), (B, 9, 11), (A, 9, 35), (A, 9, 41))
+    assert insertions(*arrivals, insert_every_us=10) == [(2, 5), (5, 7), (6, 9)]
+
+
+def test_a_rejected_arrival_begins_no_period() -> None:
+    arrivals = ((A, 5, 0), (B, 6, 1), (A, 99, 12), (B, 8, 13))
+    assert insertions(*arrivals, insert_every_us=10, max_future_us=50) == [(3, 5)]

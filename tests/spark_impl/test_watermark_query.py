@@ -11,7 +11,7 @@ from model.vocabulary import SlackConfig, WatermarkConfig
 from spark_impl.runtime.histories import COLUMNS, append
 from spark_impl.runtime.storage import InputProblem
 from spark_impl.slack import SlackQuery
-from spark_impl.watermark import WatermarkQuery, corrections, late, results
+from spark_impl.watermark import WatermarkQuery, corrections, late, progress, results
 from tests.spark_impl.test_query import history
 
 TUMBLING = WatermarkConfig(10, 10, 8, k=3, gamma_us=100)
@@ -102,3 +102,24 @@ def test_store_of_another_room(spark: SparkSession, tmp_path: Path) -> None:
         SlackQuery(spark, SlackConfig(10, 10), source, tmp_path / "s")
     with pytest.raises(InputProblem, match=r"belongs to another query: its k is 3, not 4$"):
         WatermarkQuery(spark, WatermarkConfig(10, 10, 8, k=4, gamma_us=100), source, tmp_path / "s")
+
+
+def test_a_watermark_from_upstream_closes_windows_of_every_task(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    config = WatermarkConfig(10, 10, 0, k=3, tasks=2, upstreams=2)
+    source = history(tmp_path / "h", [(4, 1.0), (12, 2.0)], key="b")
+    query = WatermarkQuery(spark, config, source, tmp_path / "s")
+    query.run_available()
+    assert progress(tmp_path / "s").watermark_us is None, "nothing has passed the other operator"
+    history(source, [(3, 4.0)], [(25, 8.0)], key="a")
+    query.run_available()
+    # operators at 25 and 12: both tasks close 0 .. 10, the one of key b without an arrival
+    assert not query.store.read("result", 1).num_rows
+    found = query.store.read("result", 2).sort_by("task").to_pylist()
+    assert [(r["key"], r["value"], r["slack_us"], r["wm_us"]) for r in found] == [
+        ("a", 4.0, 13, 12),
+        ("b", 1.0, 13, 12),
+    ]
+    assert progress(tmp_path / "s").watermark_us == 12
+    assert answers(spark, tmp_path / "s").keys() == {0}
