@@ -5,6 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # One stamp an interpreter: naming another one in PYTHON builds .venv anew.
 READY := .venv/ready-$(subst /,-,$(PYTHON))
+# Spark's classes, with which each of the many sessions starts in half of its processor time.
+CLASSES := .venv/spark-classes.jsa
 # Environments of the engines that straggler conformance judges; make test needs none of them.
 ENGINES ?= .engines
 PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
@@ -22,15 +24,15 @@ help: ## these lines
 
 setup: $(READY) ## a virtual environment in .venv, with the versions of constraints.txt (1 min)
 
-diff: java $(READY) ## Spark against the reference, a query a room (100 s); all of them: make diff ALL=1 (6 min)
+diff: java $(CLASSES) ## Spark against the reference, a query a room (100 s); all of them: make diff ALL=1 (6 min)
 	@$(BIN)/straggler diff all $(if $(ALL),,--quick)
 
 # Three processes for two cores, because tests that start Spark wait half of the time
 # (tests/harness/xdist_scheduler.py).
-test: java $(READY) ## every property, and every test but long ones (25 min)
+test: java $(CLASSES) ## every property, and every test but long ones (25 min)
 	@$(PYTEST) -n 3 --dist loadscope tests properties
 
-test-long: java $(READY) ## long tests as well, with more and random cases, for a night (hours)
+test-long: java $(CLASSES) ## long tests as well, with more and random cases, for a night (hours)
 	@$(BIN)/python -m pytest --hypothesis-profile=nightly --long -n 3 --dist loadscope tests properties
 
 # What a change of a room breaks first, without Spark.
@@ -49,7 +51,7 @@ check: $(READY) ## style, types, layers, tidiness (1 min)
 	@$(BIN)/lint-imports
 	@$(PYTEST) -q tests/house
 
-bench: java $(READY) ## figures beside the usual choice; one only: make bench NAME=slack (1 h)
+bench: java $(CLASSES) ## figures beside the usual choice; one only: make bench NAME=slack (1 h)
 	@$(BIN)/python -m benchmarks $(NAME)
 
 docs: java $(READY) ## the generated pages of docs/; adopts new figures of make bench (1 min)
@@ -70,6 +72,10 @@ clean: ## remove everything that make and the tests made, .venv included
 
 java:
 	@.ci/preflight java
+
+$(CLASSES): $(READY) | java
+	@echo "storing the classes of Spark ..."
+	@$(BIN)/python -m spark_impl.class_archive
 
 $(READY): pyproject.toml constraints.txt
 	@.ci/preflight python $(PYTHON)

@@ -89,9 +89,12 @@ def foreign_system(pytestconfig: pytest.Config) -> System | None:
 def spark() -> Iterator[SparkSession]:
     """Start one session for all tests of a process, when the first test needs it.
 
-    The session has slots for a chain of eight workers, and a task may fail once.
+    The session has slots for a chain of eight workers, and a task may fail once. Its Python
+    processes are forks, which start at once.
     """
     from spark_impl.runtime.session import session
+    from tests.harness.python_forks import forking
 
-    with session("local[8,2]") as running:
+    with forking() as launcher, session("local[8,2]") as running:
+        running.sparkContext.pythonExec = str(launcher)
         yield running

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from model.vocabulary import Trace
+from model.vocabulary import Trace, Workload
 from model.vocabulary.join import Match
 from model.vocabulary.windows import Final
+from properties.conformance import trials
 from properties.conformance.draws import OWN_TASKS, draw_workloads
 from properties.conformance.engines import Asked
 from properties.conformance.promises import PROMISES, count_cases
@@ -17,6 +18,20 @@ from tests.properties.fake_engine import write_engine
 from tests.properties.straggler import Done, Straggler, assert_refused
 
 WORKLOADS = 12
+DRAWN: dict[tuple[str, int, int], list[Workload]] = {}
+
+
+@pytest.fixture(autouse=True)
+def drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tests share the streams of equal cases, which take longer to draw than to judge."""
+
+    def draw(asked: Asked, number: int, seed: int) -> list[Workload]:
+        key = repr(asked), number, seed
+        if key not in DRAWN:
+            DRAWN[key] = draw_workloads(asked, number, seed)
+        return DRAWN[key]
+
+    monkeypatch.setattr(trials, "_draw", draw)
 
 
 def judge(straggler: Straggler, folder: Path, *more: str) -> Done:

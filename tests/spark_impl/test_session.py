@@ -98,6 +98,35 @@ def test_java_is_told_of_one_collector(
     assert ("-XX:+UseSerialGC" in settings["spark.driver.extraJavaOptions"]) == is_ours
 
 
+@pytest.mark.parametrize(("name", "is_used"), [("classes.jsa", True), ("missing.jsa", False)])
+@pytest.mark.parametrize(("master", "is_near"), [("local[2]", True), ("spark://a:1", False)])
+def test_java_is_told_of_classes_that_are_there(
+    name: str,
+    is_used: bool,
+    master: str,
+    is_near: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "classes.jsa").touch()
+    monkeypatch.setattr(session, "CLASS_ARCHIVE", tmp_path / name)
+    settings = session._settings(master, tmp_path, long_running=False)
+    for who in ("driver", "executor"):
+        given = settings[f"spark.{who}.extraJavaOptions"]
+        assert ("-XX:SharedArchiveFile=" in given) == (is_used and is_near)
+
+
+@pytest.mark.skipif(not session.CLASS_ARCHIVE.is_file(), reason="make writes the archive")
+def test_java_ignores_classes_of_another_spark_silently() -> None:
+    options = session._from_archive().replace('"', "").split()
+    silent, told = (
+        subprocess.run(["java", *given, "--version"], capture_output=True, text=True, check=True)
+        for given in (options, options[:1])
+    )
+    assert "warning" not in silent.stdout + silent.stderr
+    assert "warning" in told.stdout + told.stderr  # without Spark on its path
+
+
 @pytest.mark.parametrize(
     ("log", "sentence"),
     [
