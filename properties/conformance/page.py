@@ -282,11 +282,6 @@ def _trails(rows: Sequence[Row]) -> Iterator[str]:
     yield markdown(dict.fromkeys(header, ""), cells)
 
 
-def read_rows(engines: Sequence[Engine]) -> list[Row]:
-    """Return the engines with their stored results."""
-    return [Row(engine, read_results(engine)) for engine in engines]
-
-
 def write_results(engine: Engine, results: Results) -> None:
     """Store results beside the engine; the file is complete or stays as it was."""
     text = json.dumps(results.to_json(), indent=1, ensure_ascii=False)

@@ -11,6 +11,7 @@ from model.vocabulary.join import Match
 from model.vocabulary.windows import Final
 from properties.conformance.draws import OWN_TASKS, draw_workloads
 from properties.conformance.engines import Asked
+from properties.conformance.judgements import Answered, Judged
 from properties.conformance.promises import PROMISES, count_cases
 from properties.judging.references import run_model
 from tests.properties.fake_engine import write_engine
@@ -347,8 +348,9 @@ def test_an_answer_without_a_tuple_in_time_is_no_answer() -> None:
     promise = PROMISES["in-time"]
     (workload,) = draw_workloads(Asked("in-time", "?", {}), 1, 0)
     expected = run_model(promise.scope.room, workload)
-    assert promise.broken(promise.scope, workload, expected, expected) == ()
-    assert promise.broken(promise.scope, workload, expected, Trace("silent", []))
+    answered = Answered(promise.scope, workload, expected, expected)
+    assert promise.judge(answered) == Judged()
+    assert promise.judge(answered._replace(observed=Trace("silent", []))).broken
 
 
 def test_a_join_may_find_a_pair_that_came_too_late_but_no_wrong_or_second_one() -> None:
@@ -370,6 +372,7 @@ def test_a_join_may_find_a_pair_that_came_too_late_but_no_wrong_or_second_one() 
         "is no result": (*every, wrong),
     }
     for sentence, matches in found.items():
-        said = promise.broken(promise.scope, workload, expected, Trace("other", matches))
+        answered = Answered(promise.scope, workload, expected, Trace("other", matches))
+        said = promise.judge(answered).broken
         assert (said == ()) == (sentence == "all"), sentence
         assert not said or sentence in " ".join(said)
