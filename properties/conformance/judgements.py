@@ -78,10 +78,11 @@ def loses_windows(answered: Answered) -> Judged:
     workload = answered.workload
     config = SlackConfig.from_json(workload.config)
     values = {event.source_id: event.value for event in workload.arrivals}
-    late, dropped = _late_tuples(answered.expected), _late_tuples(answered.observed)
+    observed = answered.scope._replace(step_types=(Final, Late)).reduce(answered.observed, workload)
+    late, dropped = _late_tuples(answered.expected), _late_tuples(observed)
     is_batched = answered.late_by == MICRO_BATCH
     counted = _by_window(_count_by_batch(workload, config) if is_batched else ())
-    answers = {final[:3]: final for final in answered.observed.of(Final)}
+    answers = {final[:3]: final for final in observed.of(Final)}
     lost, unclear, wanted = [], [], []
     for window, every in _by_window(_windows_of(workload, config)).items():
         in_time = every - late[window]
