@@ -24,8 +24,6 @@ NOT_ASKED = "not asked"
 NOT_JUDGED = "not judged"
 NOT_REPRODUCED = "not reproduced"
 FAILED = "failed"
-NO_COLUMN = {"balance": "no engine offers a router of keys by load that users could choose"}
-"""Reasons why nobody is asked for a promise, by promise."""
 HEAD = """\
 # Engines of others, judged
 
@@ -46,8 +44,9 @@ which settings, and a cell whether redeliveries were left out. It is judged by i
   Such a cell does not count.
 - **failed**: the adapter ended, refused or was silent, and no script shows that the engine is the
   cause in this very case. Such a cell does not count.
-- **undetermined**: the streams lacked a case that matters.
-- **not asked**: the engine has no such operation; the section of the engine says why.
+- **undetermined**: the streams lacked a case that matters, or an answer holds some of the late
+  tuples and nobody says which.
+- **not asked**: the section of the engine says why, mostly because it has no such operation.
 - **not judged**: the adapter can ask it, and nobody has run it with the pinned version yet.
 
 A promise is judged with the settings under which the documentation of an engine gives it. Averages
@@ -148,8 +147,7 @@ def _matrix(rows: Sequence[Row]) -> str:
     ]
     table = "A row is an engine, a column is a promise.\n\n" + markdown(header, cells)
     hidden = [
-        f"*{promise.title}* has no column, because"
-        f" {NO_COLUMN.get(name, 'no engine is asked for it')}."
+        f"*{promise.title}* has no column, because no engine is asked for it."
         for name, promise in PROMISES.items()
         if name not in shown
     ]

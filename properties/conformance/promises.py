@@ -86,6 +86,10 @@ def count_cases(workload: Workload, expected: Trace) -> dict[str, int]:
             "late pairs": len(expected.of(Late)),
             "windows": len(expected.of(Final)),
         }
+    if workload.room == "grouping":
+        share = len(arrivals) / workload.config["instances"]
+        tuples = Counter(event.key for event in arrivals)
+        counts["heavy keys"] = sum(number > share for number in tuples.values())
     if workload.room == "join":
         counts |= _count_pairs(workload, expected)
     return counts
@@ -160,7 +164,9 @@ PROMISES: Mapping[str, Promise] = {
     ),
     "late-reported": Promise(
         "late data is reported",
-        "A tuple is in the answer of its window, or it is reported as late, and never both.",
+        "The first answer of a window holds exactly the tuples that came before the watermark, with"
+        " the declared lateness, reached its end. Every later one is reported as late for that"
+        " window, and nothing else is.",
         "slack",
         Result,
         (Late,),
@@ -196,7 +202,7 @@ PROMISES: Mapping[str, Promise] = {
         Route,
         (),
         {"policy": ["tag"], "senders": [1]},
-        ("tuples",),
+        ("tuples", "heavy keys"),
         is_unbalanced,
     ),
 }
