@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from model.vocabulary import Trace
+from model.vocabulary import Event, Trace
 from model.vocabulary.join import Match
-from model.vocabulary.windows import Final
+from model.vocabulary.windows import Final, Late
 from properties.conformance.draws import OWN_TASKS, draw_workloads
 from properties.conformance.engines import Asked
-from properties.conformance.judgements import Answered, Judged
+from properties.conformance.judgements import MICRO_BATCH, Answered, Judged
 from properties.conformance.promises import PROMISES, count_cases
 from properties.judging.references import run_model
 from tests.properties.fake_engine import write_engine
@@ -76,6 +76,26 @@ def test_an_engine_may_count_what_comes_later_than_allowed(
     assert verdicts(judge(straggler, tmp_path))["in-time"] == "holds"
 
 
+def test_nobody_says_which_late_tuples_an_engine_counts(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    write_engine(tmp_path, "counts some")
+    page = tmp_path / "page.md"
+    found = verdicts(judge(straggler, tmp_path, "--markdown", str(page)))
+    assert found["in-time"] == "undetermined"
+    assert "tuples, and nobody says which." in page.read_text("utf-8")
+
+
+def test_an_engine_that_hangs_is_asked_twice_in_a_case(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    write_engine(tmp_path, "hangs")
+    assert verdicts(judge(straggler, tmp_path))["in-time"] == "failed"
+    cases = json.loads(results_of(tmp_path).read_text("utf-8"))["cases"]
+    assert [(case["counts"]["workloads"], case["broken"]) for case in cases] == [(2, 2), (2, 2)]
+    assert all("did not answer in 1 s" in case["failure"] for case in cases)
+
+
 def test_an_engine_may_not_drop_a_tuple_whose_window_is_open(
     straggler: Straggler, tmp_path: Path
 ) -> None:
@@ -110,6 +130,9 @@ def test_a_counterexample_is_small_and_stored(straggler: Straggler, tmp_path: Pa
     case = next(each for each in results["cases"] if each["broken"])
     first, second = case["workload"]["arrivals"]
     assert first[1] == second[1]  # two deliveries of one tuple
+    story = " ".join(case["counterexample"])
+    assert f"event time {first[3]} us" in story
+    assert "revision" not in story  # no part of an answer
 
 
 def test_one_promise_is_judged_again_and_the_rest_is_kept(
@@ -198,7 +221,7 @@ def test_a_cell_says_that_its_streams_had_no_redeliveries(
     text = page.read_text("utf-8")
     assert f"**holds** ({WORKLOADS} streams) | **holds** ({WORKLOADS} streams, no red" in text
     assert "imbalance stays O(1) |" not in text  # no column: nobody is asked
-    assert "*imbalance stays O(1)* has no column, because no engine offers a router" in text
+    assert "*imbalance stays O(1)* has no column, because no engine is asked for it" in text
 
 
 def test_a_folder_may_have_a_space(straggler: Straggler, tmp_path: Path) -> None:
@@ -254,6 +277,36 @@ def test_another_version_than_the_pinned_one_is_refused(
     assert not (tmp_path / "engines" / "fake" / "results.json").exists()
 
 
+def test_an_engine_that_cannot_be_judged_does_not_keep_others_from_it(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    write_engine(tmp_path)
+    write_engine(tmp_path, pinned="0.0.1", name="outdated")
+    done = judge(straggler, tmp_path)
+    assert (done.code, done.out.splitlines()[1].split()[-1]) == (2, "holds")
+    assert done.err.count("\n") == 1
+    assert done.err.startswith("straggler: ")
+    assert "engine.toml of outdated says 0.0.1." in done.err
+    assert stored_promises(tmp_path) == ["windows-exact", "in-time"]
+
+
+def test_a_python_that_cannot_be_run_is_refused(straggler: Straggler, tmp_path: Path) -> None:
+    write_engine(tmp_path)
+    python = tmp_path / "environments" / "fake" / "bin" / "python"
+    python.chmod(0o644)
+    assert_refused(judge(straggler, tmp_path), f"{python} cannot be run: Permission denied")
+
+
+@pytest.mark.parametrize("script", ["adapter.py", "trails/mistake.py"])
+def test_a_missing_script_is_refused(script: str, straggler: Straggler, tmp_path: Path) -> None:
+    write_engine(tmp_path, found_in="in-time")
+    (tmp_path / "engines" / "fake" / script).unlink()
+    assert_refused(judge(straggler, tmp_path), "engine.toml: there is no script", script)
+
+
+IN_TIME = '[[case]]\npromise = "in-time"\nhow = "?"\n'
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
@@ -269,6 +322,11 @@ def test_another_version_than_the_pinned_one_is_refused(
             ("keyed is True", "list of values"),
         ),
         ('[[case]]\npromise = "balance"\nhow = "?"', ("'balance' has both",)),
+        (f"{IN_TIME}settings = 3", ("settings is 3", "a table")),
+        (f"{IN_TIME}stream = 3", ("stream is 3", "a table")),
+        (f"{IN_TIME}late_by = 3", ("late_by is 3", "arrival, micro-batch")),
+        (f"{IN_TIME}[case.stream]\ntime_factor = 0", ("time_factor is 0", "at least 1")),
+        ("[finding]\n", ("finding is {}", "a list of tables")),
         ("[[case", ("cannot be read",)),
     ],
 )
@@ -342,6 +400,65 @@ def test_every_key_can_have_a_watermark_of_its_own() -> None:
         truth = run_model(PROMISES["in-time"].scope.room, workload)
         tasks = {(final.task, final.key) for final in truth.of(Final)}
         assert len({task for task, _ in tasks}) == len({key for _, key in tasks}) == len(tasks)
+
+
+def late_windows() -> Answered:
+    """Return what the model answers to a window with a tuple in time and three late ones."""
+    settings = {"size_us": [4_000], "slide_us": [4_000], "aggregate": ["sum"], "keyed": [False]}
+    (drawn,) = draw_workloads(Asked("in-time", "?", settings), 1, 0)
+    times_us = (0, 9_000, 1_000, 13_000, 2_000, 3_000)
+    events = [Event(seq, seq, "k", at_us, 2.0**seq, seq) for seq, at_us in enumerate(times_us)]
+    config = {**drawn.config, "fixed_slack_us": 0}
+    workload = drawn.with_(arrivals=tuple(events), config=config, cuts=(1, 2, 3, 4))
+    scope = PROMISES["in-time"].scope
+    expected = run_model(scope.room, workload)
+    return Answered(scope, workload, expected, expected)
+
+
+def holding(answered: Answered, value: float, n: int, *late: int) -> Judged:
+    """Judge another answer for the first window, with reports of late tuples."""
+    others = [final for final in answered.expected.of(Final) if final.start_us]
+    first = Final(0, 0, "", value, n, 0, True)
+    reports = [Late(0, 0, "", source_id, 0, 0) for source_id in late]
+    observed = Trace("other", [first, *others, *reports])
+    return PROMISES["in-time"].judge(answered._replace(observed=observed))
+
+
+def test_an_answer_with_some_late_tuples_is_the_aggregate_of_those() -> None:
+    answered = late_windows()
+    assert len(answered.expected.of(Late)) == 3  # tuples 2, 4 and 5 of the values 4, 16 and 32
+    assert holding(answered, 1.0, 1) == holding(answered, 53.0, 4) == Judged()
+    assert holding(answered, 2.0, 1).broken
+    assert holding(answered, 54.0, 4).broken
+    assert holding(answered, 53.0, 5).broken
+    assert holding(answered, 5.0, 2).undetermined
+    assert holding(answered, 5.0, 2, 4, 5) == Judged()
+    assert holding(answered, 17.0, 2, 4, 5).broken
+    assert holding(answered, 5.0, 2, 0, 5).undetermined  # it was in time
+
+
+def test_micro_batches_say_which_late_tuples_count() -> None:
+    answered = late_windows()._replace(late_by=MICRO_BATCH)
+    # The watermark of the second micro-batch lets the third count, and no later one.
+    assert holding(answered, 5.0, 2) == Judged()
+    assert holding(answered, 17.0, 2).broken
+    assert holding(answered, 21.0, 3).undetermined
+
+
+def test_a_router_by_key_is_unbalanced_and_one_in_turn_is_not() -> None:
+    promise = PROMISES["balance"]
+    found = {}
+    for policy in ("key", "round-robin"):
+        judged = []
+        for workload in draw_workloads(Asked("balance", "?", {}), 4, 0):
+            routed = run_model(
+                promise.scope.room,
+                workload.with_(config={**workload.config, "policy": policy}),
+            )
+            judged.append(promise.judge(Answered(promise.scope, workload, routed, routed)).broken)
+        found[policy] = judged
+    assert not any(found["round-robin"])
+    assert any(found["key"])
 
 
 def test_an_answer_without_a_tuple_in_time_is_no_answer() -> None:
