@@ -43,7 +43,8 @@ which settings, and a cell whether redeliveries were left out. It is judged by i
 - **not reproduced**: the adapter's answers were wrong, and no script shows a defect of the engine.
   Such a cell does not count.
 - **failed**: the adapter ended, refused or was silent, and no script shows that the engine is the
-  cause in this very case. Such a cell does not count.
+  cause in this very case. Such a cell does not count. After two streams without an answer in time,
+  no more were asked.
 - **undetermined**: the streams lacked a case that matters, or an answer holds some of the late
   tuples and nobody says which.
 - **not asked**: the section of the engine says why, mostly because it has no such operation.
