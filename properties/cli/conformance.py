@@ -12,15 +12,10 @@ from properties.cli import render
 from properties.cli.commands import Command
 from properties.cli.outputs import refuse_unwritable, write_json, write_output
 from properties.conformance.engines import Engine, engine_names, load_engine
-from properties.conformance.page import (
-    Row,
-    read_results,
-    verdict,
-    write_page,
-    write_results,
-)
+from properties.conformance.page import Row, verdict, write_page
 from properties.conformance.promises import PROMISES
-from properties.conformance.trials import Results, judge_engine
+from properties.conformance.results import Results, read_results, write_results
+from properties.conformance.trials import judge_engine
 from properties.errors import UsageError, format_error
 from properties.options import PATH, Arguments, Option
 

@@ -7,17 +7,14 @@ Rules of this file:
   reproduces the defect without the adapter.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from model.checking.claims import Outcome, worst
-from properties.cli.outputs import write_whole
 from properties.cli.render import markdown
 from properties.conformance.engines import Asked, Engine
 from properties.conformance.promises import PROMISES
-from properties.conformance.trials import CLOSED, REPRODUCED, Case, Results, Trail
-from properties.errors import UsageError
+from properties.conformance.results import CLOSED, REPRODUCED, Case, Results, Trail
 from properties.judging.judge import AGREEMENT
 
 NOT_ASKED = "not asked"
@@ -61,22 +58,6 @@ class Row(NamedTuple):
 
     engine: Engine
     results: Results | None
-
-
-def read_results(engine: Engine) -> Results | None:
-    """Read what was judged last; raise :class:`UsageError` if the file is damaged or outdated."""
-    if not engine.results.exists():
-        return None
-    try:
-        found = Results.from_json(json.loads(engine.results.read_text(encoding="utf-8")))
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"{engine.results} cannot be read: {error}") from error
-    if found.version != engine.version:
-        raise UsageError(
-            f"{engine.results} is about version {found.version}, not {engine.version}; judge"
-            f" {engine.name} again"
-        )
-    return found
 
 
 def verdict(row: Row, promise: str) -> str:
@@ -279,9 +260,3 @@ def _trails(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
     header = ("engine", "report", "address", "script", "reproduced")
     yield markdown(dict.fromkeys(header, ""), cells)
-
-
-def write_results(engine: Engine, results: Results) -> None:
-    """Store results beside the engine; the file is complete or stays as it was."""
-    text = json.dumps(results.to_json(), indent=1, ensure_ascii=False)
-    write_whole(engine.results, text + "\n")

@@ -13,15 +13,16 @@ Rules of this file:
 import shlex
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from model.checking.claims import Outcome
 from model.vocabulary import System, Workload
 from properties.conformance.engines import Asked, Engine, Finding
 from properties.conformance.judgements import Answered, Judged
 from properties.conformance.promises import PROMISES, count_cases
+from properties.conformance.results import CLOSED, FAILED, REPRODUCED, Case, Results, Trail
 from properties.errors import counted
 from properties.judging.judge import AGREEMENT, broken_sentences, run_system
 from properties.judging.processes import Limits, ProcessSystem
@@ -33,73 +34,6 @@ TRAIL_S = 300
 TIMEOUTS_MAX = 2
 """Most workloads of a case that an adapter may leave without an answer in time."""
 SHOWN_SENTENCES = 4
-REPRODUCED, CLOSED, FAILED = "reproduced", "closed", "failed"
-
-
-class Case(NamedTuple):
-    """The outcome of a case on all its workloads."""
-
-    promise: str
-    how: str
-    outcome: Outcome
-    sentence: str
-    counts: Mapping[str, int]
-    """Number of interesting cases in all workloads, by name."""
-    broken: int
-    """Number of workloads on which the promise broke."""
-    counterexample: tuple[str, ...]
-    """Sentences on the smallest workload that breaks the promise."""
-    workload: Any
-    """The smallest workload as plain data, or ``None``."""
-    failure: str = ""
-    """Sentence on how the adapter failed; empty if it answered one broken workload or more."""
-
-
-class Trail(NamedTuple):
-    """A finding that was tried on the engine alone."""
-
-    promise: str
-    sentence: str
-    script: str
-    says: str
-    address: str
-    outcome: str
-    """``reproduced``, ``closed`` or ``failed``."""
-    output: str
-    how: str = ""
-    """Sentence of the only case that it explains; empty if it explains all wrong answers."""
-
-
-class Results(NamedTuple):
-    """Everything that was judged of an engine."""
-
-    engine: str
-    version: str
-    seed: int
-    cases: tuple[Case, ...]
-    trails: tuple[Trail, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data; :meth:`from_json` reads it back."""
-        cases = [{**each._asdict(), "outcome": str(each.outcome)} for each in self.cases]
-        trails = [each._asdict() for each in self.trails]
-        return {**self._asdict(), "cases": cases, "trails": trails}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Results":
-        """Read plain data; raise ``KeyError``, ``TypeError`` or ``ValueError`` for other data."""
-        cases = tuple(
-            Case(
-                **{
-                    **each,
-                    "outcome": Outcome(each["outcome"]),
-                    "counterexample": tuple(each["counterexample"]),
-                }
-            )
-            for each in data["cases"]
-        )
-        trails = tuple(Trail(**each) for each in data["trails"])
-        return cls(data["engine"], data["version"], data["seed"], cases, trails)
 
 
 Report = Callable[[Results, str], None]

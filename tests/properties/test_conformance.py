@@ -12,7 +12,7 @@ from model.vocabulary.windows import Final, Late
 from properties.conformance.draws import OWN_TASKS, draw_workloads
 from properties.conformance.engines import Asked
 from properties.conformance.judgements import MICRO_BATCH, Answered, Judged
-from properties.conformance.promises import PROMISES, count_cases
+from properties.conformance.promises import PROMISES, Values, count_cases
 from properties.judging.references import run_model
 from tests.properties.fake_engine import write_engine
 from tests.properties.straggler import Done, Straggler, assert_refused
@@ -404,7 +404,12 @@ def test_every_key_can_have_a_watermark_of_its_own() -> None:
 
 def late_windows() -> Answered:
     """Return what the model answers to a window with a tuple in time and three late ones."""
-    settings = {"size_us": [4_000], "slide_us": [4_000], "aggregate": ["sum"], "keyed": [False]}
+    settings: Values = {
+        "size_us": [4_000],
+        "slide_us": [4_000],
+        "aggregate": ["sum"],
+        "keyed": [False],
+    }
     (drawn,) = draw_workloads(Asked("in-time", "?", settings), 1, 0)
     times_us = (0, 9_000, 1_000, 13_000, 2_000, 3_000)
     events = [Event(seq, seq, "k", at_us, 2.0**seq, seq) for seq, at_us in enumerate(times_us)]

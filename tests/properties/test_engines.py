@@ -10,10 +10,9 @@ import pytest
 
 from model.vocabulary import Workload
 from properties.conformance.engines import Engine, engine_names, load_engine
-from properties.conformance.page import Row, read_results, write_page
+from properties.conformance.page import Row, write_page
+from properties.conformance.results import REPRODUCED, Results, read_results
 from properties.conformance.trials import (
-    REPRODUCED,
-    Results,
     follow_trail,
     open_engine,
     try_workload,
