@@ -1,4 +1,4 @@
-"""What the answers of an engine break of a promise, beside those of the model.
+"""Judgements of promises: the answers of an engine beside those of the model.
 
 Rules of this file:
 
@@ -32,7 +32,7 @@ Window = tuple[int, int, str]
 
 
 class Answered(NamedTuple):
-    """What an engine has answered to a workload, beside the model."""
+    """Answers of an engine to a workload, beside those of the model."""
 
     scope: Scope
     workload: Workload

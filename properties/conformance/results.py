@@ -1,4 +1,4 @@
-"""What was judged of an engine, and the file beside its adapter that stores it."""
+"""Results of an engine, and the file beside its adapter that stores them."""
 
 import json
 from collections.abc import Mapping

@@ -32,7 +32,7 @@ from properties.judging.trial import NOT_AGAIN, SHOWN_ARRIVALS, shrink
 TRAIL_S = 300
 """Time for a script (s)."""
 TIMEOUTS_MAX = 2
-"""Most workloads of a case that an adapter may leave without an answer in time."""
+"""Workloads without an answer in time after which a case ends."""
 SHOWN_SENTENCES = 4
 
 
@@ -131,7 +131,7 @@ def _draw(asked: Asked, number: int, seed: int) -> Sequence[Workload]:
 
 
 class Tried(NamedTuple):
-    """What a workload has shown."""
+    """The judgement of a workload."""
 
     judged: Judged
     has_failed: bool
