@@ -52,6 +52,17 @@ def test_an_answer_with_some_late_tuples_is_the_aggregate_of_those() -> None:
     assert holding(answered, 5.0, 2, 0, 5).undetermined  # it was in time
 
 
+def test_a_redelivery_that_comes_late_is_in_time_if_the_first_delivery_was() -> None:
+    answered = late_windows()
+    again = answered.workload.arrivals[0]._replace(seq=6)
+    workload = answered.workload.with_(arrivals=(*answered.workload.arrivals, again))
+    expected = run_model(answered.scope.room, workload)
+    assert len(expected.of(Late)) == 4
+    answered = answered._replace(workload=workload, expected=expected)
+    assert holding(answered, 1.0, 1) == Judged()
+    assert holding(answered, 4.0, 1).broken  # it holds a late tuple in the place of that in time
+
+
 def test_micro_batches_say_which_late_tuples_count() -> None:
     answered = late_windows()._replace(late_by=MICRO_BATCH)
     # The watermark of the second micro-batch lets the third count, and no later one.
