@@ -41,9 +41,9 @@ what to write:
     {"end": 1}
 
   Fields in brackets may be left out; --level steps compares them, too. A task is 0 if config.tasks
-  is 1. If config.keyed is true, any task will do, because the key says which it is: XXH64(key in
-  UTF-8, seed 42), as a signed integer, modulo config.tasks (never negative). If it is false, the
-  key of an answer is "".
+  is 1. If config.keyed is true, answers may have any task, because their key says which it is:
+  XXH64(key in UTF-8, seed 42), as a signed integer, modulo config.tasks (never negative). If it is
+  false, the key of an answer is "".
   Windows are [start_us, start_us + size_us), and start_us is a multiple of slide_us. After a flush
   a final has all tuples of its window, late ones too (unless config.corrections is false); n is
   their number. A window without a tuple has no answer.

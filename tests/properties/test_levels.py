@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +103,8 @@ def test_an_answer_with_a_key_need_not_name_the_task(keyed: bool, outcome: str) 
     workload = windows().with_(arrivals=tuple(events), config=config)
 
     def one_task(workload: Workload) -> Trace:
-        answers = [step for step in model(workload).steps() if hasattr(step, "task")]
-        return Trace("one task", [each._replace(task=0) for each in answers])
+        steps: Iterable[Any] = model(workload).steps()
+        return Trace("one task", [each._replace(task=0) for each in steps if "task" in dir(each)])
 
     judged = judge_workload(workload, one_task, level=ANSWERS, reference=MODEL)
     assert str(judged.outcome) == outcome, judged.broken
