@@ -3,7 +3,8 @@
 Rules of this file:
 
 * The TestStream moves the watermark as the workload does: after each arrival, to the largest event
-  time less the wait; in a join, to that of the stream that lies behind.
+  time less the wait; in a join, to that of the stream that lies behind. A window takes elements
+  while the watermark stands exactly at its end, so it lies 1 ms above that of the workload.
 * `feedback_us` says how long after its end a window is known; it is Beam's allowed lateness. Panes
   accumulate: the first pane of a window is its result, and the last one its final answer.
 * Beam counts a redelivery again, so a pane keeps each identity once.
@@ -80,7 +81,7 @@ def run_windows(config, arrivals):
     )
     to_key = beam.Map(lambda element: (element[0] if config["keyed"] else "", element[1]))
     to_lists = beam.MapTuple(lambda key, found: (key, list(found)))
-    rows = run(arrivals, wait_us, 1, to_key | windows | beam.GroupByKey() | to_lists)
+    rows = run(arrivals, wait_us - 1000, 1, to_key | windows | beam.GroupByKey() | to_lists)
     rows.sort(key=lambda row: row[:2])
     panes = {}
     for start_us, _, (key, found) in rows:

@@ -2,8 +2,7 @@
 
 Rules of this file:
 
-* Windows have one watermark: one key holds the whole stream, and the workload's keys are told
-  apart in what a window has collected. System time stands still.
+* Every key has a watermark of its own. System time stands still.
 * Bytewax calls an item late if its timestamp lies below the watermark, even while windows of it are
   open. In tumbling windows whose wait is a multiple of their length, an item's timestamp is the
   start of its window, which makes both meanings of "late" equal.
@@ -46,8 +45,8 @@ def first_deliveries(flow, arrivals):
 def run_windows(config, arrivals):
     """Return the steps of a windowed query."""
     size_us, slide_us, wait_us = (config[f"{name}_us"] for name in ("size", "slide", "fixed_slack"))
-    if config["tasks"] != 1 or config["control"] != "fixed" or config["max_future_us"] is not None:
-        sys.exit("one watermark with a fixed wait needs tasks=1, control=fixed, max_future_us=null")
+    if not config["keyed"] or config["control"] != "fixed" or config["max_future_us"] is not None:
+        sys.exit("a fixed wait for each key needs keyed=true, control=fixed, max_future_us=null")
     if slide_us > size_us:
         sys.exit(f"slide_us is {slide_us}, size_us {size_us}; Bytewax has no windows with gaps")
     if config["aggregate"] not in AGGREGATES:
@@ -64,26 +63,22 @@ def run_windows(config, arrivals):
     )
     windower = win.SlidingWindower(micros(size_us), micros(slide_us), EPOCH)
     flow, down, late = Dataflow("windows"), [], []
-    keyed = op.key_on("all", first_deliveries(flow, arrivals), lambda _: "all")
+    keyed = op.key_on("key", first_deliveries(flow, arrivals), lambda at: at[KEY])
     out = win.collect_window("window", keyed, clock, windower)
     op.output("down", out.down, TestingSink(down))
     op.output("late", out.late, TestingSink(late))
     run_main(flow)
 
-    def place(window, key):
-        return {"task": 0, "start_us": window * slide_us, "key": key if config["keyed"] else ""}
-
     steps = []
-    for _, (window, found) in down:
-        for key in {arrival[KEY] for arrival in found} if config["keyed"] else [None]:
-            values = [arrival[VALUE] for arrival in found if key in (None, arrival[KEY])]
-            value = {"value": float(AGGREGATES[config["aggregate"]](values))}
-            answer = {**place(window, key), **value}
-            steps.append({"kind": "result", **answer, "n_rcv": len(values)})
-            steps.append({"kind": "final", **answer, "n": len(values)})
-    for _, (window, arrival) in late:
-        names = {**place(window, arrival[KEY]), "source_id": arrival[SOURCE]}
-        steps.append({"kind": "late", **names})
+    for key, (window, found) in down:
+        values = [arrival[VALUE] for arrival in found]
+        place = {"task": 0, "start_us": window * slide_us, "key": key}
+        answer = {**place, "value": float(AGGREGATES[config["aggregate"]](values))}
+        steps.append({"kind": "result", **answer, "n_rcv": len(values)})
+        steps.append({"kind": "final", **answer, "n": len(values)})
+    for key, (window, arrival) in late:
+        place = {"task": 0, "start_us": window * slide_us, "key": key}
+        steps.append({"kind": "late", **place, "source_id": arrival[SOURCE]})
     return steps
 
 

@@ -118,7 +118,15 @@ def pairs(folder, workload):
         yield {"kind": "match", "query": name, "r_id": row.r_id, "s_id": row.s_id}
 
 
-ROOMS = {"slack": windows, "join": pairs}
+def routes(folder, workload):
+    """Yield the partition of each arrival, after `repartition(n)` of every micro-batch."""
+    spread = stream(folder, workload).repartition(workload["config"]["instances"])
+    rows = spread.select("seq", fn.spark_partition_id().alias("partition"))
+    for row in run_query(folder, rows, "append"):
+        yield {"kind": "route", "seq": row.seq, "sender": 0, "instance": row.partition}
+
+
+ROOMS = {"slack": windows, "join": pairs, "grouping": routes}
 for line in sys.stdin:
     asked = json.loads(line)
     if asked["room"] not in ROOMS:

@@ -359,7 +359,9 @@ def _in_time(
 def _describe(answer: CurrentAnswer | None) -> str:
     if answer is None:
         return "There was no answer."
-    return f"The answer was {answer.value:g} from {answer.n} tuples (revision {answer.revision})."
+    # A first answer has no number, and answers alone have none either.
+    number = f" (revision {answer.revision})" if answer.revision else ""
+    return f"The answer was {answer.value:g} from {answer.n} tuples{number}."
 
 
 def _describe_lateness(observed: Observation[Tick], window: WindowId) -> str:

@@ -1,7 +1,8 @@
 """``straggler conformance``: engines of others, judged by the promises, as a page."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -11,17 +12,11 @@ from properties.cli import render
 from properties.cli.commands import Command
 from properties.cli.outputs import refuse_unwritable, write_json, write_output
 from properties.conformance.engines import Engine, engine_names, load_engine
-from properties.conformance.page import (
-    Row,
-    read_results,
-    read_rows,
-    verdict,
-    write_page,
-    write_results,
-)
+from properties.conformance.page import Row, verdict, write_page
 from properties.conformance.promises import PROMISES
-from properties.conformance.trials import Results, judge_engine
-from properties.errors import UsageError
+from properties.conformance.results import Results, read_results, write_results
+from properties.conformance.trials import judge_engine
+from properties.errors import UsageError, format_error
 from properties.options import PATH, Arguments, Option
 
 EXAMPLES = """\
@@ -34,7 +29,7 @@ examples:
 
 What was judged is stored in results.json beside the adapter, case by case; --markdown and --json
 write what is stored of all engines. The exit code is 0 if all engines could be judged, whatever
-they keep.
+they keep. If some could not, a sentence says why of each, the others are judged, and it is 2.
 """
 
 
@@ -89,18 +84,34 @@ def run(args: Arguments) -> int:
     engines = [load_engine(args.folder, name, args.environments) for name in names]
     chosen = [load_engine(args.folder, name, args.environments) for name in args.engines or names]
     out = render.console(args.json, args.markdown)
-    if not args.stored:
-        for engine in chosen:
-            engine.refuse_absent()
-        for engine in chosen:
+    refusals: dict[str, UsageError] = {}
+    for engine in () if args.stored else chosen:
+        with _collected(refusals, engine):
             _judge(engine, number, seed, args.promise)
-    rows = read_rows(engines)
-    shown = engines if args.stored else chosen
-    render.print_lines(out, [line for row in rows if row.engine in shown for line in _lines(row)])
-    judged = [row.results.to_json() for row in rows if row.results is not None]
-    write_json(args.json, judged)
-    write_output(args.markdown, write_page(rows))
-    return 0
+    rows = []
+    for engine in engines:
+        row = Row(engine, None)
+        with _collected(refusals, engine):
+            row = Row(engine, read_results(engine))
+        rows.append(row)
+    shown = [engine for engine in chosen if engine.name not in refusals]
+    if shown:
+        lines = [line for row in rows if row.engine in shown for line in _lines(row)]
+        render.print_lines(out, lines)
+        judged = [row.results.to_json() for row in rows if row.results is not None]
+        write_json(args.json, judged)
+        write_output(args.markdown, write_page(rows))
+    sys.stderr.writelines(format_error(str(error)) for error in refusals.values())
+    return 2 if refusals else 0
+
+
+@contextmanager
+def _collected(refusals: dict[str, UsageError], engine: Engine) -> Iterator[None]:
+    """Keep the first refusal of an engine, instead of ending with it."""
+    try:
+        yield
+    except UsageError as error:
+        refusals.setdefault(engine.name, error)
 
 
 def _judge(engine: Engine, number: int, seed: int, promises: Sequence[str]) -> None:

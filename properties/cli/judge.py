@@ -40,9 +40,10 @@ what to write:
     {"kind": "match", "query": "key", "r_id": 3, "s_id": 5}
     {"end": 1}
 
-  Fields in brackets may be left out; --level steps compares them, too. The task of a key is
-  XXH64(key in UTF-8, seed 42), as a signed integer, modulo config.tasks (never negative); with one
-  task it is 0. If config.keyed is false, the key of an answer is "".
+  Fields in brackets may be left out; --level steps compares them, too. A task is 0 if config.tasks
+  is 1. If config.keyed is true, answers may have any task, because their key says which it is:
+  XXH64(key in UTF-8, seed 42), as a signed integer, modulo config.tasks (never negative). If it is
+  false, the key of an answer is "".
   Windows are [start_us, start_us + size_us), and start_us is a multiple of slide_us. After a flush
   a final has all tuples of its window, late ones too (unless config.corrections is false); n is
   their number. A window without a tuple has no answer.

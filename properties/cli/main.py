@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TextIO
 from model.vocabulary.extras import describe_missing
 from model.vocabulary.settings import nearest
 from properties.cli.interrupts import report_interrupts
-from properties.errors import UsageError
+from properties.errors import UsageError, format_error
 
 if TYPE_CHECKING:
     import click
@@ -167,8 +167,7 @@ def _show_version(context: "click.Context", _option: object, is_asked: bool) -> 
 
 
 def _refuse(sentence: str, code: int) -> int:
-    sentence = " ".join(sentence.split())
-    sys.stderr.write(f"straggler: {sentence}{'' if sentence.endswith(('?', '.')) else '.'}\n")
+    sys.stderr.write(format_error(sentence))
     return code
 
 

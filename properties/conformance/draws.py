@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from model.vocabulary import Event, JoinConfig, SlackConfig, Workload, task_of
+from model.vocabulary import Event, GroupingConfig, JoinConfig, SlackConfig, Workload, task_of
 from model.vocabulary.settings import JsonObject, nearest
 from properties.conformance.engines import Asked
 from properties.conformance.promises import PROMISES, Values
@@ -146,12 +146,13 @@ def _pairs(draw: st.DrawFn, settings: Values, asked: Asked) -> Workload:
 def _routes(draw: st.DrawFn, settings: Values, asked: Asked) -> Workload:
     """Draw streams of skewed keys for equal instances, the longer the more instances there are."""
     router = draw(queries.balanced_routers(draw(st.sampled_from(ROUTED))))
-    config = draw(_chosen(settings, replace(router, times_us=()).to_json()))
+    chosen = draw(_chosen(settings, replace(router, times_us=()).to_json()))
+    config = GroupingConfig.from_json(chosen)
     shape = queries.router_shape(router)._replace(drifts=False)
     plan, seed = draw(clusters.cases(shape))
-    events = simulate_arrivals(plan, seed).events[: WINDOWS * router.window_tuples]
-    cuts = tuple(range(router.window_tuples, len(events), router.window_tuples))
-    return Workload("grouping", events, config, cuts)
+    events = simulate_arrivals(plan, seed).events[: WINDOWS * config.window_tuples]
+    cuts = tuple(range(config.window_tuples, len(events), config.window_tuples))
+    return Workload("grouping", events, config.to_json(), cuts)
 
 
 _ROOMS: Mapping[str, Callable[[Values, Asked], st.SearchStrategy[Workload]]] = {

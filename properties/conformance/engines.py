@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from model.vocabulary.settings import JsonObject, PlainData, nearest
+from properties.conformance.judgements import ARRIVAL, LATE_BY
 from properties.conformance.promises import PROMISES
 from properties.errors import UsageError
 
 FILE = "engine.toml"
 _TEXTS = ("title", "package", "version", "homepage", "about")
 _FIELDS = (*_TEXTS, "timeout_s", "unasked", "case", "finding")
-_CASE = ("promise", "how", "settings", "stream")
+_CASE = ("promise", "how", "late_by", "settings", "stream")
 _STREAM: Mapping[str, type] = {
     "redeliveries": bool,
     "time_factor": int,
@@ -48,6 +49,8 @@ class Asked:
     """Most arrivals of a stream, for engines that take long for each."""
     batch: int | None = None
     """Arrivals of a micro-batch, instead of the drawn micro-batches."""
+    late_by: str = ARRIVAL
+    """``arrival`` or ``micro-batch``: whose watermark tells what is late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,11 @@ class Engine:
             )
         asked = f"import importlib.metadata as m; print(m.version({self.package!r}))"
         words = [str(self.python), "-I", "-c", asked]
-        found = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+        try:
+            run = subprocess.run(words, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise UsageError(f"{self.python} cannot be run: {error.strerror}") from error
+        found = run.stdout.strip()
         if found != self.version:
             raise UsageError(
                 f"{self.environment} has {self.package} {found or 'not at all'}; {FILE} of"
@@ -148,11 +155,11 @@ def load_engine(folder: Path, name: str, environments: Path) -> Engine:
         raise UsageError(f"{path} cannot be read: {error}") from error
     try:
         _require_known(data, _FIELDS, "a field")
-        cases = tuple([_asked(each) for each in data.get("case", [])])
-        unasked = {_promise(key): str(why) for key, why in data.get("unasked", {}).items()}
+        cases = tuple([_asked(each) for each in _tables(data, "case")])
+        unasked = {_promise(key): str(why) for key, why in _table(data, "unasked").items()}
         _require_all(unasked, cases)
         title, package, version, homepage, about = [_text(data, field) for field in _TEXTS]
-        return Engine(
+        engine = Engine(
             path.parent,
             environments / name,
             title,
@@ -163,26 +170,37 @@ def load_engine(folder: Path, name: str, environments: Path) -> Engine:
             _number(data, "timeout_s", 60),
             unasked,
             cases,
-            tuple([_finding(each, cases) for each in data.get("finding", [])]),
+            tuple([_finding(each, cases) for each in _tables(data, "finding")]),
         )
-    except (AttributeError, TypeError, ValueError) as error:
+    except ValueError as error:
         raise UsageError(f"{path}: {error}") from error
+    for script in (engine.adapter, *map(engine.trail, engine.findings)):
+        if not script.is_file():
+            raise UsageError(f"{path}: there is no script {str(script)!r}")
+    return engine
 
 
 def _asked(data: JsonObject) -> Asked:
     _require_known(data, _CASE, "a field of a case")
-    stream = data.get("stream", {})
+    stream = _table(data, "stream")
     _require_known(stream, _STREAM, "a field of a stream")
     for field, kind in _STREAM.items():
         if field in stream and type(stream[field]) is not kind:
             msg = f"{field} is {stream[field]!r}; it must be {kind.__name__}"
             raise ValueError(msg)
-    settings = data.get("settings", {})
+        if kind is int:
+            _number(stream, field, 1)
+    late_by = data.get("late_by", ARRIVAL)
+    if late_by not in LATE_BY:
+        msg = f"late_by is {late_by!r}; it must be one of {', '.join(LATE_BY)}"
+        raise ValueError(msg)
+    settings = _table(data, "settings")
     for field, values in settings.items():
         if not (isinstance(values, list) and values):
             msg = f"{field} is {values!r}; it must be a list of values that may be drawn"
             raise ValueError(msg)
-    return Asked(_promise(_text(data, "promise")), _text(data, "how"), settings, **stream)
+    promise = _promise(_text(data, "promise"))
+    return Asked(promise, _text(data, "how"), settings, late_by=late_by, **stream)
 
 
 def _require_all(unasked: Collection[str], cases: Sequence[Asked]) -> None:
@@ -197,7 +215,7 @@ def _require_all(unasked: Collection[str], cases: Sequence[Asked]) -> None:
 
 def _finding(data: JsonObject, cases: Sequence[Asked]) -> Finding:
     _require_known(data, _FINDING, "a field of a finding")
-    promise = _promise(data["promise"]) if "promise" in data else ""
+    promise = _promise(_text(data, "promise")) if "promise" in data else ""
     how = _text(data, "how") if "how" in data else ""
     if how and (promise, how) not in {(case.promise, case.how) for case in cases}:
         msg = f"a finding's how is {how!r}; it must be that of a case of promise {promise!r}"
@@ -211,6 +229,22 @@ def _promise(name: Any) -> str:
         msg = f"promise is {name!r}; it must be one of {', '.join(PROMISES)}"
         raise ValueError(msg)
     return str(name)
+
+
+def _table(data: JsonObject, field: str) -> dict[str, Any]:
+    found = data.get(field, {})
+    if not isinstance(found, dict):
+        msg = f"{field} is {found!r}; it must be a table"
+        raise ValueError(msg)
+    return found
+
+
+def _tables(data: JsonObject, field: str) -> list[dict[str, Any]]:
+    found = data.get(field, [])
+    if not (isinstance(found, list) and all(isinstance(each, dict) for each in found)):
+        msg = f"{field} is {found!r}; it must be a list of tables"
+        raise ValueError(msg)
+    return found
 
 
 def _text(data: JsonObject, field: str) -> str:

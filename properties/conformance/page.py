@@ -7,25 +7,20 @@ Rules of this file:
   reproduces the defect without the adapter.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from model.checking.claims import Outcome, worst
-from properties.cli.outputs import write_whole
 from properties.cli.render import markdown
 from properties.conformance.engines import Asked, Engine
 from properties.conformance.promises import PROMISES
-from properties.conformance.trials import CLOSED, REPRODUCED, Case, Results, Trail
-from properties.errors import UsageError
+from properties.conformance.results import CLOSED, REPRODUCED, Case, Results, Trail
 from properties.judging.judge import AGREEMENT
 
 NOT_ASKED = "not asked"
 NOT_JUDGED = "not judged"
 NOT_REPRODUCED = "not reproduced"
 FAILED = "failed"
-NO_COLUMN = {"balance": "no engine offers a router of keys by load that users could choose"}
-"""Reasons why nobody is asked for a promise, by promise."""
 HEAD = """\
 # Engines of others, judged
 
@@ -45,9 +40,11 @@ which settings, and a cell whether redeliveries were left out. It is judged by i
 - **not reproduced**: the adapter's answers were wrong, and no script shows a defect of the engine.
   Such a cell does not count.
 - **failed**: the adapter ended, refused or was silent, and no script shows that the engine is the
-  cause in this very case. Such a cell does not count.
-- **undetermined**: the streams lacked a case that matters.
-- **not asked**: the engine has no such operation; the section of the engine says why.
+  cause in this very case. Such a cell does not count. After two streams without an answer in time,
+  no more were asked.
+- **undetermined**: the streams lacked a case that matters, or an answer holds some of the late
+  tuples and nobody says which.
+- **not asked**: the section of the engine says why, mostly because it has no such operation.
 - **not judged**: the adapter can ask it, and nobody has run it with the pinned version yet.
 
 A promise is judged with the settings under which the documentation of an engine gives it. Averages
@@ -61,22 +58,6 @@ class Row(NamedTuple):
 
     engine: Engine
     results: Results | None
-
-
-def read_results(engine: Engine) -> Results | None:
-    """Read what was judged last; raise :class:`UsageError` if the file is damaged or outdated."""
-    if not engine.results.exists():
-        return None
-    try:
-        found = Results.from_json(json.loads(engine.results.read_text(encoding="utf-8")))
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"{engine.results} cannot be read: {error}") from error
-    if found.version != engine.version:
-        raise UsageError(
-            f"{engine.results} is about version {found.version}, not {engine.version}; judge"
-            f" {engine.name} again"
-        )
-    return found
 
 
 def verdict(row: Row, promise: str) -> str:
@@ -148,8 +129,7 @@ def _matrix(rows: Sequence[Row]) -> str:
     ]
     table = "A row is an engine, a column is a promise.\n\n" + markdown(header, cells)
     hidden = [
-        f"*{promise.title}* has no column, because"
-        f" {NO_COLUMN.get(name, 'no engine is asked for it')}."
+        f"*{promise.title}* has no column, because no engine is asked for it."
         for name, promise in PROMISES.items()
         if name not in shown
     ]
@@ -280,14 +260,3 @@ def _trails(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
     header = ("engine", "report", "address", "script", "reproduced")
     yield markdown(dict.fromkeys(header, ""), cells)
-
-
-def read_rows(engines: Sequence[Engine]) -> list[Row]:
-    """Return the engines with their stored results."""
-    return [Row(engine, read_results(engine)) for engine in engines]
-
-
-def write_results(engine: Engine, results: Results) -> None:
-    """Store results beside the engine; the file is complete or stays as it was."""
-    text = json.dumps(results.to_json(), indent=1, ensure_ascii=False)
-    write_whole(engine.results, text + "\n")

@@ -4,23 +4,28 @@ Rules of this file:
 
 * A promise says what a user relies on, not how our pipelines work. Engines are asked for it with
   the settings under which their documentation gives it.
-* A promise judges answers. What an engine does with a tuple later than the declared lateness is
-  judged only by the promise that such tuples are reported.
+* A promise judges answers (``properties/conformance/judgements.py``).
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from model.checking.claims import Outcome
-from model.grouping.balance_claims import check_closeness
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.grouping import Route
 from model.vocabulary.join import Match, Rejected
 from model.vocabulary.settings import PlainData
 from model.vocabulary.trace import kind_of
 from model.vocabulary.windows import Final, Late, Result
-from properties.judging.judge import broken_sentences, compare_traces
+from properties.conformance.judgements import (
+    Answered,
+    Judged,
+    differs,
+    differs_in_steps,
+    is_unbalanced,
+    loses_pairs,
+    loses_windows,
+)
 from properties.judging.levels import ANSWERS, STEPS, Scope
 from properties.rooms import find_room
 
@@ -45,8 +50,7 @@ class Promise(NamedTuple):
     """Values of settings, whatever the engine can express."""
     guards: tuple[str, ...]
     """Cases that have to occur, or nothing was put to the test."""
-    broken: Callable[[Scope, Workload, Trace, Trace], tuple[str, ...]]
-    """Return what an observed trace breaks, beside that of the model."""
+    judge: Callable[[Answered], Judged]
 
     @property
     def step_types(self) -> tuple[type, ...]:
@@ -58,98 +62,6 @@ class Promise(NamedTuple):
         """The part of a trace that is judged."""
         level = STEPS if self.room == "grouping" else ANSWERS
         return Scope.of(find_room(self.room), ",".join(map(kind_of, self.step_types)), level)
-
-
-# ------------------------------------------------------------------------------------- judgement
-
-
-def differs(scope: Scope, workload: Workload, expected: Trace, observed: Trace) -> tuple[str, ...]:
-    """Return how the answers differ from those of the model, and which claims they break."""
-    wanted, seen = scope.reduce(expected, workload), scope.reduce(observed, workload)
-    agreement, _ = compare_traces(scope.room, workload, wanted, seen, scope.step_types)
-    return broken_sentences((*scope.check(workload, seen).verdicts, agreement))
-
-
-def loses_windows(
-    scope: Scope, workload: Workload, expected: Trace, observed: Trace
-) -> tuple[str, ...]:
-    """Return which windows lack a tuple that was in time, or hold one that they may not hold.
-
-    Later tuples may be in an answer or not.
-    """
-    in_time = {step[:3]: step for step in expected.of(Result)}
-    in_the_end = {step[:3]: step for step in expected.of(Final)}
-    found = {step[:3]: step for step in observed.of(Final)}
-    sentences = []
-    wanted = []
-    for window, result in in_time.items():
-        answer = found.get(window)
-        n = answer.n if answer is not None else 0
-        if n < result.n_rcv:
-            name = f"[{result.start_us}, {result.start_us + workload.config['size_us']})"
-            of_key = f" of key {result.key!r}" if result.key else ""
-            sentences.append(
-                f"The window {name}{of_key} holds {n} of the {result.n_rcv} tuples that came in"
-                " time."
-            )
-        elif n == result.n_rcv and answer is not None:
-            wanted.append(answer._replace(value=result.value))
-    held = {each[:3] for each in wanted}
-    for window, final in in_the_end.items():
-        if window in found and window not in held:
-            n = found[window].n
-            wanted.append(final if n >= final.n else found[window])
-    if sentences:
-        return tuple(sentences)
-    return differs_in_steps(scope, workload, Trace("model", wanted), observed)
-
-
-def differs_in_steps(
-    scope: Scope, workload: Workload, expected: Trace, observed: Trace
-) -> tuple[str, ...]:
-    """Return how the answers differ from expected ones."""
-    wanted, seen = scope.reduce(expected, workload), scope.reduce(observed, workload)
-    agreement, _ = compare_traces(scope.room, workload, wanted, seen, scope.step_types)
-    return broken_sentences([agreement])
-
-
-def loses_pairs(
-    scope: Scope, workload: Workload, expected: Trace, observed: Trace
-) -> tuple[str, ...]:
-    """Return which pairs of tuples in time are missing, wrong, or found twice.
-
-    Pairs with a later tuple may be found or not.
-    """
-    patient = workload.with_(config={**workload.config, "lateness_us": None})
-    allowed = _pairs_of(scope.room.reference()(patient))
-    found, wanted = _pairs_of(observed), _pairs_of(expected)
-    sentences = [
-        f"The pair of r #{r_id} and s #{s_id}, both in time, is missing."
-        for _, r_id, s_id in sorted(wanted.keys() - found.keys())
-    ]
-    for pair, times in sorted(found.items()):
-        _, r_id, s_id = pair
-        if pair not in allowed:
-            sentences.append(f"The pair of r #{r_id} and s #{s_id} is no result of the query.")
-        if times > 1:
-            sentences.append(f"The pair of r #{r_id} and s #{s_id} was found {times} times.")
-    return tuple(sentences)
-
-
-def _pairs_of(trace: Trace) -> Counter[tuple[str, int, int]]:
-    """Return how often each pair was found."""
-    return Counter((match.query, match.r_id, match.s_id) for match in trace.of(Match))
-
-
-def is_unbalanced(
-    scope: Scope, workload: Workload, expected: Trace, observed: Trace
-) -> tuple[str, ...]:
-    """Return how far the fullest instance lies above a fluid, if this is too far."""
-    routed = Counter(route.seq for route in observed.of(Route))
-    if routed != Counter(range(len(workload.arrivals))):
-        return ("Not every tuple was routed exactly once.",)
-    verdict = check_closeness(workload, observed)
-    return (verdict.sentence, *verdict.witness) if verdict.outcome is Outcome.BROKEN else ()
 
 
 # -------------------------------------------------------------------------------------- guards
@@ -174,6 +86,10 @@ def count_cases(workload: Workload, expected: Trace) -> dict[str, int]:
             "late pairs": len(expected.of(Late)),
             "windows": len(expected.of(Final)),
         }
+    if workload.room == "grouping":
+        share = len(arrivals) / workload.config["instances"]
+        tuples = Counter(event.key for event in arrivals)
+        counts["heavy keys"] = sum(number > share for number in tuples.values())
     if workload.room == "join":
         counts |= _count_pairs(workload, expected)
     return counts
@@ -248,7 +164,9 @@ PROMISES: Mapping[str, Promise] = {
     ),
     "late-reported": Promise(
         "late data is reported",
-        "A tuple is in the answer of its window, or it is reported as late, and never both.",
+        "The first answer of a window holds exactly the tuples that came before the watermark, with"
+        " the declared lateness, reached its end. Every later one is reported as late for that"
+        " window, and nothing else is.",
         "slack",
         Result,
         (Late,),
@@ -284,7 +202,7 @@ PROMISES: Mapping[str, Promise] = {
         Route,
         (),
         {"policy": ["tag"], "senders": [1]},
-        ("tuples",),
+        ("tuples", "heavy keys"),
         is_unbalanced,
     ),
 }

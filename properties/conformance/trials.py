@@ -13,90 +13,27 @@ Rules of this file:
 import shlex
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from model.checking.claims import Outcome
 from model.vocabulary import System, Workload
 from properties.conformance.engines import Asked, Engine, Finding
+from properties.conformance.judgements import Answered, Judged
 from properties.conformance.promises import PROMISES, count_cases
+from properties.conformance.results import CLOSED, FAILED, REPRODUCED, Case, Results, Trail
 from properties.errors import counted
 from properties.judging.judge import AGREEMENT, broken_sentences, run_system
 from properties.judging.processes import Limits, ProcessSystem
 from properties.judging.references import run_model
-from properties.judging.trial import SHOWN_ARRIVALS, shrink
+from properties.judging.trial import NOT_AGAIN, SHOWN_ARRIVALS, shrink
 
 TRAIL_S = 300
 """Time for a script (s)."""
+TIMEOUTS_MAX = 2
+"""Workloads without an answer in time after which a case ends."""
 SHOWN_SENTENCES = 4
-REPRODUCED, CLOSED, FAILED = "reproduced", "closed", "failed"
-
-
-class Case(NamedTuple):
-    """The outcome of a case on all its workloads."""
-
-    promise: str
-    how: str
-    outcome: Outcome
-    sentence: str
-    counts: Mapping[str, int]
-    """Number of interesting cases in all workloads, by name."""
-    broken: int
-    """Number of workloads on which the promise broke."""
-    counterexample: tuple[str, ...]
-    """Sentences on the smallest workload that breaks the promise."""
-    workload: Any
-    """The smallest workload as plain data, or ``None``."""
-    failure: str = ""
-    """Sentence on how the adapter failed; empty if it answered one broken workload or more."""
-
-
-class Trail(NamedTuple):
-    """A finding that was tried on the engine alone."""
-
-    promise: str
-    sentence: str
-    script: str
-    says: str
-    address: str
-    outcome: str
-    """``reproduced``, ``closed`` or ``failed``."""
-    output: str
-    how: str = ""
-    """Sentence of the only case that it explains; empty if it explains all wrong answers."""
-
-
-class Results(NamedTuple):
-    """Everything that was judged of an engine."""
-
-    engine: str
-    version: str
-    seed: int
-    cases: tuple[Case, ...]
-    trails: tuple[Trail, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data; :meth:`from_json` reads it back."""
-        cases = [{**each._asdict(), "outcome": str(each.outcome)} for each in self.cases]
-        trails = [each._asdict() for each in self.trails]
-        return {**self._asdict(), "cases": cases, "trails": trails}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Results":
-        """Read plain data; raise ``KeyError``, ``TypeError`` or ``ValueError`` for other data."""
-        cases = tuple(
-            Case(
-                **{
-                    **each,
-                    "outcome": Outcome(each["outcome"]),
-                    "counterexample": tuple(each["counterexample"]),
-                }
-            )
-            for each in data["cases"]
-        )
-        trails = tuple(Trail(**each) for each in data["trails"])
-        return cls(data["engine"], data["version"], data["seed"], cases, trails)
 
 
 Report = Callable[[Results, str], None]
@@ -123,18 +60,18 @@ def judge_engine(
     for asked in chosen:
         _draw(asked, 1, seed)  # refuses bad settings before an hour has passed
     cases = {(each.promise, each.how): each for each in earlier.cases} if earlier else {}
-    trails = {_told(each): each for each in earlier.trails} if earlier else {}
+    trails = {_finding_of(each): each for each in earlier.trails} if earlier else {}
 
     def results() -> Results:
         known = [cases.get((asked.promise, asked.how)) for asked in engine.cases]
-        tried = [trails.get(_told(finding)) for finding in engine.findings]
+        tried = [trails.get(finding) for finding in engine.findings]
         found = tuple(filter(None, known)), tuple(filter(None, tried))
         return Results(engine.name, engine.version, seed, *found)
 
     for finding in engine.findings:
-        is_new = not finding.promise and _told(finding) not in trails
+        is_new = not finding.promise and finding not in trails
         if not promises or finding.promise in promises or is_new:
-            trail = trails[_told(finding)] = follow_trail(engine, finding)
+            trail = trails[finding] = follow_trail(engine, finding)
             report(results(), f"{engine.name}: {finding.script} {trail.outcome}")
     with closing(open_engine(engine)) as system:
         for asked in chosen:
@@ -165,12 +102,22 @@ def follow_trail(engine: Engine, finding: Finding) -> Trail:
 
 
 def _trail(finding: Finding, outcome: str, output: str) -> Trail:
-    promise, sentence, script, says, address, how = _told(finding)
-    return Trail(promise, sentence, script, says, address, outcome, output, how)
+    return Trail(
+        finding.promise,
+        finding.sentence,
+        finding.script,
+        finding.says,
+        finding.address,
+        outcome,
+        output,
+        finding.how,
+    )
 
 
-def _told(found: Finding | Trail) -> tuple[str, str, str, str, str, str]:
-    return found.promise, found.sentence, found.script, found.says, found.address, found.how
+def _finding_of(trail: Trail) -> Finding:
+    return Finding(
+        trail.promise, trail.sentence, trail.script, trail.says, trail.address, trail.how
+    )
 
 
 # --------------------------------------------------------------------------------------- a case
@@ -183,23 +130,41 @@ def _draw(asked: Asked, number: int, seed: int) -> Sequence[Workload]:
     return draw_workloads(asked, number, seed)
 
 
-def judge_case(asked: Asked, system: System, number: int, seed: int) -> Case:
-    """Judge a system on the workloads of a case."""
-    promise = PROMISES[asked.promise]
+class Tried(NamedTuple):
+    """The judgement of a workload."""
+
+    judged: Judged
+    has_failed: bool
+    """True if the adapter failed instead of answering."""
+
+
+def judge_case(asked: Asked, system: ProcessSystem, number: int, seed: int) -> Case:
+    """Judge a system on the workloads of a case; one that does not answer in time is asked twice.
+
+    The counts are those of the workloads that were tried.
+    """
+    scope = PROMISES[asked.promise].scope
     counts: Counter[str] = Counter()
     wrong: list[Workload] = []
     failed: list[Workload] = []
+    unclear: list[str] = []
+    timeouts_max = system.timeouts + TIMEOUTS_MAX
     for workload in _draw(asked, number, seed):
-        expected = run_model(promise.scope.room, workload)
-        counts.update(count_cases(workload, expected))
-        found, has_failed = _try(asked.promise, system, workload)
-        if found:
-            (failed if has_failed else wrong).append(workload)
+        counts.update(count_cases(workload, run_model(scope.room, workload)))
+        tried = try_workload(asked, system, workload)
+        if tried.judged.broken:
+            (failed if tried.has_failed else wrong).append(workload)
+        unclear += tried.judged.undetermined[:1]
+        if system.timeouts == timeouts_max:
+            break
     if not wrong and not failed:
-        return _held(asked, counts)
+        return _unbroken(asked, counts, unclear)
     is_failure = not wrong
     least = min(wrong or failed, key=lambda workload: len(workload.arrivals))
-    small, sentences, said = make_small(asked.promise, system, least, is_failure)
+    is_hanging = system.timeouts == timeouts_max
+    small = least if is_hanging else make_small(asked, system, least, is_failure)
+    sentences = try_workload(asked, system, small).judged.broken or (NOT_AGAIN,)
+    said = sentences[0].removeprefix(f"{AGREEMENT}: ").replace("the system ", "the adapter ", 1)
     number_broken = len(wrong) + len(failed)
     of_all = f"{number_broken:,} of {counted(counts['workloads'], 'workload')}"
     return Case(
@@ -209,58 +174,59 @@ def judge_case(asked: Asked, system: System, number: int, seed: int) -> Case:
         f"It breaks on {of_all}.",
         dict(counts),
         number_broken,
-        sentences,
+        (*_describe(small), *sentences[:SHOWN_SENTENCES]),
         small.to_json(),
         said if is_failure else "",
     )
 
 
-def _held(asked: Asked, counts: Counter[str]) -> Case:
+def _unbroken(asked: Asked, counts: Counter[str], unclear: Sequence[str]) -> Case:
+    """Return the outcome of a case without a counterexample."""
     excused = set() if asked.redeliveries else {"redeliveries"}
     guards = PROMISES[asked.promise].guards
     lacking = [name for name in guards if not counts[name] and name not in excused]
     outcome, sentence = Outcome.HOLDS, "No counterexample was found."
+    if unclear:
+        outcome = Outcome.UNDETERMINED
+        sentence = f"In {counted(len(unclear), 'stream')} it is not clear: {unclear[0]}"
     if lacking:
         outcome = Outcome.UNDETERMINED
         sentence = f"The streams had no {' and no '.join(lacking)}."
     return Case(asked.promise, asked.how, outcome, sentence, dict(counts), 0, (), None)
 
 
-def find_broken(name: str, system: System, workload: Workload) -> tuple[str, ...]:
-    """Run a workload on a system, and return sentences on what it breaks of a promise."""
-    return _try(name, system, workload)[0]
-
-
-def _try(name: str, system: System, workload: Workload) -> tuple[tuple[str, ...], bool]:
-    """Return what a system breaks of a promise, and whether it failed instead of answering."""
-    promise = PROMISES[name]
-    scope = promise.scope
-    observed, failure = run_system(scope.room, system, workload)
+def try_workload(asked: Asked, system: System, workload: Workload) -> Tried:
+    """Run a workload on a system, and judge the promise that a case asks for."""
+    promise = PROMISES[asked.promise]
+    room = promise.scope.room
+    observed, failure = run_system(room, system, workload)
     if failure is not None:
-        return broken_sentences([failure]), True
-    return promise.broken(scope, workload, run_model(scope.room, workload), observed), False
+        return Tried(Judged(broken_sentences([failure])), True)
+    expected = run_model(room, workload)
+    answered = Answered(promise.scope, workload, expected, observed, asked.late_by)
+    return Tried(promise.judge(answered), False)
 
 
 def make_small(
-    name: str, system: System, workload: Workload, is_failure: bool
-) -> tuple[Workload, tuple[str, ...], str]:
-    """Return the smallest workload found that breaks a promise, its story, and the first sentence.
+    asked: Asked, system: ProcessSystem, workload: Workload, is_failure: bool
+) -> Workload:
+    """Return the smallest workload found that breaks a promise.
 
     A failure stays a failure, and wrong answers stay wrong answers.
     """
-    room = PROMISES[name].scope.room
+    before = system.timeouts
 
     def broken(candidate: Workload) -> tuple[str, ...]:
-        found, has_failed = _try(name, system, candidate)
-        return found if has_failed == is_failure else ()
+        tried = try_workload(asked, system, candidate)
+        return tried.judged.broken if tried.has_failed == is_failure else ()
 
-    small = shrink(workload, broken, room.simpler) if broken(workload) else workload
-    found = broken(small) or ("A second run breaks nothing.",)
-    said = found[0].removeprefix(f"{AGREEMENT}: ").replace("the system ", "the adapter ", 1)
-    return small, (*_tell(small), *found[:SHOWN_SENTENCES]), said
+    if not broken(workload):
+        return workload
+    room = PROMISES[asked.promise].scope.room
+    return shrink(workload, broken, room.simpler, ends=lambda: system.timeouts > before)
 
 
-def _tell(workload: Workload) -> list[str]:
+def _describe(workload: Workload) -> list[str]:
     """Return a sentence for the query, and one for each arrival if there are few."""
     shown = {name: value for name, value in workload.config.items() if name in _SHOWN_SETTINGS}
     head = ", ".join(f"{name}={value}" for name, value in shown.items())
@@ -270,7 +236,7 @@ def _tell(workload: Workload) -> list[str]:
         f"With {head}:",
         *(
             f"Tuple {event.stream}{event.source_id} arrives: key {event.key!r}, event time"
-            f" {event.event_time_us}, value {event.value!r}."
+            f" {event.event_time_us} us, value {event.value!r}."
             for event in workload.arrivals
         ),
     ]

@@ -72,7 +72,11 @@ def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
 
 
 def compare(
-    workload: Workload, expected: Trace, observed: Trace, step_types: Collection[type]
+    workload: Workload,
+    expected: Trace,
+    observed: Trace,
+    step_types: Collection[type],
+    ignore: Collection[str] = (),
 ) -> Difference:
     """Compare steps exactly (promise 6 of docs/grouping.md), without sums that float64 rounds.
 
@@ -80,7 +84,7 @@ def compare(
     """
     exact = has_exact_sums([event.value for event in workload.arrivals])
     chosen = [word for word in WORDS if word in step_types]
-    ignored = () if exact else ("total",)
+    ignored = ignore if exact else (*ignore, "total")
     return diff.compare(expected, observed, chosen, identity=IDENTITY, ignore=ignored)
 
 

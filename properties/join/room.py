@@ -64,12 +64,16 @@ def _cases(args: Arguments, streams: inputs.TwoStreams, name: str | None) -> Ite
 
 
 def compare(
-    workload: Workload, expected: Trace, observed: Trace, step_types: Collection[type]
+    workload: Workload,
+    expected: Trace,
+    observed: Trace,
+    step_types: Collection[type],
+    ignore: Collection[str] = (),
 ) -> Difference:
     """Compare rejections and matches, each match as often as it came, whatever its epoch."""
     chosen = [word for word in RESULTS if word in step_types]
     one, other = _untimed(expected), _untimed(observed)
-    return diff.compare(one, other, chosen, identity={}, ignore=("batch",))
+    return diff.compare(one, other, chosen, identity={}, ignore=("batch", *ignore))
 
 
 def _untimed(trace: Trace) -> Trace:

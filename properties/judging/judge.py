@@ -133,7 +133,9 @@ def judge(scope: Scope, case: Case, system: System, expected: ReferenceRun) -> J
     wanted = scope.reduce(expected.trace, workload)
     observed = scope.reduce(recorded, workload)
     differs = describe_difference(expected)
-    agreement, mismatches = compare_traces(room, workload, wanted, observed, step_types, differs)
+    agreement, mismatches = compare_traces(
+        room, workload, wanted, observed, step_types, differs, scope.unjudged
+    )
     evidence = scope.check(workload, observed)
     given = case._replace(workload=workload)
     seen = JudgedCase(given, expected.trace, observed, evidence, step_types)
@@ -204,12 +206,14 @@ def compare_traces(
     observed: Trace,
     step_types: Collection[type],
     differs: str = "",
+    ignore: Collection[str] = (),
 ) -> tuple[Verdict, int]:
     """Return whether two traces agree in some step classes, and the number of different steps.
 
-    ``differs`` is the start of the sentence on traces that disagree.
+    ``differs`` is the start of the sentence on traces that disagree. Fields in ``ignore`` are
+    neither compared nor shown.
     """
-    difference = room.compare(workload, expected, observed, step_types)
+    difference = room.compare(workload, expected, observed, step_types, ignore)
     wrong = difference.mismatches
     if not wrong and not difference.compared:
         names = ", ".join(kind_of(word) for word in step_types)

@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from model.checking.claims import Recording
-from model.vocabulary import Trace, Workload
+from model.vocabulary import Trace, Workload, task_of
 from model.vocabulary.settings import nearest
 from model.vocabulary.trace import Step, field_types, kind_of
 from properties.errors import UsageError
@@ -53,12 +53,24 @@ class Scope(NamedTuple):
                 raise UsageError(f"there is no kind {name!r}{at_level}, {known}")
         return cls(room, tuple(by_kind[name] for name in names), level)
 
+    @property
+    def unjudged(self) -> tuple[str, ...]:
+        """Fields that are no part of an answer, at that level."""
+        if self.level == STEPS:
+            return ()
+        words = [word for word in self.room.answers if word in self.step_types]
+        kept = {name for word in words for name in self.room.answers[word]}
+        declared = dict.fromkeys(name for word in words for name in field_types(word))
+        return tuple(name for name in declared if name not in kept)
+
     def reduce(self, trace: Trace, workload: Workload) -> Trace:
         """Return the part of a trace that counts; the fields of answers alone, at that level."""
         if self.level == STEPS:
             return trace
         chosen: list[Any] = [word for word in self.room.answers if word in self.step_types]
         steps = [self._blank(word, step) for word in chosen for step in trace.of(word)]
+        if workload.config.get("keyed"):
+            steps = [_with_task(step, workload) for step in steps]
         if workload.config.get("aggregate") == "avg":
             steps = list(map(_round_average, steps))
         return Trace(trace.producer, steps)
@@ -81,6 +93,19 @@ class Scope(NamedTuple):
         }
         recording = Recording(frozenset(silent), self.level == ANSWERS)
         return self.room.check(workload, observed, recording=recording)
+
+
+def _with_task(step: Any, workload: Workload) -> Any:
+    """Return an answer of a keyed query with the task of its key, whatever task was recorded.
+
+    The key says it all, and a system in another language need not know our hash.
+    """
+    key = getattr(step, "key", None)
+    if key is None:
+        if not 0 <= step.seq < len(workload.arrivals):
+            return step
+        key = workload.arrivals[step.seq].key
+    return step._replace(task=task_of(key, workload.config["tasks"]))
 
 
 def _round_average(step: Any) -> Any:

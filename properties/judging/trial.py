@@ -127,10 +127,7 @@ class Trial:
         ]
 
     def _smallest(self, workload: Workload) -> tuple[Workload, tuple[str, ...]]:
-        """Return the smallest workload found, and what it breaks.
-
-        The search ends as soon as a command does not answer in time: it may never do so.
-        """
+        """Return the smallest workload found, and what it breaks."""
         # Spark takes seconds a run; its state operator alone shows most failures in a millisecond.
         most = self.room.in_process_max
         is_small = most is None or len(workload.arrivals) <= most
@@ -144,21 +141,21 @@ class Trial:
             if broken := self.broken(small):
                 return small, broken
         before = self._timeouts
-        found = workload, self.broken(workload)
-        if not found[1] or self._timeouts > before:
-            return found
+        found = self.broken(workload)
+        if not found or self._timeouts > before:
+            return workload, found
+
+        def ends() -> bool:
+            return self._timeouts > before
 
         def fails(candidate: Workload) -> tuple[str, ...]:
             nonlocal found
             broken = self.broken(candidate) if self.accepts(candidate) else ()
-            if self._timeouts > before:
-                raise _EnoughError
-            if broken:
-                found = candidate, broken
+            found = found if ends() else broken or found
             return broken
 
-        small = shrink(workload, fails, self.room.simpler)
-        return found if self._timeouts > before else (small, self.broken(small))
+        small = shrink(workload, fails, self.room.simpler, ends=ends)
+        return small, found if ends() else self.broken(small)
 
     @property
     def _timeouts(self) -> int:
@@ -199,7 +196,9 @@ class Trial:
     ) -> tuple[str, ...]:
         wanted = self.scope.reduce(expected, workload)
         seen = self.scope.reduce(observed, workload)
-        agreement, _ = compare_traces(self.room, workload, wanted, seen, step_types, differs)
+        agreement, _ = compare_traces(
+            self.room, workload, wanted, seen, step_types, differs, self.scope.unjudged
+        )
         return broken_sentences((*self.scope.check(workload, seen).verdicts, agreement))
 
 
@@ -208,10 +207,13 @@ def shrink(
     tried: Tried,
     simpler: Callable[[Workload], Iterator[Workload]],
     seconds: float = SECONDS_MAX,
+    ends: Callable[[], bool] = lambda: False,
 ) -> Workload:
     """Return the smallest workload found in ``seconds`` that still breaks something.
 
-    ``simpler`` yields workloads with a simpler query; they are tried when arrivals are few.
+    ``simpler`` yields workloads with a simpler query; they are tried when arrivals are few. The
+    search ends if ``ends`` is true of the last one: a command that did not answer in time may
+    never do so.
     """
     ends_s = time.monotonic() + seconds
     best = workload
@@ -221,6 +223,8 @@ def shrink(
         if time.monotonic() > ends_s:
             raise _EnoughError
         broken = bool(tried(candidate))
+        if ends():
+            raise _EnoughError
         if broken:
             best = candidate
         return broken
@@ -246,7 +250,7 @@ def _describe(workload: Workload, settings: Mapping[str, object]) -> list[str]:
         f"{head}:",
         *(
             f"  {event.seq}. tuple {event.stream}{event.source_id}, key {event.key!r}, event"
-            f" time {event.event_time_us}, value {event.value!r} (batch {batch})"
+            f" time {event.event_time_us} us, value {event.value!r} (batch {batch})"
             for batch, events in enumerate(workload.batches())
             for event in events
         ),

@@ -86,7 +86,11 @@ def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
 
 
 def compare(
-    workload: Workload, expected: Trace, observed: Trace, step_types: Collection[type]
+    workload: Workload,
+    expected: Trace,
+    observed: Trace,
+    step_types: Collection[type],
+    ignore: Collection[str] = (),
 ) -> Difference:
     """Compare steps exactly (promise 6 of docs/script.md), and inexact results closely.
 
@@ -94,7 +98,7 @@ def compare(
     """
     chosen = [word for word in WORDS if word in step_types]
     near = align(workload, expected, observed)
-    return diff.compare(expected, near, chosen, identity=IDENTITY)
+    return diff.compare(expected, near, chosen, identity=IDENTITY, ignore=ignore)
 
 
 def check(workload: Workload, trace: Trace, *, recording: Recording = COMPLETE) -> Judgement:

@@ -55,7 +55,12 @@ class Agreement(NamedTuple):
     """Identifying fields, by kind of step."""
 
     def compare(
-        self, workload: Workload, expected: Trace, observed: Trace, step_types: Collection[type]
+        self,
+        workload: Workload,
+        expected: Trace,
+        observed: Trace,
+        step_types: Collection[type],
+        ignore: Collection[str] = (),
     ) -> Difference:
         """Compare steps exactly; inexact sums may differ within the tolerance.
 
@@ -69,6 +74,7 @@ class Agreement(NamedTuple):
             observed,
             chosen,
             identity=self.identity,
+            ignore=ignore,
             rel_tol=None if has_exact_sums(values) else TOLERANCE,
             scales={"value": max(map(abs, values), default=0.0)} if is_summed else {},
         )

@@ -9,6 +9,7 @@ PACKAGE = "xxhash"
 ADAPTER = """\
 import json
 import sys
+import time
 
 MISTAKE = {mistake!r}
 
@@ -25,6 +26,8 @@ def windows(config, arrivals):
             is_late = index * slide + size <= latest - wait
             if is_late and MISTAKE in ("", "drops at the watermark"):
                 continue
+            if is_late and MISTAKE == "counts some" and source_id % 2:
+                continue
             if MISTAKE == "drops at the watermark" and at <= latest - wait and at < latest:
                 continue
             found.setdefault((index * slide, key if config["keyed"] else ""), []).append(value)
@@ -35,6 +38,8 @@ def windows(config, arrivals):
 
 for line in sys.stdin:
     workload = json.loads(line)
+    if MISTAKE == "hangs":
+        time.sleep(600)
     if MISTAKE == "refuses":
         sys.exit("it cannot express this")
     steps = list(windows(workload["config"], workload["arrivals"]))
@@ -84,12 +89,13 @@ def write_engine(
     pinned: str | None = None,
     redeliveries: bool = True,
     more: str = "",
+    name: str = "fake",
 ) -> None:
-    """Write the engine ``fake`` and its environment into ``folder``."""
-    home = folder / "engines" / "fake"
+    """Write an engine and its environment into ``folder``; one that hangs has a second."""
+    home = folder / "engines" / name
     (home / "trails").mkdir(parents=True)
-    (folder / "environments" / "fake" / "bin").mkdir(parents=True)
-    python = folder / "environments" / "fake" / "bin" / "python"
+    (folder / "environments" / name / "bin").mkdir(parents=True)
+    python = folder / "environments" / name / "bin" / "python"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
     python.chmod(0o755)
     head = {
@@ -99,7 +105,8 @@ def write_engine(
         "homepage": "https://example.org",
         "about": "No engine.",
     }
-    lines = [f'{name} = "{value}"' for name, value in head.items()]
+    lines = [f'{field} = "{value}"' for field, value in head.items()]
+    lines += ["timeout_s = 1"] if mistake == "hangs" else []
     how = f"how = {explains!r}" if explains else ""
     cases = CASES.format(redeliveries=str(redeliveries).lower())
     finding = FINDING.format(promise=found_in, how=how) if found_in else ""

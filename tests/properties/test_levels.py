@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,20 @@ def test_exact_windows_need_no_revisions() -> None:
         windows(), exact_windows, step_types=(Final,), level=STEPS, reference=MODEL
     )
     assert any("revision is 0, expected" in sentence for sentence in steps.broken)
+
+
+@pytest.mark.parametrize(("keyed", "outcome"), [(True, "holds"), (False, "broken")])
+def test_an_answer_with_a_key_need_not_name_the_task(keyed: bool, outcome: str) -> None:
+    config = {**windows().config, "tasks": 3, "keyed": keyed}
+    events = [event._replace(key="abc"[event.seq % 3]) for event in windows().arrivals]
+    workload = windows().with_(arrivals=tuple(events), config=config)
+
+    def one_task(workload: Workload) -> Trace:
+        steps: Iterable[Any] = model(workload).steps()
+        return Trace("one task", [each._replace(task=0) for each in steps if "task" in dir(each)])
+
+    judged = judge_workload(workload, one_task, level=ANSWERS, reference=MODEL)
+    assert str(judged.outcome) == outcome, judged.broken
 
 
 def test_an_exact_join_is_not_blamed_for_what_it_does_not_record() -> None:
