@@ -11,41 +11,11 @@ Rules of this file:
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import floor
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-from model.vocabulary.settings import Setting, Settings
+from model.vocabulary.join_load import Limits
 
 # --------------------------------------------------------------------------------------- workers
-
-
-@dataclass(frozen=True, slots=True)
-class Limits(Settings):
-    """Utilisations at which a chain reacts.
-
-    Raises ``ValueError`` unless ``0 < tau0 < tau1 / 2 < tau1 <= tau2 <= 1``.
-    """
-
-    tau0: Annotated[float, Setting("utilisation below which workers leave")] = 0.25
-    """Utilisation below which there are too many workers."""
-    tau1: Annotated[float, Setting("utilisation above which tuples are shed")] = 0.8
-    """Utilisation above which tuples are shed."""
-    tau2: Annotated[float, Setting("utilisation above which workers are added")] = 0.8
-    """Utilisation above which there are too few workers."""
-    out_after_us: Annotated[int, Setting("time above tau2 until workers are added")] = 30_000_000
-    in_after_us: Annotated[int, Setting("time below tau0 until workers leave")] = 300_000_000
-
-    def _check_together(self) -> None:
-        if not 0 < self.tau0 < self.aim < self.tau1 <= self.tau2 <= 1:
-            msg = (
-                f"tau0, tau1, tau2 are {self.tau0!r}, {self.tau1!r}, {self.tau2!r}; "
-                "it must be 0 < tau0 < tau1/2 < tau1 <= tau2 <= 1"
-            )
-            raise ValueError(msg)
-
-    @property
-    def aim(self) -> float:
-        """Utilisation tau* that a change aims at."""
-        return self.tau1 / 2
 
 
 class Watch(NamedTuple):

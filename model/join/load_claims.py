@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from model.checking import claims
 from model.checking.claims import Claim, ClaimSet, Judgement, Verdict
-from model.join.load import Limits, Traffic, Watch, share_to_shed, watch
+from model.join.load import Traffic, Watch, share_to_shed, watch
+from model.vocabulary.join_load import Limits
 
 NO_FALSE_SHEDDING = "no worker is above tau1 while the mean is not, and nothing is shed then"
 SHED_AS_ASKED = "the share shed is that of the smoothed utilisation"

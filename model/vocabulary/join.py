@@ -35,6 +35,7 @@ END_US = (1 << 63) - 1
 
 REASON_NOT_FINITE = "value is not a finite number"
 REASON_LATE = "event time lies below the watermark of the stream"
+REASON_SHED = "shed, because utilisation was too high"
 
 # ----------------------------------------------------------------------------------- predicates
 
@@ -141,6 +142,17 @@ def predicate_from_json(data: PlainData) -> Predicate:
 # -------------------------------------------------------------------------------- configuration
 
 
+class Decision(NamedTuple):
+    """What a chain does from an epoch on, until the next decision."""
+
+    epoch: int
+    workers: int
+    block_size: int
+    """Most tuples of a block."""
+    share: float
+    """Share of the arrivals that is shed."""
+
+
 @dataclass(frozen=True, slots=True)
 class JoinConfig(Settings):
     """Settings of a chain of join workers.
@@ -173,6 +185,11 @@ class JoinConfig(Settings):
 
     A query without an entry pairs the tuples of all epochs.
     """
+    decisions: tuple[Decision, ...] = ()
+    """Decisions about workers, block size and shedding, by increasing epoch.
+
+    Until the first one, ``workers`` and ``block_size`` hold and nothing is shed.
+    """
 
     def _check_together(self) -> None:
         require(len(self.queries) > 0, "queries", self.queries, "at least one")
@@ -190,6 +207,19 @@ class JoinConfig(Settings):
             require(good, f"the first epoch of {name!r}", first, "an integer, at least 0")
             good = last is None or (is_int(last) and last >= first)
             require(good, f"the last epoch of {name!r}", last, f"an integer, at least {first}")
+        self._check_decisions()
+
+    def _check_decisions(self) -> None:
+        after = 0
+        for epoch, workers, block_size, share in self.decisions:
+            good = is_int(epoch) and epoch >= after
+            require(good, "the epoch of a decision", epoch, f"an integer, at least {after}")
+            for name, value in (("workers", workers), ("block_size", block_size)):
+                good = is_int(value) and value >= 1
+                require(good, f"{name} from epoch {epoch} on", value, "an integer, at least 1")
+            good = is_number(share) and 0 <= share <= 1
+            require(good, f"the share from epoch {epoch} on", share, "a number from 0 to 1")
+            after = epoch + 1
 
     def span(self, query: str) -> tuple[int, int | None]:
         """Return the first and last epoch whose tuples the query pairs; ``None``: no last one."""
@@ -200,6 +230,9 @@ class JoinConfig(Settings):
         data = Settings.to_json(self)
         data["queries"] = [[name, predicate_to_json(predicate)] for name, predicate in self.queries]
         data["epochs"] = [list(each) for each in self.epochs]
+        del data["decisions"]
+        if self.decisions:
+            data["decisions"] = [list(each) for each in self.decisions]
         return data
 
     @classmethod
@@ -214,7 +247,15 @@ class JoinConfig(Settings):
         except (TypeError, ValueError) as error:
             msg = f"epochs is {data['epochs']!r}; it must be names with a first and last epoch"
             raise ValueError(msg) from error
-        return {**data, "queries": queries, "epochs": epochs}
+        try:
+            decisions = tuple(Decision(*each) for each in data.get("decisions", ()))
+        except TypeError as error:
+            msg = (
+                f"decisions is {data['decisions']!r}; "
+                "it must be lists of epoch, workers, block size and share"
+            )
+            raise ValueError(msg) from error
+        return {**data, "queries": queries, "epochs": epochs, "decisions": decisions}
 
 
 # ------------------------------------------------------------------------------ results

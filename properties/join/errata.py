@@ -18,12 +18,13 @@ from functools import partial
 from model.checking.claims import Outcome, Verdict, combine
 from model.checking.explorer import Exploration, StateClaim, sometimes
 from model.checking.explorer import explore as search
-from model.join.load import Limits, Watch, is_idle, watch
+from model.join.load import Watch, is_idle, watch
 from model.join.scopes import SCOPES, Scope, State, chart, describe_state, machine_of
 from model.join.state import Action
 from model.join.state_claims import claims_of, results_mask
 from model.join.variants import VARIANTS, changes_of, explore
 from model.vocabulary.join import R, S
+from model.vocabulary.join_load import Limits
 from properties.errors import counted
 from properties.pages.errata import Erratum, Findings, Kind
 from properties.pages.errata_search import decide, erratum

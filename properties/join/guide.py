@@ -12,10 +12,11 @@ from pathlib import Path
 
 from model.checking.explorer import Path as Behaviour
 from model.checking.explorer import explore, reachable
-from model.join.load import Limits, Traffic, block_size, workers_for
+from model.join.load import Traffic, block_size, workers_for
 from model.join.rules import FIFO
 from model.join.scopes import Protocol, Scope, State, chart, machine_of
 from model.join.state import Action, Block, is_quiet
+from model.vocabulary.join_load import Limits
 
 # ------------------------------------------------------------------------------------- the chart
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from model.join.load import Limits
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
+from model.vocabulary.join_load import Limits
 from properties.generators import clusters
 from properties.generators.clusters import Shape
 from properties.generators.networks import SEEDS, plans, sources, upto

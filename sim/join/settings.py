@@ -6,9 +6,9 @@ from functools import partial
 from math import lcm
 from typing import Annotated
 
-from model.join.load import Limits
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Apart, Band, Equi, Ineq, Predicate
+from model.vocabulary.join_load import Limits
 from model.vocabulary.settings import JsonObject, Setting, Settings, pick, read_settings, schema
 from sim.clusters import ClusterSettings
 from sim.join.handshake import HandshakeChain

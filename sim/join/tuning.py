@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import exp
 from typing import Annotated
 
-from model.join.load import Limits
 from model.join.load_claims import Rule
+from model.vocabulary.join_load import Limits
 from model.vocabulary.settings import Setting, Settings, require
 from sim.kernel.distributions import Constant, Distribution, Lognormal
 from sim.kernel.plain import plain

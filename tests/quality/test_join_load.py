@@ -13,7 +13,6 @@ import pytest
 
 from model.checking.claims import Outcome
 from model.join.load import (
-    Limits,
     Traffic,
     Watch,
     block_size,
@@ -41,6 +40,7 @@ from model.join.load_claims import (
     judge_shared,
     over_all,
 )
+from model.vocabulary.join_load import Limits
 
 LIMITS = Limits(0.25, 0.75, 0.75)
 RULE = Rule(LIMITS, capacity=400, base=0.1, margin=0.05)

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.join.load import (
-    Limits,
     Traffic,
     Watch,
     block_size,
@@ -18,6 +17,7 @@ from model.join.load import (
     watch,
     workers_for,
 )
+from model.vocabulary.join_load import Limits
 
 LIMITS = Limits(0.25, 0.75, 0.75)
 SECOND = 1_000_000

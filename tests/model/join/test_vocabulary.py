@@ -1,6 +1,7 @@
 """Words of room ``join``: predicates and configuration, and what they refuse."""
 
 import json
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -11,11 +12,13 @@ from model.vocabulary.join import (
     And,
     Apart,
     Band,
+    Decision,
     Equi,
     Ineq,
     predicate_from_json,
     predicate_to_json,
 )
+from model.vocabulary.join_load import LoadRules
 from model.vocabulary.settings import PlainData
 from model.vocabulary.trace import kind_of
 
@@ -37,6 +40,9 @@ def test_predicates_survive_json() -> None:
 
 def test_a_configuration_survives_json() -> None:
     config = JoinConfig(5, (("a", EVERYTHING), ("b", Equi("key"))), 3, 7, 1, 0, (("b", 2, None),))
+    decided = replace(config, decisions=(Decision(0, 2, 1, 0.25), Decision(4, 5, 7, 0.0)))
+    assert JoinConfig.from_json(json.loads(json.dumps(decided.to_json()))) == decided
+    assert "decisions" not in config.to_json()  # as before there were decisions
     assert JoinConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
     assert hash(config) == hash(JoinConfig.from_json(config.to_json()))
 
@@ -61,6 +67,16 @@ def test_a_configuration_survives_json() -> None:
         ({"epochs": [["all", -1, None]]}, "the first epoch of 'all' is -1"),
         ({"epochs": [["all", 2, 1]]}, "the last epoch of 'all' is 1; it must be an integer, at"),
         ({"epochs": [["all", 2]]}, "it must be names with a first and last epoch"),
+        ({"decisions": 5}, "decisions is 5; it must be lists of epoch, workers, block size and"),
+        ({"decisions": [[0, 1, 1]]}, "it must be lists of epoch, workers, block size and share"),
+        ({"decisions": [[-1, 1, 1, 0]]}, "the epoch of a decision is -1; it must be an integer"),
+        (
+            {"decisions": [[3, 1, 1, 0], [3, 1, 1, 0]]},
+            "the epoch of a decision is 3; it must be an integer, at least 4",
+        ),
+        ({"decisions": [[3, 0, 1, 0]]}, "workers from epoch 3 on is 0; it must be an integer, at"),
+        ({"decisions": [[3, 1, 0.5, 0]]}, "block_size from epoch 3 on is 0.5; it must be an"),
+        ({"decisions": [[3, 1, 1, 1.5]]}, "the share from epoch 3 on is 1.5; it must be a number"),
         ({"colour": 1}, "unknown setting 'colour'"),
     ],
 )
@@ -71,6 +87,31 @@ def test_an_impossible_configuration_is_refused(
     with pytest.raises(ValueError, match=r"must|unknown|missing") as refused:
         JoinConfig.from_json(data)
     assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"least": 8, "most": 4}, "least is 8; it must be at most 4, which is most"),
+        ({"least": 0}, "least is 0; it must be an integer >= 1"),
+        ({"tau0": 0.5}, "tau0, tau1, tau2 are 0.5, 0.8, 0.8; it must be 0 < tau0 < tau1/2 < tau1"),
+        ({"base": -0.5}, "base is -0.5; it must be a finite number >= 0"),
+        ({"base": 0.9}, "base is 0.9; it must be at most 0.8, which is tau2"),
+        ({"margin": -0.1}, "margin is -0.1; it must be a finite number >= 0"),
+        ({"smoothing": 0.0}, "smoothing is 0.0; it must be a finite number > 0 and <= 1"),
+        ({"smoothing": 1.5}, "smoothing is 1.5; it must be a finite number > 0 and <= 1"),
+        ({"capacity": 0}, "capacity is 0; it must be an integer >= 1"),
+        ({"out_after_us": -1}, "out_after_us is -1; it must be an integer >= 0"),
+        ({"blocks": "small"}, "blocks is 'small'; it must be one of fixed, adaptive"),
+        ({"shed": "all"}, "shed is 'all'; it must be one of no, linear, quadratic"),
+        ({"block_size": 0}, "block_size is 0; it must be an integer >= 1"),
+    ],
+)
+def test_impossible_rules_of_load_are_refused(change: dict[str, PlainData], sentence: str) -> None:
+    with pytest.raises(ValueError, match="must") as refused:
+        LoadRules.of(**change)
+    assert sentence in str(refused.value)
+    assert LoadRules.from_json(LoadRules().to_json()) == LoadRules()
 
 
 def test_a_query_that_is_not_limited_pairs_the_tuples_of_all_epochs() -> None:

@@ -1,0 +1,115 @@
+"""Words of a chain that follows its load: rules, measurements and the state of its control.
+
+Source: docs/join.md, sections 7, 8 and 14, whose names these are.
+
+Rules of this file:
+
+* Data and what it refuses. The rules themselves are written twice: for the model and for Spark.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
+
+from model.vocabulary.settings import Setting, Settings, is_int, require
+
+BLOCK_SIZES = ("fixed", "adaptive")
+SHEDDING = {"no": 1, "linear": 1, "quadratic": 2}
+"""Rules of shedding, each with its power (docs/join.md, section 8)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits(Settings):
+    """Utilisations at which a chain reacts.
+
+    Raises ``ValueError`` unless ``0 < tau0 < tau1 / 2 < tau1 <= tau2 <= 1``.
+    """
+
+    tau0: Annotated[float, Setting("utilisation below which workers leave")] = 0.25
+    """Utilisation below which there are too many workers."""
+    tau1: Annotated[float, Setting("utilisation above which tuples are shed")] = 0.8
+    """Utilisation above which tuples are shed."""
+    tau2: Annotated[float, Setting("utilisation above which workers are added")] = 0.8
+    """Utilisation above which there are too few workers."""
+    out_after_us: Annotated[int, Setting("time above tau2 until workers are added", at_least=0)] = (
+        30_000_000
+    )
+    in_after_us: Annotated[int, Setting("time below tau0 until workers leave", at_least=0)] = (
+        300_000_000
+    )
+
+    def _check_together(self) -> None:
+        if not 0 < self.tau0 < self.aim < self.tau1 <= self.tau2 <= 1:
+            msg = (
+                f"tau0, tau1, tau2 are {self.tau0!r}, {self.tau1!r}, {self.tau2!r}; "
+                "it must be 0 < tau0 < tau1/2 < tau1 <= tau2 <= 1"
+            )
+            raise ValueError(msg)
+
+    @property
+    def aim(self) -> float:
+        """Utilisation tau* that a change aims at."""
+        return self.tau1 / 2
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRules(Limits):
+    """Rules by which the utilisation sets number of workers, block size and share to shed.
+
+    Raises ``ValueError`` with one sentence for rules that contradict each other.
+    """
+
+    least: Annotated[int, Setting("fewest workers", at_least=1)] = 1
+    most: Annotated[int, Setting("most workers", at_least=1)] = 1_000
+    capacity: Annotated[
+        int, Setting("C, tuples held by a worker whose utilisation is 1", at_least=1)
+    ] = 1_000
+    blocks: Annotated[
+        str,
+        Setting("block size: fixed, or zeta(tau) up to that of the query", choices=BLOCK_SIZES),
+    ] = "fixed"
+    shed: Annotated[str, Setting("rule of shedding", choices=SHEDDING)] = "no"
+    base: Annotated[float, Setting("B, share that is shed when shedding begins", at_least=0)] = 0.0
+    margin: Annotated[float, Setting("how far below tau1 shedding ends", at_least=0)] = 0.05
+    smoothing: Annotated[
+        float, Setting("weight of the latest utilisation in the smoothed one", above=0, at_most=1)
+    ] = 0.3
+    block_size: int = 64
+    """zeta*, the largest block: that of the chain, which has the setting."""
+
+    def _check_together(self) -> None:
+        Limits._check_together(self)
+        require(self.least <= self.most, "least", self.least, f"at most {self.most}, which is most")
+        require(self.base <= self.tau2, "base", self.base, f"at most {self.tau2}, which is tau2")
+        good = is_int(self.block_size) and self.block_size >= 1
+        require(good, "block_size", self.block_size, "an integer >= 1")
+
+
+class Measured(NamedTuple):
+    """What was measured of one epoch."""
+
+    epoch: int
+    elapsed_us: int
+    """Time from the commit of the epoch before to that of this one; at least 1."""
+    busy_us: tuple[int, ...]
+    """Time in which a worker was at work, by worker."""
+    offered: int
+    """Number of arrivals, with those that were shed."""
+    shed: int
+    held: int
+    """Number of tuples that all workers hold after the epoch."""
+
+
+class LoadState(NamedTuple):
+    """State of the control after an epoch."""
+
+    at_us: int
+    """Elapsed time of all epochs."""
+    workers: int
+    share: float
+    """Share of the arrivals that is shed."""
+    smoothed: float
+    """Smoothed utilisation."""
+    high_since_us: int | None = None
+    """First moment since which the utilisation has been above tau2."""
+    low_since_us: int | None = None
+    """First moment since which the utilisation has been below tau0."""
