@@ -68,7 +68,7 @@ def shed_share(utilisation: float, tau1: float, base: float = 0.0, power: int = 
     if utilisation <= tau1:
         return 0.0
     x = (min(utilisation, 1.0) - tau1) / (1 - tau1) if tau1 < 1 else 1.0
-    return float(base + (1 - base) * x**power)
+    return float(base + (1 - base) * (x if power == 1 else x * x))
 
 
 def sheds(did: bool, smoothed: float, tau1: float, margin: float) -> bool:

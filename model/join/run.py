@@ -7,6 +7,7 @@ Rules of this file:
 * Every possible action may happen next; the seed alone decides. Blocks of any size are sent at any
   time, so runs with other seeds see other interleavings.
 * An epoch ends when its arrivals are in and the chain is quiet, perhaps later.
+* Before an epoch the chain takes the decision that is in force: it merges or splits its workers.
 * An epoch that fails is run again from the state before it, which is a value: faults change
   nothing here.
 * The recorder looks at actions that were taken and decides nothing. A worker numbers its own steps;
@@ -18,6 +19,7 @@ from dataclasses import replace
 from random import Random
 
 from model.join import chain
+from model.join.control import decision_at
 from model.join.oracle import Admission, admission, queries_of
 from model.join.rules import Setup, SetupChanges, initial
 from model.join.state import (
@@ -91,7 +93,12 @@ class SeededRun:
             sum(epoch <= number for epoch in stream.epochs)
             for stream in (self.admitted.r, self.admitted.s)
         )
-        self.state = next_epoch(self.state)
+        decided = decision_at(self.config, number)
+        if self.config.decisions:
+            self.setup = replace(self.setup, block_size=decided.block_size)
+        state, pairs = chain.resize(self.setup, next_epoch(self.state), decided.workers)
+        self._emit(pairs, number)
+        self.state = state
         recorder = Recorder(number, self.setup)
         while (action := self._next(limits, flush)) is not None:
             before = self.state
