@@ -42,7 +42,7 @@ def draw(stream: str, seq: int) -> float:
 
 def start(rules: LoadRules, workers: int) -> LoadState:
     """Return the state before the first measurement of a chain with so many workers."""
-    return LoadState(0, _within(rules, workers), 0.0, 0.0)
+    return LoadState(0, load.within(workers, rules.least, rules.most), 0.0, 0.0)
 
 
 def utilisation(measured: Measured) -> float:
@@ -63,12 +63,8 @@ def decide(rules: LoadRules, state: LoadState, measured: Measured) -> tuple[Load
         )
     seen = load.Watch(state.high_since_us, state.low_since_us)
     seen, wanted = load.watch(seen, at_us, m, tau, rules)
-    workers, zeta = _within(rules, wanted), rules.block_size
+    workers, zeta = load.within(wanted, rules.least, rules.most), rules.block_size
     if rules.blocks == "adaptive":
         zeta = load.block_size(tau * m / workers, rules.capacity, workers, rules.tau1, zeta)
     after = LoadState(at_us, workers, share, smoothed, *seen)
     return after, Decision(measured.epoch + 1, workers, zeta, share)
-
-
-def _within(rules: LoadRules, workers: int) -> int:
-    return min(max(workers, rules.least), rules.most)

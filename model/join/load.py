@@ -30,6 +30,11 @@ def workers_for(workers: int, utilisation: float, limits: Limits) -> int:
     return max(1, floor(workers * utilisation / limits.aim + 0.5))
 
 
+def within(workers: int, least: int, most: int) -> int:
+    """Return the number of workers, brought into a range."""
+    return min(max(workers, least), most)
+
+
 def is_idle(utilisation: float, limits: Limits) -> bool:
     """Return whether there are too many workers."""
     return utilisation < limits.tau0

@@ -93,12 +93,9 @@ class SeededRun:
             sum(epoch <= number for epoch in stream.epochs)
             for stream in (self.admitted.r, self.admitted.s)
         )
-        decided = decision_at(self.config, number)
+        self.state = next_epoch(self.state)
         if self.config.decisions:
-            self.setup = replace(self.setup, block_size=decided.block_size)
-        state, pairs = chain.resize(self.setup, next_epoch(self.state), decided.workers)
-        self._emit(pairs, number)
-        self.state = state
+            self._take_decision(number)
         recorder = Recorder(number, self.setup)
         while (action := self._next(limits, flush)) is not None:
             before = self.state
@@ -107,6 +104,13 @@ class SeededRun:
             self._emit(pairs, number)
         recorder.quiet(self.state)
         self.steps.extend(recorder.steps)
+
+    def _take_decision(self, epoch: int) -> None:
+        """Change workers and block size; pairs that a merge joins belong to the epoch."""
+        decided = decision_at(self.config, epoch)
+        self.setup = replace(self.setup, block_size=decided.block_size)
+        self.state, pairs = chain.resize(self.setup, self.state, decided.workers)
+        self._emit(pairs, epoch)
 
     def _next(self, limits: Sequence[int], flush: bool) -> Action | None:
         """Return an action drawn by lot; ``None`` if the epoch is over."""

@@ -176,7 +176,10 @@ def recordings_on_chains(draw: st.DrawFn) -> TimedCase:
         cluster=replace(cluster, workers=tuple(workers), noise=draw(NOISES)),
     )
     faults = draw(st.lists(chain_faults(plan.cluster, config.workers), max_size=4))
-    plan = replace(plan, tuning=draw(TUNINGS), faults=tuple(faults))
+    tuning = draw(TUNINGS)
+    if config.decisions:  # a run follows its load or its decisions
+        tuning = replace(tuning, control=replace(tuning.control, scale=False, shed="no"))
+    plan = replace(plan, tuning=tuning, faults=tuple(faults))
     return TimedCase(config, plan, workload.seed)
 
 
