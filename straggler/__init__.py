@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         WatermarkConfig,
         Workload,
     )
+    from model.vocabulary.join_load import LoadRules
     from properties.judging.workloads import judge_workload
     from properties.promises import assert_keeps_promises
     from properties.simulation import simulate
@@ -48,6 +49,7 @@ __all__ = [
     "InputProblem",
     "JoinConfig",
     "Landing",
+    "LoadRules",
     "QueryProblem",
     "ScriptConfig",
     "ScriptQuery",
@@ -83,6 +85,7 @@ _NAMES = {
         "Event Fault GroupingConfig JoinConfig ScriptConfig SlackConfig System Trace"
         " WatermarkConfig Workload"
     ),
+    "model.vocabulary.join_load": "LoadRules",
     "properties.judging.workloads": "judge_workload",
     "properties.promises": "assert_keeps_promises",
     "properties.simulation": "simulate",

@@ -1,21 +1,36 @@
 """Room ``join`` on Spark: a chain of workers that joins on any predicate (docs/join.md)."""
 
-from spark_impl.join.chain import ChainProblem
+from model.vocabulary.join_load import LoadRules
+from spark_impl.join.answers import (
+    EpochLoad,
+    Snapshot,
+    complete_until,
+    load,
+    results,
+    shed,
+    snapshots,
+)
 from spark_impl.join.in_process import run_in_process
 from spark_impl.join.inputs import from_history
-from spark_impl.join.query import ChainJoin, ChainStream, Snapshot, one_time, results, snapshots
+from spark_impl.join.query import ChainJoin, ChainStream, one_time
+from spark_impl.join.stage import ChainProblem
 from spark_impl.join.system import make_system, run_workloads
 
 __all__ = [
     "ChainJoin",
     "ChainProblem",
     "ChainStream",
+    "EpochLoad",
+    "LoadRules",
     "Snapshot",
+    "complete_until",
     "from_history",
+    "load",
     "make_system",
     "one_time",
     "results",
     "run_in_process",
     "run_workloads",
+    "shed",
     "snapshots",
 ]

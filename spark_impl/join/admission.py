@@ -14,16 +14,21 @@ from model.vocabulary.join import (
     NO_WATERMARK_US,
     REASON_LATE,
     REASON_NOT_FINITE,
+    REASON_SHED,
     Rejected,
+    S,
 )
 from spark_impl.join.matching import Tuples
-from spark_impl.runtime.arrays import Bools, Ints
+from spark_impl.runtime.arrays import Bools, Floats, Ints
 from spark_impl.runtime.storage import InputProblem
 
 _FARTHEST_US = 1 << 61
 """Limit of event times, 73,000 years from 1970; later ones could overflow in the widest window."""
 _PRUNED_AT_LEAST = 4096
 """Least number of known identities that is pruned. Pruning waits until half of them can go."""
+REASONS = (REASON_NOT_FINITE, REASON_LATE, REASON_SHED)
+"""Reasons of rejections, by their numbers in :class:`Rejections`."""
+_NOT_FINITE, _LATE, _SHED = range(len(REASONS))
 
 
 class Arrivals(NamedTuple):
@@ -35,6 +40,39 @@ class Arrivals(NamedTuple):
     def run(self, first: int, last: int) -> "Arrivals":
         """Return the arrivals ``first``, ..., ``last - 1``."""
         return Arrivals(self.seq[first:last], self.tuples.take(slice(first, last)))
+
+
+class Rejections(NamedTuple):
+    """Arrivals of one stream that take part in nothing."""
+
+    stream: str
+    seq: Ints
+    source_id: Ints
+    reason: Ints
+    """Places of the reasons in :data:`REASONS`."""
+
+    @property
+    def shed(self) -> int:
+        """Number of arrivals that were shed."""
+        return int(np.count_nonzero(self.reason == _SHED))
+
+    def steps(self) -> list[Rejected]:
+        """Return the rejections one by one."""
+        rows = zip(self.seq.tolist(), self.source_id.tolist(), self.reason.tolist(), strict=True)
+        return [Rejected(self.stream, seq, own, REASONS[reason]) for seq, own, reason in rows]
+
+
+def draw(stream: str, seq: Ints) -> Floats:
+    """Return a number from 0 to below 1 for each arrival, which is shed if the share is above it.
+
+    It depends on the arrival alone (SplitMix64), so an epoch that runs again sheds the same ones.
+    """
+    z = seq.astype(np.uint64) * np.uint64(2) + np.uint64(stream == S)  # modulo 2^64, as all below
+    z = (z + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    return (z >> np.uint64(11)).astype(np.float64) / 2**53
 
 
 def check_times(arrivals: Arrivals, window_us: int) -> None:
@@ -97,10 +135,13 @@ class Admitted(NamedTuple):
 
 
 class Intake:
-    """Admits or rejects the arrivals of one stream."""
+    """Admits, sheds or rejects the arrivals of one stream."""
 
-    def __init__(self, stream: str, lateness_us: int | None, before: Admitted) -> None:
+    def __init__(
+        self, stream: str, lateness_us: int | None, before: Admitted, share: float = 0.0
+    ) -> None:
         self.stream = stream
+        self._share = share
         self._lateness_us = lateness_us
         self._t_max_us = before.t_max_us
         self._tuples = before.tuples
@@ -114,15 +155,25 @@ class Intake:
             return NO_WATERMARK_US
         return max(self._t_max_us - self._lateness_us, NO_WATERMARK_US)
 
-    def admit(self, arrivals: Arrivals) -> tuple[Tuples, list[Rejected]]:
+    def admit(self, arrivals: Arrivals) -> tuple[Tuples, Rejections]:
         """Return the admitted tuples with their ranks, and the rejections.
 
         Raise :class:`InputProblem` if a known identity comes with another event time.
         """
         given = arrivals.tuples
-        finite = np.isfinite(given.value)
-        late = finite & (given.ts < self._watermarks(given.ts, finite))
-        fresh = finite & ~late
+        shed = np.zeros(len(given), np.bool_)
+        if self._share > 0:
+            shed = draw(self.stream, arrivals.seq) < self._share
+        counted = ~shed & np.isfinite(given.value)
+        late = counted & (given.ts < self._watermarks(given.ts, counted))
+        fresh = counted & ~late
+        at = np.flatnonzero(~fresh)
+        rejected = Rejections(
+            self.stream,
+            arrivals.seq[at],
+            given.source_id[at],
+            np.select([shed[at], late[at]], [_SHED, _LATE], _NOT_FINITE),
+        )
         fresh[fresh] = self._new(given.source_id[fresh], given.ts[fresh])
         tuples = given.take(fresh)
         ranks = np.arange(self._tuples, self._tuples + len(tuples), dtype=np.int64)
@@ -131,15 +182,6 @@ class Intake:
             self._t_max_us = max(self._t_max_us, int(tuples.ts.max()))
         if sum(len(part.ts) for part in self._known) > self._prune_above:
             self._prune()
-        rejected = [
-            Rejected(
-                self.stream,
-                int(arrivals.seq[position]),
-                int(given.source_id[position]),
-                REASON_LATE if late[position] else REASON_NOT_FINITE,
-            )
-            for position in np.flatnonzero(~finite | late).tolist()
-        ]
         return replace(tuples, rank=ranks), rejected
 
     def checkpoint(self) -> Admitted:
@@ -178,15 +220,15 @@ class Intake:
             )
             raise InputProblem(msg)
 
-    def _watermarks(self, ts: Ints, finite: Bools) -> Ints:
-        """Return the watermark just before every arrival.
+    def _watermarks(self, ts: Ints, counted: Bools) -> Ints:
+        """Return the watermark just before every arrival, if only the ``counted`` ones move it.
 
         Late arrivals and redeliveries change nothing: neither exceeds the largest admitted time.
         """
         if self._lateness_us is None:
             return np.full(len(ts), NO_WATERMARK_US, np.int64)
-        counted = np.where(finite, ts, NO_WATERMARK_US)
-        earlier = np.concatenate([np.array([self._t_max_us], np.int64), counted[:-1]])[: len(ts)]
+        times = np.where(counted, ts, NO_WATERMARK_US)
+        earlier = np.concatenate([np.array([self._t_max_us], np.int64), times[:-1]])[: len(ts)]
         t_max = np.maximum.accumulate(earlier)
         lateness = min(self._lateness_us, END_US)
         # The smallest integer means "nothing yet" and must not overflow.

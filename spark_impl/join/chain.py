@@ -4,119 +4,48 @@ Rules of this file:
 
 * When a chain is opened, its store settles the past and the caller decides about the future.
 * The runner of an epoch holds the lock of the store.
-* An epoch is a barrier stage with a task for every worker. If a task fails, the stage fails, and
-  Spark runs all of it again from the epoch before.
-* Rows go to the worker where their stream enters. Every worker has a row of its own, so that there
-  is a task for it even if there is nothing to do.
-* Nothing that a task writes counts before the driver commits the epoch.
+* The commit of an epoch holds what the next one needs: the queries and the decision.
 """
 
-import re
+import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import TypeAlias
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import S
+from model.vocabulary.join import Decision, Predicate
+from model.vocabulary.join_load import LoadRules, Measured
 from model.vocabulary.trace import Step
-from spark_impl.join.matching import Counts, FreePredicate, ranks_of
+from spark_impl.join import queries
+from spark_impl.join.control import (
+    begin,
+    config_of,
+    decide,
+    find_in_force,
+    mean_utilisation,
+    share_of,
+)
+from spark_impl.join.matching import FreePredicate, ranks_of
 from spark_impl.join.merging import merge_epochs
-from spark_impl.join.rendezvous import Place, Rendezvous
-from spark_impl.join.store import Commit, open_store
-from spark_impl.join.task import COLUMNS, SUMMARY, Plan, Summary, run_task
+from spark_impl.join.rendezvous import Place
+from spark_impl.join.stage import check_slots, run_epoch
+from spark_impl.join.store import Commit, Load, open_store
+from spark_impl.join.task import Plan, Summary
 from spark_impl.runtime import locks
-from spark_impl.runtime.failures import last_error, sentence_of
-from spark_impl.runtime.locks import Lock
-from spark_impl.runtime.session import EnvironmentProblem
 from spark_impl.runtime.storage import InputProblem, Location
 
-Span: TypeAlias = tuple[int, int | None]
-"""First and last epoch of a query; ``None``: it has no last one."""
-
-
-def continue_config(
-    before: JoinConfig,
-    functions: Collection[str],
-    given: JoinConfig,
-    given_functions: Collection[str],
-    epoch: int,
-) -> JoinConfig:
-    """Return the configuration from ``epoch`` on of a chain with a past.
-
-    ``before`` is the configuration so far, ``given`` is the new one. A new query begins with this
-    epoch; a removed one has ended with the epoch before. It stays in the configuration and pairs no
-    new tuples, but pairs of old ones may still be owed. ``functions`` and ``given_functions`` name
-    the queries whose predicates are functions. Raise :class:`InputProblem` if the past would have
-    to change.
-    """
-    known, wanted = dict(before.queries), dict(given.queries)
-    for name, predicate in known.items():
-        if name not in wanted and name in functions:
-            msg = f"the query {name!r} is a function: give it again, because it may still owe pairs"
-            raise InputProblem(msg)
-        same = (predicate, name in functions) == (wanted.get(name), name in given_functions)
-        if name in wanted and not same:
-            msg = f"the query {name!r} has changed: a changed query needs another name"
-            raise InputProblem(msg)
-    queries, limited = [], []
-    for name, predicate in {**known, **wanted}.items():
-        span = _find_span(name, before, given, epoch)
-        if span is not None:
-            queries.append((name, predicate))
-            limited += [(name, *span)] if span != (0, None) else []
-    return replace(given, queries=tuple(queries), epochs=tuple(limited))
-
-
-def _find_span(name: str, before: JoinConfig, given: JoinConfig, epoch: int) -> Span | None:
-    """Return the epochs of a query; ``None`` if it ends before it begins."""
-    is_known = any(name == each for each, _ in before.queries)
-    span: Span = before.span(name) if is_known else (epoch, None)
-    if not any(name == each for each, _ in given.queries):
-        return _end_span(span, epoch)
-    if any(name == each for each, _, _ in given.epochs):
-        return _move_span(name, span, given.span(name), is_known, epoch)
-    if _is_over(span, epoch):
-        msg = f"the query {name!r} ended with epoch {span[1]}: a new query needs another name"
-        raise InputProblem(msg)
-    return span
-
-
-def _end_span(span: Span, epoch: int) -> Span | None:
-    first, last = span
-    if first >= epoch:
-        return None
-    return first, epoch - 1 if last is None else min(last, epoch - 1)
-
-
-def _move_span(name: str, span: Span, wanted: Span, is_known: bool, epoch: int) -> Span:
-    """Return the wanted epochs of a query, if they change only the future."""
-    begin_moves = wanted[0] != span[0] and (is_known or wanted[0] < epoch)
-    end_moves = wanted[1] != span[1] and (_is_over(span, epoch) or _is_over(wanted, epoch))
-    if begin_moves or end_moves:
-        msg = (
-            f"the query {name!r} cannot have the epochs {wanted[0]} to {wanted[1]}:"
-            f" the next epoch is {epoch}"
-        )
-        raise InputProblem(msg)
-    return wanted
-
-
-def _is_over(span: Span, epoch: int) -> bool:
-    """Return whether the query ended before the last epoch, which can change no more."""
-    return span[1] is not None and span[1] < epoch - 1
-
+log = logging.getLogger("straggler.join")
 
 PATIENCE_S = 60.0
 """A neighbour that is silent for this long is taken for dead."""
+Meter: TypeAlias = Callable[[Measured], Measured]
+_NOWHERE = Place(("", 0), "", 0.0)
+"""Stands for the meeting point of an epoch that has not begun."""
 
 
 class Chain:
@@ -126,6 +55,9 @@ class Chain:
     begin with the next epoch, and missing ones have ended. Raise :class:`InputProblem` if the store
     belongs to another chain, and :class:`EnvironmentProblem` if there are fewer task slots than
     workers.
+
+    The decisions of ``config`` are taken. With ``load``, the chain decides itself, from what
+    ``meter`` makes of its measurements.
     """
 
     def __init__(
@@ -139,22 +71,43 @@ class Chain:
         history: bool = False,
         on_step: Callable[[Step], None] | None = None,
         patience_s: float = PATIENCE_S,
+        load: LoadRules | None = None,
+        meter: Meter = lambda measured: measured,
+        comparison_us: float = 0.0,
     ) -> None:
-        check_slots(spark, config.workers)
+        most = config.workers if load is None else load.most
+        check_slots(spark, max([most, *(each.workers for each in config.decisions)]))
         self._spark = spark
         self._free = dict(free or {})
         self._recording = recording
         self._history = history
         self._on_step = on_step
         self._patience_s = patience_s
+        self._load = load
+        self._meter = meter
+        self._comparison_us = comparison_us
         self.store = open_store(store, config)
         self._last = before = self.store.last()
+        self._changed: set[str] = set()
         if before is not None:
-            config = continue_config(
-                before.config, before.functions, config, self._free, before.epoch + 1
+            config = queries.continue_config(
+                before.config,
+                before.functions,
+                config,
+                self._free,
+                before.epoch + 1,
+                before.changed,
             )
+            self._changed.update(before.changed)
         self.config = config
         """The configuration, with all queries that the chain ever had, and the epochs of each."""
+        self._changing = Lock()
+        self._next = self.epochs
+        """The first epoch that has not been planned yet: new queries begin there."""
+        self._since_ns: int | None = None
+        """The moment of the last commit; ``None`` before the first epoch."""
+        self._ended_ns: int | None = None
+        """The moment at which all workers had ended the last epoch."""
 
     @property
     def flushed(self) -> bool:
@@ -165,6 +118,50 @@ class Chain:
     def epochs(self) -> int:
         """Number of committed epochs, which is the number of the next one."""
         return 0 if self._last is None else self._last.epoch + 1
+
+    def submit(self, name: str, predicate: Predicate, function: FreePredicate | None = None) -> int:
+        """Add a query; return its first epoch, which has not begun yet.
+
+        A query that is running already is left alone. Raise :class:`InputProblem` if it has ended,
+        or differs.
+        """
+        with self._changing:
+            self._require_open()
+            known = dict(self.config.queries)
+            if name not in known:
+                self.config = queries.submit(self.config, name, predicate, self._next)
+                if function is not None:
+                    self._free[name] = function
+                self._changed.add(name)
+            elif (known[name], name in self._free) != (predicate, function is not None):
+                msg = f"the query {name!r} has changed: a changed query needs another name"
+                raise InputProblem(msg)
+            first, last = self.config.span(name)
+            if last is not None and last < self._next:
+                msg = f"the query {name!r} ended with epoch {last}: a new query needs another name"
+                raise InputProblem(msg)
+            return first
+
+    def withdraw(self, name: str) -> int:
+        """End a query; return the first epoch whose tuples it does not pair.
+
+        Pairs of earlier tuples that are still owed are found all the same. A query that has ended
+        already is left alone. Raise :class:`InputProblem` if there is no such query.
+        """
+        with self._changing:
+            self._require_open()
+            names = [each for each, _ in self.config.queries]
+            if name not in names:
+                msg = f"there is no query {name!r}; there are {', '.join(names)}"
+                raise InputProblem(msg)
+            last = self.config.span(name)[1]
+            if last is not None and last < self._next:
+                return last + 1
+            self.config = queries.withdraw(self.config, name, self._next)
+            if all(name != each for each, _ in self.config.queries):  # it never began
+                self._free.pop(name, None)
+            self._changed.add(name)
+            return self._next
 
     def advance(self, rows: DataFrame | None) -> list[Summary]:
         """Run the next epoch.
@@ -177,145 +174,89 @@ class Chain:
             if before != self._last:
                 msg = f"the chain in {self.store.root} was continued elsewhere: open it again"
                 raise InputProblem(msg)
-            if before is not None and before.flush:
-                msg = f"the chain in {self.store.root} was flushed, and nothing may follow that"
-                raise InputProblem(msg)
+            self._require_open()
+            if self._since_ns is None:
+                self._since_ns = time.monotonic_ns()
             merge_epochs(self.store)
-            summaries = run_epoch(
-                self._spark, rows, lambda place: self._plan(place, before, rows), lock
-            )
+            with self._changing:
+                self._next = self.epochs + 1
+                plan = self._plan(before, rows)
+            summaries = run_epoch(self._spark, rows, plan, lock, self._conclude)
             self._last = self.store.last(before)
+            self._since_ns = self._ended_ns
+            self._report(plan.config)
             return summaries
         finally:
             lock.release()
 
-    def _plan(self, place: Place, before: Commit | None, rows: DataFrame | None) -> Plan:
+    def _require_open(self) -> None:
+        if self.flushed:
+            msg = f"the chain in {self.store.root} was flushed, and nothing may follow that"
+            raise InputProblem(msg)
+
+    def _plan(self, before: Commit | None, rows: DataFrame | None) -> Plan:
+        config = config_of(self.config, self._decision)
         return Plan(
-            config=self.config,
-            free=self._free,
-            ranks=ranks_of(self.config, self.epochs, self.store.admitted_before),
+            config=config,
+            free=dict(self._free),
+            ranks=ranks_of(config, self.epochs, self.store.admitted_before),
             store=self.store,
             before=before,
             epoch=self.epochs,
             flush=rows is None,
-            place=place,
+            place=_NOWHERE,
             patience_s=self._patience_s,
             recording=self._recording,
             history=self._history,
             on_step=self._on_step,
+            comparison_us=self._comparison_us,
         )
 
+    @property
+    def _decision(self) -> Decision | None:
+        """The decision that is in force in the next epoch."""
+        if self._load is not None and self._last is not None and self._last.load is not None:
+            return self._last.load.decision
+        return find_in_force(self.config, self.epochs)
 
-_HELD = ("r_held", "s_held")
-_EXECUTORS_COME_S = 15.0
-"""Longest wait for the executors of a cluster that has just started."""
-
-
-class ChainProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
-    """An epoch failed; the message is one sentence with the reason."""
-
-
-def check_slots(spark: SparkSession, workers: int) -> None:
-    """Raise :class:`EnvironmentProblem` unless all workers can run at the same time."""
-    master = str(spark.sparkContext.master)
-    deadline = time.monotonic() + (0.0 if master.startswith("local[") else _EXECUTORS_COME_S)
-    context = spark.sparkContext._jsc.sc()
-    profile = context.resourceProfileManager().defaultResourceProfile()
-    while (slots := int(context.maxNumConcurrentTasks(profile))) < workers:
-        if time.monotonic() > deadline:
-            msg = (
-                f"a chain of {workers} workers needs {workers} task slots at the same time and"
-                f" {master} has {slots}"
+    def _conclude(self, done: Commit, summaries: Sequence[Summary]) -> Commit:
+        """Return the commit of an epoch with what the driver knows, the next decision included."""
+        ended_ns = self._ended_ns = time.monotonic_ns()
+        with self._changing:
+            # As they are now, so that what was submitted during this epoch survives a crash.
+            told = replace(done.config, queries=self.config.queries, epochs=self.config.epochs)
+            functions, changed = (tuple(sorted(each)) for each in (self._free, self._changed))
+        done = done._replace(config=told, functions=functions, changed=changed)
+        if self._load is None or done.flush:
+            return done
+        measured = self._meter(
+            Measured(
+                epoch=done.epoch,
+                elapsed_us=max(1, (ended_ns - (self._since_ns or ended_ns)) // 1000),
+                busy_us=tuple(each.busy_us for each in summaries),
+                offered=sum(each.offered for each in summaries),
+                shed=sum(each.shed for each in summaries),
+                held=sum(done.held),
             )
-            raise EnvironmentProblem(msg)
-        time.sleep(0.1)
-
-
-def run_epoch(
-    spark: SparkSession, rows: DataFrame | None, plan: Callable[[Place], Plan], lock: Lock
-) -> list[Summary]:
-    """Run one epoch and commit it, under the lock of the store.
-
-    ``rows`` have ``stream`` and :data:`COLUMNS`; ``None`` is a flush. Raise :class:`ChainProblem`
-    if the epoch fails, and :class:`InputProblem` if what workers have written is not in the store;
-    then nothing of it counts.
-    """
-    settings = spark.sparkContext.getConf()
-    host = str(settings.get("spark.driver.host"))
-    bound_to = str(settings.get("spark.driver.bindAddress", host))
-    workers = plan(Place((host, 0), "", 0.0)).config.workers
-    check_slots(spark, workers)
-    with Rendezvous(host, workers, bound_to=bound_to) as rendezvous:
-        made = plan(rendezvous.place)
-        stage = _place_rows(spark, rows, workers).mapInArrow(
-            partial(run_task, plan=made), from_arrow_schema(SUMMARY), barrier=True
         )
-        # Spark runs a failed barrier stage again only if its output is shuffled.
-        shuffled = stage.repartition(1)
-        try:
-            summaries = sorted(Summary(**row.asDict()) for row in shuffled.collect())
-        except (PySparkException, Py4JError) as error:
-            sentence = _describe_failure(error, str(spark.sparkContext.master), made.epoch)
-            raise ChainProblem(sentence) from error
-    attempts = {each.attempt for each in summaries}
-    if len(attempts) != 1 or [each.worker for each in summaries] != list(range(workers)):
-        msg = f"epoch {made.epoch} is not the work of one attempt: {summaries}"
-        raise ChainProblem(msg)
-    if not lock.is_held:
-        msg = (
-            f"{made.store.root} was not locked any more at the end of epoch {made.epoch}, which"
-            " does not count; the next run resumes there"
-        )
-        raise ChainProblem(msg)
-    made.store.commit(_commit(made, attempts.pop(), summaries))
-    return summaries
+        last = self._last.load if self._last is not None else None
+        state = begin(self._load, self.config.workers) if last is None else last.state
+        return done._replace(load=Load(measured, *decide(self._load, state, measured)))
 
-
-def _commit(plan: Plan, attempt: str, summaries: Sequence[Summary]) -> Commit:
-    """Return the record of an epoch that succeeded."""
-    found = zip(*(each.matches for each in summaries), strict=True)
-    names = (name for name, _ in plan.config.queries)
-    return Commit(
-        epoch=plan.epoch,
-        attempt=attempt,
-        flush=plan.flush,
-        config=plan.config,
-        functions=tuple(sorted(plan.free)),
-        history=plan.history,
-        committed_us=time.time_ns() // 1000,
-        matches=dict(zip(names, map(sum, found), strict=True)),
-        rejected=sum(each.rejected for each in summaries),
-        admitted=Counts(summaries[0].r_admitted, summaries[-1].s_admitted),
-        held=Counts(*(sum(getattr(each, name) for each in summaries) for name in _HELD)),
-    )
-
-
-def _describe_failure(error: Exception, master: str, epoch: int) -> str:
-    """Return why an epoch failed, with advice unless it would fail again."""
-    sentence = sentence_of(error)
-    if last_error(error)[0] == InputProblem.__name__:
-        return sentence
-    return f"{sentence} ({advice(master, epoch)})"
-
-
-def advice(master: str, epoch: int) -> str:
-    """Return what to do about an epoch that failed."""
-    said = f"nothing of epoch {epoch} counts; the next run resumes there"
-    once = re.fullmatch(r"local(?:\[(\d+|\*)\])?", master)
-    if once is None:
-        return said
-    more = f"local[{once[1] or 1},4]"
-    return f"{said}; Spark tries once under {master}, and up to four times under {more}"
-
-
-def _place_rows(spark: SparkSession, rows: DataFrame | None, workers: int) -> DataFrame:
-    """Return every row at the worker where its stream enters, and an empty row for every worker."""
-    kinds = {"worker": "int", "stream": "string", **COLUMNS}
-    seats = spark.range(workers).select(
-        F.col("id").cast("int").alias("worker"),
-        *(F.lit(None).cast(kind).alias(name) for name, kind in kinds.items() if name != "worker"),
-    )
-    if rows is not None:
-        last = F.when(F.col("stream") == S, workers - 1).otherwise(0).cast("int")
-        seats = seats.union(rows.withColumn("worker", last).select(*kinds))
-    return seats.repartitionById(workers, "worker")
+    def _report(self, taken: JoinConfig) -> None:
+        """Log the next decision, if it changes anything."""
+        following = self._decision
+        if following is None or self._last is None or self._last.load is None:
+            return
+        before = (taken.workers, taken.block_size, share_of(taken))
+        if before != following[1:]:
+            log.info(
+                "%s: from epoch %d on %d workers, blocks of %d tuples, %.1f%% of the arrivals shed;"
+                " before %d, %d, %.1f%%, at a utilisation of %.2f",
+                self.store.root,
+                *following[:3],
+                100 * following.share,
+                *before[:2],
+                100 * before[2],
+                mean_utilisation(self._last.load.measured),
+            )

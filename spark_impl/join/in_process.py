@@ -17,6 +17,7 @@ from model.vocabulary.join import END_US, STREAMS, Match, R, S
 from model.vocabulary.trace import Step
 from spark_impl.join.admission import Arrivals, check_times
 from spark_impl.join.checkpoint import adopt, decode_state, empty_state, encode_state
+from spark_impl.join.control import config_of, find_in_force
 from spark_impl.join.matching import SCHEMA, Counts, ranks_of, tuples_from_arrow
 from spark_impl.join.messages import Message
 from spark_impl.join.side import Matcher
@@ -156,7 +157,8 @@ def run_in_process(
     """Run a workload with an interleaving drawn from ``seed`` (default: the seed of the workload).
 
     A fault of the kind ``kill`` stops its batch in the middle and runs it again from the state
-    before it. ``workers`` overrides the number of workers, in epoch 0, 1, ..., and then over again.
+    before it. ``workers`` overrides the number of workers, in epoch 0, 1, ..., and then over again;
+    otherwise the decisions of the workload say it.
     The trace holds every step of the protocol. Raise ``ValueError`` for an arrival of an unknown
     stream, with a time out of range, or with the identity of another one; raise ``RuntimeError`` if
     the chain stands still.
@@ -164,12 +166,13 @@ def run_in_process(
     given = JoinConfig.from_json(workload.config)
     choose = random.Random(workload.seed if seed is None else seed)
     killed = {fault.at for fault in workload.faults if fault.kind == "kill"}
-    sizes = workers or (given.workers,)
-    chain = ChainInProcess(sizes[0])
+    chain = ChainInProcess(workers[0] if workers else given.workers)
     trace: list[Step] = []
     batches: list[Iterable[Event] | None] = [*workload.batches()]
     for epoch, events in enumerate([*batches, None] if workload.flush else batches):
-        config = replace(given, workers=sizes[epoch % len(sizes)])
+        config = config_of(given, find_in_force(given, epoch))
+        if workers:
+            config = replace(config, workers=workers[epoch % len(workers)])
         arrivals = {name: arrivals_of(events or (), name, config.window_us) for name in STREAMS}
         for attempt in range(2 if epoch in killed else 1):
             steps: list[Step] = []
@@ -239,7 +242,8 @@ def results_of(worker: Worker, config: JoinConfig) -> Iterator[Step]:
         for pairs in found:
             for r_id, s_id in zip(pairs.r_id.tolist(), pairs.s_id.tolist(), strict=True):
                 yield Match(name, r_id, s_id, worker.epoch)
-    yield from worker.rejected
+    for each in worker.rejections:
+        yield from each.steps()
 
 
 def arrivals_of(events: Iterable[Event], stream: str, window_us: int) -> Arrivals:

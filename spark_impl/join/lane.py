@@ -10,6 +10,7 @@ import numpy as np
 from model.vocabulary.join import NO_WATERMARK_US, JoinConfig, R
 from spark_impl.join.admission import Admitted, Intake
 from spark_impl.join.checkpoint import WorkerState
+from spark_impl.join.control import share_of
 from spark_impl.join.messages import Block
 from spark_impl.join.side import Matcher, Side
 from spark_impl.runtime.arrays import Ints
@@ -87,7 +88,10 @@ def open_lane(
     matcher: Matcher,
     state: WorkerState,
 ) -> Lane:
-    """Return the lane of a stream at the beginning of an epoch, from the state of the worker."""
+    """Return the lane of a stream at the beginning of an epoch, from the state of the worker.
+
+    ``config`` is that of the epoch (:func:`spark_impl.join.control.config_of`).
+    """
     tuples, passed_us, admitted = (
         (state.r, state.r_wm_us, state.r_intake)
         if stream == R
@@ -97,7 +101,7 @@ def open_lane(
     store.append(tuples)
     intake = None
     if behind is None:
-        intake = Intake(stream, config.lateness_us, admitted or Admitted())
+        intake = Intake(stream, config.lateness_us, admitted or Admitted(), share_of(config))
     return Lane(stream, behind, ahead, store, passed_us, intake)
 
 

@@ -2,33 +2,27 @@
 
 import logging
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
-import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import PREDICATES, And, Predicate, R, S
-from spark_impl.join.chain import PATIENCE_S, Chain, ChainProblem
+from model.vocabulary.join_load import LoadRules
+from model.vocabulary.settings import is_int
+from spark_impl.join.answers import admitted, find_complete, matches, results
+from spark_impl.join.chain import PATIENCE_S, Chain
 from spark_impl.join.inputs import union_inputs
-from spark_impl.join.matching import Counts, FreePredicate
-from spark_impl.join.store import (
-    ADMITTED,
-    MATCHES,
-    ONE_FOLDER,
-    ChainStore,
-    Commit,
-    Part,
-    load_store,
-)
+from spark_impl.join.matching import FreePredicate
+from spark_impl.join.stage import ChainProblem
+from spark_impl.join.store import MATCHES, ChainStore, Commit, load_store
 from spark_impl.runtime.failures import wait_for
-from spark_impl.runtime.queries import read_files, require_checkpoint, start_batches
-from spark_impl.runtime.storage import InputProblem, Location, locate, reading
+from spark_impl.runtime.queries import require_checkpoint, start_batches
+from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import read_parquet
 
 log = logging.getLogger("straggler.join")
@@ -48,6 +42,8 @@ class ChainJoin:
     pair also has to have event times that differ by at most ``window_us``. The other arguments are
     those of ``model.vocabulary.JoinConfig``, and:
 
+    * ``load``: rules by which the chain follows its load, epoch by epoch. ``workers`` is then a
+      pair, the least and the most, or a number that stays; ``block_size`` is the largest block;
     * ``recording``: write down the steps of all workers;
     * ``history``: keep the admitted tuples, which :func:`one_time` needs;
     * ``patience_s``: seconds of silence after which a worker is taken for dead.
@@ -60,7 +56,7 @@ class ChainJoin:
 
     def __init__(
         self,
-        workers: int,
+        workers: int | tuple[int, int],
         window_us: int,
         predicate: Condition | Mapping[str, Condition],
         *,
@@ -68,6 +64,7 @@ class ChainJoin:
         credit: int = 16,
         lateness_us: int | None = None,
         epochs: tuple[tuple[str, int, int | None], ...] = (),
+        load: LoadRules | None = None,
         recording: bool = False,
         history: bool = False,
         patience_s: float = PATIENCE_S,
@@ -77,15 +74,19 @@ class ChainJoin:
         self._recording = recording
         self._history = history
         self._patience_s = patience_s
+        least, most = _range_of(workers, load)
         self._config = JoinConfig(
             window_us=window_us,
             queries=tuple((name, _declare(each)) for name, each in given.items()),
-            workers=workers,
+            workers=least,
             block_size=block_size,
             credit=credit,
             lateness_us=lateness_us,
             epochs=epochs,
         )
+        if load is not None:
+            load = replace(load, least=least, most=most, block_size=block_size)
+        self._load = load
 
     def join(
         self, r: DataFrame, s: DataFrame, store: str | Path | Location | None = None
@@ -160,11 +161,16 @@ class ChainJoin:
             recording=self._recording,
             history=self._history,
             patience_s=self._patience_s,
+            load=self._load,
         )
 
 
 class ChainStream:
-    """A join of two streams, to be started."""
+    """A join of two streams, to be started.
+
+    :meth:`submit` and :meth:`withdraw` may be called from any thread, before it runs and while it
+    runs. What they change survives a restart once an epoch has been committed after the call.
+    """
 
     def __init__(
         self, chain: Chain, rows: DataFrame, sink: Sink | None, checkpoint: Location
@@ -196,6 +202,25 @@ class ChainStream:
             self._chain.advance(None)
         # Again, because a crash may have come before it.
         self._hand_on(self._rows.sparkSession, self._chain.epochs - 1)
+
+    def submit(self, name: str, predicate: Condition) -> int:
+        """Add a query from the next epoch on; return the number of that epoch.
+
+        The query goes on if the chain is opened again without it, until it is withdrawn; only a
+        function has to be given again. If the query is running already, return its first epoch.
+        Raise :class:`InputProblem` if the name has ended, or stands for another predicate.
+        """
+        function = predicate if callable(predicate) else None
+        return self._chain.submit(name, _declare(predicate), function)
+
+    def withdraw(self, name: str) -> int:
+        """End a query before the next epoch; return the number of that epoch.
+
+        Pairs of earlier tuples that are still owed are found all the same. The query does not come
+        back if the chain is opened again with it. If it has ended already, return the epoch after
+        its last one. Raise :class:`InputProblem` for an unknown name.
+        """
+        return self._chain.withdraw(name)
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
         require_checkpoint(self._checkpoint, self._chain.store.root, self._micro_batches - 1)
@@ -264,6 +289,23 @@ def check_reach(master: str) -> None:
         raise InputProblem(msg)
 
 
+def _range_of(workers: int | tuple[int, int], load: LoadRules | None) -> tuple[int, int]:
+    """Return the least and the most workers; ``ValueError`` if nothing chooses between them."""
+    if load is not None and not isinstance(load, LoadRules):
+        msg = f"load is {load!r}; it must be LoadRules(...)"
+        raise ValueError(msg)
+    if not isinstance(workers, tuple | list):
+        return workers, workers
+    if len(workers) != 2 or not all(map(is_int, workers)):
+        msg = f"workers is {workers!r}; it must be a number, or the least and the most"
+        raise ValueError(msg)
+    if load is None:
+        msg = f"workers is {workers!r}; it must be a number, because load= gives no rules"
+        raise ValueError(msg)
+    least, most = workers
+    return least, most
+
+
 def _declare(condition: Condition) -> Predicate:
     """Return the predicate for the configuration; for a function, one that every pair satisfies."""
     if isinstance(condition, PREDICATES):
@@ -272,117 +314,3 @@ def _declare(condition: Condition) -> Predicate:
         return And()
     msg = f"{condition!r} is neither a predicate nor a function"
     raise ValueError(msg)
-
-
-class Snapshot(NamedTuple):
-    """A committed epoch, and what the chain held after it."""
-
-    epoch: int
-    committed_us: int
-    """Wall-clock time on the driver, since 1970."""
-    workers: int
-    matches: Mapping[str, int]
-    """Number of pairs found in this epoch, by query."""
-    rejected: int
-    """Number of rejected arrivals of this epoch."""
-    admitted: Counts
-    """Number of tuples admitted in this epoch, by stream."""
-    held: Counts
-    """Number of tuples that the workers held afterwards, by stream."""
-    flush: bool
-
-
-def results(
-    spark: SparkSession, store: str | Path | Location, through_epoch: int | None = None
-) -> DataFrame:
-    """Return all pairs that a chain has found, with columns ``query, r_id, s_id, epoch``.
-
-    ``through_epoch`` is the last epoch that counts, by default the last committed one. An epoch
-    that is running, or that a crash interrupted, is not visible. Raise :class:`InputProblem` if
-    ``store`` is not the store of a chain, the epoch is not committed, or some pairs are missing.
-    """
-    place = load_store(store)
-    last = None if through_epoch is None else place.commit_of(through_epoch).epoch
-    return matches(spark, place, 0, last)
-
-
-def snapshots(store: str | Path | Location) -> tuple[Snapshot, ...]:
-    """Return the committed epochs of a chain, in order.
-
-    Raise :class:`InputProblem` if ``store`` is not the store of a chain.
-    """
-    commits = load_store(store).commits()
-    counts = [Counts(0, 0), *(done.admitted for done in commits)]
-    new = [Counts(after.r - before.r, after.s - before.s) for before, after in pairwise(counts)]
-    return tuple(
-        Snapshot(
-            done.epoch,
-            done.committed_us,
-            done.config.workers,
-            done.matches,
-            done.rejected,
-            admitted,
-            done.held,
-            done.flush,
-        )
-        for done, admitted in zip(commits, new, strict=True)
-    )
-
-
-def matches(
-    spark: SparkSession, store: ChainStore, first_epoch: int, last_epoch: int | None
-) -> DataFrame:
-    """Return the pairs that were found in some epochs; ``None`` is the last one that is done.
-
-    Raise :class:`InputProblem` if some pairs are missing.
-    """
-    parts = store.parts(first_epoch, last_epoch)
-    rows = read_files(spark, find_complete(store, "matches", parts), MATCHES)
-    return rows.where(_is_asked_for(parts, first_epoch, last_epoch))
-
-
-def admitted(
-    spark: SparkSession, store: ChainStore, stream: str, first_epoch: int, last_epoch: int
-) -> DataFrame:
-    """Return the tuples of one stream that some epochs admitted, with the columns of inputs.
-
-    Raise :class:`InputProblem` if one of the epochs is not committed or has no history, or if some
-    tuples are missing.
-    """
-    parts = store.parts(first_epoch, last_epoch)
-    for each in (commit for part in parts for commit in part.commits):
-        if not each.history and first_epoch <= each.epoch <= last_epoch:
-            msg = (
-                f"the tuples of epoch {each.epoch} were not kept: only a chain with a history keeps"
-                " them"
-            )
-            raise InputProblem(msg)
-    rows = read_files(spark, find_complete(store, f"admitted-{stream}", parts), ADMITTED)
-    asked_for = rows.where(_is_asked_for(parts, first_epoch, last_epoch))
-    return asked_for.drop("epoch").withColumnRenamed("ts", "event_time_us")
-
-
-def _is_asked_for(parts: Sequence[Part], first_epoch: int, last_epoch: int | None) -> Column:
-    """Return the condition for rows of some epochs among all that parts hold."""
-    last = max((part.commits[-1].epoch for part in parts), default=0)
-    return F.col("epoch").between(first_epoch, last if last_epoch is None else last_epoch)
-
-
-def find_complete(store: ChainStore, table: str, parts: Sequence[Part]) -> list[Location]:
-    """Return files of a table. Check that they have as many rows as the workers wrote."""
-    files = store.files(table, parts)
-    commits = [each for part in parts for each in part.commits]
-    rows = store.rows_written(table, commits) if commits else 0
-    here = sum(map(_rows_of, files))
-    if here != rows:
-        msg = (
-            f"{store.root} has {here} of the {rows} rows that were written to {table!r}:"
-            f" {ONE_FOLDER}"
-        )
-        raise InputProblem(msg)
-    return files
-
-
-def _rows_of(file: Location) -> int:
-    with reading(file):
-        return int(pq.read_metadata(file.path, filesystem=file.files).num_rows)

@@ -32,8 +32,9 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import R, S
-from model.vocabulary.settings import JsonObject
+from model.vocabulary.join import NO_WATERMARK_US, Decision, R, S
+from model.vocabulary.join_load import LoadState, Measured
+from model.vocabulary.settings import JsonObject, PlainData
 from spark_impl.join.checkpoint import WorkerState, decode_state, encode_state
 from spark_impl.join.matching import SCHEMA, Counts
 from spark_impl.runtime import stores
@@ -55,8 +56,10 @@ REJECTED = pa.schema(
         ("seq", pa.int64()),
         ("source_id", pa.int64()),
         ("reason", pa.string()),
+        _EPOCH,
     ]
 )
+"""Files that were written before chains could shed have no epochs."""
 ADMITTED = SCHEMA.append(_EPOCH)
 TABLES = {
     "matches": MATCHES,
@@ -68,6 +71,24 @@ TABLES = {
 STEPS = "steps"
 
 
+class Load(NamedTuple):
+    """The control of a chain after an epoch."""
+
+    measured: Measured
+    state: LoadState
+    decision: Decision
+    """The decision for the next epoch."""
+
+    @classmethod
+    def from_json(cls, data: Sequence[Sequence[PlainData]]) -> "Load":
+        """Build from plain data, which is a list for each field."""
+        measured, state, decision = data
+        busy = Measured(*measured)
+        return cls(
+            busy._replace(busy_us=tuple(busy.busy_us)), LoadState(*state), Decision(*decision)
+        )
+
+
 class Commit(NamedTuple):
     """An epoch that is done."""
 
@@ -75,7 +96,10 @@ class Commit(NamedTuple):
     attempt: str
     flush: bool
     config: JoinConfig
-    """The chain as it was in this epoch, with all queries that it ever had."""
+    """The chain as it was in this epoch, with all queries that it ever had.
+
+    Its only decision is the one in force, if there was any.
+    """
     functions: tuple[str, ...]
     """Queries whose predicates are functions, which this file cannot hold."""
     history: bool
@@ -90,6 +114,12 @@ class Commit(NamedTuple):
     """Number of tuples admitted so far, by stream."""
     held: Counts
     """Number of tuples that all workers hold after the epoch, by stream."""
+    complete_us: int = NO_WATERMARK_US
+    """Every pair whose event times are both below this one has come out."""
+    changed: tuple[str, ...] = ()
+    """Queries that were submitted or withdrawn while the chain ran."""
+    load: Load | None = None
+    """The control, if the chain follows its load; a flush has none."""
 
     def to_json(self) -> JsonObject:
         """Return plain data; :meth:`from_json` reads it back."""
@@ -103,6 +133,8 @@ class Commit(NamedTuple):
             "config": JoinConfig.from_json(data["config"]),
             "functions": tuple(data["functions"]),
             **{name: Counts(*data[name]) for name in ("admitted", "held")},
+            "changed": tuple(data.get("changed", ())),
+            "load": Load.from_json(data["load"]) if data.get("load") else None,
         }
         return cls(**fields)
 

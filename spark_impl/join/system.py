@@ -88,7 +88,7 @@ def _steps(store: ChainStore) -> Iterator[Step]:
     for row in read_parquet(store.files("matches", parts), MATCHES).to_pylist():
         yield Match(row["query"], row["r_id"], row["s_id"], row["epoch"])
     for row in read_parquet(store.files("rejected", parts), REJECTED).to_pylist():
-        yield Rejected(**row)
+        yield Rejected(row["stream"], row["seq"], row["source_id"], row["reason"])
     for file in store.files(STEPS, parts):
         for line in file.read_bytes().splitlines():
             step = json.loads(line)

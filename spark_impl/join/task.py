@@ -3,24 +3,23 @@
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
-from types import TracebackType
-from typing import NamedTuple, Self
+from contextlib import closing
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark import BarrierTaskContext
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import END_US, STREAMS, R, S
 from model.vocabulary.trace import Step, kind_of
-from spark_impl.join.admission import Arrivals, check_times
+from spark_impl.join.admission import REASONS, Arrivals, Rejections, check_times
 from spark_impl.join.checkpoint import WorkerState, adopt, empty_state
+from spark_impl.join.driving import drive
+from spark_impl.join.match_file import MatchFile
 from spark_impl.join.matching import (
     FreePredicate,
-    Pairs,
     Ranks,
     Tuples,
     to_arrow,
@@ -28,10 +27,10 @@ from spark_impl.join.matching import (
 )
 from spark_impl.join.rendezvous import Place, join_neighbours, meet
 from spark_impl.join.side import Matcher
-from spark_impl.join.store import MATCHES, REJECTED, ChainStore, Commit
+from spark_impl.join.store import REJECTED, ChainStore, Commit
 from spark_impl.join.transport import Links, NeighbourLost, listen
 from spark_impl.join.worker import Worker
-from spark_impl.runtime.storage import InputProblem, Location, writing
+from spark_impl.runtime.storage import InputProblem
 
 COLUMNS = {
     "seq": "bigint",
@@ -46,13 +45,20 @@ SUMMARY = pa.schema(
         ("worker", pa.int32()),
         ("attempt", pa.string()),
         ("matches", pa.list_(pa.int64())),
+        ("offered", pa.int64()),
         ("rejected", pa.int64()),
+        ("shed", pa.int64()),
+        ("busy_us", pa.int64()),
         ("bytes_sent", pa.int64()),
         ("compared", pa.int64()),
         ("r_admitted", pa.int64()),
         ("s_admitted", pa.int64()),
         ("r_held", pa.int64()),
         ("s_held", pa.int64()),
+        ("r_wm_us", pa.int64()),
+        ("s_wm_us", pa.int64()),
+        ("r_least_us", pa.int64()),
+        ("s_least_us", pa.int64()),
     ]
 )
 """Columns of :class:`Summary`."""
@@ -64,6 +70,7 @@ class Plan(NamedTuple):
     """The input of the tasks of an epoch."""
 
     config: JoinConfig
+    """The chain in this epoch (:func:`spark_impl.join.control.config_of`)."""
     free: Mapping[str, FreePredicate]
     ranks: tuple[Ranks | None, ...]
     """The tuples that each query pairs."""
@@ -76,6 +83,8 @@ class Plan(NamedTuple):
     recording: bool
     history: bool
     on_step: Callable[[Step], None] | None
+    comparison_us: float
+    """Emulated cost of a comparison."""
 
 
 class Summary(NamedTuple):
@@ -85,7 +94,13 @@ class Summary(NamedTuple):
     attempt: str
     matches: Sequence[int]
     """Number of pairs by query, in the order of the configuration."""
+    offered: int
+    """Number of arrivals of the streams that enter here."""
     rejected: int
+    """Number of arrivals rejected, with those that were shed."""
+    shed: int
+    busy_us: int
+    """Time that was not spent on waiting for neighbours."""
     bytes_sent: int
     """Number of bytes sent to its neighbours."""
     compared: int
@@ -95,6 +110,21 @@ class Summary(NamedTuple):
     s_admitted: int
     r_held: int
     s_held: int
+    r_wm_us: int
+    """Passed watermark of R; at the worker where R enters, that of the stream."""
+    s_wm_us: int
+    r_least_us: int
+    """Least event time of R that is held; ``END_US`` if none is."""
+    s_least_us: int
+
+
+class Work(NamedTuple):
+    """What a worker did in its epoch, besides what it wrote."""
+
+    offered: int
+    matches: Sequence[int]
+    busy_us: int
+    bytes_sent: int
 
 
 def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.RecordBatch]:
@@ -118,7 +148,7 @@ def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Recor
         closing(Links(number, connections, plan.patience_s)) as links,
     ):
         try:
-            drive(worker, arrivals, links, found.write)
+            busy_us = drive(worker, arrivals, links, found.write, plan.comparison_us)
         except NeighbourLost:
             time.sleep(_CAUSE_FIRST_S)
             raise
@@ -128,7 +158,9 @@ def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Recor
         rows = pa.Table.from_batches(list(map(to_arrow, parts)))
         rows = rows.append_column("epoch", pa.array(np.full(rows.num_rows, plan.epoch)))
         plan.store.write_table(*where, f"admitted-{stream}", rows)
-    yield _write(plan, meeting.attempt, worker, found.counts, links.bytes_sent)
+    offered = sum(len(own.seq) for own in arrivals.values())
+    work = Work(offered, found.counts, busy_us, links.bytes_sent)
+    yield _write(plan, meeting.attempt, worker, work)
 
 
 def _make_worker(
@@ -159,28 +191,47 @@ def _make_worker(
     )
 
 
-def _write(
-    plan: Plan, attempt: str, worker: Worker, matches: Sequence[int], bytes_sent: int
-) -> pa.RecordBatch:
+def _write(plan: Plan, attempt: str, worker: Worker, work: Work) -> pa.RecordBatch:
     """Write the rejections and the state of a worker for this attempt; return its summary."""
     where = plan.epoch, attempt
-    rejected = pa.Table.from_pylist([each._asdict() for each in worker.rejected], REJECTED)
+    rejected = rejections_table(worker.rejections, plan.epoch)
     state = worker.state()
     plan.store.write_table(*where, f"rejected-{worker.number}", rejected)
     plan.store.write_state(*where, worker.number, state)
     summary = Summary(
         worker=worker.number,
         attempt=attempt,
-        matches=matches,
         rejected=rejected.num_rows,
-        bytes_sent=bytes_sent,
+        shed=sum(each.shed for each in worker.rejections),
         compared=worker.compared,
         r_admitted=0 if state.r_intake is None else state.r_intake.tuples,
         s_admitted=0 if state.s_intake is None else state.s_intake.tuples,
         r_held=len(state.r),
         s_held=len(state.s),
+        r_wm_us=state.r_wm_us,
+        s_wm_us=state.s_wm_us,
+        r_least_us=int(state.r.ts.min(initial=END_US)),
+        s_least_us=int(state.s.ts.min(initial=END_US)),
+        **work._asdict(),
     )
     return pa.RecordBatch.from_pylist([summary._asdict()], SUMMARY)
+
+
+def rejections_table(rejections: Sequence[Rejections], epoch: int) -> pa.Table:
+    """Return rejections of an epoch as rows of the store."""
+    parts = [REJECTED.empty_table()]
+    for each in rejections:
+        reasons = pa.DictionaryArray.from_arrays(pa.array(each.reason), pa.array(REASONS))
+        rows = len(each.seq)
+        columns = {
+            "stream": pa.repeat(each.stream, rows),
+            "seq": each.seq,
+            "source_id": each.source_id,
+            "reason": reasons.cast(pa.string()),
+            "epoch": pa.repeat(epoch, rows),
+        }
+        parts.append(pa.table(columns).cast(REJECTED))
+    return pa.concat_tables(parts)
 
 
 def _make_recorder(plan: Plan, lines: list[str]) -> Callable[[Step], None] | None:
@@ -231,117 +282,3 @@ def _sort_arrivals(rows: pa.Table, plan: Plan) -> Arrivals:
     arrivals = Arrivals(rows.column("seq").to_numpy().astype(np.int64), tuples_from_arrow(tuples))
     check_times(arrivals, plan.config.window_us)
     return arrivals
-
-
-_IDLE_S = 1.0
-
-
-class _Source:
-    """Arrivals of one stream on their way into the worker where it enters."""
-
-    def __init__(self, worker: Worker, stream: str, arrivals: Arrivals) -> None:
-        self._worker = worker
-        self._stream = stream
-        self._arrivals = arrivals
-        self._position = 0
-        self._ended = False
-        worker.admit(stream, arrivals.run(0, 0), self._next_seq())
-
-    def advance(self) -> bool:
-        """Admit as many arrivals as the pace permits; return whether there was anything to do."""
-        if self._ended:
-            return False
-        first, seqs = self._position, self._arrivals.seq
-        if first == len(seqs):
-            self._ended = True
-            self._worker.end_intake(self._stream)
-            return True
-        room = self._worker.arrivals_to_admit(self._stream, seqs, first)
-        if room:
-            self._position = first + room
-            run = self._arrivals.run(first, self._position)
-            self._worker.admit(self._stream, run, self._next_seq())
-        return room > 0
-
-    def _next_seq(self) -> int:
-        seqs = self._arrivals.seq
-        return int(seqs[self._position]) if self._position < len(seqs) else END_US
-
-
-def drive(
-    worker: Worker,
-    arrivals: Mapping[str, Arrivals],
-    links: Links,
-    hand_on: Callable[[list[list[Pairs]]], None] | None = None,
-) -> None:
-    """Run a worker over its connections until it and its neighbours have finished.
-
-    ``arrivals`` has the streams that enter at this worker, none in a flush. ``hand_on`` is called
-    with the pairs by query, many at a time, and with the rest at the end; without it they stay in
-    ``worker.found``. Raise the errors of :meth:`spark_impl.join.transport.Links.exchange`.
-    """
-    sources = [_Source(worker, stream, own) for stream, own in sorted(arrivals.items())]
-    while not worker.finished:
-        busy = sum(source.advance() for source in sources) > 0
-        worker.work()
-        outgoing, worker.outbox = worker.outbox, []
-        wait_s = 0.0 if busy or worker.finished else _IDLE_S
-        for sender, messages in links.exchange(outgoing, wait_s):
-            worker.receive(sender, *messages)
-        if hand_on is not None and (worker.finished or worker.pairs_held > ROWS_MAX):
-            hand_on(worker.take_found())
-    links.part()
-
-
-ROWS_MAX = 1 << 17
-"""Most pairs that a worker holds before it writes them, of all queries together."""
-
-
-class MatchFile:
-    """The pairs of one worker in one attempt, written as they are found.
-
-    The file appears under its name at the end of a ``with`` block, and not at all without a pair.
-    """
-
-    def __init__(self, file: Location, queries: Sequence[str], epoch: int) -> None:
-        self._file = file
-        self._queries = tuple(queries)
-        self._epoch = epoch
-        self._open = ExitStack()
-        self._writer: pq.ParquetWriter | None = None
-        self.counts = [0] * len(self._queries)
-        """Number of pairs written so far, by query."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        with writing(self._file.parent):
-            self._open.__exit__(kind, error, trace)
-
-    def write(self, found: Sequence[Sequence[Pairs]]) -> None:
-        """Write the pairs of every query; each query with pairs gets a row group."""
-        for number, (query, own) in enumerate(zip(self._queries, found, strict=True)):
-            if not own:
-                continue
-            r_id = np.concatenate([pairs.r_id for pairs in own])
-            s_id = np.concatenate([pairs.s_id for pairs in own])
-            epoch = np.full(len(r_id), self._epoch)
-            columns = [pa.repeat(query, len(r_id)), *map(pa.array, (r_id, s_id, epoch))]
-            with writing(self._file.parent):
-                self._begun().write_table(pa.table(columns, schema=MATCHES))
-            self.counts[number] += len(r_id)
-
-    def _begun(self) -> pq.ParquetWriter:
-        """Return the writer; the first pair makes it."""
-        if self._writer is None:
-            out = self._open.enter_context(self._file.stream())
-            self._writer = self._open.enter_context(
-                pq.ParquetWriter(out, MATCHES, compression="zstd")
-            )
-        return self._writer

@@ -183,6 +183,8 @@ class Links:
         self._selector = selectors.DefaultSelector()
         self._peers: dict[int, _Peer] = {}
         self.bytes_sent = 0
+        self.waited_s = 0.0
+        """Time in which nothing came."""
         for neighbour, connection in sorted(connections.items()):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.setblocking(False)
@@ -211,7 +213,10 @@ class Links:
                 msg = f"{peer.name} was silent for {self._patience_s:g} s, says {self._me}"
                 raise NeighbourLost(msg)
         came: list[tuple[int, list[Message]]] = []
-        for key, events in self._selector.select(min(wait_s, _PING_S)):
+        begun = time.monotonic()
+        ready = self._selector.select(min(wait_s, _PING_S))
+        self.waited_s += time.monotonic() - begun
+        for key, events in ready:
             peer = self._peers[key.data]
             if events & selectors.EVENT_WRITE:
                 self._send(key.data, peer)

@@ -25,12 +25,11 @@ from model.vocabulary.join import (
     Quiet,
     R,
     Receive,
-    Rejected,
     S,
 )
 from model.vocabulary.trace import Step
 from spark_impl.join import lane as lanes
-from spark_impl.join.admission import Arrivals
+from spark_impl.join.admission import Arrivals, Rejections
 from spark_impl.join.checkpoint import WorkerState
 from spark_impl.join.lane import Copy, Lane
 from spark_impl.join.matching import Pairs, Tuples
@@ -76,7 +75,7 @@ class Recorder:
 
 
 class Worker:
-    """One worker in one epoch.
+    """One worker in one epoch, whose decision ``config`` has.
 
     The worker calls ``record`` with every step of the protocol, in order, and ``keep`` with all
     tuples that it admits. With ``flush`` the epoch admits nothing and ends with empty stores.
@@ -109,7 +108,7 @@ class Worker:
         self.found: list[list[Pairs]] = found or [[] for _ in config.queries]
         """Pairs not yet taken by :meth:`take_found`, by query."""
         self.pairs_held = sum(len(pairs.r_id) for own in self.found for pairs in own)
-        self.rejected: list[Rejected] = []
+        self.rejections: list[Rejections] = []
         left = number - 1 if number > 0 else None
         right = number + 1 if number < config.workers - 1 else None
         self.lanes = {
@@ -139,7 +138,8 @@ class Worker:
             msg = f"worker {self.number} does not take in stream {stream!r}"
             raise ValueError(msg)
         tuples, rejected = intake.admit(arrivals)
-        self.rejected.extend(rejected)
+        if len(rejected.seq):
+            self.rejections.append(rejected)
         if len(tuples):
             found = self._emit(other.store.probe(tuples))
             lane.store.append(tuples)

@@ -42,7 +42,12 @@ class SparkMachine:
     def commit(self) -> Sequence[Step]:
         """Put the states of the workers into the store; return rejections and recorded steps."""
         self._chain.commit()
-        rejected = [step for worker in self._chain.workers for step in worker.rejected]
+        rejected = [
+            step
+            for worker in self._chain.workers
+            for each in worker.rejections
+            for step in each.steps()
+        ]
         return [*rejected, *self._steps] if self._records else rejected
 
     def resize(self, workers: int) -> Service:

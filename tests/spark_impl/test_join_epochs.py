@@ -8,9 +8,9 @@ import pytest
 
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import And, Band, Equi, Predicate
-from spark_impl.join.chain import continue_config
 from spark_impl.join.in_process import run_in_process
 from spark_impl.join.matching import Counts, Ranks, ranks_of
+from spark_impl.join.queries import continue_config
 from spark_impl.join.store import Commit, load_store, open_store
 from spark_impl.runtime.storage import InputProblem, Location
 from tests.spark_impl.join_cases import nested_loop, pairs

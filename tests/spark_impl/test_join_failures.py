@@ -18,8 +18,9 @@ from model.vocabulary.join import (
 )
 from model.vocabulary.trace import Step
 from spark_impl.join import ChainProblem, snapshots
-from spark_impl.join.chain import Chain, advice
+from spark_impl.join.chain import Chain
 from spark_impl.join.checkpoint import WorkerState
+from spark_impl.join.stage import advice
 from spark_impl.join.store import ChainStore, Commit
 from spark_impl.join.system import rows_of
 from spark_impl.runtime.locks import FileLock

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from spark_impl.join.match_file import MatchFile
 from spark_impl.join.matching import Pairs
-from spark_impl.join.task import MatchFile
 from spark_impl.runtime.storage import InputProblem, locate
 
 

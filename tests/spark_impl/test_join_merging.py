@@ -15,10 +15,10 @@ import pytest
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import And
 from spark_impl.join import merging
+from spark_impl.join.answers import find_complete
 from spark_impl.join.checkpoint import empty_state
 from spark_impl.join.matching import SCHEMA, Counts
 from spark_impl.join.merging import merge_epochs
-from spark_impl.join.query import find_complete
 from spark_impl.join.store import ADMITTED, STEPS, TABLES, ChainStore, Commit, open_store
 from spark_impl.runtime import stores
 from spark_impl.runtime.storage import InputProblem, Location, locate
@@ -47,7 +47,7 @@ def run_epoch(store: ChainStore, epoch: int) -> None:
             store.write_lines(epoch, attempt, f"{STEPS}-{worker}", [f"{epoch} {worker}"])
             store.write_state(epoch, attempt, worker, empty_state())
         if epoch % 2:
-            row = {"stream": "R", "seq": epoch, "source_id": epoch, "reason": "late"}
+            row = rejection(epoch)
             rows = pa.Table.from_pylist([row], TABLES["rejected"])
             store.write_table(epoch, attempt, "rejected-0", rows)
         values: tuple[int, int, int, float, str] = (epoch, epoch, 0, 1.0, "")
@@ -98,10 +98,13 @@ def content_of(epochs: int) -> Content:
     ]
     return {
         "matches": pairs,
-        "rejected": [
-            {"stream": "R", "seq": n, "source_id": n, "reason": "late"} for n in odd(epochs)
-        ],
+        "rejected": [rejection(epoch) for epoch in odd(epochs)],
     }
+
+
+def rejection(epoch: int) -> dict[str, int | str]:
+    values = ("R", epoch, epoch, "late", epoch)
+    return dict(zip(TABLES["rejected"].names, values, strict=True))
 
 
 def odd(end: int) -> range:

@@ -14,12 +14,12 @@ from model.vocabulary.join import STREAMS, Match, R, S
 from model.vocabulary.trace import Step
 from spark_impl.join import messages
 from spark_impl.join.checkpoint import WorkerState, empty_state
+from spark_impl.join.driving import drive
 from spark_impl.join.in_process import arrivals_of, results_of
 from spark_impl.join.matching import Pairs
 from spark_impl.join.messages import Block, BlockAck, End, Hint, Message
 from spark_impl.join.rendezvous import Place, Rendezvous, join_neighbours, meet
 from spark_impl.join.side import Matcher
-from spark_impl.join.task import drive
 from spark_impl.join.transport import Door, Links, NeighbourLost, listen
 from spark_impl.join.worker import Worker
 from tests.spark_impl.join_cases import nested_loop, pairs, random_case
@@ -88,7 +88,7 @@ def test_over_real_connections_every_pair_exactly_once(seed: int) -> None:
 
 
 def test_pairs_are_handed_on_while_there_are_more_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_impl.join.task.ROWS_MAX", 10)
+    monkeypatch.setattr("spark_impl.join.driving.ROWS_MAX", 10)
     monkeypatch.setattr("spark_impl.join.lane.RUN", 4)
     case = random_case(11, tuples=120)
     case = case.with_(config={**case.config, "workers": 1, "block_size": 1})

@@ -1,0 +1,203 @@
+"""What a chain has found and done, read from its store."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+
+from model.vocabulary.join import NO_WATERMARK_US, REASON_SHED, Decision
+from model.vocabulary.join_load import Measured
+from spark_impl.join.control import mean_utilisation, share_of, utilisations
+from spark_impl.join.matching import Counts
+from spark_impl.join.store import (
+    ADMITTED,
+    MATCHES,
+    ONE_FOLDER,
+    REJECTED,
+    ChainStore,
+    Part,
+    load_store,
+)
+from spark_impl.runtime.queries import read_files
+from spark_impl.runtime.storage import InputProblem, Location, reading
+
+
+class Snapshot(NamedTuple):
+    """A committed epoch, and what the chain held after it."""
+
+    epoch: int
+    committed_us: int
+    """Wall-clock time on the driver, since 1970."""
+    workers: int
+    matches: Mapping[str, int]
+    """Number of pairs found in this epoch, by query."""
+    rejected: int
+    """Number of rejected arrivals of this epoch."""
+    admitted: Counts
+    """Number of tuples admitted in this epoch, by stream."""
+    held: Counts
+    """Number of tuples that the workers held afterwards, by stream."""
+    flush: bool
+
+
+def results(
+    spark: SparkSession, store: str | Path | Location, through_epoch: int | None = None
+) -> DataFrame:
+    """Return all pairs that a chain has found, with columns ``query, r_id, s_id, epoch``.
+
+    ``through_epoch`` is the last epoch that counts, by default the last committed one. An epoch
+    that is running, or that a crash interrupted, is not visible. Raise :class:`InputProblem` if
+    ``store`` is not the store of a chain, the epoch is not committed, or some pairs are missing.
+    """
+    place = load_store(store)
+    last = None if through_epoch is None else place.commit_of(through_epoch).epoch
+    return matches(spark, place, 0, last)
+
+
+def snapshots(store: str | Path | Location) -> tuple[Snapshot, ...]:
+    """Return the committed epochs of a chain, in order.
+
+    Raise :class:`InputProblem` if ``store`` is not the store of a chain.
+    """
+    commits = load_store(store).commits()
+    counts = [Counts(0, 0), *(done.admitted for done in commits)]
+    new = [Counts(after.r - before.r, after.s - before.s) for before, after in pairwise(counts)]
+    return tuple(
+        Snapshot(
+            done.epoch,
+            done.committed_us,
+            done.config.workers,
+            done.matches,
+            done.rejected,
+            admitted,
+            done.held,
+            done.flush,
+        )
+        for done, admitted in zip(commits, new, strict=True)
+    )
+
+
+class EpochLoad(NamedTuple):
+    """An epoch of a chain that follows its load."""
+
+    epoch: int
+    workers: int
+    block_size: int
+    share: float
+    """Share of the arrivals that this epoch shed."""
+    measured: Measured
+    utilisations: tuple[float, ...]
+    """Utilisation of every worker."""
+    tau: float
+    """Mean utilisation."""
+    smoothed: float
+    """Mean utilisation, smoothed over the epochs."""
+    decision: Decision
+    """The decision for the next epoch."""
+
+
+def load(store: str | Path | Location) -> tuple[EpochLoad, ...]:
+    """Return the measurements and decisions of the committed epochs of a chain, in order.
+
+    Flushes are left out, and epochs that ran without ``load``. Raise :class:`InputProblem` if
+    ``store`` is not the store of a chain.
+    """
+    return tuple(
+        EpochLoad(
+            done.epoch,
+            done.config.workers,
+            done.config.block_size,
+            share_of(done.config),
+            done.load.measured,
+            utilisations(done.load.measured),
+            mean_utilisation(done.load.measured),
+            done.load.state.smoothed,
+            done.load.decision,
+        )
+        for done in load_store(store).commits()
+        if done.load is not None
+    )
+
+
+def shed(spark: SparkSession, store: str | Path | Location) -> DataFrame:
+    """Return the arrivals that a chain has shed: ``stream, seq, source_id, epoch, reason``.
+
+    Raise :class:`InputProblem` if ``store`` is not the store of a chain, or some are missing.
+    """
+    place = load_store(store)
+    rows = read_files(spark, find_complete(place, "rejected", place.parts()), REJECTED)
+    chosen = rows.where(F.col("reason") == REASON_SHED)
+    return chosen.select("stream", "seq", "source_id", "epoch", "reason")
+
+
+def complete_until(store: str | Path | Location) -> int:
+    """Return the event time (us) below which the results of a chain are complete.
+
+    Every pair whose event times are both below it has come out. Raise :class:`InputProblem` if
+    ``store`` is not the store of a chain.
+    """
+    last = load_store(store).last()
+    return NO_WATERMARK_US if last is None else last.complete_us
+
+
+def matches(
+    spark: SparkSession, store: ChainStore, first_epoch: int, last_epoch: int | None
+) -> DataFrame:
+    """Return the pairs that were found in some epochs; ``None`` is the last one that is done.
+
+    Raise :class:`InputProblem` if some pairs are missing.
+    """
+    parts = store.parts(first_epoch, last_epoch)
+    rows = read_files(spark, find_complete(store, "matches", parts), MATCHES)
+    return rows.where(_is_asked_for(parts, first_epoch, last_epoch))
+
+
+def admitted(
+    spark: SparkSession, store: ChainStore, stream: str, first_epoch: int, last_epoch: int
+) -> DataFrame:
+    """Return the tuples of one stream that some epochs admitted, with the columns of inputs.
+
+    Raise :class:`InputProblem` if one of the epochs is not committed or has no history, or if some
+    tuples are missing.
+    """
+    parts = store.parts(first_epoch, last_epoch)
+    for each in (commit for part in parts for commit in part.commits):
+        if not each.history and first_epoch <= each.epoch <= last_epoch:
+            msg = (
+                f"the tuples of epoch {each.epoch} were not kept: only a chain with a history keeps"
+                " them"
+            )
+            raise InputProblem(msg)
+    rows = read_files(spark, find_complete(store, f"admitted-{stream}", parts), ADMITTED)
+    asked_for = rows.where(_is_asked_for(parts, first_epoch, last_epoch))
+    return asked_for.drop("epoch").withColumnRenamed("ts", "event_time_us")
+
+
+def _is_asked_for(parts: Sequence[Part], first_epoch: int, last_epoch: int | None) -> Column:
+    """Return the condition for rows of some epochs among all that parts hold."""
+    last = max((part.commits[-1].epoch for part in parts), default=0)
+    return F.col("epoch").between(first_epoch, last if last_epoch is None else last_epoch)
+
+
+def find_complete(store: ChainStore, table: str, parts: Sequence[Part]) -> list[Location]:
+    """Return files of a table. Check that they have as many rows as the workers wrote."""
+    files = store.files(table, parts)
+    commits = [each for part in parts for each in part.commits]
+    rows = store.rows_written(table, commits) if commits else 0
+    here = sum(map(_rows_of, files))
+    if here != rows:
+        msg = (
+            f"{store.root} has {here} of the {rows} rows that were written to {table!r}:"
+            f" {ONE_FOLDER}"
+        )
+        raise InputProblem(msg)
+    return files
+
+
+def _rows_of(file: Location) -> int:
+    with reading(file):
+        return int(pq.read_metadata(file.path, filesystem=file.files).num_rows)

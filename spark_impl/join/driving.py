@@ -1,0 +1,101 @@
+"""A worker at work: arrivals and messages in, pairs out, until its part of the epoch is over."""
+
+import time
+from collections.abc import Callable, Mapping
+
+from model.vocabulary.join import END_US
+from spark_impl.join.admission import Arrivals
+from spark_impl.join.matching import Pairs
+from spark_impl.join.transport import Links
+from spark_impl.join.worker import Worker
+
+ROWS_MAX = 1 << 17
+"""Most pairs that a worker holds before it writes them, of all queries together."""
+
+
+_IDLE_S = 1.0
+_NAP_S = 1e-3
+"""Shortest sleep; shorter ones would be too long by much."""
+
+
+class _Source:
+    """Arrivals of one stream on their way into the worker where it enters."""
+
+    def __init__(self, worker: Worker, stream: str, arrivals: Arrivals) -> None:
+        self._worker = worker
+        self._stream = stream
+        self._arrivals = arrivals
+        self._position = 0
+        self._ended = False
+        worker.admit(stream, arrivals.run(0, 0), self._next_seq())
+
+    def advance(self) -> bool:
+        """Admit as many arrivals as the pace permits; return whether there was anything to do."""
+        if self._ended:
+            return False
+        first, seqs = self._position, self._arrivals.seq
+        if first == len(seqs):
+            self._ended = True
+            self._worker.end_intake(self._stream)
+            return True
+        room = self._worker.arrivals_to_admit(self._stream, seqs, first)
+        if room:
+            self._position = first + room
+            run = self._arrivals.run(first, self._position)
+            self._worker.admit(self._stream, run, self._next_seq())
+        return room > 0
+
+    def _next_seq(self) -> int:
+        seqs = self._arrivals.seq
+        return int(seqs[self._position]) if self._position < len(seqs) else END_US
+
+
+class _Costs:
+    """The emulated cost of comparisons: the worker is busy sleeping (docs/join.md, section 12)."""
+
+    def __init__(self, comparison_us: float) -> None:
+        self._each_s = comparison_us / 1e6
+        self._paid = 0
+        self._owed_s = 0.0
+
+    def pay(self, compared: int) -> None:
+        """Sleep for the comparisons since the last call, once they come to a millisecond."""
+        self._owed_s += (compared - self._paid) * self._each_s
+        self._paid = compared
+        if self._owed_s >= _NAP_S:
+            begun = time.monotonic()
+            time.sleep(self._owed_s)
+            self._owed_s -= time.monotonic() - begun  # a sleep lasts longer than it should
+
+
+def drive(
+    worker: Worker,
+    arrivals: Mapping[str, Arrivals],
+    links: Links,
+    hand_on: Callable[[list[list[Pairs]]], None] | None = None,
+    comparison_us: float = 0.0,
+) -> int:
+    """Run a worker over its connections until it and its neighbours have finished.
+
+    Return its busy time (us): what was not spent on waiting for its neighbours.
+
+    ``arrivals`` has the streams that enter at this worker, none in a flush. ``hand_on`` is called
+    with the pairs by query, many at a time, and with the rest at the end; without it they stay in
+    ``worker.found``. Comparisons take ``comparison_us`` each, in which the worker sleeps. Raise the
+    errors of :meth:`spark_impl.join.transport.Links.exchange`.
+    """
+    begun = time.monotonic()
+    costs = _Costs(comparison_us)
+    sources = [_Source(worker, stream, own) for stream, own in sorted(arrivals.items())]
+    while not worker.finished:
+        busy = sum(source.advance() for source in sources) > 0
+        worker.work()
+        outgoing, worker.outbox = worker.outbox, []
+        wait_s = 0.0 if busy or worker.finished else _IDLE_S
+        for sender, messages in links.exchange(outgoing, wait_s):
+            worker.receive(sender, *messages)
+        costs.pay(worker.compared)
+        if hand_on is not None and (worker.finished or worker.pairs_held > ROWS_MAX):
+            hand_on(worker.take_found())
+    links.part()
+    return max(0, int(1e6 * (time.monotonic() - begun - links.waited_s)))

@@ -1,0 +1,106 @@
+"""Queries that come and go: each pairs the tuples of its epochs (docs/join.md, section 10)."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TypeAlias
+
+from model.vocabulary import JoinConfig
+from model.vocabulary.join import Predicate
+from spark_impl.runtime.storage import InputProblem
+
+Span: TypeAlias = tuple[int, int | None]
+"""First and last epoch of a query; ``None``: it has no last one."""
+
+
+def continue_config(
+    before: JoinConfig,
+    functions: Collection[str],
+    given: JoinConfig,
+    given_functions: Collection[str],
+    epoch: int,
+    changed: Collection[str] = (),
+) -> JoinConfig:
+    """Return the configuration from ``epoch`` on of a chain with a past.
+
+    ``before`` is the configuration so far, ``given`` is the new one. A new query begins with this
+    epoch; a removed one has ended with the epoch before. It stays in the configuration and pairs no
+    new tuples, but pairs of old ones may still be owed. ``functions`` and ``given_functions`` name
+    the queries whose predicates are functions; ``changed`` names those that were submitted or
+    withdrawn while the chain ran, which ``given`` need not know. Raise :class:`InputProblem` if the
+    past would have to change.
+    """
+    known, wanted = dict(before.queries), dict(given.queries)
+    for name, predicate in known.items():
+        if name not in wanted and name in functions:
+            msg = f"the query {name!r} is a function: give it again, because it may still owe pairs"
+            raise InputProblem(msg)
+        same = (predicate, name in functions) == (wanted.get(name), name in given_functions)
+        if name in wanted and not same:
+            msg = f"the query {name!r} has changed: a changed query needs another name"
+            raise InputProblem(msg)
+    queries, limited = [], []
+    kept = ({*changed} & {*known}) - {name for name, _, _ in given.epochs}
+    for name, predicate in {**known, **wanted}.items():
+        span = before.span(name) if name in kept else _find_span(name, before, given, epoch)
+        if span is not None:
+            queries.append((name, predicate))
+            limited += [(name, *span)] if span != (0, None) else []
+    return replace(given, queries=tuple(queries), epochs=tuple(limited))
+
+
+def _find_span(name: str, before: JoinConfig, given: JoinConfig, epoch: int) -> Span | None:
+    """Return the epochs of a query; ``None`` if it ends before it begins."""
+    is_known = any(name == each for each, _ in before.queries)
+    span: Span = before.span(name) if is_known else (epoch, None)
+    if not any(name == each for each, _ in given.queries):
+        return _end_span(span, epoch)
+    if any(name == each for each, _, _ in given.epochs):
+        return _move_span(name, span, given.span(name), is_known, epoch)
+    if _is_over(span, epoch):
+        msg = f"the query {name!r} ended with epoch {span[1]}: a new query needs another name"
+        raise InputProblem(msg)
+    return span
+
+
+def _end_span(span: Span, epoch: int) -> Span | None:
+    first, last = span
+    if first >= epoch:
+        return None
+    return first, epoch - 1 if last is None else min(last, epoch - 1)
+
+
+def _move_span(name: str, span: Span, wanted: Span, is_known: bool, epoch: int) -> Span:
+    """Return the wanted epochs of a query, if they change only the future."""
+    begin_moves = wanted[0] != span[0] and (is_known or wanted[0] < epoch)
+    end_moves = wanted[1] != span[1] and (_is_over(span, epoch) or _is_over(wanted, epoch))
+    if begin_moves or end_moves:
+        msg = (
+            f"the query {name!r} cannot have the epochs {wanted[0]} to {wanted[1]}:"
+            f" the next epoch is {epoch}"
+        )
+        raise InputProblem(msg)
+    return wanted
+
+
+def _is_over(span: Span, epoch: int) -> bool:
+    """Return whether the query ended before the last epoch, which can change no more."""
+    return span[1] is not None and span[1] < epoch - 1
+
+
+def submit(config: JoinConfig, name: str, predicate: Predicate, epoch: int) -> JoinConfig:
+    """Return a configuration with a query that begins with ``epoch``."""
+    return replace(
+        config,
+        queries=(*config.queries, (name, predicate)),
+        epochs=(*config.epochs, (name, epoch, None)),
+    )
+
+
+def withdraw(config: JoinConfig, name: str, epoch: int) -> JoinConfig:
+    """Return a configuration with a query that ends before ``epoch``, or never begins."""
+    span = _end_span(config.span(name), epoch)
+    epochs = tuple(each for each in config.epochs if each[0] != name)
+    if span is not None:
+        return replace(config, epochs=(*epochs, (name, *span)))
+    queries = tuple(each for each in config.queries if each[0] != name)
+    return replace(config, queries=queries, epochs=epochs)
