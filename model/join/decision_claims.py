@@ -57,10 +57,9 @@ def against_shed(workload: Workload, config: JoinConfig, trace: Trace) -> Iterat
             times = shed.pop((event.stream, event.seq), 0)
             if times != is_shed(config, epoch, event):
                 at = f"{event.stream} #{event.source_id} (arrival {event.seq}, epoch {epoch})"
+                found = "shed" if times == 1 else f"shed {times} times" if times else "not shed"
                 chance = draw(event.stream, event.seq)
-                yield (
-                    f"{at} is shed {times} times; its draw is {chance:.4f} and the share {share:g}."
-                )
+                yield f"{at} is {found}; its draw is {chance:.4f} and the share {share:g}."
     for stream, seq in sorted(shed):
         yield f"Arrival {seq} of {stream} is shed, and there is no such arrival."
 

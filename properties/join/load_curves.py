@@ -8,6 +8,7 @@ Rules of this file:
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from hypothesis import strategies as st
 
@@ -70,6 +71,27 @@ def follow(rules: LoadRules, workers: int, curve: Sequence[float]) -> Iterator[D
         busy_us = tuple(int(UNIT_US * max(0.0, share)) for share in shares)
         state, decision = decide(rules, state, Measured(epoch, UNIT_US, busy_us, 100, 0, 10))
         yield decision
+
+
+class Course(NamedTuple):
+    """Rules, the number of workers at the start, and what was measured epoch by epoch."""
+
+    rules: LoadRules
+    workers: int
+    measured: tuple[Measured, ...]
+
+
+@st.composite
+def courses(draw: st.DrawFn) -> Course:
+    """Draw measurements of any controller: on a load curve, and sometimes of any workers at all."""
+    rules, workers, measured = draw(load_rules()), draw(st.integers(1, 9)), list[Measured]()
+    for epoch, load in enumerate(draw(load_curves(24))):
+        elapsed_us = draw(st.sampled_from([1, 7, UNIT_US, UNIT_US, UNIT_US, 3 * UNIT_US]))
+        m = draw(st.sampled_from([1, 2, 3, 5]))
+        spread = st.floats(0.5, 1.5, allow_subnormal=False)
+        busy_us = tuple(int(elapsed_us * load / 4 * draw(spread)) for _ in range(m))
+        measured.append(Measured(epoch, elapsed_us, busy_us, draw(st.integers(0, 99)), 0, 0))
+    return Course(rules, workers, tuple(measured))
 
 
 @st.composite
