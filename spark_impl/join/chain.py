@@ -220,28 +220,27 @@ class Chain:
         return find_in_force(self.config, self.epochs)
 
     def _conclude(self, done: Commit, summaries: Sequence[Summary]) -> Commit:
-        """Return the commit of an epoch with what the driver knows, the next decision included."""
+        """Return the commit of an epoch with the next decision and the queries as they are now."""
         ended_ns = self._ended_ns = time.monotonic_ns()
+        if self._load is not None and not done.flush:
+            measured = self._meter(
+                Measured(
+                    epoch=done.epoch,
+                    elapsed_us=max(1, (ended_ns - (self._since_ns or ended_ns)) // 1000),
+                    busy_us=tuple(each.busy_us for each in summaries),
+                    offered=sum(each.offered for each in summaries),
+                    shed=sum(each.shed for each in summaries),
+                    held=sum(done.held),
+                )
+            )
+            last = self._last.load if self._last is not None else None
+            state = begin(self._load, self.config.workers) if last is None else last.state
+            done = done._replace(load=Load(measured, *decide(self._load, state, measured)))
         with self._changing:
-            # As they are now, so that what was submitted during this epoch survives a crash.
+            # What was submitted during this epoch survives a crash after it.
             told = replace(done.config, queries=self.config.queries, epochs=self.config.epochs)
             functions, changed = (tuple(sorted(each)) for each in (self._free, self._changed))
-        done = done._replace(config=told, functions=functions, changed=changed)
-        if self._load is None or done.flush:
-            return done
-        measured = self._meter(
-            Measured(
-                epoch=done.epoch,
-                elapsed_us=max(1, (ended_ns - (self._since_ns or ended_ns)) // 1000),
-                busy_us=tuple(each.busy_us for each in summaries),
-                offered=sum(each.offered for each in summaries),
-                shed=sum(each.shed for each in summaries),
-                held=sum(done.held),
-            )
-        )
-        last = self._last.load if self._last is not None else None
-        state = begin(self._load, self.config.workers) if last is None else last.state
-        return done._replace(load=Load(measured, *decide(self._load, state, measured)))
+        return done._replace(config=told, functions=functions, changed=changed)
 
     def _report(self, taken: JoinConfig) -> None:
         """Log the next decision, if it changes anything."""
@@ -251,12 +250,12 @@ class Chain:
         before = (taken.workers, taken.block_size, share_of(taken))
         if before != following[1:]:
             log.info(
-                "%s: from epoch %d on %d workers, blocks of %d tuples, %.1f%% of the arrivals shed;"
-                " before %d, %d, %.1f%%, at a utilisation of %.2f",
+                "%s: from epoch %d on %d workers, blocks of %d, shedding %.1f%% (utilisation %.2f;"
+                " so far %d workers, blocks of %d, shedding %.1f%%)",
                 self.store.root,
                 *following[:3],
                 100 * following.share,
+                mean_utilisation(self._last.load.measured),
                 *before[:2],
                 100 * before[2],
-                mean_utilisation(self._last.load.measured),
             )

@@ -9,6 +9,7 @@ from model.vocabulary.join import (
     NO_WATERMARK_US,
     REASON_LATE,
     REASON_NOT_FINITE,
+    REASON_SHED,
     And,
     Apart,
     Band,
@@ -65,8 +66,9 @@ def random_case(seed: int, tuples: int = 40, at_least: int = 0) -> Workload:
 
 
 def admitted(workload: Workload) -> tuple[dict[str, list[Event]], set[Rejected]]:
-    """Admit arrivals by section 2, one after the other."""
+    """Admit arrivals by section 2, one after the other; decisions shed some of them before."""
     lateness_us = JoinConfig.from_json(workload.config).lateness_us
+    dropped = shed(workload)
     t_max = {"R": NO_WATERMARK_US, "S": NO_WATERMARK_US}
     taken: dict[str, dict[int, Event]] = {"R": {}, "S": {}}
     rejected = set()
@@ -74,7 +76,9 @@ def admitted(workload: Workload) -> tuple[dict[str, list[Event]], set[Rejected]]
         stream = event.stream
         started = lateness_us is not None and t_max[stream] != NO_WATERMARK_US
         watermark = t_max[stream] - (lateness_us or 0) if started else NO_WATERMARK_US
-        if event.value in (float("inf"), float("-inf")) or event.value != event.value:
+        if event in dropped:
+            rejected.add(Rejected(stream, event.seq, event.source_id, REASON_SHED))
+        elif event.value in (float("inf"), float("-inf")) or event.value != event.value:
             rejected.add(Rejected(stream, event.seq, event.source_id, REASON_NOT_FINITE))
         elif event.event_time_us < watermark:
             rejected.add(Rejected(stream, event.seq, event.source_id, REASON_LATE))
@@ -82,6 +86,24 @@ def admitted(workload: Workload) -> tuple[dict[str, list[Event]], set[Rejected]]
             taken[stream][event.source_id] = event
             t_max[stream] = max(t_max[stream], event.event_time_us)
     return {stream: list(events.values()) for stream, events in taken.items()}, rejected
+
+
+def shed(workload: Workload) -> set[Event]:
+    """Return the arrivals whose draw is below the share of their epoch (section 14)."""
+    decisions = JoinConfig.from_json(workload.config).decisions
+    found = set()
+    for epoch, events in enumerate(workload.batches()):
+        share = ([0.0] + [each.share for each in decisions if each.epoch <= epoch])[-1]
+        found |= {event for event in events if draw_of(event.stream, event.seq) < share}
+    return found
+
+
+def draw_of(stream: str, seq: int) -> float:
+    """Return the draw of an arrival, in whole numbers."""
+    z = (2 * seq + (stream == "S") + 1) * 0x9E3779B97F4A7C15 % 2**64
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+    return ((z ^ z >> 31) >> 11) / 2**53
 
 
 def nested_loop(workload: Workload) -> Counter[Pair]:
