@@ -27,7 +27,7 @@ from model.vocabulary.join import PROTOCOL, Match, Rejected
 WRONG = "no pair that is no result"
 LIMITED = "no pair from outside of the epochs of its query"
 IN_TIME = "no pair before its tuples"
-REJECTIONS = "rejected is what the watermark says"
+REJECTIONS = "rejected is what watermark and decisions say"
 
 # ------------------------------------------------------------------------------------- evidence
 

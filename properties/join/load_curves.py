@@ -51,19 +51,20 @@ def load_rules(draw: st.DrawFn) -> LoadRules:
 
 
 @st.composite
-def load_curves(draw: st.DrawFn, most: int = 12) -> list[float]:
+def loads(draw: st.DrawFn, most: int, least: int = 1) -> list[float]:
     """Draw the load of each epoch, in workers that it keeps busy: it rises, falls and jumps."""
     levels = st.tuples(
         st.one_of(st.floats(0, 8, allow_subnormal=False), st.sampled_from([0.0, 2.0, 8.0])),
         st.integers(1, 4),
     )
-    course = draw(st.lists(levels, min_size=1, max_size=most))
+    course = draw(st.lists(levels, min_size=least, max_size=most))
     return [load for load, epochs in course for _ in range(epochs)][:most]
 
 
 def follow(rules: LoadRules, workers: int, curve: Sequence[float]) -> Iterator[Decision]:
-    """Yield the decisions of the model's controller on a load, one for each next epoch."""
+    """Yield the decisions of the model's controller on a load: of the start, then of each epoch."""
     state = start(rules, workers)
+    yield Decision(0, state.workers, rules.block_size, state.share)
     for epoch, load in enumerate(curve):
         m = state.workers
         # The first workers are busier than the last ones, as at the ends of a chain.
@@ -71,6 +72,20 @@ def follow(rules: LoadRules, workers: int, curve: Sequence[float]) -> Iterator[D
         busy_us = tuple(int(UNIT_US * max(0.0, share)) for share in shares)
         state, decision = decide(rules, state, Measured(epoch, UNIT_US, busy_us, 100, 0, 10))
         yield decision
+
+
+class LoadCurve(NamedTuple):
+    """Rules of a chain, the number of workers at the start, and the load of each epoch."""
+
+    rules: LoadRules
+    workers: int
+    loads: tuple[float, ...]
+
+
+def load_curves_of(epochs: int) -> st.SearchStrategy[LoadCurve]:
+    """Draw load curves of exactly so many epochs."""
+    drawn = st.tuples(load_rules(), st.integers(1, 4), loads(epochs, epochs))
+    return drawn.map(lambda each: LoadCurve(each[0], each[1], tuple(each[2])))
 
 
 class Course(NamedTuple):
@@ -85,7 +100,7 @@ class Course(NamedTuple):
 def courses(draw: st.DrawFn) -> Course:
     """Draw measurements of any controller: on a load curve, and sometimes of any workers at all."""
     rules, workers, measured = draw(load_rules()), draw(st.integers(1, 9)), list[Measured]()
-    for epoch, load in enumerate(draw(load_curves(24))):
+    for epoch, load in enumerate(draw(loads(24))):
         elapsed_us = draw(st.sampled_from([1, 7, UNIT_US, UNIT_US, UNIT_US, 3 * UNIT_US]))
         m = draw(st.sampled_from([1, 2, 3, 5]))
         spread = st.floats(0.5, 1.5, allow_subnormal=False)
@@ -98,7 +113,7 @@ def courses(draw: st.DrawFn) -> Course:
 def controlled_decisions(draw: st.DrawFn, config: JoinConfig) -> tuple[Decision, ...]:
     """Draw the decisions of the model's controller on a load curve."""
     rules = replace(draw(load_rules()), block_size=config.block_size)
-    return tuple(follow(rules, config.workers, draw(load_curves(4))))
+    return tuple(follow(rules, config.workers, draw(loads(4))))
 
 
 SHARES = st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0])
