@@ -10,7 +10,7 @@ Rules of this file:
 * The actions of one worker stand in ``worker``, decisions in ``rules``, channels in ``state``.
 * A chain is quiet before and after a merge or a split: no message, no copy. Block numbers start
   again. A merge owes the pairs that the boundary kept apart. A split never places two tuples that
-  have met so that they could meet again.
+  have met so that they could meet again. ``resize`` is a run of merges or of splits.
 
 Theory of operation: ``Setup`` says how many workers, which tuples, which network, and whether
 blocks are sent freely or by load. The explorer takes every action, ``run`` takes a random one,
@@ -316,6 +316,25 @@ def _replace_workers(state: ChainState, at: int, count: int, new: tuple[Worker, 
 
 def _renumber(lane: Lane) -> Lane:
     return lane._replace(sent=0, received=0, neighbour=0)
+
+
+def resize(setup: Setup, state: ChainState, workers: int) -> Step:
+    """Merge or split evenly until there are so many workers (docs/join.md, section 14)."""
+    before, found, changes, at = len(state.workers), NO_PAIRS, state.changes, 0
+    for n in range(min(before, workers)):
+        # The old workers that become this one, or the parts that this one becomes; one remains.
+        large, small = max(before, workers), min(before, workers)
+        for _ in range((n + 1) * large // small - n * large // small - 1):
+            if workers < before:
+                action = Action("merge", at)
+            else:
+                # All of R goes right and S stays, so the last part has R and the first one S.
+                action = Action("split", at, R, len(state.workers[at].r.store))
+            state, pairs = after(setup, state, action)
+            found += pairs
+            at += workers > before
+        at += 1
+    return state._replace(changes=changes), found
 
 
 # ------------------------------------------------------------------------------------- the table

@@ -1,4 +1,4 @@
-"""The promises of docs/join.md, section 10, judged on any trace.
+"""The promises of docs/join.md, sections 10 and 14, judged on any trace.
 
 Rules of this file:
 
@@ -15,6 +15,8 @@ from functools import cached_property
 from typing import Any
 
 from model.checking.claims import COMPLETE, SHOWN, Claim, ClaimSet, Judgement, Recording
+from model.join import decision_claims as decided
+from model.join.decision_claims import RESIZED, SHED
 from model.join.oracle import Admission, QueryPair, admission, quick_matches
 from model.join.replay import CLAIM as CONFORMS
 from model.join.replay import validate_recording
@@ -25,7 +27,7 @@ from model.vocabulary.join import PROTOCOL, Match, Rejected
 WRONG = "no pair that is no result"
 LIMITED = "no pair from outside of the epochs of its query"
 IN_TIME = "no pair before its tuples"
-REJECTIONS = "rejected is what the watermark says"
+REJECTIONS = "rejected is what watermark and decisions say"
 
 # ------------------------------------------------------------------------------------- evidence
 
@@ -220,6 +222,20 @@ def _protocol_steps(seen: Evidence) -> int:
     return sum(len(seen.trace.of(word)) for word in PROTOCOL)
 
 
+def _changes_of_workers(seen: Evidence) -> list[tuple[int, int, int]]:
+    return decided.changes(seen.workload, seen.config)
+
+
+def _results_across_changes(seen: Evidence) -> int:
+    """Return how many results have a change of workers between their tuples."""
+    r_epoch, s_epoch = seen.epochs
+    changed = [epoch for epoch, _, _ in _changes_of_workers(seen)]
+    return sum(
+        any(min(one, other) < epoch <= max(one, other) for epoch in changed)
+        for one, other in ((r_epoch[r], s_epoch[s]) for _, r, s in seen.results)
+    )
+
+
 # --------------------------------------------------------------------------------------- claims
 
 _OF_MATCHES: Mapping[str, Any] = {"needs": ((Match,),), "of_answers": True}
@@ -243,6 +259,21 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
             _against_limited,
             lambda seen: bool(seen.config.epochs),
             **_OF_MATCHES,
+        ),
+        Claim(
+            SHED,
+            "shed arrivals",
+            lambda seen: decided.against_shed(seen.workload, seen.config, seen.trace),
+            lambda seen: any(each.share for each in seen.config.decisions),
+            needs=((Rejected,),),
+            of_answers=True,
+        ),
+        Claim(
+            RESIZED,
+            "tuples held when workers came or went",
+            lambda seen: decided.against_resized(seen.config, seen.trace),
+            lambda seen: bool(_changes_of_workers(seen)) and _protocol_steps(seen) > 0,
+            needs=(PROTOCOL,),
         ),
         Claim(
             CONFORMS,
@@ -276,9 +307,40 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         "pairs across the first epoch of a query": _pairs_across_the_first_epoch,
         "pairs across the last epoch of a query": _pairs_across_the_last_epoch,
         "protocol steps": _protocol_steps,
+        "tuples held when workers came or went": lambda seen: decided.held_at_changes(
+            seen.workload, seen.config, seen.trace
+        ),
+        "shed arrivals": lambda seen: decided.shed_arrivals(seen.admitted),
+        "shed arrivals of tuples that were admitted": lambda seen: decided.shed_and_admitted(
+            seen.admitted
+        ),
+        "shed arrivals that were late or not finite": lambda seen: decided.shed_and_late(
+            seen.workload, seen.admitted
+        ),
+        "shed arrivals ahead of the watermark": lambda seen: decided.shed_ahead(
+            seen.workload, seen.config, seen.admitted
+        ),
+        "changes to more workers": lambda seen: sum(
+            one < other for _, one, other in _changes_of_workers(seen)
+        ),
+        "changes to fewer workers": lambda seen: sum(
+            one > other for _, one, other in _changes_of_workers(seen)
+        ),
+        "results across a change of workers": _results_across_changes,
     },
 )
-CASES = tuple(name for name in CLAIMS.cases if name != "protocol steps")
+DECIDED_CASES = (
+    "shed arrivals",
+    "shed arrivals of tuples that were admitted",
+    "shed arrivals that were late or not finite",
+    "shed arrivals ahead of the watermark",
+    "changes to more workers",
+    "changes to fewer workers",
+    "results across a change of workers",
+)
+"""Cases of runs with decisions."""
+_RECORDED_CASES = ("protocol steps", "tuples held when workers came or went")
+CASES = tuple(name for name in CLAIMS.cases if name not in {*DECIDED_CASES, *_RECORDED_CASES})
 """Cases that the traces of a test must contain together, with or without a recorded chain."""
 
 over_all = CLAIMS.over_all

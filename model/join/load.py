@@ -30,6 +30,11 @@ def workers_for(workers: int, utilisation: float, limits: Limits) -> int:
     return max(1, floor(workers * utilisation / limits.aim + 0.5))
 
 
+def within(workers: int, least: int, most: int) -> int:
+    """Return the number of workers, brought into a range."""
+    return min(max(workers, least), most)
+
+
 def is_idle(utilisation: float, limits: Limits) -> bool:
     """Return whether there are too many workers."""
     return utilisation < limits.tau0
@@ -68,7 +73,7 @@ def shed_share(utilisation: float, tau1: float, base: float = 0.0, power: int = 
     if utilisation <= tau1:
         return 0.0
     x = (min(utilisation, 1.0) - tau1) / (1 - tau1) if tau1 < 1 else 1.0
-    return float(base + (1 - base) * x**power)
+    return float(base + (1 - base) * (x if power == 1 else x * x))
 
 
 def sheds(did: bool, smoothed: float, tau1: float, margin: float) -> bool:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from model.checking import claims
 from model.checking.claims import Claim, ClaimSet, Judgement, Verdict
-from model.join.load import Traffic, Watch, share_to_shed, watch
-from model.vocabulary.join_load import Limits
+from model.join.load import Traffic, Watch, share_to_shed, watch, within
+from model.vocabulary.join_load import MOST, Limits
 
 NO_FALSE_SHEDDING = "no worker is above tau1 while the mean is not, and nothing is shed then"
 SHED_AS_ASKED = "the share shed is that of the smoothed utilisation"
@@ -63,6 +63,8 @@ class Rule(NamedTuple):
     base: float = 0.0
     power: int = 1
     margin: float = 0.0
+    range_of_workers: tuple[int, int] = (1, MOST)
+    """Fewest and most workers."""
 
 
 LOADED = "moments above the aim with a worker above the mean"
@@ -172,6 +174,7 @@ def _scaled_otherwise(moments: Sequence[Moment], rule: Rule) -> Iterator[str]:
         now = moment.workers
         if expected in (0, now):  # The rule pauses while a change is under way.
             seen, expected = watch(seen, moment.at_us, now, moment.mean, rule.limits)
+            expected = within(expected, *rule.range_of_workers)
         if moment.wanted != expected:
             yield (
                 f"At {moment.at_us} us the utilisation of {now} workers is {moment.mean:.3f};"

@@ -1,6 +1,6 @@
 """The true results: a nested loop over the admitted tuples.
 
-Source: docs/join.md, sections 1, 2 and 10.
+Source: docs/join.md, sections 1, 2, 10 and 14.
 
 Rules of this file:
 
@@ -20,11 +20,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from model.join.control import decision_at, draw
 from model.vocabulary import Event, JoinConfig, System, Trace, Workload
 from model.vocabulary.join import (
     NO_WATERMARK_US,
     REASON_LATE,
     REASON_NOT_FINITE,
+    REASON_SHED,
     STREAMS,
     And,
     Apart,
@@ -106,7 +108,7 @@ class Mark(NamedTuple):
 
 
 class Gate:
-    """Admits or refuses arrivals, one after the other (docs/join.md, section 2)."""
+    """Admits, sheds or refuses arrivals, one after the other (docs/join.md, sections 2 and 14)."""
 
     def __init__(self, config: JoinConfig) -> None:
         self.config = config
@@ -126,11 +128,14 @@ class Gate:
         (tuples, watermarks_us, epochs), known = self.admitted[stream], self._known[stream]
         wm_us = watermarks_us[-1] if watermarks_us else NO_WATERMARK_US
         lateness_us, before = self.config.lateness_us, len(tuples)
+        share = decision_at(self.config, epoch).share
         decisions = []
         for event in events:
-            _, source_id, _, ts_us, value, _, _ = event
+            seq, source_id, _, ts_us, value, _, _ = event
             is_good = False
-            if not isfinite(value):
+            if share and draw(stream, seq) < share:
+                self.rejected.append(_rejected(event, REASON_SHED))
+            elif not isfinite(value):
                 self.rejected.append(_rejected(event, REASON_NOT_FINITE))
             elif ts_us < wm_us:
                 self.rejected.append(_rejected(event, REASON_LATE))

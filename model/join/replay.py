@@ -8,6 +8,7 @@ Rules of this file:
   step when its messages are there loses nothing: a step of one worker never forbids one of another.
 * Safety is checked, not the load: a block may be sent whenever credit and size allow. A watermark
   may be lower than it could be, never higher.
+* No step tells of a merge or a split: an epoch begins with the workers of the decision in force.
 * The first step that is not allowed is shown with what the protocol allows instead.
 """
 
@@ -20,6 +21,7 @@ from model.checking.claims import Outcome, Verdict
 from model.checking.validation import validate
 from model.join import chain as protocol
 from model.join import worker as local
+from model.join.control import decision_at
 from model.join.oracle import Admission, admission
 from model.join.rules import Setup, initial, send
 from model.join.run import next_epoch, setup_of
@@ -141,9 +143,9 @@ class Replay:
     """The protocol, which follows the recorded steps."""
 
     def __init__(self, workload: Workload, counts_pairs: bool) -> None:
-        config = JoinConfig.from_json(workload.config)
+        self.config = JoinConfig.from_json(workload.config)
         self.admitted: Admission = admission(workload)
-        self.setup: Setup = setup_of(config, self.admitted)
+        self.setup: Setup = setup_of(self.config, self.admitted)
         self.counts_pairs = counts_pairs
         assert isinstance(self.setup.content, Listed)
         self.content = self.setup.content
@@ -155,7 +157,8 @@ class Replay:
         """Return the position after a step. Raise :class:`Refused` if the step is not allowed."""
         if step.epoch != at.epoch:
             at = self._next_epoch(at, step.epoch)
-        _require(0 <= step.worker < self.setup.workers, f"there is no worker {step.worker}")
+        workers = len(at.chain.workers)
+        _require(0 <= step.worker < workers, f"there is no worker {step.worker}")
         _require(step.worker not in at.done, f"worker {step.worker} has said that it is quiet")
         count = at.counts[step.worker]
         _require(step.number == count, f"its next step is {count}, not {step.number}")
@@ -166,7 +169,7 @@ class Replay:
 
     def finish(self, at: Position) -> None:
         """Raise :class:`Refused` if an epoch may not end at this position."""
-        missing = sorted(set(range(self.setup.workers)) - set(at.done))
+        missing = sorted(set(range(len(at.chain.workers))) - set(at.done))
         _require(not missing, f"workers {missing} have not said that they are quiet")
         _require(is_quiet(at.chain), "a message is under way or a copy is kept")
         for stream, count in ((R, at.chain.admitted_r), (S, at.chain.admitted_s)):
@@ -183,7 +186,8 @@ class Replay:
         if at.epoch >= 0:
             self.finish(at)
         _require(epoch == at.epoch + 1, f"epoch {epoch} comes after epoch {at.epoch}")
-        chain = next_epoch(at.chain)
+        workers = decision_at(self.config, epoch).workers
+        chain, _ = protocol.resize(self.setup, next_epoch(at.chain), workers)
         if epoch == self.flush:
             for stream in STREAMS:
                 number = source(chain, stream)
@@ -191,7 +195,7 @@ class Replay:
                 lane = lane._replace(wm_us=END_US)
                 worker = with_lane(chain.workers[number], stream, lane)
                 chain = with_worker(chain, number, worker)
-        return Position(chain, epoch, counts=(0,) * self.setup.workers)
+        return Position(chain, epoch, counts=(0,) * workers)
 
     def _take(self, chain: ChainState, step: RecordedStep) -> ChainState:
         match step:
@@ -226,8 +230,9 @@ class Replay:
     def _forward(self, chain: ChainState, step: Forward) -> ChainState:
         lane, _ = lanes(chain.workers[step.worker], step.stream)
         to = step.worker + (1 if step.stream == R else -1)
-        _require(0 <= to < self.setup.workers, f"worker {step.worker} is the end of {step.stream}")
-        _require(step.tuples <= self.setup.block_size, f"a block of {step.tuples} is too large")
+        _require(0 <= to < len(chain.workers), f"worker {step.worker} is the end of {step.stream}")
+        largest = decision_at(self.config, step.epoch).block_size
+        _require(step.tuples <= largest, f"a block of {step.tuples} is too large")
         _require(step.tuples <= len(lane.store), f"it has {len(lane.store)} tuples to send")
         _require(unacknowledged(lane) < self.setup.credit, "the credit is used up")
         worker, block = local.forward(
@@ -275,7 +280,7 @@ class Replay:
     def _taken(
         self, chain: ChainState, at: int, to_right: bool, step: Receive | Ack
     ) -> tuple[ChainState, Message]:
-        _require(0 <= at < self.setup.workers - 1, "nothing comes from there")
+        _require(0 <= at < len(chain.workers) - 1, "nothing comes from there")
         wanted = Block if isinstance(step, Receive) else Acknowledgement
         channel = channel_of(chain, at, to_right)
         for n, message in enumerate(channel):

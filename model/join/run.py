@@ -7,6 +7,7 @@ Rules of this file:
 * Every possible action may happen next; the seed alone decides. Blocks of any size are sent at any
   time, so runs with other seeds see other interleavings.
 * An epoch ends when its arrivals are in and the chain is quiet, perhaps later.
+* Before an epoch the chain takes the decision that is in force: it merges or splits its workers.
 * An epoch that fails is run again from the state before it, which is a value: faults change
   nothing here.
 * The recorder looks at actions that were taken and decides nothing. A worker numbers its own steps;
@@ -18,6 +19,7 @@ from dataclasses import replace
 from random import Random
 
 from model.join import chain
+from model.join.control import decision_at
 from model.join.oracle import Admission, admission, queries_of
 from model.join.rules import Setup, SetupChanges, initial
 from model.join.state import (
@@ -92,6 +94,8 @@ class SeededRun:
             for stream in (self.admitted.r, self.admitted.s)
         )
         self.state = next_epoch(self.state)
+        if self.config.decisions:
+            self._take_decision(number)
         recorder = Recorder(number, self.setup)
         while (action := self._next(limits, flush)) is not None:
             before = self.state
@@ -100,6 +104,13 @@ class SeededRun:
             self._emit(pairs, number)
         recorder.quiet(self.state)
         self.steps.extend(recorder.steps)
+
+    def _take_decision(self, epoch: int) -> None:
+        """Change workers and block size; pairs that a merge joins belong to the epoch."""
+        decided = decision_at(self.config, epoch)
+        self.setup = replace(self.setup, block_size=decided.block_size)
+        self.state, pairs = chain.resize(self.setup, self.state, decided.workers)
+        self._emit(pairs, epoch)
 
     def _next(self, limits: Sequence[int], flush: bool) -> Action | None:
         """Return an action drawn by lot; ``None`` if the epoch is over."""

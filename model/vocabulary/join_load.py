@@ -16,6 +16,21 @@ BLOCK_SIZES = ("fixed", "adaptive")
 SHEDDING = {"no": 1, "linear": 1, "quadratic": 2}
 """Rules of shedding, each with its power (docs/join.md, section 8)."""
 
+# Settings that rules of load share with the control of a simulated chain.
+Least = Annotated[int, Setting("fewest workers", at_least=1)]
+Most = Annotated[int, Setting("most workers", at_least=1)]
+MOST = 1_000
+Capacity = Annotated[int, Setting("C, tuples held by a worker whose utilisation is 1", above=0)]
+Blocks = Annotated[
+    str, Setting("block size: fixed, or zeta(tau) up to that of the query", choices=BLOCK_SIZES)
+]
+Shed = Annotated[str, Setting("rule of shedding", choices=SHEDDING)]
+Base = Annotated[float, Setting("B, share that is shed when shedding begins", at_least=0)]
+Margin = Annotated[float, Setting("how far below tau1 shedding ends", at_least=0)]
+Smoothing = Annotated[
+    float, Setting("weight of the latest utilisation in the smoothed one", above=0, at_most=1)
+]
+
 
 @dataclass(frozen=True, slots=True)
 class Limits(Settings):
@@ -58,30 +73,28 @@ class LoadRules(Limits):
     Raises ``ValueError`` with one sentence for rules that contradict each other.
     """
 
-    least: Annotated[int, Setting("fewest workers", at_least=1)] = 1
-    most: Annotated[int, Setting("most workers", at_least=1)] = 1_000
-    capacity: Annotated[
-        int, Setting("C, tuples held by a worker whose utilisation is 1", at_least=1)
-    ] = 1_000
-    blocks: Annotated[
-        str,
-        Setting("block size: fixed, or zeta(tau) up to that of the query", choices=BLOCK_SIZES),
-    ] = "fixed"
-    shed: Annotated[str, Setting("rule of shedding", choices=SHEDDING)] = "no"
-    base: Annotated[float, Setting("B, share that is shed when shedding begins", at_least=0)] = 0.0
-    margin: Annotated[float, Setting("how far below tau1 shedding ends", at_least=0)] = 0.05
-    smoothing: Annotated[
-        float, Setting("weight of the latest utilisation in the smoothed one", above=0, at_most=1)
-    ] = 0.3
+    least: Least = 1
+    most: Most = MOST
+    capacity: Capacity = 1_000
+    blocks: Blocks = "fixed"
+    shed: Shed = "no"
+    base: Base = 0.0
+    margin: Margin = 0.05
+    smoothing: Smoothing = 0.3
     block_size: int = 64
     """zeta*, the largest block: that of the chain, which has the setting."""
 
     def _check_together(self) -> None:
         Limits._check_together(self)
-        require(self.least <= self.most, "least", self.least, f"at most {self.most}, which is most")
-        require(self.base <= self.tau2, "base", self.base, f"at most {self.tau2}, which is tau2")
+        require_in_order(self.least, self.most, self.base, self.tau2)
         good = is_int(self.block_size) and self.block_size >= 1
         require(good, "block_size", self.block_size, "an integer >= 1")
+
+
+def require_in_order(least: int, most: int, base: float, tau2: float) -> None:
+    """Raise ``ValueError`` if ``least`` is above ``most``, or ``base`` above ``tau2``."""
+    require(least <= most, "least", least, f"at most {most}, which is most")
+    require(base <= tau2, "base", base, f"at most {tau2}, which is tau2")
 
 
 class Measured(NamedTuple):

@@ -137,7 +137,7 @@ def _rounded(events: list[Event]) -> Iterator[Event]:
 
 @st.composite
 def _pairs(draw: st.DrawFn, settings: Values, asked: Asked) -> Workload:
-    drawn = draw(chains.cases())
+    drawn = draw(chains.cases(decided=False))
     config = draw(_chosen(settings, drawn.config))
     return drawn.with_(config=JoinConfig.from_json(config).to_json())
 

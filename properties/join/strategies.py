@@ -21,6 +21,7 @@ from properties.generators import clusters
 from properties.generators.clusters import Shape
 from properties.generators.networks import SEEDS, plans, sources, upto
 from properties.generators.streams import cuts
+from properties.join.load_curves import decisions
 from sim.join.tuning import ChainTuning, Control, Costs
 from sim.kernel.faults import Congest, Fail, Fault, Lose, Pause, Replay, Slow
 from sim.kernel.link import HERE, RELIABLE, Noise, Place
@@ -95,18 +96,24 @@ def _of_a_stream(event: Event) -> Event:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Workload:
-    """Draw a chain and two streams, cut into epochs, mostly with a flush at the end."""
-    events = draw(arrivals())
-    return Workload(
+def cases(draw: st.DrawFn, *, decided: bool = True) -> Workload:
+    """Draw a chain and two streams, cut into epochs, mostly with a flush at the end.
+
+    ``decided``: some of the chains take decisions between epochs.
+    """
+    events, config = draw(arrivals()), draw(configs())
+    workload = Workload(
         "join",
         events,
-        draw(configs()).to_json(),
+        config.to_json(),
         draw(cuts(len(events))),
         seed=draw(SEEDS),
         flush=draw(st.sampled_from([True, True, True, False])),
         name="generated",
     )
+    if decided:
+        config = replace(config, decisions=draw(decisions(config)))
+    return workload.with_(config=config.to_json())
 
 
 LIMITS = Limits(0.25, 0.8, 0.8, out_after_us=2 * UNIT_US, in_after_us=4 * UNIT_US)
@@ -169,7 +176,10 @@ def recordings_on_chains(draw: st.DrawFn) -> TimedCase:
         cluster=replace(cluster, workers=tuple(workers), noise=draw(NOISES)),
     )
     faults = draw(st.lists(chain_faults(plan.cluster, config.workers), max_size=4))
-    plan = replace(plan, tuning=draw(TUNINGS), faults=tuple(faults))
+    tuning = draw(TUNINGS)
+    if config.decisions:  # a run follows its load or its decisions
+        tuning = replace(tuning, control=replace(tuning.control, scale=False, shed="no"))
+    plan = replace(plan, tuning=tuning, faults=tuple(faults))
     return TimedCase(config, plan, workload.seed)
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from model.checking.claims import Outcome
 from model.join import run
-from model.join.claims import CASES, CLAIMS, judge, over_all
+from model.join.claims import CASES, CLAIMS, DECIDED_CASES, judge, over_all
+from model.join.decision_claims import RESIZED
 from model.join.replay import CLAIM as CONFORMS
 from model.join.scopes import EVERYDAY, SCOPES
 from model.join.variants import explore
@@ -44,12 +45,12 @@ def test_every_claim_is_put_to_the_test(
 ) -> None:
     drawn = collect(cases(), CASES_FOR_GUARDS, seed)
     evidence = [judge(case, system(case)) for case in drawn]
-    for guard in CASES:
+    for guard in (*CASES, *DECIDED_CASES):
         assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
     verdicts = over_all(evidence)
     judged = {verdict.claim for verdict in verdicts}
     # A system of somebody else need not be a chain.
-    optional = {CONFORMS} if foreign_system else set()
+    optional = {CONFORMS, RESIZED} if foreign_system else set()
     assert judged in (set(CLAIMS.guards), set(CLAIMS.guards) - optional)
     for verdict in verdicts:
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)
@@ -61,9 +62,10 @@ def test_epochs_workers_blocks_and_timing_change_no_result(
 ) -> None:
     other = {name: getattr(chain, name) for name in ("workers", "block_size", "credit")}
     flushed = case.with_(flush=True)
-    # The results of a query that is limited to epochs depend on the cuts.
-    limited = JoinConfig.from_json(case.config).epochs
-    other_cuts = case.cuts if limited else data.draw(cuts(len(case.arrivals)))
+    # The results of a query that is limited to epochs depend on the cuts, and so does what is shed.
+    config = JoinConfig.from_json(case.config)
+    by_epoch = config.epochs or any(each.share for each in config.decisions)
+    other_cuts = case.cuts if by_epoch else data.draw(cuts(len(case.arrivals)))
     changed = flushed.with_(config={**case.config, **other}, cuts=other_cuts, seed=seed)
     one, another = system(flushed), system(changed)
     assert results(one) == results(another)

@@ -89,6 +89,8 @@ class ChainCluster:
         self.taken_again = 0
         """Number of arrivals that were handed over again after a failure."""
         self._env = env
+        self.workers_of: dict[int, int] = {}
+        """Number of workers at the start of each epoch."""
         self._batches = 0  # number of epochs that were cut
         self._firsts = [0]  # number of the first arrival of each batch
         self._is_flushed = False
@@ -186,13 +188,17 @@ class ChainCluster:
         is_flush = self._is_flushed and self._epoch == self._batches
         if not has_arrivals and not is_flush:
             return
-        if self.load.wanted != self.line.workers and not is_flush and self._end is None:
-            self._rest(self._resize())
+        wanted = self.load.take_decision(self._epoch)
+        # A flush follows no load, but may have a decision.
+        can_change = self._end is None and (not is_flush or bool(self.config.decisions))
+        if wanted != self.line.workers and can_change:
+            self._rest(self._resize(wanted))
             return
         self._is_running, self._is_ending = True, is_flush
         self.machine.begin(self._epoch, flush=is_flush)
         if self._end is not None:
             self._end.begin()
+        self.workers_of[self._epoch] = self.line.workers
         self._looks.start()
         self._controls.start()
         self.line.look(everyone=True)
@@ -249,9 +255,9 @@ class ChainCluster:
         self._is_resting = False
         self._begin()
 
-    def _resize(self) -> float:
-        """Change the number of workers as load control wants; return how long that takes (us)."""
-        now, wanted = self._env.now, self.load.wanted
+    def _resize(self, wanted: int) -> float:
+        """Change the number of workers; return how long that takes (us)."""
+        now = self._env.now
         self._note_resizing(self.line.workers, wanted, now)
         service = self.machine.resize(wanted)
         self.emitted += [EmittedPairs(now, self._epoch, found) for found in service.found]

@@ -7,11 +7,15 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from model.join import load
+from model.join.control import decision_at
 from model.join.load_claims import Moment
 from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import END_US, NO_WATERMARK_US
+from model.vocabulary.settings import require
 from sim.join.machine import ChainMachine
 from sim.join.tuning import Control
+
+NO_DECISIONS = "no for a chain whose decisions are given"
 
 
 class Shedding:
@@ -67,12 +71,24 @@ class LoadControl:
         self.samples: list[Sample] = []
         self.wanted = config.workers
         """Number of workers that the rules want."""
-        self._control = control
+        require(not (config.decisions and control.scale), "scale", "yes", NO_DECISIONS)
+        require(not config.decisions or control.shed == "no", "shed", control.shed, NO_DECISIONS)
+        self._config, self._control = config, control
         self._machine, self._shedding = machine, shedding
         self._largest = self._block_size = config.block_size
         self._watch = load.Watch()
         self._smoothed = 0.0
         self._offered = self._shed = 0  # at the last moment
+
+    def take_decision(self, epoch: int) -> int:
+        """Return the number of workers of an epoch; take the block size that was decided on."""
+        if self._config.decisions:
+            decided = decision_at(self._config, epoch)
+            self.wanted, self._largest = decided.workers, decided.block_size
+            is_fixed = self._control.blocks == "fixed"
+            self._block_size = self._largest if is_fixed else min(self._block_size, self._largest)
+            self._machine.set_block_size(self._block_size)
+        return self.wanted
 
     def look(self, now_us: float, waiting: int) -> None:
         """Sample the load and apply the rules; ``waiting`` arrivals were not handed over."""
@@ -90,7 +106,8 @@ class LoadControl:
         if control.shed != "no":
             self._set_share()
         if control.scale and self.wanted == m:
-            self._watch, self.wanted = load.watch(self._watch, round(now_us), m, mean, limits)
+            self._watch, wanted = load.watch(self._watch, round(now_us), m, mean, limits)
+            self.wanted = load.within(wanted, control.least, control.most)
         offered, shed = self._shedding.offered, len(self._shedding.shed)
         moment = Moment(
             round(now_us),

@@ -12,6 +12,7 @@ Rules of this file:
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from model.join import chain
@@ -115,8 +116,14 @@ class ModelChain:
         return steps
 
     def resize(self, workers: int) -> Service:
-        """Split the fullest worker, or merge the emptiest neighbours, until there are so many."""
+        """Change the number of workers evenly, if decisions are given; else by what they hold.
+
+        Then the fullest worker is split, or the emptiest neighbours are merged.
+        """
         state, moved = self._kept, 0
+        if self._config.decisions:
+            state, _ = chain.resize(self._setup, self._kept, workers)
+            moved = _moved(self._kept, state)
         while len(state.workers) != workers:
             action, tuples = _change(state, grow=len(state.workers) < workers)
             state, _ = chain.after(self._setup, state, action)
@@ -291,6 +298,14 @@ class ModelChain:
                 self._known[worker, neighbour] = heard_us, size
                 sent.append(Sent(neighbour, Letter(None, heard_us, size), "hint"))
         return sent
+
+
+def _moved(before: ChainState, after: ChainState) -> int:
+    """Return how many tuples move if the largest part of each worker stays where it is."""
+    few, many = sorted((before.workers, after.workers), key=len)
+    held = [len(r.store) + len(s.store) for r, s in many]
+    bounds = [n * len(many) // len(few) for n in range(len(few) + 1)]
+    return sum(held) - sum(max(held[first:last]) for first, last in pairwise(bounds))
 
 
 def _change(state: ChainState, grow: bool) -> tuple[Action, int]:

@@ -10,7 +10,7 @@ import numpy as np
 from model.join.load import Traffic
 from model.join.load_claims import Moment, Rule
 from model.vocabulary import JoinConfig, Trace, Workload
-from model.vocabulary.join import STREAMS, Match, Rejected
+from model.vocabulary.join import STREAMS, Decision, Match, Rejected
 from sim.join.cluster import ChainCluster
 from sim.join.figures import FinishedRun, series_of, summary_of, traffic_of
 from sim.join.live_chain import LiveChain
@@ -84,7 +84,25 @@ def _workload(run: FinishedRun, seed: int) -> Workload:
         events = tuple([event._replace(seq=seq) for seq, event in enumerate(run.events)])
         cuts = tuple(np.searchsorted(kept, arrived.cuts).tolist())
         arrived = arrived._replace(events=events, cuts=cuts)
-    return workload_of("join", cluster.plan, cluster.config, seed, arrived, cluster.kills())
+    config = replace(cluster.config, decisions=_decisions(cluster))
+    return workload_of("join", cluster.plan, config, seed, arrived, cluster.kills())
+
+
+def _decisions(cluster: ChainCluster) -> tuple[Decision, ...]:
+    """Return the decisions of a run: those that were given, or the workers that the load asked for.
+
+    Blocks may become smaller at any moment; a decision has the largest one. What was shed is no
+    longer among the arrivals.
+    """
+    config, workers = cluster.config, sorted(cluster.workers_of.items())
+    if config.decisions or not cluster.tuning.control.scale:
+        return config.decisions
+    before = [config.workers, *(count for _, count in workers)]
+    return tuple(
+        Decision(epoch, count, config.block_size, 0.0)
+        for (epoch, count), last in zip(workers, before, strict=False)
+        if count != last
+    )
 
 
 def _trace(run: FinishedRun) -> Trace:

@@ -8,14 +8,24 @@ from math import exp
 from typing import Annotated
 
 from model.join.load_claims import Rule
-from model.vocabulary.join_load import Limits
+from model.vocabulary.join_load import (
+    MOST,
+    SHEDDING,
+    Base,
+    Blocks,
+    Capacity,
+    Least,
+    Limits,
+    Margin,
+    Most,
+    Shed,
+    Smoothing,
+    require_in_order,
+)
 from model.vocabulary.settings import Setting, Settings, require
 from sim.kernel.distributions import Constant, Distribution, Lognormal
 from sim.kernel.plain import plain
 
-BLOCK_SIZES = ("fixed", "adaptive")
-SHEDDING = {"no": 1, "linear": 1, "quadratic": 2}
-"""Rules of shedding, each with its power (docs/join.md, section 8)."""
 LIMITS = Limits()
 plain(Limits)
 
@@ -55,18 +65,11 @@ class Costs(Settings):
 class Control(Settings):
     """Rules by which the mean utilisation sets block size, shedding and number of workers."""
 
-    capacity: Annotated[
-        int, Setting("C, tuples held by a worker whose utilisation is 1", above=0)
-    ] = 1_000
+    capacity: Capacity = 1_000
     limits: Limits = LIMITS
-    blocks: Annotated[
-        str,
-        Setting("block size: fixed, or zeta(tau) up to that of the query", choices=BLOCK_SIZES),
-    ] = "fixed"
-    shed: Annotated[str, Setting("rule of shedding", choices=SHEDDING)] = "no"
-    base: Annotated[
-        float, Setting("B, share that is shed when shedding begins", at_least=0, below=1)
-    ] = 0.0
+    blocks: Blocks = "fixed"
+    shed: Shed = "no"
+    base: Base = 0.0
     shed_by: Annotated[
         str,
         Setting(
@@ -74,11 +77,11 @@ class Control(Settings):
             choices=("mean", "fullest"),
         ),
     ] = "mean"
-    margin: Annotated[float, Setting("how far below tau1 shedding ends", at_least=0)] = 0.05
-    smoothing: Annotated[
-        float, Setting("weight of the latest utilisation in the smoothed one", above=0, at_most=1)
-    ] = 0.3
+    margin: Margin = 0.05
+    smoothing: Smoothing = 0.3
     scale: Annotated[bool, Setting("workers come and go")] = False
+    least: Least = 1
+    most: Most = MOST
     live: Annotated[
         bool, Setting("workers come and go while tuples flow; no: between two epochs")
     ] = False
@@ -89,10 +92,12 @@ class Control(Settings):
     def rule(self) -> Rule:
         """Rule of control, for the claims about load."""
         power = SHEDDING[self.shed]
-        return Rule(self.limits, self.capacity, self.base, power, self.margin)
+        range_of_workers = self.least, self.most
+        return Rule(self.limits, self.capacity, self.base, power, self.margin, range_of_workers)
 
     def _check_together(self) -> None:
         require(self.every_us > 0, "every_us", self.every_us, "above 0")
+        require_in_order(self.least, self.most, self.base, self.limits.tau2)
         require(self.scale or not self.live, "live", "yes", "no unless scale is yes")
 
 

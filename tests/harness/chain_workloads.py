@@ -12,12 +12,15 @@ Rules of this file:
 """
 
 import json
+import random
 from collections.abc import Sequence
-from itertools import chain
+from dataclasses import replace
+from itertools import accumulate, chain, islice, pairwise
 
 from model.vocabulary import Event, Fault, JoinConfig, Step, Trace, Workload
-from model.vocabulary.join import And, Equi, Match, Rejected
-from properties.join.strategies import SCALE_US, cases
+from model.vocabulary.join import And, Decision, Equi, Match, Rejected
+from properties.join.load_curves import LoadCurve, follow, load_curves_of
+from properties.join.strategies import SCALE_US, cases, configs
 from sim.kernel.source import IDS_PER_SOURCE
 from tests.harness.stream_packs import collect
 
@@ -26,6 +29,8 @@ IDS_A_CASE = 1 << 40
 """Identities of workload ``n`` of :func:`pack_together` start at ``n`` times this."""
 EPOCHS = 3
 CASES_A_CHAIN = 6
+CURVES_A_CHAIN = 16
+CURVE_EPOCHS = 3
 _IDS_A_PART = 8 * IDS_PER_SOURCE
 """Identities of part ``n`` of :func:`one_after_another` start at ``n`` times this."""
 
@@ -116,6 +121,65 @@ def one_after_another(parts: Sequence[Workload]) -> Workload:
         shift_us = last_us // SCALE_US * SCALE_US
     cuts = tuple(len(events) * epoch // EPOCHS for epoch in range(1, EPOCHS))
     return parts[0].with_(arrivals=tuple(events), cuts=cuts, flush=True)
+
+
+def loaded_chains(curves: int, seed: int) -> list[Workload]:
+    """Return workloads for chains that follow so many load curves, a few chains in all.
+
+    The curves of a chain follow each other. The more load, the more arrivals an epoch has; the last
+    arrivals of each epoch come once more in the next one, whether they were shed or not. Drivers
+    are killed in epochs of all kinds.
+    """
+    drawn = collect(load_curves_of(CURVE_EPOCHS), curves, seed)
+    parts = collect(cases(decided=False), 3 * curves, seed)
+    shapes = collect(configs(), curves, seed)
+    return [
+        _loaded(drawn[first : first + CURVES_A_CHAIN], parts[first::CURVES_A_CHAIN], shape, seed)
+        for first, shape in zip(range(0, curves, CURVES_A_CHAIN), shapes[1:], strict=False)
+    ]
+
+
+def _loaded(
+    curves: Sequence[LoadCurve], parts: Sequence[Workload], shape: JoinConfig, seed: int
+) -> Workload:
+    """Return a workload whose epochs have as many arrivals as the loads of the curves ask for."""
+    choose = random.Random(seed)
+    whole = iter(one_after_another(parts).arrivals)
+    events: list[Event] = []
+    cuts: list[int] = []
+    decisions: list[Decision] = []
+    for curve in curves:
+        first = len(cuts)
+        followed = list(follow(curve.rules, curve.workers, curve.loads))[:-1]
+        decisions += [each._replace(epoch=first + each.epoch) for each in followed]
+        for load in curve.loads:
+            again = events[-2:]
+            events += [*again, *islice(whole, 4 + int(2 * load))]
+            cuts.append(len(events))
+    times_us = accumulate((event.arrival_us for event in events), max)
+    arrivals = tuple(
+        event._replace(seq=seq, arrival_us=at_us)
+        for seq, (event, at_us) in enumerate(zip(events, times_us, strict=True))
+    )
+    changed = [
+        after.epoch for before, after in pairwise(decisions) if before.workers != after.workers
+    ]
+    killed = {*changed[::4], *choose.sample(range(len(cuts)), len(cuts) // 12)}
+    config = replace(
+        shape,
+        queries=(("all", And()), ("same", Equi("key"))),
+        window_us=SCALE_US,
+        epochs=(),
+        decisions=tuple(decisions),
+    )
+    return Workload(
+        "join",
+        arrivals,
+        config.to_json(),
+        tuple(cuts[:-1]),
+        tuple(Fault("kill", epoch) for epoch in sorted(killed)),
+        seed,
+    )
 
 
 def long_case(workers: int, seed: int, epochs: int = EPOCHS) -> Workload:

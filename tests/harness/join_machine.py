@@ -8,6 +8,7 @@ from model.vocabulary import Event, JoinConfig, Step
 from model.vocabulary.join import NO_WATERMARK_US, STREAMS, Drop, R, S
 from sim.join.machine import ChainGauges, FoundPairs, Sent, Service
 from sim.join.tuning import ChainTuning
+from spark_impl.join.control import find_in_force
 from spark_impl.join.in_process import ChainInProcess, arrivals_of
 from spark_impl.join.lane import is_held_up
 from spark_impl.join.messages import Block, BlockAck, Message
@@ -17,7 +18,7 @@ class SparkMachine:
     """A chain whose workers live for an epoch; between epochs their states are in a store."""
 
     def __init__(self, config: JoinConfig, tuning: ChainTuning) -> None:
-        self._config = config
+        self._given = self._config = config
         self._records = tuning.record and not tuning.control.scale
         self._chain = ChainInProcess(config.workers)
         self._steps: list[Step] = []
@@ -28,7 +29,9 @@ class SparkMachine:
         """Begin an epoch from the states in the store, with the configured number of workers."""
         assert epoch == self._chain.epoch
         self._steps = []
-        self._chain.begin(self._config, self._steps.append, flush=flush)
+        decision = find_in_force(self._given, epoch)
+        shedding = replace(self._config, decisions=(decision,) if decision else ())
+        self._chain.begin(shedding, self._steps.append, flush=flush)
 
     def end_intake(self) -> None:
         """End the intakes at both ends of the chain; messages tell the other workers."""

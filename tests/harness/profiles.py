@@ -22,6 +22,8 @@ class Effort(NamedTuple):
     """Number of cases in a packed job."""
     chains: int
     """Number of chains of room ``join``, one after another."""
+    curves: int
+    """Number of load curves that chains of room ``join`` follow on Spark."""
     kills: int
     """Number of kills of driver processes, over all queries."""
     tuples: int
@@ -36,12 +38,21 @@ class Effort(NamedTuple):
 
 EFFORTS = {
     "dev": Effort(
-        packs=1, cases=24, chains=4, kills=2, tuples=120_000, processes=1, promises=1, subsets=4_000
+        packs=1,
+        cases=24,
+        chains=4,
+        curves=6,
+        kills=2,
+        tuples=120_000,
+        processes=1,
+        promises=1,
+        subsets=4_000,
     ),
     "ci": Effort(
         packs=5,
         cases=32,
         chains=8,
+        curves=64,
         kills=4,
         tuples=120_000,
         processes=6,
@@ -52,6 +63,7 @@ EFFORTS = {
         packs=32,
         cases=500,
         chains=200,
+        curves=320,
         kills=60,
         tuples=400_000,
         processes=6,

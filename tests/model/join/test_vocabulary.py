@@ -100,7 +100,7 @@ def test_an_impossible_configuration_is_refused(
         ({"margin": -0.1}, "margin is -0.1; it must be a finite number >= 0"),
         ({"smoothing": 0.0}, "smoothing is 0.0; it must be a finite number > 0 and <= 1"),
         ({"smoothing": 1.5}, "smoothing is 1.5; it must be a finite number > 0 and <= 1"),
-        ({"capacity": 0}, "capacity is 0; it must be an integer >= 1"),
+        ({"capacity": 0}, "capacity is 0; it must be an integer > 0"),
         ({"out_after_us": -1}, "out_after_us is -1; it must be an integer >= 0"),
         ({"blocks": "small"}, "blocks is 'small'; it must be one of fixed, adaptive"),
         ({"shed": "all"}, "shed is 'all'; it must be one of no, linear, quadratic"),

@@ -1,0 +1,113 @@
+"""Recompute a join with decisions from plain data: an oracle that imports nothing of ours.
+
+Rules of this file:
+
+* It reads a workload as JSON has it, and follows docs/join.md, sections 1, 2 and 14, by loops.
+* The steps of admission are methods, so that a test can plant a mistake in one of them.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf, isfinite
+from typing import Any
+
+from tests.harness.recomputation import Delivery, matches
+
+SHED = "shed, because utilisation was too high"
+LATE = "event time lies below the watermark of the stream"
+NOT_FINITE = "value is not a finite number"
+Row = Sequence[Any]
+"""An arrival: seq, identity, key, event time, value, arrival time, stream."""
+
+
+def split_mix(number: int) -> float:
+    """Return output ``number`` of SplitMix64 from state 0, as a number in [0, 1)."""
+    size = 2**64
+    z = ((number + 1) * 0x9E3779B97F4A7C15) % size
+    z = ((z ^ (z // 2**30)) * 0xBF58476D1CE4E5B9) % size
+    z = ((z ^ (z // 2**27)) * 0x94D049BB133111EB) % size
+    z = z ^ (z // 2**31)
+    return (z // 2**11) / 2**53
+
+
+class Recomputation:
+    """The admitted tuples of a workload, the rejected arrivals, and the pairs."""
+
+    def __init__(self, workload: Mapping[str, Any]) -> None:
+        config = workload["config"]
+        self.decisions: list[list[Any]] = sorted(config.get("decisions", []))
+        self.lateness_us = config["lateness_us"]
+        self.watermark_us: dict[str, float] = {"R": -inf, "S": -inf}
+        self.known: set[tuple[str, int]] = set()
+        self.tuples: dict[str, list[tuple[Delivery, int]]] = {"R": [], "S": []}
+        self.rejected: list[tuple[str, int, int, str]] = []
+        for epoch, batch in enumerate(_batches(workload)):
+            for row in batch:
+                self.take(epoch, row)
+        self.pairs = Counter(self._pairs(config))
+
+    def share(self, epoch: int) -> float:
+        """Return the share that an epoch sheds."""
+        share = 0.0
+        for first, _workers, _block_size, decided in self.decisions:
+            if first <= epoch:
+                share = decided
+        return share
+
+    def is_shed(self, epoch: int, row: Row) -> bool:
+        """Return whether an arrival is shed."""
+        return split_mix(2 * row[0] + (row[6] == "S")) < self.share(epoch)
+
+    def note_shed(self, row: Row) -> None:
+        """Do nothing: a shed arrival leaves no trace but its rejection."""
+
+    def take(self, epoch: int, row: Row) -> None:
+        """Shed, reject or admit an arrival."""
+        seq, identity, key, event_us, value, _, stream = row
+        number = float(value)  # texts stand for values that are not finite
+        reason = ""
+        if self.is_shed(epoch, row):
+            reason = SHED
+            self.note_shed(row)
+        elif not isfinite(number):
+            reason = NOT_FINITE
+        elif event_us < self.watermark_us[stream]:
+            reason = LATE
+        if reason:
+            self.rejected.append((stream, seq, identity, reason))
+        elif (stream, identity) not in self.known:
+            self.known.add((stream, identity))
+            self.move_watermark(stream, event_us)
+            self.tuples[stream].append((Delivery(identity, key, event_us, number), epoch))
+
+    def move_watermark(self, stream: str, event_us: int) -> None:
+        """Move the watermark of a stream up to an event time."""
+        if self.lateness_us is not None:
+            at_us = event_us - self.lateness_us
+            self.watermark_us[stream] = max(self.watermark_us[stream], at_us)
+
+    def _pairs(self, config: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
+        spans = {name: (first, last) for name, first, last in config["epochs"]}
+        for name, predicate in config["queries"]:
+            first, last = spans.get(name, (0, None))
+            r, s = (
+                [each for each, epoch in self.tuples[stream] if _is_within(epoch, first, last)]
+                for stream in "RS"
+            )
+            for one in r:
+                for other in s:
+                    distance_us = abs(one.event_time_us - other.event_time_us)
+                    if distance_us <= config["window_us"] and matches(predicate, one, other):
+                        yield name, one.identity, other.identity
+
+
+def _is_within(epoch: int, first: int, last: int | None) -> bool:
+    return first <= epoch and (last is None or epoch <= last)
+
+
+def _batches(workload: Mapping[str, Any]) -> list[list[Row]]:
+    """Return the micro-batches of a workload, without empty ones."""
+    rows = workload["arrivals"]
+    bounds = [0, *workload["cuts"], len(rows)]
+    parts = [rows[bounds[n] : bounds[n + 1]] for n in range(len(bounds) - 1)]
+    return [part for part in parts if part]
