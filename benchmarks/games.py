@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from math import nan
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from model.vocabulary import Trace, Workload
 from model.vocabulary.slack import Progress
@@ -40,12 +40,17 @@ GAME = {
     "tasks": "1",
     "speeds": "1",
     "service_us": "50",
-    "trigger_interval_us": "10000000",
+    "trigger_interval_us": "20000000",
 }
 CONTROLS = {"max": "MP-K-slack", "pd-clamped": "HPM, alpha limited", "pd": "HPM as printed"}
 CORRECTING = tuple(CONTROLS.values())[1:]
 SECOND_US = 1_000_000
-SPARK = {"marker": "o", "markersize": 4, "fillstyle": "none", "linestyle": "none"}
+SPARK: Mapping[str, Any] = {
+    "marker": "o",
+    "markersize": 4,
+    "fillstyle": "none",
+    "linestyle": "none",
+}
 """Shape of the curves on Spark."""
 StepT = TypeVar("StepT", Result, Revision)
 MEASURED = Path(__file__).parent / "measured"
@@ -84,7 +89,7 @@ def measure() -> dict[str, float | str]:
             simulated, found = points(case, timed.trace), points(case, trace)
             drawn[name] = simulated, found
             figures |= {"tuples": len(case.arrivals), "micro-batches": len(found)}
-            figures[f"{name}: steps that differ from the simulation"] = len(differing)
+            figures[f"{name}: steps that differ from the simulation"] = differing
             figures |= {f"{name}: {key}": each for key, each in summary(found).items()}
     longest, limited = (drawn[CONTROLS[each]][1][-1] for each in ("max", "pd-clamped"))
     figures["mean latency, HPM with alpha limited / MP-K-slack"] = (
@@ -112,7 +117,8 @@ def points(workload: Workload, trace: Trace) -> list[Point]:
         # The watermark and K at the closing of a window add up to the time of the stream.
         latencies_us += [s.wm_us + s.slack_us - s.start_us - size_us for s in first[batch]]
         first_error += map(error_of, first[batch])
-        error_in_force |= {s.start_us: error_of(s) for s in (*first[batch], *revised[batch])}
+        error_in_force |= {step.start_us: error_of(step) for step in first[batch]}
+        error_in_force |= {step.start_us: error_of(step) for step in revised[batch]}
         found.append(
             Point(
                 (workload.arrivals[end - 1].arrival_us - start_us) / SECOND_US,
@@ -174,10 +180,10 @@ def picture(drawn: Mapping[str, Curves]) -> "Figure":
         (accuracy, CORRECTING[1], "in_force_percent", f"{CORRECTING[1]},\nin force", GREEN, "-."),
     ]
     for axes, name, field, text, colour, style in lines:
-        for run, shape in zip(drawn[name], ({"linestyle": style}, SPARK), strict=True):
+        shapes: tuple[Mapping[str, Any], ...] = ({"linestyle": style, "label": text}, SPARK)
+        for run, shape in zip(drawn[name], shapes, strict=True):
             xs = [each.at_s for each in run]
             axes.plot(xs, [getattr(each, field) for each in run], color=colour, **shape)
-        axes.lines[-2].set_label(text)
     for axes in (buffer, latency, accuracy):
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return figure

@@ -192,7 +192,7 @@ class Measured(NamedTuple):
 
 
 GROUPING, JOIN, WATERMARK = "grouping", "join", "watermark"
-SLACK, SCRIPT = "slack", "script"
+SLACK, SCRIPT, GAMES = "slack", "script", "games"
 RATE_64 = "64: tuples/s"
 """End of the figures of chains with blocks of 64."""
 BYTES = "Bytes between workers relative to the possible minimum, blocks of"
@@ -200,7 +200,33 @@ BYTES = "Bytes between workers relative to the possible minimum, blocks of"
 WAIT = "disorder: mean wait, s"
 BY_ITSELF = "measured on the operator of one task alone"
 
+PRINTED, LIMITED = "HPM as printed", "HPM, alpha limited"
+
 MEASURED: Mapping[str, tuple[Measured, ...]] = {
+    "slack-buffer": (
+        Measured("Buffer (s) of MP-K-slack at the end", GAMES, "MP-K-slack: buffer at the end, s"),
+        Measured("Mean buffer (s) of HPM, alpha limited", GAMES, f"{LIMITED}: mean buffer, s"),
+        Measured("Mean buffer (s) of HPM as printed", GAMES, f"{PRINTED}: mean buffer, s"),
+    ),
+    "slack-latency": (
+        Measured(
+            "Mean latency of HPM, alpha limited, relative to MP-K-slack",
+            GAMES,
+            "mean latency, HPM with alpha limited / MP-K-slack",
+        ),
+    ),
+    "slack-accuracy": (
+        Measured(
+            "Accuracy (%) of first answers of HPM as printed",
+            GAMES,
+            f"{PRINTED}: accuracy of first answers, %",
+        ),
+        Measured(
+            "Accuracy (%) of its answers in force at the end",
+            GAMES,
+            f"{PRINTED}: accuracy of answers in force, %",
+        ),
+    ),
     "slack-batches": (
         Measured(
             "Rows read for a correction relative to rows needed, five windows per tuple",
