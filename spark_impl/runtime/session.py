@@ -201,17 +201,10 @@ def _names_collector() -> bool:
     return re.search(r"-XX:\+Use\w+GC\b", given) is not None
 
 
-def _from_archive() -> str:
-    """Return the options with which Java reads the archive of classes, if there is one."""
-    if not CLASS_ARCHIVE.is_file():
-        return ""
-    return f'-XX:SharedArchiveFile="{CLASS_ARCHIVE}" -Xlog:cds=off -Xlog:cds+dynamic=off'
-
-
 def _settings(master: str, scratch: Path, *, long_running: bool) -> dict[str, str]:
     java = "" if long_running else _QUICK_START
-    if master.startswith("local"):
-        java = f"{java} {_from_archive()}"
+    if master.startswith("local") and CLASS_ARCHIVE.is_file():
+        java += f' -XX:SharedArchiveFile="{CLASS_ARCHIVE}" -Xlog:cds=off -Xlog:cds+dynamic=off'
     collector = "" if long_running or _names_collector() else _COLLECTOR
     java_scratch = scratch / "jvm"
     java_scratch.mkdir()

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -117,8 +118,9 @@ def test_java_is_told_of_classes_that_are_there(
 
 
 @pytest.mark.skipif(not session.CLASS_ARCHIVE.is_file(), reason="make writes the archive")
-def test_java_ignores_classes_of_another_spark_silently() -> None:
-    options = session._from_archive().replace('"', "").split()
+def test_java_ignores_classes_of_another_spark_silently(tmp_path: Path) -> None:
+    settings = session._settings("local[2]", tmp_path, long_running=True)
+    options = shlex.split(settings["spark.executor.extraJavaOptions"])
     silent, told = (
         subprocess.run(["java", *given, "--version"], capture_output=True, text=True, check=True)
         for given in (options, options[:1])
