@@ -1,4 +1,4 @@
-"""How the chain scales with its workers if comparisons take the time: Spark beside the simulation.
+"""Saturation of chains of 1 to 8 workers if comparisons take the time: Spark and simulation.
 
 A machine with few cores cannot show how a chain scales. Here every comparison costs emulated time,
 in which its worker sleeps; so eight workers work at the same time on two cores. All else, messages,
