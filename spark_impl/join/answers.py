@@ -1,4 +1,4 @@
-"""What a chain has found and done, read from its store."""
+"""Results, snapshots, load and progress of a chain, read from its store."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 from model.vocabulary.join import END_US
 from spark_impl.join.admission import Arrivals
+from spark_impl.join.lane import RUN
 from spark_impl.join.matching import Pairs
 from spark_impl.join.transport import Links
 from spark_impl.join.worker import Worker
@@ -14,6 +15,9 @@ ROWS_MAX = 1 << 17
 
 
 _IDLE_S = 1.0
+_TURN_S = 0.1
+"""A worker that is busy for longer between two looks at messages admits fewer arrivals at once."""
+_RUN_MIN = 16
 _NAP_S = 1e-3
 """Shortest sleep; shorter ones would be too long by much."""
 
@@ -29,7 +33,7 @@ class _Source:
         self._ended = False
         worker.admit(stream, arrivals.run(0, 0), self._next_seq())
 
-    def advance(self) -> bool:
+    def advance(self, at_most: int) -> bool:
         """Admit as many arrivals as the pace permits; return whether there was anything to do."""
         if self._ended:
             return False
@@ -38,7 +42,7 @@ class _Source:
             self._ended = True
             self._worker.end_intake(self._stream)
             return True
-        room = self._worker.arrivals_to_admit(self._stream, seqs, first)
+        room = min(at_most, self._worker.arrivals_to_admit(self._stream, seqs, first))
         if room:
             self._position = first + room
             run = self._arrivals.run(first, self._position)
@@ -86,9 +90,11 @@ def drive(
     """
     begun = time.monotonic()
     costs = _Costs(comparison_us)
+    at_most = RUN
     sources = [_Source(worker, stream, own) for stream, own in sorted(arrivals.items())]
     while not worker.finished:
-        busy = sum(source.advance() for source in sources) > 0
+        turn, waited_s = time.monotonic(), links.waited_s
+        busy = sum(source.advance(at_most) for source in sources) > 0
         worker.work()
         outgoing, worker.outbox = worker.outbox, []
         wait_s = 0.0 if busy or worker.finished else _IDLE_S
@@ -97,5 +103,7 @@ def drive(
         costs.pay(worker.compared)
         if hand_on is not None and (worker.finished or worker.pairs_held > ROWS_MAX):
             hand_on(worker.take_found())
+        spent_s = time.monotonic() - turn - (links.waited_s - waited_s)
+        at_most = max(at_most // 2, _RUN_MIN) if spent_s > _TURN_S else min(2 * at_most, RUN)
     links.part()
     return max(0, int(1e6 * (time.monotonic() - begun - links.waited_s)))

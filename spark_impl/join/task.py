@@ -119,7 +119,7 @@ class Summary(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What a worker did in its epoch, besides what it wrote."""
+    """The work of a worker in its epoch, besides what it wrote."""
 
     offered: int
     matches: Sequence[int]

@@ -15,6 +15,7 @@ from spark_impl.join import admission, checkpoint, in_process
 from spark_impl.join.admission import draw
 from spark_impl.join.control import begin, decide, find_in_force
 from spark_impl.join.in_process import Network, run_in_process
+from spark_impl.join.side import Matcher
 from spark_impl.runtime.arrays import Floats, Ints
 from tests.spark_impl.join_cases import (
     admitted,
@@ -214,8 +215,8 @@ def test_shed_arrivals_that_move_the_watermark_are_noticed(
 def test_a_resize_whose_merge_joins_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     merge = checkpoint._merge
 
-    def silent(states: list[checkpoint.WorkerState], matcher: object) -> object:
-        state, found = merge(states, matcher)  # type: ignore[arg-type]
+    def silent(states: list[checkpoint.WorkerState], matcher: Matcher) -> object:
+        state, found = merge(states, matcher)
         return state, [[] for _ in found]
 
     monkeypatch.setattr(checkpoint, "_merge", silent)
