@@ -139,10 +139,13 @@ class _EpochSteps(NamedTuple):
 
 def _epochs_of(trace: Trace) -> Iterator[tuple[int, _EpochSteps]]:
     """Yield the epochs of a recording."""
-    steps = sorted(
-        (step for word in (Admit, Drop, Forward, Quiet) for step in trace.of(word)),
-        key=attrgetter("epoch"),
-    )
+    steps: list[Admit | Drop | Forward | Quiet] = [
+        *trace.of(Admit),
+        *trace.of(Drop),
+        *trace.of(Forward),
+        *trace.of(Quiet),
+    ]
+    steps.sort(key=attrgetter("epoch"))
     for epoch, group in groupby(steps, attrgetter("epoch")):
         moved, held, workers, largest = Counter[str](), Counter[str](), set[int](), 0
         for step in group:

@@ -218,18 +218,20 @@ def test_a_workload_is_replayed_when_its_tuples_came() -> None:
     assert again.workload.arrivals == timed.workload.arrivals
 
 
-SCALING = {
-    "scale": "yes",
-    "capacity": "40",
-    "out_after_us": "1000000",
-    "in_after_us": "2000000",
-    "trigger_interval_us": "1000000",
-    "shed": "no",
-}
+def scaling(**settings: str) -> ChainRun:
+    return small(
+        scale="yes",
+        capacity="40",
+        out_after_us="1000000",
+        in_after_us="2000000",
+        trigger_interval_us="1000000",
+        shed="no",
+        **settings,
+    )
 
 
 def test_a_chain_of_several_sizes_holds_what_the_rules_say() -> None:
-    timed = small(**SCALING)
+    timed = scaling()
     workers = set(timed.series["workers"].astype(int).tolist())
     assert len(workers) > 1
     assert str(timed.summary["resized"]).startswith("3 to ")
@@ -243,7 +245,7 @@ def decisions_of(timed: ChainRun) -> tuple[Decision, ...]:
 
 
 def test_a_chain_that_scales_leaves_its_decisions_in_the_workload() -> None:
-    timed = small(**SCALING)
+    timed = scaling()
     decisions = decisions_of(timed)
     resized = ", ".join(
         f"{before} to {after.workers}"
@@ -262,9 +264,9 @@ def test_a_chain_that_scales_leaves_its_decisions_in_the_workload() -> None:
 
 
 def test_workers_stay_within_their_range() -> None:
-    within = {each.workers for each in decisions_of(small(**SCALING, least="2", most="4"))}
+    within = {each.workers for each in decisions_of(scaling(least="2", most="4"))}
     assert within <= {2, 3, 4}
-    assert within != {each.workers for each in decisions_of(small(**SCALING))}
+    assert within != {each.workers for each in decisions_of(scaling())}
 
 
 def test_a_chain_takes_the_decisions_of_its_workload() -> None:
