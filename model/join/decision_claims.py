@@ -126,7 +126,7 @@ def changes(workload: Workload, config: JoinConfig) -> list[tuple[int, int, int]
 
 
 class _EpochSteps(NamedTuple):
-    """What the recorded steps of one epoch add up to."""
+    """Sums over the recorded steps of one epoch."""
 
     workers: int
     moved: Counter[str]

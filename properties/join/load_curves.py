@@ -25,7 +25,7 @@ LIMITS_OF_WORKERS = st.tuples(st.integers(1, 3), st.integers(0, 4)).map(
 )
 """Fewest and most workers."""
 THRESHOLDS = st.sampled_from([(0.25, 0.8, 0.8), (0.3, 0.75, 0.9), (0.1, 0.5, 1.0), (0.4, 1.0, 1.0)])
-"""tau0, tau1, tau2."""
+"""Values of tau0, tau1 and tau2."""
 
 
 @st.composite
