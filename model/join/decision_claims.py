@@ -126,7 +126,7 @@ def changes(workload: Workload, config: JoinConfig) -> list[tuple[int, int, int]
 
 
 class _EpochSteps(NamedTuple):
-    """What the recorded steps of one epoch add up to."""
+    """Sums over the recorded steps of one epoch."""
 
     workers: int
     moved: Counter[str]
@@ -139,10 +139,13 @@ class _EpochSteps(NamedTuple):
 
 def _epochs_of(trace: Trace) -> Iterator[tuple[int, _EpochSteps]]:
     """Yield the epochs of a recording."""
-    steps = sorted(
-        (step for word in (Admit, Drop, Forward, Quiet) for step in trace.of(word)),
-        key=attrgetter("epoch"),
-    )
+    steps: list[Admit | Drop | Forward | Quiet] = [
+        *trace.of(Admit),
+        *trace.of(Drop),
+        *trace.of(Forward),
+        *trace.of(Quiet),
+    ]
+    steps.sort(key=attrgetter("epoch"))
     for epoch, group in groupby(steps, attrgetter("epoch")):
         moved, held, workers, largest = Counter[str](), Counter[str](), set[int](), 0
         for step in group:

@@ -182,6 +182,7 @@ SCOPES: Mapping[str, Scope] = {
         ),
         Scope("balanced-three", _same(2), _same(2), workers=3, credit=1, free=False, ends=True),
         Scope("elastic", _same(2), _same(2), rules=FIFO, changes=1),
+        Scope("elastic-twice", _same(2), _same(1), rules=FIFO, changes=2),
         Scope("adding", _same(2), _same(2), workers=1, rules=FIFO, table=live.ADDING),
         Scope(
             "removing",
@@ -236,6 +237,8 @@ EVERYDAY = (
     "balanced-unordered",
     "balanced-three",
     "elastic",
+    "elastic-twice",
+    "adding-large",
     "three",
     "unordered",
 )

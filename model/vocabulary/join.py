@@ -143,7 +143,7 @@ def predicate_from_json(data: PlainData) -> Predicate:
 
 
 class Decision(NamedTuple):
-    """What a chain does from an epoch on, until the next decision."""
+    """Workers, blocks and shedding of a chain from an epoch on, until the next decision."""
 
     epoch: int
     workers: int

@@ -82,7 +82,7 @@ class LoadRules(Limits):
     margin: Margin = 0.05
     smoothing: Smoothing = 0.3
     block_size: int = 64
-    """zeta*, the largest block: that of the chain, which has the setting."""
+    """Largest block, zeta*: that of the chain, which has the setting."""
 
     def _check_together(self) -> None:
         Limits._check_together(self)
@@ -98,7 +98,7 @@ def require_in_order(least: int, most: int, base: float, tau2: float) -> None:
 
 
 class Measured(NamedTuple):
-    """What was measured of one epoch."""
+    """Measurements of one epoch."""
 
     epoch: int
     elapsed_us: int

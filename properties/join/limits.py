@@ -42,6 +42,9 @@ def refuse_workload(workload: Workload) -> None:
     if not workload.flush:
         raise UsageError("flush is False; a workload of room 'join' has to end with a flush")
     refuse_chain("workers", config.workers, "window_us", config.window_us)
+    for decision in config.decisions:
+        name = f"workers from epoch {decision.epoch} on"
+        refuse_chain(name, decision.workers, "window_us", config.window_us)
     for event in workload.arrivals:
         if abs(event.event_time_us) > TIME_US_MAX // 2:
             raise UsageError(

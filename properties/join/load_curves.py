@@ -25,7 +25,7 @@ LIMITS_OF_WORKERS = st.tuples(st.integers(1, 3), st.integers(0, 4)).map(
 )
 """Fewest and most workers."""
 THRESHOLDS = st.sampled_from([(0.25, 0.8, 0.8), (0.3, 0.75, 0.9), (0.1, 0.5, 1.0), (0.4, 1.0, 1.0)])
-"""tau0, tau1, tau2."""
+"""Values of tau0, tau1 and tau2."""
 
 
 @st.composite
@@ -50,14 +50,15 @@ def load_rules(draw: st.DrawFn) -> LoadRules:
     )
 
 
+LEVELS = (2.0, 0.0, 0.625, 0.875, 0.9375, 1.125, 1.75, 1.9375, 2.375, 2.75, 3.5, 3.75, 4.5, 8.0)
+"""Loads; one or more of them lies between tau1 and full utilisation for any number of workers."""
+
+
 @st.composite
-def loads(draw: st.DrawFn, most: int, least: int = 1) -> list[float]:
+def loads(draw: st.DrawFn, most: int) -> list[float]:
     """Draw the load of each epoch, in workers that it keeps busy: it rises, falls and jumps."""
-    levels = st.tuples(
-        st.one_of(st.floats(0, 8, allow_subnormal=False), st.sampled_from([0.0, 2.0, 8.0])),
-        st.integers(1, 4),
-    )
-    course = draw(st.lists(levels, min_size=least, max_size=most))
+    levels = st.tuples(st.sampled_from(LEVELS), st.integers(1, 4))
+    course = draw(st.lists(levels, min_size=1, max_size=most))
     return [load for load, epochs in course for _ in range(epochs)][:most]
 
 
@@ -80,12 +81,6 @@ class LoadCurve(NamedTuple):
     rules: LoadRules
     workers: int
     loads: tuple[float, ...]
-
-
-def load_curves_of(epochs: int) -> st.SearchStrategy[LoadCurve]:
-    """Draw load curves of exactly so many epochs."""
-    drawn = st.tuples(load_rules(), st.integers(1, 4), loads(epochs, epochs))
-    return drawn.map(lambda each: LoadCurve(each[0], each[1], tuple(each[2])))
 
 
 class Course(NamedTuple):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.durations import parse_duration_us
-from model.vocabulary.join import And, Equi, Ineq
+from model.vocabulary.join import And, Decision, Equi, Ineq
 from model.vocabulary.settings import settings_of
 from properties.data.durations import write_duration
 from properties.errors import UsageError
@@ -43,6 +43,7 @@ BY_INPUT = {
 _OWN = ("block_size", "credit")
 _USUAL = {"block_size": f"by input, at most {BLOCK_SIZE}", "credit": str(CREDIT)}
 OTHERS = {"window_us": "--window", "the name of a query": "--on"}
+DECISION = "EPOCH:WORKERS:BLOCK:SHARE"
 
 
 def options() -> Iterator[Option]:
@@ -54,6 +55,8 @@ def options() -> Iterator[Option]:
     yield Option("--window", window, "window_us", type=Duration(), section=QUERY)
     conditions = f"{GRAMMAR}; may be repeated, all share one chain (key)"
     yield Option("--on", conditions, metavar="CONDITION", multiple=True, section=QUERY)
+    decisions = "what the chain does from an epoch on, by increasing epoch (no decisions)"
+    yield Option("--decisions", decisions, metavar=f"{DECISION},...", section=QUERY)
     known = settings_of(JoinConfig)
     yield from setting_options({name: known[name] for name in _OWN}, _USUAL)
 
@@ -85,12 +88,33 @@ def _config(args: Arguments, defaults: Defaults) -> JoinConfig:
         if (value := getattr(args, setting)) is not None:
             given[setting] = value
     named = tuple((write_condition(condition), condition) for condition in conditions)
+    decisions = parse_decisions(args.decisions or "")
     try:
-        config = JoinConfig(queries=named, **given)  # type: ignore[arg-type]  # the fields are given by name
+        config = JoinConfig(queries=named, **given, decisions=decisions)  # type: ignore[arg-type]  # the fields are given by name
     except ValueError as error:
         raise UsageError(in_options(str(error), settings_of(JoinConfig), OTHERS)) from error
     refuse_chain("--workers", config.workers, "--window", config.window_us)
+    for decision in config.decisions:
+        name = f"--decisions: workers from epoch {decision.epoch} on"
+        refuse_chain(name, decision.workers, "--window", config.window_us)
     return config
+
+
+def parse_decisions(text: str) -> tuple[Decision, ...]:
+    """Read decisions such as ``1:4:16:0,3:2:16:0.25``.
+
+    Raise :class:`UsageError` with one sentence that names the offending value.
+    """
+    found = []
+    for part in text.split(",") if text else ():
+        fields = part.split(":")
+        try:
+            epoch, workers, block_size, share = fields
+            found.append(Decision(int(epoch), int(workers), int(block_size), float(share)))
+        except ValueError as error:
+            msg = f"--decisions has {part!r}; it must be {DECISION}, such as 3:4:64:0.25"
+            raise UsageError(msg) from error
+    return tuple(found)
 
 
 def refuse_keyless(config: JoinConfig, without_keys: Sequence[str]) -> None:
@@ -118,4 +142,6 @@ def describe(config: JoinConfig) -> str:
         for name, usual in plain.items()
         if getattr(config, name) != usual
     ]
+    if config.decisions:
+        others.append(f"decisions={','.join(':'.join(map(str, d)) for d in config.decisions)}")
     return ", ".join([" | ".join(name for name, _ in config.queries), times, *others])

@@ -9,6 +9,7 @@ from model.checking.diff import Difference
 from model.checking.explorer import Path
 from model.join import load_claims
 from model.join.claims import judge
+from model.join.control import decision_at
 from model.join.oracle import make_system
 from model.join.replay import CLAIM as CONFORMS
 from model.join.scopes import EVERYDAY, SCOPES, State, chart
@@ -90,25 +91,33 @@ def check(workload: Workload, trace: Trace, *, recording: Recording = COMPLETE) 
 # --------------------------------------------------------------------------- figures and guards
 
 
+def most_workers(config: JoinConfig) -> int:
+    """Return the largest number of workers that a chain ever has."""
+    return max([config.workers, *(each.workers for each in config.decisions)])
+
+
 def figures(seen: JudgedCase) -> Figures:
     """Return the results of the reference, and counts of the recorded protocol, if there is one."""
     observed = seen.observed
     config = JoinConfig.from_json(seen.case.workload.config)
     steps = sum(len(observed.of(word)) for word in PROTOCOL)
     received = observed.of(Receive)
-    ends = (0, config.workers - 1)
     recorded = {
         "steps": steps,
         "blocks": len(observed.of(Forward)),
         "copies": sum(step.copies for step in received),
-        "in_the_middle": sum(step.pairs for step in received if step.worker not in ends),
+        "in_the_middle": sum(
+            step.pairs
+            for step in received
+            if 0 < step.worker < decision_at(config, step.epoch).workers - 1
+        ),
     }
     return {
         "tuples": len(seen.case.workload.arrivals),
         "matches": len(seen.expected.of(Match)) if Match in seen.step_types else 0,
         "rejected": len(seen.expected.of(Rejected)) if Rejected in seen.step_types else 0,
         "across_epochs": seen.evidence.guards["results across epochs"],
-        "workers": config.workers,
+        "workers": most_workers(config),
         **{name: number if steps else None for name, number in recorded.items()},
     }
 
@@ -212,7 +221,7 @@ ROOM = Room(
     cases=cases,
     reference=make_system,
     spark=spark_pipeline("join"),
-    slots=lambda workload: JoinConfig.from_json(workload.config).workers,
+    slots=lambda workload: most_workers(JoinConfig.from_json(workload.config)),
     in_process=spark_operator("join"),
     in_process_step_types=RESULTS,
     compare=compare,

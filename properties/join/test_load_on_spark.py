@@ -58,5 +58,5 @@ def test_load_curves_ask_for_every_kind_of_decision(seed: int) -> None:
     chains = [JoinConfig.from_json(case.config) for case in loaded_chains(curves, seed)]
     decisions = [each for config in chains for each in config.decisions]
     assert len({each.workers for each in decisions}) >= 4
-    assert len({each.share for each in decisions}) > curves // 4
+    assert len({each.share for each in decisions}) > 5
     assert len({each.block_size for each in decisions}) > 2

@@ -19,7 +19,8 @@ from itertools import accumulate, chain, islice, pairwise
 
 from model.vocabulary import Event, Fault, JoinConfig, Step, Trace, Workload
 from model.vocabulary.join import And, Decision, Equi, Match, Rejected
-from properties.join.load_curves import LoadCurve, follow, load_curves_of
+from model.vocabulary.join_load import LoadRules
+from properties.join.load_curves import LoadCurve, follow, load_rules
 from properties.join.strategies import SCALE_US, cases, configs
 from sim.kernel.source import IDS_PER_SOURCE
 from tests.harness.stream_packs import collect
@@ -31,6 +32,8 @@ EPOCHS = 3
 CASES_A_CHAIN = 6
 CURVES_A_CHAIN = 16
 CURVE_EPOCHS = 3
+LATENESS_US = (0, 16 * SCALE_US, SCALE_US)
+"""Lateness of a chain that follows load curves, in turn."""
 _IDS_A_PART = 8 * IDS_PER_SOURCE
 """Identities of part ``n`` of :func:`one_after_another` start at ``n`` times this."""
 
@@ -130,13 +133,37 @@ def loaded_chains(curves: int, seed: int) -> list[Workload]:
     arrivals of each epoch come once more in the next one, whether they were shed or not. Drivers
     are killed in epochs of all kinds.
     """
-    drawn = collect(load_curves_of(CURVE_EPOCHS), curves, seed)
-    parts = collect(cases(decided=False), 3 * curves, seed)
-    shapes = collect(configs(), curves, seed)
-    return [
-        _loaded(drawn[first : first + CURVES_A_CHAIN], parts[first::CURVES_A_CHAIN], shape, seed)
-        for first, shape in zip(range(0, curves, CURVES_A_CHAIN), shapes[1:], strict=False)
+    starts = range(0, curves, CURVES_A_CHAIN)
+    count = len(starts)
+    # Hypothesis often repeats a draw, and begins with simple ones.
+    different = list(dict.fromkeys(collect(load_rules(), 6 * curves, seed)))
+    drawn = [
+        _curve(different[len(different) * number // curves], number, seed)
+        for number in range(curves)
     ]
+    parts = collect(cases(decided=False), 3 * curves, seed)
+    shapes = collect(configs(), 2 * count, seed)[count:]
+    return [
+        _loaded(
+            drawn[first : first + CURVES_A_CHAIN],
+            parts[number::count],
+            replace(shapes[number], lateness_us=LATENESS_US[number % len(LATENESS_US)]),
+            seed,
+        )
+        for number, first in enumerate(starts)
+    ]
+
+
+def _curve(rules: LoadRules, number: int, seed: int) -> LoadCurve:
+    """Return a load curve; two of three have rules that shed, every other one reacts at once."""
+    choose = random.Random(f"{seed} {number}")
+    rules = replace(rules, shed=("linear", "quadratic", "no")[number % 3])
+    if number % 2:
+        rules = replace(rules, out_after_us=0, in_after_us=0)
+    workers = choose.randint(1, 4)
+    # From nothing to more than the workers can do, so that utilisation reaches every threshold.
+    loads = tuple(workers * choose.uniform(0.0, 1.25) for _ in range(CURVE_EPOCHS))
+    return LoadCurve(rules, workers, loads)
 
 
 def _loaded(

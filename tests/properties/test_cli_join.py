@@ -42,6 +42,19 @@ def test_two_files_through_the_chain(straggler: Straggler, files: Path) -> None:
     assert row["remarks"][0]["outcome"] == "holds"
 
 
+def test_a_chain_takes_decisions(straggler: Straggler, files: Path) -> None:
+    decisions = ("--decisions", "1:5:4:0.25,2:2:9:0,3:4:1:0.5")
+    done = straggler(*FILES, "--system", CHAIN, *STEPS, "--json", "verdict.json", *decisions)
+    assert (done.code, done.err) == (0, "")
+    (row,) = json.loads((files / "verdict.json").read_text(encoding="utf-8"))
+    assert row["verdict"] == "holds"
+    assert row["workers"] == 5
+    assert row["remarks"][0]["outcome"] == "holds"
+    done = straggler(*FILES, "--system", CHAIN, *STEPS, "--json", "verdict.json")
+    (undecided,) = json.loads((files / "verdict.json").read_text(encoding="utf-8"))
+    assert row["rejected"] > undecided["rejected"], "nothing was shed"
+
+
 def test_several_conditions_share_one_chain(straggler: Straggler, files: Path) -> None:
     conditions = ("--on", "key and value within 2", "--on", "value apart 3", "--on", "any")
     done = straggler(*FILES, "--system", ORACLE, *conditions, "--json", "verdict.json")
@@ -158,6 +171,15 @@ def test_a_planted_bug_is_caught_made_small_and_stored(
         ("--r r.csv --s s.csv --workers 33", ("--workers is 33", "at most 32")),
         ("--r r.csv --s s.csv --block-size 0", ("--block-size is 0",)),
         ("--r r.csv --s s.csv --credit 0", ("--credit is 0",)),
+        ("--r r.csv --s s.csv --decisions 1:2", ("--decisions has '1:2'", "EPOCH:WORKERS:BLOCK")),
+        ("--r r.csv --s s.csv --decisions 1:2:x:0", ("--decisions has '1:2:x:0'",)),
+        (
+            "--r r.csv --s s.csv --decisions 2:2:4:0,1:2:4:0",
+            ("the epoch of a decision is 1", "an integer, at least 3"),
+        ),
+        ("--r r.csv --s s.csv --decisions 1:0:4:0", ("workers from epoch 1 on is 0",)),
+        ("--r r.csv --s s.csv --decisions 1:33:4:0", ("workers from epoch 1 on is 33",)),
+        ("--r r.csv --s s.csv --decisions 1:2:4:1.5", ("the share from epoch 1 on is 1.5",)),
         ("--r r.csv --s s.csv --window -1s", ("--window",)),
         ("--r r.csv --s s.csv --window 99999999d", ("--window is 99999999d", "at most")),
         ("--r r.csv --s s.csv --lateness 5", ("'5'", "500ms")),

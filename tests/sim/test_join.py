@@ -13,7 +13,19 @@ from model.checking.claims import Outcome
 from model.join import load
 from model.join.claims import judge
 from model.vocabulary import Event, JoinConfig
-from model.vocabulary.join import Ack, Admit, And, Equi, Forward, Match, Receive
+from model.vocabulary.join import (
+    REASON_SHED,
+    Ack,
+    Admit,
+    And,
+    Decision,
+    Equi,
+    Forward,
+    Match,
+    Quiet,
+    Receive,
+    Rejected,
+)
 from model.vocabulary.settings import read_settings
 from sim.join import ChainRun, from_settings, simulate
 from sim.join.room import TIMED_ROOM
@@ -206,21 +218,85 @@ def test_a_workload_is_replayed_when_its_tuples_came() -> None:
     assert again.workload.arrivals == timed.workload.arrivals
 
 
-def test_a_chain_of_several_sizes_holds_what_the_rules_say() -> None:
-    timed = small(
+def scaling(**settings: str) -> ChainRun:
+    return small(
         scale="yes",
         capacity="40",
         out_after_us="1000000",
         in_after_us="2000000",
         trigger_interval_us="1000000",
         shed="no",
+        **settings,  # type: ignore[arg-type]  # none of them is the seed
     )
+
+
+def test_a_chain_of_several_sizes_holds_what_the_rules_say() -> None:
+    timed = scaling()
     workers = set(timed.series["workers"].astype(int).tolist())
     assert len(workers) > 1
     assert str(timed.summary["resized"]).startswith("3 to ")
     mean, m = timed.series["utilisation"], timed.series["workers"]
     assert (mean * m * 40).round().tolist() == timed.series["held"].tolist()
     assert load.workers_for(3, 1.0, Control().limits) > 3
+
+
+def decisions_of(timed: ChainRun) -> tuple[Decision, ...]:
+    return JoinConfig.from_json(timed.workload.config).decisions
+
+
+def test_a_chain_that_scales_leaves_its_decisions_in_the_workload() -> None:
+    timed = scaling()
+    decisions = decisions_of(timed)
+    resized = ", ".join(
+        f"{before} to {after.workers}"
+        for before, after in zip(
+            [3, *(each.workers for each in decisions)], decisions, strict=False
+        )
+    )
+    assert resized == timed.summary["resized"] != "no"
+    assert_is_the_model_s(timed)
+    again = TIMED_ROOM.replay(timed.workload)
+    assert_is_the_model_s(again)
+    assert again.summary["resized"] == resized
+    assert decisions_of(again) == decisions
+    assert found(again.trace) == found(timed.trace)
+    assert any(step.worker >= 3 for step in again.trace.of(Quiet))
+
+
+def test_workers_stay_within_their_range() -> None:
+    within = {each.workers for each in decisions_of(scaling(least="2", most="4"))}
+    assert within <= {2, 3, 4}
+    assert within != {each.workers for each in decisions_of(scaling())}
+
+
+def test_a_chain_takes_the_decisions_of_its_workload() -> None:
+    decisions = (Decision(0, 2, 3, 0.5), Decision(1, 5, 1, 0.0), Decision(3, 1, 9, 0.25))
+    timed = small(shed="no", trigger_interval_us="1500000")
+    config = replace(JoinConfig.from_json(timed.workload.config), decisions=decisions)
+    again = TIMED_ROOM.replay(timed.workload.with_(config=config.to_json()))
+    assert_is_the_model_s(again)
+    quiet = {(step.epoch, step.worker) for step in again.trace.of(Quiet)}
+    assert [sum(epoch == each for epoch, _ in quiet) for each in range(5)] == [2, 5, 5, 1, 1]
+    shed = [step.seq for step in again.trace.of(Rejected) if step.reason == REASON_SHED]
+    first, second, third, _ = again.workload.cuts
+    assert 0.35 * first < sum(seq < first for seq in shed) < 0.65 * first
+    assert not any(first <= seq < third for seq in shed)
+    assert second < third < max(shed)
+    assert again.workload.arrivals == timed.workload.arrivals
+
+
+@pytest.mark.parametrize(
+    ("control", "sentence"),
+    [
+        (Control(scale=True), "scale is 'yes'; it must be no for a chain whose decisions"),
+        (Control(shed="linear"), "shed is 'linear'; it must be no for a chain whose decisions"),
+    ],
+)
+def test_a_chain_follows_its_load_or_its_decisions(control: Control, sentence: str) -> None:
+    config = replace(EVERYTHING, decisions=(Decision(0, 2, 1, 0.0),))
+    with pytest.raises(ValueError, match="must be no") as error:
+        simulate(Plan(ONE_EACH, tuning=ChainTuning(control=control)), config, 0)
+    assert sentence in str(error.value)
 
 
 # ------------------------------------------------------------------------------------- the tables
@@ -277,6 +353,8 @@ def test_neighbours_have_the_requested_distance() -> None:
         ({"pace_us": "soon"}, "pace_us is 'soon'; it must be an integer >= 0, or never"),
         ({"trigger_interval_us": "0"}, "trigger_interval_us is 0; it must be an integer > 0"),
         ({"tau0": "0.9"}, "tau0, tau1, tau2 are 0.9"),
+        ({"least": "5", "most": "4"}, "least is 5; it must be at most 4, which is most"),
+        ({"base": "0.9"}, "base is 0.9; it must be at most 0.8, which is tau2"),
         ({"queries": "0"}, "queries is 0; it must be an integer > 0"),
         ({"queue_limit": "-1"}, "queue_limit is -1; it must be an integer >= 0"),
         ({"when_full": "wait"}, "when_full is 'wait'; it must be one of block, drop"),

@@ -1,6 +1,7 @@
 """Golden state counts, which notice every change of what can happen."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from model.checking.claims import Outcome, combine
 from model.checking.explorer import render
 from model.join.scopes import EVERYDAY, SCOPES, Protocol, State, chart, machine_of
-from model.join.state import IN_ORDER, UNORDERED
+from model.join.state import IN_ORDER, UNORDERED, Acknowledgement, Block
 from model.join.variants import explore, scope_of
 from tests.model.join import golden
 from tests.model.join.golden import GOLDEN
@@ -26,6 +27,31 @@ def test_a_scope_holds_with_its_golden_count(name: str) -> None:
     assert found.cut is None
 
 
+def reachable(protocol: Protocol) -> Iterator[State]:
+    """Yield every reachable state."""
+    found = [protocol.initial()]
+    seen = set(found)
+    for state in found:
+        yield state
+        new = dict.fromkeys(then for _, then in protocol.actions(state) if then not in seen)
+        seen.update(new)
+        found += new
+
+
+@pytest.mark.parametrize("name", ["adding-large", "removing"])
+def test_workers_come_and_go_while_blocks_are_on_their_way(name: str) -> None:
+    changing = [each.chain for each in reachable(Protocol(SCOPES[name])) if each.chain.phase]
+    messages = [
+        message
+        for chain in changing
+        for channel in (*chain.right, *chain.left)
+        for message in channel
+    ]
+    assert any(isinstance(message, Block) and message.tuples for message in messages)
+    assert any(isinstance(message, Acknowledgement) for message in messages)
+    assert any(worker.s.copies for chain in changing for worker in chain.workers)
+
+
 @pytest.mark.parametrize(("block_size", "next_waits"), [(1, True), (2, False)])
 def test_a_pair_is_out_when_both_streams_have_moved_past_it(
     block_size: int, next_waits: bool
@@ -33,17 +59,7 @@ def test_a_pair_is_out_when_both_streams_have_moved_past_it(
     """The next pair may wait if there is no flush; nothing waits longer than that."""
     past = replace(SCOPES["balanced"], ends=False, block_size=block_size)
     protocol = Protocol(past)
-    level, resting = [protocol.initial()], []
-    seen = set(level)
-    while level:
-        following: list[State] = []
-        for state in level:
-            reached = [then for _, then in protocol.actions(state)]
-            resting += [state] * (not reached)
-            new = dict.fromkeys(then for then in reached if then not in seen)
-            seen.update(new)
-            following += new
-        level = following
+    resting = [state for state in reachable(protocol) if not list(protocol.actions(state))]
     bit = {pair: 1 << number for number, pair in enumerate(past.pairs)}
     assert resting
     assert all(state.once & bit[0, 0] for state in resting)
