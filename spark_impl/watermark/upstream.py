@@ -38,7 +38,7 @@ class UpstreamMemory(NamedTuple):
     inserted_us: int = NO_CLOCK
     """The last watermark that was inserted."""
     slack_us: int = 0
-    """How far it was behind ``t_max_us``; 0 before the first insertion."""
+    """Distance of that watermark from ``t_max_us`` then; 0 before the first insertion."""
     period: int = -(1 << 63)
     """The latest period in which something arrived."""
     operators: Records = np.empty(0, OPERATOR)
