@@ -39,7 +39,7 @@ from sim.sweep.statistics import clopper_pearson
 from tests.harness import profiles
 from tests.harness.stream_packs import collect
 
-RUNS_FOR_GUARDS = 500
+RUNS_FOR_GUARDS = profiles.choose(250, nightly=500)
 TROUBLES = ("shed", "sent_again", "served_again")
 """Keys of a run's summary that count faults; a run without faults omits them."""
 DELTA = 1e-9
