@@ -10,16 +10,19 @@ import pytest
 
 from model.checking.claims import Outcome
 from model.join import run
-from model.join.claims import CASES, judge, over_all
+from model.join.claims import CASES, DECIDED_CASES, judge, over_all
 from model.join.replay import validate_recording
 from model.vocabulary.join import Forward, Quiet, Receive, Rejected
 from properties.join.strategies import cases
 from properties.join.test_model import results
 from spark_impl.join import run_in_process
 from spark_impl.join.in_process import Network
+from tests.harness.chain_workloads import loaded_chains
 from tests.harness.stream_packs import collect
 
 CASES_A_NETWORK = 60
+FEW = 30
+CURVES = 16
 NETWORKS = {
     "fifo": Network(),
     "unforced": Network(unforced=0.3),
@@ -31,7 +34,8 @@ NETWORKS = {
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_workers_keep_the_promises_of_the_chain(name: str, seed: int) -> None:
-    drawn = collect(cases(), CASES_A_NETWORK, seed)
+    undecided = collect(cases(decided=False), CASES_A_NETWORK, seed)
+    drawn = [*undecided, *collect(cases(), FEW, seed), *loaded_chains(CURVES, seed)]
     traces = [run_in_process(case, NETWORKS[name], seed) for case in drawn]
     evidence = [judge(case, trace) for case, trace in zip(drawn, traces, strict=True)]
     for verdict in over_all(evidence):
@@ -39,7 +43,7 @@ def test_workers_keep_the_promises_of_the_chain(name: str, seed: int) -> None:
     for case, trace in zip(drawn, traces, strict=True):
         verdict = validate_recording(case, trace)
         assert verdict.outcome is Outcome.HOLDS, (verdict.sentence, verdict.witness)
-    for guard in CASES:
+    for guard in (*CASES, *DECIDED_CASES):
         assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
     assert any(trace.of(Forward) for trace in traces), "no block was sent"
     assert any(trace.of(Receive) for trace in traces), "no block came"

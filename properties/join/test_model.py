@@ -22,10 +22,13 @@ from properties.generators.streams import SEEDS, cuts
 from properties.join.strategies import cases, configs
 from properties.judging.judge import broken_sentences
 from tests.harness import profiles
+from tests.harness.chain_workloads import loaded_chains
 from tests.harness.stream_packs import collect
 from tests.model.join.golden import GOLDEN
 
 CASES_FOR_GUARDS = profiles.choose(150, nightly=300)
+FEW_CASES = 40
+CURVES = 16
 FEW_TUPLES = 12
 
 
@@ -43,7 +46,8 @@ def test_no_claim_is_broken(system: System, case: Workload) -> None:
 def test_every_claim_is_put_to_the_test(
     system: System, foreign_system: System | None, seed: int
 ) -> None:
-    drawn = collect(cases(), CASES_FOR_GUARDS, seed)
+    undecided = collect(cases(decided=False), CASES_FOR_GUARDS, seed)
+    drawn = [*undecided, *collect(cases(), FEW_CASES, seed), *loaded_chains(CURVES, seed)]
     evidence = [judge(case, system(case)) for case in drawn]
     for guard in (*CASES, *DECIDED_CASES):
         assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"

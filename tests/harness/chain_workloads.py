@@ -32,6 +32,8 @@ EPOCHS = 3
 CASES_A_CHAIN = 6
 CURVES_A_CHAIN = 16
 CURVE_EPOCHS = 3
+AGAIN = 4
+"""Arrivals of an epoch that come once more in the next one."""
 LATENESS_US = (0, 16 * SCALE_US, SCALE_US)
 """Lateness of a chain that follows load curves, in turn."""
 _IDS_A_PART = 8 * IDS_PER_SOURCE
@@ -103,7 +105,7 @@ def _moved(event: Event, ids: int, first: int, shift_us: int) -> Event:
 
 def chains(count: int, seed: int) -> list[Workload]:
     """Return ``count`` different workloads for chains; every fourth one is a single drawn case."""
-    drawn = collect(cases(), count * CASES_A_CHAIN, seed)
+    drawn = collect(cases(decided=False), count * CASES_A_CHAIN, seed)
     # Hypothesis often repeats a draw, and begins with simple ones.
     different = list({json.dumps(case.config, sort_keys=True): case for case in drawn}.values())
     first = [different[len(different) * number // count] for number in range(count)]
@@ -162,8 +164,11 @@ def _curve(rules: LoadRules, number: int, seed: int) -> LoadCurve:
         rules = replace(rules, out_after_us=0, in_after_us=0)
     workers = choose.randint(1, 4)
     # From nothing to more than the workers can do, so that utilisation reaches every threshold.
-    loads = tuple(workers * choose.uniform(0.0, 1.25) for _ in range(CURVE_EPOCHS))
-    return LoadCurve(rules, workers, loads)
+    loads = [workers * choose.uniform(0.0, 1.25) for _ in range(CURVE_EPOCHS)]
+    if number % 3 == 0:  # begins with more than the workers can do, and sheds at once
+        rules = replace(rules, tau0=0.25, tau1=0.7, tau2=0.8, base=0.1, smoothing=1.0)
+        loads[0] = rules.least * 1.5 if workers < rules.least else workers * 1.5
+    return LoadCurve(rules, workers, tuple(loads))
 
 
 def _loaded(
@@ -180,7 +185,7 @@ def _loaded(
         followed = list(follow(curve.rules, curve.workers, curve.loads))[:-1]
         decisions += [each._replace(epoch=first + each.epoch) for each in followed]
         for load in curve.loads:
-            again = events[-2:]
+            again = events[-AGAIN:]
             events += [*again, *islice(whole, 4 + int(2 * load))]
             cuts.append(len(events))
     times_us = accumulate((event.arrival_us for event in events), max)
@@ -219,7 +224,7 @@ def long_case(workers: int, seed: int, epochs: int = EPOCHS) -> Workload:
         lateness_us=16 * SCALE_US,
         epochs=(("first", 0, 0), ("later", 1, None)),
     )
-    parts = collect(cases(), 2 * CASES_A_CHAIN, seed)
+    parts = collect(cases(decided=False), 2 * CASES_A_CHAIN, seed)
     case = one_after_another(parts)
     cuts = tuple(len(case.arrivals) * epoch // epochs for epoch in range(1, epochs))
     return case.with_(config=config.to_json(), cuts=cuts, name=f"long {seed}")
