@@ -5,11 +5,9 @@ Java and one Spark, and lies in the virtual environment of that Spark.
 """
 
 import os
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # the package has no types
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -48,8 +46,7 @@ def _end_java() -> None:
     """End Java, which takes a while, because it writes the archive then."""
     gateway = SparkContext._gateway
     assert gateway is not None
-    with suppress(Py4JError):  # no answer
-        gateway.jvm.java.lang.System.exit(0)
+    gateway.proc.stdin.close()  # Spark's gateway ends with its input
     gateway.proc.wait()
 
 
