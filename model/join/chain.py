@@ -251,12 +251,15 @@ def merge(setup: Setup, state: ChainState, action: Action) -> Step:
 
 
 def merge_workers(left: Worker, right: Worker) -> Worker:
-    """Return two workers as one: older tuples of R lie further right, of S further left."""
+    """Return two workers as one: older tuples of R lie further right, of S further left.
+
+    What has been at one of them has been at the new worker, so the higher watermarks hold.
+    """
     return Worker(
-        right.r._replace(
+        left.r._replace(
             store=right.r.store + left.r.store, heard_us=max(left.r.heard_us, right.r.heard_us)
         ),
-        left.s._replace(
+        right.s._replace(
             store=left.s.store + right.s.store, heard_us=max(left.s.heard_us, right.s.heard_us)
         ),
     )

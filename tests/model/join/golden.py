@@ -14,6 +14,7 @@ EVERYDAY = {
     "flush": (10_615, 27_806),
     "balanced-three": (10_233, 40_040),
     "elastic": (9_437, 31_376),
+    "elastic-drop": (5_849, 15_999),
     "elastic-twice": (9_395, 33_640),
     "adding-large": (11_460, 38_774),
     "three": (9_038, 30_266),

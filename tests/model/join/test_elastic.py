@@ -5,13 +5,19 @@ from dataclasses import replace
 
 import pytest
 
+from model.checking.claims import Outcome
 from model.join import chain
 from model.join.oracle import admission, matches
+from model.join.rules import Setup
 from model.join.run import SeededRun, run
-from model.join.state import Action, ChainState, Lane, Listed, Worker, is_quiet
+from model.join.state import Action, ChainState, Lane, Listed, Ranks, Worker, is_quiet, with_worker
+from model.join.state_claims import LOST
+from model.join.variants import explore
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Match
 from tests.model.join.strategies import workload
+
+Stores = tuple[Ranks, Ranks]
 
 
 @pytest.mark.parametrize("seed", range(1, 90))
@@ -38,6 +44,31 @@ def test_the_newest_of_s_go_right_with_all_of_r() -> None:
     whole = ChainState((Worker(Lane((1, 2)), Lane((4, 5))),), (), (), changes=1)
     parted = after(whole, Action("split", 0, "S", 1))
     assert [(w.r.store, w.s.store) for w in parted.workers] == [((), (4,)), ((1, 2), (5,))]
+
+
+def test_a_merged_worker_has_seen_what_either_of_its_parts_has_seen() -> None:
+    left, right = (Worker(Lane(wm_us=r), Lane(wm_us=s)) for r, s in ((9, 2), (4, 7)))
+    merged = after(ChainState((left, right), ((),), ((),), changes=1), Action("merge", 0)).workers
+    assert [(worker.r.wm_us, worker.s.wm_us) for worker in merged] == [(9, 7)]
+
+
+def test_a_split_that_lowers_no_watermark_loses_a_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    lowered = chain.split_into
+
+    def unlowered(
+        setup: Setup, state: ChainState, at: int, left: Stores, right: Stores
+    ) -> ChainState:
+        worker = state.workers[at]
+        parted = lowered(setup, state, at, left, right)
+        for n in (at, at + 1):
+            r, s = parted.workers[n]
+            r, s = r._replace(wm_us=worker.r.wm_us), s._replace(wm_us=worker.s.wm_us)
+            parted = with_worker(parted, n, Worker(r, s))
+        return parted
+
+    monkeypatch.setattr(chain, "split_into", unlowered)
+    verdicts = {each.claim: each.outcome for each in explore("elastic-drop").verdicts}
+    assert verdicts[LOST] is Outcome.BROKEN
 
 
 @pytest.mark.parametrize(("stream", "n", "wm_us"), [("R", 1, (9, 1)), ("S", 1, (2, 9))])
