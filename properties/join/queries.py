@@ -1,6 +1,7 @@
 """Queries of room ``join`` on the command line: options, defaults by input, validation."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from model.vocabulary import JoinConfig
@@ -90,9 +91,13 @@ def _config(args: Arguments, defaults: Defaults) -> JoinConfig:
     named = tuple((write_condition(condition), condition) for condition in conditions)
     decisions = parse_decisions(args.decisions or "")
     try:
-        config = JoinConfig(queries=named, **given, decisions=decisions)  # type: ignore[arg-type]  # the fields are given by name
+        config = JoinConfig(queries=named, **given)  # type: ignore[arg-type]  # the fields are given by name
     except ValueError as error:
         raise UsageError(in_options(str(error), settings_of(JoinConfig), OTHERS)) from error
+    try:
+        config = replace(config, decisions=decisions)
+    except ValueError as error:
+        raise UsageError(f"--decisions: {error}") from error
     refuse_chain("--workers", config.workers, "--window", config.window_us)
     for decision in config.decisions:
         name = f"--decisions: workers from epoch {decision.epoch} on"

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import TypeAlias
@@ -87,6 +88,7 @@ class Chain:
         self._meter = meter
         self._comparison_us = comparison_us
         self.store = open_store(store, config)
+        self._admitted_before = cache(self.store.admitted_before)  # what is committed stays
         self._last = before = self.store.last()
         self._changed: set[str] = set()
         if before is not None:
@@ -104,6 +106,7 @@ class Chain:
         self._changing = Lock()
         self._next = self.epochs
         """The first epoch that has not been planned yet: new queries begin there."""
+        self._flushing = False
         self._since_ns: int | None = None
         """The moment of the last commit; ``None`` before the first epoch."""
         self._ended_ns: int | None = None
@@ -146,7 +149,8 @@ class Chain:
         """End a query; return the first epoch whose tuples it does not pair.
 
         Pairs of earlier tuples that are still owed are found all the same. A query that has ended
-        already is left alone. Raise :class:`InputProblem` if there is no such query.
+        already is left alone. Raise :class:`InputProblem` if there is no such query,
+        or no query would be left.
         """
         with self._changing:
             self._require_open()
@@ -157,6 +161,9 @@ class Chain:
             last = self.config.span(name)[1]
             if last is not None and last < self._next:
                 return last + 1
+            if names == [name] and self.config.span(name)[0] >= self._next:
+                msg = f"the query {name!r} has not begun, and a chain needs a query"
+                raise InputProblem(msg)
             self.config = queries.withdraw(self.config, name, self._next)
             if all(name != each for each, _ in self.config.queries):  # it never began
                 self._free.pop(name, None)
@@ -179,7 +186,7 @@ class Chain:
                 self._since_ns = time.monotonic_ns()
             merge_epochs(self.store)
             with self._changing:
-                self._next = self.epochs + 1
+                self._next, self._flushing = self.epochs + 1, rows is None
                 plan = self._plan(before, rows)
             summaries = run_epoch(self._spark, rows, plan, lock, self._conclude)
             self._last = self.store.last(before)
@@ -187,10 +194,12 @@ class Chain:
             self._report(plan.config)
             return summaries
         finally:
+            with self._changing:  # an epoch that failed has to be planned again
+                self._next, self._flushing = self.epochs, False
             lock.release()
 
     def _require_open(self) -> None:
-        if self.flushed:
+        if self.flushed or self._flushing:
             msg = f"the chain in {self.store.root} was flushed, and nothing may follow that"
             raise InputProblem(msg)
 
@@ -199,7 +208,7 @@ class Chain:
         return Plan(
             config=config,
             free=dict(self._free),
-            ranks=ranks_of(config, self.epochs, self.store.admitted_before),
+            ranks=ranks_of(config, self.epochs, self._admitted_before),
             store=self.store,
             before=before,
             epoch=self.epochs,

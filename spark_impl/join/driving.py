@@ -55,7 +55,7 @@ class _Source:
 
 
 class _Costs:
-    """The emulated cost of comparisons: the worker is busy sleeping (docs/join.md, section 12)."""
+    """The emulated cost of comparisons: the worker is busy sleeping."""
 
     def __init__(self, comparison_us: float) -> None:
         self._each_s = comparison_us / 1e6

@@ -39,8 +39,12 @@ def continue_config(
             msg = f"the query {name!r} has changed: a changed query needs another name"
             raise InputProblem(msg)
     queries, limited = [], []
-    kept = ({*changed} & {*known}) - {name for name, _, _ in given.epochs}
+    ended = {name for name in known if before.span(name)[1] is not None}
+    kept = ({*changed} & {*known}) - ({name for name, _, _ in given.epochs} - ended)
+    never_began = {*changed} - {*known}
     for name, predicate in {**known, **wanted}.items():
+        if name in never_began:
+            continue  # it was withdrawn before
         span = before.span(name) if name in kept else _find_span(name, before, given, epoch)
         if span is not None:
             queries.append((name, predicate))

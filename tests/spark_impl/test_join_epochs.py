@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -163,3 +164,13 @@ def test_next_epoch_lists_no_earlier_ones(tmp_path: Path, monkeypatch: pytest.Mo
         assert store.last(done[0]) == store.last(done[2]) == done[2]
     store.lose_commit()
     assert store.last(done[2]) == store.last() == done[1]
+
+
+def test_a_query_that_was_withdrawn_stays_away() -> None:
+    """It may have been given with epochs, or never have begun."""
+    given = config(old=Equi("key"), new=And())
+    ended = replace(given, epochs=(("new", 0, 3),))
+    wants = replace(given, epochs=(("new", 0, None),))
+    for epoch in (4, 9):
+        assert continue_config(ended, (), wants, (), epoch, {"new"}).span("new") == (0, 3)
+    assert "new" not in dict(continue_config(OLD, (), given, (), 5, {"new"}).queries)

@@ -15,6 +15,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from model.checking.claims import Outcome
+from model.join.control import start
+from model.join.decision_claims import ControlLog, Logged, judge_log
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import (
     NO_WATERMARK_US,
@@ -32,6 +35,7 @@ from model.vocabulary.join_load import LoadRules, Measured
 from model.vocabulary.trace import Step
 from spark_impl.join import (
     ChainJoin,
+    ChainProblem,
     complete_until,
     load,
     results,
@@ -130,6 +134,9 @@ def test_a_load_curve_with_kills_changes_nothing(
     assert {step.epoch: step.worker + 1 for step in sorted(trace.of(Quiet))} == dict(
         enumerate((*WORKERS, 2))
     )
+    loads = [done.load for done in load_store(store).commits() if done.load is not None]
+    log = ControlLog(RULES, start(RULES, RULES.least), [Logged(*each) for each in loads])
+    assert [each.outcome for each in judge_log(log).verdicts] == [Outcome.HOLDS]
     look_at_shed(spark, store, taken, [each.measured for each in found])
     look_at_punctuation(taken, trace.of(Match), complete)
     assert complete_until(store) > max(event.event_time_us for event in case.arrivals)
@@ -250,6 +257,27 @@ def test_rules_take_range_and_block_size_from_the_chain() -> None:
     assert join._config.workers == 2
     fixed = ChainJoin(3, 10, And(), load=LoadRules())
     assert fixed._load == LoadRules(least=3, most=3, block_size=64)
+
+
+def test_a_query_that_fails_can_be_withdrawn(spark: SparkSession, tmp_path: Path) -> None:
+    """The epoch that failed runs again without it; so does a chain that is opened again."""
+    case = case_with(workers=1, batches=2)
+
+    def fails(r: Any, s: Any) -> Any:
+        raise ArithmeticError("no answer")
+
+    chain = Chain(spark, JoinConfig.from_json(case.config), tmp_path / "store")
+    (only,) = (name for name, _ in chain.config.queries)
+    with pytest.raises(InputProblem, match=f"{only!r} has not begun, and a chain needs a query"):
+        chain.withdraw(only)
+    assert chain.submit("bad", And(), fails) == 0
+    first, second = (rows_of(spark, events) for events in case.batches())
+    with pytest.raises(ChainProblem, match="no answer"):
+        chain.advance(first)
+    assert chain.withdraw("bad") == 0
+    chain.advance(first)
+    chain.advance(second)
+    assert {match.query for match in read_trace(tmp_path / "store").of(Match)} == {only}
 
 
 def test_queries_come_and_go_while_a_chain_runs(spark: SparkSession, tmp_path: Path) -> None:
