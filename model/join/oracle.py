@@ -128,7 +128,8 @@ class Gate:
         (tuples, watermarks_us, epochs), known = self.admitted[stream], self._known[stream]
         wm_us = watermarks_us[-1] if watermarks_us else NO_WATERMARK_US
         lateness_us, before = self.config.lateness_us, len(tuples)
-        share = decision_at(self.config, epoch).share
+        # Without decisions nothing is looked up, because a run is often a single arrival.
+        share = decision_at(self.config, epoch).share if self.config.decisions else 0.0
         decisions = []
         for event in events:
             seq, source_id, _, ts_us, value, _, _ = event
