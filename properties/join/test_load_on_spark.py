@@ -1,7 +1,8 @@
 """Chains on Spark that follow load curves: every pair of admitted tuples comes out exactly once.
 
-Workers come and go, arrivals are shed and come again, drivers are killed. An oracle that shares no
-code with either side says what the results are.
+Workers come and go, arrivals are shed and come again, and epochs lose their commits, as if the
+driver had died just before. An oracle that shares no code with either side says what the results
+are.
 """
 
 from collections import Counter

@@ -167,7 +167,7 @@ def test_next_epoch_lists_no_earlier_ones(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_query_that_was_withdrawn_stays_away() -> None:
-    """It may have been given with epochs, or never have begun."""
+    """A query may have been given with epochs, or have been withdrawn before it began."""
     given = config(old=Equi("key"), new=And())
     ended = replace(given, epochs=(("new", 0, 3),))
     wants = replace(given, epochs=(("new", 0, None),))
