@@ -97,6 +97,8 @@ def follow_trail(engine: Engine, finding: Finding) -> Trail:
     except subprocess.TimeoutExpired:
         return _trail(finding, FAILED, f"no end within {TRAIL_S} s")
     outcome = {0: REPRODUCED, 1: CLOSED}.get(run.returncode, FAILED)
+    if outcome == CLOSED and "Traceback (most recent call last)" in run.stderr:
+        outcome = FAILED  # Python ends with 1 as well
     output = run.stdout.strip() or run.stderr.strip()[-500:]
     return _trail(finding, outcome, output)
 

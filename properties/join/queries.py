@@ -56,8 +56,8 @@ def options() -> Iterator[Option]:
     yield Option("--window", window, "window_us", type=Duration(), section=QUERY)
     conditions = f"{GRAMMAR}; may be repeated, all share one chain (key)"
     yield Option("--on", conditions, metavar="CONDITION", multiple=True, section=QUERY)
-    decisions = "what the chain does from an epoch on, by increasing epoch (no decisions)"
-    yield Option("--decisions", decisions, metavar=f"{DECISION},...", section=QUERY)
+    decisions = f"{DECISION},... from these epochs on (none)"
+    yield Option("--decisions", decisions, metavar="LIST", section=QUERY)
     known = settings_of(JoinConfig)
     yield from setting_options({name: known[name] for name in _OWN}, _USUAL)
 

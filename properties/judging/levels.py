@@ -69,7 +69,7 @@ class Scope(NamedTuple):
             return trace
         chosen: list[Any] = [word for word in self.room.answers if word in self.step_types]
         steps = [self._blank(word, step) for word in chosen for step in trace.of(word)]
-        if workload.config.get("keyed"):
+        if self.room.name in ("slack", "watermark") and workload.config.get("keyed", True):
             steps = [_with_task(step, workload) for step in steps]
         if workload.config.get("aggregate") == "avg":
             steps = list(map(_round_average, steps))
@@ -105,7 +105,7 @@ def _with_task(step: Any, workload: Workload) -> Any:
         if not 0 <= step.seq < len(workload.arrivals):
             return step
         key = workload.arrivals[step.seq].key
-    return step._replace(task=task_of(key, workload.config["tasks"]))
+    return step._replace(task=task_of(key, workload.config.get("tasks", 1)))
 
 
 def _round_average(step: Any) -> Any:

@@ -134,7 +134,9 @@ def test_every_stored_counterexample_still_breaks_its_promise(engine: Engine) ->
             is_it = (asked.promise, asked.how) == (case.promise, case.how)
             if is_it and case.workload is not None:
                 workload = Workload.from_json(case.workload)
-                assert try_workload(asked, system, workload).judged.broken, case.promise
+                tried = try_workload(asked, system, workload)
+                assert tried.judged.broken, case.promise
+                assert tried.has_failed == bool(case.failure), tried.judged.broken
 
 
 def test_a_trail_that_was_reproduced_is_called_so() -> None:

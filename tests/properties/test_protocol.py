@@ -238,7 +238,7 @@ def test_the_help_names_every_kind_and_field_of_answers(straggler: Straggler) ->
         for word, fields in room.answers.items():
             assert f"    {word.__name__.lower()}: " in text
             assert all(re.search(rf"\b{name}\s", text) for name in fields)
-    assert "reason: 'event time lies below the watermark of the stream', or 'value is not" in text
+    assert "reason: 'event time lies below the watermark of the stream', or 'shed, because" in text
 
 
 # ------------------------------------------------------------------------------- the JSON Schemas
