@@ -22,6 +22,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import spark_impl
+
 PRELOADED = (
     "pandas",
     "pyarrow.parquet",
@@ -70,7 +72,9 @@ def forking() -> Iterator[Path]:
         launcher.chmod(0o755)
         code = f"from {__name__} import serve; serve({address!r})"
         # Spark starts its Python processes with this seed of hashes, too.
-        places = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONHASHSEED": "0"}
+        ours = str(Path(spark_impl.__file__ or "").parents[1])  # perhaps a copy with a planted bug
+        path = os.pathsep.join(filter(None, [ours, *sys.path]))
+        places = {"PYTHONPATH": path, "PYTHONHASHSEED": "0"}
         with subprocess.Popen(
             [sys.executable, "-P", "-c", code],
             env={**os.environ, **places},
