@@ -127,7 +127,7 @@ def test_one_query_fails_and_the_others_go_on(
     finally:
         for each in running:
             each.stop()
-    assert seen == [0, 1]
+    assert seen in ([0, 1], [1, 2])  # the first batch is empty if the landing was slower
     again = windows().agg(sum_("watts"), avg("watts")).store_in(tmp_path / "kept")
     again.flush()
     sums, means = (answers(again.results(), name) for name in ("sum_watts", "avg_watts"))
