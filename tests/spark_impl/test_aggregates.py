@@ -114,11 +114,12 @@ def test_one_query_fails_and_the_others_go_on(
     add(tmp_path, 1, FIRST)
     together = windows().agg(sum_("watts"), avg("watts"))
     sinks = {"sum_watts": fail, "avg_watts": lambda _, batch: seen.append(batch)}
-    running = together.store_in(tmp_path / "kept", sinks=sinks).start()
+    queries = together.store_in(tmp_path / "kept", sinks=sinks)
+    queries.landing.run_available()  # or the first batch of a query may be empty
+    running = queries.start()
     try:
         landing, failing, going = running
-        landing.processAllAvailable()
-        with pytest.raises(Exception, match=r"no room for batch \d"):
+        with pytest.raises(Exception, match="no room for batch 0"):
             failing.processAllAvailable()
         add(tmp_path, 2, SECOND)
         landing.processAllAvailable()
@@ -127,7 +128,7 @@ def test_one_query_fails_and_the_others_go_on(
     finally:
         for each in running:
             each.stop()
-    assert seen in ([0, 1], [1, 2])  # the first batch is empty if the landing was slower
+    assert seen == [0, 1]
     again = windows().agg(sum_("watts"), avg("watts")).store_in(tmp_path / "kept")
     again.flush()
     sums, means = (answers(again.results(), name) for name in ("sum_watts", "avg_watts"))
