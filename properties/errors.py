@@ -1,5 +1,10 @@
 """Errors of users, and the words of their messages."""
 
+import re
+
+LONGEST_WORD = 400
+"""Characters of a word, such as a value in a file of a user, that are shown in any case."""
+
 
 class UsageError(Exception):
     """An error of the user: one sentence that names the offending value; exit code 2."""
@@ -10,8 +15,11 @@ class SystemFailedError(Exception):
 
 
 def format_error(sentence: str) -> str:
-    """Return the line that tells a user of an error."""
+    """Return the line that tells a user of an error; the middle of an endless word is left out."""
     sentence = " ".join(sentence.split())
+    sentence = re.sub(
+        rf"\S{{{LONGEST_WORD},}}", lambda word: f"{word[0][:60]}...{word[0][-60:]}", sentence
+    )
     return f"straggler: {sentence}{'' if sentence.endswith(('?', '.')) else '.'}\n"
 
 

@@ -19,7 +19,6 @@ from properties.cli.outputs import (
     refuse_unwritable,
     write_json,
     write_output,
-    write_whole,
 )
 from properties.cli.room_commands import room_group
 from properties.cli.selection import parse_selection
@@ -210,7 +209,7 @@ def _refuse_options(args: Arguments) -> None:
     """Raise :class:`UsageError` for output that cannot be written, or for bad numbers."""
     refuse_unwritable("--json", args.json)
     refuse_unwritable("--junit", args.junit)
-    refuse_unwritable("--html", args.html, whole=True)
+    refuse_unwritable("--html", args.html)
     refuse_unmakable("--counterexamples", args.counterexamples)
     refuse_numbers(args)
 
@@ -371,7 +370,7 @@ def _write(args: Arguments, found: Comparisons) -> None:
         if (undrawn := len(found.judgements) - len(found.sections)) > 0:
             notes += (f"Judged and not drawn: {counted(undrawn, 'comparison')}.",)
         page = RunPage(title, _summary(args, found), "diff", args.line, found.sections, notes)
-        write_whole(args.html, run_page(page))
+        write_output(args.html, run_page(page))
 
 
 def _checks_of(found: Comparisons) -> Iterator[tuple[Room, Check]]:

@@ -89,6 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _discard(sys.stdout)
             name = "the output" if error.filename is None else repr(error.filename)
             return _refuse(f"{name} cannot be written: {error.strerror}", 2)
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            return _refuse(f"{error.filename!r} cannot be a file: {error.strerror}", 2)
         if os.environ.get(TRACEBACK_VARIABLE):
             traceback.print_exc()
         what = f"{type(error).__name__}: {error}"

@@ -25,18 +25,29 @@ FROM_STDIN = ("trace", "workload")
 def write_output(path: Path | None, text: str) -> None:
     """Write a text to a file, to standard output for :data:`STDIO`, or nowhere for ``None``.
 
-    Raise :class:`UsageError` if the file cannot be written, such as on a full disk.
+    The file is complete or stays as it was; pipes and devices take what comes. Raise
+    :class:`UsageError` if it cannot be written, such as on a full disk.
     """
+    # Imported here because simulations take a while to load, and --version does without them.
+    from sim.sweep.store import WriteFailed, write_atomically
+
     if path == STDIO:
         sys.stdout.write(text)
         sys.stdout.flush()
-    elif path is not None:
-        try:
+        return
+    if path is None:
+        return
+    try:
+        if _is_stream(path):
             path.write_text(text, encoding="utf-8")
-        except BrokenPipeError:  # the reader of a pipe has seen enough
-            raise
-        except OSError as error:
-            raise UsageError(f"{str(path)!r} cannot be written: {_why(error)}") from error
+        else:
+            write_atomically(path.resolve(), text)
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        raise
+    except OSError as error:
+        raise UsageError(f"{str(path)!r} cannot be written: {_why(error)}") from error
+    except WriteFailed as error:
+        raise UsageError(str(error)) from error
 
 
 def write_json(path: Path | None, record: object) -> None:
@@ -44,27 +55,10 @@ def write_json(path: Path | None, record: object) -> None:
     write_output(path, json.dumps(record, indent=1) + "\n")
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text as :func:`write_output` does, but a file is complete or stays as it was.
-
-    Raise :class:`UsageError` if it cannot be written.
-    """
-    # Imported here because simulations take a while to load, and --version does without them.
-    from sim.sweep.store import WriteFailed, write_atomically
-
-    if path == STDIO or path.is_char_device():
-        write_output(path, text)
-        return
-    try:
-        write_atomically(path.resolve(), text)
-    except WriteFailed as error:
-        raise UsageError(str(error)) from error
-
-
-def refuse_unwritable(option: str, path: Path | None, *, whole: bool = False) -> None:
+def refuse_unwritable(option: str, path: Path | None) -> None:
     """Raise :class:`UsageError` if a file cannot be written; an existing file stays as it is.
 
-    A file that is written ``whole`` needs a folder in which another one can be made.
+    :func:`write_output` needs a folder in which another file can be made.
     """
     if path is None or (path == STDIO and option in ON_STDOUT):
         return
@@ -81,7 +75,7 @@ def refuse_unwritable(option: str, path: Path | None, *, whole: bool = False) ->
             pass
         if not existed:
             target.unlink()
-        if whole and not target.is_char_device():
+        if not _is_stream(target):
             tempfile.TemporaryFile(dir=target.parent).close()
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
         raise UsageError(f"{name} cannot be written: {_why(error)}") from error
@@ -117,6 +111,11 @@ def refuse_unmakable(option: str, folder: Path) -> None:
     except (OSError, RuntimeError) as error:
         name = f"{option} {str(folder)!r}"
         raise UsageError(f"{name}: no file can be made there: {_why(error)}") from error
+
+
+def _is_stream(path: Path) -> bool:
+    """Say whether a path is a pipe or a device, which no other file can replace."""
+    return path.exists() and not path.is_file()
 
 
 def _why(error: Exception) -> str:

@@ -8,7 +8,7 @@ import click
 
 from properties.cli import render
 from properties.cli.commands import Command
-from properties.cli.outputs import refuse_unwritable, write_whole
+from properties.cli.outputs import refuse_unwritable, write_output
 from properties.errors import UsageError, counted
 from properties.options import PATH, Arguments, Option
 from properties.pages import reproduction
@@ -55,7 +55,7 @@ def run(args: Arguments) -> int:
     efforts = (args.effort,) if args.effort else tuple(reversed(EFFORTS))
     if args.reproduction is not None:
         return _reproduce(args.folder, efforts, args.reproduction, args.measured)
-    refuse_unwritable("--output", args.output, whole=True)
+    refuse_unwritable("--output", args.output)
     report = read_report(args.folder, efforts)
     with render.progress() as progress:
         progress.add_task("drawing", total=None)
@@ -65,20 +65,20 @@ def run(args: Arguments) -> int:
 
 
 def _reproduce(source: Path, efforts: Sequence[str], path: Path, measured: Path | None) -> int:
-    refuse_unwritable("--reproduction", path, whole=True)
+    refuse_unwritable("--reproduction", path)
     if path.suffix != ".md":
         raise UsageError(f"--reproduction {str(path)!r}: its name must end in .md")
     if measured is None:
         raise UsageError("--reproduction needs --measured DIR, a folder with results of benchmarks")
     report = reproduction.read_summary(source) if source.is_file() else read_report(source, efforts)
     written = reproduction.page(report, reproduction.figures(measured))
-    write_whole(path.with_suffix(".json"), reproduction.summary_of(report))
+    write_output(path.with_suffix(".json"), reproduction.summary_of(report))
     _write(path, written, report)
     return 0
 
 
 def _write(path: Path, text: str, report: Report) -> None:
-    write_whole(path, text)
+    write_output(path, text)
     render.print_lines(render.console(), [summarise(report, path)])
 
 

@@ -8,7 +8,7 @@ from model.checking.claims import Outcome
 from properties.cli import render
 from properties.cli.assignments import parse_settings
 from properties.cli.commands import Group
-from properties.cli.outputs import refuse_unwritable, write_json, write_whole
+from properties.cli.outputs import refuse_unwritable, write_json, write_output
 from properties.cli.room_commands import room_group
 from properties.errors import UsageError
 from properties.judging.judge import Judgement, judge
@@ -58,7 +58,7 @@ def run(args: Arguments) -> int:
     """Simulate, print the figures, and check the claims on the trace."""
     refuse_unwritable("--plot", args.plot)
     refuse_unwritable("--json", args.json)
-    refuse_unwritable("--html", args.html, whole=True)
+    refuse_unwritable("--html", args.html)
     if args.plot is not None and args.plot.suffix.lower() not in ENDINGS:
         endings = " or ".join(ENDINGS)
         raise UsageError(f"--plot is {str(args.plot)!r}; its name must end in {endings}")
@@ -129,7 +129,7 @@ def _write_page(
     title = f"A timed run of room {room.name}"
     lead = "A simulated run of a stated cluster: its verdict, its settings, and its course."
     page = RunPage(title, lead, "sim", args.line, (simulated_section(run),))
-    write_whole(args.html, run_page(page))
+    write_output(args.html, run_page(page))
 
 
 def _too_late(timed: TimedRun) -> Iterator[Remark]:

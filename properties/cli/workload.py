@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from properties.cli import diff, render
 from properties.cli.columns import columns_of
 from properties.cli.commands import Group
-from properties.cli.outputs import refuse_unwritable, write_whole
+from properties.cli.outputs import refuse_unwritable, write_output
 from properties.cli.room_commands import room_group
 from properties.data.protocol import workload_line
 from properties.errors import UsageError, counted
@@ -41,7 +41,7 @@ def run(args: Arguments) -> int:
     if args.output is None:
         raise UsageError("--output is missing; it names the file of workloads to write")
     if args.output != STDIO:
-        refuse_unwritable("--output", args.output, whole=True)
+        refuse_unwritable("--output", args.output)
     diff.refuse_numbers(args)
     room = find_room(args.room)
     with render.progress() as progress:
@@ -51,7 +51,7 @@ def run(args: Arguments) -> int:
     skipped = [render.describe_skipped(each) for each in chosen if isinstance(each, SkippedInput)]
     if not cases:
         raise UsageError(" ".join(skipped).removesuffix("."))
-    write_whole(args.output, "".join(workload_line(case.workload) for case in cases))
+    write_output(args.output, "".join(workload_line(case.workload) for case in cases))
     lines = [
         f"line {number}: {case.workload.name}, {counted(len(case.workload.arrivals), 'arrival')}"
         for number, case in enumerate(cases, start=1)

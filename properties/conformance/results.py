@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from model.checking.claims import Outcome
-from properties.cli.outputs import write_whole
+from properties.cli.outputs import write_output
 from properties.conformance.engines import Engine
 from properties.errors import UsageError
 
@@ -97,4 +97,4 @@ def read_results(engine: Engine) -> Results | None:
 def write_results(engine: Engine, results: Results) -> None:
     """Store results beside the engine; the file is complete or stays as it was."""
     text = json.dumps(results.to_json(), indent=1, ensure_ascii=False)
-    write_whole(engine.results, text + "\n")
+    write_output(engine.results, text + "\n")

@@ -15,6 +15,7 @@ from properties.judging.plan_counterexamples import SeededPlan
 from properties.judging.references import MODEL, REFERENCES
 from sim.kernel.plain import from_plain, to_plain
 from sim.kernel.plan import Plan
+from sim.sweep.store import WriteFailed, write_atomically
 
 RECORDED, SIMULATED = 1, 2
 """Versions of the file: one holds a workload, the other the plan of a simulated cluster."""
@@ -51,7 +52,10 @@ class Counterexample:
         return self.given.room
 
     def store(self, folder: Path) -> Path:
-        """Write the counterexample into ``folder``, named by its content, and return the path."""
+        """Write the counterexample into ``folder``, named by its content, and return the path.
+
+        Raise :class:`UsageError` if it cannot be written.
+        """
         version, data = _to_json(self.given)
         digest = stable_hash(json.dumps(data, sort_keys=True)) & 0xFFFFFFFF
         path = folder / f"{self.room}-{digest:08x}.json"
@@ -61,8 +65,10 @@ class Counterexample:
         if self.level != STEPS:
             head["level"] = self.level
         found = {"kinds": list(self.kinds), "broken": list(self.broken)}
-        folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(_layout({**head, **found, **data}) + "\n", encoding="utf-8")
+        try:
+            write_atomically(path, _layout({**head, **found, **data}) + "\n")
+        except WriteFailed as error:
+            raise UsageError(str(error)) from error
         return path
 
     @classmethod

@@ -31,7 +31,7 @@ def write_table(path: Path, columns: results.Columns, experiment: Experiment) ->
         for name, values in columns.items()
     }
     with replace_when_complete(path) as beside:
-        pq.write_table(pa.table(arrays), beside)
+        pq.write_table(pa.table(arrays), beside, write_page_checksum=True)
 
 
 def _array(values: Sequence[Figure], otherwise: pa.DataType) -> pa.Array:
@@ -45,7 +45,7 @@ def _array(values: Sequence[Figure], otherwise: pa.DataType) -> pa.Array:
 
 def read_table(path: Path) -> results.Columns:
     """Return the table in a file that :func:`write_table` wrote."""
-    columns: results.Columns = pq.read_table(path).to_pydict()
+    columns: results.Columns = pq.read_table(path, page_checksum_verification=True).to_pydict()
     return columns
 
 

@@ -57,7 +57,10 @@ def entry_of(record: JsonObject, columns: Columns) -> Entry:
         raise ValueError(msg)
     about = record["experiment"]
     source, published = about["source"], about["published"]
-    verdict = record["verdict"]
+    verdict, expectations = record["verdict"], record["expectations"]
+    if verdict is not None and verdict not in {each["verdict"] for each in expectations}:
+        msg = f"its verdict {verdict!r} is that of no expectation"
+        raise ValueError(msg)
     charts, undrawn = charts_of(record, columns)
     return Entry(
         name=str(about["name"]),
@@ -70,7 +73,7 @@ def entry_of(record: JsonObject, columns: Columns) -> Entry:
         numbers=_numbers(record, published),
         verdict=None if verdict is None else Reproduction(verdict),
         outcome=Outcome(record["outcome"]),
-        findings=tuple(finding_of(each, names_of(record)) for each in record["expectations"]),
+        findings=tuple(finding_of(each, names_of(record)) for each in expectations),
         charts=charts,
         undrawn=undrawn,
         table=table_of(record, columns),

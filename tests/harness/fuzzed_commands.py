@@ -1,0 +1,197 @@
+"""Right commands with their files, which :mod:`tests.harness.fuzzing` damages.
+
+Each command needs no Spark and is done in a moment. Files that a command reads are what another
+command of ours has written, so that damage goes deep instead of ending at the first brace.
+"""
+
+import io
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
+
+from model.vocabulary import Workload
+from model.vocabulary.trace import kind_of
+from properties.cli import main as cli
+from properties.cli import sweep
+from properties.data.protocol import parse_workload
+from properties.judging.counterexamples import Counterexample
+from properties.rooms import find_room
+from sim.sweep.jobs import Done, Job, perform
+from tests.house.repository import ROOT
+from tests.sim.experiments import SMALL
+
+ORDERS = b"event_time,key,value\n10,a,1\n20,a,2.5\n15,b,3\n60,a,4\n58,b,1\n31,a,2\n75,b,9\n"
+TRADES = b"event_time,key,value\n12,a,7\n30,a,5\n16,b,1\n2,a,9\n65,a,3\n"
+SCRIPT = b"""# mean of a minute, every 10 s
+A = avg("temp", 60 000, 10_000)
+B = (A + "wind") * 2 - 1
+C = max(B, 60000, 60000)
+D = sum("wind", 60000, 20000) / count("temp", 30000, 10000)
+"""
+COLUMNS = ("--time-unit", "s", "--batches", "2")
+WINDOW = ("--window", "10s")
+
+
+class Form(NamedTuple):
+    """A right command: its words, the number of which name the command, and its files.
+
+    ``outputs`` are files that it writes. A refusal of a command that ``explains`` has several
+    lines. ``rewrites`` are inputs that it may change, ``passes_over`` those it need not read or may
+    make again. ``keeps_results``: it may write outputs, all of them whole, before it fails.
+    """
+
+    words: Sequence[str]
+    command: Sequence[str]
+    files: Mapping[str, bytes]
+    outputs: Sequence[str] = ()
+    explains: bool = False
+    rewrites: Sequence[str] = ()
+    passes_over: Sequence[str] = ()
+    keeps_results: bool = False
+
+
+def make_forms() -> dict[str, Form]:
+    """Return right commands by name; the commands are run once to make files for each other."""
+    said = io.StringIO()
+    with redirect_stdout(said), redirect_stderr(said):
+        return dict(chain(_rooms(), _simulations(), _sweeps(), _others()))
+
+
+def _rooms() -> Iterator[tuple[str, Form]]:
+    """Yield the commands that take streams, for every room."""
+    for room, (words, files) in _asked().items():
+        head = ("workload", room)
+        form = Form((*head, *words, "--output", "w.jsonl"), head, files, ("w.jsonl",))
+        yield " ".join(head), form
+        work = _made(form, "w.jsonl")
+        workloads = [parse_workload(json.loads(line)) for line in work.splitlines()]
+        reference = find_room(room).reference()
+        trace = "".join(line for each in workloads for line in reference(each).lines())
+        answered = {"w.jsonl": work, "t.jsonl": trace.encode()}
+        judged = ("judge", "w.jsonl", "t.jsonl", "--json", "v.json")
+        yield f"judge {room}", Form(judged, judged[:1], answered, ("v.json",))
+        head, system = ("diff", room), ("--system", f"model.{room}:make_system")
+        outputs = ("v.json", "v.html")
+        compared = (*head, *system, *words, "--json", outputs[0], "--html", outputs[1])
+        yield f"diff {room}", Form(compared, head, files, outputs, keeps_results=True)
+        stored = {"c.json": _counterexample(room, workloads[0])}
+        yield f"replay {room}", Form(("replay", "c.json"), ("replay",), stored)
+
+
+def _asked() -> dict[str, tuple[Sequence[str], Mapping[str, bytes]]]:
+    """Return options and files of a query and its streams by room."""
+    inputs, table = ("--input", "in.csv"), {"in.csv": ORDERS}
+    pairs = ("--r", "in.csv", "--s", "s.csv", "--lateness", "5s", "--on", "key")
+    readings = ("--script", "x.script", "--input", "sensors.csv", "--key", "sensor")
+    return {
+        "slack": ((*inputs, *COLUMNS, *WINDOW, "--slide", "5s"), table),
+        "watermark": ((*inputs, *COLUMNS, *WINDOW, "--max-wait", "20s"), table),
+        "grouping": ((*inputs, "--set", "instances=2", "--set", "window_tuples=4"), table),
+        "join": ((*pairs, *COLUMNS, *WINDOW), {**table, "s.csv": TRADES}),
+        "script": ((*readings, *COLUMNS), {"x.script": SCRIPT, "sensors.csv": _sensors()}),
+    }
+
+
+def _simulations() -> Iterator[tuple[str, Form]]:
+    for room, size in _SIMULATED.items():
+        sized = [word for each in size for word in ("--set", each)]
+        words = ("sim", room, "--seed", "7", *sized, "--json", "s.json", "--plot", "s.svg")
+        yield f"sim {room}", Form(words, words[:2], {}, ("s.json", "s.svg"))
+
+
+def _others() -> Iterator[tuple[str, Form]]:
+    script = {"x.script": SCRIPT}
+    check, fmt, explain = (("script", action, "x.script") for action in ("check", "fmt", "explain"))
+    yield "script check", Form(check, check[:2], script, explains=True)
+    yield "script fmt", Form(fmt, fmt[:2], script, explains=True, rewrites=("x.script",))
+    drawn = (*explain, "--svg", "p.svg")
+    yield "script explain", Form(drawn, explain[:2], script, ("p.svg",), explains=True)
+    engine = ROOT / "engines" / "duckdb"
+    paths = [*engine.glob("*.toml"), *engine.glob("*.json"), *engine.rglob("*.py")]
+    stored = {str(path.relative_to(ROOT)): path.read_bytes() for path in sorted(paths)}
+    unread = tuple(name for name in stored if name.endswith(".py"))
+    page = ("conformance", "--stored", "--folder", "engines", "--markdown", "c.md")
+    yield "conformance", Form(page, page[:2], stored, ("c.md",), passes_over=unread)
+    package = ("package", "--output", "p.zip")
+    yield "package", Form(package, package[:1], {}, ("p.zip",))
+
+
+def call(words: Sequence[str]) -> int:
+    """Run a command in this process, jobs of a sweep included, and return its exit code."""
+
+    def here(jobs: Sequence[Job], processes: int) -> Iterator[Done]:
+        return map(perform, jobs)
+
+    with patch.object(sweep, "run_on_processes", here):
+        try:
+            return cli.main(list(words))
+        except SystemExit as left:  # --help
+            return int(left.code or 0)
+
+
+_SIMULATED: Mapping[str, Sequence[str]] = {
+    "slack": ("messages=100", "size_us=2s"),
+    "watermark": ("messages=100",),
+    "join": ("seconds=1", "workers=2"),
+    "grouping": ("tuples=200", "policies=tag,key"),
+    "script": ("seconds=1",),
+}
+
+
+def _sensors() -> bytes:
+    rows = [
+        f"{second},{name},{second % 7}" for second in range(0, 200, 9) for name in ("temp", "wind")
+    ]
+    return "\n".join(["event_time,sensor,value", *rows, ""]).encode()
+
+
+def _sweeps() -> Iterator[tuple[str, Form]]:
+    text = SMALL.replace("tuples = 400", "tuples = 200").encode()
+    words = ("sweep", "small.toml", "--jobs", "1", "--json", "e.jsonl", "--junit", "j.xml")
+    swept = Form(words, words[:1], {"small.toml": text}, ("e.jsonl", "j.xml"), keeps_results=True)
+    yield "sweep", swept
+    with _folder_of(swept) as folder:
+        stored = {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+        assert folder.exists()
+    results = {name: content for name, content in stored.items() if name.startswith("sweeps/")}
+    runs = tuple(name for name in results if not name.startswith("sweeps/small"))
+    page = ("report", "sweeps", "--output", "r.html")
+    yield "report", Form(page, page[:1], results, ("r.html",), passes_over=runs)
+    again = {**results, "small.toml": text}
+    yield (
+        "sweep again",
+        swept._replace(files=again, rewrites=tuple(results), passes_over=tuple(results)),
+    )
+
+
+def _counterexample(room: str, workload: Workload) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        kinds = tuple(kind_of(each) for each in find_room(room).step_types)
+        found = Counterexample(f"model.{room}:make_system", workload, kinds, ("nothing",))
+        return found.store(Path(folder)).read_bytes()
+
+
+def _made(form: Form, output: str) -> bytes:
+    with _folder_of(form):
+        return Path(output).read_bytes()
+
+
+@contextmanager
+def _folder_of(form: Form) -> Iterator[Path]:
+    """Run a command in a folder of its own, and stay in this folder for the block."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            for name, content in form.files.items():
+                Path(name).write_bytes(content)
+            assert call(form.words) == 0, form.words
+            yield Path(folder)
+        finally:
+            os.chdir(before)

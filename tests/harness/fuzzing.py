@@ -1,0 +1,357 @@
+"""Damaged inputs by the thousand: every command has to refuse or to do what it was asked.
+
+``python -m tests.harness.fuzzing --inputs 10000 --seed 1`` damages the command lines and files of
+:mod:`tests.harness.fuzzed_commands` and runs each in this process. :func:`problems` says what has
+to hold of every one of them: no traceback, one sentence and exit code 2 for what cannot be read,
+and of every file that a command writes either the whole or what was there before.
+"""
+
+import argparse
+import io
+import json
+import os
+import random
+import shlex
+import signal
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+from tests.harness.fuzzed_commands import Form, call, make_forms
+
+UNKNOWN = "--no-such-"
+"""Beginning of an option that no command has."""
+BEFORE = b"what was there before\n"
+PATIENCE_S = 10.0
+"""Seconds until a command counts as slow: a damaged size may ask for a day of work."""
+LONGEST_SENTENCE = 1500
+
+WORDS = (
+    *("", " ", "-1", "0", "1", "2", "1e308", "-1e-320", "nan", "inf", "0x10", "1_000", "٣"),
+    *("9" * 20, "1" * 400, "🐀", "a,b", "5 s", "5s", "-5s", "1h30", "true", "null", "None", "[]"),
+    *("key", "value <", "a=b", "=", "..", "/", ".", "-", "--", "a\x1bb", "é" * 300, "%s", "{0}"),
+)
+VALUES: Sequence[object] = (
+    *(None, True, False, 0, 1, -1, 2**31, 2**63, -(2**63) - 1, 10**30, 0.5, -0.0, 1e308, 1e-320),
+    *("", "a", "🐀", "NaN", "-Infinity", "\x00", "x" * 5000, [], {}, [[]], [0], {"a": 1}, [None]),
+)
+TEXTS = (
+    "NaN",
+    "1e999",
+    "-",
+    '"',
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\n",
+    "\r",
+    "\t",
+    "\x00",
+    "é",
+    "\\u",
+)
+
+
+class Input(NamedTuple):
+    """A damaged command: its words and files, and whether it can only be refused."""
+
+    form: Form
+    words: Sequence[str]
+    files: Mapping[str, bytes]
+    is_garbage: bool
+
+
+class Outcome(NamedTuple):
+    """Outcome of a command: exit code (None if it was slow), output, and files by name."""
+
+    code: int | None
+    out: str
+    err: str
+    files: Mapping[str, bytes]
+
+
+def damaged(form: Form, rng: random.Random) -> Input:
+    """Return a form with one to three damages in its words or in one of its files."""
+    words, files = list(form.words), dict(form.files)
+    damage = rng.choice(("words", "file", "file")) if files else "words"
+    name = rng.choice(sorted(files)) if files else ""
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        if damage == "words":
+            _damage_words(words, rng, len(form.command))
+        else:
+            files[name] = _damage_file(name, files[name], rng)
+    is_unknown = any(word.startswith(UNKNOWN) for word in words)
+    is_needed = damage == "file" and name not in form.passes_over
+    return Input(
+        form, words, files, is_unknown or (is_needed and not _can_parse(name, files[name]))
+    )
+
+
+def _damage_words(words: list[str], rng: random.Random, fixed: int) -> None:
+    """Damage words in place, but not the name of the command."""
+    places = range(fixed, len(words))
+    match rng.randrange(6) if places else 5:
+        case 0:
+            del words[rng.choice(places)]
+        case 1:
+            words.insert(rng.choice(places), rng.choice(words))
+        case 2:
+            place = rng.choice(places)
+            words[place] = _damage_text(words[place], rng).replace("\x00", "")  # ends a word
+        case 3:
+            words.insert(rng.choice(places), rng.choice(WORDS))
+        case 4:
+            words[rng.choice(places)] = rng.choice(WORDS)
+        case _:
+            words.append(f"{UNKNOWN}{rng.randrange(100)}")
+
+
+def _damage_file(name: str, content: bytes, rng: random.Random) -> bytes:
+    lines = content.splitlines(keepends=True)
+    if name.endswith((".json", ".jsonl")) and rng.random() < 0.6:
+        place = rng.randrange(len(lines)) if lines else 0
+        try:
+            tree = json.loads(lines[place] if name.endswith(".jsonl") else content)
+        except (IndexError, ValueError):
+            tree = []
+        line = json.dumps(_damage_tree(tree, rng)).encode()
+        return (
+            b"".join([*lines[:place], line + b"\n", *lines[place + 1 :]])
+            if name.endswith(".jsonl")
+            else line
+        )
+    if len(lines) > 1 and rng.random() < 0.3:
+        first, second = (rng.randrange(len(lines)) for _ in range(2))
+        match rng.randrange(3):
+            case 0:
+                lines[first], lines[second] = lines[second], lines[first]
+            case 1:
+                del lines[first]
+            case _:
+                lines.insert(first, lines[second])
+        return b"".join(lines)
+    if rng.random() < 0.4:
+        return _damage_text(content.decode("utf-8", "replace"), rng).encode("utf-8", "replace")
+    return _damage_bytes(content, rng)
+
+
+def _damage_tree(tree: object, rng: random.Random) -> object:
+    """Return JSON with one of its values replaced, removed, renamed or repeated."""
+    if isinstance(tree, dict) and tree and rng.random() < 0.9:
+        key = rng.choice(list(tree))
+        match rng.randrange(8):
+            case 0:
+                return {name: value for name, value in tree.items() if name != key}
+            case 1:
+                return {
+                    (name if name != key else name + "x"): value for name, value in tree.items()
+                }
+            case 2:
+                return {**tree, "more": rng.choice(VALUES)}
+            case _:
+                return {**tree, key: _damage_tree(tree[key], rng)}
+    if isinstance(tree, list) and tree and rng.random() < 0.9:
+        place = rng.randrange(len(tree))
+        match rng.randrange(6):
+            case 0:
+                return tree[:place] + tree[place + 1 :]
+            case 1:
+                return [*tree, tree[place]]
+            case _:
+                return [*tree[:place], _damage_tree(tree[place], rng), *tree[place + 1 :]]
+    return rng.choice(VALUES)
+
+
+def _damage_text(text: str, rng: random.Random) -> str:
+    place, length = rng.randrange(len(text) + 1), rng.choice((0, 1, 1, 3, 20))
+    return text[:place] + rng.choice((*WORDS, *TEXTS)) + text[place + length :]
+
+
+def _damage_bytes(content: bytes, rng: random.Random) -> bytes:
+    place = rng.randrange(len(content) + 1)
+    match rng.randrange(4):
+        case 0:
+            return content[:place]
+        case 1:
+            return content[:place] + bytes([rng.randrange(256)]) + content[place + 1 :]
+        case 2:
+            return content[:place] + content[place + rng.choice((1, 2, 50)) :]
+        case _:
+            return content[:place] + rng.randbytes(rng.choice((1, 4, 100))) + content[place:]
+
+
+def _can_parse(name: str, content: bytes) -> bool:
+    """Say whether a file is text of its kind, whatever it means."""
+    if name.endswith(".parquet"):
+        return True
+    try:
+        text = content.decode("utf-8-sig")
+        if name.endswith(".json"):
+            json.loads(text)
+        elif name.endswith(".jsonl"):
+            for line in text.rstrip().split("\n"):
+                json.loads(line)
+        elif name.endswith(".toml"):
+            tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def problems(given: Input, outputs_before: Mapping[str, bytes], done: Outcome) -> Iterator[str]:
+    """Yield what is wrong with how a command took an input; a slow one is judged by its words."""
+    said = done.out + done.err
+    if "Traceback" in said or "unexpected error" in said or "Warning:" in said:
+        yield "a traceback, an unexpected error or a warning of a library"
+    if done.code is None:
+        return
+    if done.code not in (0, 1, 2, 3):
+        yield f"exit code {done.code}"
+    if given.is_garbage and done.code != 2:
+        yield f"exit code {done.code} for what cannot be read"
+    if done.code == 2:
+        lines = done.err.splitlines()
+        if not given.form.explains and (len(lines) != 1 or not lines[0].startswith("straggler: ")):
+            yield "a refusal that is not one sentence"
+        if any(len(line) > LONGEST_SENTENCE for line in lines):
+            yield "a sentence that nobody can read"
+    yield from _damaged_files(given, outputs_before, done)
+
+
+def _damaged_files(
+    given: Input, outputs_before: Mapping[str, bytes], done: Outcome
+) -> Iterator[str]:
+    for name in sorted({*outputs_before, *done.files} - set(given.files)):
+        found, before = done.files.get(name), outputs_before.get(name)
+        if found == before:
+            continue
+        if done.code == 2 and not given.form.keeps_results:
+            yield f"{name} was changed although the command was refused"
+        elif found is None or not _is_whole(name, found):
+            yield f"{name} is half-written"
+    for name, content in given.files.items():
+        if done.files.get(name) != content and name not in given.form.rewrites:
+            yield f"{name}, an input, was changed"
+
+
+def _is_whole(name: str, content: bytes) -> bool:
+    if name.endswith((".html", ".svg")):
+        return content.rstrip().endswith((b"</html>", b"</svg>"))
+    is_text = name.endswith((".json", ".jsonl", ".toml", ".xml", ".md"))
+    return not is_text or (content.endswith(b"\n") and _can_parse(name, content))
+
+
+def run(given: Input, outputs_before: Mapping[str, bytes]) -> Outcome:
+    """Run a damaged command in a folder of its own, in this process."""
+    with tempfile.TemporaryDirectory() as folder, _working_in(Path(folder)):
+        for name, content in {**given.files, **outputs_before}.items():
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+            Path(name).write_bytes(content)
+        out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
+        code: int | None
+        with redirect_stdout(out), redirect_stderr(err), _patience():
+            try:
+                code = call(given.words)
+            except _TookTooLong:
+                code = None
+        texts = []
+        for stream in (out, err):
+            stream.seek(0)
+            texts.append(stream.read())
+        files = {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+        return Outcome(code, texts[0], texts[1], files)
+
+
+class _TookTooLong(BaseException):
+    """The command was slow; no part of it may take this for an error of its own."""
+
+
+@contextmanager
+def _patience() -> Iterator[None]:
+    def give_up(_signal: int, _frame: FrameType | None) -> None:
+        raise _TookTooLong
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def _working_in(folder: Path) -> Iterator[None]:
+    """Work in a folder, with everything back as it was afterwards; no Java is found there."""
+    before, paths, environment = Path.cwd(), list(sys.path), dict(os.environ)
+    os.environ["JAVA_HOME"] = str(folder / "no-java")
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        sys.path[:] = paths
+        os.environ.clear()
+        os.environ.update(environment)
+
+
+class Report(NamedTuple):
+    """Summary of many inputs: how often each form ended how, and what was wrong."""
+
+    ends: Counter[tuple[str, str]]
+    found: list[str]
+
+
+def fuzz(forms: Mapping[str, Form], numbers: Iterable[int], seed: int) -> Report:
+    """Run damaged inputs, the forms in turn; input ``n`` depends on the seed and on ``n`` alone."""
+    report, names = Report(Counter(), []), list(forms)
+    for number in numbers:
+        rng = random.Random(f"{seed} {number}")
+        name = names[number % len(names)]
+        given = damaged(forms[name], rng)
+        outputs = dict.fromkeys(forms[name].outputs, BEFORE) if rng.random() < 0.5 else {}
+        done = run(given, outputs)
+        report.ends[name, "slow" if done.code is None else str(done.code)] += 1
+        said = f"  {shlex.join(given.words)[:400]}\n  {(done.out + done.err)[-400:]}"
+        report.found.extend(
+            f"{name}, {number}: {each}\n{said}" for each in problems(given, outputs, done)
+        )
+    return report
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run damaged inputs and list what is wrong; exit code 1 if anything is."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--inputs", type=int, default=10_000)
+    parser.add_argument("--first", type=int, default=0, help="number of the first input")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args(arguments)
+    began = time.monotonic()
+    forms = make_forms()
+    report = fuzz(forms, range(args.first, args.first + args.inputs), args.seed)
+    lines = [*report.found]
+    for name in forms:
+        ends = (
+            f"{end} {count:,}" for (form, end), count in sorted(report.ends.items()) if form == name
+        )
+        lines.append(f"{name}: {', '.join(ends)}")
+    seconds = time.monotonic() - began
+    lines.append(
+        f"{args.inputs:,} inputs of seed {args.seed}, {len(report.found)} problems, {seconds:.0f} s"
+    )
+    sys.stdout.write("\n".join([*lines, ""]))
+    return 1 if report.found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
