@@ -3,6 +3,7 @@
 import ast
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,11 @@ from properties.pages.reproduction import figures, page, read_summary, summary_o
 from properties.rooms import find_rooms
 from sim.report.contents import Report
 from sim.report.entries import entry_of
+from sim.sweep.engine import Judged, Sweep
 from sim.sweep.experiment import Reproduction
+from sim.sweep.jobs import perform
 from sim.sweep.reading import catalogue, find
+from sim.sweep.store import Store
 from tests.properties.straggler import Straggler, assert_refused
 from tests.properties.test_report import store
 from tests.sim import made_up
@@ -24,6 +28,8 @@ from tests.sim import made_up
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 RESULTS = ROOT / "benchmarks" / "results"
+QUICKEST = ("slack-streams", "join-batches", "grouping-three", "watermark-upstream", "script-panes")
+"""A quick experiment of each room."""
 WHOLE = tuple(each for each in made_up.ALL if not each[0]["failed"])
 
 
@@ -32,6 +38,19 @@ def report() -> Report:
 
 
 # ------------------------------------------------------------------------- what is behind verdicts
+
+
+@pytest.mark.parametrize("name", QUICKEST)
+def test_a_stored_verdict_comes_out_again(name: str, tmp_path: Path) -> None:
+    stored = {entry.name: entry for entry in read_summary(DOCS / "reproduction.json")}[name]
+    sweep = Sweep([find(name)], "quick", Store(tmp_path), partial(map, perform))
+    (found,) = [each.results for each in sweep.events() if isinstance(each, Judged)]
+    assert (found.verdict, found.outcome) == (stored.verdict, stored.outcome)
+    expected = {(each.says, each.verdict, each.outcome) for each in stored.findings}
+    found_again = {
+        (each.expectation.says, each.expectation.verdict, each.outcome) for each in found.findings
+    }
+    assert found_again == expected
 
 
 def test_every_promise_has_tests_that_exist() -> None:
