@@ -66,7 +66,7 @@ REDELIVERED = "files redelivered"
 CLOCK_JUMPED = "clock jumped"
 KINDS: Mapping[str, tuple[int, tuple[str, ...]]] = {
     DRIVER_KILLED: (
-        4,
+        3,
         (STARTING, IDLE, IN_BATCH, CORRECTING, RESIZING, BEFORE_SINK, AFTER_SINK, FLUSHING, ANYTIME),
     ),
     EXECUTOR_KILLED: (6, (STARTING, IN_BATCH, RESIZING, FLUSHING, ANYTIME)),
@@ -249,15 +249,23 @@ def _limit_files(driver: DriverProcess, size: int) -> None:
 
 def lose_commit(disk: Path, random: Random) -> str:
     """Remove the last commit of one of Spark's checkpoints, as a crash of the machine may do."""
-    found = [*disk.glob("landing/commits"), *disk.glob("store/**/commits")]
-    logs = [each for each in sorted(found) if any(each.glob("[0-9]*"))]
+    # A checkpoint of Spark's has both logs; stores of ours have commits of their own.
+    found = (each.parent / "commits" for each in sorted(disk.rglob("offsets")))
+    logs = [each for each in found if _find_last(each) is not None]
     if not logs:
         return ""
     log = random.choice(logs)
-    last = max(log.glob("[0-9]*"), key=lambda file: int(file.name))
+    last = _find_last(log)
+    assert last is not None
     last.unlink()
     last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
     return f"{log.parent.name} {last.name}"
+
+
+def _find_last(log: Path) -> Path | None:
+    """Return the last file of a log of Spark's."""
+    files = [each for each in log.glob("[0-9]*") if each.name.isdigit()]
+    return max(files, key=lambda file: int(file.name), default=None)
 
 
 STRIKES: Mapping[str, Callable[[DriverProcess, Random], str]] = {

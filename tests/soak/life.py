@@ -21,7 +21,13 @@ SAME_DRIVER = 3
 """Most starts in a driver until another one takes over."""
 FEEDS = 4
 """Most files that are fed until a driver comes to a moment that not every micro-batch has."""
-REFUSED = ("is being written by", "was continued elsewhere", "concurrent", "Concurrent")
+REFUSED = (
+    "is being written by",
+    "was continued elsewhere",
+    "the store expects",
+    "is already at",
+    "oncurrent",
+)
 """Words of the refusal of a second driver."""
 
 
@@ -262,7 +268,9 @@ class Life:
             said = other.wait_for("settle", "failed", patience_s=60)
         other.send("stop", room=self.room, folder=str(self.folder))
         other.wait_for("stop", patience_s=60)
-        return "refused" if any(word in said for word in REFUSED) else said[:120]
+        if said == "settle":  # one of the two had nothing to write
+            return "let in, and idle"
+        return "refused" if any(word in said for word in REFUSED) else said[:200]
 
     # Recovery
 

@@ -49,11 +49,12 @@ class Feeder:
         """Write a file; return its number of rows.
 
         With ``again`` it also holds tuples of earlier files, and is in no order. With ``jump`` the
-        clocks of sources jump by up to three seconds, and that of the file by up to two days.
+        clocks of sources jump by up to three seconds ahead, or half a second back, and that of the
+        file by up to two days.
         """
         draw = self._random
         if jump:
-            self._now_us = max(0, self._now_us + draw.randint(-3_000_000, 3_000_000))
+            self._now_us = max(0, self._now_us + draw.randint(-500_000, 3_000_000))
         tuples = [self._draw_tuple() for _ in range(draw.randint(MANY // 2, 3 * MANY // 2))]
         if again and self.arrivals:
             tuples += draw.sample(self.arrivals, min(len(self.arrivals), 2 * MANY))
