@@ -8,6 +8,8 @@ twice, 1 if a check failed, 2 for bad arguments, 130 if interrupted.
 import argparse
 import json
 import shutil
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -15,7 +17,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks.__main__ import MEASURED, write
+from benchmarks.__main__ import MEASURED
 from spark_impl.runtime.session import EnvironmentProblem, require_java
 from tests.soak.faults import Plan, draw_plan
 from tests.soak.life import Drivers, Life, NotRecovered, Outcome
@@ -131,6 +133,15 @@ class Soak:
         )
 
 
+def remove_forsaken(folder: Path) -> None:
+    """Remove the lives of a soak that was killed; those that failed stay."""
+    for life in folder.glob("life-*"):
+        if (life / "disk").is_mount():
+            subprocess.run(["umount", "-l", str(life / "disk")], check=False, capture_output=True)
+        if not (life / "kept").exists():
+            shutil.rmtree(life, ignore_errors=True)
+
+
 def say(line: str) -> None:
     """Print a line."""
     sys.stdout.write(f"{line}\n")
@@ -142,6 +153,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parse(arguments)
     folder: Path = given.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
+    remove_forsaken(folder)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     soak = Soak(folder, given.seed, given.rooms)
     say(f"seed {given.seed}, from fault {soak.done} on, records in {folder / 'faults.jsonl'}")
     try:
@@ -156,7 +169,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         shutil.rmtree(folder / "scratch", ignore_errors=True)
     summary = summarise(read_records(folder / "faults.jsonl"))
-    write("soak", summary, MEASURED)
+    MEASURED.mkdir(exist_ok=True)
+    text = json.dumps(summary, indent=2) + "\n"
+    (MEASURED / "soak.json").write_text(text, encoding="utf-8")
     say(
         f"{summary['faults']} faults, {summary['recovered']} recovered, {summary['lost']} lost,"
         f" {summary['twice']} twice, {summary['wrong']} wrong"

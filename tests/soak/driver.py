@@ -244,9 +244,7 @@ def open_grouping(spark: SparkSession, disk: Path) -> Opened:
     opened = Grouping(INSTANCES, senders=2, window_tuples=50).stream(
         rows, "key", disk / "store", work, "seq"
     )
-    stream = AnnouncedGrouping(
-        opened._spreader, opened._checkpoint, opened._rows, opened._work
-    )
+    stream = AnnouncedGrouping(opened._spreader, opened._checkpoint, opened._rows, opened._work)
 
     def observe() -> dict[str, Any]:
         batches = handed.read()

@@ -67,7 +67,17 @@ CLOCK_JUMPED = "clock jumped"
 KINDS: Mapping[str, tuple[int, tuple[str, ...]]] = {
     DRIVER_KILLED: (
         3,
-        (STARTING, IDLE, IN_BATCH, CORRECTING, RESIZING, BEFORE_SINK, AFTER_SINK, FLUSHING, ANYTIME),
+        (
+            STARTING,
+            IDLE,
+            IN_BATCH,
+            CORRECTING,
+            RESIZING,
+            BEFORE_SINK,
+            AFTER_SINK,
+            FLUSHING,
+            ANYTIME,
+        ),
     ),
     EXECUTOR_KILLED: (6, (STARTING, IN_BATCH, RESIZING, FLUSHING, ANYTIME)),
     WORKER_KILLED: (6, (STARTING, IN_BATCH, CORRECTING, RESIZING, FLUSHING, ANYTIME)),
@@ -141,9 +151,7 @@ def kill_one(kinds: Sequence[str]) -> Callable[[DriverProcess, Random], str]:
 def cut_connection(driver: DriverProcess, random: Random) -> str:
     """Shut down a connection of a Python worker in both directions, as a network would."""
     sockets = [
-        (pid, number)
-        for pid in sorted(driver.processes()[WORKER])
-        for number in _connections(pid)
+        (pid, number) for pid in sorted(driver.processes()[WORKER]) for number in _connections(pid)
     ]
     random.shuffle(sockets)
     for pid, number in sockets:

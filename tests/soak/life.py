@@ -58,8 +58,8 @@ class Drivers:
 
     def __init__(self, begin: Callable[[], DriverProcess]) -> None:
         self._begin = begin
-        self.active, self.standby = begin(), begin()
-        self.active.wait_until_ready()
+        self.active = begin()
+        self.standby = begin()
 
     def replace(self) -> None:
         """End the active driver, let the other one take over, and begin another one."""
@@ -116,8 +116,7 @@ class Life:
 
     def keep(self) -> None:
         """Copy what is on the disk into the folder, where it stays."""
-        if self._disk.is_mounted:
-            shutil.copytree(self._disk.folder, self.folder / "kept", symlinks=True)
+        shutil.copytree(self._disk.folder, self.folder / "kept", symlinks=True)
 
     def undergo(self, plan: Plan) -> Outcome:
         """Let a fault strike, let the room recover, and check everything."""

@@ -108,7 +108,9 @@ class WindowsOracle(Oracle):
         rows = {(place, key, start): rest for place, key, start, *rest in observed["rows"]}
         found = repeated("window", [tuple(each[:3]) for each in observed["rows"]])
         found += [Finding(LOST, f"window {each} was there") for each in self._seen.keys() - rows]
-        self._seen |= {each: (n, revision, first) for each, (_, n, revision, first, _) in rows.items()}
+        self._seen |= {
+            each: (n, revision, first) for each, (_, n, revision, first, _) in rows.items()
+        }
         for window, (value, n, revision, first, state) in rows.items():
             answer = expected.get(window)
             what = f"window {window} is {value} of {n} ({state}, revision {revision})"
@@ -261,7 +263,9 @@ def evaluate_script(sensors: Mapping[str, Pairs]) -> dict[str, Pairs]:
     """Return the results of each statement of :data:`SCRIPT`."""
     a, b, c = (sensors.get(name, []) for name in "ABC")
     spread = fold(_stddev, a, 400, 200)
-    mean = fold(lambda values: float(Fraction(sum(map(Fraction, values)), len(values))), b, 400, 400)
+    mean = fold(
+        lambda values: float(Fraction(sum(map(Fraction, values)), len(values))), b, 400, 400
+    )
     return {
         "spread": spread,
         "most": fold(max, b + spread, 600, 300),
@@ -287,7 +291,9 @@ def fold(
 def combine(of: Callable[[float, float], float | None], left: Pairs, right: Pairs) -> Pairs:
     """Return the results of an operation on the latest values of two streams."""
     made, latest = [], {}
-    events = sorted([(ts, 0, value) for ts, value in left] + [(ts, 1, value) for ts, value in right])
+    events = sorted(
+        [(ts, 0, value) for ts, value in left] + [(ts, 1, value) for ts, value in right]
+    )
     for at, (ts, side, value) in enumerate(events):
         latest[side] = value  # of several values with one stamp, the greatest comes last
         is_last = at + 1 == len(events) or events[at + 1][0] > ts

@@ -31,13 +31,13 @@ class Ended(Exception):  # noqa: N818 (an outcome, not a bug)
 class DriverProcess:
     """A driver in a session of its own, so that all its processes can be found."""
 
-    def __init__(self, master: str, folder: Path) -> None:
+    def __init__(self, master: str, folder: Path, module: str = "tests.soak.driver") -> None:
         self.master = master
         self.lines: list[str] = []
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "stderr").open("a", encoding="utf-8") as stderr:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.soak.driver", master],
+                [sys.executable, "-m", module, master],
                 env={**os.environ, "TMPDIR": str(folder), **ENVIRONMENT},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

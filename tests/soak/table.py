@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,18 +41,5 @@ def summarise(records: Iterable[Record]) -> dict[str, Any]:
         "median_s": seconds[len(seconds) // 2] if seconds else 0,
         "slowest_s": seconds[-1] if seconds else 0,
         "rooms": dict(sorted(Counter(each["room"] for each in struck).items())),
-        "moments": {
-            kind: {moment: table[kind, moment] for moment in MOMENTS} for kind in KINDS
-        },
+        "moments": {kind: {moment: table[kind, moment] for moment in MOMENTS} for kind in KINDS},
     }
-
-
-def rows_of(summary: Mapping[str, Any]) -> tuple[Sequence[str], list[list[Any]]]:
-    """Return header and rows of the table of faults, a row for each kind."""
-    header = ["fault", *MOMENTS, "all"]
-    rows = [
-        [kind, *(by_moment[moment] or "" for moment in MOMENTS), sum(by_moment.values())]
-        for kind, by_moment in summary["moments"].items()
-    ]
-    totals = [sum(row[at] or 0 for row in rows) for at in range(1, len(header))]
-    return header, [*rows, ["all", *totals]]
