@@ -87,7 +87,7 @@ class Soak:
         )
         begun_s = time.monotonic()
         failed = ""
-        outcome = Outcome(plan.moment, "?", 0, 0, [], 0, [])
+        outcome = Outcome(plan.moment, "?", 0, 0, [], 0, 0, 0, [])
         try:
             outcome = life.undergo(plan)
         except NotRecovered as error:

@@ -16,6 +16,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import ScriptConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.join import And, Band, Equi, Ineq
+from model.vocabulary.join_load import Measured
 from properties.script.language import parse
 from spark_impl import join, script, slack, watermark
 from spark_impl.grouping import Grouping, MicroBatch, at_instances
@@ -44,17 +46,18 @@ INSTANCES = 3
 ANSWER = ("key", "start_us", "value", "n", "revision")
 INTERVAL = "50 milliseconds"
 LOAD = join.LoadRules(
-    tau0=0.1,
-    tau1=0.5,
-    tau2=0.6,
-    out_after_us=500_000,
-    in_after_us=1_000_000,
-    blocks="adaptive",
-    capacity=100,
-    shed="linear",
-    base=0.05,
+    tau0=0.2, tau1=0.5, tau2=0.6, out_after_us=0, in_after_us=0, shed="linear", blocks="adaptive"
 )
-"""Rules with which a chain changes its workers every few epochs, and sheds now and then."""
+
+
+def pretend(measured: Measured) -> Measured:
+    """Return measurements of a load that rises and falls, which the soak itself is too small for.
+
+    Every few epochs the chain then changes its workers, or sheds some arrivals.
+    """
+    tau = (0.05, 0.4, 0.9, 0.7, 0.1, 0.55)[measured.epoch % 6]
+    busy_us = int(tau * measured.elapsed_us)
+    return measured._replace(busy_us=tuple(busy_us for _ in measured.busy_us))
 
 
 class Opened(NamedTuple):
@@ -276,11 +279,15 @@ def open_join(spark: SparkSession, room: str, disk: Path, workers: int) -> Opene
     handed = Handed(disk / "handed", columns)
     plain = chain.stream(*join.from_history(spark, disk / "in"), disk / "store")
     stream = ResizedStream(plain._chain, plain._rows, handed, plain._checkpoint)
+    if follows:
+        plain._chain._meter = pretend
 
     def observe() -> dict[str, Any]:
         store = disk / "store"
         shed = join.shed(spark, store).select("stream", "seq").collect() if follows else []
+        workers = [each.workers for each in join.snapshots(store)]
         return {
+            "resizes": sum(left != right for left, right in pairwise(workers)),
             "rows": [list(row) for row in join.results(spark, store).select(*columns).collect()],
             "handed": handed.read_rows(),
             "shed": [list(row) for row in shed],

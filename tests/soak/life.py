@@ -50,6 +50,10 @@ class Outcome(NamedTuple):
     """Sentences with which queries failed meanwhile."""
     checked: int
     """Number of answers that were compared."""
+    resizes: int
+    """Number of epochs so far that had other workers than the one before."""
+    shed: int
+    """Number of arrivals that were shed so far."""
     findings: list[Finding]
 
 
@@ -137,7 +141,8 @@ class Life:
         observed = json.loads((self.folder / "observed.json").read_text(encoding="utf-8"))
         findings = self._oracle.check(self._feeder.arrivals, observed, ended=is_flush)
         self.ended = is_flush
-        counted = (self._starts, self._stalls, self._said, self._oracle.checked)
+        reached = (observed.get("resizes", 0), len(observed.get("shed", ())))
+        counted = (self._starts, self._stalls, self._said, self._oracle.checked, *reached)
         return Outcome(moment, struck, *counted, findings)
 
     # Commands

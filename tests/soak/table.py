@@ -21,9 +21,19 @@ def read_records(file: Path) -> list[Record]:
     return [json.loads(line) for line in lines[:-1]]
 
 
+def _add_lives(records: Iterable[Record], name: str) -> int:
+    """Return the sum of a figure that grows within a life, over all lives."""
+    total = before = 0
+    for record in records:
+        now = record.get(name, 0)
+        total, before = total + (now - before if now >= before else now), now
+    return total
+
+
 def summarise(records: Iterable[Record]) -> dict[str, Any]:
     """Return the figures of a soak by their labels: faults by kind and moment, by room, losses."""
-    struck = [each for each in records if each["struck"]]
+    every = [*records]
+    struck = [each for each in every if each["struck"]]
     seconds = sorted(each["seconds"] for each in struck)
     found = Counter(kind for each in struck for kind, _ in each["findings"])
     table = Counter((each["kind"], each["moment"]) for each in struck)
@@ -37,6 +47,8 @@ def summarise(records: Iterable[Record]) -> dict[str, Any]:
         "stalled": sum(each["stalls"] for each in struck),
         "restarts": sum(each["starts"] for each in struck),
         "compared": sum(each["checked"] for each in struck),
+        "resizes": _add_lives(every, "resizes"),
+        "shed": _add_lives(every, "shed"),
         "minutes": round(sum(seconds) / 60, 1),
         "median_s": seconds[len(seconds) // 2] if seconds else 0,
         "slowest_s": seconds[-1] if seconds else 0,
