@@ -8,10 +8,10 @@ import json
 import sys
 from typing import Any
 
-from tests.soak import driver
+from tests.soak import driver, rooms
 
 
-class PlantedSink(driver.Handed):
+class PlantedSink(rooms.Handed):
     """A sink that is not idempotent if the folder says so."""
 
     def write(self, batch: int, content: Any) -> None:
@@ -26,5 +26,5 @@ class PlantedSink(driver.Handed):
 
 
 if __name__ == "__main__":
-    vars(driver)["Handed"] = PlantedSink
+    vars(rooms)["Handed"] = PlantedSink
     driver.main(sys.argv[1])

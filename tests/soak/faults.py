@@ -94,6 +94,10 @@ ONLY = {CORRECTING: ("slack", "watermark"), RESIZING: ("join", "join-load")}
 """Moments that only some rooms have."""
 
 
+MOUNT = "mount"
+"""The command that mounts a file system."""
+
+
 class Plan(NamedTuple):
     """A fault that is going to happen."""
 
@@ -217,7 +221,7 @@ class Disk:
         self.folder = folder
         folder.mkdir(parents=True)
         size = f"size={self.SIZE}"
-        mount = ["mount", "-t", "tmpfs", "-o", size, "straggler-soak", str(folder)]
+        mount = [MOUNT, "-t", "tmpfs", "-o", size, "straggler-soak", str(folder)]
         try:
             done = subprocess.run(mount, check=False, capture_output=True)
             self.is_mounted = done.returncode == 0
@@ -283,4 +287,4 @@ STRIKES: Mapping[str, Callable[[DriverProcess, Random], str]] = {
     CONNECTION_CUT: cut_connection,
     SUSPENDED: suspend,
 }
-"""What a fault does to the processes of a driver; it returns what it struck, if anything."""
+"""Faults that strike processes of a driver; each returns what it struck, if anything."""

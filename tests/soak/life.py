@@ -36,12 +36,12 @@ class NotRecovered(Exception):  # noqa: N818 (an outcome, not a bug)
 
 
 class Outcome(NamedTuple):
-    """What came of a fault."""
+    """Result of a fault and of the recovery from it."""
 
     moment: str
     """The moment at which it struck, which may not be the planned one."""
     struck: str
-    """What it struck; empty if there was nothing to strike."""
+    """Thing that it struck; empty if there was nothing to strike."""
     starts: int
     """Number of times that the queries were started again."""
     stalls: int

@@ -1,4 +1,4 @@
-"""What the rooms have to answer, recomputed from all deliveries in plain Python.
+"""Answers that the rooms owe, recomputed from all deliveries in plain Python.
 
 Rules of this file:
 
@@ -57,7 +57,7 @@ class Finding(NamedTuple):
 
 
 Observed = Mapping[str, Any]
-"""What a driver read from a store, as JSON."""
+"""Content of a store as a driver read it, in JSON."""
 Pairs = list[tuple[int, float]]
 """A stream of a script: stamps (us) and values."""
 

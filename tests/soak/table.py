@@ -10,7 +10,7 @@ from tests.soak.faults import KINDS, MOMENTS
 from tests.soak.oracles import LOST, TWICE, WRONG
 
 Record = Mapping[str, Any]
-"""What a fault left in the file of a soak."""
+"""Line of a fault in the file of a soak."""
 
 
 def read_records(file: Path) -> list[Record]:

@@ -61,10 +61,20 @@ PLANS = [
 
 
 @needs_proc
-@pytest.mark.parametrize(("planted", "expected"), [("", ""), ("twice", TWICE), ("lost", LOST)])
+@pytest.mark.parametrize(
+    ("planted", "expected", "mounts"),
+    [("", "", True), ("", "", False), ("twice", TWICE, True), ("lost", LOST, True)],
+)
 def test_a_soak_survives_faults_and_catches_a_sink_that_does_not(
-    drivers: Drivers, tmp_path: Path, planted: str, expected: str
+    drivers: Drivers,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    planted: str,
+    expected: str,
+    mounts: bool,
 ) -> None:
+    if not mounts:
+        monkeypatch.setattr(faults, "MOUNT", "/bin/false")
     life = Life("grouping", tmp_path / "life", drivers, Random(3))
     found: list[Finding] = []
     if planted:
