@@ -53,8 +53,7 @@ SOAK = """\
 section is current.*
 
 Seeds {seeds}: **{faults} faults, {recovered} recovered, {lost} answers lost, {twice} twice,
-{wrong} wrong**, in {minutes} minutes. {compared} answers were compared. Chains changed
-their workers {resizes} times and shed {shed} arrivals. Queries were started again
+{wrong} wrong**, in {minutes} minutes. {compared} answers were compared. Queries were started again
 {restarts} times; {stalled} drivers did not answer within 90 s and were replaced. A fault with
 recovery and check took {median_s} s (median), at most {slowest_s} s.
 
