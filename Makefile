@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup diff test test-long quick check bench docs engines clean java room
+.PHONY: help setup diff test test-long soak quick check bench docs engines clean java room
 # Two targets that each want every core only slow each other down.
 .NOTPARALLEL:
 
@@ -34,6 +34,15 @@ test: java $(CLASSES) ## every property, and every test but long ones (25 min)
 
 test-long: java $(CLASSES) ## long tests as well, with more and random cases, for a night (hours)
 	@$(BIN)/python -m pytest --hypothesis-profile=nightly --long -n 3 --dist loadscope tests properties
+
+# Killed drivers and workers, full disks, cut connections, lost commits. The same folder goes on with
+# the next fault.
+MINUTES ?= 60
+SEED ?= 0
+SOAK ?= .soak
+soak: java $(CLASSES) ## rooms under seeded faults (docs/soak.md): make soak MINUTES=60 SEED=7 ROOM=join
+	@$(BIN)/python -m tests.soak --minutes "$(MINUTES)" --seed "$(SEED)" --room "$(ROOM)" \
+		--folder "$(SOAK)"
 
 # What a change of a room breaks first, without Spark.
 QUICK = tests/model/$(ROOM) properties/$(ROOM)/test_model.py tests/sim/test_$(ROOM)*.py tests/sim/$(ROOM)
@@ -66,7 +75,7 @@ engines: ## environments of judged engines, in .engines; one only: make engines 
 	done
 
 clean: ## remove everything that make and the tests made, .venv included
-	@rm -rf .venv .engines build dist *.egg-info .hypothesis .mypy_cache .ruff_cache .pytest_cache \
+	@rm -rf .venv .engines .soak build dist *.egg-info .hypothesis .mypy_cache .ruff_cache .pytest_cache \
 		.import_linter_cache spark-warehouse metastore_db derby.log
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

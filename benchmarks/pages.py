@@ -12,6 +12,7 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from benchmarks.__main__ import MEASURED, RESULTS, readable
 from model.vocabulary.settings import JsonObject
@@ -44,6 +45,23 @@ as one tuple depends less on the machine. *Event loop* is the part of the same r
 event loop takes: without drawing what sources send, and without workload, trace, series and
 figures. The goal is 50,000 tuples/s with default settings and 100,000 in the standard scenario of
 `join`, or at most 30 bare events a tuple.
+"""
+
+SOAK_RESULT = "## Result\n\n"
+SOAK = """\
+*Written by `make docs` from `docs/soak.json`, which `make soak` measures; a test checks that this
+section is current.*
+
+Seeds {seeds}: **{faults} faults, {recovered} recovered, {lost} answers lost, {twice} twice,
+{wrong} wrong**, in {minutes} minutes. {compared} answers were compared. Queries were started again
+{restarts} times; {stalled} drivers did not answer within 90 s and were replaced. A fault with
+recovery and check took {median_s} s (median), at most {slowest_s} s.
+
+{table}
+
+A row is a query, with the faults that it has survived:
+
+{rooms}
 """
 
 _RUNS = {
@@ -86,6 +104,10 @@ def pages() -> dict[str, str]:
         "speed.md": speed(RESULTS),
         "reproduction.md": reproduction.page(summary, reproduction.figures(RESULTS)),
         "join-guide.md": join_guide.with_tables(guide, RESULTS),
+        "soak.md": soak(
+            (DOCS / "soak.md").read_text(encoding="utf-8"),
+            json.loads((DOCS / "soak.json").read_text(encoding="utf-8")),
+        ),
     }
 
 
@@ -101,6 +123,26 @@ def speed(folder: Path) -> str:
         if others:
             parts += [f"## `{name}`\n", markdown({"figure": "", "value": ""}, others), ""]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def soak(page: str, summary: JsonObject) -> str:
+    """Return the page about soaks with the result of a stored one as its last section."""
+    by_kind: dict[str, dict[str, int]] = summary["moments"]
+    moments = [*next(iter(by_kind.values()))]
+    counts: list[list[Any]] = [
+        [kind, *own.values(), sum(own.values())] for kind, own in by_kind.items()
+    ]
+    totals = [sum(each[at] for each in counts) for at in range(1, len(moments) + 2)]
+    rows = [[each or "" for each in row] for row in [*counts, ["all", *totals]]]
+    rooms = [[f"`{room}`", faults] for room, faults in summary["rooms"].items()]
+    head, _, _ = page.partition(SOAK_RESULT)
+    shown = {name: f"{each:,}" for name, each in summary.items() if isinstance(each, int | float)}
+    shown |= {
+        "seeds": ", ".join(map(str, summary["seeds"])),
+        "table": markdown(dict.fromkeys(["fault", *moments, "all"], ""), rows),
+        "rooms": markdown({"query": "", "faults": ""}, rooms),
+    }
+    return head + SOAK_RESULT + SOAK.format(**shown)
 
 
 def _machine(record: JsonObject) -> list[object]:
@@ -127,7 +169,7 @@ def _others(name: str, figures: JsonObject) -> Iterator[list[str]]:
 def adopt() -> None:
     """Move new measurements to the tracked results, and their pictures to the docs."""
     for path in sorted(MEASURED.glob("*.json")):
-        shutil.move(path, RESULTS / path.name)
+        shutil.move(path, (DOCS if path.name == "soak.json" else RESULTS) / path.name)
     for path in sorted(MEASURED.glob("*.svg")):
         shutil.move(path, DOCS / "figures" / path.name)
 

@@ -23,6 +23,10 @@ _DISK = (
     "|Input/output error|Permission denied"
 )
 """Messages of operating systems about a disk that cannot be written."""
+_NO_REASON = (
+    "Spark gives no reason; often one of its processes was killed: run the same query again"
+)
+"""Message for errors of Java without a text, such as the end of a process that Java reads from."""
 
 
 def last_error(error: Exception) -> tuple[str, str]:
@@ -50,7 +54,9 @@ def sentence_of(error: Exception, store: Location | None = None) -> str:
     first, reasons = _first_line(error), _LAST_LINE.findall(str(error))
     if first.endswith("Traceback (most recent call last):") and reasons:  # of a sink, perhaps
         return said if said != first else str(reasons[-1])
-    return re.sub(r"^\[STREAM_FAILED\].*?with exception: | SQLSTATE: XXKST$", "", first)
+    return (
+        re.sub(r"^\[STREAM_FAILED\].*?with exception: | SQLSTATE: XXKST$", "", first) or _NO_REASON
+    )
 
 
 def _first_line(error: Exception) -> str:

@@ -66,13 +66,13 @@ class Driver:
 
     def __exit__(self, *failure: object) -> None:
         """Kill every process of the session at once, Python workers included."""
-        for pid in _session(self.process.pid):
+        for pid in session_processes(self.process.pid):
             with suppress(ProcessLookupError):  # the process ended when another one was killed
                 os.kill(pid, signal.SIGKILL)
         remaining, _stderr = self.process.communicate(timeout=PATIENCE_S)
         self.lines += remaining.split("\n")[:-1]
         ends_s = time.monotonic() + PATIENCE_S
-        while _session(self.process.pid) and time.monotonic() < ends_s:
+        while session_processes(self.process.pid) and time.monotonic() < ends_s:
             time.sleep(0.01)
 
     def read_until(self, *starts: str) -> str:
@@ -85,8 +85,8 @@ class Driver:
         return self.lines[-1] if self.lines else ""
 
 
-def _session(leader: int) -> list[int]:
-    """Return the living processes of a session."""
+def session_processes(leader: int) -> list[int]:
+    """Return the living processes of a session, the leader first."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

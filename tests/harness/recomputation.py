@@ -38,6 +38,7 @@ AGGREGATES: Mapping[str, Callable[[list[float]], float]] = {
     "avg": lambda values: sum(values) / len(values),
     "min": min,
     "max": max,
+    "median": lambda values: sorted(values)[(len(values) - 1) // 2],
 }
 
 COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {

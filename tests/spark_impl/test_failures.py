@@ -169,6 +169,16 @@ def test_error_of_a_sink_is_one_sentence(error: str, sentence: str) -> None:
     assert sentence_of(StreamingQueryException(text)) == sentence
 
 
+def test_an_error_of_java_without_a_text_is_a_sentence_all_the_same() -> None:
+    text = (
+        "[STREAM_FAILED] Query [id = x] terminated with exception:  SQLSTATE: XXKST\n"
+        "=== Streaming Query ===\nIdentifier: [id = x]\n"
+    )
+    said = sentence_of(StreamingQueryException(text))
+    assert said.startswith("Spark gives no reason")
+    assert said.endswith("run the same query again")
+
+
 def test_sink_that_ends_the_process_stops_the_query(spark: SparkSession, tmp_path: Path) -> None:
     """Java waits for an answer to its call, which no other than an ordinary error gives."""
 

@@ -1,0 +1,57 @@
+"""The stored records of soaks, and what they come to."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.soak.faults import KINDS, MOMENTS
+from tests.soak.oracles import LOST, TWICE, WRONG
+
+Record = Mapping[str, Any]
+"""Line of a fault in the file of a soak."""
+
+
+def read_records(file: Path) -> list[Record]:
+    """Return the records of a soak; a line that a kill cut off is left out."""
+    if not file.exists():
+        return []
+    lines = file.read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines[:-1]]
+
+
+def _add_lives(records: Iterable[Record], name: str) -> int:
+    """Return the sum of a figure that grows within a life, over all lives."""
+    total = before = 0
+    for record in records:
+        now = record.get(name, 0)
+        total, before = total + (now - before if now >= before else now), now
+    return total
+
+
+def summarise(records: Iterable[Record]) -> dict[str, Any]:
+    """Return the figures of a soak by their labels: faults by kind and moment, by room, losses."""
+    every = [*records]
+    struck = [each for each in every if each["struck"]]
+    seconds = sorted(each["seconds"] for each in struck)
+    found = Counter(kind for each in struck for kind, _ in each["findings"])
+    table = Counter((each["kind"], each["moment"]) for each in struck)
+    return {
+        "seeds": sorted({each["seed"] for each in struck}),
+        "faults": len(struck),
+        "recovered": sum(not each["failed"] for each in struck),
+        LOST: found[LOST],
+        TWICE: found[TWICE],
+        WRONG: found[WRONG],
+        "stalled": sum(each["stalls"] for each in struck),
+        "restarts": sum(each["starts"] for each in struck),
+        "compared": sum(each["checked"] for each in struck),
+        "resizes": _add_lives(every, "resizes"),
+        "shed": _add_lives(every, "shed"),
+        "minutes": round(sum(seconds) / 60, 1),
+        "median_s": seconds[len(seconds) // 2] if seconds else 0,
+        "slowest_s": seconds[-1] if seconds else 0,
+        "rooms": dict(sorted(Counter(each["room"] for each in struck).items())),
+        "moments": {kind: {moment: table[kind, moment] for moment in MOMENTS} for kind in KINDS},
+    }

@@ -1,0 +1,209 @@
+"""A short soak, and mistakes that its checks catch."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from benchmarks.pages import soak as page_of
+from tests.harness.driver_kills import needs_proc
+from tests.soak import faults
+from tests.soak.__main__ import main
+from tests.soak.faults import KINDS, ONLY, Plan, draw_plan
+from tests.soak.life import Drivers, Life
+from tests.soak.oracles import (
+    LOST,
+    ORACLES,
+    SCRIPT_LATENESS_US,
+    TWICE,
+    Arrival,
+    Finding,
+    admit_readings,
+    combine,
+    fold,
+)
+from tests.soak.process import DriverProcess
+from tests.soak.streams import Feeder
+from tests.soak.table import read_records, summarise
+
+PLANTED = "tests.quality.planted_soak_driver"
+
+
+class OneDriver(Drivers):
+    """A driver that nobody replaces."""
+
+    def __init__(self, folder: Path) -> None:
+        self.active = self.standby = DriverProcess("local[4,4]", folder, PLANTED)
+        self.active.wait_until_ready()
+
+    def end(self) -> None:
+        """End it."""
+        self.active.end()
+
+
+@pytest.fixture(scope="module")
+def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
+    started = OneDriver(tmp_path_factory.mktemp("driver"))
+    yield started
+    started.end()
+
+
+PLANS = [
+    (faults.REDELIVERED, faults.IN_BATCH),
+    (faults.COMMIT_LOST, faults.IDLE),
+    (faults.WORKER_KILLED, faults.IN_BATCH),
+    (faults.DISK_FULL, faults.AFTER_SINK),
+    (faults.COMMIT_LOST, faults.IDLE),
+    (faults.WORKER_KILLED, faults.FLUSHING),
+]
+
+
+@needs_proc
+@pytest.mark.parametrize(
+    ("planted", "expected", "mounts"),
+    [("", "", True), ("", "", False), ("twice", TWICE, True), ("lost", LOST, True)],
+)
+def test_a_soak_survives_faults_and_catches_a_sink_that_does_not(
+    drivers: Drivers,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    planted: str,
+    expected: str,
+    mounts: bool,
+) -> None:
+    if not mounts:
+        monkeypatch.setattr(faults, "MOUNT", "/bin/false")
+    life = Life("grouping", tmp_path / "life", drivers, Random(3))
+    found: list[Finding] = []
+    if planted:
+        (tmp_path / "life" / "planted").write_text(planted, encoding="utf-8")
+    try:
+        for number, (kind, moment) in enumerate(PLANS):
+            outcome = life.undergo(Plan(number, "grouping", kind, moment))
+            assert outcome.moment == moment
+            assert outcome.struck
+            assert outcome.checked
+            found += outcome.findings
+            if found:
+                break
+    finally:
+        life.stop()
+        life.remove()
+    assert {each.kind for each in found} == ({expected} if expected else set())
+    assert not (tmp_path / "life").exists()
+
+
+WINDOW = ["", "a", 1_000_000_000, 3.0, 2, 0, 2, "exact"]
+HANDED = ["", "a", 1_000_000_000, 3.0, 2, 0]
+
+
+def test_each_oracle_finds_what_is_lost_and_what_is_twice() -> None:
+    r, s = (Arrival(n, 1, "a", 1_000_000_000, float(n), "RS"[n]) for n in range(2))
+    pairs = [["near", 1, 1], ["same", 1, 1]]
+    good = {"rows": pairs, "handed": pairs, "shed": [], "complete_us": 0}
+    for change, expected in (
+        ({}, []),
+        ({"rows": pairs[:1], "handed": pairs[:1]}, [LOST]),
+        ({"rows": [*pairs, pairs[0]]}, [TWICE]),
+        ({"handed": [*pairs, pairs[0]]}, [TWICE]),
+        ({"handed": pairs[:1]}, [LOST]),
+        ({"rows": [], "handed": [], "shed": [["R", 0]]}, []),
+    ):
+        oracle = ORACLES["join"]("join")
+        found = oracle.check([r, s], {**good, **change}, ended=True)
+        assert [each.kind for each in found] == expected, change
+    oracle = ORACLES["join"]("join")
+    assert not oracle.check([r, s], good, ended=False)
+    gone = oracle.check([r, s], {**good, "rows": [], "handed": []}, ended=False)
+    assert {each.kind for each in gone} == {LOST}, "it was there before"
+
+
+def test_the_oracle_of_windows_knows_exact_answers_only() -> None:
+    arrivals = [Arrival(n, n, "a", 1_000_900_000, float(n), "") for n in (1, 2)]
+    starts = range(1_000_000_000, 1_000_900_001, 200_000)
+    rows = [["", "a", start, 3.0, 2, 0, 2, "exact"] for start in starts]
+    good = {"rows": rows, "handed": [row[:6] for row in rows]}
+    for change, expected in (
+        ({}, set()),
+        ({"rows": rows[1:], "handed": good["handed"][1:]}, {LOST}),
+        ({"rows": [[*rows[0][:4], 1, 0, 1, "exact"], *rows[1:]]}, {LOST}),
+        ({"rows": [[*rows[0][:4], 3, 0, 3, "exact"], *rows[1:]]}, {TWICE, LOST}),
+        ({"rows": [[*rows[0][:7], "provisional"], *rows[1:]]}, {LOST}),
+        ({"handed": good["handed"][1:]}, {LOST}),
+    ):
+        found = ORACLES["slack"]("slack").check(arrivals, {**good, **change}, ended=True)
+        assert {each.kind for each in found} == expected, change
+
+
+def test_the_oracle_of_scripts_follows_the_page() -> None:
+    late = Arrival(2, 3, "A", 2_000_000 - SCRIPT_LATENESS_US - 1, 9.0, "")
+    first = Arrival(0, 1, "A", 2_000_000, 1.0, "")
+    assert admit_readings([first, first, late]) == {"A": [(2_000_000, 1.0)]}
+    pairs = [(0, 1.0), (300_000, 5.0)]
+    assert fold(max, pairs, 400, 200) == [(199_000, 1.0), (399_000, 5.0), (599_000, 5.0)]
+    assert combine(lambda x, y: x - y, pairs, [(300_000, 2.0)]) == [(300_000, 3.0)]
+
+
+def test_every_kind_and_moment_is_drawn_for_every_room() -> None:
+    for room in ORACLES:
+        plans = [
+            draw_plan(n, room, Random(n), has_executors=True, is_last=n % 4 == 0)
+            for n in range(3_000)
+        ]
+        expected = {
+            (kind, moment)
+            for kind, (_, moments) in KINDS.items()
+            for moment in moments
+            if room in ONLY.get(moment, (room,))
+        }
+        assert {(each.kind, each.moment) for each in plans} == expected
+    kinds = {
+        draw_plan(n, room, Random(n), has_executors=False, is_last=False).kind for n in range(300)
+    }
+    assert kinds == {*KINDS} - {faults.EXECUTOR_KILLED}
+
+
+@pytest.mark.parametrize("room", ORACLES)
+def test_the_same_seed_draws_the_same_input(tmp_path: Path, room: str) -> None:
+    feeders = [Feeder(room, tmp_path / str(n), Random(5)) for n in range(2)]
+    for feeder in feeders:
+        for again in (False, True):
+            feeder.feed(again=again, jump=again)
+    assert feeders[0].arrivals == feeders[1].arrivals
+    assert len({each.identity for each in feeders[0].arrivals}) < len(feeders[0].arrivals)
+
+
+def test_records_become_a_page(tmp_path: Path) -> None:
+    record = {
+        "seed": 4,
+        "room": "join",
+        "kind": faults.DISK_FULL,
+        "moment": faults.STARTING,
+        "struck": "no space",
+        "findings": [],
+        "failed": "",
+        "seconds": 2.5,
+        "stalls": 0,
+        "starts": 1,
+        "checked": 7,
+    }
+    file = tmp_path / "faults.jsonl"
+    lines = [json.dumps(each) + "\n" for each in (record, {**record, "struck": ""})]
+    file.write_text("".join(lines) + '{"cut', encoding="utf-8")
+    records = read_records(file)
+    assert len(records) == 2
+    summary = summarise(records)
+    assert (summary["faults"], summary["recovered"], summary["lost"]) == (1, 1, 0)
+    assert "**1 faults, 1 recovered, 0 answers lost" in page_of(
+        "# Soak\n\n## Result\n\nold\n", summary
+    )
+
+
+@pytest.mark.parametrize("given", [["--room", "jion"], ["--minutes", "soon"]])
+def test_bad_arguments_are_refused(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(given)
+    assert ended.value.code == 2
+    assert given[1] in capsys.readouterr().err
