@@ -67,6 +67,7 @@ def measure() -> dict[str, float]:
             if workers in SOURCE:
                 found["source"] = SOURCE[workers]
             figures |= {f"rate of saturation, {workers}: {who}": r for who, r in found.items()}
+            figures[f"Spark / simulated, {workers}"] = found["Spark"] / found["simulated"]
     for who in ("ideal", "simulated", "Spark"):
         rates = [figures[f"rate of saturation, {workers}: {who}"] for workers in (2, 8)]
         figures[f"growth from 2 to 8: {who}"] = rates[1] / rates[0]
