@@ -110,10 +110,15 @@ def measure() -> dict[str, float]:
 
 
 def figures_of(epochs: Sequence[Epoch], phase: str) -> dict[str, float]:
-    """Return the figures of the epochs that ended in a phase."""
+    """Return the figures of the epochs whose arrivals came in a phase, on average.
+
+    There are none if the chain was so far behind that one epoch took the whole phase.
+    """
     ends_s = dict(zip(PHASES, accumulate(seconds for seconds, _ in PHASES.values()), strict=True))
     begin_s = ends_s[phase] - PHASES[phase][0]
-    own = [each for each in epochs if begin_s < each.end_s <= ends_s[phase]]
+    own = [each for each in epochs if begin_s < each.end_s - each.latency_s <= ends_s[phase]]
+    if not own:
+        return {}
     return {
         "workers at the end": own[-1].workers,
         "mean utilisation, %": fmean(each.utilisation for each in own),

@@ -42,7 +42,7 @@ WORKERS = (1, 2, 4, 8)
 SOURCE = {2: 4_000, 8: 8_500}
 """Published rates, by number of cores."""
 COMPARISON_US = 1_000
-"""So long that two cores have time for the messages of eight workers."""
+"""Emulated cost; so high that two cores have time for the messages of eight workers."""
 KEYS = 512
 WINDOW_S, SECONDS = 2, 16
 """Length of the window and of the streams; the first window warms up."""

@@ -43,3 +43,4 @@ def test_an_epoch_has_its_own_arrivals() -> None:
     assert (second.workers, second.utilisation, second.block_size) == (1, 100.0, 5)
     assert second.latency_s == pytest.approx(16 - 12.5, abs=0.01)
     assert figures_of([first, second], "start")["mean share shed, %"] == 5.0
+    assert figures_of([first, second], "burst") == {}
