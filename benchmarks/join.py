@@ -31,6 +31,7 @@ from typing import NamedTuple
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks._join_chain import (
@@ -118,14 +119,22 @@ def side_by_side(spark: SparkSession, place: Path) -> dict[str, float]:
 def chain_run(spark: SparkSession, place: Path, workers: int, zeta: int) -> JoinRun:
     """Run the chain over two streams, with a flush."""
     with tempfile.TemporaryDirectory(dir=place) as out:
+        store = Path(out) / "chain"
         begun = time.perf_counter()
-        joined = _chain(workers, zeta).stream(
-            _stream(spark, place, R), _stream(spark, place, S), Path(out) / "chain"
-        )
-        rates = _batch_rates(joined.start)
-        joined.flush()
+        batches = run_streams(spark, place, store, workers, zeta)
         took_s = time.perf_counter() - begun
-        return JoinRun(rates, 2 * TUPLES / took_s, results(spark, Path(out) / "chain").count())
+        return JoinRun(_rates(batches), 2 * TUPLES / took_s, results(spark, store).count())
+
+
+def run_streams(
+    spark: SparkSession, place: Path, store: Path, workers: int, zeta: int
+) -> list[StreamingQueryProgress]:
+    """Join two streams and flush; return what Spark says about the micro-batches."""
+    r, s = (_stream(spark, place, stream) for stream in STREAMS)
+    joined = _chain(workers, zeta).stream(r, s, store)
+    batches = _batches(joined.start)
+    joined.flush()
+    return batches
 
 
 def native_run(spark: SparkSession, place: Path, width: int) -> JoinRun:
@@ -139,9 +148,10 @@ def native_run(spark: SparkSession, place: Path, width: int) -> JoinRun:
         )
         pairs = _in_buckets(r, s, width)
         written = pairs.writeStream.format("parquet").option("path", f"{out}/pairs")
-        rates = _batch_rates(written.option("checkpointLocation", f"{out}/checkpoint").start)
+        batches = _batches(written.option("checkpointLocation", f"{out}/checkpoint").start)
         took_s = time.perf_counter() - begun
-        return JoinRun(rates, 2 * TUPLES / took_s, spark.read.parquet(f"{out}/pairs").count())
+        found = _count(spark, f"{out}/pairs")
+        return JoinRun(_rates(batches), 2 * TUPLES / took_s, found)
 
 
 def table_run(spark: SparkSession, place: Path, join: Callable[..., DataFrame | None]) -> JoinRun:
@@ -183,8 +193,8 @@ def _stream(spark: SparkSession, place: Path, stream: str) -> DataFrame:
     return files.parquet(str(place / stream))
 
 
-def _batch_rates(start: Callable[[], StreamingQuery]) -> list[float]:
-    """Return tuples a second of every micro-batch but the first."""
+def _batches(start: Callable[[], StreamingQuery]) -> list[StreamingQueryProgress]:
+    """Run a query over all files; return what Spark says about its micro-batches."""
     query = start()
     try:
         query.processAllAvailable()
@@ -192,7 +202,12 @@ def _batch_rates(start: Callable[[], StreamingQuery]) -> list[float]:
     finally:
         query.stop()
     assert len(done) == FILES, "a file of each stream is a micro-batch"
-    return [1000 * each.numInputRows / each.durationMs["triggerExecution"] for each in done[1:]]
+    return done
+
+
+def _rates(batches: list[StreamingQueryProgress]) -> list[float]:
+    """Return tuples a second of every micro-batch but the first."""
+    return [1000 * each.numInputRows / each.durationMs["triggerExecution"] for each in batches[1:]]
 
 
 def _bucketed(r: DataFrame, s: DataFrame, _: Path, width: int) -> DataFrame:
