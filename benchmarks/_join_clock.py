@@ -3,7 +3,7 @@
 import json
 import time
 import uuid
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
@@ -57,8 +57,8 @@ class _Clocks:
     """Wall-clock and processor time of the innermost part that is open."""
 
     def __init__(self) -> None:
-        self.wall: Counter[str] = Counter()
-        self.cpu: Counter[str] = Counter()
+        self.wall: defaultdict[str, float] = defaultdict(float)
+        self.cpu: defaultdict[str, float] = defaultdict(float)
         self._open = [REST]
         self._since = time.perf_counter(), time.process_time()
 
@@ -101,9 +101,7 @@ class _Clocks:
             yield batch
 
 
-def run_timed(
-    batches: Iterable[pa.RecordBatch], plan: Plan, into: str
-) -> Iterator[pa.RecordBatch]:
+def run_timed(batches: Iterable[pa.RecordBatch], plan: Plan, into: str) -> Iterator[pa.RecordBatch]:
     """Run a task as :func:`spark_impl.join.task.run_task` does, and note its times in a file."""
     begun = time.time()
     clocks = _Clocks()

@@ -47,7 +47,8 @@ from benchmarks._join_chain import (
     load,
     shared,
 )
-from model.vocabulary.join import STREAMS, R, S
+from model.vocabulary.join import STREAMS
+from model.vocabulary.join_load import LoadRules
 from spark_impl.join import ChainJoin, results
 from spark_impl.runtime.session import session
 
@@ -127,11 +128,16 @@ def chain_run(spark: SparkSession, place: Path, workers: int, zeta: int) -> Join
 
 
 def run_streams(
-    spark: SparkSession, place: Path, store: Path, workers: int, zeta: int
+    spark: SparkSession,
+    place: Path,
+    store: Path,
+    workers: int,
+    zeta: int,
+    load: LoadRules | None = None,
 ) -> list[StreamingQueryProgress]:
     """Join two streams and flush; return what Spark says about the micro-batches."""
     r, s = (_stream(spark, place, stream) for stream in STREAMS)
-    joined = _chain(workers, zeta).stream(r, s, store)
+    joined = _chain(workers, zeta, load).stream(r, s, store)
     batches = _batches(joined.start)
     joined.flush()
     return batches
@@ -172,7 +178,7 @@ def _count(spark: SparkSession, path: str) -> int:
     return spark.read.parquet(path).count()
 
 
-def _chain(workers: int, zeta: int) -> ChainJoin:
+def _chain(workers: int, zeta: int, load: LoadRules | None = None) -> ChainJoin:
     config = config_of(workers, zeta, bands(1))
     return ChainJoin(
         workers,
@@ -181,6 +187,7 @@ def _chain(workers: int, zeta: int) -> ChainJoin:
         block_size=zeta,
         credit=config.credit,
         lateness_us=config.lateness_us,
+        load=load,
     )
 
 

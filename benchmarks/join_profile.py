@@ -16,7 +16,7 @@ Reading the clocks takes time as well: ``with clocks / without`` compares whole 
 import os
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -29,7 +29,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from benchmarks._join_chain import FILES, TUPLES, inputs
-from benchmarks._join_clock import read_spent, run_timed
+from benchmarks._join_clock import Spent, read_spent, run_timed
 from benchmarks.join import run_streams
 from spark_impl.join import stage
 from spark_impl.join.chain import Chain
@@ -92,35 +92,50 @@ def profile(spark: SparkSession, place: Path, out: Path) -> Profile:
     notes = out / "notes"
     notes.mkdir()
     epochs: list[list[float]] = []
-    before = _processor_times()
+    before = processor_times()
     begun = time.time()
     with patch.object(stage, "run_task", partial(run_timed, into=str(notes))), _observed(epochs):
         batches = run_streams(spark, place, out / "chain", WORKERS, ZETA)
     whole = time.time() - begun
-    processes = {name: t - before[name] for name, t in _processor_times().items()}
-    wall: Counter[str] = Counter()
-    inside: Counter[str] = Counter()
-    spent = read_spent(notes)
-    for epoch, times in enumerate(epochs):
-        at = Moments(*times)
+    processes = {name: t - before[name] for name, t in processor_times().items()}
+    parts = _split_epochs([Moments(*times) for times in epochs], read_spent(notes))
+    for phase, name in _SPARK.items():
+        parts.wall[f"Spark, {name}"] = sum(each.durationMs[phase] for each in batches) / 1e3
+    # The flush, the last epoch, is no micro-batch.
+    within = sum(done - called for called, _, _, done in epochs[:-1])
+    called = sum(each.durationMs["addBatch"] for each in batches) / 1e3
+    parts.wall["Spark, call of an epoch"] = called - within
+    outside = processes.pop("workers") - sum(parts.cpu.values())
+    return Profile(
+        parts.wall, {**processes, "workers, outside of their tasks": outside, **parts.cpu}, whole
+    )
+
+
+class Parts(NamedTuple):
+    """Seconds, by part."""
+
+    wall: dict[str, float]
+    cpu: dict[str, float]
+
+
+def _split_epochs(epochs: list[Moments], spent: dict[int, list[Spent]]) -> Parts:
+    """Return the parts of all epochs, from the call of each to its end."""
+    wall: defaultdict[str, float] = defaultdict(float)
+    cpu: defaultdict[str, float] = defaultdict(float)
+    for epoch, at in enumerate(epochs):
         tasks = spent[epoch]
         first, last = max(each.begun for each in tasks), max(each.ended for each in tasks)
         wall["driver before the stage"] += at.placed - at.called
         wall["stage until its workers run"] += first - at.placed
         for each in tasks:
             share = (last - first) / sum(each.wall.values()) / len(tasks)
-            wall.update({f"workers, {name}": share * took for name, took in each.wall.items()})
-            inside.update({f"workers, {name}": took for name, took in each.cpu.items()})
+            for name, took in each.wall.items():
+                wall[f"workers, {name}"] += share * took
+            for name, took in each.cpu.items():
+                cpu[f"workers, {name}"] += took
         wall["end of the stage"] += at.collected - last
         wall["commit"] += at.done - at.collected
-    duration = {name: sum(each.durationMs[name] for each in batches) / 1e3 for name in _SPARK}
-    for name, told in _SPARK.items():
-        wall[f"Spark, {told}"] = duration[name]
-    # Spark's own call of an epoch, without the epoch; the flush is no micro-batch.
-    within = sum(Moments(*times).done - Moments(*times).called for times in epochs[:-1])
-    wall["Spark, call of an epoch"] = sum(e.durationMs["addBatch"] for e in batches) / 1e3 - within
-    inside["Python workers outside of their tasks"] = processes.pop("workers") - sum(inside.values())
-    return Profile(dict(wall), {**processes, **inside}, whole)
+    return Parts(wall, cpu)
 
 
 _SPARK = {
@@ -161,7 +176,7 @@ def _observed(epochs: list[list[float]]) -> Iterator[None]:
         yield
 
 
-def _processor_times() -> dict[str, float]:
+def processor_times() -> dict[str, float]:
     """Return the processor time so far of Java, of the driver, and of all Python workers."""
     gateway = SparkContext._gateway
     assert gateway is not None
