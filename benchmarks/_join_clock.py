@@ -42,7 +42,7 @@ PARTS: dict[str, list[tuple[Any, str]]] = {
 
 
 class Spent(NamedTuple):
-    """What one task took, in seconds; moments are seconds since 1970."""
+    """Seconds that one task took; moments are seconds since 1970."""
 
     epoch: int
     begun: float
@@ -110,7 +110,7 @@ def run_timed(batches: Iterable[pa.RecordBatch], plan: Plan, into: str) -> Itera
     def open_links(self: Links, *given: Any) -> None:
         opened(self, *given)
         selector = self._selector
-        selector.select = clocks.timed(WAITING, selector.select)  # type: ignore[method-assign]
+        selector.select = clocks.timed(WAITING, selector.select)  # type: ignore[method-assign]  # clocked
 
     with ExitStack() as stack:
         for name, functions in PARTS.items():

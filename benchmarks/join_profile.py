@@ -1,4 +1,4 @@
-"""Where the time of a chain on Spark goes: the parts of an epoch, in the streams of ``join``.
+"""Profile of a chain on Spark: the time of each part of an epoch, in the streams of ``join``.
 
 Two workers, blocks of 64, and the files of ``join``. Figures are microseconds a tuple, medians over
 the runs.

@@ -193,7 +193,7 @@ def _start(
         .foreachBatch(answer)
         .trigger(**trigger)
     )
-    with _settings_of_start(rows.sparkSession, checkpoint):
+    with settings_of_start(rows.sparkSession, checkpoint):
         return writer.start()
 
 
@@ -201,7 +201,7 @@ _starting = threading.Lock()
 
 
 @contextmanager
-def _settings_of_start(spark: SparkSession, checkpoint: Location) -> Iterator[None]:
+def settings_of_start(spark: SparkSession, checkpoint: Location) -> Iterator[None]:
     """Set what a query takes along when it starts, unless the session says otherwise.
 
     A query runs in a copy of its session, made at the start, so the session itself stays as it is.
