@@ -3,7 +3,7 @@
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -187,13 +187,35 @@ def _start(
             raise QueryProblem(msg) from error
 
     tidy(checkpoint)
-    return (
+    writer = (
         rows.writeStream.outputMode("append")
         .option("checkpointLocation", checkpoint.for_spark)
         .foreachBatch(answer)
         .trigger(**trigger)
-        .start()
     )
+    with settings_of_start(rows.sparkSession, checkpoint):
+        return writer.start()
+
+
+_starting = threading.Lock()
+
+
+@contextmanager
+def settings_of_start(spark: SparkSession, checkpoint: Location) -> Iterator[None]:
+    """Set what a query takes along when it starts, unless the session says otherwise.
+
+    A query runs in a copy of its session, made at the start, so the session itself stays as it is.
+    """
+    wanted = _LOCAL_SETTINGS if checkpoint.is_local else {}
+    with _starting:
+        ours = [name for name in wanted if spark.conf.get(name, None) is None]
+        try:
+            for name in ours:
+                spark.conf.set(name, wanted[name])
+            yield
+        finally:
+            for name in ours:
+                spark.conf.unset(name)
 
 
 def last_logged(checkpoint: Location, log: str) -> int:
