@@ -96,12 +96,12 @@ def can_delay() -> bool:
 class Control:
     """The control groups that limit the processor time of hosts."""
 
-    def __init__(self) -> None:
-        """Remove what an earlier run left, and end its processes."""
+    def __init__(self, name: str = GROUP) -> None:
+        """Remove what an earlier run left under this name, and end its processes."""
         first = Path("/sys/fs/cgroup/cpu")
         self._is_first = (first / "cpu.cfs_quota_us").exists() or (first / "cpu.shares").exists()
         top = first if self._is_first else Path("/sys/fs/cgroup")
-        self._root = top / GROUP
+        self._root = top / name
         self.remove()
         try:
             self._root.mkdir()

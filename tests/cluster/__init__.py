@@ -1,0 +1,1 @@
+"""What only a cluster of several hosts can show: make cluster runs these tests."""
