@@ -302,7 +302,9 @@ def three_hosts(
     """
     problem = missing()
     if not problem and link.delay_ms and not can_delay():
-        problem = f"a link with a delay of {link.delay_ms:g} ms needs netem, which the kernel lacks"
+        problem = (
+            f"a link with a delay of {link.delay_ms:g} ms needs netem, which the kernel lacks."
+        )
     if problem:
         raise HostProblem(problem)
     with _only_one(), ExitStack() as stack:
@@ -324,7 +326,7 @@ def _only_one() -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > ends_s:
-                    msg = f"other hosts have been running on this machine for {LOCK_WAIT_S} s"
+                    msg = f"other hosts have been running on this machine for {LOCK_WAIT_S} s."
                     raise HostProblem(msg) from None
                 time.sleep(0.5)
         yield
@@ -341,7 +343,7 @@ def main(command: Sequence[str]) -> int:
                     hosts.names[0], *(known.get(word, word) for word in command), timeout_s=86400
                 )
         except HostProblem as problem:
-            sys.stderr.write(f"{problem}.\n")
+            sys.stderr.write(f"{problem}\n")
             return 2
     sys.stdout.write(done.stdout)
     sys.stderr.write(done.stderr)
