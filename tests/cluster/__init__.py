@@ -1,1 +1,1 @@
-"""What only a cluster of several hosts can show: make cluster runs these tests."""
+"""Tests that only a cluster of several hosts can pass: make cluster runs them."""

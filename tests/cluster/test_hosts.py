@@ -49,7 +49,7 @@ def processes_of(mark: str) -> list[int]:
 
 def test_a_host_has_its_own_name_and_folders(hosts: Hosts) -> None:
     for name in hosts.names:
-        hosts.run(name, "touch", f"/tmp/own-{name}")
+        hosts.run(name, "touch", f"own-{name}", folder=Path("/tmp"))
         (hosts.shared / f"from-{name}").touch()
     for name in hosts.names:
         assert hosts.run(name, sys.executable, "-c", ALONE).stdout == f"{name} own-{name}\n"

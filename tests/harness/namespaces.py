@@ -49,7 +49,7 @@ _IN_FOLDER = 'cd "$1" && shift && exec "$@"'
 
 
 class Link(NamedTuple):
-    """What a host's connection to the switch carries in each direction."""
+    """Capacity of a host's connection to the switch, in each direction."""
 
     mbit: float | None = None
     """Rate (Mb/s); ``None`` does not limit it."""
@@ -58,7 +58,7 @@ class Link(NamedTuple):
 
 
 class HostProblem(RuntimeError):  # noqa: N818 (a problem of the machine, not a bug)
-    """This machine cannot do it; the message is one sentence."""
+    """A requirement of hosts that this machine lacks; the message is one sentence."""
 
 
 def missing() -> str:
