@@ -38,8 +38,8 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("host-1", "host-2", "host-3")
 NETWORK = "10.231.57."
 MASTER = "spark://host-1:7077"
-CORES = 2
-"""Task slots of each worker."""
+CORES = 3
+"""Task slots of each worker: a chain of eight, which drawn clusters have, needs eight."""
 MEMORY = "4g"
 LOCK = Path("/run/lock/straggler-hosts")
 LOCK_WAIT_S = 1800
