@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from tests.harness.host_faults import OVER, STRUCK
@@ -13,6 +14,23 @@ from tests.harness.hosts import Hosts
 
 DRIVER = "host-1"
 PATIENCE_S = 240.0
+STREAM_TUPLES = 400
+"""Number of tuples of each stream of :func:`small_join`."""
+
+
+def small_join(folder: Path) -> str:
+    """Write two streams of a few hundred tuples; return the arguments that join them."""
+    random = Random(7)
+    files = []
+    for name in ("r", "s"):
+        lines = ["event_time,key,value"]
+        for number in range(STREAM_TUPLES):
+            time_us = number * 10_000 - random.randrange(100_000)
+            lines.append(f"{time_us},k{random.randrange(20)},{random.randrange(100)}")
+        file = folder / f"{name}.csv"
+        file.write_text("\n".join(lines) + "\n", encoding="ascii")
+        files += [f"--{name}", str(file)]
+    return " ".join(["join", *files, "--window", "1s", "--lateness", "50ms", "--batches", "4"])
 
 
 def shared_temporary(hosts: Hosts) -> dict[str, str]:
@@ -37,7 +55,15 @@ def diff_during(
     """
     folder.mkdir()
     verdicts = folder / "verdicts.json"
-    options = [*arguments.split(), "--master", hosts.master, "--json", str(verdicts)]
+    options = [
+        *arguments.split(),
+        "--reference",
+        "model",
+        "--master",
+        hosts.master,
+        "--json",
+        str(verdicts),
+    ]
     module = (sys.executable, "-m", "tests.harness.host_faults", str(folder), moment)
     command = (*module, "diff", *options)
     process = hosts.start(DRIVER, *command, environment=shared_temporary(hosts))

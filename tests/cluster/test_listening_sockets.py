@@ -1,6 +1,7 @@
 """Everything that listens on a host: on an address of that host only, and never without a secret.
 
-The sockets are counted while a chain runs, when driver, executors and neighbours all listen.
+The sockets are listed while a task of a chain, or of windows with state, waits: then driver,
+executors and their Python processes listen for each other.
 """
 
 import ipaddress
@@ -10,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.cluster.commands import diff_during
+from tests.cluster.commands import diff_during, small_join
 from tests.harness.hosts import Hosts
 
 OWNERS = {
@@ -82,7 +83,9 @@ def _loopback(address: str) -> list[ipaddress.IPv4Address | ipaddress.IPv6Addres
     return [found] if found.is_loopback else []
 
 
-def test_nothing_listens_beyond_the_addresses_of_its_host(hosts: Hosts) -> None:
+@pytest.mark.parametrize("moment", ["in_epoch", "in_micro_batch"])
+def test_nothing_listens_beyond_the_addresses_of_its_host(hosts: Hosts, moment: str) -> None:
+    command = small_join(hosts.shared) if moment == "in_epoch" else "slack --input umts --per task"
     seen: list[Socket] = []
     commands: list[str] = []
 
@@ -91,7 +94,7 @@ def test_nothing_listens_beyond_the_addresses_of_its_host(hosts: Hosts) -> None:
         for host in hosts.names:
             commands.append(hosts.run(host, "sh", "-c", "cat /proc/[0-9]*/cmdline").stdout)
 
-    diff_during(hosts, hosts.shared / "listening", "in_epoch", "join --input umts", look)
+    diff_during(hosts, hosts.shared / f"listening {moment}", moment, command, look)
     assert not strangers(hosts, seen)
     owners = {each.owner for each in seen}
     assert {"master", "worker", "executor", "driver in Java"} <= owners, owners

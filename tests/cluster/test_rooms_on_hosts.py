@@ -10,14 +10,12 @@ from tests.cluster.commands import DRIVER, diff, shared_temporary
 from tests.harness.hosts import ROOT, Hosts
 
 ROOMS = [room.name for room in find_rooms("all")]
-QUICK = {"join": "--input umts", "script": "--input umts"}
-"""Comparisons without a recording, which not every machine has; others compare ``room.quick``."""
 
 
 @pytest.mark.parametrize("name", ROOMS)
 def test_a_room_agrees_with_the_reference(hosts: Hosts, name: str) -> None:
     (room,) = find_rooms(name)
-    done = diff(hosts, name, *QUICK.get(name, room.quick).split())
+    done = diff(hosts, name, *room.quick.split())
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 comparison, none broken" in done.stdout
 
