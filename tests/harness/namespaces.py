@@ -212,6 +212,7 @@ class Host:
         hidden = [str(path) for path in visible if str(path).startswith(PRIVATE)]
         setup = ["unshare", *NAMESPACES, "sh", "-c", _HOST, "sh", str(own), name, *hidden]
         self._keeper = _keep(["sh", "-c", _IN_GROUP, "sh", self._group, *setup])
+        self._started: list[subprocess.Popen[bytes]] = []
 
     @property
     def number(self) -> int:
@@ -232,7 +233,7 @@ class Host:
     ) -> "subprocess.Popen[bytes]":
         """Start a process on the host that writes its output to ``log``, a file of this machine."""
         with log.open("ab") as out:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 self.command(folder, *command),
                 env=dict(environment),
                 stdin=subprocess.DEVNULL,
@@ -240,6 +241,8 @@ class Host:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        self._started.append(process)
+        return process
 
     def tool(self, *command: str) -> str:
         """Run a tool on the host, and return what it prints."""
@@ -248,6 +251,8 @@ class Host:
     def close(self) -> None:
         """End every process of the host; its files stay."""
         _release(self._keeper)
+        for process in self._started:
+            process.wait(timeout=60)
 
 
 def _keep(command: Sequence[str]) -> "subprocess.Popen[str]":
