@@ -85,7 +85,11 @@ def _loopback(address: str) -> list[ipaddress.IPv4Address | ipaddress.IPv6Addres
 
 @pytest.mark.parametrize("moment", ["in_epoch", "in_micro_batch"])
 def test_nothing_listens_beyond_the_addresses_of_its_host(hosts: Hosts, moment: str) -> None:
-    command = small_join(hosts.shared) if moment == "in_epoch" else "slack --input umts --per task"
+    command = (
+        small_join(hosts.shared)
+        if moment == "in_epoch"
+        else "slack --input umts --per task --aggregate sum"
+    )
     seen: list[Socket] = []
     commands: list[str] = []
 

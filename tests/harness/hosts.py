@@ -138,6 +138,9 @@ class Hosts:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
 
     # --------------------------------------------------------------------------------- faults
 
