@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup diff test test-long soak quick check bench docs engines clean java room
+.PHONY: help setup diff test test-long cluster soak quick check bench docs engines clean java hosts room
 # Two targets that each want every core only slow each other down.
 .NOTPARALLEL:
 
@@ -43,6 +43,12 @@ SOAK ?= .soak
 soak: java $(CLASSES) ## rooms under seeded faults (docs/soak.md): make soak MINUTES=60 SEED=7 ROOM=join
 	@$(BIN)/python -m tests.soak --minutes "$(MINUTES)" --seed "$(SEED)" --room "$(ROOM)" \
 		--folder "$(SOAK)"
+
+cluster: hosts java $(CLASSES) ## every room on three hosts of this machine, which fail; needs root (8 min)
+	@$(BIN)/python -m pytest --hypothesis-profile=dev --cluster tests/cluster
+
+hosts:
+	@.ci/preflight hosts
 
 # What a change of a room breaks first, without Spark.
 QUICK = tests/model/$(ROOM) properties/$(ROOM)/test_model.py tests/sim/test_$(ROOM)*.py tests/sim/$(ROOM)
