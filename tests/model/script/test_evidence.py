@@ -119,3 +119,30 @@ def test_a_result_that_is_not_finite_is_not_close(value: float) -> None:
 def test_values_of_which_squares_are_too_large_are_not_exact() -> None:
     assert is_exact(workload(unit=0.125))
     assert not is_exact(workload(unit=1e6))
+
+
+def test_counts_and_least_values_have_to_be_equal() -> None:
+    """One off by one beside values of two million is a mistake, and no rounding."""
+    names = {
+        "n": Window("count", Sensor("a"), 4, 2),
+        "least": LEAST,
+        "difference": Arithmetic("-", Name("n"), Name("least")),
+        "mean": MEAN,
+        "of_means": Window("max", Name("mean"), 4, 2),
+        "means": Window("count", Name("mean"), 4, 2),
+    }
+    statements = tuple(Statement(name, expression) for name, expression in names.items())
+    config = ScriptConfig((Workflow("w", statements),), (("a", 1),), lateness_us=2_000)
+    case = workload(config, unit=333_333.1)
+    right = run(case)
+    assert not is_exact(case)
+    for name in names:
+        off = [
+            each._replace(value=each.value + (1 if each.name == name else 0))
+            for each in right.of(Result)
+        ]
+        wrong = Trace("x", [*off, *right.of(Rejected)])
+        assert deviation(case, right, wrong) < TOLERANCE or name in ("n", "means")
+        may_round = name in ("mean", "of_means")
+        expected = Outcome.HOLDS if may_round else Outcome.BROKEN
+        assert outcomes(case, wrong, None)[RESULTS] is expected, name
