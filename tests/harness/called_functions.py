@@ -2,14 +2,14 @@
 
 ``--record-calls FILE`` writes, for every test that passes, its seconds and the functions that it
 calls in its own process. What runs in other processes, such as Spark's, is not seen. ``--tests-of
-FILE`` runs the tests that a JSON file lists, in that order, and no others. Counterexamples are not
-shrunk then: only whether a test fails is asked.
+FILE`` runs the tests that a JSON file lists, or all of a listed test file, in that order, and no
+others. Counterexamples are not shrunk then: only whether a test fails is asked.
 """
 
 import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -45,9 +45,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.option.tests_of:
         listed = json.loads(config.option.tests_of.read_text(encoding="utf-8"))
         place = {name: number for number, name in enumerate(listed)}
-        items[:] = sorted(
-            (each for each in items if each.nodeid in place), key=lambda each: place[each.nodeid]
-        )
+        chosen = [(_place(each.nodeid, place), each) for each in items]
+        items[:] = [
+            each for number, each in sorted(chosen, key=lambda pair: pair[0]) if number < len(place)
+        ]
+
+
+def _place(test: str, places: Mapping[str, int]) -> int:
+    """Return the place of a test or its file in the list; the last one if it is not there."""
+    return places.get(test, places.get(test.partition("::")[0], len(places)))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -76,7 +76,7 @@ class Mutation(NamedTuple):
         return source[: self.start] + self.wrong.encode() + source[self.end :]
 
 
-def of_file(root: Path, file: str) -> list[Mutation]:
+def mutations_of(root: Path, file: str) -> list[Mutation]:
     """Return all mutations of a file; of equal ones in a function, the first alone."""
     source = (root / file).read_bytes()
     lines = list(chain([0], *[[len(line)] for line in source.splitlines(keepends=True)]))
@@ -106,7 +106,7 @@ def drawn(root: Path, seed: int, room: str = "") -> Iterator[Mutation]:
     rng = random.Random(seed)
     chosen = [file for file in files if room in file]
     rng.shuffle(chosen)
-    columns = [_take_turns(of_file(root, file), rng) for file in chosen]
+    columns = [_take_turns(mutations_of(root, file), rng) for file in chosen]
     for row in zip_longest(*columns):
         yield from (each for each in row if each is not None)
 
