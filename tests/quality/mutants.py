@@ -175,7 +175,9 @@ class Judge:
         files = list(dict.fromkeys(each.partition("::")[0] for each in tests))
         limit = [] if starts_spark(self._copy / files[0]) else ["-o", f"timeout={TEST_LIMIT_S}"]
         try:
-            code, said = run_pytest(self._copy, "-x", f"--tests-of={listed}", *limit, *files)
+            code, said = run_pytest(
+                self._copy, "-x", f"--tests-of={listed}", *limit, *files, limit_s=LIMIT_S
+            )
         except subprocess.TimeoutExpired:
             return UNDECIDED, ""
         if code in (0, 5):
@@ -187,8 +189,11 @@ class Judge:
         return KILLED, failed[1] if failed else tests[0]
 
 
-def run_pytest(folder: Path, *arguments: str) -> tuple[int, str]:
-    """Run pytest in a folder with the packages there; return its exit code and what it says."""
+def run_pytest(folder: Path, *arguments: str, limit_s: float | None = None) -> tuple[int, str]:
+    """Run pytest in a folder with the packages there; return its exit code and what it says.
+
+    Raise ``TimeoutExpired`` if it takes longer than ``limit_s``.
+    """
     command = [sys.executable, "-m", "pytest", "-p", "tests.harness.called_functions"]
     command += ["-p", "no:xdist", "--hypothesis-profile=ci", "-q", "--tb=no", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "1000"}
@@ -203,7 +208,7 @@ def run_pytest(folder: Path, *arguments: str) -> tuple[int, str]:
         start_new_session=True,
     ) as process:
         try:
-            said, _ = process.communicate(timeout=LIMIT_S)
+            said, _ = process.communicate(timeout=limit_s)
         finally:
             with suppress(ProcessLookupError):  # what it started may have survived it
                 os.killpg(process.pid, signal.SIGKILL)
