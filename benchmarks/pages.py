@@ -20,6 +20,7 @@ from properties.data.schemas import FOLDER, trace_schema, workload_schema, write
 from properties.join import guide as join_guide
 from properties.pages import reproduction, settings
 from properties.rooms import find_rooms, room_names
+from tests.quality import mutants_page
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -86,6 +87,7 @@ def pages() -> dict[str, str]:
         "speed.md": speed(RESULTS),
         "reproduction.md": reproduction.page(summary, reproduction.figures(RESULTS)),
         "join-guide.md": join_guide.with_tables(guide, RESULTS),
+        "mutants.md": mutants_page.page(),
     }
 
 

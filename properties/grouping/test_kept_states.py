@@ -39,7 +39,7 @@ def test_a_state_survives_micro_batches_without_work(
     held, has_states = None, False
     for number, tuples in enumerate(batches):
         reports = _Reports()
-        batch = MicroBatch(number, 0, store, has_states, reports)  # type: ignore[arg-type]
+        batch = MicroBatch(number, 0, store, has_states, reports)  # type: ignore[arg-type]  # it stands in for Spark's
         spent = [(0, 0)] * INSTANCES
         if tuples is not None:
             reports.is_work_expected = True

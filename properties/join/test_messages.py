@@ -13,7 +13,7 @@ from spark_impl.join.matching import SCHEMA, Tuples, to_arrow, tuples_from_arrow
 from spark_impl.join.messages import Block, BlockAck, End, Frames, Hint, Message
 
 NUMBERS = st.integers(0, 5) | st.integers(-(1 << 63), (1 << 63) - 1)
-ROWS = st.builds(
+ROWS: st.SearchStrategy[dict[str, object]] = st.builds(
     dict,
     rank=NUMBERS,
     source_id=NUMBERS,

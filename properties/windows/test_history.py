@@ -122,7 +122,7 @@ def test_a_row_group_that_is_skipped_at_an_edge_is_noticed(
 ) -> None:
     original = Footers.overlapping
 
-    def narrower(self: Footers, files, times):  # type: ignore[no-untyped-def]
+    def narrower(self: Footers, files, times):  # type: ignore[no-untyped-def]  # they pass through
         by = (1, 0) if edge == "start" else (0, -1)
         return original(self, files, [(start + by[0], end + by[1]) for start, end in times])
 

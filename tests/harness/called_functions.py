@@ -95,7 +95,7 @@ class _Recorder:
             return (yield)
         finally:
             sys.settrace(None)
-            threading.settrace(None)  # type: ignore[arg-type]  # allowed, but the stub forbids it
+            threading.settrace(None)
 
     def _trace(self, frame: FrameType, _event: str, _argument: object) -> None:
         self._seen.add(frame.f_code)

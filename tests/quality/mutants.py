@@ -31,7 +31,7 @@ from tests.harness.xdist_scheduler import starts_spark
 from tests.quality.mutations import Mutation, drawn, summarised
 
 ROOT = Path(__file__).resolve().parents[2]
-VERDICTS = ROOT / "benchmarks" / "results" / "mutants.jsonl"
+VERDICTS = ROOT / "docs" / "mutants.jsonl"
 CALLS = ROOT / "build" / "calls"
 LIMIT_S = 600
 """Longest time (s) of the tests of one stage; a mutation that takes longer counts as undecided."""
@@ -46,7 +46,7 @@ _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?\.py\S*(?:\[.*?\])?)(?: - |$)", re
 
 
 class Calls(NamedTuple):
-    """Which tests without Spark call what."""
+    """Tests without Spark, with the functions that they call."""
 
     seconds: Mapping[str, float]
     callers: Mapping[str, frozenset[str]]
@@ -115,9 +115,10 @@ def _on_spark(mutation: Mutation, root: Path) -> Iterator[str]:
 class Judge:
     """Runs tests on mutations of a copy of the repository."""
 
-    def __init__(self, copy: Path, calls: Calls) -> None:
+    def __init__(self, copy: Path, calls: Calls, *, on_spark: bool = True) -> None:
         self._copy = copy
         self._calls = calls
+        self._on_spark = on_spark
         self._kills = Counter[str]()
         self._sound: dict[str, bool] = {}
         """Whether a test that failed passes without a mutation."""
@@ -125,13 +126,18 @@ class Judge:
     def judge(self, mutation: Mutation) -> dict[str, object]:
         """Return the verdict on a mutation: what became of it, and by which test of which stage."""
         begun = time.monotonic()
-        asked, outcome, by, test = 0, SURVIVED, "", ""
+        asked, by, test, left_out = 0, "", "", False
         for stage in stages(mutation, self._calls, self._kills, self._copy):
+            if stage.name.endswith("on Spark") and not self._on_spark:
+                left_out = left_out or bool(stage.tests)
+                continue
             asked += len(stage.tests)
             outcome, test = self._ask(mutation, stage.tests)
             if outcome != SURVIVED:
                 by = stage.name
                 break
+        else:
+            outcome = UNDECIDED if left_out else SURVIVED
         self._kills[test] += outcome == KILLED
         took_s = round(time.monotonic() - begun, 1)
         return {"verdict": outcome, "by": by, "test": test, "asked": asked, "seconds": took_s}
@@ -233,7 +239,7 @@ def record_calls(root: Path, folder: Path) -> None:
         target = folder / f"{name.replace('/', '_')}.json"
         if target.exists():
             continue
-        print(f"recording which functions {name} calls ...", flush=True)  # noqa: T201
+        print(f"recording which functions {name} calls ...", flush=True)  # noqa: T201 (to the person who waits)
         files = [
             path.relative_to(root).as_posix()
             for path in sorted((root / name).rglob("test_*.py"))
@@ -278,12 +284,13 @@ def main() -> None:
     parser.add_argument("--room", default="", help="part of a path, such as spark_impl/join")
     parser.add_argument("--verdicts", type=Path, default=VERDICTS)
     parser.add_argument("--calls", type=Path, default=CALLS)
-    parser.add_argument("--again", action="store_true", help="judge the survivors once more")
+    parser.add_argument("--again", action="store_true", help="judge once more what is not killed")
+    parser.add_argument("--quick", action="store_true", help="ask no tests that start Spark")
     asked = parser.parse_args()
     until = time.monotonic() + 60 * asked.minutes
     record_calls(ROOT, asked.calls)
     with copied(ROOT) as copy:
-        judge = Judge(copy, Calls.read(asked.calls))
+        judge = Judge(copy, Calls.read(asked.calls), on_spark=not asked.quick)
         for mutation in drawn(copy, asked.seed, asked.room):
             known = read_verdicts(asked.verdicts).get(mutation.name)
             if time.monotonic() > until:
@@ -294,7 +301,7 @@ def main() -> None:
             write_verdict(asked.verdicts, mutation, verdict, asked.seed)
             change = f"{summarised(mutation.right)} -> {summarised(mutation.wrong)}"
             said = f"{verdict['verdict']} by {verdict['test'] or verdict['by'] or 'nothing'}"
-            print(f"{mutation.file}:{mutation.line} {change}: {said}", flush=True)  # noqa: T201
+            print(f"{mutation.file}:{mutation.line} {change}: {said}", flush=True)  # noqa: T201 (to the person who waits)
 
 
 if __name__ == "__main__":

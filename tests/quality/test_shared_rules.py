@@ -124,7 +124,7 @@ def test_every_shared_rule_has_an_oracle() -> None:
 def test_a_changed_rule_is_noticed(
     monkeypatch: pytest.MonkeyPatch, name: str, rule: Any, right: str, wrong: str
 ) -> None:
-    function = rule.fget if isinstance(rule, property) else rule
+    function: Any = rule.fget if isinstance(rule, property) else rule
     oracle = next(each for rule_name, each in ORACLES.items() if rule_name.endswith(f".{name}"))
     arguments = {"feedback": (SlackConfig, 0), "max_age": (SlackConfig, None)}.get(name, ())
     oracle(*arguments)

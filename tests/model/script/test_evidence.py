@@ -10,7 +10,15 @@ from model.script.claims import LOAD, REJECTIONS, RESULTS, judge
 from model.script.evidence import TOLERANCE, align, deviation, is_exact
 from model.vocabulary import Event, ScriptConfig, Step, Trace, Workload
 from model.vocabulary.script.config import MILLISECOND_US, Rejected, Result
-from model.vocabulary.script.tree import Arithmetic, Name, Sensor, Statement, Window, Workflow
+from model.vocabulary.script.tree import (
+    Arithmetic,
+    Expression,
+    Name,
+    Sensor,
+    Statement,
+    Window,
+    Workflow,
+)
 
 MEAN, LEAST = (Window(op, Sensor("a"), 4, 2) for op in ("avg", "min"))
 STATEMENTS = (Statement("x", MEAN), Statement("y", Arithmetic("-", Name("x"), LEAST)))
@@ -123,7 +131,7 @@ def test_values_of_which_squares_are_too_large_are_not_exact() -> None:
 
 def test_counts_and_least_values_have_to_be_equal() -> None:
     """One off by one beside values of two million is a mistake, and no rounding."""
-    names = {
+    names: dict[str, Expression] = {
         "n": Window("count", Sensor("a"), 4, 2),
         "least": LEAST,
         "difference": Arithmetic("-", Name("n"), Name("least")),
