@@ -18,6 +18,7 @@ from spark_impl.windows import recompute
 from spark_impl.windows.history import History
 from spark_impl.windows.row_groups import Footers
 from spark_impl.windows.store import WindowStore
+from tests.harness import profiles
 
 SCHEMA = pa.schema([pa.field(*each) for each in COLUMNS.items()])
 EDGES = ("a row group ends with a window's start", "a row group starts with a window's end")
@@ -112,6 +113,7 @@ def note_edges(met: Counter[str], parts: list[Part], starts: list[int], size: in
             met[EDGES[1]] += any(start + size == group[0] for start in starts)
 
 
+@profiles.except_in_dev()
 def test_row_groups_met_the_edges_of_windows(met: Counter[str]) -> None:
     assert all(met[edge] >= 3 for edge in EDGES), f"undetermined: {dict(met)}"
 

@@ -285,6 +285,7 @@ def main() -> None:
     parser.add_argument("--verdicts", type=Path, default=VERDICTS)
     parser.add_argument("--calls", type=Path, default=CALLS)
     parser.add_argument("--again", action="store_true", help="judge once more what is not killed")
+    parser.add_argument("--name", default="", help="judge the mutation of this name alone")
     parser.add_argument("--quick", action="store_true", help="ask no tests that start Spark")
     asked = parser.parse_args()
     until = time.monotonic() + 60 * asked.minutes
@@ -295,6 +296,8 @@ def main() -> None:
             known = read_verdicts(asked.verdicts).get(mutation.name)
             if time.monotonic() > until:
                 break
+            if asked.name not in ("", mutation.name):
+                continue
             if (known is None) == asked.again or (known and known["verdict"] == KILLED):
                 continue
             verdict = judge.judge(mutation)

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.quality.mutants import (
     KILLED,
     SURVIVED,
+    UNDECIDED,
     Calls,
     Judge,
     copied,
@@ -17,6 +19,7 @@ from tests.quality.mutants import (
     stages,
     write_verdict,
 )
+from tests.quality.mutants_page import EQUIVALENT, page
 from tests.quality.mutations import Mutation, drawn, mutations_of
 
 RULES = '''"""Rules of a small package."""
@@ -171,3 +174,32 @@ def test_an_interrupted_file_of_verdicts_is_read_and_continued(small: Path, tmp_
     write_verdict(path, one, {"verdict": KILLED}, seed=1)
     found = {name: each["verdict"] for name, each in read_verdicts(path).items()}
     assert found == {one.name: KILLED, two.name: SURVIVED}
+
+
+def test_the_page_counts_verdicts_and_leaves_equivalent_mutations_out(
+    small: Path, tmp_path: Path
+) -> None:
+    verdicts, equivalent = tmp_path / "verdicts.jsonl", tmp_path / "equivalent.toml"
+    found = mutations_of(small, "sim/rules.py")[:5]
+    kinds = [
+        {"verdict": KILLED, "by": "properties on Spark"},
+        {"verdict": KILLED, "by": "tests"},
+        {"verdict": SURVIVED, "by": ""},
+        {"verdict": SURVIVED, "by": ""},
+        {"verdict": UNDECIDED, "by": "properties"},
+    ]
+    for each, verdict in zip(found, kinds, strict=True):
+        write_verdict(verdicts, each, verdict, seed=7)
+    equivalent.write_text(f'["{found[2].name}"]\nreason = "none"\n', encoding="utf-8")
+    text = page(verdicts, equivalent)
+    assert "| `sim` | 5 | 1 | 1 | 1 | 33% | 67% |" in text
+    assert "Seeds: 7." in text
+    assert text.count("| `sim/rules.py` |") == 1
+
+
+def test_equivalent_mutations_exist_and_have_reasons() -> None:
+    known = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
+    root = Path(__file__).resolve().parents[2]
+    for name, each in known.items():
+        assert name in {mutation.name for mutation in mutations_of(root, each["file"])}, each
+        assert each["reason"]
