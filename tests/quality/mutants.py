@@ -100,7 +100,7 @@ def _on_spark(mutation: Mutation, root: Path) -> Iterator[str]:
     if mutation.file.startswith("model/vocabulary/"):
         room = mutation.file.split("/")[2].removesuffix(".py")
     elif mutation.file.startswith("spark_impl/"):
-        room = mutation.part.split("/")[-1]
+        room = mutation.file.split("/")[1].removesuffix(".py")
     else:
         return
     for path in sorted((root / "properties").rglob("test_*.py")):

@@ -21,7 +21,8 @@ whose boundary moves, `and` for `or`, a number off by one, a statement that is l
 made in a copy of the repository and judged by the tests that can see it, until one fails. A second
 run goes on where the first one ended; `ROOM=spark_impl/join` draws from a part alone, `QUICK=1`
 asks no tests that start Spark, and `AGAIN=1` judges once more what no test has killed. Verdicts are
-appended to `mutants.jsonl`.
+appended to `mutants.jsonl`. The first run records in `build/calls` which test calls which function;
+remove that folder when functions have moved.
 
 *By properties* are mutations killed by `pytest properties`, *by all tests* also those killed by
 another test. Shares leave out *equivalent* mutations, which change nothing that anybody can see

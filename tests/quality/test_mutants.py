@@ -203,3 +203,25 @@ def test_equivalent_mutations_exist_and_have_reasons() -> None:
     for name, each in known.items():
         assert name in {mutation.name for mutation in mutations_of(root, each["file"])}, each
         assert each["reason"]
+
+
+@pytest.mark.parametrize(
+    ("file", "seen_by"),
+    [
+        (
+            "spark_impl/join/lane.py",
+            ("properties/join/test_spark.py", "properties/test_promises.py"),
+        ),
+        ("spark_impl/windows/panes.py", ("properties/slack/test_spark.py",)),
+        ("spark_impl/retention.py", ("tests/spark_impl/test_retention.py",)),
+        ("model/vocabulary/script/tree.py", ("properties/script/test_spark.py",)),
+        ("model/join/chain.py", ()),
+    ],
+)
+def test_what_runs_on_spark_is_judged_on_spark(file: str, seen_by: tuple[str, ...]) -> None:
+    root = Path(__file__).resolve().parents[2]
+    mutation = mutations_of(root, file)[0]
+    found = stages(mutation, Calls({}, {}), {}, root)
+    asked = [test for stage in found for test in stage.tests]
+    assert set(seen_by) <= set(asked)
+    assert bool(asked) == bool(seen_by)
