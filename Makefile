@@ -14,7 +14,8 @@ PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup diff test test-long cluster soak quick check bench docs engines clean java hosts room
+.PHONY: help setup diff test test-long cluster soak quick check mutants bench docs engines
+.PHONY: clean java hosts room
 # Two targets that each want every core only slow each other down.
 .NOTPARALLEL:
 
@@ -65,6 +66,10 @@ check: $(READY) ## style, types, layers, tidiness (1 min)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(PYTEST) -q tests/house
+
+mutants: java $(CLASSES) ## drawn mistakes, judged by tests: make mutants MINUTES=60 SEED=1 ROOM=spark_impl/join
+	@$(BIN)/python -m tests.quality.mutants --minutes $(or $(MINUTES),60) --seed $(or $(SEED),0) \
+		--room "$(ROOM)" $(if $(QUICK),--quick) $(if $(AGAIN),--again)
 
 bench: java $(CLASSES) ## figures beside the usual choice; one only: make bench NAME=slack (1 h)
 	@$(BIN)/python -m benchmarks $(NAME)

@@ -21,6 +21,7 @@ from properties.data.schemas import FOLDER, trace_schema, workload_schema, write
 from properties.join import guide as join_guide
 from properties.pages import reproduction, settings
 from properties.rooms import find_rooms, room_names
+from tests.quality import mutants_page
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -108,6 +109,7 @@ def pages() -> dict[str, str]:
             (DOCS / "soak.md").read_text(encoding="utf-8"),
             json.loads((DOCS / "soak.json").read_text(encoding="utf-8")),
         ),
+        "mutants.md": mutants_page.page(),
     }
 
 

@@ -11,9 +11,11 @@ Rules of this file:
 * Results that are close count as equal before anything is compared, so every comparison is exact.
 * Closeness is relative to the values behind a statement: the difference of two means of 100 is not
   more exact because it is 0.
+* Only what float64 rounds may be close. Counts, and least and greatest values of tuples that nobody
+  computed with, have to be equal.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
@@ -23,7 +25,15 @@ from model.script.graph import Graph, compile_graph
 from model.script.meaning import meaning
 from model.vocabulary import ScriptConfig, Step, Trace, Workload
 from model.vocabulary.script.config import END_US, MILLISECOND_US, Rejected, Result, Undefined
-from model.vocabulary.script.tree import Name, Sensor, walk
+from model.vocabulary.script.tree import (
+    Across,
+    Expression,
+    Name,
+    Sensor,
+    Window,
+    children,
+    walk,
+)
 
 
 @dataclass(frozen=True)
@@ -156,12 +166,36 @@ def scales(workload: Workload) -> Mapping[tuple[str, str], float]:
     return found
 
 
+def rounded(workload: Workload) -> frozenset[tuple[str, str]]:
+    """Return the statements, by workflow and name, whose values may come from a rounded sum."""
+    found: set[tuple[str, str]] = set()
+    for workflow in ScriptConfig.from_json(workload.config).workflows:
+        for statement in workflow.statements:
+            names = {name for owner, name in found if owner == workflow.name}
+            if _is_rounded(statement.expression, names):
+                found.add((workflow.name, statement.name))
+    return frozenset(found)
+
+
+def _is_rounded(expression: Expression, names: Collection[str]) -> bool:
+    match expression:
+        case Name(name):
+            return name in names
+        case Window("count"):
+            return False
+        case Window("avg" | "sum" | "stddev") | Across("avg" | "sum"):
+            return True
+    # One operation of float64 on equal numbers has one result.
+    return any(_is_rounded(each, names) for each in children(expression))
+
+
 def align(workload: Workload, expected: Trace, observed: Trace) -> Trace:
-    """Replace each observed result by the expected one, if the two are close enough."""
+    """Replace each observed result by the expected one, if rounding explains the difference."""
     if is_exact(workload) or expected.of(Result) == observed.of(Result):
         return observed
     right: dict[Stamped, float] = {_stamped(each): each.value for each in expected.of(Result)}
-    by_name = scales(workload)
+    may_round = rounded(workload)
+    by_name = {name: scale for name, scale in scales(workload).items() if name in may_round}
     steps = [
         each._replace(value=_nearest(each, right, by_name)) if isinstance(each, Result) else each
         for each in observed.steps()
@@ -193,5 +227,7 @@ def _difference(
 def _nearest(
     result: Result, right: Mapping[Stamped, float], by_name: Mapping[tuple[str, str], float]
 ) -> float:
-    is_close = _difference(result, right, by_name) <= TOLERANCE
+    """Return the expected value of a result if it is close, and ``by_name`` has a scale for it."""
+    may_round = (result.workflow, result.name) in by_name
+    is_close = may_round and _difference(result, right, by_name) <= TOLERANCE
     return right.get(_stamped(result), result.value) if is_close else result.value

@@ -20,7 +20,7 @@ DEFAULT_INPUTS = ("flights", "umts", "iot_umts")
 TOLERANCE = 1e-9
 """Relative tolerance of sums that float64 rounds."""
 SUMMED = ("sum", "avg")
-"""Aggregates in which values may cancel."""
+"""Aggregates that float64 may round, and in which values may cancel; all others are exact."""
 PREDICTOR = Predictor(
     "p50_window_latency_us",
     "p99_window_latency_us",
@@ -75,6 +75,6 @@ class Agreement(NamedTuple):
             chosen,
             identity=self.identity,
             ignore=ignore,
-            rel_tol=None if has_exact_sums(values) else TOLERANCE,
-            scales={"value": max(map(abs, values), default=0.0)} if is_summed else {},
+            rel_tol=TOLERANCE if is_summed and not has_exact_sums(values) else None,
+            scales={"value": max(map(abs, values), default=0.0)},
         )

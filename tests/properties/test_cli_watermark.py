@@ -56,6 +56,21 @@ def test_values_that_cancel_may_be_rounded_in_any_order_and_none_may_be_lost() -
         assert found.mismatches == mismatches
 
 
+@pytest.mark.parametrize(("aggregate", "mismatches"), [("avg", 0), ("min", 2), ("count", 2)])
+def test_only_sums_may_be_rounded(aggregate: str, mismatches: int) -> None:
+    watermark = find_room("watermark")
+    config = WatermarkConfig(10, 10, 0, keyed=False, aggregate=aggregate)
+    events = tuple(Event(n, n, "", 1, value, 2) for n, value in enumerate((0.1, 2e6, -0.3)))
+    case = Workload("watermark", events, config.to_json())
+    right = watermark.reference()(case)
+    steps = [
+        step._replace(value=step.value * (1 + 1e-12)) if isinstance(step, Result | Final) else step
+        for step in right.steps()
+    ]
+    found = watermark.compare(case, right, Trace("someone", steps), watermark.step_types)
+    assert found.mismatches == mismatches
+
+
 def test_devices_that_are_in_order_each_but_not_together_are_determined(
     straggler: Straggler, tmp_path: Path
 ) -> None:

@@ -29,4 +29,5 @@ class Mistake(NamedTuple):
         assert source.count(self.right) == 1, f"{self.right!r} does not occur exactly once"
         names: dict[str, PlainData] = {}
         exec(source.replace(self.right, self.wrong), self.function.__globals__, names)
-        return names[self.function.__name__].__code__
+        made: Any = names[self.function.__name__]
+        return getattr(made, "fget", made).__code__

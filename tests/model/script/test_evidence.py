@@ -10,7 +10,15 @@ from model.script.claims import LOAD, REJECTIONS, RESULTS, judge
 from model.script.evidence import TOLERANCE, align, deviation, is_exact
 from model.vocabulary import Event, ScriptConfig, Step, Trace, Workload
 from model.vocabulary.script.config import MILLISECOND_US, Rejected, Result
-from model.vocabulary.script.tree import Arithmetic, Name, Sensor, Statement, Window, Workflow
+from model.vocabulary.script.tree import (
+    Arithmetic,
+    Expression,
+    Name,
+    Sensor,
+    Statement,
+    Window,
+    Workflow,
+)
 
 MEAN, LEAST = (Window(op, Sensor("a"), 4, 2) for op in ("avg", "min"))
 STATEMENTS = (Statement("x", MEAN), Statement("y", Arithmetic("-", Name("x"), LEAST)))
@@ -119,3 +127,30 @@ def test_a_result_that_is_not_finite_is_not_close(value: float) -> None:
 def test_values_of_which_squares_are_too_large_are_not_exact() -> None:
     assert is_exact(workload(unit=0.125))
     assert not is_exact(workload(unit=1e6))
+
+
+def test_counts_and_least_values_have_to_be_equal() -> None:
+    """One off by one beside values of two million is a mistake, and no rounding."""
+    names: dict[str, Expression] = {
+        "n": Window("count", Sensor("a"), 4, 2),
+        "least": LEAST,
+        "difference": Arithmetic("-", Name("n"), Name("least")),
+        "mean": MEAN,
+        "of_means": Window("max", Name("mean"), 4, 2),
+        "means": Window("count", Name("mean"), 4, 2),
+    }
+    statements = tuple(Statement(name, expression) for name, expression in names.items())
+    config = ScriptConfig((Workflow("w", statements),), (("a", 1),), lateness_us=2_000)
+    case = workload(config, unit=333_333.1)
+    right = run(case)
+    assert not is_exact(case)
+    for name in names:
+        off = [
+            each._replace(value=each.value + (1 if each.name == name else 0))
+            for each in right.of(Result)
+        ]
+        wrong = Trace("x", [*off, *right.of(Rejected)])
+        assert deviation(case, right, wrong) < TOLERANCE or name in ("n", "means")
+        may_round = name in ("mean", "of_means")
+        expected = Outcome.HOLDS if may_round else Outcome.BROKEN
+        assert outcomes(case, wrong, None)[RESULTS] is expected, name

@@ -1,0 +1,98 @@
+"""The page of judged mutations, made from their verdicts."""
+
+import tomllib
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from properties.cli.render import markdown
+from tests.quality.mutants import KILLED, ROOT, UNDECIDED, VERDICTS, read_verdicts
+
+EQUIVALENT = ROOT / "tests" / "quality" / "equivalent_mutants.toml"
+_HEAD = """\
+# Mutations
+
+*Written by `make docs` from `mutants.jsonl`; a test checks that it is current.*
+
+After reading this page you know how many single mistakes in the code the tests notice.
+
+`make mutants MINUTES=60 SEED=1` draws mutations of `spark_impl`, `sim` and `model`: a comparison
+whose boundary moves, `and` for `or`, a number off by one, a statement that is left out. Each is
+made in a copy of the repository and judged by the tests that can see it, until one fails. A second
+run goes on where the first one ended; `ROOM=spark_impl/join` draws from a part alone, `QUICK=1`
+asks no tests that start Spark, and `AGAIN=1` judges once more what no test has killed. Verdicts are
+appended to `mutants.jsonl`. The first run records in `build/calls` which test calls which function;
+remove that folder when functions have moved.
+
+*By properties* are mutations killed by `pytest properties`, *by all tests* also those killed by
+another test. Shares leave out *equivalent* mutations, which change nothing that anybody can see
+(`tests/quality/equivalent_mutants.toml` says why), and *undecided* ones, for which tests are left
+to ask, or whose tests did not end in time.
+"""
+_COLUMNS = (
+    "part",
+    "mutations",
+    "equivalent",
+    "undecided",
+    "survive",
+    "by properties",
+    "by all tests",
+)
+
+
+def page(verdicts: Path = VERDICTS, equivalent: Path = EQUIVALENT) -> str:
+    """Return the page: a table by part, and the mutations that survive."""
+    known = tomllib.loads(equivalent.read_text(encoding="utf-8"))
+    by_part: dict[str, Counter[str]] = {}
+    alive, seeds = [], set()
+    for name, verdict in sorted(read_verdicts(verdicts).items()):
+        kind = "equivalent" if name in known else _kind(verdict)
+        package, *folders, _ = str(verdict["file"]).split("/")
+        for part in ("/".join((package, *folders[:1])), "all"):
+            by_part.setdefault(part, Counter())[kind] += 1
+        seeds.add(str(verdict["seed"]))
+        if kind == "survive":
+            alive.append(verdict)
+    rows = [
+        _row(part, by_part[part])
+        for part in sorted(by_part, key=lambda part: (part == "all", part))
+    ]
+    parts = [_HEAD, f"Seeds: {', '.join(sorted(seeds)) or 'none yet'}.\n"]
+    parts += [markdown(dict.fromkeys(_COLUMNS, ""), rows), ""]
+    if alive:
+        changes = [
+            [
+                f"`{each['file']}`",
+                f"`{each['function']}`",
+                _code(each["right"]),
+                _code(each["wrong"]),
+            ]
+            for each in alive
+        ]
+        parts += [
+            "## Survivors\n",
+            markdown(dict.fromkeys(("file", "in", "is", "became"), ""), changes),
+        ]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _kind(verdict: Mapping[str, object]) -> str:
+    if verdict["verdict"] == UNDECIDED:
+        return "undecided"
+    if verdict["verdict"] != KILLED:
+        return "survive"
+    return "properties" if str(verdict["by"]).startswith("properties") else "tests"
+
+
+def _row(part: str, found: Counter[str]) -> list[object]:
+    judged = found["properties"] + found["tests"] + found["survive"]
+    killed = found["properties"] + found["tests"]
+    shares = [
+        f"{100 * each / judged:.0f}%" if judged else "" for each in (found["properties"], killed)
+    ]
+    counts = [found.total(), found["equivalent"], found["undecided"], found["survive"]]
+    return [part if part == "all" else f"`{part}`", *counts, *shares]
+
+
+def _code(text: object) -> str:
+    return "`" + str(text).replace("|", "\\|").replace("`", "'") + "`"
