@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.__main__ import MEASURED, RESULTS, readable
 from model.vocabulary.settings import JsonObject
 from properties.cli.render import markdown
-from properties.data.schemas import FOLDER, trace_schema, workload_schema, write
+from properties.data.schemas import FOLDER, calibration_schema, trace_schema, workload_schema, write
 from properties.join import guide as join_guide
 from properties.pages import reproduction, settings
 from properties.rooms import find_rooms, room_names
@@ -74,6 +74,7 @@ def schemas() -> dict[str, str]:
     rooms = find_rooms("all")
     found = {f"trace-{room.name}": trace_schema(room) for room in rooms}
     found["workload"] = workload_schema({room.name: room.config for room in rooms})
+    found["calibration"] = calibration_schema()
     return {f"{name}.schema.json": write(schema) for name, schema in found.items()}
 
 

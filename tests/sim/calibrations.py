@@ -1,0 +1,8 @@
+"""A calibration for tests."""
+
+from typing import Any
+
+from sim.calibration import COSTS, Calibration
+
+_COSTS: dict[str, Any] = dict.fromkeys(COSTS, (1.0, 2.0, 3.0))
+CALIBRATION = Calibration("local[2]", 0, speeds=(1.0, 0.5), hosts=(0, 0), **_COSTS)
