@@ -25,10 +25,11 @@ PATIENCE_S = 60
 MEMORY = "2g"
 LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
 """Environment with which drivers listen on the loopback interface as well."""
-_READY = {
+READY = {
     "master.Master": re.compile(r"Starting Spark master at (spark://\S+)"),
     "worker.Worker": re.compile(r"Successfully registered with master (\S+)"),
 }
+"""What a process of the cluster logs when it is ready, and its address."""
 
 
 @contextmanager
@@ -79,12 +80,16 @@ def _daemon(
             start_new_session=True,  # Ctrl-C is for the test, which ends the process
         )
     try:
-        yield _wait_until_ready(process, log, _READY[name])
+        yield wait_until_ready(process, log, READY[name])
     finally:
         _end(process)
 
 
-def _wait_until_ready(process: "subprocess.Popen[bytes]", log: Path, ready: re.Pattern[str]) -> str:
+def wait_until_ready(process: "subprocess.Popen[bytes]", log: Path, ready: re.Pattern[str]) -> str:
+    """Return the address in the line of a log that says that a process is ready.
+
+    Raise :class:`RuntimeError` with the log if the process ends, or after ``PATIENCE_S`` seconds.
+    """
     ends_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < ends_s:
         text = log.read_text(encoding="utf-8", errors="replace")

@@ -1,0 +1,313 @@
+"""Three hosts on one machine, with a standalone cluster of Spark and one shared folder.
+
+``python -m tests.harness.hosts COMMAND ...`` runs a command on the first host. The word ``MASTER``
+in the command becomes the address of the master, ``SHARED`` the shared folder.
+
+Each host has a worker; the first one also has the master, and drivers run there. Whatever connects
+has to know a secret, which is in a file that only root reads, never in a command line. Files of a
+host, logs included, are in the folder of that name.
+"""
+
+import fcntl
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from pyspark.find_spark_home import _find_spark_home
+
+from tests.harness.namespaces import Control, Host, HostProblem, Link, Switch, can_delay, missing
+from tests.harness.standalone import READY, wait_until_ready
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = ("host-1", "host-2", "host-3")
+NETWORK = "10.231.57."
+MASTER = "spark://host-1:7077"
+CORES = 2
+"""Task slots of each worker."""
+MEMORY = "4g"
+LOCK = Path("/run/lock/straggler-hosts")
+LOCK_WAIT_S = 1800
+_CONF = "/tmp/conf"
+_WORK = "/tmp/work"
+_LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
+"""Web pages of master and worker listen here; everything else listens where ``--host`` says."""
+_SIGNED = "org.apache.spark.ui.JWSFilter"
+QUICK_NOTICE = {
+    "spark.executor.heartbeatInterval": "2s",
+    "spark.network.timeout": "20s",
+    "spark.network.timeoutInterval": "2s",
+    "spark.worker.timeout": "20",
+}
+"""Settings with which Spark takes a silent host for dead after 20 seconds, not after 60 to 120."""
+
+
+class Hosts:
+    """Three hosts that run; :func:`three_hosts` makes them."""
+
+    master = MASTER
+    """Address of Spark's master."""
+    names = NAMES
+    """Names of the hosts; the first one has the master, and each has a worker."""
+
+    def __init__(self, folder: Path, link: Link, cores: int, settings: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._cores = cores
+        self._settings = {**QUICK_NOTICE, **settings}
+        self._secrets = [secrets.token_urlsafe(48) for _ in range(2)]
+        self._stack = ExitStack()
+        self._running: dict[str, Host] = {}
+        self._links = dict.fromkeys(NAMES, link)
+        self.shared = folder / "shared"
+        """The folder that all hosts share, under the same path everywhere, also on this machine."""
+        self.shared.mkdir(parents=True)
+        self._control = Control()
+        self._stack.callback(self._control.remove)
+        self._switch = Switch()
+        self._stack.callback(self._switch.close)
+
+    # ------------------------------------------------------------------------------- commands
+
+    def run(
+        self,
+        host: str,
+        *command: str,
+        environment: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+        timeout_s: float = 600.0,
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run a command on a host and return what it prints and its exit code.
+
+        The folder of the project is the working directory if no ``folder`` is given. All processes
+        of the command end when ``timeout_s`` is over, with ``subprocess.TimeoutExpired``.
+        """
+        process = self.start(host, *command, environment=environment, folder=folder)
+        try:
+            out, err = process.communicate(timeout=timeout_s)
+        finally:
+            _kill_group(process)
+        return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+    def start(
+        self,
+        host: str,
+        *command: str,
+        environment: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+    ) -> "subprocess.Popen[str]":
+        """Start a command on a host, with pipes for its output; it leads a group of processes."""
+        return subprocess.Popen(
+            self._running[host].command(str(folder or ROOT), *command),
+            env={**_environment(), "PYTHONPATH": str(ROOT), **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    # --------------------------------------------------------------------------------- faults
+
+    def cut(self, host: str) -> None:
+        """Cut the link of a host: what it sends and what is sent to it is lost, silently."""
+        self._switch.pass_on(self._running[host], passes=False)
+
+    def mend(self, host: str) -> None:
+        """Mend the link of a host that was cut."""
+        self._switch.pass_on(self._running[host], passes=True)
+
+    def shape(self, host: str, mbit: float | None) -> None:
+        """Limit the link of a host to ``mbit`` Mb/s in each direction; ``None`` ends the limit."""
+        self._links[host] = self._links[host]._replace(mbit=mbit)
+        self._switch.shape(self._running[host], self._links[host])
+
+    def slow(self, host: str, factor: float) -> None:
+        """Give all processes of a host 1 / ``factor`` of one processor; 1 ends the limit.
+
+        Raise :class:`HostProblem` on a machine without control groups for processors.
+        """
+        self._control.limit(host, None if factor == 1 else 1 / factor)
+
+    def kill(self, host: str) -> None:
+        """End a host as a power failure does: at once, and without a word to the others."""
+        gone = self._running.pop(host)
+        self._switch.pass_on(gone, passes=False)
+        gone.close()
+        self._switch.disconnect(gone)
+
+    def restart(self, host: str) -> None:
+        """Start a host that was killed, with the same private folders, and its part of Spark."""
+        self._boot(host)
+        self._begin(host)
+
+    def waits_of_link(self, host: str) -> int:
+        """Return how often packets had to wait because of the rate of a host's link."""
+        return self._switch.held_back(self._running[host])
+
+    def waits_of_processor(self, host: str) -> int:
+        """Return how often a host had used up its processor time."""
+        return self._control.held_back(host)
+
+    # ------------------------------------------------------------------------------- starting
+
+    def open(self) -> None:
+        """Start all hosts and Spark."""
+        for name in NAMES:
+            self._boot(name)
+        self._begin(*NAMES)
+
+    def close(self) -> None:
+        """End everything on all hosts, and remove the network."""
+        for host in self._running.values():
+            self._stack.callback(host.close)
+        self._running.clear()
+        self._stack.close()
+
+    def _boot(self, name: str) -> None:
+        """Start a host, connect it, and write its settings of Spark."""
+        own = self._folder / name
+        own.mkdir(exist_ok=True)
+        addresses = {each: f"{NETWORK}{number}" for number, each in enumerate(NAMES, 11)}
+        lines = ["127.0.0.1 localhost", *(f"{at} {each}" for each, at in addresses.items())]
+        (own / "hosts").write_text("\n".join(lines) + "\n", encoding="ascii")
+        visible = [ROOT, self.shared, Path(sys.prefix), Path(sys.base_prefix), *_data()]
+        host = Host(name, addresses[name], own, visible, self._control.group(name))
+        self._running[name] = host
+        self._switch.connect(host, self._links[name])
+        conf = own / _CONF[1:] / "spark-defaults.conf"
+        conf.parent.mkdir(mode=0o700, exist_ok=True)
+        conf.touch(mode=0o600)
+        conf.write_text(self._configuration(), encoding="ascii")
+        (own / _WORK[1:]).mkdir(exist_ok=True)
+
+    def _configuration(self) -> str:
+        """Return Spark's settings: nothing answers to anybody without a secret."""
+        settings = {
+            "spark.authenticate": "true",
+            "spark.authenticate.secret": self._secrets[0],
+            "spark.ui.enabled": "false",
+            "spark.ui.filters": _SIGNED,
+            f"spark.{_SIGNED}.param.secretKey": self._secrets[1],
+            "spark.master.rest.enabled": "false",
+            **self._settings,
+        }
+        return "".join(f"{name} {value}\n" for name, value in settings.items())
+
+    def _begin(self, *names: str) -> None:
+        """Start the master, if its host is named, and the workers of these hosts."""
+        if NAMES[0] in names:
+            _wait(*self._daemon(NAMES[0], "master.Master", "--port", "7077"))
+        size = ("--cores", str(self._cores), "--memory", MEMORY, "--work-dir", _WORK)
+        begun = [self._daemon(name, "worker.Worker", *size, MASTER) for name in names]
+        for each in begun:
+            _wait(*each)
+
+    def _daemon(
+        self, host: str, name: str, *arguments: str
+    ) -> "tuple[subprocess.Popen[bytes], Path, str]":
+        log = self._folder / host / f"{name}.log"
+        log.unlink(missing_ok=True)
+        program = f"{_find_spark_home()}/bin/spark-class"
+        at = ("--host", host, "--webui-port", "0")
+        command = [program, f"org.apache.spark.deploy.{name}", *at, *arguments]
+        environment = {
+            **_environment(),
+            **_LOOPBACK,
+            "SPARK_DAEMON_MEMORY": "512m",
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
+        }
+        return self._running[host].start(command, environment, _WORK, log), log, name
+
+
+def _wait(process: "subprocess.Popen[bytes]", log: Path, name: str) -> None:
+    wait_until_ready(process, log, READY[name])
+
+
+def _data() -> list[Path]:
+    return [Path(value) for value in [os.environ.get("STRAGGLER_DATA")] if value]
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of a process on a host."""
+    kept = ("PATH", "LANG", "LC_ALL", "JAVA_HOME", "STRAGGLER_DATA", "HYPOTHESIS_PROFILE")
+    own = {"HOME": "/tmp", "SPARK_CONF_DIR": _CONF, "SPARK_HOME": _find_spark_home()}
+    return {name: os.environ[name] for name in kept if name in os.environ} | own
+
+
+def _kill_group(process: "subprocess.Popen[str]") -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@contextmanager
+def three_hosts(
+    folder: Path,
+    link: Link = Link(),  # noqa: B008 (a constant)
+    *,
+    cores: int = CORES,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[Hosts]:
+    """Yield three hosts with a standalone cluster of Spark, and remove them at the end.
+
+    ``folder`` takes all of their files. ``cores`` are the task slots of each host, whatever the
+    machine has; ``settings`` are further settings of Spark. One machine has one such cluster at a
+    time: another one waits. Raise :class:`HostProblem` with one sentence if this machine cannot do
+    it, and :class:`RuntimeError` with the log of a process that does not start.
+    """
+    problem = missing()
+    if not problem and link.delay_ms and not can_delay():
+        problem = f"a link with a delay of {link.delay_ms:g} ms needs netem, which the kernel lacks"
+    if problem:
+        raise HostProblem(problem)
+    with _only_one(), ExitStack() as stack:
+        hosts = Hosts(folder, link, cores, settings or {})
+        stack.callback(hosts.close)
+        hosts.open()
+        yield hosts
+
+
+@contextmanager
+def _only_one() -> Iterator[None]:
+    """Wait until no other process has hosts on this machine."""
+    LOCK.parent.mkdir(parents=True, exist_ok=True)
+    ends_s = time.monotonic() + LOCK_WAIT_S
+    with LOCK.open("a") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > ends_s:
+                    msg = f"other hosts have been running on this machine for {LOCK_WAIT_S} s"
+                    raise HostProblem(msg) from None
+                time.sleep(0.5)
+        yield
+
+
+def main(command: Sequence[str]) -> int:
+    """Run a command on the first host and return its exit code; 2 if there can be no hosts."""
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    with tempfile.TemporaryDirectory(prefix="straggler-hosts-") as folder:
+        try:
+            with three_hosts(Path(folder)) as hosts:
+                known = {"MASTER": hosts.master, "SHARED": str(hosts.shared)}
+                done = hosts.run(
+                    hosts.names[0], *(known.get(word, word) for word in command), timeout_s=86400
+                )
+        except HostProblem as problem:
+            sys.stderr.write(f"{problem}.\n")
+            return 2
+    sys.stdout.write(done.stdout)
+    sys.stderr.write(done.stderr)
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
