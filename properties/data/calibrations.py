@@ -22,3 +22,8 @@ def read_calibration(path: Path) -> Calibration:
         return Calibration.from_json(data)
     except ValueError as error:
         raise UsageError(f"{name} is no calibration: {error}") from error
+
+
+def write_calibration(found: Calibration) -> str:
+    """Return the text of a file."""
+    return json.dumps(found.to_json(), indent=1) + "\n"

@@ -101,7 +101,7 @@ class Hardware(NamedTuple):
 
     @property
     def epoch_latency_us(self) -> tuple[float, float]:
-        """Time that epochs add to a latency (p50, p99): until the next start, then until the end."""
+        """Time that epochs add to a latency (p50, p99): until the next start, then to the end."""
         length_us = self.epoch_length_us
         busy_us = self.epoch_us + self.busy_max * length_us
         return 0.50 * length_us + busy_us, 0.99 * length_us + busy_us
