@@ -15,7 +15,7 @@ ROWS_MAX = 1 << 17
 
 
 _IDLE_S = 1.0
-_TURN_S = 0.1
+_TURN_S = 0.05
 """A worker that is busy for longer between two looks at messages admits fewer arrivals at once."""
 _RUN_MIN = 16
 _NAP_S = 1e-3
@@ -37,12 +37,12 @@ class _Source:
         """Admit as many arrivals as the pace permits; return whether there was anything to do."""
         if self._ended:
             return False
-        first, seqs = self._position, self._arrivals.seq
-        if first == len(seqs):
+        first = self._position
+        if first == len(self._arrivals.seq):
             self._ended = True
             self._worker.end_intake(self._stream)
             return True
-        room = min(at_most, self._worker.arrivals_to_admit(self._stream, seqs, first))
+        room = min(at_most, self._worker.arrivals_to_admit(self._stream, self._arrivals, first))
         if room:
             self._position = first + room
             run = self._arrivals.run(first, self._position)

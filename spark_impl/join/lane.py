@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from model.vocabulary.join import NO_WATERMARK_US, JoinConfig, R
-from spark_impl.join.admission import Admitted, Intake
+from spark_impl.join.admission import Admitted, Arrivals, Intake
 from spark_impl.join.checkpoint import WorkerState
 from spark_impl.join.control import share_of
 from spark_impl.join.messages import Block
@@ -18,7 +18,7 @@ from spark_impl.runtime.arrays import Ints
 RUN = 1024
 """Largest number of arrivals that a worker admits before it looks at messages again."""
 _LEAD_BLOCKS = 4
-"""Number of blocks by which a stream may run ahead of the next arrival of the other stream."""
+"""Number of blocks by which a stream may always run ahead of the other one."""
 
 
 @dataclass(slots=True)
@@ -157,14 +157,25 @@ def block_watermark(lane: Lane) -> int:
 
 
 def arrivals_to_admit(
-    lane: Lane, other: Lane, config: JoinConfig, seqs: Ints, position: int
+    lane: Lane, other: Lane, config: JoinConfig, arrivals: Arrivals, position: int
 ) -> int:
-    """Return how many arrivals to admit now, from ``position`` on.
+    """Return how many of the epoch's arrivals to admit now, from ``position`` on.
 
     The stream with the earlier next arrival never waits for the other stream.
     """
     if is_held_up(lane, other, config):
         return 0
-    lead = max(_LEAD_BLOCKS * config.block_size, RUN)
-    furthest = int(np.searchsorted(seqs, other.next_seq)) + lead
-    return max(0, min(RUN, furthest - position, len(seqs) - position))
+    level = int(np.searchsorted(arrivals.seq, other.next_seq))
+    furthest = level + _lead(arrivals.tuples.ts[level : level + RUN], config)
+    return max(0, min(RUN, furthest - position, len(arrivals.seq) - position))
+
+
+def _lead(ts: Ints, config: JoinConfig) -> int:
+    """Return by how many arrivals a stream may run ahead; ``ts`` are the times of the next ones.
+
+    What runs ahead reaches the workers in one lump. A lump that is larger than the part of the
+    window at one worker leaves the other workers idle.
+    """
+    within_us = config.window_us // (2 * config.workers)
+    is_within = np.maximum.accumulate(ts) <= ts[:1] + within_us
+    return max(_LEAD_BLOCKS * config.block_size, int(np.count_nonzero(is_within)))

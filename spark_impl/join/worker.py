@@ -157,9 +157,9 @@ class Worker:
         lane.over = True
         self._send_hint(lane)
 
-    def arrivals_to_admit(self, stream: str, seqs: Ints, position: int) -> int:
-        """Return how many arrivals to admit now, from ``position`` on."""
-        return lanes.arrivals_to_admit(*self._both(stream), self._config, seqs, position)
+    def arrivals_to_admit(self, stream: str, arrivals: Arrivals, position: int) -> int:
+        """Return how many of the epoch's arrivals to admit now, from ``position`` on."""
+        return lanes.arrivals_to_admit(*self._both(stream), self._config, arrivals, position)
 
     def receive(self, sender: int, *given: Message) -> None:
         """Take messages from a neighbour, blocks first: the protocol needs no order."""
