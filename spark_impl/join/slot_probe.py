@@ -158,10 +158,10 @@ def _answer(connection: socket.socket) -> list[float]:
 def bandwidths_mbps(times_s: list[float], sizes: list[int]) -> list[float]:
     """Return the bandwidth in each of three parts of what came, by the times of its pieces.
 
-    The first fifth is left out: a shaped link lets a burst pass at once.
+    The first half is left out: a shaped link lets a burst pass at once.
     """
     came = np.cumsum(sizes)
-    first = int(np.searchsorted(came, came[-1] / 5))
+    first = int(np.searchsorted(came, came[-1] / 2))
     bounds = np.linspace(first, len(came) - 1, PARTS + 1).astype(int)
     found = []
     for begin, end in pairwise(bounds.tolist()):
