@@ -20,9 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks import CannotMeasure
 from benchmarks._cluster_cells import JoinCell
@@ -38,40 +37,14 @@ from benchmarks._cluster_predicted import (
     predict_grouping,
     predict_join,
 )
+from benchmarks._cluster_table import LINKS_MBIT, Cell, Side, draw, figures_of
 from sim.calibration import Calibration
 from tests.harness.hosts import Hosts, three_hosts
 from tests.harness.namespaces import HostProblem, missing
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-LINKS_MBIT = (1, 10, 100)
 POLICIES = ("tag", "key", "shuffle")
 WORKERS, BLOCK_SIZES = (2, 4, 6), (8, 64, 256)
 PATIENCE_S = 400.0
-GOALS = {"tuples/s": 0.20, "p50, s": 0.30}
-"""Largest relative difference between prediction and measurement."""
-
-
-FIGURES = ("tuples/s", "p50, s", "p99, s")
-
-
-class Side(NamedTuple):
-    """Figures of a cell, predicted or measured."""
-
-    rate_hz: float
-    p50_s: float
-    p99_s: float
-
-
-class Cell(NamedTuple):
-    """A cell of the table."""
-
-    mbit: int
-    room: str
-    name: str
-    predicted: Side
-    measured: Side
 
 
 def measure() -> dict[str, float]:
@@ -91,7 +64,7 @@ def measure() -> dict[str, float]:
     except HostProblem as lacking:
         raise CannotMeasure(str(lacking)) from lacking
     draw(cells)
-    return dict(_figures(cells))
+    return dict(figures_of(cells))
 
 
 def _measure_link(hosts: Hosts, mbit: int) -> Iterator[Cell]:
@@ -137,84 +110,3 @@ def _wait(process: "subprocess.Popen[str]", file: Path) -> None:
         assert process.poll() is None, process.communicate()[1]
         assert time.monotonic() < ends_s, "the calibration takes too long"
         time.sleep(0.1)
-
-
-def _figures(cells: Sequence[Cell]) -> Iterator[tuple[str, float]]:
-    for cell in cells:
-        label = f"{cell.room}, {cell.name}, {cell.mbit} Mb/s"
-        for who in ("predicted", "measured"):
-            side: Side = getattr(cell, who)
-            for figure, value in zip(FIGURES, side, strict=True):
-                yield f"{label}: {who} {figure}", value
-
-
-def cells_of(figures: Mapping[str, float]) -> list[Cell]:
-    """Return the cells of stored figures, by link, room and name, as they were measured."""
-    names = list(dict.fromkeys(label.partition(":")[0] for label in figures))
-    found = []
-    for label in names:
-        room, *middle, link = label.split(", ")
-        sides = [
-            Side(
-                *(
-                    figures[f"{label}: {who} {figure}"]
-                    for figure in ("tuples/s", "p50, s", "p99, s")
-                )
-            )
-            for who in ("predicted", "measured")
-        ]
-        found.append(Cell(int(link.split()[0]), room, ", ".join(middle), *sides))
-    return found
-
-
-# ------------------------------------------------------------------------------------ pictures
-
-
-def draw(cells: Sequence[Cell]) -> None:
-    """Draw throughput and latency of each room, predicted and measured."""
-    from benchmarks.__main__ import MEASURED
-    from sim.report.drawing import save
-
-    MEASURED.mkdir(exist_ok=True)
-    for room in ("grouping", "join"):
-        own = [cell for cell in cells if cell.room == room]
-        save(picture, (room, own), MEASURED / f"cluster-{room}.svg")
-
-
-def picture(room: str, cells: Sequence[Cell]) -> "Figure":
-    """Return a picture of the cells of a room: a point is a cell, on the diagonal if predicted."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    from sim.report.drawing import BLACK, BLUE, GREEN, ORANGE
-
-    figure = Figure(figsize=(8.0, 4.2), layout="constrained", facecolor="white")
-    FigureCanvasSVG(figure)
-    figure.suptitle(f"Room {room} on three hosts: measured over predicted")
-    panels = figure.subplots(1, 2)
-    titles = (("rate_hz", "throughput (tuples/s)", 0.20), ("p50_s", "latency, p50 (s)", 0.30))
-    names = list(dict.fromkeys(cell.name for cell in cells))
-    marks = dict(zip(names, "osv^D*XP+", strict=False))
-    colours = dict(zip(LINKS_MBIT, (ORANGE, GREEN, BLUE), strict=True))
-    for axes, (field, title, goal) in zip(panels, titles, strict=True):
-        points = [(getattr(c.predicted, field), getattr(c.measured, field)) for c in cells]
-        low, high = min(map(min, points)) * 0.9, max(map(max, points)) * 1.1
-        axes.plot([low, high], [low, high], color=BLACK, linewidth=0.8)
-        ends = [low, high]
-        axes.fill_between(
-            ends, [(1 - goal) * x for x in ends], [(1 + goal) * x for x in ends], alpha=0.12
-        )
-        for cell, (x, y) in zip(cells, points, strict=True):
-            axes.plot(x, y, marks[cell.name], color=colours[cell.mbit], ms=5.0)
-        axes.set(title=title, xlabel="predicted", ylabel="measured")
-        axes.set_xlim(low, high)
-        axes.set_ylim(low, high)
-    legend = [
-        *(panels[1].plot([], [], marks[name], color=BLACK, label=name)[0] for name in names),
-        *(
-            panels[1].plot([], [], "s", color=colours[mbit], label=f"{mbit} Mb/s")[0]
-            for mbit in LINKS_MBIT
-        ),
-    ]
-    panels[1].legend(handles=legend, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return figure

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.__main__ import MEASURED, RESULTS, readable
+from benchmarks._cluster_table import with_table
 from model.vocabulary.settings import JsonObject
 from properties.cli.render import markdown
 from properties.data.schemas import FOLDER, calibration_schema, trace_schema, workload_schema, write
@@ -86,6 +87,7 @@ def pages() -> dict[str, str]:
         "settings.md": settings.markdown(room_names()),
         "speed.md": speed(RESULTS),
         "reproduction.md": reproduction.page(summary, reproduction.figures(RESULTS)),
+        "cluster.md": with_table((DOCS / "cluster.md").read_text(encoding="utf-8"), RESULTS),
         "join-guide.md": join_guide.with_tables(guide, RESULTS),
     }
 
@@ -98,7 +100,7 @@ def speed(folder: Path) -> str:
     header = dict.fromkeys(["benchmark", "Python", "Spark", "cores"], "")
     parts = [SPEED, markdown(header, rows), "", SIMULATIONS, _simulations(figures), ""]
     for name, found in figures.items():
-        others = list(_others(name, found))
+        others = [] if name == "cluster" else list(_others(name, found))  # docs/cluster.md has them
         if others:
             parts += [f"## `{name}`\n", markdown({"figure": "", "value": ""}, others), ""]
     return "\n".join(parts).rstrip() + "\n"
