@@ -2,4 +2,4 @@
 
 
 class CannotMeasure(Exception):  # noqa: N818 (not a bug)
-    """This machine cannot run a benchmark; the message is one sentence with the reason."""
+    """A benchmark cannot run on this machine; the message is one sentence with the reason."""

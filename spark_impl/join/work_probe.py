@@ -51,7 +51,7 @@ MIXES = (
 
 
 class Work(NamedTuple):
-    """What a run has done, and how long that took."""
+    """The work that a run has done, and how long that took."""
 
     messages: int
     """Messages taken and sent, and runs of arrivals."""
