@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup diff test test-long quick check bench docs engines clean java room
+.PHONY: help setup diff test test-long cluster quick check bench docs engines clean java hosts room
 # Two targets that each want every core only slow each other down.
 .NOTPARALLEL:
 
@@ -34,6 +34,12 @@ test: java $(CLASSES) ## every property, and every test but long ones (25 min)
 
 test-long: java $(CLASSES) ## long tests as well, with more and random cases, for a night (hours)
 	@$(BIN)/python -m pytest --hypothesis-profile=nightly --long -n 3 --dist loadscope tests properties
+
+cluster: hosts java $(CLASSES) ## every room on three hosts of this machine, which fail; needs root (8 min)
+	@$(BIN)/python -m pytest --hypothesis-profile=dev --cluster tests/cluster
+
+hosts:
+	@.ci/preflight hosts
 
 # What a change of a room breaks first, without Spark.
 QUICK = tests/model/$(ROOM) properties/$(ROOM)/test_model.py tests/sim/test_$(ROOM)*.py tests/sim/$(ROOM)

@@ -18,7 +18,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", profiles.DEFAULT))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--system``, ``--kinds`` and ``--long``."""
+    """Add ``--system``, ``--kinds``, ``--long``, ``--cluster`` and ``--master``."""
     parser.addoption(
         "--system",
         metavar="MODULE:FACTORY",
@@ -30,6 +30,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="kinds of steps to compare, for a --system that does not record all (all)",
     )
     parser.addoption("--long", action="store_true", help="run tests that are marked long as well")
+    parser.addoption(
+        "--cluster",
+        action="store_true",
+        help="run tests on several hosts, which need root, as well",
+    )
+    parser.addoption("--master", metavar="URL", help="run Spark on this master (a local one)")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -52,11 +58,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out long tests; move tests of killed queries to the end, when these have finished."""
-    if not config.getoption("--long"):
-        long = [item for item in items if item.get_closest_marker("long")]
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if not item.get_closest_marker("long")]
+    """Leave out marked tests; move tests of killed queries to the end, when these have finished."""
+    for name in ("long", "cluster"):
+        if not config.getoption(f"--{name}"):
+            marked = [item for item in items if item.get_closest_marker(name)]
+            config.hook.pytest_deselected(items=marked)
+            items[:] = [item for item in items if not item.get_closest_marker(name)]
     items.sort(key=waits)
 
 
@@ -86,15 +93,20 @@ def foreign_system(pytestconfig: pytest.Config) -> System | None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     """Start one session for all tests of a process, when the first test needs it.
 
     The session has slots for a chain of eight workers, and a task may fail once. Its Python
-    processes are forks, which start at once.
+    processes are forks, which start at once. With ``--master`` it is a session on that master.
     """
     from spark_impl.runtime.session import session
     from tests.harness.python_forks import forking
 
+    master = pytestconfig.getoption("--master")
+    if master is not None:
+        with session(master) as running:
+            yield running
+        return
     with forking() as launcher, session("local[8,2]") as running:
         running.sparkContext.pythonExec = str(launcher)
         yield running

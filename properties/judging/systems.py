@@ -4,6 +4,7 @@ import atexit
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from importlib import import_module
@@ -44,8 +45,26 @@ def open_system(
         foreign = load_system(reference)
         yield lambda room: foreign
         return
-    with open_session(master):
+    with open_session(master) as spark:
+        _require_shared_folder(spark)
         yield lambda room: room.spark()
+
+
+def _require_shared_folder(spark: "SparkSession") -> None:
+    """Raise :class:`UsageError` if a worker does not see where systems keep their files."""
+    context = spark.sparkContext
+    if str(context.master).startswith("local"):
+        return
+    with tempfile.NamedTemporaryFile(prefix="straggler-shared-") as file:
+        path = file.name
+        slots = context.defaultParallelism
+        seen = context.parallelize(range(slots), slots).map(lambda _: os.path.exists(path))
+        if not all(seen.collect()):
+            folder = tempfile.gettempdir()
+            raise UsageError(
+                f"workers of {context.master} do not see the files in {folder} of this machine;"
+                " set TMPDIR to a folder that all machines share"
+            )
 
 
 @contextmanager

@@ -22,20 +22,29 @@ from pathlib import Path
 
 from pyspark.find_spark_home import _find_spark_home
 
-from tests.harness.namespaces import Control, Host, HostProblem, Link, Switch, can_delay, missing
+from tests.harness.namespaces import (
+    GROUP,
+    Control,
+    Host,
+    HostProblem,
+    Link,
+    Switch,
+    can_delay,
+    missing,
+)
 from tests.harness.standalone import READY, wait_until_ready
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("host-1", "host-2", "host-3")
 NETWORK = "10.231.57."
 MASTER = "spark://host-1:7077"
-CORES = 2
-"""Task slots of each worker."""
+CORES = 3
+"""Task slots of each worker: a chain of eight, which drawn clusters have, needs eight."""
 MEMORY = "4g"
 LOCK = Path("/run/lock/straggler-hosts")
 LOCK_WAIT_S = 1800
-_CONF = "/tmp/conf"
-_WORK = "/tmp/work"
+_CONF = "/var/tmp/conf"
+_WORK = "/var/tmp/work"
 _LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
 """Web pages of master and worker listen here; everything else listens where ``--host`` says."""
 _SIGNED = "org.apache.spark.ui.JWSFilter"
@@ -56,18 +65,30 @@ class Hosts:
     names = NAMES
     """Names of the hosts; the first one has the master, and each has a worker."""
 
-    def __init__(self, folder: Path, link: Link, cores: int, settings: Mapping[str, str]) -> None:
+    settings_file = f"{_CONF}/spark-defaults.conf"
+    """Path of the settings of Spark, with the secret, on each host."""
+
+    def __init__(
+        self,
+        folder: Path,
+        link: Link,
+        cores: int,
+        settings: Mapping[str, str],
+        group: str = GROUP,
+    ) -> None:
         self._folder = folder
         self._cores = cores
         self._settings = {**QUICK_NOTICE, **settings}
         self._secrets = [secrets.token_urlsafe(48) for _ in range(2)]
         self._stack = ExitStack()
         self._running: dict[str, Host] = {}
+        self._link = link
         self._links = dict.fromkeys(NAMES, link)
+        self._faults: set[str] = set()
         self.shared = folder / "shared"
         """The folder that all hosts share, under the same path everywhere, also on this machine."""
         self.shared.mkdir(parents=True)
-        self._control = Control()
+        self._control = Control(group)
         self._stack.callback(self._control.remove)
         self._switch = Switch()
         self._stack.callback(self._switch.close)
@@ -91,7 +112,7 @@ class Hosts:
         try:
             out, err = process.communicate(timeout=timeout_s)
         finally:
-            _kill_group(process)
+            self.stop(process)
         return subprocess.CompletedProcess(command, process.returncode, out, err)
 
     def start(
@@ -112,10 +133,17 @@ class Hosts:
             start_new_session=True,
         )
 
+    def stop(self, process: "subprocess.Popen[str]") -> None:
+        """End a command that was started, with all processes of its group."""
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
     # --------------------------------------------------------------------------------- faults
 
     def cut(self, host: str) -> None:
         """Cut the link of a host: what it sends and what is sent to it is lost, silently."""
+        self._faults.add(host)
         self._switch.pass_on(self._running[host], passes=False)
 
     def mend(self, host: str) -> None:
@@ -124,6 +152,7 @@ class Hosts:
 
     def shape(self, host: str, mbit: float | None) -> None:
         """Limit the link of a host to ``mbit`` Mb/s in each direction; ``None`` ends the limit."""
+        self._faults.add(host)
         self._links[host] = self._links[host]._replace(mbit=mbit)
         self._switch.shape(self._running[host], self._links[host])
 
@@ -132,6 +161,7 @@ class Hosts:
 
         Raise :class:`HostProblem` on a machine without control groups for processors.
         """
+        self._faults.add(host)
         self._control.limit(host, None if factor == 1 else 1 / factor)
 
     def kill(self, host: str) -> None:
@@ -145,6 +175,18 @@ class Hosts:
         """Start a host that was killed, with the same private folders, and its part of Spark."""
         self._boot(host)
         self._begin(host)
+
+    def recover(self) -> None:
+        """End all faults: restart hosts that were killed, and undo the rest."""
+        for host in NAMES:
+            if host not in self._running:
+                self.restart(host)
+            elif host in self._faults:
+                self.mend(host)
+                self.shape(host, self._link.mbit)
+                with suppress(HostProblem):  # nothing limits processors on this machine
+                    self.slow(host, 1)
+        self._faults.clear()
 
     def waits_of_link(self, host: str) -> int:
         """Return how often packets had to wait because of the rate of a host's link."""
@@ -169,18 +211,21 @@ class Hosts:
         self._running.clear()
         self._stack.close()
 
+    def address_of(self, host: str) -> str:
+        """Return the address of a host, which stays the same when the host is started again."""
+        return f"{NETWORK}{11 + NAMES.index(host)}"
+
     def _boot(self, name: str) -> None:
         """Start a host, connect it, and write its settings of Spark."""
         own = self._folder / name
         own.mkdir(exist_ok=True)
-        addresses = {each: f"{NETWORK}{number}" for number, each in enumerate(NAMES, 11)}
-        lines = ["127.0.0.1 localhost", *(f"{at} {each}" for each, at in addresses.items())]
+        lines = ["127.0.0.1 localhost", *(f"{self.address_of(each)} {each}" for each in NAMES)]
         (own / "hosts").write_text("\n".join(lines) + "\n", encoding="ascii")
         visible = [ROOT, self.shared, Path(sys.prefix), Path(sys.base_prefix), *_data()]
-        host = Host(name, addresses[name], own, visible, self._control.group(name))
+        host = Host(name, self.address_of(name), own, visible, self._control.group(name))
         self._running[name] = host
         self._switch.connect(host, self._links[name])
-        conf = own / _CONF[1:] / "spark-defaults.conf"
+        conf = own / self.settings_file[1:]
         conf.parent.mkdir(mode=0o700, exist_ok=True)
         conf.touch(mode=0o600)
         conf.write_text(self._configuration(), encoding="ascii")
@@ -240,12 +285,6 @@ def _environment() -> dict[str, str]:
     return {name: os.environ[name] for name in kept if name in os.environ} | own
 
 
-def _kill_group(process: "subprocess.Popen[str]") -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
 @contextmanager
 def three_hosts(
     folder: Path,
@@ -263,7 +302,9 @@ def three_hosts(
     """
     problem = missing()
     if not problem and link.delay_ms and not can_delay():
-        problem = f"a link with a delay of {link.delay_ms:g} ms needs netem, which the kernel lacks"
+        problem = (
+            f"a link with a delay of {link.delay_ms:g} ms needs netem, which the kernel lacks."
+        )
     if problem:
         raise HostProblem(problem)
     with _only_one(), ExitStack() as stack:
@@ -285,7 +326,7 @@ def _only_one() -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > ends_s:
-                    msg = f"other hosts have been running on this machine for {LOCK_WAIT_S} s"
+                    msg = f"other hosts have been running on this machine for {LOCK_WAIT_S} s."
                     raise HostProblem(msg) from None
                 time.sleep(0.5)
         yield
@@ -302,7 +343,7 @@ def main(command: Sequence[str]) -> int:
                     hosts.names[0], *(known.get(word, word) for word in command), timeout_s=86400
                 )
         except HostProblem as problem:
-            sys.stderr.write(f"{problem}.\n")
+            sys.stderr.write(f"{problem}\n")
             return 2
     sys.stdout.write(done.stdout)
     sys.stderr.write(done.stderr)

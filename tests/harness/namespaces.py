@@ -13,7 +13,6 @@ Everything here needs root, and ``ip``, ``tc`` and ``bridge`` of iproute2.
 """
 
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-TOOLS = ("ip", "tc", "bridge", "unshare", "nsenter")
+PREFLIGHT = Path(__file__).resolve().parents[2] / ".ci" / "preflight"
 NAMESPACES = ("--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--mount-proc")
 GROUP = "straggler-hosts"
 """Name of the control group above those of all hosts."""
@@ -45,16 +44,12 @@ echo ready
 trap '' CHLD  # processes whose parent has ended leave no zombies
 exec cat >&2
 """
-_PROBE = """
-ip link add switch type bridge && ip link add port type veth peer name eth0 &&
-tc qdisc add dev port root tbf rate 1mbit burst 16kb latency 100ms
-"""
 _IN_GROUP = 'if [ -n "$1" ]; then echo 0 >"$1"; fi; shift; exec "$@"'
 _IN_FOLDER = 'cd "$1" && shift && exec "$@"'
 
 
 class Link(NamedTuple):
-    """What a host's connection to the switch carries in each direction."""
+    """Capacity of a host's connection to the switch, in each direction."""
 
     mbit: float | None = None
     """Rate (Mb/s); ``None`` does not limit it."""
@@ -63,25 +58,13 @@ class Link(NamedTuple):
 
 
 class HostProblem(RuntimeError):  # noqa: N818 (a problem of the machine, not a bug)
-    """This machine cannot do it; the message is one sentence."""
+    """A requirement of hosts that this machine lacks; the message is one sentence."""
 
 
 def missing() -> str:
     """Return one sentence about what this machine lacks for hosts, or nothing."""
-    if os.geteuid() != 0:
-        return "hosts of a cluster need root, because they are namespaces of the kernel"
-    absent = [name for name in TOOLS if shutil.which(name) is None]
-    if absent:
-        return f"hosts of a cluster need {', '.join(absent)}, of iproute2 and util-linux"
-    done = subprocess.run(
-        ["unshare", *NAMESPACES, "sh", "-c", _PROBE], capture_output=True, text=True, check=False
-    )
-    if done.returncode == 0:
-        return ""
-    reason = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
-    return (
-        f"hosts of a cluster need namespaces, bridges and tc, which this machine refuses: {reason}"
-    )
+    done = subprocess.run([PREFLIGHT, "hosts"], capture_output=True, text=True, check=False)
+    return done.stderr.strip()
 
 
 def can_delay() -> bool:
@@ -96,12 +79,12 @@ def can_delay() -> bool:
 class Control:
     """The control groups that limit the processor time of hosts."""
 
-    def __init__(self) -> None:
-        """Remove what an earlier run left, and end its processes."""
+    def __init__(self, name: str = GROUP) -> None:
+        """Remove what an earlier run left under this name, and end its processes."""
         first = Path("/sys/fs/cgroup/cpu")
         self._is_first = (first / "cpu.cfs_quota_us").exists() or (first / "cpu.shares").exists()
         top = first if self._is_first else Path("/sys/fs/cgroup")
-        self._root = top / GROUP
+        self._root = top / name
         self.remove()
         try:
             self._root.mkdir()

@@ -29,7 +29,7 @@ READY = {
     "master.Master": re.compile(r"Starting Spark master at (spark://\S+)"),
     "worker.Worker": re.compile(r"Successfully registered with master (\S+)"),
 }
-"""What a process of the cluster logs when it is ready, and its address."""
+"""Line in the log of a process that is ready, with its address."""
 
 
 @contextmanager

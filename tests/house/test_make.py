@@ -181,7 +181,11 @@ def test_make_alone_explains_every_target() -> None:
     explained = set(re.findall(r"^make ([\w-]+)\t+.", done.stdout, flags=re.MULTILINE))
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     phony = set(re.findall(r"^\.PHONY: (.*)$", makefile, flags=re.MULTILINE)[0].split())
-    assert explained == phony - {"java", "room"}  # steps of the others, not targets to ask for
+    assert explained == phony - {
+        "java",
+        "hosts",
+        "room",
+    }  # steps of the others, not targets to ask for
 
 
 @pytest.mark.parametrize(
@@ -194,15 +198,62 @@ def test_ci_finds_recordings_next_to_the_checkout(
     recordings.mkdir(parents=True)
     command(tmp_path / "bin", "chromium", "")
     command(tmp_path / "bin", "make", 'echo "$@ with $STRAGGLER_DATA"; exit 3')
+    command(clone / ".ci", "preflight", "")
     path = f"{tmp_path / 'bin'}:{os.defpath}"
     done = run(tool("bash"), ".ci/run", path=path, cwd=clone, **given)
     wanted = expected.replace("recordings", str(recordings))
-    assert (done.returncode, done.stdout) == (3, f"check test with {wanted}\n")
+    assert (done.returncode, done.stdout) == (3, f"check test cluster with {wanted}\n")
+
+
+def test_ci_says_why_it_goes_without_hosts(clone: Path, tmp_path: Path) -> None:
+    command(tmp_path / "bin", "chromium", "")
+    command(tmp_path / "bin", "make", 'echo "$@"')
+    command(clone / ".ci", "preflight", "echo there is no root. >&2; exit 2")
+    path = f"{tmp_path / 'bin'}:{os.defpath}"
+    done = run(tool("bash"), ".ci/run", path=path, cwd=clone)
+    assert done.returncode == 0
+    assert done.stdout == "make cluster is skipped: there is no root.\ncheck test\n"
+
+
+TOOLS_OF_HOSTS = ("id", "ip", "tc", "bridge", "unshare", "nsenter")
+
+
+@pytest.mark.parametrize("absent", TOOLS_OF_HOSTS)
+def test_hosts_without_a_tool_are_refused(tmp_path: Path, absent: str) -> None:
+    for name in TOOLS_OF_HOSTS:
+        if name != absent:
+            command(tmp_path, name, "echo 0")
+    done = run("/bin/sh", PREFLIGHT, "hosts", path=tmp_path)
+    assert_one_sentence(done, f"needs {absent},", "iproute2")
+
+
+@pytest.mark.parametrize(
+    ("name", "script", "word"),
+    [
+        ("id", "echo 1000", "needs root"),
+        ("unshare", "echo 'Operation not permitted' >&2; exit 1", "Operation not permitted"),
+    ],
+)
+def test_hosts_that_the_machine_refuses_are_refused(
+    tmp_path: Path, name: str, script: str, word: str
+) -> None:
+    for each in TOOLS_OF_HOSTS:
+        command(tmp_path, each, script if each == name else "echo 0")
+    assert_one_sentence(run("/bin/sh", PREFLIGHT, "hosts", path=tmp_path), word)
+
+
+def test_make_without_hosts_installs_nothing(clone: Path, tmp_path: Path) -> None:
+    command(clone / ".ci", "preflight", "echo there is no root. >&2; exit 2")
+    done = run(tool("make"), "cluster", path=tmp_path / "empty", cwd=clone)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0] == "there is no root."
+    assert not (clone / ".venv").exists()
 
 
 def test_ci_goes_without_recordings(clone: Path, tmp_path: Path) -> None:
     command(tmp_path / "bin", "chromium", "")
     command(tmp_path / "bin", "make", 'echo "${STRAGGLER_DATA-unset}"')
+    command(clone / ".ci", "preflight", "")
     done = run(tool("bash"), clone / ".ci/run", path=f"{tmp_path / 'bin'}:{os.defpath}")
     assert (done.returncode, done.stdout) == (0, "unset\n")
 

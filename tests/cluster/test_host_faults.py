@@ -1,0 +1,78 @@
+"""Hosts and links that fail in the middle of a job: answers stay exact (tier 4).
+
+A task waits at the moment of the fault until the fault has happened.
+"""
+
+import time
+
+import pytest
+
+from tests.cluster.commands import diff_during, small_join
+from tests.harness.hosts import Hosts
+
+KILLS = {
+    "in_routing": "grouping --input tokens --policy key",
+    "in_script": "script --input weather",
+    "in_micro_batch": "slack --input umts --per task",
+    "in_correction": "watermark --input umts",
+}
+"""Comparison in which a host is killed, by moment."""
+CUT_S = 5
+
+
+@pytest.fixture
+def chain(hosts: Hosts) -> str:
+    """Return a comparison of a chain."""
+    return small_join(hosts.shared)
+
+
+def test_pairs_are_exact_though_a_host_is_killed_in_an_epoch(hosts: Hosts, chain: str) -> None:
+    diff_during(hosts, hosts.shared / "killed", "in_epoch", chain, hosts.kill)
+
+
+@pytest.mark.parametrize("moment", KILLS)
+def test_answers_are_exact_though_a_host_is_killed(hosts: Hosts, moment: str) -> None:
+    diff_during(hosts, hosts.shared / moment, moment, KILLS[moment], hosts.kill)
+
+
+def test_pairs_are_exact_though_a_link_is_cut_in_an_epoch(hosts: Hosts, chain: str) -> None:
+    sent_again: list[int] = []
+
+    def cut(host: str) -> None:
+        before = retransmissions(hosts, host)
+        hosts.cut(host)
+        (hosts.shared / "cut" / "over").touch()
+        time.sleep(CUT_S)
+        hosts.mend(host)
+        sent_again.append(retransmissions(hosts, host) - before)
+
+    diff_during(hosts, hosts.shared / "cut", "in_epoch", chain, cut)
+    assert sent_again[0] > 0, "nothing was sent while the link was cut"
+
+
+def test_pairs_are_exact_though_links_carry_1_mbit(hosts: Hosts, chain: str) -> None:
+    for host in hosts.names:
+        hosts.shape(host, mbit=1)
+    diff_during(hosts, hosts.shared / "narrow", "in_epoch", chain, lambda _host: None)
+    assert all(hosts.waits_of_link(host) > 0 for host in hosts.names), "no packet had to wait"
+
+
+def test_pairs_are_exact_though_a_worker_is_ten_times_slower(hosts: Hosts, chain: str) -> None:
+    slow: list[str] = []
+
+    def slow_down(host: str) -> None:
+        hosts.slow(host, factor=10)
+        slow.append(host)
+
+    diff_during(hosts, hosts.shared / "slow", "in_epoch", chain, slow_down)
+    assert hosts.waits_of_processor(slow[0]) > 0, "the host had nothing to do"
+
+
+def retransmissions(hosts: Hosts, host: str) -> int:
+    """Return the number of TCP segments that a host has sent again."""
+    names, values = (
+        line.split()
+        for line in hosts.run(host, "cat", "/proc/net/snmp").stdout.splitlines()
+        if line.startswith("Tcp:")
+    )
+    return int(dict(zip(names, values, strict=True))["RetransSegs"])
