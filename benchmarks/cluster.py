@@ -44,6 +44,8 @@ from tests.harness.namespaces import HostProblem, missing
 
 POLICIES = ("tag", "key", "shuffle")
 WORKERS, BLOCK_SIZES = (2, 4, 6), (8, 64, 256)
+SLOTS = 2
+"""Task slots of each host: six in all, as many as instances and as workers of the longest chain."""
 PATIENCE_S = 400.0
 
 
@@ -55,7 +57,7 @@ def measure() -> dict[str, float]:
     try:
         with (
             tempfile.TemporaryDirectory(prefix="straggler-bench-") as folder,
-            three_hosts(Path(folder)) as hosts,
+            three_hosts(Path(folder), cores=SLOTS) as hosts,
         ):
             for mbit in LINKS_MBIT:
                 for host in hosts.names:

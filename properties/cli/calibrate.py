@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 examples:
   straggler calibrate 'local[2]' --output here.json
-  straggler calibrate spark://host:7077 --folder /shared/tmp --output cluster.json
+  straggler calibrate spark://host:7077 --folder shared --output cluster.json
   straggler calibrate 'local[4]' --comparison 500us --output emulated.json
 
 docs/cluster.md says what is measured; straggler plan --calibration FILE uses it.

@@ -17,6 +17,7 @@ import simpy
 
 from model.vocabulary import Event, Fault, JoinConfig, Step
 from model.vocabulary.join import STREAMS, R, S
+from model.vocabulary.join_load import Measured
 from model.vocabulary.settings import require
 from sim.join.intake import Intake
 from sim.join.line import ChainTask, Line
@@ -89,6 +90,7 @@ class ChainCluster:
         self.taken_again = 0
         """Number of arrivals that were handed over again after a failure."""
         self._env = env
+        self._began_us = -1.0  # when the first epoch began
         self.workers_of: dict[int, int] = {}
         """Number of workers at the start of each epoch."""
         self._batches = 0  # number of epochs that were cut
@@ -195,6 +197,7 @@ class ChainCluster:
             self._rest(self._resize(wanted))
             return
         self._is_running, self._is_ending = True, is_flush
+        self._began_us = self._env.now if self._began_us < 0 else self._began_us
         self.machine.begin(self._epoch, flush=is_flush)
         if self._end is not None:
             self._end.begin()
@@ -238,6 +241,7 @@ class ChainCluster:
         self.steps += self.machine.commit()
         self.emitted += self._pending
         self._pending = []
+        self._conclude()
         self.commits_us.append(self._env.now)
         self._kept_resizings = len(self.resizings)
         self._epoch += 1
@@ -245,6 +249,24 @@ class ChainCluster:
             self._starts_at[stream] = intake.at
             intake.stop()
         self._rest(self.tuning.commit_us)
+
+    def _conclude(self) -> None:
+        """Measure the epoch that ends now."""
+        if self.tuning.control.rules is None or self._epoch == self._batches:
+            return
+        now_us, since_us = self._env.now, self.commits_us[-1] if self.commits_us else self._began_us
+        busy = [each.busy for each in self.line.stations[: self.line.workers]]
+        spans_us = [each.integral_us([since_us, now_us]) for each in busy]
+        self.load.conclude(
+            Measured(
+                epoch=self._epoch,
+                elapsed_us=max(1, round(now_us - since_us)),
+                busy_us=tuple([round(float(end - begin)) for begin, end in spans_us]),
+                offered=sum(each.at - self._starts_at[s] for s, each in self.intakes.items()),
+                shed=self.shedding.count_new(),
+                held=sum(self.machine.gauges().held),
+            )
+        )
 
     def _rest(self, for_us: float) -> None:
         """Begin no epoch for a while."""

@@ -14,6 +14,7 @@ from model.vocabulary.join import STREAMS, Decision, Match, Rejected
 from sim.join.cluster import ChainCluster
 from sim.join.figures import FinishedRun, series_of, summary_of, traffic_of
 from sim.join.live_chain import LiveChain
+from sim.join.load import Concluded
 from sim.join.machine import MachineOf
 from sim.join.tuning import ChainTuning, Control
 from sim.kernel.distributions import FloatArray
@@ -46,6 +47,8 @@ class ChainRun(TimedRun):
     """Time from then until the pair came out."""
     commits_us: tuple[float, ...]
     """Times at which epochs were over, the flush included."""
+    concluded: tuple[Concluded, ...]
+    """Epochs of a chain that follows the time in which its workers are busy."""
 
 
 @uncollected()
@@ -81,6 +84,7 @@ def simulate(
         finished.due_us,
         finished.latencies_us,
         tuple(cluster.commits_us),
+        tuple(cluster.load.concluded),
     )
     cluster.close()
     return found
@@ -105,7 +109,7 @@ def _decisions(cluster: ChainCluster) -> tuple[Decision, ...]:
     longer among the arrivals.
     """
     config, workers = cluster.config, sorted(cluster.workers_of.items())
-    if config.decisions or not cluster.tuning.control.scale:
+    if config.decisions or not cluster.tuning.control.resizes:
         return config.decisions
     before = [config.workers, *(count for _, count in workers)]
     return tuple(
