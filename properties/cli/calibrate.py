@@ -11,7 +11,7 @@ from properties.cli import render
 from properties.cli.commands import Command
 from properties.cli.outputs import refuse_unmakable, refuse_unwritable, write_whole
 from properties.data.calibrations import write_calibration
-from properties.errors import UsageError
+from properties.errors import UsageError, counted
 from properties.options import PATH, Arguments, Duration, Option
 from sim.calibration import COSTS, Calibration
 
@@ -54,7 +54,10 @@ def run(args: Arguments) -> int:
     found = _measure(args)
     out = render.console(args.output)
     out.print(_table(found))
-    took = f"{len(found.speeds)} slots on {len(set(found.hosts))} hosts"
+    took = " on ".join(
+        counted(n, noun)
+        for n, noun in ((len(found.speeds), "slot"), (len(set(found.hosts)), "host"))
+    )
     render.print_prose(out, [f"Measured on {found.master}: {took}. Seed {found.seed}."])
     if args.output is not None:
         write_whole(args.output, write_calibration(found))
