@@ -63,18 +63,28 @@ def readable(figure: Figure) -> str:
     return figure if isinstance(figure, str) else f"{figure:,.0f}"
 
 
-def run(chosen: Mapping[str, Benchmark], folder: Path, console: Console) -> None:
-    """Measure, write and show benchmarks; the exception of a failing one ends the run."""
+def run(chosen: Mapping[str, Benchmark], folder: Path, console: Console) -> int:
+    """Measure, write and show benchmarks; the exception of a failing one ends the run.
+
+    Return the exit code: a benchmark that this machine cannot run is a usage error.
+    """
+    code = 0
     table = Table("benchmark", "figure")
     table.add_column("value", justify="right")
     for name, measure in chosen.items():
-        with Console(stderr=True).status(f"measuring {name} ..."):
-            figures = measure()
+        try:
+            with Console(stderr=True).status(f"measuring {name} ..."):
+                figures = measure()
+        except benchmarks.CannotMeasure as reason:
+            sys.stderr.write(f"Benchmark {name} cannot run here: {reason}.\n")
+            code = USAGE_ERROR
+            continue
         write(name, figures, folder)
         for row, (label, figure) in enumerate(figures.items()):
             table.add_row("" if row else name, label, readable(figure))
         table.add_section()
     console.print(table)
+    return code
 
 
 def main(names: Sequence[str], known: Mapping[str, Benchmark], folder: Path) -> int:
@@ -84,8 +94,7 @@ def main(names: Sequence[str], known: Mapping[str, Benchmark], folder: Path) -> 
             names_of_all = ", ".join(known)
             sys.stderr.write(f"There is no benchmark {name!r}: choose from {names_of_all}.\n")
             return USAGE_ERROR
-    run({name: known[name] for name in names or known}, folder, Console())
-    return 0
+    return run({name: known[name] for name in names or known}, folder, Console())
 
 
 if __name__ == "__main__":

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.__main__ import MEASURED, RESULTS, readable
+from benchmarks._cluster_table import with_table
 from model.vocabulary.settings import JsonObject
 from properties.cli.render import markdown
-from properties.data.schemas import FOLDER, trace_schema, workload_schema, write
+from properties.data.schemas import FOLDER, calibration_schema, trace_schema, workload_schema, write
 from properties.join import guide as join_guide
 from properties.pages import reproduction, settings
 from properties.rooms import find_rooms, room_names
@@ -93,6 +94,7 @@ def schemas() -> dict[str, str]:
     rooms = find_rooms("all")
     found = {f"trace-{room.name}": trace_schema(room) for room in rooms}
     found["workload"] = workload_schema({room.name: room.config for room in rooms})
+    found["calibration"] = calibration_schema()
     return {f"{name}.schema.json": write(schema) for name, schema in found.items()}
 
 
@@ -104,6 +106,7 @@ def pages() -> dict[str, str]:
         "settings.md": settings.markdown(room_names()),
         "speed.md": speed(RESULTS),
         "reproduction.md": reproduction.page(summary, reproduction.figures(RESULTS)),
+        "cluster.md": with_table((DOCS / "cluster.md").read_text(encoding="utf-8"), RESULTS),
         "join-guide.md": join_guide.with_tables(guide, RESULTS),
         "soak.md": soak(
             (DOCS / "soak.md").read_text(encoding="utf-8"),
@@ -121,7 +124,7 @@ def speed(folder: Path) -> str:
     header = dict.fromkeys(["benchmark", "Python", "Spark", "cores"], "")
     parts = [SPEED, markdown(header, rows), "", SIMULATIONS, _simulations(figures), ""]
     for name, found in figures.items():
-        others = list(_others(name, found))
+        others = [] if name == "cluster" else list(_others(name, found))  # docs/cluster.md has them
         if others:
             parts += [f"## `{name}`\n", markdown({"figure": "", "value": ""}, others), ""]
     return "\n".join(parts).rstrip() + "\n"

@@ -16,7 +16,18 @@ from properties.options import STDIO, Arguments
 WRITTEN = ("html", "json", "junit", "plot", "svg", "markdown", "output", "reproduction")
 ON_STDOUT = ("--html", "--json", "--junit", "--markdown")
 """Options whose file may be :data:`STDIO`."""
-READ = ("experiments", "files", "input", "r", "s", "script", "scripts", "trace", "workload")
+READ = (
+    "calibration",
+    "experiments",
+    "files",
+    "input",
+    "r",
+    "s",
+    "script",
+    "scripts",
+    "trace",
+    "workload",
+)
 """Arguments that name files which a command reads."""
 FROM_STDIN = ("trace", "workload")
 """Arguments whose file may be standard input, which has the same name as :data:`STDIO`."""

@@ -17,6 +17,8 @@ from model.vocabulary.trace import VERSION, FieldType, field_types, kind_of
 from model.vocabulary.workload import NOT_FINITE
 from model.vocabulary.workload import VERSION as WORKLOAD_VERSION
 from properties.rooms import Room
+from sim.calibration import COSTS, Calibration
+from sim.calibration import VERSION as CALIBRATION_VERSION
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -82,6 +84,15 @@ def workload_schema(configs: Mapping[str, type[Settings]]) -> Schema:
     }
     whole = _object(fields, list(fields))
     return {"$schema": DIALECT, "title": "A workload", **whole, "oneOf": rooms}
+
+
+def calibration_schema() -> Schema:
+    """Return the schema of a file of ``straggler calibrate``."""
+    schema = _config(Calibration)
+    for name in COSTS:
+        schema["properties"][name] |= {"minItems": 3, "maxItems": 3}
+    schema["properties"]["version"] = {"const": CALIBRATION_VERSION}
+    return {"$schema": DIALECT, "title": "A calibration", **schema}
 
 
 def _arrival() -> Schema:

@@ -229,6 +229,10 @@ def _settings(master: str, scratch: Path, *, long_running: bool) -> dict[str, st
             "spark.default.parallelism": "2",
             "spark.shuffle.compress": "false",  # shuffled data never leaves this machine
         }
+    else:
+        # A chain's workers start together. Spark would let all of them wait three seconds, in each
+        # epoch, so that some are on the host that has most of their rows.
+        settings["spark.locality.wait"] = "0s"
     return settings
 
 

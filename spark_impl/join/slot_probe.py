@@ -1,0 +1,177 @@
+"""Speeds of a cluster's task slots and the links between them, measured by one barrier stage.
+
+Rules of this file:
+
+* Slots meet and connect as the workers of a chain do, with the token of the job.
+* One boundary is measured at a time; the others wait.
+"""
+
+import socket
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from functools import partial
+from itertools import pairwise
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark import BarrierTaskContext
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from spark_impl.join.rendezvous import Place, Rendezvous, join_neighbours, meet
+from spark_impl.join.transport import listen
+from spark_impl.join.work_probe import Work, measure_work
+
+ROUND_TRIPS, WARM = 30, 5
+SENDING_S = 0.5
+CHUNK = bytes(1 << 14)
+BUFFER_BYTES = 1 << 16
+PARTS = 3
+"""Parts of what a receiver gets; each is one measurement of the bandwidth."""
+KERNELS = 7
+REPORT = pa.schema(
+    [
+        ("slot", pa.int32()),
+        ("host", pa.string()),
+        ("kernel_us", pa.list_(pa.float64())),
+        ("latency_us", pa.list_(pa.float64())),
+        ("bandwidth_mbps", pa.list_(pa.float64())),
+        ("work", pa.list_(pa.list_(pa.float64()))),
+    ]
+)
+"""Columns of :class:`Slot`."""
+
+
+class Slot(NamedTuple):
+    """The report of a task slot."""
+
+    slot: int
+    host: str
+    kernel_us: list[float]
+    """Times of the same calculation."""
+    latency_us: list[float]
+    """Half of each round trip to the right neighbour; the last slot has none."""
+    bandwidth_mbps: list[float]
+    """Bandwidth from the left neighbour; the first slot has none."""
+    work: list[list[Work]]
+    """Work of a chain's worker, by repetition; the first slot alone measures it."""
+
+
+def probe_slots(spark: SparkSession, slots: int, seed: int) -> list[Slot]:
+    """Return a report of each slot."""
+    settings = spark.sparkContext.getConf()
+    host = str(settings.get("spark.driver.host"))
+    bound_to = str(settings.get("spark.driver.bindAddress", host))
+    with Rendezvous(host, slots, bound_to=bound_to) as rendezvous:
+        task = partial(_probe, place=rendezvous.place, slots=slots, seed=seed)
+        seats = spark.range(0, slots, 1, slots)
+        rows = seats.mapInArrow(task, from_arrow_schema(REPORT), barrier=True).collect()
+    return sorted(_slot(row.asDict(), len(Work._fields)) for row in rows)
+
+
+def _slot(row: dict[str, object], columns: int) -> Slot:
+    work = row.pop("work")
+    assert isinstance(work, list)
+    each = [
+        [Work(*part[at : at + columns]) for at in range(0, len(part), columns)] for part in work
+    ]
+    return Slot(**row, work=each)  # type: ignore[arg-type]  # columns of REPORT
+
+
+def _probe(
+    batches: Iterable[pa.RecordBatch], place: Place, slots: int, seed: int
+) -> Iterator[pa.RecordBatch]:
+    """Measure one slot, as a barrier task of ``mapInArrow``."""
+    for _ in batches:
+        pass
+    context = BarrierTaskContext.get()
+    number = context.partitionId()
+    host = context.getTaskInfos()[number].address.rpartition(":")[0]
+    with closing(listen(host)) as listener:
+        address = listener.getsockname()[:2]
+        meeting = meet(place, number, context.taskAttemptId(), address)
+        connections = join_neighbours(listener, number, meeting, place)
+    kernels = [_kernel_us() for _ in range(KERNELS)]
+    latency_us: list[float] = []
+    bandwidth_mbps: list[float] = []
+    for left in range(slots - 1):
+        context.barrier()
+        if number == left:
+            latency_us = _send(connections[left + 1])
+        elif number == left + 1:
+            bandwidth_mbps = _answer(connections[left])
+    for connection in connections.values():
+        connection.close()
+    context.barrier()
+    work = measure_work(seed) if number == 0 else []
+    flat = [[float(figure) for run in each for figure in run] for each in work]
+    found = Slot(number, host, kernels, latency_us, bandwidth_mbps, [])
+    yield pa.RecordBatch.from_pylist([{**found._asdict(), "work": flat}], REPORT)
+
+
+def _kernel_us() -> float:
+    begun_ns = time.perf_counter_ns()
+    values = np.arange(100_000, dtype=np.float64)
+    for _ in range(20):
+        values = np.sqrt(values * values + 1.0)
+    sum(value for value in values[:10_000].tolist())
+    return (time.perf_counter_ns() - begun_ns) / 1_000
+
+
+def _send(connection: socket.socket) -> list[float]:
+    """Measure the latency of a connection, then fill it for a while; return latencies (us)."""
+    connection.settimeout(60.0)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)
+    found = []
+    for _ in range(WARM + ROUND_TRIPS):
+        begun_ns = time.perf_counter_ns()
+        connection.sendall(b"?")
+        connection.recv(1)
+        found.append((time.perf_counter_ns() - begun_ns) / 2_000)
+    until = time.monotonic() + SENDING_S
+    while time.monotonic() < until:
+        connection.sendall(CHUNK)
+    connection.shutdown(socket.SHUT_WR)
+    connection.recv(1)  # the other side has read everything
+    return found[WARM:]
+
+
+def _answer(connection: socket.socket) -> list[float]:
+    """Answer the other side of :func:`_send`; return the bandwidth (Mb/s) of parts of the data."""
+    connection.settimeout(60.0)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for _ in range(WARM + ROUND_TRIPS):
+        connection.recv(1)
+        connection.sendall(b"!")
+    times, sizes = [], []
+    while data := connection.recv(len(CHUNK)):
+        times.append(time.perf_counter())
+        sizes.append(len(data))
+    connection.sendall(b".")
+    return bandwidths_mbps(times, sizes)
+
+
+def bandwidths_mbps(times_s: list[float], sizes: list[int]) -> list[float]:
+    """Return the bandwidth in each of three parts of what came, by the times of its pieces.
+
+    The first half is left out: a shaped link lets a burst pass at once.
+    """
+    came = np.cumsum(sizes)
+    first = int(np.searchsorted(came, came[-1] / 2))
+    bounds = np.linspace(first, len(came) - 1, PARTS + 1).astype(int)
+    found = []
+    for begin, end in pairwise(bounds.tolist()):
+        spent_s = times_s[end] - times_s[begin]
+        if spent_s > 0:
+            found.append(float(came[end] - came[begin]) * 8 / 1e6 / spent_s)
+    return found
+
+
+def speeds_of(slots: list[Slot]) -> tuple[float, ...]:
+    """Return the relative speed of each slot; the fastest has 1."""
+    typical_us = [median(slot.kernel_us) for slot in slots]
+    return tuple(min(typical_us) / each for each in typical_us)

@@ -1,0 +1,146 @@
+"""The work of a worker, measured: messages, tuples, comparisons and results, each by itself.
+
+Rules of this file:
+
+* Two workers share a process and talk through the bytes of their messages. Sockets are left out,
+  and nobody waits.
+* Runs differ in how much of each they have. Least squares give the cost of each.
+"""
+
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import nnls
+
+from model.vocabulary import Event, JoinConfig
+from model.vocabulary.join import STREAMS, And, Band, Equi, R, S
+from spark_impl.join.admission import Arrivals
+from spark_impl.join.in_process import ChainInProcess, arrivals_of
+from spark_impl.join.messages import (
+    FRAME_BYTES_MAX,
+    Block,
+    Frames,
+    decode_messages,
+    encode_messages,
+)
+from spark_impl.join.worker import Worker
+
+ARRIVALS, HELD, RUN = 6_000, 2_000, 256
+"""Tuples of both streams in all, and in a window; arrivals that are admitted at once."""
+CREDIT = 51
+REPETITIONS = 3
+EVERYTHING, NOTHING = 1e9, 0.0
+
+
+class Mix(NamedTuple):
+    """A run: small blocks have more messages, few keys more comparisons, a wide band results."""
+
+    block_size: int
+    keys: int
+    eps: float
+
+
+MIXES = (
+    Mix(8, 4_096, NOTHING),
+    Mix(128, 4_096, NOTHING),
+    Mix(128, 8, NOTHING),
+    Mix(128, 8, EVERYTHING),
+)
+
+
+class Work(NamedTuple):
+    """The work that a run has done, and how long that took."""
+
+    messages: int
+    """Messages taken and sent, and runs of arrivals."""
+    tuples: int
+    """Tuples admitted, taken, sent and dropped."""
+    comparisons: int
+    results: int
+    elapsed_us: float
+
+
+def measure_work(seed: int) -> list[list[Work]]:
+    """Return the work of each mix, in each repetition, after one that warms up."""
+    return [[_run(mix, seed) for mix in MIXES] for _ in range(REPETITIONS + 1)][1:]
+
+
+def fit_costs(runs: list[Work]) -> Mapping[str, float]:
+    """Return the cost of a message, tuple, comparison and result (us), none below 0."""
+    names = Work._fields[:4]
+    done = np.array(runs, dtype=np.float64)
+    counts, elapsed_us = done[:, :4], done[:, 4]
+    costs, _ = nnls(counts / elapsed_us[:, None], np.ones(len(runs)))  # relative errors count
+    return {f"{name.removesuffix('s')}_us": float(cost) for name, cost in zip(names, costs)}  # noqa: B905 (equal by the shape)
+
+
+def _run(mix: Mix, seed: int) -> Work:
+    """Join two streams on two workers in turns."""
+    query = And((Equi("key"), Band("value", mix.eps)))
+    config = JoinConfig(
+        HELD, (("join", query),), 2, block_size=mix.block_size, credit=CREDIT, lateness_us=0
+    )
+    chain = ChainInProcess(2)
+    chain.begin(config, lambda _: None)
+    pair = _Pair(chain.workers)
+    streams = _arrivals(mix, seed)
+    begun_ns = time.perf_counter_ns()
+    for first in range(0, ARRIVALS // 2, RUN):
+        for stream, worker in zip(STREAMS, chain.workers, strict=True):
+            pair.admit(worker, stream, streams[stream], first)
+        pair.settle()
+    elapsed_us = (time.perf_counter_ns() - begun_ns) / 1_000
+    held = sum(len(lane.store) for worker in chain.workers for lane in worker.lanes.values())
+    return Work(
+        pair.messages,
+        pair.tuples + ARRIVALS - held,
+        sum(worker.compared for worker in chain.workers),
+        sum(worker.pairs_held for worker in chain.workers),
+        elapsed_us,
+    )
+
+
+def _arrivals(mix: Mix, seed: int) -> Mapping[str, Arrivals]:
+    """Return two streams that take turns, a tuple each microsecond; no two values are equal."""
+    keys = np.random.default_rng(seed).integers(mix.keys, size=ARRIVALS).tolist()
+    events = [
+        Event(at, at // 2, f"key-{key}", at, float(at), at, STREAMS[at % 2])
+        for at, key in enumerate(keys)
+    ]
+    return {stream: arrivals_of(events, stream, HELD) for stream in (R, S)}
+
+
+class _Pair:
+    """Two workers, and what they have exchanged."""
+
+    def __init__(self, workers: list[Worker]) -> None:
+        self._workers = workers
+        self._frames = [Frames(FRAME_BYTES_MAX) for _ in workers]
+        self.messages = self.tuples = 0
+
+    def admit(self, worker: Worker, stream: str, arrivals: Arrivals, first: int) -> None:
+        """Admit a run of arrivals."""
+        run = arrivals.run(first, min(first + RUN, len(arrivals.seq)))
+        worker.admit(stream, run, int(run.seq[-1]) + 1)
+        self.messages += 1
+        self.tuples += len(run.seq)
+
+    def settle(self) -> None:
+        """Let both work until neither has anything to say."""
+        is_busy = True
+        while is_busy:
+            is_busy = False
+            for worker in self._workers:
+                worker.work()
+                outgoing, worker.outbox = worker.outbox, []
+                is_busy |= bool(outgoing)
+                data = b"".join(encode_messages(message for _, message in outgoing))
+                other = 1 - worker.number
+                for kind, body in self._frames[other].feed(data):
+                    messages = decode_messages(kind, body)
+                    self._workers[other].receive(worker.number, *messages)
+                self.messages += 2 * len(outgoing)
+                blocks = (each for _, each in outgoing if isinstance(each, Block))
+                self.tuples += 2 * sum(len(each.tuples) for each in blocks)

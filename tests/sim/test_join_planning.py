@@ -1,0 +1,168 @@
+"""The smallest chain: against closed forms, and with planted mistakes."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import ceil
+
+import numpy as np
+import pytest
+
+from sim.join import planning
+from sim.join.planning import (
+    BUSY_MAX,
+    Demand,
+    Hardware,
+    NoChain,
+    find_chain,
+    hardware_of,
+    least_work,
+    link_share,
+    passing_times_us,
+    scale_of,
+    try_chain,
+)
+from sim.join.tuning import Costs
+from sim.kernel.link import Tier
+from tests.sim.calibrations import CALIBRATION
+
+FAST = Tier(10.0, 10_000.0)
+COMPARING = Hardware(FAST, 0.0, Costs(0.0, 1.0, 0.0))
+"""Workers that do nothing but compare."""
+DEMAND = Demand(2_000.0, 10_000_000, 60_000_000, 0.1)
+"""Two workers' comparisons: 1000^2 * 2 * 10 s * 0.1 pairs a second, 1 us each."""
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 5, 8])
+def test_pairs_pass_when_the_arithmetic_of_stores_says(workers: int) -> None:
+    """Step through the time that a worker holds a tuple in hundredths."""
+    waits = []
+    for age in range(1, 100 * workers, 2):
+        wait = 0
+        while (age + wait) // 100 + wait // 100 < workers - 1:
+            wait += 1
+        waits.append(wait / 100 / workers)
+    expected = np.percentile(waits, (50, 99)) * 1e6
+    assert passing_times_us(workers, 1e6) == pytest.approx(expected, abs=4e4)
+
+
+def agrees_with_the_ideal_chain(work: float) -> bool:
+    """Return whether the smallest chain for some workers' comparisons is the ideal one's size.
+
+    Comparisons are spread evenly but for chance: one worker more than ideal is allowed.
+    """
+    demand = replace(DEMAND, selectivity=0.05 * work)
+    assert least_work(demand, COMPARING) == pytest.approx(work)
+    ideal = ceil(work / BUSY_MAX)
+    try:
+        found = find_chain(demand, COMPARING, 1)
+    except (NoChain, ValueError):
+        return False
+    if found.chain.workers not in (ideal, ideal + 1):
+        return False
+    is_busy = abs(found.chain.busiest * found.chain.workers / work - 1) < 0.15
+    return is_busy and (found.smaller is None) == (found.chain.workers == 1)
+
+
+@pytest.mark.parametrize("work", [0.5, 1.8, 3.6])
+def test_the_smallest_chain_is_that_of_an_ideal_chain(work: float) -> None:
+    assert agrees_with_the_ideal_chain(work)
+
+
+@pytest.mark.parametrize(
+    ("name", "mistake"),
+    [
+        ("busiest_share", lambda run, scale: 0.5),
+        ("busiest_share", lambda run, scale: float(run.series["busy"].mean()) / 2),
+        ("least_work", lambda demand, hardware: 2 * least_work(demand, hardware)),
+    ],
+)
+def test_planted_mistakes_do_not_agree_with_the_ideal_chain(
+    name: str, mistake: Callable[..., float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, name, mistake)
+    assert not agrees_with_the_ideal_chain(1.8)
+
+
+def test_a_scaled_run_has_the_work_of_the_demand() -> None:
+    """A quarter of the tuples, each four times the work, keeps a worker as busy."""
+    hardware = Hardware(FAST, 20.0, Costs(10.0, 0.2, 0.1))
+    scale = scale_of(DEMAND, 2, 64)
+    shares = [
+        planning.busiest_share(
+            planning.simulate_scaled(
+                DEMAND, hardware, 2, 64, scale._replace(tuples=tuples, length_us=8e6), 1
+            ),
+            scale._replace(length_us=8e6),
+        )
+        for tuples in (1, 4)
+    ]
+    assert shares[1] == pytest.approx(shares[0], rel=0.1)
+
+
+def test_the_same_seed_gives_the_same_plan() -> None:
+    first, again, other = (find_chain(DEMAND, COMPARING, seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first.chain.p50_us != other.chain.p50_us
+
+
+def test_the_next_smaller_chain_fails_and_says_why() -> None:
+    found = find_chain(DEMAND, COMPARING, 1)
+    assert found.smaller is not None
+    assert found.smaller.workers == found.chain.workers - 1
+    assert found.smaller.p99_us is None
+    assert "of the time" in found.smaller.lacks
+
+
+def test_smaller_blocks_are_taken_if_large_ones_leave_stores_uneven() -> None:
+    """A window holds 400 tuples: blocks of 256 leave nearly all of them at one worker."""
+    demand = Demand(200.0, 2_000_000, 60_000_000, 1.0)
+    hardware = COMPARING._replace(costs=Costs(0.0, 80.0, 0.0))
+    assert try_chain(demand, hardware, 4, 256, 1).p99_us is None
+    found = find_chain(demand, hardware, 1)
+    assert found.chain.workers == 4
+    assert found.chain.block_size < 256
+
+
+def test_full_links_are_named() -> None:
+    """Each boundary carries half of 2,000 tuples of 100 bytes a second: 0.8 Mb/s."""
+    hardware = COMPARING._replace(link=Tier(200.0, 0.5))
+    assert link_share(DEMAND, hardware, 10**9) == pytest.approx(1.6)
+    with pytest.raises(NoChain, match="of each link"):
+        find_chain(DEMAND, hardware, 1)
+
+
+def test_a_latency_below_the_passing_time_has_no_chain() -> None:
+    with pytest.raises(NoChain, match="pass each other after up to 4"):
+        find_chain(replace(DEMAND, latency_us=2_000_000), COMPARING, 1)
+
+
+def test_a_latency_below_that_of_the_link_is_refused() -> None:
+    with pytest.raises(ValueError, match="latency_us is 10; it must be more than the link's, 10"):
+        find_chain(replace(DEMAND, latency_us=10), COMPARING, 1)
+
+
+def test_the_search_ends_if_more_workers_do_not_help() -> None:
+    """Every message takes 50 ms: a longer chain only has more of them."""
+    hardware = COMPARING._replace(costs=Costs(50_000.0, 1.0, 0.0))
+    with pytest.raises(NoChain, match="busy for"):
+        find_chain(DEMAND, hardware, 1)
+
+
+def test_epochs_take_their_time() -> None:
+    """Starts of 0.5 s: a tenth of the time is gone, and pairs come out at the end of an epoch."""
+    few = replace(DEMAND, selectivity=0.04)
+    steady, by_epochs = (
+        try_chain(few, COMPARING._replace(epoch_us=epoch_us), 1, 64, 1) for epoch_us in (0, 5e5)
+    )
+    assert steady.p50_us is not None
+    assert by_epochs.p50_us is not None
+    assert by_epochs.p50_us - steady.p50_us == pytest.approx(2.5e6 + 5e5 + 0.9 * BUSY_MAX * 5e6)
+    nearly_all = replace(DEMAND, selectivity=0.0455)
+    with_epochs = try_chain(nearly_all, COMPARING._replace(epoch_us=5e5), 1, 64, 1)
+    assert (with_epochs.p50_us, try_chain(nearly_all, COMPARING, 1, 64, 1).lacks) == (None, "")
+
+
+def test_a_calibration_sets_costs_links_and_speed() -> None:
+    found = hardware_of(CALIBRATION)
+    assert found == Hardware(Tier(2.0, 2.0), 2.0, Costs(2.0, 2.0, 2.0), 2.0, 0.5)
+    assert hardware_of(CALIBRATION, 7.0).link == Tier(2.0, 7.0)
