@@ -68,7 +68,7 @@ def diff_during(
     command = (*module, "diff", *options)
     process = hosts.start(DRIVER, *command, environment=shared_temporary(hosts))
     try:
-        _wait(lambda: (folder / STRUCK).exists() or process.poll() is not None)
+        wait(lambda: (folder / STRUCK).exists() or process.poll() is not None)
         if process.poll() is None:
             act((folder / STRUCK).read_text(encoding="ascii"))
             (folder / OVER).touch()
@@ -83,7 +83,8 @@ def diff_during(
     return found
 
 
-def _wait(is_done: Callable[[], bool]) -> None:
+def wait(is_done: Callable[[], bool]) -> None:
+    """Wait for a condition."""
     ends_s = time.monotonic() + PATIENCE_S
     while not is_done():
         assert time.monotonic() < ends_s, "nothing has happened"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.hosts import Hosts, three_hosts
+from tests.harness.hosts import NAMES, Hosts, three_hosts
 
 FOLDER = Path(__file__).parent
 
@@ -20,8 +20,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
-    """Return hosts that all tests share; each test leaves them as they were."""
-    with three_hosts(tmp_path_factory.mktemp("hosts")) as hosts:
+    """Return hosts that all tests share; each test leaves them as they were.
+
+    The driver's host has no worker, so that every task runs on a host that may be killed. Four
+    slots of one host are enough for the chains of these tests, eight for those of drawn clusters.
+    """
+    folder = tmp_path_factory.mktemp("hosts")
+    with three_hosts(folder, cores=4, workers=NAMES[1:]) as hosts:
         yield hosts
 
 

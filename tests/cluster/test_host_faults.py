@@ -14,7 +14,7 @@ KILLS = {
     "in_routing": "grouping --input tokens --policy key",
     "in_script": "script --input weather",
     "in_micro_batch": "slack --input umts --per task --aggregate sum",
-    "in_correction": "watermark --input umts --per task",
+    "in_correction": "slack --input umts --per task --aggregate sum",
 }
 """Comparison in which a host is killed, by moment."""
 CUT_S = 5

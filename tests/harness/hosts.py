@@ -3,9 +3,9 @@
 ``python -m tests.harness.hosts COMMAND ...`` runs a command on the first host. The word ``MASTER``
 in the command becomes the address of the master, ``SHARED`` the shared folder.
 
-Each host has a worker; the first one also has the master, and drivers run there. Whatever connects
-has to know a secret, which is in a file that only root reads, never in a command line. Files of a
-host, logs included, are in the folder of that name.
+Each host has a worker, or only some do; the first one has the master, and drivers run there.
+Whatever connects has to know a secret, which is in a file that only root reads, never in a command
+line. Files of a host, logs included, are in the folder of that name.
 """
 
 import fcntl
@@ -45,6 +45,7 @@ LOCK = Path("/run/lock/straggler-hosts")
 LOCK_WAIT_S = 1800
 _CONF = "/var/tmp/conf"
 _WORK = "/var/tmp/work"
+_MASTER, _WORKER = "master.Master", "worker.Worker"
 _LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
 """Web pages of master and worker listen here; everything else listens where ``--host`` says."""
 _SIGNED = "org.apache.spark.ui.JWSFilter"
@@ -63,7 +64,7 @@ class Hosts:
     master = MASTER
     """Address of Spark's master."""
     names = NAMES
-    """Names of the hosts; the first one has the master, and each has a worker."""
+    """Names of the hosts; the first one has the master."""
 
     settings_file = f"{_CONF}/spark-defaults.conf"
     """Path of the settings of Spark, with the secret, on each host."""
@@ -75,9 +76,11 @@ class Hosts:
         cores: int,
         settings: Mapping[str, str],
         group: str = GROUP,
+        workers: Sequence[str] = NAMES,
     ) -> None:
         self._folder = folder
         self._cores = cores
+        self._workers = workers
         self._settings = {**QUICK_NOTICE, **settings}
         self._secrets = [secrets.token_urlsafe(48) for _ in range(2)]
         self._stack = ExitStack()
@@ -199,6 +202,11 @@ class Hosts:
         """Return how often a host had used up its processor time."""
         return self._control.held_back(host)
 
+    def log_of_master(self) -> str:
+        """Return what the master has logged."""
+        log = self._folder / NAMES[0] / f"{_MASTER}.log"
+        return log.read_text(encoding="utf-8", errors="replace")
+
     # ------------------------------------------------------------------------------- starting
 
     def open(self) -> None:
@@ -250,9 +258,10 @@ class Hosts:
     def _begin(self, *names: str) -> None:
         """Start the master, if its host is named, and the workers of these hosts."""
         if NAMES[0] in names:
-            _wait(*self._daemon(NAMES[0], "master.Master", "--port", "7077"))
+            _wait(*self._daemon(NAMES[0], _MASTER, "--port", "7077"))
         size = ("--cores", str(self._cores), "--memory", MEMORY, "--work-dir", _WORK)
-        begun = [self._daemon(name, "worker.Worker", *size, MASTER) for name in names]
+        chosen = [name for name in names if name in self._workers]
+        begun = [self._daemon(name, _WORKER, *size, MASTER) for name in chosen]
         for each in begun:
             _wait(*each)
 
@@ -295,13 +304,14 @@ def three_hosts(
     *,
     cores: int = CORES,
     settings: Mapping[str, str] | None = None,
+    workers: Sequence[str] = NAMES,
 ) -> Iterator[Hosts]:
     """Yield three hosts with a standalone cluster of Spark, and remove them at the end.
 
-    ``folder`` takes all of their files. ``cores`` are the task slots of each host, whatever the
-    machine has; ``settings`` are further settings of Spark. One machine has one such cluster at a
-    time: another one waits. Raise :class:`HostProblem` with one sentence if this machine cannot do
-    it, and :class:`RuntimeError` with the log of a process that does not start.
+    ``folder`` takes all of their files. Hosts in ``workers`` have a worker with ``cores`` task
+    slots, whatever the machine has; ``settings`` are further settings of Spark. One machine has one
+    such cluster at a time: another one waits. Raise :class:`HostProblem` with one sentence if this
+    machine cannot do it, and :class:`RuntimeError` with the log of a process that does not start.
     """
     problem = missing()
     if not problem and link.delay_ms and not can_delay():
@@ -311,7 +321,7 @@ def three_hosts(
     if problem:
         raise HostProblem(problem)
     with _only_one(), ExitStack() as stack:
-        hosts = Hosts(folder, link, cores, settings or {})
+        hosts = Hosts(folder, link, cores, settings or {}, workers=workers)
         stack.callback(hosts.close)
         hosts.open()
         yield hosts
