@@ -9,7 +9,7 @@ from rich.table import Table
 
 from properties.cli import render
 from properties.cli.commands import Command
-from properties.cli.outputs import refuse_unmakable, refuse_unwritable, write_whole
+from properties.cli.outputs import refuse_unmakable, refuse_unwritable, write_output
 from properties.data.calibrations import write_calibration
 from properties.errors import UsageError, counted
 from properties.options import PATH, Arguments, Duration, Option
@@ -44,7 +44,7 @@ def make_command(summary: str) -> Command:
 
 def run(args: Arguments) -> int:
     """Measure, print the costs, and write the file."""
-    refuse_unwritable("--output", args.output, whole=True)
+    refuse_unwritable("--output", args.output)
     if args.seed < 0:
         raise UsageError(f"--seed is {args.seed}; it must be an integer >= 0")
     if args.comparison_us is not None and args.comparison_us < 0:
@@ -60,7 +60,7 @@ def run(args: Arguments) -> int:
     )
     render.print_prose(out, [f"Measured on {found.master}: {took}. Seed {found.seed}."])
     if args.output is not None:
-        write_whole(args.output, write_calibration(found))
+        write_output(args.output, write_calibration(found))
     return 0
 
 

@@ -17,7 +17,6 @@ import simpy
 
 from model.vocabulary import Event, Fault, JoinConfig, Step
 from model.vocabulary.join import STREAMS, R, S
-from model.vocabulary.join_load import Measured
 from model.vocabulary.settings import require
 from sim.join.intake import Intake
 from sim.join.line import ChainTask, Line
@@ -254,19 +253,9 @@ class ChainCluster:
         """Measure the epoch that ends now."""
         if self.tuning.control.rules is None or self._epoch == self._batches:
             return
-        now_us, since_us = self._env.now, self.commits_us[-1] if self.commits_us else self._began_us
-        busy = [each.busy for each in self.line.stations[: self.line.workers]]
-        spans_us = [each.integral_us([since_us, now_us]) for each in busy]
-        self.load.conclude(
-            Measured(
-                epoch=self._epoch,
-                elapsed_us=max(1, round(now_us - since_us)),
-                busy_us=tuple([round(float(end - begin)) for begin, end in spans_us]),
-                offered=sum(each.at - self._starts_at[s] for s, each in self.intakes.items()),
-                shed=self.shedding.count_new(),
-                held=sum(self.machine.gauges().held),
-            )
-        )
+        since_us = self.commits_us[-1] if self.commits_us else self._began_us
+        offered = sum(each.at - self._starts_at[s] for s, each in self.intakes.items())
+        self.load.conclude(self._epoch, since_us, self._env.now, self.line, offered)
 
     def _rest(self, for_us: float) -> None:
         """Begin no epoch for a while."""

@@ -13,6 +13,7 @@ from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import END_US, NO_WATERMARK_US, Decision
 from model.vocabulary.join_load import Measured
 from model.vocabulary.settings import require
+from sim.join.line import Line
 from sim.join.machine import ChainMachine
 from sim.join.tuning import Control
 
@@ -109,8 +110,20 @@ class LoadControl:
             self._machine.set_block_size(self._block_size)
         return self.wanted
 
-    def conclude(self, measured: Measured) -> None:
+    def conclude(
+        self, epoch: int, since_us: float, now_us: float, line: Line, offered: int
+    ) -> None:
         """Decide on the next epoch by the time in which workers were busy in the last one."""
+        busy = [each.busy for each in line.stations[: line.workers]]
+        spans_us = [each.integral_us([since_us, now_us]) for each in busy]
+        measured = Measured(
+            epoch=epoch,
+            elapsed_us=max(1, round(now_us - since_us)),
+            busy_us=tuple([round(float(end - begin)) for begin, end in spans_us]),
+            offered=offered,
+            shed=self._shedding.count_new(),
+            held=sum(self._machine.gauges().held),
+        )
         rules, state = self._control.rules, self._state
         assert rules is not None
         assert state is not None

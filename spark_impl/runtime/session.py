@@ -7,9 +7,8 @@ Rules of this file:
   that writes there has ended, or at the next start if this session is killed.
 * The scratch folder is in use while any process holds the lock of the operating system on a file in
   it: the driver, and Java, which inherits the open file. The lock ends with the last of them.
-* A start removes the scratch folders that killed sessions of the same user on the same host left,
-  and nothing else: on a network file system a lock may not reach other hosts. The name of a folder
-  therefore contains its host.
+* A start removes the scratch folders that killed sessions of this user on this host left, and
+  nothing else: a network file system may not share locks. Names of folders contain the host.
 * A problem that a user can fix is an :class:`EnvironmentProblem` with one sentence.
 """
 
@@ -206,15 +205,14 @@ def _settings(master: str, scratch: Path, *, long_running: bool) -> dict[str, st
     if master.startswith("local") and CLASS_ARCHIVE.is_file():
         java += f' -XX:SharedArchiveFile="{CLASS_ARCHIVE}" -Xlog:cds=off -Xlog:cds+dynamic=off'
     collector = "" if long_running or _names_collector() else _COLLECTOR
-    java_scratch = scratch / "jvm"
-    java_scratch.mkdir()
+    (scratch / "jvm").mkdir()
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.extraJavaOptions": (
-            f"-Djava.io.tmpdir={java_scratch} -Dderby.system.home={scratch} {java} {collector}"
+            f"-Djava.io.tmpdir={scratch / 'jvm'} -Dderby.system.home={scratch} {java} {collector}"
         ),
         "spark.executor.extraJavaOptions": java,
         "spark.sql.session.timeZone": "UTC",
@@ -229,9 +227,7 @@ def _settings(master: str, scratch: Path, *, long_running: bool) -> dict[str, st
             "spark.default.parallelism": "2",
             "spark.shuffle.compress": "false",  # shuffled data never leaves this machine
         }
-    else:
-        # A chain's workers start together. Spark would let all of them wait three seconds, in each
-        # epoch, so that some are on the host that has most of their rows.
+    else:  # workers of a chain start together: none may wait 3 s for a slot near its rows
         settings["spark.locality.wait"] = "0s"
     return settings
 
