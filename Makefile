@@ -35,7 +35,7 @@ test: java $(CLASSES) ## every property, and every test but long ones (25 min)
 test-long: java $(CLASSES) ## long tests as well, with more and random cases, for a night (hours)
 	@$(BIN)/python -m pytest --hypothesis-profile=nightly --long -n 3 --dist loadscope tests properties
 
-cluster: hosts java $(CLASSES) ## every room on three hosts of this machine, which fail; needs root (8 min)
+cluster: hosts java $(CLASSES) ## every room on three hosts of this machine, which fail; needs root (under 20 min)
 	@$(BIN)/python -m pytest --hypothesis-profile=dev --cluster tests/cluster
 
 hosts:
