@@ -45,7 +45,7 @@ soak: java $(CLASSES) ## rooms under seeded faults (docs/soak.md): make soak MIN
 	@$(BIN)/python -m tests.soak --minutes "$(MINUTES)" --seed "$(SEED)" --room "$(ROOM)" \
 		--folder "$(SOAK)"
 
-cluster: hosts java $(CLASSES) ## every room on three hosts of this machine, which fail; needs root (8 min)
+cluster: hosts java $(CLASSES) ## every room on three hosts of this machine, which fail; needs root (under 20 min)
 	@$(BIN)/python -m pytest --hypothesis-profile=dev --cluster tests/cluster
 
 hosts:
