@@ -2,7 +2,6 @@
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from rich.table import Table
@@ -14,9 +13,6 @@ from properties.data.calibrations import write_calibration
 from properties.errors import UsageError, counted
 from properties.options import PATH, Arguments, Duration, Option
 from sim.calibration import COSTS, Calibration
-
-if TYPE_CHECKING:
-    pass
 
 EXAMPLES = """\
 examples:

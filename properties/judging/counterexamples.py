@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from model.vocabulary import Workload, stable_hash
 from model.vocabulary.settings import JsonObject, PlainData
+from properties.cli.outputs import write_output
 from properties.data.protocol import parse_workload
 from properties.errors import UsageError
 from properties.judging.levels import LEVELS, STEPS
@@ -15,7 +16,6 @@ from properties.judging.plan_counterexamples import SeededPlan
 from properties.judging.references import MODEL, REFERENCES
 from sim.kernel.plain import from_plain, to_plain
 from sim.kernel.plan import Plan
-from sim.sweep.store import WriteFailed, write_atomically
 
 RECORDED, SIMULATED = 1, 2
 """Versions of the file: one holds a workload, the other the plan of a simulated cluster."""
@@ -65,10 +65,7 @@ class Counterexample:
         if self.level != STEPS:
             head["level"] = self.level
         found = {"kinds": list(self.kinds), "broken": list(self.broken)}
-        try:
-            write_atomically(path, _layout({**head, **found, **data}) + "\n")
-        except WriteFailed as error:
-            raise UsageError(str(error)) from error
+        write_output(path, _layout({**head, **found, **data}) + "\n")
         return path
 
     @classmethod

@@ -65,20 +65,7 @@ SECOND_DRIVER = "second driver"
 REDELIVERED = "files redelivered"
 CLOCK_JUMPED = "clock jumped"
 KINDS: Mapping[str, tuple[int, tuple[str, ...]]] = {
-    DRIVER_KILLED: (
-        3,
-        (
-            STARTING,
-            IDLE,
-            IN_BATCH,
-            CORRECTING,
-            RESIZING,
-            BEFORE_SINK,
-            AFTER_SINK,
-            FLUSHING,
-            ANYTIME,
-        ),
-    ),
+    DRIVER_KILLED: (3, MOMENTS),
     EXECUTOR_KILLED: (6, (STARTING, IN_BATCH, RESIZING, FLUSHING, ANYTIME)),
     WORKER_KILLED: (6, (STARTING, IN_BATCH, CORRECTING, RESIZING, FLUSHING, ANYTIME)),
     DISK_FULL: (4, (STARTING, IN_BATCH, CORRECTING, RESIZING, BEFORE_SINK, AFTER_SINK, ANYTIME)),
