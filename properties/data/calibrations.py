@@ -12,8 +12,8 @@ def read_calibration(path: Path) -> Calibration:
     name = repr(str(path))
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{name} cannot be read: {error}") from error
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise UsageError(f"{name} is no calibration: it is not JSON, {error}") from error
     if not isinstance(data, dict):

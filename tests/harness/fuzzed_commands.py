@@ -24,6 +24,7 @@ from properties.judging.counterexamples import Counterexample
 from properties.rooms import find_room
 from sim.sweep.jobs import Done, Job, perform
 from tests.house.repository import ROOT
+from tests.sim.calibrations import CALIBRATION
 from tests.sim.experiments import SMALL
 
 ORDERS = b"event_time,key,value\n10,a,1\n20,a,2.5\n15,b,3\n60,a,4\n58,b,1\n31,a,2\n75,b,9\n"
@@ -118,6 +119,12 @@ def _others() -> Iterator[tuple[str, Form]]:
     unread = tuple(name for name in stored if name.endswith(".py"))
     page = ("conformance", "--stored", "--folder", "engines", "--markdown", "c.md")
     yield "conformance", Form(page, page[:2], stored, ("c.md",), passes_over=unread)
+    demand = ("--rate", "100", "--window", "10s", "--latency", "1min", "--links", "10Mb/s")
+    plan = ("plan", "join", *demand, "--calibration", "c.json", "--json", "p.json")
+    calibration = {"c.json": json.dumps(CALIBRATION.to_json()).encode()}
+    yield "plan", Form(plan, plan[:2], calibration, ("p.json",))
+    errata = ("errata", "watermark", "--json", "e.json", "--markdown", "e.md")
+    yield "errata", Form(errata, errata[:1], {}, ("e.json", "e.md"))
     package = ("package", "--output", "p.zip")
     yield "package", Form(package, package[:1], {}, ("p.zip",))
 
