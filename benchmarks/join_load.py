@@ -43,8 +43,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SECOND_US = 1_000_000
-RATE = 300
-"""Tuples/s of both streams at the start."""
+RATE = 100
+"""Tuples/s of both streams at the start.
+
+Eight workers on two cores have time for the messages of so many tuples, also in blocks of one."""
 PHASES = {
     "start": (24, 1),
     "doubled": (48, 2),
@@ -53,7 +55,7 @@ PHASES = {
     "halved": (48, 1),
 }
 """Seconds and rate, in units of ``RATE``."""
-INTERVAL_S, WINDOW_S, KEYS = 4, 4, 512
+INTERVAL_S, WINDOW_S, KEYS = 4, 4, 57
 COMPARISON_US = 2_000
 EPOCH_COST_US = 700_000
 """Simulated pause after an epoch: about what the start of a stage takes on Spark."""
@@ -68,10 +70,10 @@ RULES = LoadRules(
     tau2=0.45,
     out_after_us=4 * SECOND_US,
     in_after_us=16 * SECOND_US,
-    capacity=200,
+    capacity=100,
     blocks="adaptive",
     shed="linear",
-    block_size=20,
+    block_size=8,
 )
 CONFIG = JoinConfig(
     WINDOW_S * SECOND_US,
@@ -285,6 +287,7 @@ def picture(found: Mapping[str, Sequence[Epoch]]) -> "Figure":
                 drawstyle="steps-pre" if field in ("workers", "block_size") else "default",
             )
         axes.set_ylim(0, None)
+    others[0].set_yticks(range(0, RULES.most + 1, 2))
     for limit, name in ((RULES.tau1, "tau1"), (RULES.tau0, "tau0")):
         others[1].axhline(100 * limit, color=GREY, linewidth=0.8, linestyle=":", label=name)
     for axes in others:
