@@ -1,0 +1,159 @@
+"""Files of earlier versions are gone on with, or refused in one sentence."""
+
+import json
+import re
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.golden.__main__ import FOLDER, FORMS, PRESENT
+from tests.golden.archive import pack, unpack
+from tests.harness.fuzzed_commands import call, make_forms
+from tests.soak.driver import Desk
+from tests.soak.oracles import ORACLES, Arrival
+from tests.soak.streams import PLACES
+
+VERSIONS = sorted(path.parent.name for path in FOLDER.glob("*/commands.zip"))
+STORES = [path for name in VERSIONS for path in sorted((FOLDER / name).glob("store-*.zip"))]
+
+
+def named(path: Path) -> str:
+    return f"{path.parent.name}-{path.stem}"
+
+
+def room_of(path: Path) -> str:
+    return path.stem.removeprefix("store-")
+
+
+def carry_out(desk: Desk, folder: Path, room: str, *commands: str) -> dict[str, Any]:
+    """Carry out commands on the queries of a room; return what users then read."""
+    for command in commands:
+        given = {"room": room, "folder": str(folder), "workers": 2}
+        assert desk.carry_out({"do": command, **given}) == command
+    found: dict[str, Any] = json.loads((folder / "observed.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_the_present_version_is_among_them() -> None:
+    assert {room_of(path) for path in STORES if path.parent.name == PRESENT} == set(PLACES)
+
+
+@pytest.mark.parametrize("archive", STORES, ids=named)
+def test_a_store_goes_on(archive: Path, spark: SparkSession, tmp_path: Path) -> None:
+    room = room_of(archive)
+    unpack(archive, tmp_path)
+    rows = json.loads((tmp_path / "arrivals.json").read_text(encoding="utf-8"))
+    arrivals = [Arrival(*row) for row in rows]
+    files = sorted((tmp_path / "later").iterdir())
+    before = set((tmp_path / "disk" / "handed").rglob("*.json"))
+    assert before, "the store has answers already"
+    for file in files:
+        shutil.move(file, tmp_path / "disk" / "in" / file.name)
+    desk, oracle = Desk(spark), ORACLES[room](room)
+    observed = carry_out(desk, tmp_path, room, "start", "settle", "stop")
+    checked = oracle.check(arrivals, observed, ended=False), oracle.checked
+    assert checked[0] == []
+    assert set((tmp_path / "disk" / "handed").rglob("*.json")) > before, "it has new ones"
+    observed = carry_out(desk, tmp_path, room, "flush")
+    assert oracle.check(arrivals, observed, ended=True) == []
+    assert oracle.checked >= checked[1] > 0
+
+
+@pytest.mark.parametrize("room", PLACES)
+def test_a_store_of_an_unknown_version_is_refused(
+    room: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    unpack(FOLDER / PRESENT / f"store-{room}.zip", tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    identity = tmp_path / "disk" / "store" / "query.json"
+    content = json.loads(identity.read_bytes())
+    identity.write_text(json.dumps({**content, "version": 99}), encoding="utf-8")
+    given = {"room": room, "folder": str(tmp_path), "workers": 2}
+    said = Desk(spark).carry_out({"do": "start", **given})
+    wanted = r"failed InputProblem: \S+ was written by version 99 of the store, not \d+"
+    assert re.fullmatch(wanted, said), said
+    identity.write_bytes(before[identity])
+    assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("commands")
+    for name in VERSIONS:
+        unpack(FOLDER / name / "commands.zip", folder / name)
+    return folder
+
+
+def stored_commands() -> list[tuple[str, str]]:
+    """Return the version and the name of each stored command."""
+    found: list[tuple[str, str]] = []
+    for name in VERSIONS:
+        with zipfile.ZipFile(FOLDER / name / "commands.zip") as archive:
+            files = map(Path, archive.namelist())
+            found += [(name, file.parent.name) for file in files if file.name == "command.json"]
+    return found
+
+
+@pytest.mark.parametrize(("name", "command"), stored_commands())
+def test_a_command_reads_what_was_written(
+    name: str, command: str, commands: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = commands / name / command
+    monkeypatch.chdir(folder / "files")
+    stored = json.loads((folder / "command.json").read_text(encoding="utf-8"))
+    assert call(stored["words"]) == stored["code"] != 2
+
+
+VERSIONED = {
+    "judge-slack": ("w.jsonl", '"version": 1', "workload version 99 is not 1"),
+    "judge-join": ("t.jsonl", '{"trace": 1', "trace is 99; it must be 1"),
+    "replay-script": ("c.json", '"counterexample": 1', "c.json is not a counterexample of version"),
+    "plan": ("c.json", '"version": 1', "99"),
+}
+"""File, its version, and the refusal of another one, by command."""
+
+
+@pytest.mark.parametrize("command", VERSIONED)
+def test_a_file_of_an_unknown_version_is_refused(
+    command: str,
+    commands: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shutil.copytree(commands / PRESENT / command, tmp_path / "command")
+    monkeypatch.chdir(tmp_path / "command" / "files")
+    name, right, sentence = VERSIONED[command]
+    text = Path(name).read_text(encoding="utf-8")
+    assert right in text, text[:200]
+    Path(name).write_text(text.replace(right, right[:-1] + "99", 1), encoding="utf-8")
+    stored = json.loads((tmp_path / "command" / "command.json").read_text(encoding="utf-8"))
+    assert call(stored["words"]) == 2
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.count("\n") == 1
+
+
+def test_an_archive_can_be_unpacked_elsewhere(tmp_path: Path) -> None:
+    there, here = tmp_path / "there", tmp_path / "here"
+    (there / "log").mkdir(parents=True)
+    (there / "log" / "0").write_text(f'{{"path":"file://{there}/in/0.json"}}', encoding="utf-8")
+    (there / "log" / ".0.crc").write_bytes(b"sum")
+    pack(there, tmp_path / "a.zip")
+    unpack(tmp_path / "a.zip", here)
+    assert (here / "log" / "0").read_text(
+        encoding="utf-8"
+    ) == f'{{"path":"file://{here}/in/0.json"}}'
+    assert [path.name for path in (here / "log").iterdir()] == ["0"]
+    (there / "binary").write_bytes(b"\xff" + str(there).encode())
+    with pytest.raises(ValueError, match="decode"):
+        pack(there, tmp_path / "b.zip")
+
+
+def test_every_form_that_reads_stored_files_is_there(commands: Path) -> None:
+    wanted = {name.replace(" ", "-") for name in make_forms() if name.startswith(FORMS)}
+    assert wanted == {path.name for path in (commands / PRESENT).iterdir()}
