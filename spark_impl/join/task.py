@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import BarrierTaskContext
+from pyspark.taskcontext import BarrierTaskInfo
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import END_US, STREAMS, R, S
@@ -131,7 +132,7 @@ def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Recor
     """Run one worker, as a barrier task of ``mapInArrow``."""
     context = BarrierTaskContext.get()
     number = context.partitionId()
-    host = context.getTaskInfos()[number].address.rpartition(":")[0]
+    host = _find_all(context, plan.config.workers)[number].address.rpartition(":")[0]
     arrivals = _read_arrivals(pa.Table.from_batches(batches), plan, number)
     steps: list[str] = []
     kept: dict[str, list[Tuples]] = {}
@@ -161,6 +162,20 @@ def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Recor
     offered = sum(len(own.seq) for own in arrivals.values())
     work = Work(offered, found.counts, busy_us, links.bytes_sent)
     yield _write(plan, meeting.attempt, worker, work)
+
+
+def _find_all(context: BarrierTaskContext, workers: int) -> list[BarrierTaskInfo]:
+    """Return Spark's information about the tasks of this attempt, one a worker.
+
+    Raise ``RuntimeError`` if Spark left some out. It does if one task fails while another one
+    ends: the stage runs again without the one that ended, whose neighbours would wait for it until
+    their patience ends. Once these fail as well, Spark runs all of them.
+    """
+    tasks = context.getTaskInfos()
+    if len(tasks) != workers:
+        msg = f"Spark started {len(tasks)} of {workers} workers again"
+        raise RuntimeError(msg)
+    return tasks
 
 
 def _make_worker(

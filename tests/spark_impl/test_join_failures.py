@@ -17,7 +17,7 @@ from model.vocabulary.join import (
     Receive,
 )
 from model.vocabulary.trace import Step
-from spark_impl.join import ChainProblem, snapshots
+from spark_impl.join import ChainProblem, snapshots, stage
 from spark_impl.join.chain import Chain
 from spark_impl.join.checkpoint import WorkerState
 from spark_impl.join.stage import advice
@@ -59,6 +59,18 @@ def test_tasks_that_die_change_nothing(spark: SparkSession, tmp_path: Path) -> N
     reached = [stage for epoch, stage in stages.items() if (tmp_path / f"died-{epoch}").exists()]
     assert reached == list(STAGES)
     assert found_in(spark, tmp_path / "store") == nested_loop(case)
+
+
+def test_workers_without_all_of_their_neighbours_do_not_wait_for_them(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark may run a failed stage again without a task that ended just then."""
+    place = stage._place_rows
+    monkeypatch.setattr(stage, "_place_rows", lambda *given: place(*given[:2], given[2] - 1))
+    case = case_with(workers=3)
+    chain = Chain(spark, JoinConfig.from_json(case.config), tmp_path / "store")
+    with pytest.raises(ChainProblem, match=r"^Spark started 2 of 3 workers again \("):
+        chain.advance(rows_of(spark, case.arrivals))
 
 
 def test_a_task_that_always_fails_fails_the_epoch_with_a_sentence(
