@@ -96,11 +96,11 @@ def drive(
         turn, waited_s = time.monotonic(), links.waited_s
         busy = sum(source.advance(at_most) for source in sources) > 0
         worker.work()
+        costs.pay(worker.compared)  # messages leave after the work that led to them
         outgoing, worker.outbox = worker.outbox, []
         wait_s = 0.0 if busy or worker.finished else _IDLE_S
         for sender, messages in links.exchange(outgoing, wait_s):
             worker.receive(sender, *messages)
-        costs.pay(worker.compared)
         if hand_on is not None and (worker.finished or worker.pairs_held > ROWS_MAX):
             hand_on(worker.take_found())
         spent_s = time.monotonic() - turn - (links.waited_s - waited_s)
