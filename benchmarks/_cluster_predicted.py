@@ -40,6 +40,7 @@ FLOWS = {2: 1, 4: 2, 6: 4}
 LEAD_BLOCKS = 4
 INTAKE_TUPLES = 32
 INTAKE_US = 1_000
+HINT_US = 10_000
 LOG_PLACE = Place(node=1_000)
 
 
@@ -101,19 +102,23 @@ def predict_join(found: Calibration, cell: JoinCell) -> Times:
         cuts.append(len(events))
     window_us = WINDOW_S * SECOND_US
     lead_us = max(window_us / 2 / cell.workers, LEAD_BLOCKS * cell.block_size * 2e6 / cell.rate_hz)
-    costs = Costs(found.typical("message_us"), COMPARISON_US, found.typical("result_us"))
+    work_us = found.typical("message_us"), COMPARISON_US, found.typical("result_us")
+    costs = Costs(*work_us, header_bytes=round(found.message_bytes))
     link = found.link._replace(bandwidth_mbps=found.link.bandwidth_mbps / FLOWS[cell.workers])
     plan = replace(
         replay(events, "cells", cuts[:-1]),
         cluster=Cluster(
             tuple([Worker(place=Place(node=n)) for n in range(cell.workers)]),
             Constant(found.typical("tuple_us")),
+            round(found.tuple_bytes),
         ),
         tuning=ChainTuning(
             costs,
             pace_us=round(lead_us),
             intake_tuples=INTAKE_TUPLES,
             intake_us=INTAKE_US,
+            hint_us=HINT_US,
+            drains=True,
             commit_us=0,
         ),
         tiers=Tiers(rack=link),

@@ -20,13 +20,13 @@ from spark_impl.grouping.tasks import Columns
 from spark_impl.join.chain import Chain
 from spark_impl.join.slot_probe import Slot, probe_slots, speeds_of
 from spark_impl.join.stage import check_slots
-from spark_impl.join.work_probe import fit_costs
+from spark_impl.join.work_probe import fit_costs, measure_sizes
 from spark_impl.runtime.session import EnvironmentProblem
 from spark_impl.runtime.storage import locate
 
 STARTS = 5
-"""Measured epochs and micro-batches, after two that warm up."""
-WARM = 2
+"""Measured epochs and micro-batches, after those that warm up."""
+WARM = 6
 SECOND_US = 1_000_000
 FOUND = pa.schema([("tuples", pa.int64())])
 
@@ -54,7 +54,7 @@ def calibrate(
         hosts=tuple(hosts[name] for name in names),
         epoch_us=measure_epochs(spark, folder / "chain"),
         batch_us=measure_batches(spark, folder / "grouping", slots),
-        **(spread | measure_links(reports)),
+        **(spread | measure_links(reports) | measure_sizes(seed)._asdict()),
     )
 
 

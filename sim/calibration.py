@@ -36,6 +36,8 @@ class Calibration(Settings):
     bandwidth_mbps: Annotated[Spread, Setting("bandwidth between hosts", above=0)]
     near_latency_us: Annotated[Spread, Setting("latency within a host, one way", at_least=0)]
     near_bandwidth_mbps: Annotated[Spread, Setting("bandwidth within a host", above=0)]
+    message_bytes: Annotated[float, Setting("size of a message without tuples", above=0)]
+    tuple_bytes: Annotated[float, Setting("size of a tuple in a block", above=0)]
     speeds: Annotated[tuple[float, ...], Setting("relative speed of each slot", above=0)]
     hosts: Annotated[tuple[int, ...], Setting("host of each slot", at_least=0)]
     version: Annotated[int, Setting("version of the format")] = VERSION

@@ -230,7 +230,9 @@ class ChainCluster:
         if not self._is_ending:
             if task.stream is not None or any(each.is_due for each in self.intakes.values()):
                 self._hand_over()
-        elif self.line.is_idle and self.machine.is_over():
+        elif (self.line.is_silent if self.tuning.drains else self.line.is_idle) and (
+            self.machine.is_over()  # a watermark on its way may let tuples go on
+        ):
             self._commit()
 
     def _commit(self) -> None:

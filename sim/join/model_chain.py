@@ -78,6 +78,7 @@ class ModelChain:
         self._let_in = gate.mark()
         self._epoch = 0
         self._forwards = True  # False while an epoch comes to its end
+        self._drains = tuning.drains
         self._recorder: Recorder | None = None
         self._known: dict[tuple[int, int], tuple[int, int]] = {}
         """Watermark and size known to a neighbour, by sender and neighbour."""
@@ -96,7 +97,7 @@ class ModelChain:
             self._state, _ = chain.after(self._setup, self._state, Action("end"))
 
     def end_intake(self) -> None:
-        """Send no more blocks for balance."""
+        """Send no more blocks, or overdue ones alone."""
         self._forwards = self._state.ended
 
     def is_over(self) -> bool:
@@ -148,6 +149,11 @@ class ModelChain:
         workers = self._state.workers
         return ChainGauges(list(self._held()), min(workers[0].r.wm_us, workers[-1].s.wm_us))
 
+    @property
+    def _is_urgent(self) -> bool:
+        """Whether tuples are moving on by watermarks alone."""
+        return self._state.ended or (self._drains and not self._forwards)
+
     def _held(self) -> Iterator[int]:
         return (len(r.store) + len(s.store) for r, s in self._state.workers)
 
@@ -189,7 +195,7 @@ class ModelChain:
         tuples += self._drop(worker)
         self._forward(worker)
         sent = self._outbox(worker)
-        if self._state.ended:
+        if self._is_urgent:
             sent += self._hints(worker)  # at once: every worker waits for the end of both streams
         tuples += sum([each.tuples for each in sent])
         return Service(sent, found, tuples, self._index.comparisons - compared)
@@ -235,7 +241,7 @@ class ModelChain:
         return dropped
 
     def _forward(self, worker: int) -> None:
-        for stream in STREAMS if self._forwards else ():
+        for stream in STREAMS if self._forwards or self._drains else ():
             if not self._is_closed(worker, stream):
                 self._send_blocks(worker, stream)
 
@@ -244,7 +250,10 @@ class ModelChain:
         return False
 
     def _send_blocks(self, worker: int, stream: str) -> None:
-        while action := next(chain.forwards(self._setup, self._state, worker, stream), None):
+        while self._forwards or self.is_overdue(worker, stream):
+            action = next(chain.forwards(self._setup, self._state, worker, stream), None)
+            if action is None:
+                break
             self._step(action)
 
     # -------------------------------------------------------------------------------- messages
@@ -283,10 +292,10 @@ class ModelChain:
     def _hints(self, worker: int) -> list[Sent]:
         """Return hints with news for the neighbours.
 
-        News is a watermark that has moved by a part of the window (in a flush: at all), or a store
-        that has changed by a block.
+        News is a watermark that has moved by a part of the window (if tuples are waiting for it: at
+        all), or a store that has changed by a block.
         """
-        step_us = 1 if self._state.ended else self._config.window_us // HINTS_A_WINDOW + 1
+        step_us = 1 if self._is_urgent else self._config.window_us // HINTS_A_WINDOW + 1
         step = self._setup.block_size
         sent: list[Sent] = []
         for neighbour in (worker - 1, worker + 1):

@@ -109,13 +109,22 @@ class Hardware(NamedTuple):
 
 def hardware_of(found: Calibration, bandwidth_mbps: float | None = None) -> Hardware:
     """Return the hardware of a calibration, perhaps with links of another bandwidth."""
-    work_us = [found.typical(name) for name in ("message_us", "comparison_us", "result_us")]
-    costs = Costs(work_us[0], work_us[1], work_us[2])
+    costs = Costs(
+        found.typical("message_us"),
+        found.typical("comparison_us"),
+        found.typical("result_us"),
+        header_bytes=round(found.message_bytes),
+    )
     link = found.link
     if bandwidth_mbps is not None:
         link = link._replace(bandwidth_mbps=bandwidth_mbps)
     return Hardware(
-        link, found.typical("tuple_us"), costs, found.typical("epoch_us"), min(found.speeds)
+        link,
+        found.typical("tuple_us"),
+        costs,
+        found.typical("epoch_us"),
+        min(found.speeds),
+        round(found.tuple_bytes),
     )
 
 

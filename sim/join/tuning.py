@@ -142,6 +142,9 @@ class ChainTuning(Settings):
             none="never",
         ),
     ] = None
+    drains: Annotated[
+        bool, Setting("overdue tuples go on to other workers at the end of an epoch, as on Spark")
+    ] = False
     commit_us: Annotated[
         int, Setting("pause after an epoch: state is saved, results are shown", at_least=0)
     ] = 10_000

@@ -21,7 +21,9 @@ from spark_impl.join.in_process import ChainInProcess, arrivals_of
 from spark_impl.join.messages import (
     FRAME_BYTES_MAX,
     Block,
+    BlockAck,
     Frames,
+    Message,
     decode_messages,
     encode_messages,
 )
@@ -60,6 +62,31 @@ class Work(NamedTuple):
     comparisons: int
     results: int
     elapsed_us: float
+
+
+PACKET_BYTES = 66
+"""Size of the headers of Ethernet, IP and TCP around a message."""
+
+
+class Sizes(NamedTuple):
+    """Sizes on a link."""
+
+    message_bytes: float
+    """Size of a message without tuples: half of them are blocks, the others acknowledge these."""
+    tuple_bytes: float
+    """Size of a tuple in a block."""
+
+
+def measure_sizes(seed: int) -> Sizes:
+    """Return the sizes of messages and of the tuples in them."""
+    tuples = _arrivals(MIXES[0], seed)[R].tuples
+    few, many = (_size_of(Block(R, 1, 0, 0, tuples.take(slice(0, end)))) for end in (0, RUN))
+    both = few + _size_of(BlockAck(R, 1, 0, 0))
+    return Sizes(both / 2 + PACKET_BYTES, (many - few) / RUN)
+
+
+def _size_of(message: Message) -> int:
+    return sum(map(len, encode_messages([message])))
 
 
 def measure_work(seed: int) -> list[list[Work]]:

@@ -1,4 +1,4 @@
-"""A simulated chain that decides after every epoch by the time that its workers were busy."""
+"""A simulated chain at the end of an epoch: decisions by its busy time, and what goes on."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 
 from model.join.control import decide, start
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import Decision, Equi
+from model.vocabulary.join import Decision, Equi, Match
 from model.vocabulary.join_load import LoadRules
 from sim.join import ChainRun, simulate
 from sim.join.tuning import ChainTuning, Control, Costs
@@ -14,7 +14,7 @@ from sim.kernel.distributions import Constant
 from sim.kernel.plan import Plan
 from sim.kernel.source import Source
 from sim.kernel.trigger import Every
-from tests.sim.chains import assert_is_the_model_s
+from tests.sim.chains import assert_is_the_model_s, small
 
 RULES = LoadRules(
     least=2,
@@ -87,3 +87,12 @@ def test_rules_are_alone() -> None:
     tuning = ChainTuning(control=Control(rules=RULES))
     with pytest.raises(ValueError, match="must be no for a chain whose decisions are given"):
         simulate(Plan((Source(1), Source(1)), tuning=tuning), config, 0)
+
+
+def test_overdue_tuples_go_on_at_the_end_of_an_epoch() -> None:
+    given = {"block_size": "64", "trigger_interval_us": "1000000", "window_us": "300000"}
+    runs = [small(3, blocks="fixed", drains=drains, **given) for drains in ("no", "yes")]
+    stayed, gone = ([each.batch for each in run.trace.of(Match)] for run in runs)
+    assert len(gone) == len(stayed)
+    assert sum(gone) < sum(stayed)
+    assert_is_the_model_s(runs[1])

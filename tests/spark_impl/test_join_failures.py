@@ -66,7 +66,9 @@ def test_workers_without_all_of_their_neighbours_do_not_wait_for_them(
 ) -> None:
     """Spark may run a failed stage again without a task that ended just then."""
     place = stage._place_rows
-    monkeypatch.setattr(stage, "_place_rows", lambda *given: place(*given[:2], given[2] - 1))
+    monkeypatch.setattr(
+        stage, "_place_rows", lambda spark, rows, workers: place(spark, rows, workers - 1)
+    )
     case = case_with(workers=3)
     chain = Chain(spark, JoinConfig.from_json(case.config), tmp_path / "store")
     with pytest.raises(ChainProblem, match=r"^Spark started 2 of 3 workers again \("):
