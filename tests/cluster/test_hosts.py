@@ -20,9 +20,10 @@ print(socket.gethostname(), *sorted(path.name for path in Path("/tmp").glob("own
 """
 CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], 7077), 2)"
 MAKE = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from tests.harness import hosts
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 running = hosts.Hosts(Path(sys.argv[1]) / "hosts", hosts.Link(), 1, {}, group=sys.argv[2])
 for name in hosts.NAMES:
     running._boot(name)
