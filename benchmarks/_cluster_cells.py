@@ -7,6 +7,7 @@ what it has found to the folder, which all hosts share. Work is emulated: worker
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,6 +49,12 @@ class JoinCell(NamedTuple):
     workers: int
     block_size: int
     rate_hz: float
+    epochs_s: Sequence[float] = EPOCHS_S
+
+    @property
+    def name(self) -> str:
+        """Name of the cell in the table."""
+        return f"{self.workers}, {self.block_size}"
 
 
 def grouping_config(policy: str) -> GroupingConfig:
@@ -75,9 +82,10 @@ def join_config(cell: JoinCell) -> JoinConfig:
     )
 
 
-def join_epochs(rate_hz: float) -> list[pa.Table]:
+def join_epochs(cell: JoinCell) -> list[pa.Table]:
     """Return the arrivals of each epoch; the two streams take turns."""
-    tuples = [round(rate_hz * length_s) for length_s in EPOCHS_S]
+    rate_hz = cell.rate_hz
+    tuples = [round(rate_hz * length_s) for length_s in cell.epochs_s]
     seq = np.arange(sum(tuples))
     keys = np.random.default_rng(1).integers(JOIN_KEYS, size=len(seq))
     whole = pa.table(
@@ -133,14 +141,14 @@ def run_join(spark: SparkSession, folder: Path, cell: JoinCell) -> dict[str, obj
     """
     chain = Chain(spark, join_config(cell), folder / "store", comparison_us=COMPARISON_US)
     spent_s, compared = [], []
-    for number, table in enumerate(join_epochs(cell.rate_hz)):
+    for number, table in enumerate(join_epochs(cell)):
         rows = _written(spark, table, folder / f"{number}.parquet")
         begun_s = time.perf_counter()
         done = chain.advance(rows)
         spent_s.append(time.perf_counter() - begun_s)
         compared.append(sum(each.compared for each in done))
     pairs = []
-    for epoch in range(len(EPOCHS_S)):
+    for epoch in range(len(cell.epochs_s)):
         later = [
             np.maximum(2 * found.column("r_id").to_numpy(), 2 * found.column("s_id").to_numpy() + 1)
             for file in sorted(folder.glob(f"store/epochs/{epoch}/*/matches-*.parquet"))
@@ -177,8 +185,7 @@ def main(master: str, place: str, wanted: str) -> None:
             _note(folder, results)
         for each in cells.get("join", ()):
             cell = JoinCell(*each)
-            name = f"{cell.workers}, {cell.block_size}"
-            results[name] = run_join(spark, folder / f"join-{name}", cell)
+            results[cell.name] = run_join(spark, folder / f"join-{cell.name}", cell)
             _note(folder, results)
 
 

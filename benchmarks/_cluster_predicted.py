@@ -9,7 +9,6 @@ import numpy as np
 from benchmarks._cluster_cells import (
     BATCHES,
     COMPARISON_US,
-    EPOCHS_S,
     JOIN_KEYS,
     SECOND_US,
     START_US,
@@ -85,7 +84,7 @@ def _grouping_plan(found: Calibration, events: list[Event], cuts: list[int]) -> 
 def predict_join(found: Calibration, cell: JoinCell) -> Times:
     """Return the times of the epochs of a chain, and the pairs of each."""
     events, cuts = list[Event](), list[int]()
-    for number, table in enumerate(join_epochs(cell.rate_hz)):
+    for number, table in enumerate(join_epochs(cell)):
         at_us = START_US + number * APART_US
         events += [
             Event(
@@ -127,18 +126,18 @@ def predict_join(found: Calibration, cell: JoinCell) -> Times:
     run = simulate_join(plan, join_config(cell), 0)
     spent_s = [
         (commit_us - number * APART_US + found.typical("epoch_us")) / SECOND_US
-        for number, commit_us in enumerate(run.commits_us[: len(EPOCHS_S)])
+        for number, commit_us in enumerate(run.commits_us[: len(cell.epochs_s)])
     ]
-    pairs: list[list[int]] = [[] for _ in EPOCHS_S]
+    pairs: list[list[int]] = [[] for _ in cell.epochs_s]
     for match in run.trace.of(Match):
-        if match.batch < len(EPOCHS_S):
+        if match.batch < len(cell.epochs_s):
             pairs[match.batch].append(max(2 * match.r_id, 2 * match.s_id + 1))
     return Times(spent_s, later_s(cell, pairs))
 
 
 def join_epochs_hz(cell: JoinCell, times: Times) -> float:
     """Return tuples a second of the epochs after the first one, while they run."""
-    return cell.rate_hz * sum(EPOCHS_S[1:]) / sum(times.spent_s[1:])
+    return cell.rate_hz * sum(cell.epochs_s[1:]) / sum(times.spent_s[1:])
 
 
 def later_s(cell: JoinCell, pairs: list[list[int]]) -> list[list[float]]:
@@ -174,10 +173,10 @@ def ends_s(lengths_s: list[float], spent_s: list[float]) -> list[float]:
     return found
 
 
-def join_latencies_s(times: Times) -> tuple[float, float]:
+def join_latencies_s(cell: JoinCell, times: Times) -> tuple[float, float]:
     """Return the latency (p50, p99) of the pairs whose later tuple came in the second epoch."""
-    ends = ends_s(list(EPOCHS_S), times.spent_s)
-    first_s, last_s = EPOCHS_S[0], sum(EPOCHS_S[:2])
+    ends = ends_s(list(cell.epochs_s), times.spent_s)
+    first_s, last_s = cell.epochs_s[0], sum(cell.epochs_s[:2])
     found = [
         end_s - due_s
         for end_s, own in zip(ends, times.due_s, strict=True)

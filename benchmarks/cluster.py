@@ -20,8 +20,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks import CannotMeasure
 from benchmarks._cluster_cells import JoinCell
@@ -71,38 +72,59 @@ def measure() -> dict[str, float]:
 
 def _measure_link(hosts: Hosts, mbit: int) -> Iterator[Cell]:
     """Calibrate, predict and measure the cells of one link."""
-    folder = hosts.shared / f"{mbit}"
-    folder.mkdir()
-    wanted = json.dumps({"calibrate": True})
-    command = (sys.executable, "-m", "benchmarks._cluster_cells", hosts.master, str(folder), wanted)
-    process = hosts.start(hosts.names[0], *command)
-    file = folder / "calibration.json"
-    _wait(process, file)
-    found = Calibration.from_json(json.loads(file.read_text("utf-8")))
-    grouping = {policy: predict_grouping(found, policy) for policy in POLICIES}
-    shapes = [(workers, size) for workers in WORKERS for size in BLOCK_SIZES]
-    join = [JoinCell(*shape, LOAD * find_rate(found, *shape)) for shape in shapes]
-    predicted = {cell: predict_join(found, cell) for cell in join}
-    (folder / "new.json").write_text(json.dumps({"grouping": POLICIES, "join": join}), "utf-8")
-    (folder / "new.json").rename(folder / "cells.json")
-    _, err = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0, err
-    measured = json.loads((folder / "results.json").read_text("utf-8"))
-    for policy, spent_s in grouping.items():
+    predicted_s: dict[str, list[float]] = {}
+    predicted: dict[JoinCell, Times] = {}
+
+    def choose(found: Calibration) -> list[JoinCell]:
+        predicted_s.update({policy: predict_grouping(found, policy) for policy in POLICIES})
+        shapes = [(workers, size) for workers in WORKERS for size in BLOCK_SIZES]
+        cells = [JoinCell(*shape, LOAD * find_rate(found, *shape)) for shape in shapes]
+        predicted.update({cell: predict_join(found, cell) for cell in cells})
+        return cells
+
+    measured = run_cells(hosts, f"{mbit}", POLICIES, choose)
+    for policy, spent_s in predicted_s.items():
         rate_hz = LOAD * grouping_saturation_hz(spent_s)
         sides = [
             Side(grouping_saturation_hz(each), *grouping_latencies_s(rate_hz, each))
             for each in (spent_s, measured[policy])
         ]
         yield Cell(mbit, "grouping", policy, *sides)
-    for cell in join:
-        name = f"{cell.workers}, {cell.block_size}"
-        spark = Times(measured[name]["spent_s"], later_s(cell, measured[name]["pairs"]))
+    for cell, times in predicted.items():
         sides = [
-            Side(join_epochs_hz(cell, times), *join_latencies_s(times))
-            for times in (predicted[cell], spark)
+            Side(join_epochs_hz(cell, each), *join_latencies_s(cell, each))
+            for each in (times, times_of(cell, measured))
         ]
-        yield Cell(mbit, "join", name, *sides)
+        yield Cell(mbit, "join", cell.name, *sides)
+
+
+def times_of(cell: JoinCell, measured: dict[str, Any]) -> Times:
+    """Return what was measured of a chain."""
+    found = measured[cell.name]
+    return Times(found["spent_s"], later_s(cell, found["pairs"]))
+
+
+def run_cells(
+    hosts: Hosts,
+    name: str,
+    policies: Sequence[str],
+    choose: Callable[[Calibration], Sequence[JoinCell]],
+) -> dict[str, Any]:
+    """Calibrate the hosts, and run the policies and the chains that are chosen then, by name."""
+    folder = hosts.shared / name
+    folder.mkdir()
+    wanted = json.dumps({"calibrate": True})
+    command = (sys.executable, "-m", "benchmarks._cluster_cells", hosts.master, str(folder), wanted)
+    process = hosts.start(hosts.names[0], *command)
+    file = folder / "calibration.json"
+    _wait(process, file)
+    cells = choose(Calibration.from_json(json.loads(file.read_text("utf-8"))))
+    (folder / "new.json").write_text(json.dumps({"grouping": policies, "join": cells}), "utf-8")
+    (folder / "new.json").rename(folder / "cells.json")
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, err
+    measured: dict[str, Any] = json.loads((folder / "results.json").read_text("utf-8"))
+    return measured
 
 
 def _wait(process: "subprocess.Popen[str]", file: Path) -> None:

@@ -75,7 +75,7 @@ def test_latency_is_that_of_pairs_due_in_the_second_epoch() -> None:
     """Epochs end at 1.5, 3.0 and 4.5 s."""
     times = Times([0.5, 0.5, 0.5], [[0.9, 1.1], [1.0, 2.0], [2.4, 2.6]])
     expected = np.percentile([0.4, 2.0, 1.0, 2.1], (50, 99))
-    assert predicted.join_latencies_s(times) == pytest.approx(tuple(expected))
+    assert predicted.join_latencies_s(JoinCell(2, 8, 1.0), times) == pytest.approx(tuple(expected))
 
 
 def test_figures_are_read_back() -> None:
