@@ -38,7 +38,9 @@ def watch(item: pytest.Item) -> Generator[None, Any, Any]:
     result = yield
     failed = count(context) - before
     if failed:
-        errors = "".join(f"\n* {error}" for error in islice(newest_errors(context), SHOWN))
+        errors = "".join(
+            f"\n* {error}" for error in islice(newest_errors(context), min(failed, SHOWN))
+        )
         msg = f"failed tasks of Spark, which no mark {MARK} announces: {failed}{errors}"
         pytest.fail(msg, pytrace=False)
     return result

@@ -352,6 +352,7 @@ def test_a_history_of_another_landing_is_refused(lines: Lines, tmp_path: Path) -
         landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
 
 
+@pytest.mark.fails_tasks
 def test_the_error_that_stops_a_stream_is_one_sentence(lines: Lines, tmp_path: Path) -> None:
     put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n")
     broken = lines().withColumn("v", F.udf(lambda v: str(1 / 0))("v"))
