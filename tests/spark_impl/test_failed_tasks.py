@@ -1,7 +1,7 @@
 """A task that fails unseen, because Spark repeats it, fails its test."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -33,7 +33,7 @@ def run_watched(spark: SparkSession, *marks: str) -> object:
 def fail_once(spark: SparkSession, how: str = "raise") -> None:
     """Let one of two tasks fail at its first attempt."""
 
-    def run(numbers: Iterator[int]) -> Iterator[int]:
+    def run(numbers: Iterable[int]) -> Iterable[int]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -68,7 +68,7 @@ def test_a_killed_task_is_no_failed_one(spark: SparkSession, tmp_path: Path) -> 
     context = spark.sparkContext
     begun = tmp_path / "begun"
 
-    def wait(_: Iterator[int]) -> Iterator[int]:
+    def wait(_: Iterable[int]) -> Iterable[int]:
         import time
 
         begun.touch()

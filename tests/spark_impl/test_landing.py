@@ -34,7 +34,7 @@ def lines(spark: SparkSession, tmp_path: Path) -> Lines:
     (tmp_path / "in").mkdir()
 
     def read(schema: str = TEXT, **options: Any) -> DataFrame:
-        reader = spark.readStream.schema(schema).option("header", True).options(**options)
+        reader = spark.readStream.schema(schema).options(header=True, **options)
         return reader.csv(str(tmp_path / "in"))
 
     return read
@@ -394,8 +394,7 @@ def test_a_landed_stream_gives_the_answers_of_its_rows(
             if start <= ts < start + 10:
                 expected.setdefault((k, start * SECOND), []).append(v)
     answers = results(spark, tmp_path / "store").collect()
-    assert {(row.key, row.start_us): (row.value, row.n) for row in answers} == {
-        window: (float(sum(values)), len(values)) for window, values in expected.items()
-    }
+    exact = {window: (float(sum(values)), len(values)) for window, values in expected.items()}
+    assert {(row.key, row.start_us): (row.value, row.n) for row in answers} == exact
     assert {row.state for row in answers} == {"exact"}
     assert any(row.revision for row in answers), "nothing was late: this input shows too little"
