@@ -20,7 +20,7 @@ Counts = dict[str, tuple[int, int]]
 
 
 class Table(NamedTuple):
-    """What a router knows of a window."""
+    """Knowledge of a router about a window."""
 
     times_us: tuple[int, ...]
     counts: Mapping[str, int]
