@@ -227,7 +227,7 @@ def settings_of_start(spark: SparkSession, checkpoint: Location) -> Iterator[Non
 def last_logged(checkpoint: Location, log: str) -> int:
     """Return the last micro-batch in a log of Spark's, ``offsets`` or ``commits``, or -1."""
     found = (checkpoint / log).children("[0-9]*")
-    return max((int(file.name) for file in found), default=-1)
+    return max((int(file.name) for file in found if file.name.isdecimal()), default=-1)
 
 
 def require_checkpoint(checkpoint: Location, store: Location, last: int) -> None:

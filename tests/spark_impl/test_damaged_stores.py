@@ -12,6 +12,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from spark_impl.join.store import ChainStore
+from spark_impl.runtime.storage import InputProblem, locate
 from tests.golden.__main__ import FOLDER, PRESENT
 from tests.golden.archive import unpack
 from tests.harness import profiles
@@ -32,6 +34,15 @@ def test_a_damaged_store_gives_right_answers_or_a_sentence(
     with tempfile.TemporaryDirectory(prefix="straggler-damaged-") as folder:
         taken = go_on(spark, damage, Path(folder))
     assert not taken.wrong, (damage, taken)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff"])
+def test_a_commit_that_cannot_be_read_is_named(content: bytes, tmp_path: Path) -> None:
+    unpack(FOLDER / PRESENT / "store-join.zip", tmp_path)
+    store = ChainStore(locate(tmp_path / "disk" / "store"))
+    store.commit_file(1).write_bytes(content)
+    with pytest.raises(InputProblem, match=r"commits/1\.json does not hold the commits of epochs"):
+        store.commit_of(1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
