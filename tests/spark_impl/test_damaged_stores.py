@@ -24,6 +24,7 @@ CASES = 8
 """Number of damaged stores; each is a query on Spark."""
 
 
+@pytest.mark.long
 @pytest.mark.fails_tasks
 @pytest.mark.timeout(1_800)
 @settings(max_examples=profiles.choose(CASES, nightly=40 * CASES), phases=[Phase.generate])
