@@ -2,7 +2,8 @@
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -10,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from model.vocabulary import System
 from properties.judging.systems import load_system
-from tests.harness import profiles
+from tests.harness import failed_tasks, profiles
 from tests.harness.background_kills import waits
 
 profiles.register()
@@ -41,6 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed before Hypothesis reads it; only a nightly run is random."""
+    config.addinivalue_line("markers", failed_tasks.DESCRIPTION)
     profile = config.getoption("--hypothesis-profile") or settings.get_current_profile_name()
     if config.getoption("--hypothesis-seed") is None and profile != "ci":  # ci needs no seed
         drawn = random.SystemRandom().randrange(2**32) if profile == "nightly" else 0
@@ -65,6 +67,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             config.hook.pytest_deselected(items=marked)
             items[:] = [item for item in items if not item.get_closest_marker(name)]
     items.sort(key=waits)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Fail a test on Spark if a task failed that it does not expect."""
+    return (yield from failed_tasks.watch(item))
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -96,17 +104,19 @@ def foreign_system(pytestconfig: pytest.Config) -> System | None:
 def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     """Start one session for all tests of a process, when the first test needs it.
 
-    The session has slots for a chain of eight workers, and a task may fail once. Its Python
-    processes are forks, which start at once. With ``--master`` it is a session on that master.
+    The session has slots for a chain of eight workers, and a task may fail once, in tests that are
+    marked ``fails_tasks``. Its Python processes are forks, which start at once. With ``--master``
+    it is a session on that master.
     """
     from spark_impl.runtime.session import session
     from tests.harness.python_forks import forking
 
     master = pytestconfig.getoption("--master")
     if master is not None:
-        with session(master) as running:
+        with session(master, **failed_tasks.COUNTING) as running:
             yield running
         return
-    with forking() as launcher, session("local[8,2]") as running:
+    counting = failed_tasks.COUNTING
+    with forking() as launcher, session("local[8,2]", **counting) as running:
         running.sparkContext.pythonExec = str(launcher)
         yield running

@@ -6,13 +6,16 @@ and decides what arrives when, what is shed and where micro-batches end. Spark r
 workload. Then
 
 1. Spark's trace equals the simulation's,
-2. the promise holds on Spark's own trace, recomputed from the arrivals,
+2. the promise holds on Spark's own trace, recomputed from the arrivals in plain Python that shares
+   nothing with model or Spark (``tests/harness/promise_recomputation.py``),
 3. the cases that matter occurred on Spark.
 
 A cluster that fails is shrunk and stored; ``straggler replay FILE`` runs it again.
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
+from math import isclose
 from statistics import fmean
 
 import pytest
@@ -26,8 +29,8 @@ from model.join.claims import REJECTIONS, WRONG
 from model.join.state_claims import LOST, TWICE
 from model.slack.coverage_claims import shortfalls
 from model.slack.evidence import observe_trace, truth_of
-from model.vocabulary import SlackConfig
-from model.vocabulary.grouping import Heavy
+from model.vocabulary import SlackConfig, Trace, Workload
+from model.vocabulary.grouping import Heavy, Route
 from model.vocabulary.join import Forward, Match, Receive, Rejected
 from model.vocabulary.windows import Correction, Late
 from properties.generators import queries
@@ -44,8 +47,10 @@ from tests.harness.cluster_packs import (
     assert_same,
     exchangeable_stream,
     judge_claims,
+    list_low_coverage,
     list_wrong_answers,
     list_wrong_pairs,
+    list_wrong_routes,
     packs,
     promise,
     recompute_windows,
@@ -53,6 +58,7 @@ from tests.harness.cluster_packs import (
 )
 from tests.harness.packs_on_spark import recompute_windows_in_spark
 from tests.harness.reached_cases import Reached
+from tests.harness.router_recomputation import Router
 
 COVERAGE = (
     "slack follows alpha",
@@ -69,6 +75,8 @@ SIZES = (4, 16, 8, 2)
 DRAWN_SIZE = [queries.balanced_routers()]
 ROUTERS = [*map(queries.balanced_routers, SIZES)] if profiles.effort().packs > 1 else DRAWN_SIZE
 """Routers of every size in turn; profile ``dev`` has too few clusters, and draws the sizes."""
+SMALL = 4
+"""Most instances of a router whose fluid is found by trying all sets of them in a loop."""
 DELTA = 1e-9
 """Probability that a window of a correct router exceeds the claimed imbalance."""
 
@@ -102,11 +110,13 @@ def test_imbalance_does_not_grow_with_instances(
     windows: dict[int, list[Closeness]] = defaultdict(list)
     for seen in run_packs(spark, pack)[0].seen:
         assert_same(seen)
+        assert_promise_kept(seen, list_wrong_routes)
         workload, plan = seen.run.workload, seen.given.case.plan
         assert_claims_hold(
             seen, *balance_claims.check(workload, seen.trace, queries.key_weights_of(plan), DELTA)
         )
         found = closeness(workload, seen.trace)
+        assert_same_closeness(workload, seen.trace, found)
         if found and queries.is_steady(plan):  # Nobody can know what keys will drift to.
             windows[workload.config["instances"]] += found
         changes = len(workload.config["times_us"]) - 1
@@ -117,6 +127,17 @@ def test_imbalance_does_not_grow_with_instances(
         limit = fmean(balance.tuples_above(each.times_us) for each in judged)
         reached.add({f"windows of {n} instances": len(judged)})
         assert above <= limit, f"with {n} instances {above:.2f} tuples above, {limit} allowed"
+
+
+def assert_same_closeness(workload: Workload, trace: Trace, found: Sequence[Closeness]) -> None:
+    """Compare the distances from a fluid with those of a router by definition, if it is small."""
+    if workload.config["instances"] > SMALL:
+        return
+    router = Router(workload.to_json())
+    routes = {step.seq: step.instance for step in trace.of(Route)}
+    for each in found:
+        assert isclose(each.above, router.tuples_above(each.window, routes), abs_tol=1e-6)
+        assert balance.tuples_above(each.times_us) == router.allowed(each.window)
 
 
 # ------------------------------------------------------- coverage of first answers >= lambda_thr
@@ -140,6 +161,7 @@ def test_first_answers_contain_the_requested_share(
     *seen, long = [each for found in run_packs(spark, *drawn, long_stream) for each in found.seen]
     for each in seen:
         assert_same(each)
+        assert_promise_kept(each, list_wrong_answers)
         assert_claims_hold(each, *judge_claims(each, *COVERAGE))
         reached.add(
             {**count_cases(each), "windows below the coverage": count_below_coverage(each)[0]}
@@ -155,6 +177,8 @@ def test_first_answers_contain_the_requested_share(
     wrong = first_answers(long.run.workload, long.trace).after(warm_up(config)).wrong(config)
     share = clopper_pearson(int(wrong.sum()), len(wrong), CONFIDENCE)
     assert share.low <= config.delta, f"wrong answers: {share}, promised {config.delta}"
+    assert_promise_kept(long, list_wrong_answers)
+    assert_promise_kept(long, list_low_coverage)
     reached.add({**count_cases(long), "wrong first answers": int(wrong.sum())})
 
 

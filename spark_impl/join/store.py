@@ -22,12 +22,12 @@ Rules of this file:
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -40,6 +40,8 @@ from spark_impl.join.matching import SCHEMA, Counts
 from spark_impl.runtime import stores
 from spark_impl.runtime.histories import write_parquet
 from spark_impl.runtime.storage import InputProblem, Location, locate
+
+ReadT = TypeVar("ReadT")
 
 FIXED = ("window_us", "lateness_us")
 """Settings of a chain that never change; all others may change between two epochs."""
@@ -206,7 +208,7 @@ class ChainStore(stores.Store):
 
     def load_part(self, span: range) -> Part:
         """Return the merged commits of some epochs."""
-        return Part.from_json(json.loads(self.merged_file("commits", span).read_bytes()))
+        return _read_json(self.merged_file("commits", span), Part.from_json)
 
     def write_part(self, part: Part) -> None:
         """Write the merged commits of some epochs; from now on they count."""
@@ -225,7 +227,7 @@ class ChainStore(stores.Store):
     def commit_of(self, epoch: int) -> Commit:
         """Return the commit of an epoch. Raise :class:`InputProblem` if it is not done."""
         try:
-            return Commit.from_json(json.loads(self.commit_file(epoch).read_bytes()))
+            return _read_json(self.commit_file(epoch), Commit.from_json)
         except FileNotFoundError:
             for span in self.listed()[0]:
                 if epoch in span:
@@ -352,3 +354,12 @@ def load_store(where: str | Path | Location) -> ChainStore:
     root = locate(where)
     stores.read_identity(root, VERSION, dict, kind="chain")
     return ChainStore(root)
+
+
+def _read_json(file: Location, read: Callable[[Any], ReadT]) -> ReadT:
+    """Read a file of commits; raise :class:`InputProblem` if it holds anything else."""
+    try:
+        return read(json.loads(file.read_bytes()))
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        msg = f"{file} does not hold the commits of epochs; restore it from a copy"
+        raise InputProblem(msg) from error

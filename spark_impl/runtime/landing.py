@@ -164,6 +164,11 @@ class Landing:
         }
         _open(self._history, self._checkpoint, self._settings)
 
+    @property
+    def restarts(self) -> int:
+        """Number of starts again by ``run_available``, because a Python worker was too slow."""
+        return self._runner.restarts
+
     def run_available(self) -> None:
         """Land all rows that are in the source now.
 

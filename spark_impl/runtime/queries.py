@@ -1,5 +1,6 @@
 """Runs streaming queries, each in a session of its own and as the only writer of its store."""
 
+import logging
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,6 +43,7 @@ After a crash it may be called again with the number of the last micro-batch and
 sink that replaces what it wrote under this number therefore holds every answer once. It is not
 called for a micro-batch in which nothing arrived.
 """
+log = logging.getLogger("straggler.queries")
 STARTS = 3
 TOO_SLOW = "Python worker failed to connect back"
 """Spark raises this error if the driver-side Python worker of a stateful operator does not connect
@@ -88,6 +90,8 @@ class QueryRunner:
 
     def __init__(self) -> None:
         self._writing = threading.Lock()
+        self.restarts = 0
+        """Number of starts again, each because a Python worker was too slow."""
 
     def run_to_end(self, root: Location, start: Callable[[Lock], StreamingQuery]) -> None:
         """Run a query as the only writer of a store until it ends.
@@ -104,6 +108,8 @@ class QueryRunner:
                 except QueryProblem as problem:
                     if TOO_SLOW not in str(problem) or attempt == STARTS - 1:
                         raise
+                    self.restarts += 1
+                    log.info("the query of %s starts again: %s", root, problem)
                 finally:
                     unlocking.join()  # the next run finds the store unlocked
 
@@ -221,7 +227,7 @@ def settings_of_start(spark: SparkSession, checkpoint: Location) -> Iterator[Non
 def last_logged(checkpoint: Location, log: str) -> int:
     """Return the last micro-batch in a log of Spark's, ``offsets`` or ``commits``, or -1."""
     found = (checkpoint / log).children("[0-9]*")
-    return max((int(file.name) for file in found), default=-1)
+    return max((int(file.name) for file in found if file.name.isdecimal()), default=-1)
 
 
 def require_checkpoint(checkpoint: Location, store: Location, last: int) -> None:

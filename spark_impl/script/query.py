@@ -106,6 +106,11 @@ class ScriptQuery:
         """The store of the results."""
         return self._store
 
+    @property
+    def restarts(self) -> int:
+        """Number of starts again by ``run_available``, because a Python worker was too slow."""
+        return self._runner.restarts
+
     def run_available(self) -> None:
         """Process everything that is in the source now, and all that workers then have to say."""
         self._runner.run_to_end(self._store.root, partial(self._begin, availableNow=True))

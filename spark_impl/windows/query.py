@@ -102,6 +102,11 @@ class WindowedQuery(Generic[ConfigT]):
         """The store with the answers."""
         return self._store
 
+    @property
+    def restarts(self) -> int:
+        """Number of starts again by ``run_available``, because a Python worker was too slow."""
+        return self._runner.restarts
+
     def run_available(self) -> None:
         """Process everything that is in the source now, one file per micro-batch."""
         self._runner.run_to_end(self._store.root, partial(self._start, availableNow=True))

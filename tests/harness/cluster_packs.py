@@ -10,7 +10,7 @@ Rules of this file:
   it is a fact of the input: clusters, tuples, copies of tuples, new times of instances.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -25,9 +25,8 @@ from pyspark.sql import SparkSession
 
 from model.checking.claims import Verdict
 from model.vocabulary import SlackConfig, Trace, Workload
-from model.vocabulary.join import STREAMS, Match, Rejected
 from model.vocabulary.settings import JsonObject
-from model.vocabulary.windows import Final
+from model.vocabulary.trace import kind_of
 from properties.generators import clusters
 from properties.generators.clusters import Shape
 from properties.judging import counterexamples
@@ -43,7 +42,14 @@ from sim.kernel.run import TimedRun
 from sim.kernel.source import Source
 from sim.kernel.trigger import EveryTuples
 from tests.harness.packs_on_spark import run_on_spark
-from tests.harness.recomputation import Delivery, Windows, joined_pairs, window_aggregates
+from tests.harness.promise_recomputation import (
+    Steps,
+    wrong_coverage,
+    wrong_joins,
+    wrong_routes,
+    wrong_windows,
+)
+from tests.harness.recomputation import Delivery, Windows, window_aggregates
 
 TestT = TypeVar("TestT", bound=Callable[..., None])
 SCALES: Mapping[str, float] = {"dev": 0.125, "ci": 0.375, "nightly": 16.0}
@@ -227,30 +233,29 @@ def judge_claims(seen: ClusterRun, *names: str) -> tuple[Verdict, ...]:
 # ---------------------------------------------------------------------------------- recomputation
 
 
-def list_wrong_pairs(workload: Workload, trace: Trace) -> list[str]:
-    """Compare the matches of admitted tuples with brute force; list the differences.
-
-    Each pair is due once for each query.
-    """
-    rejected = {step.seq for step in trace.of(Rejected)}
-    admitted = [event for event in workload.arrivals if event.seq not in rejected]
-    r, s = ([Delivery(*e[1:5]) for e in admitted if e.stream == name] for name in STREAMS)
-    window_us, asked = workload.config["window_us"], workload.config["queries"]
-    expected = Counter(
-        (query, *pair)
-        for query, predicate in asked
-        for pair in joined_pairs(r, s, window_us, predicate)
-    )
-    return _differences(expected, Counter(match[:3] for match in trace.of(Match)))
+def plain_steps(trace: Trace) -> Steps:
+    """Return the steps of a trace as plain data, by their kind."""
+    found: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for step in trace.steps():
+        found[kind_of(type(step))].append(step._asdict())
+    return found
 
 
-def list_wrong_answers(workload: Workload, trace: Trace) -> list[str]:
-    """Compare final answers with recomputed windows; list the differences.
+def list_wrong(
+    wrong: Callable[[Mapping[str, Any], Steps], list[str]], workload: Workload, trace: Trace
+) -> list[str]:
+    """Judge a trace by an oracle of :mod:`tests.harness.promise_recomputation`."""
+    return wrong(workload.to_json(), plain_steps(trace))
 
-    Each window is due once, with all its tuples.
-    """
-    finals = Counter(((f.key, f.start_us), (f.value, f.n)) for f in trace.of(Final))
-    return _differences(Counter(recompute_windows(workload).items()), finals)
+
+list_wrong_pairs = partial(list_wrong, wrong_joins)
+"""List the differences between pairs and rejections, and a nested loop."""
+list_wrong_routes = partial(list_wrong, wrong_routes)
+"""List the differences between routes and answers, and a router by definition."""
+list_wrong_answers = partial(list_wrong, wrong_windows)
+"""List the differences between first and last answers, and a dictionary of all windows."""
+list_low_coverage = partial(list_wrong, wrong_coverage)
+"""List what is wrong with the share of windows whose first answer is as good as asked for."""
 
 
 def recompute_windows(workload: Workload) -> Windows:
@@ -258,13 +263,6 @@ def recompute_windows(workload: Workload) -> Windows:
     config = workload.config
     tuples = (Delivery(*event[1:5]) for event in workload.arrivals)
     return window_aggregates(tuples, config["aggregate"], config["size_us"], config["slide_us"])
-
-
-def _differences(expected: Counter[Any], found: Counter[Any]) -> list[str]:
-    return [
-        f"{each} was found {found[each]} times but recomputed {expected[each]} times."
-        for each in sorted((expected - found) | (found - expected))
-    ]
 
 
 # ------------------------------------------------------------------------------------------ tests

@@ -41,7 +41,7 @@ class Recomputation:
         self.known: set[tuple[str, int]] = set()
         self.tuples: dict[str, list[tuple[Delivery, int]]] = {"R": [], "S": []}
         self.rejected: list[tuple[str, int, int, str]] = []
-        for epoch, batch in enumerate(_batches(workload)):
+        for epoch, batch in enumerate(batches_of(workload)):
             for row in batch:
                 self.take(epoch, row)
         self.pairs = Counter(self._pairs(config))
@@ -105,7 +105,7 @@ def _is_within(epoch: int, first: int, last: int | None) -> bool:
     return first <= epoch and (last is None or epoch <= last)
 
 
-def _batches(workload: Mapping[str, Any]) -> list[list[Row]]:
+def batches_of(workload: Mapping[str, Any]) -> list[list[Row]]:
     """Return the micro-batches of a workload, without empty ones."""
     rows = workload["arrivals"]
     bounds = [0, *workload["cuts"], len(rows)]

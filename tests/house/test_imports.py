@@ -148,3 +148,24 @@ def test_planted_import_is_found(rule: Rule, path: str, source: str) -> None:
 )
 def test_an_allowed_import_is_no_finding(rule: Rule, path: str, source: str) -> None:
     assert not list(rule(module_at(Path(path), source)))
+
+
+ORACLES = ("recomputation", "join_recomputation", "hash_recomputation", "router_recomputation")
+ORACLES_OF_PROMISES = {
+    *(f"tests.harness.{name}" for name in ORACLES),
+    "tests.harness.promise_recomputation",
+    "tests.soak.oracles",
+}
+
+
+def test_an_oracle_imports_the_standard_library_and_other_oracles_alone() -> None:
+    found = {module.name: imports(module) for module in modules()}
+    assert found.keys() >= ORACLES_OF_PROMISES
+    for name in ORACLES_OF_PROMISES:
+        strange = {
+            each
+            for each in found[name]
+            if each.split(".")[0] not in sys.stdlib_module_names
+            and each.rpartition(".")[0] not in ORACLES_OF_PROMISES
+        }
+        assert not strange, name

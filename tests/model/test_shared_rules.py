@@ -43,62 +43,12 @@ from model.vocabulary.script.tree import (
     depth_of,
     is_constant,
 )
+from tests.harness.hash_recomputation import xxh64
 
 SPECS = st.builds(WindowSpec, st.integers(1, 30), st.integers(1, 30))
 TIMES = st.integers(-100, 200)
 
 # ---------------------------------------------------------------------------------------- hashing
-
-_PRIMES = (
-    11400714785074694791,
-    14029467366897019727,
-    1609587929392839161,
-    9650029242287828579,
-    2870177450012600261,
-)
-_MASK = (1 << 64) - 1
-
-
-def _rotated(number: int, by: int) -> int:
-    return ((number << by) | (number >> (64 - by))) & _MASK
-
-
-def _round(lane: int, data: int) -> int:
-    return _rotated((lane + data * _PRIMES[1]) & _MASK, 31) * _PRIMES[0] & _MASK
-
-
-def xxh64(data: bytes, seed: int) -> int:
-    """Return XXH64 as its specification defines it."""
-    one, two, three, four, five = _PRIMES
-    at = 0
-    if len(data) >= 32:
-        lanes = [(seed + more) & _MASK for more in (one + two, two, 0, -one)]
-        while at + 32 <= len(data):
-            for lane in range(4):
-                piece = int.from_bytes(data[at : at + 8], "little")
-                lanes[lane] = _round(lanes[lane], piece)
-                at += 8
-        turned = zip(lanes, (1, 7, 12, 18), strict=True)
-        digest = sum(_rotated(lane, by) for lane, by in turned) & _MASK
-        for lane in lanes:
-            digest = ((digest ^ _round(0, lane)) * one + four) & _MASK
-    else:
-        digest = (seed + five) & _MASK
-    digest = (digest + len(data)) & _MASK
-    while at + 8 <= len(data):
-        digest ^= _round(0, int.from_bytes(data[at : at + 8], "little"))
-        digest = (_rotated(digest, 27) * one + four) & _MASK
-        at += 8
-    if at + 4 <= len(data):
-        digest ^= int.from_bytes(data[at : at + 4], "little") * one & _MASK
-        digest = (_rotated(digest, 23) * two + three) & _MASK
-        at += 4
-    for byte in data[at:]:
-        digest = _rotated(digest ^ (byte * five & _MASK), 11) * one & _MASK
-    digest = (digest ^ (digest >> 33)) * two & _MASK
-    digest = (digest ^ (digest >> 29)) * three & _MASK
-    return digest ^ (digest >> 32)
-
 
 TEXTS = st.text(max_size=20) | st.integers(0, 100).map(lambda n: "München, 日本 " * n)
 

@@ -48,6 +48,7 @@ def test_a_missing_file_of_this_micro_batch_stops_the_stream(
     assert position_of(spreader) == (2, 120)
 
 
+@pytest.mark.fails_tasks
 @pytest.mark.parametrize("file", ["sender-0", "instance-0"])
 def test_a_missing_file_of_the_previous_micro_batch_stops_the_stream(
     file: str, rows: DataFrame, tmp_path: Path

@@ -103,6 +103,7 @@ def test_times_may_come_from_an_array() -> None:
     assert times_of(GroupingConfig(2), list(np.array([3, 4]))) == (3, 4)
 
 
+@pytest.mark.fails_tasks
 def test_bad_input_is_named(spark: SparkSession, tmp_path: Path) -> None:
     rows = frame(spark, ["a", None])
     taken = rows.withColumnRenamed("n", "instance")

@@ -39,6 +39,7 @@ STAGES: dict[str, Callable[[Step], bool]] = {
 }
 
 
+@pytest.mark.fails_tasks
 def test_tasks_that_die_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
     """One task dies in every epoch, each time at another stage of the protocol."""
     case = case_with(workers=3, batches=len(STAGES))
@@ -61,6 +62,7 @@ def test_tasks_that_die_change_nothing(spark: SparkSession, tmp_path: Path) -> N
     assert found_in(spark, tmp_path / "store") == nested_loop(case)
 
 
+@pytest.mark.fails_tasks
 def test_workers_without_all_of_their_neighbours_do_not_wait_for_them(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,6 +77,7 @@ def test_workers_without_all_of_their_neighbours_do_not_wait_for_them(
         chain.advance(rows_of(spark, case.arrivals))
 
 
+@pytest.mark.fails_tasks
 def test_a_task_that_always_fails_fails_the_epoch_with_a_sentence(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -113,6 +116,7 @@ class TornStore(ChainStore):
         super().commit(done)
 
 
+@pytest.mark.fails_tasks
 def test_half_written_epochs_do_not_count(spark: SparkSession, tmp_path: Path) -> None:
     case = case_with(workers=2)
     config = JoinConfig.from_json(case.config)
@@ -155,6 +159,7 @@ def test_a_second_run_on_a_store_is_noticed(spark: SparkSession, tmp_path: Path)
         other.advance(rows_of(spark, case.arrivals))
 
 
+@pytest.mark.fails_tasks
 def test_an_event_time_out_of_range_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     config = JoinConfig.from_json(case_with(workers=2).config)
     event = Event(0, 0, "a", (1 << 63) - 1, 0.0, 0, "S")

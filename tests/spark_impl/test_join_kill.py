@@ -1,19 +1,19 @@
 """Drivers killed with SIGKILL, again and again: every pair exactly once (tier 4).
 
-The chains run in the background (``conftest.py``), beside other tests.
+The pairs are those of a nested loop, which shares nothing with model or Spark. The chains run in
+the background (``conftest.py``), beside other tests.
 """
 
 import pytest
 from pyspark.sql import SparkSession
 
-from model.join import run
-from properties.join.test_model import results
 from spark_impl.join import results as found_in
 from spark_impl.join import snapshots
 from tests.harness import profiles
 from tests.harness.background_kills import Query
 from tests.harness.driver_kills import needs_proc
 from tests.harness.join_driver import read_sink
+from tests.harness.join_recomputation import Recomputation
 
 
 @needs_proc
@@ -24,7 +24,7 @@ def test_every_pair_comes_once_however_often_the_driver_is_killed(
     seen = [kill for query in killed_chains for kill in query.kills]
     changes = 0
     for folder, workload, _ in killed_chains:
-        expected = results(run(workload))
+        expected = sorted(Recomputation(workload.to_json()).pairs.elements())
         rows = found_in(spark, folder / "store").collect()
         assert sorted((row.query, row.r_id, row.s_id) for row in rows) == expected, seen
         assert read_sink(folder) == expected, seen

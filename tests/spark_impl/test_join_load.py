@@ -93,6 +93,7 @@ def curve_case() -> Workload:
     )
 
 
+@pytest.mark.fails_tasks
 def test_a_load_curve_with_kills_changes_nothing(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -259,6 +260,7 @@ def test_rules_take_range_and_block_size_from_the_chain() -> None:
     assert fixed._load == LoadRules(least=3, most=3, block_size=64)
 
 
+@pytest.mark.fails_tasks
 def test_a_query_that_fails_can_be_withdrawn(spark: SparkSession, tmp_path: Path) -> None:
     """The epoch that failed runs again without it; so does a chain that is opened again."""
     case = case_with(workers=1, batches=2)

@@ -100,6 +100,7 @@ def test_a_column_that_would_have_to_be_changed_is_refused(
         ChainJoin(1, 10, And()).join(r, s)
 
 
+@pytest.mark.fails_tasks
 def test_an_error_that_would_recur_comes_without_advice(spark: SparkSession) -> None:
     case = case_with(workers=1)
     r, s = inputs(spark, case, "R"), inputs(spark, case, "S")

@@ -34,7 +34,7 @@ def lines(spark: SparkSession, tmp_path: Path) -> Lines:
     (tmp_path / "in").mkdir()
 
     def read(schema: str = TEXT, **options: Any) -> DataFrame:
-        reader = spark.readStream.schema(schema).option("header", True).options(**options)
+        reader = spark.readStream.schema(schema).options(header=True, **options)
         return reader.csv(str(tmp_path / "in"))
 
     return read
@@ -352,6 +352,7 @@ def test_a_history_of_another_landing_is_refused(lines: Lines, tmp_path: Path) -
         landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
 
 
+@pytest.mark.fails_tasks
 def test_the_error_that_stops_a_stream_is_one_sentence(lines: Lines, tmp_path: Path) -> None:
     put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n")
     broken = lines().withColumn("v", F.udf(lambda v: str(1 / 0))("v"))
@@ -393,8 +394,7 @@ def test_a_landed_stream_gives_the_answers_of_its_rows(
             if start <= ts < start + 10:
                 expected.setdefault((k, start * SECOND), []).append(v)
     answers = results(spark, tmp_path / "store").collect()
-    assert {(row.key, row.start_us): (row.value, row.n) for row in answers} == {
-        window: (float(sum(values)), len(values)) for window, values in expected.items()
-    }
+    exact = {window: (float(sum(values)), len(values)) for window, values in expected.items()}
+    assert {(row.key, row.start_us): (row.value, row.n) for row in answers} == exact
     assert {row.state for row in answers} == {"exact"}
     assert any(row.revision for row in answers), "nothing was late: this input shows too little"

@@ -319,6 +319,7 @@ def test_lease_that_somebody_took_for_over_is_not_renewed(
     assert not held.is_held
 
 
+@pytest.mark.fails_tasks
 def test_a_finished_run_has_released_its_lock(spark: SparkSession, tmp_path: Path) -> None:
     source, store = history(tmp_path / "h", FIRST), tmp_path / "s"
     for _ in range(3):

@@ -1,5 +1,6 @@
 """Queries that start again because a worker was too slow."""
 
+import logging
 from collections.abc import Iterable
 from pathlib import Path
 from typing import cast
@@ -10,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_impl.runtime import locks
 from spark_impl.runtime.locks import Lock
-from spark_impl.runtime.queries import STARTS, TOO_SLOW, QueryProblem, QueryRunner
+from spark_impl.runtime.queries import STARTS, TOO_SLOW, QueryProblem, QueryRunner, log
 from spark_impl.runtime.storage import locate
 
 SLOW = f"[STREAM_FAILED] Query [id = 1] terminated with exception: {TOO_SLOW}. SQLSTATE: XXKST"
@@ -33,7 +34,7 @@ class Ended:
 
 def starts(root: Path, ends: Iterable[str | None]) -> tuple[int, str]:
     """Return how often a query with these endings was started, and its error message."""
-    left, begun = iter(ends), []
+    left, begun, runner = iter(ends), [], QueryRunner()
 
     def begin(lock: Lock) -> StreamingQuery:
         begun.append(lock)
@@ -41,16 +42,21 @@ def starts(root: Path, ends: Iterable[str | None]) -> tuple[int, str]:
 
     told = ""
     try:
-        QueryRunner().run_to_end(locate(root), begin)
+        runner.run_to_end(locate(root), begin)
     except QueryProblem as problem:
         told = str(problem)
     locks.lock(root).release()  # whoever comes next finds the store free
+    assert runner.restarts == len(begun) - 1
     return len(begun), told
 
 
 @pytest.mark.parametrize("slow", range(STARTS))
-def test_query_whose_worker_was_too_slow_is_begun_again(tmp_path: Path, slow: int) -> None:
+def test_query_whose_worker_was_too_slow_is_begun_again(
+    tmp_path: Path, slow: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, log.name)
     assert starts(tmp_path, [SLOW] * slow + [None]) == (slow + 1, "")
+    assert [f"starts again: {TOO_SLOW}" in said for said in caplog.messages] == [True] * slow
 
 
 def test_query_whose_worker_is_always_too_slow_fails(tmp_path: Path) -> None:

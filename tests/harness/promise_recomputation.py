@@ -1,0 +1,275 @@
+"""The four promises, judged from plain data: an oracle that imports nothing of ours.
+
+Rules of this file:
+
+* A workload is what its JSON holds, and a step of a trace is a dictionary of its fields.
+* Tuples, tasks, windows, routes and shares are counted from the arrivals by the pages of the rooms.
+  The trace contributes only what an engine decides: which pairs of a tuple and a window were late.
+  If the wait is fixed, or as long as the largest delay, that is counted, too.
+* Every function returns sentences; none means that the promise was kept.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from math import ceil, inf, isfinite
+from typing import Any, NamedTuple
+
+from tests.harness.hash_recomputation import signed_hash
+from tests.harness.join_recomputation import Recomputation, batches_of
+from tests.harness.recomputation import Delivery, window_values
+from tests.harness.router_recomputation import Router
+
+Workload = Mapping[str, Any]
+Steps = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Steps of a trace by their kind, such as ``match``, each with its fields."""
+Window = tuple[int, int, str]
+"""Task, start (us) and key."""
+ADAPTIVE = ("conformal", "pd", "pd-clamped")
+"""Controls that bound the relative error of a sum, which negative values do not allow."""
+
+
+def wrong_joins(workload: Workload, steps: Steps) -> list[str]:
+    """Compare pairs and rejected arrivals with a nested loop."""
+    expected = Recomputation(workload)
+    matches = Counter((each["query"], each["r_id"], each["s_id"]) for each in steps["match"])
+    rejected = Counter(
+        (each["stream"], each["seq"], each["source_id"], each["reason"])
+        for each in steps["rejected"]
+    )
+    due = expected.pairs if workload["flush"] else expected.pairs & matches
+    return [
+        *_differences("pair", due, matches),
+        *_differences("rejection", Counter(expected.rejected), rejected),
+    ]
+
+
+def wrong_routes(workload: Workload, steps: Steps) -> list[str]:
+    """Compare routes, heavy keys and answers with those of a router by definition."""
+    expected = Router(workload)
+    routes = Counter((each["seq"], each["sender"], each["instance"]) for each in steps["route"])
+    heavy = Counter(
+        (each["window"], each["key"], each["counted"], tuple(each["candidates"]))
+        for each in steps["heavy"]
+    )
+    answers = Counter(
+        (each["window"], each["key"], each["n"], each["total"]) for each in steps["answer"]
+    )
+    return [
+        *_differences("route", Counter(expected.routes), routes),
+        *_differences("heavy key", Counter(expected.heavy), heavy),
+        *_differences("answer", Counter(expected.answers()), answers),
+    ]
+
+
+# ----------------------------------------------------------------------------------- windows
+
+
+class Tuples(NamedTuple):
+    """The tuples that a task accepts of a workload of windows, each once."""
+
+    of: Mapping[Window, Mapping[int, float]]
+    """Values by identity, of every window with a tuple."""
+    batch_of: Mapping[tuple[int, int], int]
+    """Micro-batch of the first delivery, by task and identity."""
+    repeated: frozenset[tuple[int, int]]
+    """Task and identity of the tuples that were delivered again."""
+
+
+def tuples_of(workload: Workload) -> Tuples:
+    """Return the tuples of each window, by the arrivals alone."""
+    config = workload["config"]
+    found: dict[Window, dict[int, float]] = {}
+    batch_of: dict[tuple[int, int], int] = {}
+    repeated = set()
+    for batch, rows in enumerate(batches_of(workload)):
+        for _, identity, key, event_us, value, arrival_us, _ in rows:
+            number = float(value)  # texts stand for values that are not finite
+            if not _is_accepted(config, workload["room"], event_us, number, arrival_us):
+                continue
+            task = signed_hash(key) % config.get("tasks", 1)
+            if (task, identity) in batch_of:
+                repeated.add((task, identity))
+                continue
+            batch_of[task, identity] = batch
+            name = key if config.get("keyed", True) else ""
+            one = [Delivery(identity, name, event_us, number)]
+            for _, start_us in window_values(one, config["size_us"], config["slide_us"]):
+                found.setdefault((task, start_us, name), {})[identity] = number
+    return Tuples(found, batch_of, frozenset(repeated))
+
+
+def due_late_pairs(workload: Workload) -> Mapping[Window, set[int]]:
+    """Return the late tuples of each window if the wait does not depend on a controller."""
+    config = workload["config"]
+    size_us, slide_us = config["size_us"], config["slide_us"]
+    feedback_us = size_us if config.get("feedback_us") is None else config["feedback_us"]
+    clocks: dict[int, _Clock] = defaultdict(_Clock)
+    found: dict[Window, set[int]] = defaultdict(set)
+    for rows in batches_of(workload):
+        for _, identity, key, event_us, value, arrival_us, _ in rows:
+            if not _is_accepted(config, "slack", event_us, float(value), arrival_us):
+                continue
+            task = signed_hash(key) % config.get("tasks", 1)
+            clock = clocks[task]
+            known_until_us = clock.known_until_us.get(identity, -inf)
+            if config.get("dedup", True) and known_until_us > clock.watermark_us:
+                continue
+            last_us = event_us // slide_us * slide_us
+            clock.known_until_us[identity] = last_us + size_us + feedback_us
+            clock.advance(event_us, config)
+            for start_us in range(last_us, event_us - size_us, -slide_us):
+                if start_us + size_us <= clock.watermark_us:
+                    found[task, start_us, key if config.get("keyed", True) else ""].add(identity)
+    return found
+
+
+class _Clock:
+    """Clock of a task (us), by section 2 of docs/slack.md."""
+
+    def __init__(self) -> None:
+        self.latest_us = -inf
+        self.largest_delay_us = 0.0
+        self.watermark_us = -inf
+        self.known_until_us: dict[int, float] = {}
+        """Watermark from which an identity is forgotten."""
+
+    def advance(self, event_us: int, config: Mapping[str, Any]) -> None:
+        """Move the watermark when a tuple arrives."""
+        self.latest_us = max(self.latest_us, event_us)
+        self.largest_delay_us = max(self.largest_delay_us, self.latest_us - event_us)
+        is_fixed = config["control"] == "fixed"
+        wait_us = config.get("fixed_slack_us", 0) if is_fixed else self.largest_delay_us
+        if config.get("max_slack_us") is not None:
+            wait_us = min(wait_us, config["max_slack_us"])
+        self.watermark_us = max(self.watermark_us, self.latest_us - wait_us)
+
+
+def _is_accepted(
+    config: Mapping[str, Any], room: str, event_us: int, value: float, arrival_us: int
+) -> bool:
+    """Return whether a task takes an arrival that it has not seen before."""
+    ahead_us = config.get("max_future_us")
+    if not isfinite(value) or event_us - arrival_us > (inf if ahead_us is None else ahead_us):
+        return False
+    is_bounded = room == "slack" and config.get("aggregate", "sum") == "sum"
+    return value >= 0 or not (is_bounded and config.get("control", "conformal") in ADAPTIVE)
+
+
+def wrong_windows(workload: Workload, steps: Steps) -> list[str]:
+    """Compare first and, if there are any, last answers of all windows with a dictionary."""
+    found = [*_wrong_first_answers(workload, steps)]
+    if workload["room"] == "slack" and workload["config"].get("control") in ("fixed", "max"):
+        due, late = due_late_pairs(workload), late_pairs(steps)
+        found += [
+            f"tuples {sorted(late[window])} are late for window {window}, not {sorted(due[window])}"
+            for window in due.keys() | late.keys()
+            if due[window] != late[window]
+        ]
+    if workload["flush"] and steps["final"]:
+        expected = Counter(
+            (window, _aggregate(workload, values), len(values))
+            for window, values in tuples_of(workload).of.items()
+        )
+        finals = Counter(
+            ((each["task"], each["start_us"], each["key"]), each["value"], each["n"])
+            for each in steps["final"]
+        )
+        found += _differences("final answer", expected, finals)
+    return found
+
+
+def _wrong_first_answers(workload: Workload, steps: Steps) -> Iterator[str]:
+    """Yield the first answers that do not hold exactly what arrived and was not late."""
+    tuples = tuples_of(workload)
+    late = late_pairs(steps)
+    answers = _by_window(steps["result"])
+    for window in late.keys() - tuples.of.keys():
+        yield f"window {window} has late tuples, but none at all"
+    for window in answers.keys() | tuples.of.keys():
+        found = answers.get(window, [])
+        values = tuples.of.get(window, {})
+        if strange := late[window] - values.keys():
+            yield f"tuples {strange} are late for window {window}, to which they do not belong"
+        if any((window[0], identity) in tuples.repeated for identity in late[window]):
+            continue  # the trace does not show which delivery was late
+        kept = {each: value for each, value in values.items() if each not in late[window]}
+        is_due = kept and (found or workload["flush"])
+        expected = [(_aggregate(workload, kept), len(kept))] if is_due else []
+        if [(each["value"], each["n_rcv"]) for each in found] != expected:
+            yield f"window {window} was answered by {found}, but its tuples give {expected}"
+        for each in found:
+            later = [i for i in kept if tuples.batch_of[window[0], i] > each["batch"]]
+            if later:
+                yield f"window {window} holds tuples {later}, which had not arrived"
+
+
+def wrong_coverage(workload: Workload, steps: Steps) -> list[str]:
+    """Judge the share of windows whose first answer holds, or errs by, more than was asked for.
+
+    It is a promise about many windows whose tuples are exchangeable.
+    """
+    config, tuples = workload["config"], tuples_of(workload).of
+    answers = _by_window(steps["result"])
+    wrong = sum(
+        is_wrong(workload, values, answers.get(window)) for window, values in tuples.items()
+    )
+    # Misses count from the first judgement on; before it the operator learns.
+    allowed = config["delta"] * len(tuples) + 1 / config["learning_rate"]
+    if wrong <= allowed:
+        return []
+    return [f"{wrong} of {len(tuples)} first answers are worse than asked for, not {allowed:g}"]
+
+
+def is_wrong(
+    workload: Workload, values: Mapping[int, float], found: Sequence[Mapping[str, Any]] | None
+) -> bool:
+    """Return whether a window's first answer lacks tuples, or errs by more than it may."""
+    share = workload["config"].get("lambda_thr")
+    if share is not None:
+        return (found[0]["n_rcv"] if found else 0) < ceil(Fraction(str(share)) * len(values))
+    exact = _aggregate(workload, values)
+    first = found[0]["value"] if found else 0.0
+    return bool(abs(first - exact) > workload["config"]["eps"] * abs(exact))
+
+
+def late_pairs(steps: Steps) -> Mapping[Window, set[int]]:
+    """Return the identities of the tuples that were late, by window."""
+    found: dict[Window, set[int]] = defaultdict(set)
+    for each in steps["late"]:
+        found[each["task"], each["start_us"], each["key"]].add(each["source_id"])
+    return found
+
+
+def _by_window(rows: Iterable[Mapping[str, Any]]) -> dict[Window, list[Mapping[str, Any]]]:
+    found: dict[Window, list[Mapping[str, Any]]] = {}
+    for each in rows:
+        found.setdefault((each["task"], each["start_us"], each["key"]), []).append(each)
+    return found
+
+
+def _aggregate(workload: Workload, values: Mapping[int, float]) -> float:
+    """Return the aggregate of the values of a window."""
+    config = workload["config"]
+    found = sorted(values.values())
+    match config.get("aggregate", "sum"):
+        case "count":
+            return float(len(found))
+        case "sum":
+            return sum(found, 0.0)
+        case "avg":
+            return sum(found, 0.0) / len(found)
+        case "min":
+            return found[0]
+        case "max":
+            return found[-1]
+        case "median":
+            return found[ceil(Fraction(len(found), 2)) - 1]
+    return found[ceil(Fraction(str(config.get("q", 0.5))) * len(found)) - 1]
+
+
+def _differences(what: str, expected: Counter[Any], found: Counter[Any]) -> list[str]:
+    return [
+        f"{what} {each} is there {found[each]} times, due {expected[each]} times"
+        for each in sorted((expected - found) | (found - expected), key=repr)
+    ]

@@ -1,0 +1,57 @@
+"""Damaged stores: a query gives right answers or one sentence, and half-writes nothing.
+
+``tests/properties/test_fuzzing.py`` does the same with the files that commands read.
+"""
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from spark_impl.join.store import ChainStore
+from spark_impl.runtime.storage import InputProblem, locate
+from tests.golden.__main__ import FOLDER, PRESENT
+from tests.golden.archive import unpack
+from tests.harness import profiles
+from tests.harness.damaged_stores import KINDS, Damage, apply_damage, damages, go_on
+from tests.soak.oracles import ORACLES
+
+CASES = 8
+"""Number of damaged stores; each is a query on Spark."""
+
+
+@pytest.mark.long
+@pytest.mark.fails_tasks
+@pytest.mark.timeout(1_800)
+@settings(max_examples=profiles.choose(CASES, nightly=40 * CASES), phases=[Phase.generate])
+@given(damage=st.sampled_from(sorted(ORACLES)).flatmap(damages))
+def test_a_damaged_store_gives_right_answers_or_a_sentence(
+    spark: SparkSession, damage: Damage
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="straggler-damaged-") as folder:
+        taken = go_on(spark, damage, Path(folder))
+    assert not taken.wrong, (damage, taken)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff"])
+def test_a_commit_that_cannot_be_read_is_named(content: bytes, tmp_path: Path) -> None:
+    unpack(FOLDER / PRESENT / "store-join.zip", tmp_path)
+    store = ChainStore(locate(tmp_path / "disk" / "store"))
+    store.commit_file(1).write_bytes(content)
+    with pytest.raises(InputProblem, match=r"commits/1\.json does not hold the commits of epochs"):
+        store.commit_of(1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_damage_changes_a_store(kind: str, tmp_path: Path) -> None:
+    unpack(FOLDER / PRESENT / "store-join.zip", tmp_path)
+    store = tmp_path / "disk" / "store"
+    before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
+    apply_damage(Damage("join", kind, 0.4, 0.7), store)
+    after = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
+    changed = Counter(before.get(path) != after.get(path) for path in before | after)
+    assert changed[True] == (2 if kind == "swap" else 1)
