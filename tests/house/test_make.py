@@ -241,7 +241,16 @@ def test_ci_goes_without_recordings(clone: Path, tmp_path: Path) -> None:
     command(tmp_path / "bin", "make", 'echo "${STRAGGLER_DATA-unset}"')
     command(clone / ".ci", "preflight", "")
     done = run(tool("bash"), clone / ".ci/run", path=f"{tmp_path / 'bin'}:{os.defpath}")
-    assert (done.returncode, done.stdout) == (0, "unset\n")
+    assert (done.returncode, done.stdout) == (0, "unset\nunset\n")
+
+
+def test_ci_goes_without_hosts_where_it_cannot_have_them(clone: Path, tmp_path: Path) -> None:
+    command(tmp_path / "bin", "chromium", "")
+    command(tmp_path / "bin", "make", 'echo "$@"')
+    command(clone / ".ci", "preflight", "echo there is no root. >&2; exit 2")
+    done = run(tool("bash"), clone / ".ci/run", path=f"{tmp_path / 'bin'}:{os.defpath}")
+    said = "check test\nmake cluster is skipped: there is no root.\n"
+    assert (done.returncode, done.stdout) == (0, said)
 
 
 def test_ci_needs_no_second_browser(tmp_path: Path) -> None:
