@@ -15,7 +15,8 @@ from benchmarks._cluster_cells import COMPARISON_US, JOIN_KEYS, SECOND_US, WINDO
 from benchmarks._cluster_predicted import join_latencies_s
 from benchmarks.cluster import SLOTS, run_cells, times_of
 from sim.calibration import Calibration
-from sim.join.planning import Demand, Trial, find_chain, hardware_of
+from sim.join.demand import Demand, hardware_of
+from sim.join.planning import Trial, find_chain
 from tests.harness.hosts import three_hosts
 from tests.harness.namespaces import HostProblem, missing
 

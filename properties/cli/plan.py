@@ -10,15 +10,8 @@ from properties.data.calibrations import read_calibration
 from properties.errors import UsageError
 from properties.options import PATH, Arguments, Bandwidth, Duration, Option, in_options
 from sim.calibration import Calibration
-from sim.join.planning import (
-    Demand,
-    Found,
-    Hardware,
-    NoChain,
-    Trial,
-    find_chain,
-    hardware_of,
-)
+from sim.join.demand import Demand, Hardware, hardware_of
+from sim.join.planning import Found, NoChain, Trial, find_chain
 from sim.kernel.plan import TIER_TABLE
 
 EXAMPLES = """\

@@ -8,19 +8,16 @@ import numpy as np
 import pytest
 
 from sim.join import planning
+from sim.join.demand import BUSY_MAX, Demand, Hardware, hardware_of
 from sim.join.planning import (
-    BUSY_MAX,
-    Demand,
-    Hardware,
     NoChain,
     find_chain,
-    hardware_of,
     least_work,
     link_share,
     passing_times_us,
-    scale_of,
     try_chain,
 )
+from sim.join.scaled import busiest_share, epoch_share, scale_of, simulate_scaled
 from sim.join.tuning import Costs
 from sim.kernel.link import Tier
 from tests.sim.calibrations import CALIBRATION
@@ -88,8 +85,8 @@ def test_a_scaled_run_has_the_work_of_the_demand() -> None:
     hardware = Hardware(FAST, 20.0, Costs(10.0, 0.2, 0.1))
     scale = scale_of(DEMAND, 2, 64)
     shares = [
-        planning.busiest_share(
-            planning.simulate_scaled(
+        busiest_share(
+            simulate_scaled(
                 DEMAND, hardware, 2, 64, scale._replace(tuples=tuples, length_us=8e6), 1
             ),
             scale._replace(length_us=8e6),
@@ -160,6 +157,26 @@ def test_epochs_take_their_time() -> None:
     nearly_all = replace(DEMAND, selectivity=0.0455)
     with_epochs = try_chain(nearly_all, COMPARING._replace(epoch_us=5e5), 1, 64, 1)
     assert (with_epochs.p50_us, try_chain(nearly_all, COMPARING, 1, 64, 1).lacks) == (None, "")
+
+
+def test_large_blocks_make_epochs_longer() -> None:
+    """All arrivals of an epoch are there at once, so a lump of them keeps neighbours waiting."""
+    hardware = COMPARING._replace(epoch_us=5e5, costs=Costs(0.0, 12.0, 0.0))
+    few = replace(DEMAND, rate_hz=500.0, window_us=2_000_000, selectivity=2.0 / 3)
+    small, large = (
+        epoch_share(few, hardware, 4, size, scale_of(few, 4, 4), 1) for size in (4, 256)
+    )
+    ideal = least_work(few, hardware) / 4
+    assert ideal <= small
+    assert large > 1.2 * small
+
+
+def test_epochs_that_do_not_keep_up_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    hardware = COMPARING._replace(epoch_us=5e5)
+    few = replace(DEMAND, selectivity=0.04)
+    assert not try_chain(few, hardware, 2, 64, 1).lacks
+    monkeypatch.setattr(planning, "epoch_share", lambda *given: 0.9)
+    assert try_chain(few, hardware, 2, 64, 1).lacks == "has epochs that take 100% of their length"
 
 
 def test_a_calibration_sets_costs_links_and_speed() -> None:
