@@ -22,7 +22,7 @@ from properties.data.schemas import FOLDER, calibration_schema, trace_schema, wo
 from properties.join import guide as join_guide
 from properties.pages import reproduction, settings
 from properties.rooms import find_rooms, room_names
-from tests.quality import mutants_page, planted_page
+from tests.quality import mutants_page, planted_page, reach_page
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -114,6 +114,7 @@ def pages() -> dict[str, str]:
         ),
         "mutants.md": mutants_page.page(),
         "planted-bugs.md": planted_page.page(),
+        "reach.md": reach_page.page(),
     }
 
 

@@ -29,6 +29,7 @@ from spark_impl.join.worker import Worker
 from spark_impl.runtime.arrays import Bools
 from tests.harness import profiles
 from tests.harness.chain_workloads import chains, long_case
+from tests.harness.reach import note_traces
 
 FEW = 8
 """Not every interesting case occurs in so few chains."""
@@ -38,7 +39,9 @@ FAULTS = (Fault("restart", 0), Fault("kill", 1))
 def test_chains_on_spark_keep_every_promise(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     given = [*chains(profiles.effort().chains, seed), long_case(4, seed).with_(faults=FAULTS)]
     drawn = [case.with_(name=f"chain {number}") for number, case in enumerate(given)]
-    traces = run_workloads(spark, {case.name: case for case in drawn}, tmp_path)
+    cases = {case.name: case for case in drawn}
+    traces = run_workloads(spark, cases, tmp_path)
+    note_traces(cases, traces)
     evidence = []
     for case in drawn:
         trace = traces[case.name]

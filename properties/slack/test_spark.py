@@ -20,6 +20,7 @@ from properties.generators.streams import configs, reordered
 from properties.rooms import find_room
 from properties.slack.test_model import NEEDED, answers, unbatched
 from tests.harness import profiles, stream_packs
+from tests.harness.reached_cases import LARGE, count_large_and_partial
 from tests.harness.stream_packs import StreamPack
 
 
@@ -38,13 +39,17 @@ SHAPES = (
     Shape("avg", "pd-clamped", "rigorous"),
     Shape("min", "fixed"),
     Shape("max", "max"),
+    Shape("avg", "pd"),
     Shape("count", "pd"),
     Shape("median", "conformal"),
 )
-"""Shapes of the packs in turn. Profile ``ci`` has the first five: ``test_promises.py`` counts on
-Spark, and a median is a quantile."""
+"""Shapes of the packs in turn. Profile ``ci`` has the first six: ``test_promises.py`` counts on
+Spark, and a median is a quantile. A sum with the usual method is in the pack that runs once more
+with changes."""
 VARIED = profiles.choose(24, nightly=40)
 """Cases in a pack that runs once more with a change that may make no difference."""
+DENSE_SHARE = 8
+"""One of so many streams of a pack has hundreds of tuples in a window."""
 
 SLACK = find_room("slack")
 
@@ -60,7 +65,14 @@ def query(number: int, seed: int) -> SlackConfig:
 
 
 def draw_pack(number: int, seed: int) -> StreamPack:
-    return stream_packs.draw_pack(query(number, seed), profiles.effort().cases, seed + number)
+    cases = profiles.effort().cases
+    return stream_packs.draw_pack(query(number, seed), cases, seed + number, cases // DENSE_SHARE)
+
+
+def partial(config: SlackConfig) -> str:
+    """Return the name of the case that a large window requires a part, by a query's rule."""
+    rule = f"{config.aggregate}, {config.method}, {config.sampling}"
+    return f"windows of {LARGE} tuples or more that require a part ({rule})"
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +108,7 @@ def test_pack_in_spark_equals_model(
     assert not broken, stream_packs.report(SLACK, chosen, broken)
     for name, case in chosen.cases.items():
         seen.update(SLACK.check(case, traces[name]).guards)
+        seen[partial(SlackConfig.from_json(case.config))] += count_large_and_partial(traces[name])
     seen["cases"] += len(traces)
     seen["packs"] += 1
 
@@ -109,6 +122,7 @@ def test_packs_held_enough_cases_and_every_interesting_one(seen: Counter[str]) -
     needed: tuple[str, ...] = ("late pairs", "corrections")
     if effort.packs > 1:
         needed = (*NEEDED, "redelivered tuples", "rejected arrivals")
+        needed += (partial(SlackConfig(2, 1, aggregate="avg")),)
     for guard in needed:
         assert seen[guard], f"there were no {guard}"
 
@@ -136,7 +150,7 @@ class Varied(NamedTuple):
 
 @pytest.fixture(scope="module")
 def varied(seed: int) -> Varied:
-    drawn = stream_packs.draw_pack(CHANGING, VARIED, seed).cases
+    drawn = stream_packs.draw_pack(CHANGING, VARIED, seed, VARIED // DENSE_SHARE).cases
     cases = {name: case.with_(flush=True) for name, case in drawn.items()}
     whole = {name: case.with_(cuts=()) for name, case in cases.items()}
     return Varied(cases, whole, stream_packs.collect(reordered(CHANGING), VARIED, seed))
@@ -163,6 +177,14 @@ def assert_guards(
         guards.update(SLACK.check(case, traces[name]).guards)
     for guard in needed:
         assert guards[guard], f"there were no {guard}"
+
+
+@profiles.except_in_dev()
+def test_usual_sums_in_spark_equal_model(varied: Varied, usual: Mapping[str, Trace]) -> None:
+    broken = stream_packs.list_failing(SLACK, varied.cases, usual)
+    assert not broken, stream_packs.report(SLACK, StreamPack(CHANGING, varied.cases), broken)
+    large = sum(count_large_and_partial(usual[name]) for name in varied.cases)
+    assert large, f"there were no {partial(CHANGING)}"
 
 
 @profiles.except_in_dev()

@@ -17,6 +17,7 @@ from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows.system import run_workloads
 from tests.harness.chain_workloads import pack_together, take_apart
+from tests.harness.reach import note_traces
 from tests.harness.recomputation import Answer, Windows
 
 AT_ONCE = 4
@@ -42,7 +43,9 @@ def run_on_spark(spark: SparkSession, workloads: Mapping[str, Workload], kills: 
     """
     room = next(iter(workloads.values())).room
     with tempfile.TemporaryDirectory(prefix="straggler-pack-") as folder:
-        return RUNNERS[room](spark, workloads, Path(folder), kills)
+        found = RUNNERS[room](spark, workloads, Path(folder), kills)
+    note_traces(workloads, found.traces, found.shared)
+    return found
 
 
 _Runner = Callable[[SparkSession, Mapping[str, Workload], Path, int], PackTraces]

@@ -3,7 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from model.vocabulary import Trace
+from model.vocabulary.slack import Judged
 from sim.kernel.run import TimedRun
+
+LARGE = 100
+"""Fewest tuples of a large window."""
 
 TROUBLES = ("shed", "held_back", "sent_again", "served_again")
 """Entries of a run's summary that count trouble; a run without trouble has none of them."""
@@ -31,3 +36,9 @@ def count_troubles(runs: Iterable[TimedRun]) -> Counter[str]:
         met.update(name for name in TROUBLES if name in run.summary)
         met["kills"] += bool(run.workload.faults)
     return met
+
+
+def count_large_and_partial(trace: Trace) -> int:
+    """Count judged windows that are large and need only a part of their tuples at first."""
+    known = [(step.n_rcv + step.n_late, step.n_req) for step in trace.of(Judged)]
+    return sum(total >= LARGE and 0 < required < total for total, required in known)

@@ -53,6 +53,16 @@ def test_a_pack_holds_different_streams_for_one_query() -> None:
     }
 
 
+def test_a_pack_holds_dense_streams_of_several_sizes_among_sparse_ones() -> None:
+    pack = stream_packs.draw_pack(CONFIG, 8, seed=5, dense=3)
+    sizes = [stream_packs.largest_window(CONFIG, case) for case in pack.cases.values()]
+    dense, sparse = sizes[:3], sizes[3:]
+    assert len(set(dense)) == 3
+    assert min(dense) >= 100
+    assert len(sparse) == 5
+    assert max(sparse) < 100
+
+
 def test_a_right_system_fails_nowhere() -> None:
     slack = find_room("slack")
     assert not stream_packs.list_failing(slack, drawn_pack().cases, traces(slack.reference()))

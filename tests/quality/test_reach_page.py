@@ -1,0 +1,64 @@
+"""Real Spark meets the cases that matter, and the page of what it meets says how often."""
+
+from pathlib import Path
+
+import pytest
+
+from model.slack import make_system
+from model.vocabulary import SlackConfig
+from properties.rooms import find_room
+from tests.harness import reach, stream_packs
+from tests.harness.reach import LARGE_PARTIAL, read
+from tests.harness.reached_cases import LARGE
+from tests.quality.reach_page import RECORD, REQUIRED, RULES, TESTS, never_reached
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = SlackConfig(9_000, 4_000, tasks=2, gamma_us=9_000, eps=0.2)
+
+
+def test_spark_has_met_every_required_region() -> None:
+    assert never_reached(read(RECORD)) == []
+
+
+def test_recorded_tests_exist() -> None:
+    for each in TESTS:
+        file, _, test = each.partition("::")
+        assert f"def {test}" in (ROOT / file).read_text("utf-8"), each
+
+
+@pytest.mark.parametrize("room", REQUIRED)
+def test_a_region_that_is_never_reached_is_named(room: str) -> None:
+    found = read(RECORD)
+    region = REQUIRED[room][0]
+    without = {**found[room].regions, region: 0}
+    assert never_reached({**found, room: found[room]._replace(regions=without)}) == [
+        f"{room}: {region}"
+    ]
+
+
+def test_a_rule_without_a_large_window_is_named() -> None:
+    found = read(RECORD)
+    kept = [(rule, n) for rule, n in found["slack"].rules if rule[:2] != RULES[0]]
+    assert never_reached({**found, "slack": found["slack"]._replace(rules=kept)}) == [
+        f"slack: {' '.join(RULES[0])}"
+    ]
+
+
+def test_a_recorder_counts_what_spark_recorded(tmp_path: Path) -> None:
+    pack = stream_packs.draw_pack(CONFIG, 6, seed=1, dense=2)
+    model = make_system()
+    traces = {name: model(case) for name, case in pack.cases.items()}
+    recorder = reach.Recorder(tmp_path / "reach.json")
+    recorder.pytest_sessionstart()
+    reach.note_traces(pack.cases, traces)
+    recorder.pytest_sessionfinish()
+    found = read(tmp_path / "reach.json")["slack"]
+    assert found.cases == 6
+    assert found.window_tuples[-1] >= LARGE
+    assert found.regions[LARGE_PARTIAL] == found.rules[0][1][LARGE_PARTIAL] > 0
+    late = (find_room("slack").check(case, traces[n]).guards for n, case in pack.cases.items())
+    assert found.regions["late pairs"] == sum(guards["late pairs"] for guards in late)
+
+
+def test_nothing_is_counted_without_a_recorder() -> None:
+    reach.note_traces({}, {})
