@@ -161,8 +161,8 @@ def test_first_answers_contain_the_requested_share(
     *seen, long = [each for found in run_packs(spark, *drawn, long_stream) for each in found.seen]
     for each in seen:
         assert_same(each)
-        assert_promise_kept(each, list_wrong_answers)
         assert_claims_hold(each, *judge_claims(each, *COVERAGE))
+        assert_promise_kept(each, list_wrong_answers)
         reached.add(
             {**count_cases(each), "windows below the coverage": count_below_coverage(each)[0]}
         )

@@ -1,7 +1,7 @@
 """Bugs planted in the Spark side are caught by the promises alone, on Spark's own traces.
 
 A copy of the packages with one bug a room runs ``properties/test_promises.py`` in a process of its
-own; its comparisons with the simulation and of each route are switched off, for they notice anything.
+own. Comparisons with the simulation, and of each route, are switched off: they notice anything.
 """
 
 import os
@@ -88,7 +88,7 @@ BUGS = (
         "return _share(total, config.lambda_thr)",
         "return _share(total, config.lambda_thr / 2)",
     ),
-    Bug(EXACTNESS, "was found", "windows/query.py", "latest = F.max_by(", "latest = F.min_by("),
+    Bug(EXACTNESS, "final answer", "windows/query.py", "latest = F.max_by(", "latest = F.min_by("),
 )
 """Pairs lost, growth by log n, half the coverage, first answers."""
 MORE_BUGS = (
@@ -113,7 +113,7 @@ MORE_BUGS = (
         "factor = min(max(alpha, 0.0), 1.0)",
         "factor = 0.0",
     ),
-    Bug(EXACTNESS, "was found", "windows/correction.py", 'return "flush"', 'return ""'),
+    Bug(EXACTNESS, "final answer", "windows/correction.py", 'return "flush"', 'return ""'),
 )
 """Pairs twice, by the key, no slack, nothing corrected at the end."""
 
