@@ -45,16 +45,19 @@ soak: java $(CLASSES) ## rooms under seeded faults (docs/soak.md): make soak MIN
 	@$(BIN)/python -m tests.soak --minutes "$(MINUTES)" --seed "$(SEED)" --room "$(ROOM)" \
 		--folder "$(SOAK)"
 
-cluster: hosts java $(CLASSES) ## every room on three hosts of this machine, which fail; needs root (under 20 min)
-	@$(BIN)/python -m pytest --hypothesis-profile=dev --cluster tests/cluster
+# With QUICK=1, the hosts themselves, their sockets, and one host that is killed in an epoch.
+KILLED = tests/cluster/test_host_faults.py::test_pairs_are_exact_though_a_host_is_killed_in_an_epoch
+cluster: hosts java $(CLASSES) ## every room on three hosts of this machine, which fail; needs root (20 min)
+	@$(BIN)/python -m pytest --hypothesis-profile=dev --cluster \
+		$(if $(QUICK),tests/cluster/test_hosts.py tests/cluster/test_listening_sockets.py $(KILLED),tests/cluster)
 
 hosts:
 	@.ci/preflight hosts
 
 # What a change of a room breaks first, without Spark.
-QUICK = tests/model/$(ROOM) properties/$(ROOM)/test_model.py tests/sim/test_$(ROOM)*.py tests/sim/$(ROOM)
+OF_ROOM = tests/model/$(ROOM) properties/$(ROOM)/test_model.py tests/sim/test_$(ROOM)*.py tests/sim/$(ROOM)
 quick: room $(READY) ## the quick tests of one room: make quick ROOM=join (1 min)
-	@$(BIN)/python -m pytest --hypothesis-profile=dev -q -n 2 $(wildcard $(QUICK))
+	@$(BIN)/python -m pytest --hypothesis-profile=dev -q -n 2 $(wildcard $(OF_ROOM))
 
 room:
 	@[ -n "$(ROOM)" ] && [ -f "properties/$(ROOM)/room.py" ] || \
