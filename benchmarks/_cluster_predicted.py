@@ -25,7 +25,7 @@ from model.vocabulary.join import Match
 from sim.calibration import Calibration
 from sim.grouping.room import simulate as simulate_grouping
 from sim.join import simulate as simulate_join
-from sim.join.tuning import ChainTuning, Costs
+from sim.join.tuning import ChainTuning, Costs, as_on_spark
 from sim.kernel.distributions import Constant
 from sim.kernel.link import Place, Tiers
 from sim.kernel.plan import Cluster, Plan, Worker, replay
@@ -36,10 +36,6 @@ APART_US = 1_000 * SECOND_US
 """Simulated time from one micro-batch to the next: each begins when the one before is done."""
 FLOWS = {2: 1, 4: 2, 6: 4}
 """Most neighbours that one host sends to at once, by the number of workers on three hosts."""
-LEAD_BLOCKS = 4
-INTAKE_TUPLES = 32
-INTAKE_US = 1_000
-HINT_US = 10_000
 LOG_PLACE = Place(node=1_000)
 
 
@@ -99,8 +95,7 @@ def predict_join(found: Calibration, cell: JoinCell) -> Times:
             for row in table.to_pylist()
         ]
         cuts.append(len(events))
-    window_us = WINDOW_S * SECOND_US
-    lead_us = max(window_us / 2 / cell.workers, LEAD_BLOCKS * cell.block_size * 2e6 / cell.rate_hz)
+    config = join_config(cell)
     work_us = found.typical("message_us"), COMPARISON_US, found.typical("result_us")
     costs = Costs(*work_us, header_bytes=round(found.message_bytes))
     link = found.link._replace(bandwidth_mbps=found.link.bandwidth_mbps / FLOWS[cell.workers])
@@ -111,19 +106,11 @@ def predict_join(found: Calibration, cell: JoinCell) -> Times:
             Constant(found.typical("tuple_us")),
             round(found.tuple_bytes),
         ),
-        tuning=ChainTuning(
-            costs,
-            pace_us=round(lead_us),
-            intake_tuples=INTAKE_TUPLES,
-            intake_us=INTAKE_US,
-            hint_us=HINT_US,
-            drains=True,
-            commit_us=0,
-        ),
+        tuning=as_on_spark(ChainTuning(costs), config, cell.rate_hz),
         tiers=Tiers(rack=link),
         log_place=LOG_PLACE,
     )
-    run = simulate_join(plan, join_config(cell), 0)
+    run = simulate_join(plan, config, 0)
     spent_s = [
         (commit_us - number * APART_US + found.typical("epoch_us")) / SECOND_US
         for number, commit_us in enumerate(run.commits_us[: len(cell.epochs_s)])

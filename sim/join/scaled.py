@@ -21,7 +21,7 @@ from model.vocabulary.join import STREAMS, Equi
 from sim.join.demand import SECOND_US, Demand, Hardware
 from sim.join.room import ChainRun, simulate
 from sim.join.scenarios import key_names
-from sim.join.tuning import ChainTuning, Costs
+from sim.join.tuning import ChainTuning, Costs, as_on_spark
 from sim.kernel.distributions import Constant, Exponential, FloatArray
 from sim.kernel.link import Place, Tiers
 from sim.kernel.plan import EPOCH_2020_US, Cluster, Plan, Worker, replay
@@ -42,10 +42,6 @@ HINTS_A_WINDOW = 1_000
 P50, P99 = 50, 99
 APART_US = 10_000 * SECOND_US
 """Simulated time from one epoch to the next, which begins when the one before is done."""
-LEAD_BLOCKS = 4
-"""Number of blocks by which a stream may always run ahead of the other one on Spark."""
-INTAKE_TUPLES, INTAKE_US = 32, 1_000
-"""Arrivals that a busy worker of Spark admits at once; the intake looks for more after this."""
 
 
 class Scale(NamedTuple):
@@ -110,19 +106,10 @@ def epoch_share(
         for seq in range(tuples)
     ]
     plan = _on_hardware(replay(events, "plan, an epoch", [first]), demand, hardware, workers, scale)
-    size = max(1, block_size // scale.tuples)
-    lead_us = max(scale.window_us / 2 / workers, LEAD_BLOCKS * size * 2 * SECOND_US / rate_hz)
+    config = _config(workers, block_size, scale)
     assert isinstance(plan.tuning, ChainTuning)
-    tuning = replace(
-        plan.tuning,
-        pace_us=round(lead_us),
-        intake_tuples=max(1, INTAKE_TUPLES // scale.tuples),
-        intake_us=INTAKE_US,
-        hint_us=scale.window_us // HINTS_A_WINDOW * 10,
-        drains=True,
-        commit_us=0,
-    )
-    run = simulate(replace(plan, tuning=tuning), _config(workers, block_size, scale), seed)
+    tuning = as_on_spark(plan.tuning, config, rate_hz, scale.tuples)
+    run = simulate(replace(plan, tuning=tuning), config, seed)
     return float(run.commits_us[1] - APART_US) / length_us
 
 

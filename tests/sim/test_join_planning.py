@@ -171,6 +171,12 @@ def test_large_blocks_make_epochs_longer() -> None:
     assert large > 1.2 * small
 
 
+def test_epochs_of_tiny_windows_are_simulated() -> None:
+    hardware = COMPARING._replace(epoch_us=5e5)
+    tiny = replace(DEMAND, window_us=50)
+    assert epoch_share(tiny, hardware, 2, 4, scale_of(tiny, 2, 4), 1) > 0
+
+
 def test_epochs_that_do_not_keep_up_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     hardware = COMPARING._replace(epoch_us=5e5)
     few = replace(DEMAND, selectivity=0.04)
