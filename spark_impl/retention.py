@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from spark_impl.runtime.histories import files_below, numbers, remove_below
+from spark_impl.runtime.queries import last_logged
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
@@ -63,11 +64,11 @@ def _next_number(store: Location, checkpoint: Location) -> int:
 
     Raise :class:`InputProblem` if its checkpoint does not say.
     """
-    done = [int(each.name) for each in (checkpoint / "commits").children("[0-9]*")]
-    if not done:
+    last = last_logged(checkpoint, "commits")
+    if last < 0:
         msg = f"{store} has read nothing yet: {checkpoint} has no complete micro-batch"
         raise InputProblem(msg)
-    text = (checkpoint / "offsets" / str(max(done))).read_bytes().decode("utf-8")
+    text = (checkpoint / "offsets" / str(last)).read_bytes().decode("utf-8")
     # The version and the settings of the micro-batch, then a line for each source.
     offsets = [json.loads(line) for line in text.splitlines()[2:] if line.startswith("{")]
     following = [each["next"] for each in offsets if {"next", "requests"} <= each.keys()]
