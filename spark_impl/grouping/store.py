@@ -67,7 +67,7 @@ class GroupingStore(stores.Store):
         """Mark a micro-batch as done, and remove the files of the one two before it."""
         batch = standing.batch - 1
         (self._batches / f"{batch}.json").write_bytes(encode_standing(standing))
-        for file in self._batches.children("[0-9]*"):
+        for file in self._batches.children(r"\d+(\.json)?"):
             if int(file.stem) < batch - 1:
                 file.remove()
 
@@ -75,7 +75,7 @@ class GroupingStore(stores.Store):
         """Note that a micro-batch of the source had no rows; forget the one before."""
         file = self.root / "empty" / f"{source_batch}.json"
         file.write_bytes(b"{}")
-        for other in file.parent.children("[0-9]*.json"):
+        for other in file.parent.children(r"\d+\.json"):
             if other != file:
                 other.remove()
 

@@ -60,7 +60,7 @@ def _merge(store: ChainStore, span: range) -> None:
 
 def _remove(store: ChainStore, merged: list[range]) -> None:
     """Remove the files of epochs whose merged files have been there for a hundred epochs."""
-    epochs = {int(each.name): each for each in (store.root / "epochs").children("[0-9]*")}
+    epochs = {int(each.name): each for each in (store.root / "epochs").children(r"\d+")}
     with suppress(InputProblem, OSError):  # a worker of an older attempt may still be writing
         for span in merged:
             here = [epochs[epoch] for epoch in span if epoch in epochs]

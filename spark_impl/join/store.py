@@ -49,7 +49,8 @@ FIXED = ("window_us", "lateness_us")
 ONE_FOLDER = "the driver and all workers have to reach one folder under this address"
 """The likely reason why something that was written is not found."""
 VERSION = 3
-_STATES = "state-*.arrow"
+_MERGED = r"\d+-\d+\.\w+"
+_STATES = r"state-\d+\.arrow"
 _EPOCH = pa.field("epoch", pa.int64())
 MATCHES = pa.schema([("query", pa.string()), ("r_id", pa.int64()), ("s_id", pa.int64()), _EPOCH])
 REJECTED = pa.schema(
@@ -180,7 +181,7 @@ class ChainStore(stores.Store):
         Raise :class:`InputProblem` if the commit of an epoch is missing.
         """
         numbers = self.numbers("commits")  # first: what is removed meanwhile was merged before
-        names = [file.stem.split("-") for file in self.merged_file("commits").children("[0-9]*")]
+        names = [file.stem.split("-") for file in self.merged_file("commits").children(_MERGED)]
         merged = sorted((range(int(first), int(last) + 1) for first, last in names), key=min)
         end = merged[-1].stop if merged else 0
         alone = [range(each, each + 1) for each in numbers if each >= end]
@@ -308,14 +309,14 @@ class ChainStore(stores.Store):
 
     def files(self, table: str, parts: Iterable[Part]) -> list[Location]:
         """Return the files of a table with the rows of some epochs."""
-        merged = {file.name: file for file in self.merged_file(table).children("[0-9]*")}
+        merged = {file.name: file for file in self.merged_file(table).children(_MERGED)}
         found = []
         for part in parts:
             first, last = part.commits[0].epoch, part.commits[-1].epoch
             name = self.merged_file(table, range(first, last + 1)).name
             if not part.holds_rows:
                 for each in part.commits:
-                    found += self.folder(each.epoch, each.attempt).children(f"{table}*")
+                    found += self.folder(each.epoch, each.attempt).children(rf"{table}(-\d+)?\.\w+")
             elif name in merged:  # else there were no rows
                 found.append(merged[name])
         return found

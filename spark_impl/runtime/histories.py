@@ -85,7 +85,7 @@ def _found(folder: Location) -> list[_File]:
     Raise :class:`InputProblem` for a Parquet file without a number, which would never be read.
     """
     found = []
-    for file in folder.children("[!._]*.parquet"):
+    for file in folder.children(r"[^._].*\.parquet"):
         name = _NAME.fullmatch(file.name)
         if name is None:
             msg = f"{file} has no number; the files of a history are called 00000000.parquet, ..."

@@ -46,6 +46,7 @@ from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
 from spark_impl.runtime.queries import QueryRunner, last_logged, read_files
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate, reading
+from spark_impl.runtime.stores import PART
 
 VERSION = 2
 _NOTE = "_landing.json"
@@ -199,7 +200,7 @@ class Landing:
 
     def _rejected(self) -> list[Location]:
         """Return the files of rejected rows."""
-        found = (self._history / "_rejected").entries("part-*.parquet", is_deep=True)
+        found = (self._history / "_rejected").entries(PART, is_deep=True)
         return [Location(each.path, self._history.system) for each in found]
 
     def _start(self, lock: Lock, **trigger: str | bool) -> StreamingQuery:

@@ -136,7 +136,7 @@ class Lease:
         first_seen: dict[str, tuple[int, float]] = {}
         while True:
             self._renewed_s = looked_s = self._write()
-            others = {each.path: each.mtime_ns for each in self._file.parent.entries("[!.]*")}
+            others = {each.path: each.mtime_ns for each in self._file.parent.entries("[^.].*")}
             now_ns = others.pop(self._file.path, None)
             if now_ns is None:  # this process was stopped, and somebody took its lease for over
                 continue

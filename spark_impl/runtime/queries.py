@@ -226,8 +226,7 @@ def settings_of_start(spark: SparkSession, checkpoint: Location) -> Iterator[Non
 
 def last_logged(checkpoint: Location, log: str) -> int:
     """Return the last micro-batch in a log of Spark's, ``offsets`` or ``commits``, or -1."""
-    found = (checkpoint / log).children("[0-9]*")
-    return max((int(file.name) for file in found if file.name.isdecimal()), default=-1)
+    return max((int(file.name) for file in (checkpoint / log).children(r"\d+")), default=-1)
 
 
 def require_checkpoint(checkpoint: Location, store: Location, last: int) -> None:
@@ -249,7 +248,7 @@ def tidy(checkpoint: Location) -> None:
     Spark would take such files for those of another query, and would not start this one again.
     """
     if last_logged(checkpoint, "offsets") < 0:
-        for file in (checkpoint / "offsets").children(".*.tmp*"):
+        for file in (checkpoint / "offsets").children(r"\..*\.tmp.*"):
             file.remove()
 
 

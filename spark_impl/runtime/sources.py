@@ -131,7 +131,7 @@ class HistoryReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         known = {*start["requests"], *start["spent"]}
         requests = [
             file.name
-            for file in self._requests.children("[0-9]*.parquet")
+            for file in self._requests.children(r"\d+-(\w+-)?\w+\.parquet")
             if file.name not in known and int(file.name.split("-")[0]) <= max(first, 0)
         ]
         is_over = first < 0 or (requests and not self._is_mixed)

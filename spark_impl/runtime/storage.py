@@ -25,7 +25,6 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
@@ -107,8 +106,11 @@ class Location:
         """Return whether there is a folder; on S3, whether there is anything in it."""
         return bool(self.info().type == fs.FileType.Directory)
 
-    def entries(self, pattern: str = "*", *, is_deep: bool = False) -> list[fs.FileInfo]:
-        """Return the files and folders in a folder whose names match a pattern, ordered by path.
+    def entries(self, pattern: str = ".*", *, is_deep: bool = False) -> list[fs.FileInfo]:
+        """Return the files and folders in a folder, ordered by path.
+
+        Their whole names match ``pattern``, a regular expression. One that says all of a name
+        leaves out the copies that people make beside a file.
 
         With ``is_deep``, its subfolders are searched as well. A folder that does not exist has no
         entries.
@@ -116,11 +118,11 @@ class Location:
         chosen = fs.FileSelector(self.path, allow_not_found=True, recursive=is_deep)
         with reading(self):
             found = self.files.get_file_info(chosen)
-        matching = [each for each in found if fnmatchcase(each.base_name, pattern)]
+        matching = [each for each in found if re.fullmatch(pattern, each.base_name)]
         return sorted(matching, key=lambda each: str(each.path))
 
-    def children(self, pattern: str = "*") -> list["Location"]:
-        """Return the files and folders in a folder whose names match a pattern, by name."""
+    def children(self, pattern: str = ".*") -> list["Location"]:
+        """Return the files and folders in a folder whose whole names match a pattern, by name."""
         return [Location(each.path, self.system) for each in self.entries(pattern)]
 
     def read_bytes(self) -> bytes:

@@ -23,6 +23,7 @@ Rules of this file:
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
@@ -35,6 +36,8 @@ from spark_impl.runtime.histories import write_parquet
 from spark_impl.runtime.locks import LOCK
 from spark_impl.runtime.storage import InputProblem, Location, reading
 
+PART = r"part-\d+-\d+\.parquet"
+"""Names of the files that hold the rows of a micro-batch."""
 _IDENTITY = "query.json"
 MERGED = 100
 """Number of micro-batches whose files become one."""
@@ -66,7 +69,7 @@ class Store:
 
     def numbers(self, folder: str) -> list[int]:
         """Return the numbers of the files ``<number>.json`` in a folder, in order."""
-        return sorted(int(file.stem) for file in (self.root / folder).children("[0-9]*.json"))
+        return sorted(int(file.stem) for file in (self.root / folder).children(r"\d+\.json"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +141,7 @@ class TableStore(Store):
 
     def merged(self, table: str) -> dict[int, Location]:
         """Return the merged files of a table by their last micro-batch."""
-        files = (self.root / "merged" / table).children("[0-9]*.parquet")
+        files = (self.root / "merged" / table).children(r"\d+-\d+\.parquet")
         return {int(file.stem.split("-")[1]): file for file in files}
 
     def compact(self, batch: int) -> bool:
@@ -181,14 +184,15 @@ class TableStore(Store):
 
     def _parts(self, table: str) -> dict[int, list[Location]]:
         by_batch: dict[int, list[Location]] = {}
-        for found in (self.root / table).entries("part-*.parquet", is_deep=True):
+        for found in (self.root / table).entries(PART, is_deep=True):
             file = Location(found.path, self.root.system)
-            by_batch.setdefault(int(file.parent.name.removeprefix("batch=")), []).append(file)
+            if batch := re.fullmatch(r"batch=(\d+)", file.parent.name):
+                by_batch.setdefault(int(batch[1]), []).append(file)
         return by_batch
 
     def files_of(self, table: str, batch: int) -> list[Location]:
         """Return the files of a table that one micro-batch wrote."""
-        return self.folder(table, batch).children("part-*.parquet")
+        return self.folder(table, batch).children(PART)
 
     def read(self, table: str, batch: int) -> pa.Table:
         """Return the rows of a table that one micro-batch wrote."""

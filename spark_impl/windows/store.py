@@ -141,7 +141,7 @@ class WindowStore(stores.TableStore):
 
         If it is the same before and after a reader has listed files, these files belong together.
         """
-        for found in self.folder("pending", batch).entries("part-*.parquet"):
+        for found in self.folder("pending", batch).entries(stores.PART):
             return found.base_name, found.mtime_ns
         return None
 

@@ -4,8 +4,8 @@ Rules of this file:
 
 * A damaged store gives right answers or one sentence of ours. It gives no other error, no wrong
   answer, and leaves no half-written file of ours behind.
-* Two damages are not drawn, because nobody can notice them yet: a flipped byte in a Parquet file,
-  which has no checksums, and a copy of a file of results beside it, whose rows count twice.
+* One damage is not drawn, because nobody can notice it yet: a flipped byte in a Parquet file, which
+  has no checksums.
 * Results are a DataFrame of Spark, so its error for a file that it cannot read may reach the user.
 * A store is one of ``tests/golden``, half way through its stream. The query goes on to its end.
 """
@@ -53,7 +53,7 @@ def apply_damage(damage: Damage, store: Path) -> Path:
     files = sorted(path for path in store.rglob("*") if path.is_file())
     if damage.kind == "empty":
         files = [path for path in files if path.suffix == ".json"]
-    if damage.kind in ("flip", "duplicate"):
+    if damage.kind == "flip":
         files = [path for path in files if path.suffix != ".parquet"]
     number = int(damage.place * len(files))
     path = files[number]

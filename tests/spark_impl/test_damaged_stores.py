@@ -3,6 +3,7 @@
 ``tests/properties/test_fuzzing.py`` does the same with the files that commands read.
 """
 
+import shutil
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -14,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from spark_impl.join.store import ChainStore
 from spark_impl.runtime.storage import InputProblem, locate
+from spark_impl.runtime.stores import TableStore
 from tests.golden.__main__ import FOLDER, PRESENT
 from tests.golden.archive import unpack
 from tests.harness import profiles
@@ -44,6 +46,25 @@ def test_a_commit_that_cannot_be_read_is_named(content: bytes, tmp_path: Path) -
     store.commit_file(1).write_bytes(content)
     with pytest.raises(InputProblem, match=r"commits/1\.json does not hold the commits of epochs"):
         store.commit_of(1)
+
+
+@pytest.mark.parametrize("named", ["{}-copy", "{} (1)", "copy-{}"])
+def test_copies_beside_the_files_of_a_store_are_not_read(named: str, tmp_path: Path) -> None:
+    for room, names in (("slack", ("result", "pending")), ("join", ("matches", "rejected"))):
+        unpack(FOLDER / PRESENT / f"store-{room}.zip", tmp_path / room)
+        root = tmp_path / room / "disk" / "store"
+        before = [_files_of(room, root, name) for name in names]
+        for path in [path for path in root.rglob("*") if path.is_file()]:
+            shutil.copy(path, path.with_name(f"{named.format(path.stem)}{path.suffix}"))
+        assert all(before)
+        assert [_files_of(room, root, name) for name in names] == before
+
+
+def _files_of(room: str, root: Path, table: str) -> list[object]:
+    if room == "join":
+        store = ChainStore(locate(root))
+        return [*store.files(table, store.parts())]
+    return [*TableStore(locate(root)).files(table).items()]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -124,11 +124,13 @@ def test_entries_are_chosen_by_name_and_sorted(place: Location) -> None:
     names = ["b.json", "a.json", ".a.json", "a.txt", "c/d.json", "c/e/f.json", "[x].json"]
     for name in names:
         (place / name).write_bytes(b"1")
-    assert place.children("*.json") == [place / each for each in (".a.json", "[x].json")] + [
+    assert place.children(r".*\.json") == [place / each for each in (".a.json", "[x].json")] + [
         place / each for each in ("a.json", "b.json")
     ]
-    assert place.children("[!._]*.json") == [place / each for each in ("[x].json", *names[1::-1])]
-    deep = [entry.path for entry in place.entries("?.json", is_deep=True)]
+    assert place.children(r"[^._].*\.json") == [
+        place / each for each in ("[x].json", *names[1::-1])
+    ]
+    deep = [entry.path for entry in place.entries(r".\.json", is_deep=True)]
     assert deep == [(place / each).path for each in ("a.json", "b.json", *names[4:6])]
     assert (place / "c").is_folder()
 
