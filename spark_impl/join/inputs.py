@@ -17,7 +17,7 @@ from model.vocabulary.join import R, S
 from spark_impl.join.task import COLUMNS
 from spark_impl.runtime.histories import history_schema, open_piece
 from spark_impl.runtime.sources import PATH, paths
-from spark_impl.runtime.storage import Address, InputProblem, locate
+from spark_impl.runtime.storage import Address, InputProblem, locate, reading
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _ACCEPTED = {
@@ -49,7 +49,9 @@ def from_history(
     def read(batches: Iterable[pa.RecordBatch], stream: str) -> Iterator[pa.RecordBatch]:
         for address in (each for batch in batches for each in batch.column(PATH).to_pylist()):
             piece = open_piece(locate(address))
-            rows = piece.file.read_row_groups([*piece.groups], schema.names).cast(schema)
+            with reading(address):
+                rows = piece.file.read_row_groups([*piece.groups], schema.names)
+            rows = rows.cast(schema)
             others = [each for each in rows[column].unique().to_pylist() if each not in streams]
             if others:
                 msg = f"{address} has the {column} {others[0]!r}; it can be {' or '.join(streams)}"

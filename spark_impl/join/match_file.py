@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from spark_impl.join.matching import Pairs
 from spark_impl.join.store import MATCHES
+from spark_impl.runtime.histories import FORMAT
 from spark_impl.runtime.storage import Location, writing
 
 
@@ -58,7 +59,5 @@ class MatchFile:
         """Return the writer; the first pair makes it."""
         if self._writer is None:
             out = self._open.enter_context(self._file.stream())
-            self._writer = self._open.enter_context(
-                pq.ParquetWriter(out, MATCHES, compression="zstd")
-            )
+            self._writer = self._open.enter_context(pq.ParquetWriter(out, MATCHES, **FORMAT))
         return self._writer

@@ -15,7 +15,7 @@ Rules of this file:
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -36,6 +36,8 @@ COLUMNS = {
 VALUE = "value"
 """The column of the values, unless a history has several."""
 _NAME = re.compile(r"(\d{8,})(?:-(\d{8,}))?\.parquet")
+FORMAT = {"compression": "zstd", "write_page_checksum": True}
+"""How Parquet files are written. Every reader compares the checksums of what it reads."""
 MERGED = 100
 """Number of files that become one."""
 _ROWS_MERGED = 4_000_000
@@ -131,9 +133,18 @@ def files_of(folder: Location) -> list[Location]:
 class Piece(NamedTuple):
     """The rows of one number of a history."""
 
+    address: Location
     file: pq.ParquetFile
     groups: range
     """Row groups of the file."""
+
+    def batches(self, rows: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield some columns, at most ``rows`` rows at a time.
+
+        Raise :class:`InputProblem` if the file was damaged.
+        """
+        with reading(self.address):
+            yield from self.file.iter_batches(rows, [*self.groups], columns)
 
 
 def open_piece(file: Location) -> Piece:
@@ -145,7 +156,7 @@ def open_piece(file: Location) -> Piece:
         opened = open_parquet(file)
     except FileNotFoundError:
         return _merged_piece(file)
-    return Piece(opened, range(opened.num_row_groups))
+    return Piece(file, opened, range(opened.num_row_groups))
 
 
 def _merged_piece(file: Location) -> Piece:
@@ -155,7 +166,8 @@ def _merged_piece(file: Location) -> Piece:
             opened = open_parquet(each.file)
             sizes = json.loads(opened.schema_arrow.metadata[_GROUPS])
             start = sum(sizes[: number - each.first])
-            return Piece(opened, range(start, start + sizes[number - each.first]))
+            groups = range(start, start + sizes[number - each.first])
+            return Piece(each.file, opened, groups)
     msg = f"{file} cannot be read: No such file or directory"
     raise InputProblem(msg)
 
@@ -166,7 +178,12 @@ def open_parquet(file: Location) -> pq.ParquetFile:
     Raise :class:`InputProblem` if it cannot be read, ``FileNotFoundError`` if it is not there.
     """
     try:
-        return pq.ParquetFile(file.path, read_dictionary=["key"], filesystem=file.files)
+        return pq.ParquetFile(
+            file.path,
+            read_dictionary=["key"],
+            filesystem=file.files,
+            page_checksum_verification=True,
+        )
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowInvalid):
@@ -202,7 +219,10 @@ def _merge_hundred(folder: Location, merged: range) -> bool:
 
     Return whether the files behind them may be merged, too.
     """
-    files = [pq.ParquetFile(file_of(folder, n).path, filesystem=folder.files) for n in merged]
+    files = [
+        pq.ParquetFile(path, filesystem=folder.files, page_checksum_verification=True)
+        for path in (file_of(folder, number).path for number in merged)
+    ]
     if sum(each.metadata.num_rows for each in files) > _ROWS_MERGED:
         return False
     target = folder / f"{merged[0]:08d}-{merged[-1]:08d}.parquet"
@@ -251,7 +271,7 @@ def _merge(opened: list[pq.ParquetFile], target: Location) -> bool:
         return False
     sizes = json.dumps([each.num_row_groups for each in opened])
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, schema.with_metadata({_GROUPS: sizes}), compression="zstd") as out:
+    with pq.ParquetWriter(sink, schema.with_metadata({_GROUPS: sizes}), **FORMAT) as out:
         for each in opened:
             for number in range(each.num_row_groups):
                 out.write_table(each.read_row_group(number), row_group_size=1 << 30)
@@ -273,7 +293,7 @@ def append(folder: Address, rows: pa.Table) -> Location:
 def write_parquet(rows: pa.Table, file: Location, row_group: int | None = None) -> None:
     """Write a Parquet file, and its folder if needed."""
     sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, row_group_size=row_group, compression="zstd")
+    pq.write_table(rows, sink, row_group_size=row_group, **FORMAT)
     file.write_bytes(sink.getvalue())
 
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from spark_impl.runtime.arrays import PlainRow
 from spark_impl.runtime.columns import FAULT, FAULTS
+from spark_impl.runtime.histories import FORMAT
 from spark_impl.runtime.storage import Location, writing
 
 LANDED, REJECTED = "landed", "rejected"
@@ -90,7 +91,7 @@ class _Table:
     def _write(self, size: int) -> None:
         if self._writer is None:
             out = self._stack.enter_context(self._file.stream())
-            writer = pq.ParquetWriter(out, self._held.schema, compression="zstd")
+            writer = pq.ParquetWriter(out, self._held.schema, **FORMAT)
             self._writer = self._stack.enter_context(writer)
         self._writer.write_table(self._held.slice(0, size), ROW_GROUP)
         self._held = self._held.slice(size)

@@ -17,8 +17,9 @@ from spark_impl.runtime import locks, packages
 from spark_impl.runtime.failures import wait_for, without_stack_traces
 from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.stores import TableStore, read_parquet
+from spark_impl.runtime.stores import PART_GLOB, TableStore, read_parquet
 
+_CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
 _SETTINGS = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -264,7 +265,10 @@ def read_table(
     folder = store.root / name
     if folder.is_local and folder.exists() and upto >= 0:
         merged = store.merged(name)
-        rows = spark.read.schema(from_arrow_schema(schema)).parquet(escape_pattern(folder))
+        source = spark.read.schema(from_arrow_schema(schema)).options(
+            pathGlobFilter=PART_GLOB, **_CHECKED
+        )
+        rows = source.parquet(escape_pattern(folder))
         later = rows.where(F.col("batch").between(max(merged, default=-1) + 1, upto))
         return later.union(read_files(spark, [*merged.values()], schema)) if merged else later
     by_batch = {} if folder.is_local else store.files(name)
@@ -285,7 +289,7 @@ def read_files(spark: SparkSession, files: Sequence[Location], schema: pa.Schema
     if not files:
         return spark.createDataFrame([], kinds)
     if files[0].is_local:
-        source = spark.read.schema(kinds)
+        source = spark.read.schema(kinds).options(**_CHECKED)
         if "batch" in schema.names:
             source = source.option("basePath", files[0].parent.parent.for_spark)
         return source.parquet(*map(escape_pattern, files))

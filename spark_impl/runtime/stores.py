@@ -38,6 +38,8 @@ from spark_impl.runtime.storage import InputProblem, Location, reading
 
 PART = r"part-\d+-\d+\.parquet"
 """Names of the files that hold the rows of a micro-batch."""
+PART_GLOB = f"part-*-{{{','.join('[0-9]' * digits for digits in range(1, 19))}}}.parquet"
+"""The same for Spark, which takes no regular expressions."""
 _IDENTITY = "query.json"
 MERGED = 100
 """Number of micro-batches whose files become one."""
@@ -301,7 +303,8 @@ def read_parquet(
     # Imported here: processes that only write need not wait for this import.
     import pyarrow.dataset as ds
 
-    kind = ds.ParquetFileFormat()
+    checked = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    kind = ds.ParquetFileFormat(default_fragment_scan_options=checked)
     parts = [kind.make_fragment(file.path, file.files, _batch_of(file)) for file in files]
     source = ds.FileSystemDataset(parts, schema, kind, files[0].files)
     with reading(files[0].parent):

@@ -119,7 +119,7 @@ def read_tables(
     """
     by = [field.name for field in groups]
     names = [*by, *_stored(columns, value)]
-    for batch in piece.file.iter_batches(ROWS_AT_ONCE, [*piece.groups], names):
+    for batch in piece.batches(ROWS_AT_ONCE, names):
         rows = pa.Table.from_batches([batch])
         if value is None:
             rows = rows.append_column(VALUE, pa.array(np.ones(rows.num_rows)))
@@ -249,7 +249,7 @@ def owners(keys: Iterable[str | None], tasks: int) -> Ints:
 def read_request(file: Location) -> pa.Table:
     """Return the rows of a request. Raise :class:`InputProblem` if it cannot be read."""
     with reading(file):
-        return pq.read_table(file.path, filesystem=file.files)
+        return pq.read_table(file.path, filesystem=file.files, page_checksum_verification=True)
 
 
 class TaskInput(NamedTuple):

@@ -143,7 +143,7 @@ class PieceReader(NamedTuple):
             names.append("arrival_us")
         if group.nulls:
             names = list(COLUMNS)  # a NULL in any column makes a row invalid
-        piece = histories.Piece(open_parquet(file), range(group.number, group.number + 1))
+        piece = histories.Piece(file, open_parquet(file), range(group.number, group.number + 1))
         for rows in read_tables(piece, self.groups, names, self.settings.value):
             yield self._piece(rows if where is None else rows.filter(where))
 
