@@ -13,6 +13,8 @@ from tests.harness.host_faults import OVER, STRUCK
 from tests.harness.hosts import Hosts
 
 DRIVER = "host-1"
+SLOTS = 4
+"""Task slots of each of the two hosts that have a worker."""
 PATIENCE_S = 240.0
 STREAM_TUPLES = 400
 """Number of tuples of each stream of :func:`small_join`."""

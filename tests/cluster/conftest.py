@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.commands import SLOTS
 from tests.harness.hosts import NAMES, Hosts, three_hosts
 
 FOLDER = Path(__file__).parent
@@ -26,7 +27,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     slots of one host are enough for the chains of these tests, eight for those of drawn clusters.
     """
     folder = tmp_path_factory.mktemp("hosts")
-    with three_hosts(folder, cores=4, workers=NAMES[1:]) as hosts:
+    with three_hosts(folder, cores=SLOTS, workers=NAMES[1:]) as hosts:
         yield hosts
 
 
