@@ -48,7 +48,7 @@ OTHERS = {
     "drop": [0, 10, 100, 600],
     "probe": [0, 1, 2, 3],
 }
-"""What happens besides rows that come: tuples to send, blocks to release, times to keep."""
+"""Acts besides rows that come: tuples to send, blocks to release, times to keep."""
 ACTS = st.sampled_from([(kind, each) for kind, numbers in OTHERS.items() for each in numbers])
 HISTORIES = st.tuples(
     st.integers(0, 99),
@@ -58,7 +58,7 @@ HISTORIES = st.tuples(
         max_size=12,
     ),
 )
-"""Seed of the tuples, and what happens."""
+"""Seed of the tuples, and the acts."""
 
 
 def rows_from(draw: np.random.Generator, first: int, count: int) -> list[Row]:
@@ -93,7 +93,7 @@ def meets(predicate: str, left: Row, right: Row) -> bool:
 
 
 class Memory:
-    """What a store has to hold: lists, searched from end to end."""
+    """The content of a store as lists, searched from end to end."""
 
     def __init__(self) -> None:
         self.stored: list[Row] = []
