@@ -27,7 +27,8 @@ from properties.script import inputs
 from properties.script.language import parse
 from properties.script.queries import config_of
 from properties.script.strategies import SENSORS, cases
-from spark_impl.script import run_workloads
+from spark_impl.script import run_workloads, system
+from spark_impl.script.query import ScriptQuery
 from tests.harness import profiles
 from tests.harness.stream_packs import collect
 from tests.properties.agreement import script_differences as differences
@@ -84,6 +85,33 @@ def pack(seed: int) -> Mapping[str, Workload]:
         name: case.with_(config=asked, cuts=case.cuts[:BATCHES], flush=True, name=name)
         for name, case in ((f"case-{number}", case) for number, case in enumerate(streams))
     }
+
+
+class LeftRunning(ScriptQuery):
+    """A query that is started and left alone until it has nothing more to do."""
+
+    def run_available(self) -> None:
+        """Process everything that is in the source now, as files come."""
+        running = self.start()
+        try:
+            running.processAllAvailable()
+        finally:
+            running.stop()
+            running.awaitTermination()
+
+
+@profiles.except_in_dev()
+def test_a_query_that_is_left_running_does_what_the_model_does(
+    spark: SparkSession,
+    pack: Mapping[str, Workload],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(system, "ScriptQuery", LeftRunning)
+    traces = run(spark, pack, tmp_path)
+    for name, case in pack.items():
+        assert not differences(case, traces[name]), name
+    assert any(trace.of(Result) for trace in traces.values())
 
 
 def run(spark: SparkSession, given: Mapping[str, Workload], folder: Path) -> Mapping[str, Trace]:

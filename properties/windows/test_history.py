@@ -1,6 +1,10 @@
-"""A correction finds every row of its windows, however the rows lie in files and row groups."""
+"""A correction finds every row of its windows, however the rows lie in files and row groups.
+
+It counts redeliveries apart, and reads no time that none of its windows needs.
+"""
 
 from collections import Counter
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,13 +25,22 @@ from spark_impl.windows.store import WindowStore
 from tests.harness import profiles
 
 SCHEMA = pa.schema([pa.field(*each) for each in COLUMNS.items()])
-EDGES = ("a row group ends with a window's start", "a row group starts with a window's end")
+EDGES = (
+    "a row group ends with a window's start",
+    "a row group starts with a window's end",
+    "a tuple came again in a window, and lies right behind another",
+)
+
+
+RANGES_MAX = 16
+"""Most ranges of time that a correction reads."""
 
 
 class Part(NamedTuple):
     """One file of a history."""
 
-    times_us: list[int]
+    tuples: list[tuple[int, int]]
+    """Event time and identity of every row."""
     group_rows: int
 
 
@@ -36,14 +49,20 @@ def histories(draw: st.DrawFn) -> tuple[int, int, list[Part], list[int]]:
     """Draw size, slide, files, and the starts of windows that a correction asks for.
 
     Times lie at multiples of the slide, one before or one after, and grow as those of a stream do:
-    row groups often end or begin where a window does.
+    row groups often end or begin where a window does. Some rows deliver a tuple again.
     """
     slide = draw(st.integers(1, 6))
     size = slide * draw(st.integers(1, 3))
     edge = st.builds(lambda n, by: n * slide + by, st.integers(0, 8), st.integers(-1, 1))
     rows = draw(st.lists(st.lists(edge, min_size=1, max_size=12), min_size=1, max_size=3))
-    parts = [Part(sorted(times), draw(st.integers(1, 4))) for times in rows]
-    starts = draw(st.sets(st.integers(0, 8), min_size=1, max_size=3))
+    parts: list[Part] = []
+    for times in rows:
+        known = [each for part in parts for each in part.tuples]
+        fresh = [(time, len(known) + place) for place, time in enumerate(sorted(times))]
+        again = draw(st.lists(st.sampled_from(known + fresh), max_size=3))
+        tuples = fresh + again if draw(st.booleans()) else sorted(fresh + again)
+        parts.append(Part(tuples, draw(st.integers(1, 4))))
+    starts = draw(st.sets(st.integers(0, 8), min_size=1, max_size=5))
     return size, slide, parts, [slide * each for each in sorted(starts)]
 
 
@@ -52,10 +71,10 @@ def write(folder: Path, parts: list[Part]) -> None:
     seq = 0
     for number, part in enumerate(parts):
         columns: dict[str, list[object]] = {name: [] for name in COLUMNS}
-        for time_us in part.times_us:
+        for time_us, source_id in part.tuples:
             row = {
                 "seq": seq,
-                "source_id": seq,
+                "source_id": source_id,
                 "key": "a",
                 "event_time_us": time_us,
                 "value": float(1 << seq),
@@ -67,6 +86,17 @@ def write(folder: Path, parts: list[Part]) -> None:
         table = pa.table(columns, schema=SCHEMA)
         path = file_of(locate(folder), number).path
         pq.write_table(table, path, row_group_size=part.group_rows)
+
+
+def requested(size: int, slide: int, starts: list[int]) -> recompute.WindowRequest:
+    """Return the request of a correction for the windows with some starts."""
+    settings = SLACK.settings(SlackConfig(size, slide))
+    store = WindowStore(locate("nowhere"), (), room=SLACK)
+    pairs = [
+        {"task": 0, "key": "a", "start_us": start, "source_id": 0, "windows": 1} for start in starts
+    ]
+    pending = pa.Table.from_pylist(pairs, schema=store.schema("pending"))
+    return recompute.request_windows(settings, store.by, pending, {(0,): 1 << 60})[0]
 
 
 @pytest.fixture(scope="module")
@@ -84,33 +114,69 @@ def test_a_correction_finds_every_row_of_its_windows(
     size, slide, parts, starts = drawn
     folder = tmp_path_factory.mktemp("history")
     write(folder, parts)
-    settings = SLACK.settings(SlackConfig(size, slide))
-    store = WindowStore(locate("nowhere"), (), room=SLACK)
-    pairs = [
-        {"task": 0, "key": "a", "start_us": start, "source_id": 0, "windows": 1} for start in starts
-    ]
-    pending = pa.Table.from_pylist(pairs, schema=store.schema("pending"))
-    request, _ = recompute.request_windows(settings, store.by, pending, {(0,): 1 << 60})
-    found, _ = History(None, settings, locate(folder), ()).recompute(request)  # type: ignore[arg-type]  # no session is needed
-    times = [time_us for part in parts for time_us in part.times_us]
+    request = requested(size, slide, starts)
+    found, _ = History(None, request.settings, locate(folder), ()).recompute(request)  # type: ignore[arg-type]  # no session is needed
+    tuples = [each for part in parts for each in part.tuples]
+    first = {each: seq for seq, each in reversed(list(enumerate(tuples)))}
+    needed = Counter[int]()
     expected = {}
     for start in starts:
-        inside = [seq for seq, time_us in enumerate(times) if start <= time_us < start + size]
+        inside = [seq for seq, (time_us, _) in enumerate(tuples) if start <= time_us < start + size]
+        once = sorted({first[tuples[seq]] for seq in inside})
+        needed.update(inside)
         if inside:
-            expected[start // slide] = (len(inside), float(sum(1 << seq for seq in inside)))
-    answers = zip(found.j.tolist(), found.n.tolist(), found.value.tolist(), strict=True)
-    assert {j: (n, value) for j, n, value in answers if n} == expected
+            value = float(sum(1 << seq for seq in once))
+            expected[start // slide] = (len(once), value, len(inside))
+    answers = zip(*(each.tolist() for each in found[1:5]), strict=True)
+    assert {j: (n, value, all_) for j, value, n, all_ in answers if n} == expected
+    assert int(found.rows.sum()) == len(needed)
     note_edges(met, parts, starts, size)
 
 
 def note_edges(met: Counter[str], parts: list[Part], starts: list[int], size: int) -> None:
-    """Count row groups whose last time is a window's start, or whose first time is its end."""
-    for times, rows in parts:
+    """Count what lies at an edge: ends of row groups, and redeliveries."""
+    tuples = [each for part in parts for each in part.tuples]
+    for time_us, _ in (each for each, times in Counter(tuples).items() if times > 1):
+        inside = any(start <= time_us < start + size for start in starts)
+        ends = {
+            start + size for start in starts if any(start <= t < start + size for t, _ in tuples)
+        }
+        met[EDGES[2]] += inside and time_us in ends
+    for tuples, rows in parts:
+        times = [time_us for time_us, _ in tuples]
         for begin in range(0, len(times), rows):
             group = times[begin : begin + rows]
             others_start = [start for start in starts if start == group[-1]]
             met[EDGES[0]] += bool(others_start)
             met[EDGES[1]] += any(start + size == group[0] for start in starts)
+
+
+@st.composite
+def window_starts(draw: st.DrawFn) -> tuple[int, int, list[int]]:
+    """Draw size, slide, and the starts of windows with few gaps between them, or too many."""
+    slide, slides = draw(st.integers(1, 5)), draw(st.integers(1, 5))
+    gaps = draw(st.sampled_from([0, 1, 8, *range(13, 19), 30]))
+    steps = draw(st.lists(st.integers(1, 9).map(slides.__add__), min_size=gaps, max_size=gaps))
+    steps += draw(st.lists(st.integers(1, slides), min_size=1, max_size=4))
+    random = draw(st.randoms(use_true_random=False))
+    random.shuffle(steps)
+    return slide * slides, slide, [slide * j for j in accumulate(steps)]
+
+
+@given(window_starts())
+def test_a_correction_leaves_out_the_widest_gaps_between_windows(
+    drawn: tuple[int, int, list[int]],
+) -> None:
+    size, slide, starts = drawn
+    windows = [(start, start + size) for start in starts]
+    ranges = recompute.time_ranges_us(requested(size, slide, starts))
+    assert len(ranges) <= RANGES_MAX
+    assert all(end < start for (_, end), (start, _) in pairwise(ranges))
+    for start, end in windows:
+        assert any(begin <= start and end <= until for begin, until in ranges)
+    gaps = sorted(start - end for (_, end), (start, _) in pairwise(windows) if start > end)
+    left_out = sum(gaps[-RANGES_MAX + 1 :])
+    assert sum(end - start for start, end in ranges) == windows[-1][1] - windows[0][0] - left_out
 
 
 @profiles.except_in_dev()

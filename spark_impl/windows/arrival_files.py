@@ -147,8 +147,6 @@ def cast_columns(table: pa.Table, groups: Sequence[pa.Field]) -> pa.Table:
 def number_values(column: pa.ChunkedArray) -> tuple[Ints, list[PlainData]]:
     """Return a number for every row, and the value for which each number stands."""
     array = column.unify_dictionaries().combine_chunks()
-    if isinstance(array, pa.ChunkedArray):  # combine_chunks returns this for no chunks
-        return np.empty(0, np.int64), []
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
     values = array.dictionary.to_pylist()

@@ -1,0 +1,193 @@
+"""The pace of a chain on Spark is that of docs/join.md, section 5, block by block."""
+
+from collections import Counter
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.vocabulary import JoinConfig
+from model.vocabulary.join import NO_WATERMARK_US, And, R, S
+from spark_impl.join.admission import Arrivals
+from spark_impl.join.checkpoint import empty_state
+from spark_impl.join.lane import Lane, arrivals_to_admit, blocks_to_send, open_lane
+from spark_impl.join.matching import Tuples
+from spark_impl.join.side import Matcher
+from tests.harness.stream_packs import collect
+
+RUN = 1_024
+"""Most arrivals that are admitted at once, and by which a stream runs ahead."""
+CASES = 400
+"""Number of drawn moments that together have to contain every interesting one."""
+CREDIT, LAST, BALANCE, OVERDUE = (
+    "credit decides",
+    "the last watermark is sent",
+    "balance decides",
+    "overdue tuples decide",
+)
+HELD_UP, EARLIER, LEAD, BLOCKS, RUNS = (
+    "overdue tuples stop the intake",
+    "the earlier stream is free",
+    "the window decides",
+    "four blocks are more than the window",
+    "a run is full",
+)
+
+
+class Moment(NamedTuple):
+    """A stream at a worker, what its store holds, and what is heard of the other stream."""
+
+    config: JoinConfig
+    lane: Lane
+    other: Lane
+    times: list[int]
+
+
+def tuples_of(times: list[int]) -> Tuples:
+    """Return tuples with some event times."""
+    ranks = np.arange(len(times))
+    keys = np.array(["a"] * len(times), object)
+    return Tuples(ranks, ranks, np.array(times, np.int64), np.zeros(len(times)), keys)
+
+
+@st.composite
+def moments(draw: st.DrawFn) -> Moment:
+    """Draw small numbers, so that sizes, times and credit are often equal or off by one."""
+    config = JoinConfig(
+        draw(st.sampled_from([0, 3, 8, 40])),
+        (("all", And()),),
+        workers=draw(st.integers(1, 4)),
+        block_size=draw(st.integers(1, 3)),
+        credit=draw(st.sampled_from([1, 2, 2, 9])),
+    )
+    ahead, few = draw(st.sampled_from([1, 1, 1, None])), st.integers(0, 3)
+    lane = open_lane(R, None, ahead, config, Matcher(config), empty_state())
+    other = open_lane(S, ahead, None, config, Matcher(config), empty_state())
+    times = draw(st.lists(st.integers(0, 9), max_size=14))
+    lane.store.append(tuples_of(times))
+    lane.unacknowledged = draw(st.integers(0, config.credit))
+    lane.on_the_way, lane.est, lane.passed_us = draw(few), draw(few), draw(st.integers(0, 12))
+    lane.sent_wm_us = draw(st.sampled_from([NO_WATERMARK_US, 0, 3, 9, 12]))
+    # At a gap in time the other stream has moved on.
+    other.source_us = draw(st.sampled_from([NO_WATERMARK_US, *range(0, 60, 4)]))
+    lane.over, other.over = draw(st.sampled_from([(False, False)] * 3 + [(True, True)] * 2))
+    lane.ended = draw(st.sampled_from([False] * 9 + [True]))
+    return Moment(config, lane, other, times)
+
+
+def overdue(moment: Moment) -> list[int]:
+    """Return the positions in the store of tuples that meet nothing new by waiting."""
+    window_us, source_us = moment.config.window_us, moment.other.source_us
+    return [at for at, ts in enumerate(moment.times) if ts + window_us < source_us]
+
+
+def expected_blocks(moment: Moment, met: Counter[str]) -> int:
+    """Return how many blocks section 5 asks for, sending them one by one."""
+    config, lane, other, times = moment
+    zeta, sent, size = config.block_size, 0, len(times)
+    until = max(overdue(moment), default=-1) + 1
+    watermark_us = min([lane.passed_us, *times])
+    if lane.ahead is None or lane.ended:
+        return 0
+    credit, there, reason = config.credit - lane.unacknowledged, lane.est + lane.on_the_way, ""
+    while True:
+        left = max(size - sent * zeta, 0)
+        if sent * zeta < until:
+            reason = OVERDUE
+        elif lane.over and other.over:
+            if sent or watermark_us <= lane.sent_wm_us:
+                break
+            reason = LAST
+        elif left >= zeta and left - (there + sent * zeta) >= zeta:
+            reason = BALANCE
+        else:
+            break
+        if sent == credit:
+            met[CREDIT] += 1
+            return sent
+        sent += 1
+    met[reason] += 1
+    return sent
+
+
+@given(moments())
+def test_blocks_are_sent_as_balance_and_overdue_tuples_ask(moment: Moment) -> None:
+    asked = expected_blocks(moment, Counter())
+    assert blocks_to_send(moment.lane, moment.other, moment.config) == asked
+
+
+class Intake(NamedTuple):
+    """The arrivals of an epoch, and the position of the next one."""
+
+    seqs: list[int]
+    times: list[int]
+    position: int
+
+
+@st.composite
+def intakes(draw: st.DrawFn) -> tuple[Moment, Intake]:
+    """Draw arrivals with gaps and disorder, of which some were admitted."""
+    moment = draw(moments())
+    steps = draw(st.lists(st.sampled_from([0, 1, 1, 2, 9]), max_size=30))
+    steps += [draw(st.sampled_from([0, 1]))] * draw(st.sampled_from([0, 0, 0, 2 * RUN]))
+    times = list(accumulate(steps, initial=0))
+    late = draw(st.sets(st.integers(0, 40), max_size=3))
+    times = [ts - 6 * (at in late) for at, ts in enumerate(times)]
+    moment.other.next_seq = draw(st.integers(0, 60) | st.just(1 << 62))
+    position = draw(st.integers(0, min(len(times), 40)))
+    return moment, Intake([2 * at for at in range(len(times))], times, position)
+
+
+def expected_arrivals(moment: Moment, given: Intake, met: Counter[str]) -> int:
+    """Return how many arrivals section 5 permits, admitting them one by one."""
+    config, lane, other, _ = moment
+    if lane.ahead is not None and lane.unacknowledged >= config.credit and overdue(moment):
+        met[HELD_UP] += 1
+        return 0
+    level = sum(seq < other.next_seq for seq in given.seqs)
+    lead_us, reasons = config.window_us / (2 * config.workers), Counter[str]()
+    for count, at in enumerate(range(given.position, len(given.seqs))):
+        if count == RUN:
+            reasons[RUNS] += 1
+            break
+        if at < level:
+            reasons[EARLIER] += 1
+            continue
+        is_near = max(given.times[level : at + 1]) - given.times[level] <= lead_us
+        if at < level + 4 * config.block_size:
+            reasons[BLOCKS] += not is_near
+        elif not is_near or at >= level + RUN:
+            reasons[LEAD] += at > given.position
+            break
+    else:
+        count = len(given.seqs) - given.position
+    met.update(reasons.keys())
+    return count
+
+
+@given(intakes())
+def test_a_stream_runs_ahead_by_half_of_the_window_of_a_worker(
+    drawn: tuple[Moment, Intake],
+) -> None:
+    moment, intake = drawn
+    asked = expected_arrivals(moment, intake, Counter())
+    assert admitted(moment, intake) == asked
+
+
+def admitted(moment: Moment, intake: Intake) -> int:
+    """Return how many arrivals a worker admits."""
+    arrivals = Arrivals(np.array(intake.seqs, np.int64), tuples_of(intake.times))
+    config, lane, other, _ = moment
+    return arrivals_to_admit(lane, other, config, arrivals, intake.position)
+
+
+def test_every_reason_of_the_pace_occurs(seed: int) -> None:
+    met = Counter[str]()
+    for moment, intake in collect(intakes(), CASES, seed):
+        blocks = blocks_to_send(moment.lane, moment.other, moment.config)
+        assert blocks == expected_blocks(moment, met)
+        assert admitted(moment, intake) == expected_arrivals(moment, intake, met)
+    for reason in (CREDIT, LAST, BALANCE, OVERDUE, HELD_UP, EARLIER, LEAD, BLOCKS, RUNS):
+        assert met[reason] >= 3, f"{reason!r} was met {met[reason]} times"
