@@ -19,13 +19,17 @@ from model.vocabulary.slack import Judged
 from model.vocabulary.windows import Final
 from properties.conformance.promises import count_cases
 from properties.rooms import find_room
-from tests.harness.reached_cases import LARGE, count_large_and_partial, count_script_cases
+from tests.harness.reached_cases import (
+    LARGE_PARTIAL,
+    PARTIAL,
+    count_large_and_partial,
+    count_partial,
+    count_script_cases,
+)
 
 NOTHING = Trace("spark", ())
 SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 """Shares of the windows whose sizes are recorded: that of the smallest, ..., of the largest."""
-PARTIAL = "windows that require a part"
-LARGE_PARTIAL = f"windows of {LARGE} tuples or more that require a part"
 _listeners: list[Callable[[Mapping[str, Workload], Mapping[str, Trace], Trace], None]] = []
 
 
@@ -116,10 +120,9 @@ class Recorder:
         if case.room != "slack":
             return {}
         config = SlackConfig.from_json(case.config)
-        judged = trace.of(Judged)
         counts = {
-            "judged windows": len(judged),
-            PARTIAL: sum(0 < step.n_req < step.n_rcv + step.n_late for step in judged),
+            "judged windows": len(trace.of(Judged)),
+            PARTIAL: count_partial(trace),
             LARGE_PARTIAL: count_large_and_partial(trace),
         }
         method = method_of(config.method, config.lambda_thr)

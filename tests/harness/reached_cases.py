@@ -29,6 +29,8 @@ from sim.kernel.run import TimedRun
 
 LARGE = 100
 """Fewest tuples of a large window."""
+PARTIAL = "windows that require a part"
+LARGE_PARTIAL = f"windows of {LARGE} tuples or more that require a part"
 
 TROUBLES = ("shed", "held_back", "sent_again", "served_again")
 """Entries of a run's summary that count trouble; a run without trouble has none of them."""
@@ -63,6 +65,11 @@ def count_troubles(runs: Iterable[TimedRun]) -> Counter[str]:
         met.update(name for name in TROUBLES if name in run.summary)
         met["kills"] += bool(run.workload.faults)
     return met
+
+
+def count_partial(trace: Trace) -> int:
+    """Count judged windows that need only a part of their tuples at first."""
+    return sum(0 < step.n_req < step.n_rcv + step.n_late for step in trace.of(Judged))
 
 
 def count_large_and_partial(trace: Trace) -> int:
