@@ -8,7 +8,7 @@ What ``straggler script run`` writes is held to the model, too.
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.script import run as reference
-from model.script.claims import CASES, judge
+from model.script.claims import CASES, judge, sensor_groups
 from model.vocabulary import Fault, ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import Rejected, Result, Undefined
 from properties.cli import main as cli
@@ -26,15 +26,18 @@ from properties.data.tables import Columns
 from properties.script import inputs
 from properties.script.language import parse
 from properties.script.queries import config_of
-from properties.script.strategies import SENSORS, cases
+from properties.script.strategies import SENSORS, cases, configs
 from spark_impl.script import run_workloads, system
 from spark_impl.script.query import ScriptQuery
 from tests.harness import profiles
+from tests.harness.reach import note_traces
 from tests.harness.stream_packs import collect
 from tests.properties.agreement import script_differences as differences
 
 BATCHES = 2
 """Number of cuts of a stream; few, as a micro-batch takes a second, or two if workers send."""
+STREAMS = profiles.choose(16, nightly=125)
+"""Number of streams in a pack."""
 FAULTS = (Fault("restart", 0), Fault("kill", 1))
 SCRIPTS = {
     "shared": """
@@ -54,14 +57,20 @@ SCRIPTS = {
         near = "8MD3-A" - "ü 4"
         wide = sum("ü 4", 47, 8)
         """,
+    "mixed": """
+        low = min("8MD1-AZ", 4, 2)
+        mid = avg(low, "8MD3-A")
+        near = min(sum(low, mid), "8MD3-A")
+        ratio = (low + 3) * mid / 4
+        """,
 }
 PER_HOUR = (3_600, 7_200, 3_600, 3_600_000, 60)
 """Settings with so many tuples of one sensor that its long windows are cut at their edges."""
-NEVER = {"streams known in part", "components for several workers"}
-"""Guards that stay at 0: every stream is flushed, and shared sensors make one component of all."""
+TRIED = 100
+"""Most sets of scripts that are drawn for one with several components."""
 
 
-def config() -> ScriptConfig:
+def written() -> ScriptConfig:
     """Return scripts with every kind of node, on three workers that wait by disorder."""
     flows = tuple(parse(text, name, SENSORS) for name, text in SCRIPTS.items())
     sensors = tuple(zip(SENSORS, PER_HOUR, strict=True))
@@ -76,15 +85,29 @@ def config() -> ScriptConfig:
     )
 
 
+def draw_apart(seed: int) -> ScriptConfig:
+    """Draw scripts whose computations fall into components, for several workers."""
+    for config in collect(configs(), TRIED, seed):
+        if config.workers > 1 and len(sensor_groups(config)) > 1:
+            return config
+    pytest.fail(f"undetermined: all of {TRIED} sets of scripts are one component")
+
+
 @pytest.fixture(scope="module")
-def pack(seed: int) -> Mapping[str, Workload]:
-    """Draw many streams for one set of scripts."""
-    asked = config().to_json()
-    streams = collect(cases(), profiles.effort().cases // 4, seed)
-    return {
-        name: case.with_(config=asked, cuts=case.cuts[:BATCHES], flush=True, name=name)
-        for name, case in ((f"case-{number}", case) for number, case in enumerate(streams))
-    }
+def packs(seed: int) -> Sequence[Mapping[str, Workload]]:
+    """Draw streams for the scripts above, and other streams for a drawn set of scripts."""
+    streams = collect(cases(), 2 * STREAMS, seed)
+    return [
+        {name: case.with_(config=asked, cuts=case.cuts[:BATCHES], name=name) for name, case in own}
+        for asked, own in (
+            (written().to_json(), named(streams[:STREAMS])),
+            (draw_apart(seed).to_json(), named(streams[STREAMS:])),
+        )
+    ]
+
+
+def named(streams: Sequence[Workload]) -> list[tuple[str, Workload]]:
+    return [(f"case-{number}", case) for number, case in enumerate(streams)]
 
 
 class LeftRunning(ScriptQuery):
@@ -103,33 +126,36 @@ class LeftRunning(ScriptQuery):
 @profiles.except_in_dev()
 def test_a_query_that_is_left_running_does_what_the_model_does(
     spark: SparkSession,
-    pack: Mapping[str, Workload],
+    packs: Sequence[Mapping[str, Workload]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(system, "ScriptQuery", LeftRunning)
-    traces = run(spark, pack, tmp_path)
-    for name, case in pack.items():
+    traces = run_workloads(spark, packs[0], tmp_path)
+    for name, case in packs[0].items():
         assert not differences(case, traces[name]), name
     assert any(trace.of(Result) for trace in traces.values())
 
 
 def run(spark: SparkSession, given: Mapping[str, Workload], folder: Path) -> Mapping[str, Trace]:
-    return run_workloads(spark, given, folder / "work")
+    traces = run_workloads(spark, given, folder)
+    note_traces(given, traces)
+    return traces
 
 
-def test_a_pack_on_spark_does_what_the_model_does(
-    spark: SparkSession, pack: Mapping[str, Workload], tmp_path: Path
+def test_packs_on_spark_do_what_the_model_does(
+    spark: SparkSession, packs: Sequence[Mapping[str, Workload]], tmp_path: Path
 ) -> None:
     """Interrupted twice on the way: restarts and replayed micro-batches change nothing."""
-    assert max(len(list(case.batches())) for case in pack.values()) > 2
-    crashed = {name: case.with_(faults=FAULTS) for name, case in pack.items()}
-    traces = run(spark, crashed, tmp_path)
     guards = Counter[str]()
-    for name, case in pack.items():
-        assert not differences(case, traces[name]), name
-        guards.update(judge(case, traces[name]).guards)
-    for guard in set(CASES) - NEVER:
+    for number, pack in enumerate(packs):
+        assert max(len(list(case.batches())) for case in pack.values()) > 2
+        crashed = {name: case.with_(faults=FAULTS) for name, case in pack.items()}
+        traces = run(spark, crashed, tmp_path / f"pack-{number}")
+        for name, case in pack.items():
+            assert not differences(case, traces[name]), name
+            guards.update(judge(case, traces[name]).guards)
+    for guard in CASES:
         assert guards[guard], f"there were no {guard}"
 
 

@@ -14,38 +14,45 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import Fault, SlackConfig, Trace, Workload
-from model.vocabulary.slack import CONTROLS, METHODS, SAMPLINGS
+from model.vocabulary.slack import CONTROLS, SAMPLINGS
 from model.vocabulary.windows import AGGREGATES
-from properties.generators.streams import configs, reordered
+from properties.generators.streams import configs, reordered, requirements
 from properties.rooms import find_room
 from properties.slack.test_model import NEEDED, answers, unbatched
 from tests.harness import profiles, stream_packs
+from tests.harness.reach import method_of
 from tests.harness.reached_cases import LARGE, count_large_and_partial
 from tests.harness.stream_packs import StreamPack
 
 
 class Shape(NamedTuple):
-    """The aggregate and control that a pack is generated for."""
+    """The aggregate, the control and the requirement that a pack is generated for."""
 
     aggregate: str
     control: str
     method: str = "normal"
     sampling: str = "exchangeable"
+    lambda_thr: float | None = None
 
 
 SHAPES = (
     Shape("sum", "conformal", "permutation"),
     Shape("quantile", "pd", sampling="adversarial"),
     Shape("avg", "pd-clamped", "rigorous"),
-    Shape("min", "fixed"),
-    Shape("max", "max"),
+    Shape("min", "fixed", lambda_thr=0.5),
+    Shape("max", "max", lambda_thr=0.9),
     Shape("avg", "pd"),
+    Shape("sum", "pd-clamped", "rigorous", "adversarial"),
+    Shape("median", "conformal", sampling="adversarial"),
+    Shape("avg", "fixed", lambda_thr=0.5),
+    Shape("median", "max", lambda_thr=0.5),
+    Shape("quantile", "pd-clamped", lambda_thr=0.9),
     Shape("count", "pd"),
-    Shape("median", "conformal"),
 )
-"""Shapes of the packs in turn. Profile ``ci`` has the first six: ``test_promises.py`` counts on
-Spark, and a median is a quantile. A sum with the usual method is in the pack that runs once more
-with changes."""
+"""Shapes of the packs in turn. Profile ``ci`` has all but the last: ``test_promises.py`` counts on
+Spark. A sum with the usual method is in the pack that runs once more with changes."""
+ELSEWHERE = {(name, method) for name in ("sum", "count") for method in ("normal", "lambda_thr")}
+"""Aggregates and methods of packs that profile ``ci`` has elsewhere."""
 VARIED = profiles.choose(24, nightly=40)
 """Cases in a pack that runs once more with a change that may make no difference."""
 DENSE_SHARE = 8
@@ -55,13 +62,13 @@ SLACK = find_room("slack")
 
 
 def query(number: int, seed: int) -> SlackConfig:
-    """Return a query of the wanted shape, but not the first one drawn, which is the plainest."""
+    """Return a query of the wanted shape, but not the first one drawn, which is the plainest.
+
+    When every shape had its turn, requirements are those that were drawn.
+    """
     shape = SHAPES[number % len(SHAPES)]
     drawn = stream_packs.collect(configs([shape.aggregate], [shape.control]), 12, seed + number)
-    if number < len(SHAPES):
-        # The first query of each shape uses (eps, delta); later ones may use lambda_thr.
-        drawn = [config for config in drawn if config.lambda_thr is None] or drawn
-    return replace(drawn[-1], method=shape.method, sampling=shape.sampling)
+    return drawn[-1] if number >= len(SHAPES) else replace(drawn[-1], **shape._asdict())
 
 
 def draw_pack(number: int, seed: int) -> StreamPack:
@@ -89,12 +96,17 @@ def seen() -> Counter[str]:
     return Counter()
 
 
-def test_shapes_cover_every_aggregate_and_control() -> None:
+def test_shapes_cover_every_aggregate_control_and_requirement() -> None:
     assert {shape.aggregate for shape in SHAPES} == set(AGGREGATES)
     first = SHAPES[: profiles.EFFORTS["ci"].packs]
     assert {shape.control for shape in first} == set(CONTROLS)
-    assert {shape.method for shape in first} == set(METHODS)
     assert {shape.sampling for shape in first} == set(SAMPLINGS)
+    methods = {(each.aggregate, method_of(each.method, each.lambda_thr)) for each in first}
+    assert methods | ELSEWHERE == {
+        (name, method_of(each.method, each.lambda_thr))
+        for name in AGGREGATES
+        for each in requirements(name)
+    }
 
 
 @pytest.mark.parametrize("number", range(profiles.effort().packs))

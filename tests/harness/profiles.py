@@ -49,7 +49,7 @@ EFFORTS = {
         subsets=4_000,
     ),
     "ci": Effort(
-        packs=6,
+        packs=11,
         cases=32,
         chains=8,
         curves=64,

@@ -8,6 +8,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import pytest
@@ -18,13 +19,17 @@ from model.vocabulary.slack import Judged
 from model.vocabulary.windows import Final
 from properties.conformance.promises import count_cases
 from properties.rooms import find_room
-from tests.harness.reached_cases import LARGE, count_large_and_partial
+from tests.harness.reached_cases import (
+    LARGE_PARTIAL,
+    PARTIAL,
+    count_large_and_partial,
+    count_partial,
+    count_script_cases,
+)
 
 NOTHING = Trace("spark", ())
 SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 """Shares of the windows whose sizes are recorded: that of the smallest, ..., of the largest."""
-PARTIAL = "windows that require a part"
-LARGE_PARTIAL = f"windows of {LARGE} tuples or more that require a part"
 _listeners: list[Callable[[Mapping[str, Workload], Mapping[str, Trace], Trace], None]] = []
 
 
@@ -76,6 +81,7 @@ class Recorder:
 
     def __init__(self, target: Path) -> None:
         self._target = target
+        self._lock = Lock()  # Packs of one promise run side by side.
         self._cases = Counter[str]()
         self._regions: dict[str, Counter[str]] = defaultdict(Counter)
         self._sizes: dict[str, Counter[int]] = defaultdict(Counter)
@@ -89,12 +95,19 @@ class Recorder:
         self, cases: Mapping[str, Workload], traces: Mapping[str, Trace], shared: Trace
     ) -> None:
         """Count what some cases reached."""
+        with self._lock:
+            self._note(cases, traces, shared)
+
+    def _note(
+        self, cases: Mapping[str, Workload], traces: Mapping[str, Trace], shared: Trace
+    ) -> None:
         for name, case in cases.items():
             trace = traces[name]
             self._cases[case.room] += 1
             self._sizes[case.room].update(step.n for step in trace.of(Final))
             counts = {**count_cases(case, trace), **find_room(case.room).check(case, trace).guards}
-            self._add(case.room, {**counts, **self._judged(case, trace), **_messages(case, trace)})
+            own = {**self._judged(case, trace), **_messages(case, trace), **_scripts(case, trace)}
+            self._add(case.room, {**counts, **own})
         first = next(iter(cases.values()))
         self._add(first.room, _messages(first, shared))
 
@@ -107,13 +120,12 @@ class Recorder:
         if case.room != "slack":
             return {}
         config = SlackConfig.from_json(case.config)
-        judged = trace.of(Judged)
         counts = {
-            "judged windows": len(judged),
-            PARTIAL: sum(0 < step.n_req < step.n_rcv + step.n_late for step in judged),
+            "judged windows": len(trace.of(Judged)),
+            PARTIAL: count_partial(trace),
             LARGE_PARTIAL: count_large_and_partial(trace),
         }
-        method = "lambda_thr" if config.lambda_thr is not None else config.method
+        method = method_of(config.method, config.lambda_thr)
         rule = Rule(config.aggregate, method, config.sampling, config.control)
         self._rules[rule].update({"cases": 1, **counts})
         return counts
@@ -129,12 +141,22 @@ class Recorder:
         return Reach(self._cases[room], regions, quantiles(self._sizes[room]), rules)
 
 
+def method_of(method: str, lambda_thr: float | None) -> str:
+    """Return the method that finds the required coverage, or ``lambda_thr`` if it is given."""
+    return method if lambda_thr is None else "lambda_thr"
+
+
 def _messages(case: Workload, trace: Trace) -> dict[str, int]:
     """Count what the workers of a chain sent each other."""
     if case.room != "join":
         return {}
     copies = sum(step.copies for step in trace.of(Receive))
     return {"forwarded blocks": len(trace.of(Forward)), "copies met": copies}
+
+
+def _scripts(case: Workload, trace: Trace) -> dict[str, int]:
+    """Count what scripts computed, and the arrivals that they may get wrong."""
+    return count_script_cases(case, trace) if case.room == "script" else {}
 
 
 def quantiles(sizes: Mapping[int, int]) -> list[int]:

@@ -1,15 +1,29 @@
 """The page of what the drawn cases reach on real Spark, made from the record of it."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from model.vocabulary.slack import CONTROLS
+from model.vocabulary.windows import AGGREGATES
 from properties.cli.render import markdown
+from properties.generators.streams import requirements
 from properties.rooms import sort_names
-from tests.harness.reach import LARGE_PARTIAL, PARTIAL, SHARES, Reach, read
+from tests.harness.reach import SHARES, Reach, Rule, method_of, read
+from tests.harness.reached_cases import LARGE_PARTIAL, OPERATIONS, PARTIAL
 
 RECORD = Path(__file__).resolve().parents[2] / "docs" / "reach.json"
 RULES = (("sum", "normal"), ("avg", "normal"), ("sum", "permutation"), ("avg", "rigorous"))
 """Aggregates and methods for which a large window has to require a part."""
+ALLOWED = tuple(
+    dict.fromkeys(
+        Rule(name, method_of(each.method, each.lambda_thr), each.sampling, control)
+        for name in AGGREGATES
+        for each in requirements(name)
+        for control in CONTROLS
+    )
+)
+"""Rules that a query may have; for each aggregate and method some window has to require a part."""
 REQUIRED: Mapping[str, tuple[str, ...]] = {
     "slack": (
         "late pairs",
@@ -31,6 +45,50 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
         "results across a change of workers",
         "shed arrivals",
     ),
+    "grouping": (
+        "single instances",
+        "several senders",
+        "latencies",
+        "redeliveries",
+        "rejected arrivals",
+        "full summaries",
+        "heavy keys with more than 2 candidates",
+        "keys at several instances",
+        "rebalances that changed the table",
+        "windows with new times",
+    ),
+    "watermark": (
+        "late pairs",
+        "corrections",
+        "redelivered tuples",
+        "rejected arrivals",
+        "reversed clusters",
+        "held watermarks",
+        "passings",
+        "insertions",
+    ),
+    "script": (
+        "shared computations",
+        "streams with several windows",
+        "panes narrower than a slide",
+        "streams cut at edges",
+        "windows with gaps",
+        "slides that do not divide",
+        "windows over results",
+        "empty windows",
+        "parts of a union twice",
+        "updates at one time",
+        "undefined times",
+        "values that are not finite",
+        "redelivered tuples",
+        "on a boundary",
+        "late arrivals by disorder",
+        "arrivals waited for by disorder",
+        "streams known in part",
+        "sensors at several workers",
+        "components for several workers",
+        *OPERATIONS.values(),
+    ),
 }
 """Regions that Spark has to have met, by room."""
 _HEAD = """\
@@ -43,9 +101,10 @@ After reading this page you know which cases the generated tests meet on Spark, 
 A *region* is a case that is easy to get wrong. Its count is the number of times that it occurred
 in Spark's own traces, over all drawn cases of profile `ci`. A count in bold must not be 0, or a
 test of this record fails. *On a boundary* are tuples where a window starts or ends, and in room
-`join` pairs exactly one window apart.
+`join` pairs exactly one window apart. *Redeliveries* are arrivals of tuples that had come before;
+room `grouping` counts each of them.
 
-Room `script` is not in the record, nor are other tests than these:
+Only these tests are in the record:
 
 {tests}
 
@@ -56,9 +115,13 @@ TESTS = (
     "properties/slack/test_spark.py",
     "properties/join/test_spark.py",
     "properties/join/test_load_on_spark.py",
+    "properties/grouping/test_spark.py",
     "properties/watermark/test_spark.py",
+    "properties/script/test_spark.py",
     "properties/test_promises.py::test_every_pair_is_joined_exactly_once",
     "properties/test_promises.py::test_imbalance_does_not_grow_with_instances",
+    "properties/test_promises.py::test_first_answers_contain_the_requested_share",
+    "properties/test_promises.py::test_every_answer_ends_exact",
 )
 """Tests whose runs on Spark are in the record."""
 _SIZES = """\
@@ -66,7 +129,12 @@ The tuples of a window: {sizes}.
 """
 _RULES = """\
 What a first answer has to contain follows from these settings. *Part* are windows in which it may
-leave tuples out, *large* those among them with at least 100 tuples.
+leave tuples out, *large* those among them with at least 100 tuples. Method `lambda_thr` is a
+required coverage that the query gives; sampling does not matter to it. A test of this record fails
+if no window of an aggregate and a method that it allows requires a part.
+"""
+_NEVER = """\
+Of {allowed} combinations that a query may have, {drawn} occurred. The others never did:
 """
 
 
@@ -81,7 +149,7 @@ def page(record: Path = RECORD) -> str:
         if reach.window_tuples:
             parts += [_SIZES.format(sizes=", ".join(_sizes(reach)))]
         if reach.rules:
-            parts += [_RULES, _rules(reach), ""]
+            parts += [_RULES, _rules(reach), "", never_drawn(reach), ""]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -94,8 +162,11 @@ def never_reached(found: Mapping[str, Reach]) -> list[str]:
         if room not in found or not found[room].regions.get(region)
     ]
     rules = found["slack"].rules if "slack" in found else ()
-    large = {(rule.aggregate, rule.method) for rule, counts in rules if counts[LARGE_PARTIAL]}
-    return missing + [f"slack: {' '.join(rule)}" for rule in RULES if rule not in large]
+    needed = {LARGE_PARTIAL: RULES, PARTIAL: dict.fromkeys(rule[:2] for rule in ALLOWED)}
+    for part, pairs in needed.items():
+        met = {(rule.aggregate, rule.method) for rule, counts in rules if counts[part]}
+        missing += [f"slack: {' '.join(pair)}, {part}" for pair in pairs if pair not in met]
+    return missing
 
 
 def _regions(room: str, reach: Reach) -> str:
@@ -119,3 +190,16 @@ def _rules(reach: Reach) -> str:
     columns = ("cases", "judged windows", PARTIAL, LARGE_PARTIAL)
     rows = [[*rule, *(f"{counts[name]:,}" for name in columns)] for rule, counts in reach.rules]
     return markdown(dict.fromkeys(header, ""), rows)
+
+
+def never_drawn(reach: Reach) -> str:
+    """Return the controls that never occurred, by all other settings of the rule."""
+    drawn = {rule for rule, counts in reach.rules if counts["cases"]}
+    controls = defaultdict[tuple[str, ...], list[str]](list)
+    for rule in ALLOWED:
+        if rule not in drawn:
+            controls[rule[:3]].append(rule.control)
+    rows = [[*others, ", ".join(never)] for others, never in controls.items()]
+    table = markdown(dict.fromkeys(("aggregate", "method", "sampling", "never"), ""), rows)
+    occurred = sum(rule in drawn for rule in ALLOWED)
+    return f"{_NEVER.format(allowed=len(ALLOWED), drawn=occurred)}\n{table}"

@@ -1,16 +1,20 @@
 """Real Spark meets the cases that matter, and the page of what it meets says how often."""
 
+from math import nan
 from pathlib import Path
 
 import pytest
 
+from model.script import run as run_script
 from model.slack import make_system
-from model.vocabulary import SlackConfig
+from model.vocabulary import Event, ScriptConfig, SlackConfig, Workload
+from model.vocabulary.script.config import MILLISECOND_US
 from properties.rooms import find_room
+from properties.script.language import parse
 from tests.harness import reach, stream_packs
-from tests.harness.reach import LARGE_PARTIAL, read
-from tests.harness.reached_cases import LARGE
-from tests.quality.reach_page import RECORD, REQUIRED, RULES, TESTS, never_reached
+from tests.harness.reach import read
+from tests.harness.reached_cases import LARGE, LARGE_PARTIAL, PARTIAL, count_script_cases
+from tests.quality.reach_page import RECORD, REQUIRED, RULES, TESTS, never_drawn, never_reached
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = SlackConfig(9_000, 4_000, tasks=2, gamma_us=9_000, eps=0.2)
@@ -40,8 +44,16 @@ def test_a_rule_without_a_large_window_is_named() -> None:
     found = read(RECORD)
     kept = [(rule, n) for rule, n in found["slack"].rules if rule[:2] != RULES[0]]
     assert never_reached({**found, "slack": found["slack"]._replace(rules=kept)}) == [
-        f"slack: {' '.join(RULES[0])}"
+        f"slack: {' '.join(RULES[0])}, {LARGE_PARTIAL}",
+        f"slack: {' '.join(RULES[0])}, {PARTIAL}",
     ]
+
+
+def test_combinations_that_never_occurred_are_named() -> None:
+    found = read(RECORD)["slack"]
+    (rule, _), *others = found.rules
+    assert f"{len(found.rules) - 1} occurred" in never_drawn(found._replace(rules=others))
+    assert f"| {' | '.join(rule[:3])} |" in never_drawn(found._replace(rules=others))
 
 
 def test_a_recorder_counts_what_spark_recorded(tmp_path: Path) -> None:
@@ -58,6 +70,27 @@ def test_a_recorder_counts_what_spark_recorded(tmp_path: Path) -> None:
     assert found.regions[LARGE_PARTIAL] == found.rules[0][1][LARGE_PARTIAL] > 0
     late = (find_room("slack").check(case, traces[n]).guards for n, case in pack.cases.items())
     assert found.regions["late pairs"] == sum(guards["late pairs"] for guards in late)
+
+
+def test_windows_and_arrivals_of_scripts_are_counted() -> None:
+    flow = parse('total = sum(union("a", "b"), 4, 4)\nshare = total / 2', "flow")
+    rows = [("a", 0, 1.0), ("b", 5, 1.0), ("a", 13, 1.0), ("a", 13, 1.0), ("b", 6, nan)]
+    arrivals = tuple(
+        Event(seq, min(seq, 2) if key == "a" else seq, key, at_ms * MILLISECOND_US, value, seq)
+        for seq, (key, at_ms, value) in enumerate(rows)
+    )
+    config = ScriptConfig((flow,), (("a", 60), ("b", 60))).to_json()
+    case = Workload("script", arrivals, config, flush=True)
+    found = count_script_cases(case, run_script(case))
+    assert {name: count for name, count in found.items() if count} == {
+        "results of windows: sum": 3,
+        "results of arithmetic: /": 3,
+        "windows": 3,
+        "empty windows": 1,  # from 8 to 12 ms
+        "redelivered tuples": 1,
+        "values that are not finite": 1,
+        "on a boundary": 1,
+    }
 
 
 def test_nothing_is_counted_without_a_recorder() -> None:
