@@ -24,6 +24,11 @@ from tests.quality.mutations import Mutation, drawn, mutations_of
 
 RULES = '''"""Rules of a small package."""
 
+from collections.abc import Callable
+
+__all__ = ["least"]
+Order = Callable[[int, int], bool]
+
 
 def least(left: int, right: int) -> int:
     """Return the smaller number."""
@@ -34,6 +39,11 @@ def is_far(a: int, b: int) -> bool:
     if not a or b > 3 and a != b:
         return True
     return min(a, b, 7) == [1][0]
+
+
+def joined(left: list[int], right: list[int]) -> list[object]:
+    assert len(left) > -1
+    return [*zip(left, right, strict=True), *zip(left, right, strict=False)]
 
 
 def never_called() -> int:
@@ -115,6 +125,16 @@ def test_every_mutation_is_one_change_that_python_reads(small: Path) -> None:
 )
 def test_a_kind_of_mistake_is_made(small: Path, right: str, wrong: str) -> None:
     the_one(small, right, wrong)
+
+
+def test_what_nobody_can_see_is_left_alone(small: Path) -> None:
+    found = mutations_of(small, "sim/rules.py")
+    of_lines = {RULES.splitlines()[each.line - 1] for each in found}
+    assert not [line for line in of_lines if "Callable" in line or "__all__" in line]
+    assert not [line for line in of_lines if "assert" in line]
+    of_joined = [each for each in found if each.function.startswith("joined")]
+    changed = [each.right for each in of_joined if each.operator == "truth"]
+    assert changed == ["False"], "a strict zip is an assertion, and another one is not"
 
 
 def test_a_mutation_that_a_test_sees_is_killed_and_an_equivalent_one_survives(small: Path) -> None:
