@@ -38,7 +38,12 @@ LIMIT_S = 600
 TEST_LIMIT_S = 150
 """Longest time (s) of a test without Spark; one that takes longer fails, as in an endless loop."""
 KILLED, SURVIVED, UNDECIDED = "killed", "survived", "undecided"
-RECORDED = ("properties", "tests/model", "tests/sim", "tests/quality", "tests/spark_impl")
+RECORDED = (
+    "properties",
+    *(f"tests/{name}" for name in ("model", "sim", "quality", "spark_impl", "properties")),
+)
+_PAGES = "tests/properties/test_pages.py::"
+"""Tests that see a value outside of all functions: pages show defaults and tables."""
 _LEFT_OUT = (".git", ".hypothesis", "__pycache__", ".*_cache", "build", "sweeps", "counterexamples")
 _ROOMS = {"windows": ("slack", "watermark"), "runtime": ("watermark", "join")}
 """Rooms whose tests on Spark see a part that several rooms share."""
@@ -68,8 +73,10 @@ class Calls(NamedTuple):
     def of(self, mutation: Mutation) -> frozenset[str]:
         """Return the tests that call the mutated function, or its module if none does."""
         line = mutation.function.partition(":")[2]
-        named = self.callers.get(f"{mutation.file}:{line}", frozenset())
-        return named or self.callers.get(mutation.file, frozenset())
+        if named := self.callers.get(f"{mutation.file}:{line}"):
+            return named
+        pages = [test for test in self.seconds if test.startswith(_PAGES)]
+        return self.callers.get(mutation.file, frozenset()).union(pages)
 
 
 class Stage(NamedTuple):

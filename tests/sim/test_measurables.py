@@ -177,6 +177,18 @@ def test_jobs_take_the_time_of_their_largest_task() -> None:
     assert run.lag_us == run.over_us[0] - run.span_us
 
 
+def test_a_job_begins_when_the_one_before_it_is_over() -> None:
+    config = JoinConfig(1_000_000, (("same", Equi("key")),), workers=2)
+    source = Source(40, Constant(1_000), keys=("a",))
+    costs = Costs(message_us=0.0, comparison_us=0.0, result_us=0.0)
+    cluster = Cluster((Worker(), Worker()), Constant(0.0))
+    plan = Plan((source, source), cluster=cluster, tuning=ChainTuning(costs))
+    run = simulate_batches(plan, config, BatchSettings(batch_us=10_000, job_us=25_000.0), 0)
+    # A job takes 25 ms, a batch 10 ms: no job but the first one waits for its batch.
+    assert len(run.over_us) >= 4
+    assert run.over_us == [10_000 + 25_000 * (job + 1) for job in range(len(run.over_us))]
+
+
 def test_jobs_wait_for_each_other() -> None:
     asked = {**CHAIN, "predicate": "equi", "batch_us": "1000000", "limit": "batches-lag"}
     costly = {**asked, "limit_share": "0.05", "tuple_us": "1000", "message_us": "0"}

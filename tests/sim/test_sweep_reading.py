@@ -132,6 +132,14 @@ def test_the_catalogue_can_be_read(name: str) -> None:
         ),
         ({"fan": "slower"}, "fan is 'slower'; it must be one of policy"),
         ({"fan": "policy", "factors": {"zipf": [1]}, "expect": []}, "a factor of quick"),
+        (
+            {
+                "fan": "policy",
+                "factors": {"policy": {"a": {"policy": "tag"}, "b": {"policy": "dag", "zipf": 1}}},
+                "expect": [],
+            },
+            "a factor of quick that is a list of values",
+        ),
         ({"source": {"paper": "x"}}, "source.where is missing"),
         ({"published": {"sais": "x"}}, "there is no published.sais; did you mean 'says'?"),
         (
