@@ -171,6 +171,18 @@ def test_the_tests_that_call_a_function_are_asked(small: Path) -> None:
     assert stages(other, calls, {}, small) == stages(called, calls, {}, small)
 
 
+def test_what_no_function_uses_is_judged_by_pages_and_modules_that_import_it(
+    tmp_path: Path,
+) -> None:
+    page, user = "tests/properties/test_pages.py::test_x", "tests/sim/test_user.py::test_y"
+    calls = Calls({page: 1.0, user: 1.0}, {"sim/user.py": frozenset([user])})
+    (tmp_path / "sim").mkdir()
+    (tmp_path / "sim" / "words.py").write_text("LIMIT = 5\n", encoding="utf-8")
+    (tmp_path / "sim" / "user.py").write_text("from sim.words import LIMIT\n", encoding="utf-8")
+    mutation = mutations_of(tmp_path, "sim/words.py")[0]
+    assert calls.of(mutation, tmp_path) == {page, user}
+
+
 def test_a_seed_draws_one_order_with_every_file_early() -> None:
     root = Path(__file__).resolve().parents[2]
     first, again, other = (

@@ -179,6 +179,12 @@ def test_bad_settings_are_refused(key: str, value: str, sentence: str) -> None:
         from_settings({key: value}, 1)
 
 
+@pytest.mark.parametrize(("key", "value"), [("speeds", "1,1e-9"), ("queue_limit", "0")])
+def test_impossible_instances_are_refused_before_a_run_starts(key: str, value: str) -> None:
+    with pytest.raises(ValueError, match=key):
+        prepare({key: value})
+
+
 def test_speeds_and_tiers_are_those_of_instances_in_turn() -> None:
     plan = prepare({"speeds": "1,0.5", "tiers": "elsewhere,process,rack"}).plan
     workers = [plan.cluster.worker(n) for n in range(12)]

@@ -68,7 +68,7 @@ def test_a_moment_is_a_share_of_the_time_until_the_last_arrival() -> None:
     config = SlackConfig(size_us=10, slide_us=10, control="max")
     times_us = [*range(10, 110, 10), 200]
     events = [Event(seq, seq, "a", at_us, 1.0, at_us) for seq, at_us in enumerate(times_us)]
-    answers = [FirstAnswer(event.event_time_us, event.seq, 1.0, 1) for event in events]
+    answers = [FirstAnswer(event.event_time_us, event.seq + 1, 1.0, 1) for event in events[:-1]]
     course = Course(config, events, 0, np.arange(11.0), answers, [], [])
     found = [figures_at(course, moment)["slack_us"] for moment in (0.1, 0.5, 1.0)]
     assert found == [0.5, 8.5, 10.0]

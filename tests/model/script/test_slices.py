@@ -55,6 +55,7 @@ def test_the_cheaper_way_is_taken() -> None:
     rate = Fraction(360_000)
     even = choose([Span(600_000, 300_000)], rate)
     assert even.is_panes
+    assert even.cutting == panes([Span(600_000, 300_000)])
     odd = choose([Span(9_970, 991)], rate)
     assert not odd.is_panes
     assert odd.cutting == edges([Span(9_970, 991)])
