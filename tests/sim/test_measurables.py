@@ -146,6 +146,12 @@ def test_queries_with_chains_of_their_own_need_a_copy_each() -> None:
         bandwidth({"chains": "two"}, 0)
 
 
+def test_blocks_of_one_tuple_have_one_tuple_on_average() -> None:
+    found = run_chain({**CHAIN, "block_size": "1"}, 0).summary
+    assert found["mean_block"] == 1
+    assert float(found["hint_bytes_per_s"]) > 0
+
+
 def test_one_batch_finds_all_pairs_that_the_chain_finds() -> None:
     asked = {**CHAIN, "predicate": "equi", "lateness_us": "never"}
     found = in_batches({**asked, "batch_us": "1000000000000"}, 0)
