@@ -43,7 +43,7 @@ RECORDED = (
     *(f"tests/{name}" for name in ("model", "sim", "quality", "spark_impl", "properties")),
 )
 _PAGES = "tests/properties/test_pages.py::"
-"""Tests that see a value outside of all functions: pages show defaults and tables."""
+"""Tests that see values outside of functions: pages show defaults and tables."""
 _LEFT_OUT = (".git", ".hypothesis", "__pycache__", ".*_cache", "build", "sweeps", "counterexamples")
 _ROOMS = {"windows": ("slack", "watermark"), "runtime": ("watermark", "join")}
 """Rooms whose tests on Spark see a part that several rooms share."""
