@@ -117,8 +117,8 @@ class Gate:
         self.redelivered = 0
         self._known: dict[str, set[int]] = {stream: set() for stream in STREAMS}
 
-    def offer(self, stream: str, epoch: int, events: Iterable[Event]) -> list[bool]:
-        """Return which arrivals of a stream are admitted, each after the one before it.
+    def offer(self, stream: str, epoch: int, events: Iterable[Event]) -> None:
+        """Admit or refuse arrivals of a stream, each after the one before it.
 
         Raises ``ValueError`` if the stream is neither of the two.
         """
@@ -130,10 +130,8 @@ class Gate:
         lateness_us, before = self.config.lateness_us, len(tuples)
         # Without decisions nothing is looked up, because a run is often a single arrival.
         share = decision_at(self.config, epoch).share if self.config.decisions else 0.0
-        decisions = []
         for event in events:
             seq, source_id, _, ts_us, value, _, _ = event
-            is_good = False
             if share and draw(stream, seq) < share:
                 self.rejected.append(_rejected(event, REASON_SHED))
             elif not isfinite(value):
@@ -143,15 +141,12 @@ class Gate:
             elif source_id in known:
                 self.redelivered += 1
             else:
-                is_good = True
                 known.add(source_id)
                 if lateness_us is not None and ts_us - lateness_us > wm_us:
                     wm_us = ts_us - lateness_us
                 tuples.append(event)
                 watermarks_us.append(wm_us)
-            decisions.append(is_good)
         epochs += [epoch] * (len(tuples) - before)
-        return decisions
 
     def mark(self) -> Mark:
         """Return how far the gate has come, for :meth:`go_back`."""

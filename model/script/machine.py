@@ -229,7 +229,7 @@ class Worker:
         number = self.share.sensors[sensor]
         log = self._state.logs.get(number)
         if log is not None and reason is None:
-            insort(log.points, (event.event_time_us, event.value + 0.0))
+            insort(log.points, (event.event_time_us, event.value))
         rejected: Sequence[Effect] = NOTHING
         if reason and sensor in self.share.says:
             rejected = (Rejected(event.seq, reason),)

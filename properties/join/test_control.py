@@ -16,6 +16,8 @@ from tests.harness.stream_packs import collect
 
 COURSES = 400
 STEPS = 3_000
+SHARES = ("shares that are shed", "shares that are shed at or below tau1")
+"""Guards, each of which counts some of what the one before it counts."""
 
 Decide = Callable[[LoadRules, LoadState, Measured], tuple[LoadState, Decision]]
 
@@ -44,6 +46,9 @@ def test_every_branch_of_the_rules_is_taken(seed: int) -> None:
         assert log == log_of(model.decide, course)
         judged = judge_log(log)
         guards.update(judged.guards)
+        of_shares = [judged.guards[name] for name in SHARES]
+        assert of_shares == sorted(of_shares, reverse=True)
+        assert course.rules.shed != "no" or not any(of_shares)
         assert all(verdict.outcome is Outcome.HOLDS for verdict in judged.verdicts)
     for guard in LOG_CLAIMS.cases:
         assert guards[guard], f"there were no {guard}"

@@ -5,11 +5,13 @@ The workers run in process here, without Spark; what ``--system`` names takes th
 
 from collections import Counter
 from dataclasses import replace
+from math import isfinite
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from model.script import run
 from model.script.claims import CASES, judge
 from model.script.variants import VARIANTS
 from model.vocabulary import ScriptConfig, System, Trace, Workload
@@ -62,6 +64,25 @@ def test_the_drawn_cases_include_every_interesting_one(pipeline: System, seed: i
 def unplaced(trace: Trace) -> tuple[object, ...]:
     """Return all steps except the placement."""
     return trace.of(Result), trace.of(Undefined), trace.of(Rejected)
+
+
+def zeros(case: Workload, zero: float) -> Workload:
+    """Return a case whose finite values are all zeros of one sign."""
+    return case.with_(
+        arrivals=[
+            event._replace(value=zero if isfinite(event.value) else event.value)
+            for event in case.arrivals
+        ]
+    )
+
+
+@example(case=TELLING["the same twice"])
+@given(case=cases())
+def test_zeros_of_either_sign_have_the_same_answers(pipeline: System, case: Workload) -> None:
+    for system in (run, pipeline):
+        # Zeros are equal whatever their sign, which only the text shows.
+        plus, minus = (repr([*system(zeros(case, zero)).steps()]) for zero in (0.0, -0.0))
+        assert plus == minus
 
 
 @given(

@@ -77,19 +77,19 @@ class ScriptCluster:
         """Send an arrival on its way."""
         # Drawn for every tuple, so that the work of tuples depends on no query.
         work_us = next(self._work_us)
-        hosting = self._hosting.get(event.key)
+        hosting, bits = self._hosting.get(event.key), 8.0 * self.plan.cluster.tuple_bytes
         if hosting is None:
             if not self.tuning.filters:
                 number = task_of(event.key, len(self.hosts))
                 self.hosts[number].expected += 1
                 item = Arrival(event, work_us, is_asked_for=False)
-                self._ways[number](item, 8.0 * self.plan.cluster.tuple_bytes)
+                self._ways[number](item, bits)
             return
         for host in hosting:
             host.expected += 1
         item = Arrival(event, work_us)
         for number in self._first[event.key]:
-            self._ways[number](item, 8.0 * self.plan.cluster.tuple_bytes)
+            self._ways[number](item, bits)
 
     def end_batch(self) -> None:
         """Send every worker the mark of the batch."""

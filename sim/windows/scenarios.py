@@ -21,8 +21,8 @@ def bursts(_seed: int) -> Plan:
 
     Each sends 3,000 tuples in about two minutes, with Poisson intervals, over a link of its tier.
     Ordinary delays are Pareto with shape 1.5, whose variance is infinite. In the first burst a
-    fifth of all tuples takes another second on average; in the second burst one source is held up.
-    The figures are invented.
+    fifth of all tuples takes another second on average; in the second burst one source is held up,
+    for three seconds on average. The figures are invented.
     """
     places = (Place(), Place(process=1), Place(node=1), Place(rack=1))
     sources = tuple(

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.harness.xdist_scheduler import starts_spark
-from tests.quality.mutations import Mutation, drawn, summarised
+from tests.quality.mutations import PACKAGES, Mutation, drawn, summarised
 
 ROOT = Path(__file__).resolve().parents[2]
 VERDICTS = ROOT / "docs" / "mutants.jsonl"
@@ -38,7 +38,12 @@ LIMIT_S = 600
 TEST_LIMIT_S = 150
 """Longest time (s) of a test without Spark; one that takes longer fails, as in an endless loop."""
 KILLED, SURVIVED, UNDECIDED = "killed", "survived", "undecided"
-RECORDED = ("properties", "tests/model", "tests/sim", "tests/quality", "tests/spark_impl")
+RECORDED = (
+    "properties",
+    *(f"tests/{name}" for name in ("model", "sim", "quality", "spark_impl", "properties")),
+)
+_PAGES = "tests/properties/test_pages.py::"
+"""Tests that see values outside of functions: pages show defaults and tables."""
 _LEFT_OUT = (".git", ".hypothesis", "__pycache__", ".*_cache", "build", "sweeps", "counterexamples")
 _ROOMS = {"windows": ("slack", "watermark"), "runtime": ("watermark", "join")}
 """Rooms whose tests on Spark see a part that several rooms share."""
@@ -65,11 +70,28 @@ class Calls(NamedTuple):
                         callers.setdefault(name, set()).add(test)
         return cls(seconds, {name: frozenset(tests) for name, tests in callers.items()})
 
-    def of(self, mutation: Mutation) -> frozenset[str]:
-        """Return the tests that call the mutated function, or its module if none does."""
+    def of(self, mutation: Mutation, root: Path) -> frozenset[str]:
+        """Return the tests that call the mutated function, or else its module.
+
+        For a module without functions these are the tests that call modules that import it.
+        """
         line = mutation.function.partition(":")[2]
-        named = self.callers.get(f"{mutation.file}:{line}", frozenset())
-        return named or self.callers.get(mutation.file, frozenset())
+        if named := self.callers.get(f"{mutation.file}:{line}"):
+            return named
+        files = {mutation.file} & self.callers.keys() or importers(mutation.file, root)
+        pages = {test for test in self.seconds if test.startswith(_PAGES)}
+        return frozenset(pages).union(*(self.callers.get(file, ()) for file in files))
+
+
+def importers(file: str, root: Path) -> set[str]:
+    """Return the files of our packages that import from a module."""
+    imports = f"from {file.removesuffix('.py').replace('/', '.')} import"
+    return {
+        path.relative_to(root).as_posix()
+        for package in PACKAGES
+        for path in (root / package).rglob("*.py")
+        if imports in path.read_text(encoding="utf-8")
+    }
 
 
 class Stage(NamedTuple):
@@ -84,7 +106,9 @@ def stages(mutation: Mutation, calls: Calls, kills: Mapping[str, int], root: Pat
 
     Tests that killed many mutations come first, and quick ones before slow ones.
     """
-    quick = sorted(calls.of(mutation), key=lambda test: (-kills.get(test, 0), calls.seconds[test]))
+    quick = sorted(
+        calls.of(mutation, root), key=lambda test: (-kills.get(test, 0), calls.seconds[test])
+    )
     slow = list(_on_spark(mutation, root))
     properties = "properties/"
     return [

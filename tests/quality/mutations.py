@@ -1,7 +1,8 @@
 """Single mutations of a source file: one expression or statement, written otherwise.
 
 A mutation replaces the text of one node of the syntax tree, so everything else of a file stays as
-it was. Left alone are texts, annotations, assertions of types and what only imports.
+it was. Left alone are what only imports, and what nobody can see: texts, annotations, types of
+arguments in ``Callable[...]``, assertions, and ``strict=True``, the assertion of a ``zip``.
 """
 
 import ast
@@ -139,8 +140,13 @@ def _nodes(tree: ast.AST, function: str) -> Iterator[tuple[ast.expr | ast.stmt, 
 def _inside(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes directly inside, without annotations, decorators and type variables."""
     skipped = {"annotation", "returns", "decorator_list", "bases", "ctx"}
-    if isinstance(node, ast.Assign) and "__all__" in ast.unparse(node.targets[0]):
-        return
+    match node:
+        case ast.Assign([ast.Name("__all__")]):
+            return
+        case ast.Subscript(ast.Name("Callable")):
+            return
+        case ast.keyword("strict", ast.Constant(True)):
+            return
     for name, value in ast.iter_fields(node):
         for each in value if isinstance(value, list) else [value]:
             if name not in skipped and isinstance(each, ast.AST):

@@ -24,6 +24,11 @@ from tests.quality.mutations import Mutation, drawn, mutations_of
 
 RULES = '''"""Rules of a small package."""
 
+from collections.abc import Callable
+
+__all__ = ["least"]
+Order = Callable[[int, int], bool]
+
 
 def least(left: int, right: int) -> int:
     """Return the smaller number."""
@@ -34,6 +39,11 @@ def is_far(a: int, b: int) -> bool:
     if not a or b > 3 and a != b:
         return True
     return min(a, b, 7) == [1][0]
+
+
+def joined(left: list[int], right: list[int]) -> list[object]:
+    assert len(left) > -1
+    return [*zip(left, right, strict=True), *zip(left, right, strict=False)]
 
 
 def never_called() -> int:
@@ -117,6 +127,16 @@ def test_a_kind_of_mistake_is_made(small: Path, right: str, wrong: str) -> None:
     the_one(small, right, wrong)
 
 
+def test_what_nobody_can_see_is_left_alone(small: Path) -> None:
+    found = mutations_of(small, "sim/rules.py")
+    of_lines = {RULES.splitlines()[each.line - 1] for each in found}
+    assert not [line for line in of_lines if "Callable" in line or "__all__" in line]
+    assert not [line for line in of_lines if "assert" in line]
+    of_joined = [each for each in found if each.function.startswith("joined")]
+    changed = [each.right for each in of_joined if each.operator == "truth"]
+    assert changed == ["False"], "a strict zip is an assertion, and another one is not"
+
+
 def test_a_mutation_that_a_test_sees_is_killed_and_an_equivalent_one_survives(small: Path) -> None:
     with copied(small) as copy:
         judge = Judge(copy, Calls.read(small / "build" / "calls"))
@@ -149,6 +169,18 @@ def test_the_tests_that_call_a_function_are_asked(small: Path) -> None:
     # Nobody calls it, so the tests of its module are asked.
     other = the_one(small, "5", "6")
     assert stages(other, calls, {}, small) == stages(called, calls, {}, small)
+
+
+def test_what_no_function_uses_is_judged_by_pages_and_modules_that_import_it(
+    tmp_path: Path,
+) -> None:
+    page, user = "tests/properties/test_pages.py::test_x", "tests/sim/test_user.py::test_y"
+    calls = Calls({page: 1.0, user: 1.0}, {"sim/user.py": frozenset([user])})
+    (tmp_path / "sim").mkdir()
+    (tmp_path / "sim" / "words.py").write_text("LIMIT = 5\n", encoding="utf-8")
+    (tmp_path / "sim" / "user.py").write_text("from sim.words import LIMIT\n", encoding="utf-8")
+    mutation = mutations_of(tmp_path, "sim/words.py")[0]
+    assert calls.of(mutation, tmp_path) == {page, user}
 
 
 def test_a_seed_draws_one_order_with_every_file_early() -> None:

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+
+from properties.rooms import find_room, room_names
 from tests.harness.broken_claims import Broken, all_claims, read, write
 from tests.quality.planted_page import RECORD, claims_without_bug, page
 
@@ -10,6 +13,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_every_claim_of_every_room_is_broken_by_a_planted_bug() -> None:
     assert claims_without_bug(read(RECORD)) == []
+
+
+@pytest.mark.parametrize("room", room_names())
+def test_examples_of_planted_bugs_arrive_in_order(room: str) -> None:
+    for name, variant in find_room(room).explorer.variants.items():
+        arrivals_us = [event.arrival_us for event in variant.example.arrivals]
+        assert arrivals_us == sorted(arrivals_us), name
 
 
 def test_recorded_bugs_break_claims_that_exist_in_tests_that_exist() -> None:

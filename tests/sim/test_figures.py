@@ -34,6 +34,8 @@ def test_a_plot_says_what_it_shows(tmp_path: Path) -> None:
         "slack K",
     ):
         assert label in words
+    SLACK.draw(from_settings({"messages": "100", "tasks": "1"}, 1), tmp_path / "one.svg")
+    assert "1 task, seed 1" in (tmp_path / "one.svg").read_text(encoding="utf-8")
     assert "fill: #ffffff" in text
     assert "<dc:date>" not in text
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import sysconfig
 from itertools import islice
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from model.grouping import make_system as make_reference
 from model.grouping.claims import judge
 from model.vocabulary.grouping import POLICIES, Heavy, Route
 from sim.grouping import TimedRun, from_settings, side_by_side
+from sim.grouping.experiments import BASE, SITUATIONS
 from sim.grouping.room import TIMED_ROOM
 from sim.grouping.scenarios import SCENARIOS
 from sim.grouping.settings import prepare
@@ -79,6 +81,17 @@ def test_words_come_in_the_order_of_the_text_but_for_delays() -> None:
     assert len(set(first)) > len(first) / 20
 
 
+def test_words_have_the_numbers_of_their_lines() -> None:
+    module = Path(
+        sysconfig.get_path("stdlib"), min(f"{each}.py" for each in sys.stdlib_module_names)
+    )
+    lines = module.read_text(encoding="utf-8").splitlines()
+    words = list(islice(read_words(), 100))
+    for word, number in words:
+        assert word in lines[number - 1]
+    assert len({number for _, number in words}) > 10
+
+
 def test_arrivals_and_work_do_not_depend_on_the_policy() -> None:
     one, other = small(policy="key"), small(policy="tag")
     assert one.workload.arrivals == other.workload.arrivals
@@ -86,6 +99,13 @@ def test_arrivals_and_work_do_not_depend_on_the_policy() -> None:
     # At speed 1 everywhere the same work is the same time, wherever it is done.
     one, other = (small(policy=each, speeds=1, instances=1) for each in ("key", "tag"))
     assert one.summary["mean_latency_us"] == other.summary["mean_latency_us"]
+
+
+def test_the_published_situations_have_windows_and_batches_of_one_size() -> None:
+    sizes = {name: BASE[name] for name in ("window_tuples", "batch_tuples")}
+    assert len(SITUATIONS) == 3
+    for settings in SITUATIONS.values():
+        assert {name: settings.get(name) for name in sizes} == sizes
 
 
 # ------------------------------------------------------------------------------------- figures
@@ -157,6 +177,12 @@ def test_all_policies_stand_side_by_side() -> None:
 def test_bad_settings_are_refused(key: str, value: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         from_settings({key: value}, 1)
+
+
+@pytest.mark.parametrize(("key", "value"), [("speeds", "1,1e-9"), ("queue_limit", "0")])
+def test_impossible_instances_are_refused_before_a_run_starts(key: str, value: str) -> None:
+    with pytest.raises(ValueError, match=key):
+        prepare({key: value})
 
 
 def test_speeds_and_tiers_are_those_of_instances_in_turn() -> None:

@@ -8,6 +8,7 @@ from model.join.live import LEAVING, REDIRECTED
 from model.join.run import run as model_run
 from model.vocabulary.settings import read_settings
 from sim.join import ChainRun, from_settings, simulate
+from sim.join.line import LOG, Do, Line
 from sim.join.live_chain import LiveChain
 from sim.join.machine import MachineOf
 from sim.join.model_chain import ModelChain
@@ -60,12 +61,24 @@ def is_course(numbers: list[tuple[int, int]], workers: int) -> bool:
     return bool(numbers) and befores == [workers, *[after for _, after in numbers[:-1]]]
 
 
-def test_workers_come_and_go_within_a_window() -> None:
+def test_workers_come_and_go_within_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, int]] = []
+    tell = Line.tell
+
+    def recorded(line: Line, sender: str, to: int, do: Do) -> None:
+        told.append((sender, to))
+        tell(line, sender, to, do)
+
+    monkeypatch.setattr(Line, "tell", recorded)
     timed = run({"trigger_interval_us": "never"})  # one epoch, so nothing happens between two
     numbers = changes(timed)
     assert any(after > before for before, after in numbers)
     assert any(after < before for before, after in numbers)
     assert 100_000 < int(timed.summary["longest_change_us"]) < WINDOW_US
+    # MARK goes to the old end, and END from the first worker that leaves to the new end.
+    ends = [(LOG, a - 1) if b > a else (f"worker-{b}", b - 1) for a, b in numbers]
+    assert [message for message in told if message in ends] == ends
+    assert all(sender in (LOG, f"worker-{to + 1}") for sender, to in told)
     assert found(timed.trace) == found(model_run(timed.workload))
 
 

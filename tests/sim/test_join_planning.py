@@ -7,6 +7,8 @@ from math import ceil
 import numpy as np
 import pytest
 
+from model.vocabulary import JoinConfig
+from model.vocabulary.join import Equi
 from sim.join import planning
 from sim.join.demand import BUSY_MAX, Demand, Hardware, hardware_of
 from sim.join.planning import (
@@ -18,7 +20,7 @@ from sim.join.planning import (
     try_chain,
 )
 from sim.join.scaled import busiest_share, epoch_share, scale_of, simulate_scaled
-from sim.join.tuning import Costs
+from sim.join.tuning import ChainTuning, Costs, as_on_spark
 from sim.kernel.link import Tier
 from tests.sim.calibrations import CALIBRATION
 
@@ -157,6 +159,13 @@ def test_epochs_take_their_time() -> None:
     nearly_all = replace(DEMAND, selectivity=0.0455)
     with_epochs = try_chain(nearly_all, COMPARING._replace(epoch_us=5e5), 1, 64, 1)
     assert (with_epochs.p50_us, try_chain(nearly_all, COMPARING, 1, 64, 1).lacks) == (None, "")
+
+
+@pytest.mark.parametrize("window_us", [1, 150, 1_000_000, 3_600_000_000])
+def test_workers_on_spark_say_how_far_they_are_several_times_a_window(window_us: int) -> None:
+    config = JoinConfig(window_us, (("same", Equi("key")),), workers=3, block_size=16)
+    tuning = as_on_spark(ChainTuning(), config, 1_000.0)
+    assert 1 <= tuning.hint_us <= max(1, window_us / 10)
 
 
 def test_large_blocks_make_epochs_longer() -> None:

@@ -146,6 +146,12 @@ def test_queries_with_chains_of_their_own_need_a_copy_each() -> None:
         bandwidth({"chains": "two"}, 0)
 
 
+def test_blocks_of_one_tuple_have_one_tuple_on_average() -> None:
+    found = run_chain({**CHAIN, "block_size": "1"}, 0).summary
+    assert found["mean_block"] == 1
+    assert float(found["hint_bytes_per_s"]) > 0
+
+
 def test_one_batch_finds_all_pairs_that_the_chain_finds() -> None:
     asked = {**CHAIN, "predicate": "equi", "lateness_us": "never"}
     found = in_batches({**asked, "batch_us": "1000000000000"}, 0)
@@ -175,6 +181,18 @@ def test_jobs_take_the_time_of_their_largest_task() -> None:
     # the only key, and finds 16 pairs in 16 comparisons.
     assert run.over_us == [10_000 + 500 + 2 * (7 + 4 * 100) + (7 + 8 * 100 + 16 * 11)]
     assert run.lag_us == run.over_us[0] - run.span_us
+
+
+def test_a_job_begins_when_the_one_before_it_is_over() -> None:
+    config = JoinConfig(1_000_000, (("same", Equi("key")),), workers=2)
+    source = Source(40, Constant(1_000), keys=("a",))
+    costs = Costs(message_us=0.0, comparison_us=0.0, result_us=0.0)
+    cluster = Cluster((Worker(), Worker()), Constant(0.0))
+    plan = Plan((source, source), cluster=cluster, tuning=ChainTuning(costs))
+    run = simulate_batches(plan, config, BatchSettings(batch_us=10_000, job_us=25_000.0), 0)
+    # A job takes 25 ms, a batch 10 ms: no job but the first one waits for its batch.
+    assert len(run.over_us) >= 4
+    assert run.over_us == [10_000 + 25_000 * (job + 1) for job in range(len(run.over_us))]
 
 
 def test_jobs_wait_for_each_other() -> None:

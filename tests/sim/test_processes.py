@@ -53,6 +53,17 @@ def test_delays_follow_values_in_the_dependent_process() -> None:
     assert left.mean() == pytest.approx(SECOND_US / 2, rel=0.05)
 
 
+def test_the_scenario_bursts_delays_a_fifth_by_a_second_and_one_source_by_three() -> None:
+    plan = SCENARIOS["bursts"](SEED)
+    events = simulate_arrivals(plan, SEED).events
+    at_s = np.array([event.event_time_us - plan.epoch_us for event in events]) / SECOND_US
+    is_held = delays_us(events) > 2 * SECOND_US
+    first, second = (is_held[(at_s >= begin) & (at_s < end)] for begin, end in ((30, 50), (80, 90)))
+    # Exponential delays exceed 2 s with probability exp(-2 s / mean).
+    assert first.mean() == pytest.approx(np.exp(-2) / 5, rel=0.3)
+    assert second.mean() == pytest.approx(np.exp(-2 / 3) / 4, rel=0.2)
+
+
 def test_bursts_come_again_and_regimes_change() -> None:
     for name, first_us, period_us in (
         ("burst-train", MINUTE_US, 2 * MINUTE_US),

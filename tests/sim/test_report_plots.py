@@ -11,7 +11,7 @@ import pytest
 from sim.report.contents import Axis, Chart, Curve, Point, Report
 from sim.report.entries import entry_of
 from sim.report.page import caption, page
-from sim.report.plot import svg
+from sim.report.plot import draw, svg
 from tests.sim import made_up
 
 STYLE = Path(__file__).parents[2] / "sim" / "report" / "page.css"
@@ -43,6 +43,25 @@ def test_surplus_charts_are_counted_in_the_caption() -> None:
     assert "There is no plot of" not in caption(few)
     assert "There is no plot of 2 more combinations; all are among the numbers" in caption(more)
     assert len(more.table.rows) == 28
+
+
+def test_a_caption_explains_published_values_if_a_chart_has_some() -> None:
+    entry = entry_of(*made_up.LATENCY)
+    charts = entry.charts[0], entry.charts[0]._replace(published=())
+    for shown in (charts, charts[:1], charts[1:]):
+        has_some = "as published" in caption(entry._replace(charts=shown))
+        assert has_some == (charts[0] in shown)
+
+
+def test_a_legend_of_several_rows_takes_nothing_from_the_plot() -> None:
+    chart = entry_of(*made_up.LATENCY).charts[0]
+    one, other = chart.lines
+    long = [other._replace(label=f"{other.label}, {number}") for number in range(5)]
+    heights = [
+        draw(chart._replace(lines=lines)).get_figheight()
+        for lines in ((one._replace(label="a"), other._replace(label="b")), (one, *long))
+    ]
+    assert heights[0] < heights[1] - 0.3
 
 
 def test_charts_side_by_side_show_the_same_part_of_the_axis() -> None:

@@ -40,6 +40,17 @@ def test_a_panel_without_a_value_is_left_out() -> None:
     assert "Latency" not in headings(latency_us=np.full(10, np.nan), **OWN)
 
 
+def test_a_legend_has_room_for_its_longest_label() -> None:
+    columns = {name: np.ones(10) for name in "abcd"}
+    course = made_up(2, **columns).course
+    heights = []
+    for longest in ("d", "d" * 70):
+        lines = [PanelLine(name, name) for name in "abc"]
+        panel = Panel("Own", "%", (*lines, PanelLine("d", longest)))
+        heights.append(draw_panel(course, panel).get_figheight())
+    assert heights[0] < heights[1]
+
+
 def test_many_workers_are_rows_whose_shade_grows_with_the_value() -> None:
     course = made_up(9, *FAULTS, utilisation_corrector=np.ones(10), **OWN).course
     queues, works, _ = run_panels(course.series, PLOT.panels)

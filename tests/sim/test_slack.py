@@ -17,7 +17,7 @@ from simpy import Environment
 from model.checking.claims import Outcome
 from model.slack import run as model_run
 from model.slack.claims import check
-from model.vocabulary import Event, Fault, SlackConfig, Workload
+from model.vocabulary import Event, Fault, SlackConfig, Workload, task_of
 from model.vocabulary.windows import Cleared, Correction, Final, Late, Result
 from model.windows.state import Window
 from sim.kernel import faults
@@ -211,6 +211,23 @@ def test_a_run_small_enough_to_be_computed_by_hand() -> None:
         "utilisation_corrector": 13 / 50,
     }
     assert {name: run.summary[name] for name in expected} == pytest.approx(expected)
+
+
+def test_a_correction_at_the_end_reads_its_rows_once() -> None:
+    never_us = 10 * SECOND_US
+    config = replace(TUMBLING, max_age_us=never_us, gamma_us=never_us)
+    run = simulate(BY_HAND, config, 0)
+    assert [each.reason for each in run.trace.of(Correction)] == ["flush"]
+    assert run.summary["history_rows_read"] == by_hand().summary["history_rows_read"]
+
+
+def test_one_worker_sheds_while_another_one_never_does() -> None:
+    """Tuples of the task that is slow and full are shed, and none of the other task."""
+    workers = Worker(), Worker(0.001, queue_limit=1, when_full="drop")
+    run = simulate(bursty(Cluster(workers, Exponential(5_000.0))), QUERY, 1)
+    seen = {task_of(event.key, 2) for event in run.workload.arrivals}
+    assert int(run.summary["shed"]) > 0
+    assert seen == {0, 1}
 
 
 def test_series_of_the_run_by_hand() -> None:

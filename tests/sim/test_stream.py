@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from model.vocabulary import Event, SlackConfig
 from sim.slack.rivals import AqTask
+from sim.slack.stream_figures import Course, FirstAnswer, figures_at
 from sim.sweep.measurable import measurable
 
 SECOND_US = 1_000_000
@@ -60,6 +62,16 @@ def test_the_rival_forgets_delays_that_are_not_recent() -> None:
         task.arrive(Event(seq, seq, "a", second * SECOND_US, 1.0, second * SECOND_US), 0)
         longest_us.append(task.max_delay_us)
     assert longest_us == [0, 3_000_000, 3_000_000, 3_000_000, 3_000_000, 1_000_000, 0]
+
+
+def test_a_moment_is_a_share_of_the_time_until_the_last_arrival() -> None:
+    config = SlackConfig(size_us=10, slide_us=10, control="max")
+    times_us = [*range(10, 110, 10), 200]
+    events = [Event(seq, seq, "a", at_us, 1.0, at_us) for seq, at_us in enumerate(times_us)]
+    answers = [FirstAnswer(event.event_time_us, event.seq + 1, 1.0, 1) for event in events[:-1]]
+    course = Course(config, events, 0, np.arange(11.0), answers, [], [])
+    found = [figures_at(course, moment)["slack_us"] for moment in (0.1, 0.5, 1.0)]
+    assert found == [0.5, 8.5, 10.0]
 
 
 def test_spells_of_least_and_most_disorder_are_told_apart() -> None:

@@ -214,6 +214,15 @@ def test_the_worst_verdict_counts_and_only_when_all_are_met(tmp_path: Path) -> N
     refuted = {**expect, "verdict": "refuted"}
     _, (results,) = swept(tmp_path, small(expect=[refuted, expect]))
     assert results.verdict is Reproduction.REFUTED
+    stored = json.loads(json.dumps(record_of(results)))["expectations"]
+    for finding, record in zip(results.findings, stored, strict=True):
+        assert record["cells"]
+        assert [cell["label"] for cell in record["cells"]] == [c.label for c in finding.cells]
+        for cell, each in zip(finding.cells, record["cells"], strict=True):
+            assert cell.interval is not None
+            assert (each["low"], each["high"]) == (cell.interval.low, cell.interval.high)
+            assert each["low"] <= each["estimate"] <= each["high"]
+            assert each["outcome"] == record["outcome"] == "holds"
     broken = {**expect, "at_least": 100}
     events, (results,) = swept(tmp_path, small(expect=[refuted, broken]))
     assert (results.outcome, results.verdict) == (Outcome.BROKEN, None)

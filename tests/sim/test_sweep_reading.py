@@ -161,6 +161,12 @@ def test_an_invalid_file_is_refused_in_one_sentence(
     assert_refused(other, words)
 
 
+def test_a_fan_sets_nothing_else_at_any_level() -> None:
+    levels: dict[str, PlainData] = {"a": {"policy": "tag"}, "b": {"policy": "dag", "zipf": 1}}
+    other = {"fan": "policy", "factors": {"policy": levels}, "expect": []}
+    assert_refused(other, "a factor of quick that is a list of values")
+
+
 @pytest.mark.parametrize(
     ("other", "words"),
     [

@@ -9,7 +9,15 @@ import pytest
 
 from model.checking.claims import Outcome, combine
 from model.checking.explorer import render
-from model.join.scopes import EVERYDAY, SCOPES, Protocol, State, chart, machine_of
+from model.join.scopes import (
+    EVERYDAY,
+    SCOPES,
+    Protocol,
+    State,
+    chart,
+    describe_action,
+    machine_of,
+)
 from model.join.state import IN_ORDER, UNORDERED, Acknowledgement, Block
 from model.join.variants import explore, scope_of
 from tests.model.join import golden
@@ -50,6 +58,21 @@ def test_workers_come_and_go_while_blocks_are_on_their_way(name: str) -> None:
     assert any(isinstance(message, Block) and message.tuples for message in messages)
     assert any(isinstance(message, Acknowledgement) for message in messages)
     assert any(worker.s.copies for chain in changing for worker in chain.workers)
+
+
+def test_a_split_says_what_goes_right() -> None:
+    protocol = Protocol(SCOPES["elastic"])
+    said = set()
+    for state in reachable(protocol):
+        for action, then in protocol.actions(state):
+            if action.what == "split":
+                r, s = then.chain.workers[action.worker + 1]
+                goes = len(r.store), len(s.store)
+                text = describe_action(state, then, action)
+                r_goes, s_goes = f"{goes[0]} of R go right", f"R and {goes[1]} of S go right"
+                assert text == f"is split: {s_goes if goes[1] else r_goes}"
+                said.add(bool(goes[1]))
+    assert said == {True, False}
 
 
 @pytest.mark.parametrize(("block_size", "next_waits"), [(1, True), (2, False)])

@@ -53,8 +53,10 @@ def test_the_cost_counts_look_ups_and_folds() -> None:
 
 def test_the_cheaper_way_is_taken() -> None:
     rate = Fraction(360_000)
-    even = choose([Span(600_000, 300_000)], rate)
-    assert even.is_panes
+    for spans in ([Span(600_000, 300_000)], [Span(3, 2)]):
+        even = choose(spans, rate)
+        assert even.is_panes
+        assert even.cutting == panes(spans)
     odd = choose([Span(9_970, 991)], rate)
     assert not odd.is_panes
     assert odd.cutting == edges([Span(9_970, 991)])

@@ -50,6 +50,13 @@ def test_a_window_closes_when_the_watermark_reaches_its_end_and_not_a_tick_befor
     assert results(feed(machine, stream_of((15, 4.0), first=2))) == [(5, 3.0, 2, 0, 15)]
 
 
+def test_a_task_that_has_seen_nothing_calls_no_time_late() -> None:
+    first_us = -(2**63) + 10
+    steps = feed(task(slide_us=10), stream_of((first_us, 1.0), (first_us + 20, 2.0)), flush=True)
+    assert not late(steps)
+    assert [value for _, value, *_ in results(steps)] == [1.0, 2.0]
+
+
 def test_windows_close_in_the_order_of_their_ends() -> None:
     steps = feed(task(), stream_of((22, 1.0, "b"), (22, 1.0, "a"), (12, 2.0), (50, 1.0)))
     assert [start_us for start_us, *_ in results(steps)] == [15, 15, 20, 20]
