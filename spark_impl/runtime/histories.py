@@ -37,7 +37,7 @@ VALUE = "value"
 """The column of the values, unless a history has several."""
 _NAME = re.compile(r"(\d{8,})(?:-(\d{8,}))?\.parquet")
 FORMAT = {"compression": "zstd", "write_page_checksum": True}
-"""How Parquet files are written. Every reader compares the checksums of what it reads."""
+"""Settings of a Parquet file. Every reader compares the checksums of what it reads."""
 MERGED = 100
 """Number of files that become one."""
 _ROWS_MERGED = 4_000_000
