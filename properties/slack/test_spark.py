@@ -21,7 +21,7 @@ from properties.rooms import find_room
 from properties.slack.test_model import NEEDED, answers, unbatched
 from tests.harness import profiles, stream_packs
 from tests.harness.reach import method_of
-from tests.harness.reached_cases import LARGE, count_large_and_partial
+from tests.harness.reached_cases import LARGE, count_partial
 from tests.harness.stream_packs import StreamPack
 
 
@@ -120,7 +120,7 @@ def test_pack_in_spark_equals_model(
     assert not broken, stream_packs.report(SLACK, chosen, broken)
     for name, case in chosen.cases.items():
         seen.update(SLACK.check(case, traces[name]).guards)
-        seen[partial(SlackConfig.from_json(case.config))] += count_large_and_partial(traces[name])
+        seen[partial(SlackConfig.from_json(case.config))] += count_partial(traces[name], LARGE)
     seen["cases"] += len(traces)
     seen["packs"] += 1
 
@@ -195,7 +195,7 @@ def assert_guards(
 def test_usual_sums_in_spark_equal_model(varied: Varied, usual: Mapping[str, Trace]) -> None:
     broken = stream_packs.list_failing(SLACK, varied.cases, usual)
     assert not broken, stream_packs.report(SLACK, StreamPack(CHANGING, varied.cases), broken)
-    large = sum(count_large_and_partial(usual[name]) for name in varied.cases)
+    large = sum(count_partial(usual[name], LARGE) for name in varied.cases)
     assert large, f"there were no {partial(CHANGING)}"
 
 

@@ -20,9 +20,9 @@ from model.vocabulary.windows import Final
 from properties.conformance.promises import count_cases
 from properties.rooms import find_room
 from tests.harness.reached_cases import (
+    LARGE,
     LARGE_PARTIAL,
     PARTIAL,
-    count_large_and_partial,
     count_partial,
     count_script_cases,
 )
@@ -123,7 +123,7 @@ class Recorder:
         counts = {
             "judged windows": len(trace.of(Judged)),
             PARTIAL: count_partial(trace),
-            LARGE_PARTIAL: count_large_and_partial(trace),
+            LARGE_PARTIAL: count_partial(trace, LARGE),
         }
         method = method_of(config.method, config.lambda_thr)
         rule = Rule(config.aggregate, method, config.sampling, config.control)

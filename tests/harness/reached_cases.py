@@ -67,15 +67,10 @@ def count_troubles(runs: Iterable[TimedRun]) -> Counter[str]:
     return met
 
 
-def count_partial(trace: Trace) -> int:
-    """Count judged windows that need only a part of their tuples at first."""
-    return sum(0 < step.n_req < step.n_rcv + step.n_late for step in trace.of(Judged))
-
-
-def count_large_and_partial(trace: Trace) -> int:
-    """Count judged windows that are large and need only a part of their tuples at first."""
+def count_partial(trace: Trace, least: int = 0) -> int:
+    """Count judged windows of ``least`` tuples or more that need only a part of them at first."""
     known = [(step.n_rcv + step.n_late, step.n_req) for step in trace.of(Judged)]
-    return sum(total >= LARGE and 0 < required < total for total, required in known)
+    return sum(total >= least and 0 < required < total for total, required in known)
 
 
 # ---------------------------------------------------------------------------------- room script
