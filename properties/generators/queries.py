@@ -1,6 +1,6 @@
 """Hypothesis strategies: queries whose promises are checked on Spark, with matching clusters."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from hypothesis import strategies as st
 
@@ -22,8 +22,11 @@ EACH = 200
 
 
 @st.composite
-def coverage_queries(draw: st.DrawFn, aggregate: str, *, is_given: bool) -> SlackConfig:
-    """Draw queries under adaptive control, which ask for a coverage or for a quality."""
+def coverage_queries(draw: st.DrawFn, aggregate: str, shares: Sequence[float]) -> SlackConfig:
+    """Draw queries under adaptive control, which ask for one of some shares, or for a quality.
+
+    Without shares they ask for a quality, (eps, delta).
+    """
     size_us, slide_us = draw(st.sampled_from(WINDOWS_US))
     return SlackConfig(
         size_us,
@@ -31,8 +34,7 @@ def coverage_queries(draw: st.DrawFn, aggregate: str, *, is_given: bool) -> Slac
         aggregate=aggregate,
         tasks=draw(st.sampled_from([3, 2, 4, 8, 16])),
         control="conformal",
-        # Windows of a few tuples would need all of them for more.
-        lambda_thr=draw(st.sampled_from([0.5, 0.75])) if is_given else None,
+        lambda_thr=draw(st.sampled_from(shares)) if shares else None,
         eps=draw(st.sampled_from([0.05, 0.2])),
         delta=draw(st.sampled_from([0.05, 0.2])),
         learning_rate=draw(st.sampled_from([0.05, 0.3, 1.0])),
