@@ -226,8 +226,9 @@ def _merge_hundred(folder: Location, merged: range) -> bool:
     if sum(each.metadata.num_rows for each in files) > _ROWS_MERGED:
         return False
     target = folder / f"{merged[0]:08d}-{merged[-1]:08d}.parquet"
-    if not _merge(files, target):
-        return True
+    with reading(folder):
+        if not _merge(files, target):
+            return True
     found = _found(folder)
     if not {*merged} <= {each.first for each in found if each.first == each.last}:
         target.remove()  # it would bring back what was removed meanwhile

@@ -14,8 +14,11 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from spark_impl.join.store import ChainStore
+from spark_impl.runtime.queries import read_table
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.runtime.stores import TableStore
+from spark_impl.slack.query import SLACK
+from spark_impl.windows.store import load_store
 from tests.golden.__main__ import FOLDER, PRESENT
 from tests.golden.archive import unpack
 from tests.harness import profiles
@@ -65,6 +68,16 @@ def _files_of(room: str, root: Path, table: str) -> list[object]:
         store = ChainStore(locate(root))
         return [*store.files(table, store.parts())]
     return [*TableStore(locate(root)).files(table).items()]
+
+
+def test_spark_does_not_read_copies(spark: SparkSession, tmp_path: Path) -> None:
+    unpack(FOLDER / PRESENT / "store-slack.zip", tmp_path)
+    root = tmp_path / "disk" / "store"
+    _, store = load_store(locate(root), SLACK)
+    before = read_table(spark, store, "result").count()
+    for path in [*root.glob("result/batch=*/*.parquet")]:
+        shutil.copy(path, path.with_name(f"{path.stem}-copy{path.suffix}"))
+    assert read_table(spark, store, "result").count() == before > 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
