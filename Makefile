@@ -72,7 +72,7 @@ check: $(READY) ## style, types, layers, tidiness (1 min)
 
 mutants: java $(CLASSES) ## drawn mistakes, judged by tests: make mutants MINUTES=60 SEED=1 ROOM=spark_impl/join
 	@$(BIN)/python -m tests.quality.mutants --minutes $(or $(MINUTES),60) --seed $(or $(SEED),0) \
-		--room "$(ROOM)" $(if $(QUICK),--quick) $(if $(AGAIN),--again)
+		--room "$(ROOM)" --kind "$(KIND)" $(if $(QUICK),--quick) $(if $(AGAIN),--again)
 
 bench: java $(CLASSES) ## figures beside the usual choice; one only: make bench NAME=slack (1 h)
 	@$(BIN)/python -m benchmarks $(NAME)

@@ -20,18 +20,20 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import cache_from_source
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.harness.xdist_scheduler import starts_spark
-from tests.quality.mutations import PACKAGES, Mutation, drawn, summarised
+from tests.quality.mutations import KINDS, PACKAGES, Mutation, drawn, summarised
 
 ROOT = Path(__file__).resolve().parents[2]
 VERDICTS = ROOT / "docs" / "mutants.jsonl"
+EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
 CALLS = ROOT / "build" / "calls"
 LIMIT_S = 600
 """Longest time (s) of the tests of one stage; a mutation that takes longer counts as undecided."""
@@ -139,11 +141,14 @@ def _on_spark(mutation: Mutation, root: Path) -> Iterator[str]:
 class Judge:
     """Runs tests on mutations of a copy of the repository."""
 
-    def __init__(self, copy: Path, calls: Calls, *, on_spark: bool = True) -> None:
+    def __init__(
+        self, copy: Path, calls: Calls, *, kills: Iterable[str] = (), on_spark: bool = True
+    ) -> None:
+        """Take the tests that killed earlier mutations as ``kills``: these are asked first."""
         self._copy = copy
         self._calls = calls
         self._on_spark = on_spark
-        self._kills = Counter[str]()
+        self._kills = Counter(kills)
         self._sound: dict[str, bool] = {}
         """Whether a test that failed passes without a mutation."""
 
@@ -283,6 +288,11 @@ def read_verdicts(path: Path) -> dict[str, dict[str, object]]:
     return {str(each["name"]): each for each in found}
 
 
+def is_killed_by_properties(verdict: Mapping[str, object]) -> bool:
+    """Return whether ``pytest properties`` notices the mutation of a verdict."""
+    return verdict["verdict"] == KILLED and str(verdict["by"]).startswith("properties")
+
+
 def write_verdict(path: Path, mutation: Mutation, verdict: Mapping[str, object], seed: int) -> None:
     """Append a verdict to a file."""
     line = {
@@ -306,23 +316,28 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--room", default="", help="part of a path, such as spark_impl/join")
+    parser.add_argument("--kind", default="", choices=("", *KINDS), help="what the code decides")
     parser.add_argument("--verdicts", type=Path, default=VERDICTS)
     parser.add_argument("--calls", type=Path, default=CALLS)
-    parser.add_argument("--again", action="store_true", help="judge once more what is not killed")
+    parser.add_argument("--again", action="store_true", help="judge what no property has killed")
     parser.add_argument("--name", default="", help="judge the mutation of this name alone")
     parser.add_argument("--quick", action="store_true", help="ask no tests that start Spark")
     asked = parser.parse_args()
     until = time.monotonic() + 60 * asked.minutes
     record_calls(ROOT, asked.calls)
+    equivalent = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
     with copied(ROOT) as copy:
-        judge = Judge(copy, Calls.read(asked.calls), on_spark=not asked.quick)
+        killers = [str(each["test"]) for each in read_verdicts(asked.verdicts).values()]
+        judge = Judge(copy, Calls.read(asked.calls), kills=killers, on_spark=not asked.quick)
         for mutation in drawn(copy, asked.seed, asked.room):
             known = read_verdicts(asked.verdicts).get(mutation.name)
             if time.monotonic() > until:
                 break
-            if asked.name not in ("", mutation.name):
+            if asked.name not in ("", mutation.name) or asked.kind not in ("", mutation.kind):
                 continue
-            if (known is None) == asked.again or (known and known["verdict"] == KILLED):
+            if (known is None) == asked.again or mutation.name in equivalent:
+                continue
+            if known and is_killed_by_properties(known):
                 continue
             verdict = judge.judge(mutation)
             write_verdict(asked.verdicts, mutation, verdict, asked.seed)

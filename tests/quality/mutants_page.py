@@ -6,9 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from properties.cli.render import markdown
-from tests.quality.mutants import KILLED, ROOT, UNDECIDED, VERDICTS, read_verdicts
+from tests.quality.mutants import (
+    EQUIVALENT,
+    KILLED,
+    UNDECIDED,
+    VERDICTS,
+    is_killed_by_properties,
+    read_verdicts,
+)
+from tests.quality.mutations import KINDS, kind_of
 
-EQUIVALENT = ROOT / "tests" / "quality" / "equivalent_mutants.toml"
 _HEAD = """\
 # Mutations
 
@@ -19,18 +26,23 @@ After reading this page you know how many single mistakes in the code the tests 
 `make mutants MINUTES=60 SEED=1` draws mutations of `spark_impl`, `sim` and `model`: a comparison
 whose boundary moves, `and` for `or`, a number off by one, a statement that is left out. Each is
 made in a copy of the repository and judged by the tests that can see it, until one fails. A second
-run goes on where the first one ended; `ROOM=spark_impl/join` draws from a part alone, `QUICK=1`
-asks no tests that start Spark, and `AGAIN=1` judges once more what no test has killed. Verdicts are
-appended to `mutants.jsonl`. The first run records in `build/calls` which test calls which function;
-remove that folder when functions have moved.
+run goes on where the first one ended; `ROOM=spark_impl/join` or `KIND=answers` draws from a part
+alone, `QUICK=1` asks no tests that start Spark, and `AGAIN=1` judges once more what no property has
+killed. Verdicts are appended to `mutants.jsonl`. The first run records in `build/calls` which test
+calls which function; remove that folder when functions have moved.
 
 *By properties* are mutations killed by `pytest properties`, *by all tests* also those killed by
 another test. Shares leave out *equivalent* mutations, which change nothing that anybody can see
 (`tests/quality/equivalent_mutants.toml` says why), and *undecided* ones, for which tests are left
 to ask, or whose tests did not end in time.
+
+Code decides *answers* if it is a rule, a state or an operator of model or Spark, reads or writes a
+store or a setting. Claims and comparisons decide *verdicts*; a claim that demands too little passes
+every right implementation, so that only planted bugs show it, and these are not in `properties`.
+*Simulated runs* decide times. *The rest* are planted bugs, probes of a machine, start-up,
+experiments and figures. `KINDS` in `tests/quality/mutations.py` lists the files.
 """
 _COLUMNS = (
-    "part",
     "mutations",
     "equivalent",
     "undecided",
@@ -48,17 +60,16 @@ def page(verdicts: Path = VERDICTS, equivalent: Path = EQUIVALENT) -> str:
     for name, verdict in sorted(read_verdicts(verdicts).items()):
         kind = "equivalent" if name in known else _kind(verdict)
         package, *folders, _ = str(verdict["file"]).split("/")
-        for part in ("/".join((package, *folders[:1])), "all"):
+        for part in (kind_of(str(verdict["file"])), "/".join((package, *folders[:1])), "all"):
             by_part.setdefault(part, Counter())[kind] += 1
         seeds.add(str(verdict["seed"]))
         if kind == "survive":
             alive.append(verdict)
-    rows = [
-        _row(part, by_part[part])
-        for part in sorted(by_part, key=lambda part: (part == "all", part))
-    ]
+    folders = sorted(by_part.keys() - {*KINDS, "all"})
     parts = [_HEAD, f"Seeds: {', '.join(sorted(seeds)) or 'none yet'}.\n"]
-    parts += [markdown(dict.fromkeys(_COLUMNS, ""), rows), ""]
+    for name, chosen in (("decides", [*reversed(KINDS), "all"]), ("part", folders)):
+        rows = [_row(each, by_part.get(each, Counter())) for each in chosen]
+        parts += [markdown(dict.fromkeys((name, *_COLUMNS), ""), rows), ""]
     if alive:
         changes = [
             [
@@ -81,7 +92,7 @@ def _kind(verdict: Mapping[str, object]) -> str:
         return "undecided"
     if verdict["verdict"] != KILLED:
         return "survive"
-    return "properties" if str(verdict["by"]).startswith("properties") else "tests"
+    return "properties" if is_killed_by_properties(verdict) else "tests"
 
 
 def _row(part: str, found: Counter[str]) -> list[object]:
@@ -91,7 +102,7 @@ def _row(part: str, found: Counter[str]) -> list[object]:
         f"{100 * each / judged:.0f}%" if judged else "" for each in (found["properties"], killed)
     ]
     counts = [found.total(), found["equivalent"], found["undecided"], found["survive"]]
-    return [part if part == "all" else f"`{part}`", *counts, *shares]
+    return [part if part in (*KINDS, "all") else f"`{part}`", *counts, *shares]
 
 
 def _code(text: object) -> str:

@@ -9,11 +9,51 @@ import ast
 import hashlib
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
 PACKAGES = ("spark_impl", "sim", "model")
+ANSWERS, VERDICTS, RUNS, REST = "answers", "verdicts", "simulated runs", "the rest"
+KINDS: Mapping[str, tuple[str, ...]] = {
+    REST: (
+        # planted bugs, and small worlds of the explorer
+        "model/*/variants.py",
+        "model/join/mistakes.py",
+        "model/*/scopes.py",
+        # sentences
+        "model/vocabulary/script/problems.py",
+        "model/vocabulary/extras.py",
+        "spark_impl/script/explain.py",
+        # how Java starts, what a wheel contains, how fast a machine is
+        "spark_impl/class_archive.py",
+        "spark_impl/runtime/session.py",
+        "spark_impl/runtime/packages.py",
+        "spark_impl/join/*_probe.py",
+        # experiments, their figures and pages
+        "sim/report/*",
+        "sim/sweep/*",
+        "sim/*/experiments.py",
+        "sim/*/*figures.py",
+        "sim/*/measurables.py",
+        "sim/*/plots.py",
+        "sim/*/scenarios.py",
+        "sim/*/words.py",
+        "sim/*figures.py",
+        "sim/scenarios.py",
+        "sim/calibration.py",
+        "sim/join/planning.py",
+    ),
+    VERDICTS: ("model/checking/*", "model/*/*claims.py", "model/*/evidence.py"),
+    RUNS: ("sim/*",),
+    ANSWERS: ("*",),
+}
+"""Path patterns by what the code decides; the first that fits holds.
+
+A claim that demands too little passes every right implementation: only planted bugs, in
+``tests/quality``, show it. Simulated runs decide times.
+"""
 _COMPARED: Mapping[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE),
     ast.LtE: (ast.Lt, ast.Gt),
@@ -72,9 +112,21 @@ class Mutation(NamedTuple):
         package, *folders, _ = self.file.split("/")
         return "/".join((package, *folders[:1]))
 
+    @property
+    def kind(self) -> str:
+        """What the file decides, one of ``KINDS``."""
+        return kind_of(self.file)
+
     def apply(self, source: bytes) -> bytes:
         """Return the source of the file with this mutation."""
         return source[: self.start] + self.wrong.encode() + source[self.end :]
+
+
+def kind_of(file: str) -> str:
+    """Return what the code of a file decides."""
+    return next(
+        kind for kind, paths in KINDS.items() if any(fnmatchcase(file, each) for each in paths)
+    )
 
 
 def mutations_of(root: Path, file: str) -> list[Mutation]:

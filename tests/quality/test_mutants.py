@@ -3,6 +3,7 @@
 import ast
 import json
 import tomllib
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from tests.quality.mutants import (
     write_verdict,
 )
 from tests.quality.mutants_page import EQUIVALENT, page
-from tests.quality.mutations import Mutation, drawn, mutations_of
+from tests.quality.mutations import KINDS, Mutation, drawn, kind_of, mutations_of
 
 RULES = '''"""Rules of a small package."""
 
@@ -225,8 +226,34 @@ def test_the_page_counts_verdicts_and_leaves_equivalent_mutations_out(
     equivalent.write_text(f'["{found[2].name}"]\nreason = "none"\n', encoding="utf-8")
     text = page(verdicts, equivalent)
     assert "| `sim` | 5 | 1 | 1 | 1 | 33% | 67% |" in text
+    assert "| simulated runs | 5 | 1 | 1 | 1 | 33% | 67% |" in text
     assert "Seeds: 7." in text
     assert text.count("| `sim/rules.py` |") == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "kind"),
+    [
+        ("model/join/chain.py", "answers"),
+        ("spark_impl/runtime/stores.py", "answers"),
+        ("spark_impl/join/work_probe.py", "the rest"),
+        ("model/windows/exactness_claims.py", "verdicts"),
+        ("model/slack/variants.py", "the rest"),
+        ("sim/kernel/station.py", "simulated runs"),
+        ("sim/slack/stream_figures.py", "the rest"),
+    ],
+)
+def test_a_file_has_a_kind(file: str, kind: str) -> None:
+    assert kind_of(file) == kind
+
+
+def test_every_pattern_of_a_kind_fits_a_file() -> None:
+    root = Path(__file__).resolve().parents[2]
+    files = [path.relative_to(root).as_posix() for path in root.rglob("*.py")]
+    for kind, patterns in KINDS.items():
+        for pattern in patterns:
+            found = [each for each in files if fnmatchcase(each, pattern)]
+            assert [each for each in found if kind_of(each) == kind], pattern
 
 
 def test_equivalent_mutations_exist_and_have_reasons() -> None:
