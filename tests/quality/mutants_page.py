@@ -67,7 +67,7 @@ def page(verdicts: Path = VERDICTS, equivalent: Path = EQUIVALENT) -> str:
             alive.append(verdict)
     folders = sorted(by_part.keys() - {*KINDS, "all"})
     parts = [_HEAD, f"Seeds: {', '.join(sorted(seeds)) or 'none yet'}.\n"]
-    for name, chosen in (("decides", [*reversed(KINDS), "all"]), ("part", folders)):
+    for name, chosen in (("decides", [*[*KINDS][::-1], "all"]), ("part", folders)):
         rows = [_row(each, by_part.get(each, Counter())) for each in chosen]
         parts += [markdown(dict.fromkeys((name, *_COLUMNS), ""), rows), ""]
     if alive:

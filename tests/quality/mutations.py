@@ -114,7 +114,7 @@ class Mutation(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What the file decides, one of ``KINDS``."""
+        """Kind of results that the file decides, one of ``KINDS``."""
         return kind_of(self.file)
 
     def apply(self, source: bytes) -> bytes:

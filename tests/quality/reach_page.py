@@ -134,7 +134,9 @@ required coverage that the query gives; sampling does not matter to it. A test o
 if no window of an aggregate and a method that it allows requires a part.
 """
 _NEVER = """\
-Of {allowed} combinations that a query may have, {drawn} occurred. The others never did:
+A query may have {allowed} combinations. `properties/slack/test_rules.py` runs Spark's operator in
+process with each of them, and fails if no window of one requires a part. In jobs of Spark,
+{drawn} occurred. The others never did:
 """
 
 

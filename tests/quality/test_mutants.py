@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.quality.mutants import (
+    EQUIVALENT,
     KILLED,
     SURVIVED,
     UNDECIDED,
@@ -20,7 +21,7 @@ from tests.quality.mutants import (
     stages,
     write_verdict,
 )
-from tests.quality.mutants_page import EQUIVALENT, page
+from tests.quality.mutants_page import page
 from tests.quality.mutations import KINDS, Mutation, drawn, kind_of, mutations_of
 
 RULES = '''"""Rules of a small package."""

@@ -52,7 +52,7 @@ def test_a_rule_without_a_large_window_is_named() -> None:
 def test_combinations_that_never_occurred_are_named() -> None:
     found = read(RECORD)["slack"]
     (rule, _), *others = found.rules
-    assert f"{len(found.rules) - 1} occurred" in never_drawn(found._replace(rules=others))
+    assert f"\n{len(found.rules) - 1} occurred" in never_drawn(found._replace(rules=others))
     assert f"| {' | '.join(rule[:3])} |" in never_drawn(found._replace(rules=others))
 
 

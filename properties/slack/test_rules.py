@@ -1,0 +1,50 @@
+"""Spark's operator does what the model does under every rule that a query may have.
+
+A rule is an aggregate, a way to require coverage, a sampling and a control: more than packs on
+Spark can hold. Here the operator runs in process, on streams with tens of tuples in each window,
+because a smaller window requires all of them.
+"""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from model.vocabulary import SlackConfig
+from model.vocabulary.slack import CONTROLS
+from model.vocabulary.windows import AGGREGATES
+from properties.generators.streams import configs, requirements
+from properties.rooms import find_room
+from spark_impl.slack.query import SLACK
+from spark_impl.windows.system import run_in_process
+from tests.harness import profiles, stream_packs
+from tests.harness.reached_cases import count_partial
+
+ROOM = find_room("slack")
+STREAMS = profiles.choose(2, nightly=16)
+"""Number of streams for each rule."""
+
+
+def queries_of(aggregate: str, seed: int) -> list[SlackConfig]:
+    """Return a query for every rule of an aggregate, with windows that overlap or not."""
+    drawn = stream_packs.collect(configs([aggregate]), 12, seed)
+    rules = [(way, control) for way in requirements(aggregate) for control in CONTROLS]
+    return [
+        replace(drawn[number % len(drawn)], control=control, eps=0.2, delta=0.2, **way._asdict())
+        for number, (way, control) in enumerate(rules)
+    ]
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+def test_every_rule_of_a_query_holds_in_process(aggregate: str, seed: int) -> None:
+    reference, partial = ROOM.reference(), Counter[SlackConfig]()
+    queries = queries_of(aggregate, seed)
+    for query in queries:
+        streams = stream_packs.dense_workloads(query)
+        for case in stream_packs.collect(streams, 2 * STREAMS, seed)[-STREAMS:]:
+            observed = run_in_process(SLACK, case)
+            found = ROOM.compare(case, reference(case), observed, ROOM.in_process_step_types)
+            assert not found.sentences, (query, *found.sentences)
+            partial[query] += count_partial(observed)
+    whole = [each for each in queries if not partial[each] and each.lambda_thr != 1.0]
+    assert not whole, f"undetermined: no window required only a part for {whole}"
