@@ -109,6 +109,7 @@ def test_few_workers_are_lines_and_many_are_rows_of_a_map(tmp_path: Path) -> Non
     many = draw_timed_run(made_up(40, utilisation_corrector=np.ones(10)), "made up", ())
     queues, utilisation = many.axes[:2]
     assert [len(axes.lines) for axes in (queues, utilisation)] == [0, 0]
+    assert all(axes.get_title(loc="left") or axes.get_title() for axes in (queues, utilisation))
     (shown,) = queues.collections
     cells: FloatArray = np.asarray(shown.get_array())
     assert cells.shape == (40, 10)

@@ -8,9 +8,10 @@ from model.join.live import LEAVING, REDIRECTED
 from model.join.run import run as model_run
 from model.vocabulary.settings import read_settings
 from sim.join import ChainRun, from_settings, simulate
+from sim.join.cluster import ChainCluster
 from sim.join.line import LOG, Do, Line
 from sim.join.live_chain import LiveChain
-from sim.join.machine import MachineOf
+from sim.join.machine import MachineOf, Service
 from sim.join.model_chain import ModelChain
 from sim.join.settings import SETTINGS, config_of, plan_of
 from tests.harness import profiles
@@ -99,6 +100,35 @@ def test_every_pair_of_admitted_tuples_comes_out_once(settings: dict[str, str]) 
         timed = run(settings, seed)
         assert is_course(changes(timed), int(settings.get("workers", CASE["workers"])))
         assert found(timed.trace) == found(model_run(timed.workload))
+
+
+def test_a_change_between_epochs_takes_as_long_as_moving_the_tuples(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moved: list[int] = []
+    rests_us: list[float] = []
+    resize, change = ModelChain.resize, ChainCluster._resize
+
+    def resized(chain: ModelChain, workers: int) -> Service:
+        moved.append((service := resize(chain, workers)).tuples)
+        return service
+
+    def changed(cluster: ChainCluster, wanted: int) -> float:
+        rests_us.append(change(cluster, wanted))
+        return rests_us[-1]
+
+    monkeypatch.setattr(ModelChain, "resize", resized)
+    monkeypatch.setattr(ChainCluster, "_resize", changed)
+    settings = {**CASE, "live": "no", "trigger_interval_us": "1000000"}
+    values = read_settings(settings, SETTINGS)
+    plan = plan_of(values)
+    simulate(plan, config_of(values), 1, machine=ModelChain)
+    tier = plan.way(plan.cluster.worker(0).place, plan.cluster.worker(1).place)
+    assert tier is not None
+    bits = [8 * plan.cluster.tuple_bytes * tuples for tuples in moved]
+    # A megabit a second is a bit in a microsecond.
+    assert rests_us == [tier.latency_us + each / tier.bandwidth_mbps for each in bits]
+    assert max(moved) > 0
 
 
 class RedirectedAtOnce(LiveChain):

@@ -56,6 +56,7 @@ def test_many_workers_are_rows_whose_shade_grows_with_the_value() -> None:
     queues, works, _ = run_panels(course.series, PLOT.panels)
     (axes,) = draw_panel(course, queues).axes
     assert len(axes.lines) == 0
+    assert axes.get_title() == queues.ylabel
     found = {each.get_alpha(): len(each.get_paths()) for each in axes.collections}
     # Lengths 1 to 8 in five shades of the longest; a worker without a queue has none.
     assert found == {0.2: 1, 0.4: 2, 0.6: 1, 0.8: 2, 1.0: 2}

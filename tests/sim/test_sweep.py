@@ -22,7 +22,7 @@ from sim.sweep.jobs import Done, Job, jobs_of, perform
 from sim.sweep.measurable import measurable
 from sim.sweep.results import Results, record_of
 from sim.sweep.runs import digest_of_sources, runs_of, sources
-from sim.sweep.store import Store, WriteFailed, write_atomically
+from sim.sweep.store import Store, WriteFailed, as_json, write_atomically
 from tests.sim.experiments import small
 
 
@@ -113,6 +113,10 @@ def test_a_store_that_is_removed_meanwhile_costs_no_result(tmp_path: Path) -> No
     _, (results,) = swept(tmp_path / "part", mapper=removes)
     assert results == expected
     assert len(list((tmp_path / "part" / "runs").iterdir())) == 2
+
+
+def test_a_record_can_be_read_by_people() -> None:
+    assert as_json({"note": "6 µs, größer"}) == '{\n "note": "6 µs, größer"\n}\n'
 
 
 def test_a_store_that_cannot_be_written_is_named(tmp_path: Path) -> None:

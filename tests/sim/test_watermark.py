@@ -104,6 +104,15 @@ def test_inserted_watermarks_reach_a_slow_task_late() -> None:
     assert ended_us["slow"] > 3 * SECOND_US  # type: ignore[operator]  # figures are numbers here
 
 
+def test_disorder_behind_upstreams_is_the_share_of_the_longest_wait() -> None:
+    config = replace(QUERY, upstreams=2, keyed=False, tasks=1)
+    series = simulate(phases_plan(1), config, 1).series
+    seen = np.isfinite(series["disorder"])
+    share = series["wait_us"][seen] / config.max_wait_us
+    assert series["disorder"][seen] == pytest.approx(share)
+    assert len(set(share)) > 10
+
+
 def test_the_seed_alone_decides() -> None:
     small = {"messages": "600"}
     assert from_settings(small, 3).digest == from_settings(small, 3).digest

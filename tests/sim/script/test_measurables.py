@@ -2,7 +2,7 @@
 
 import pytest
 
-from sim.script.measurables import MEASURABLES, PLACEMENT
+from sim.script.measurables import MEASURABLES, PLACEMENT, side_by_side
 from sim.script.placements import PLACEMENTS
 from sim.script.scenarios import SETS, WorkflowSizes
 from sim.script.settings import config_of
@@ -19,6 +19,15 @@ def test_placements_side_by_side_measure_as_one_by_one(name: str) -> None:
     found = MEASURABLES[name].fans[PLACEMENT](SMALL, 3, ways)
     alone = [MEASURABLES[name].measure({**SMALL, PLACEMENT: way}, 3) for way in ways]
     assert list(found) == alone
+
+
+def test_each_named_placement_has_its_figures() -> None:
+    ways = ["by-unit", "by-sensor"]
+    found = side_by_side({**SMALL, "placements": ",".join(ways)}, 3)
+    assert [each.placement for each in found] == ways
+    alone = [MEASURABLES["sim"].measure({**SMALL, PLACEMENT: way}, 3) for way in ways]
+    for each, summary in zip(found, alone, strict=True):
+        assert each._asdict() == {name: summary.get(name) for name in each._fields}
 
 
 def test_figures_from_the_rates_are_those_of_a_run() -> None:

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import numpy as np
@@ -15,6 +16,8 @@ from model.vocabulary import ScriptConfig, Workload
 from model.vocabulary.script.config import Hosted, Rejected, Result, Undefined
 from model.vocabulary.script.tree import Sensor, Statement, Union, Workflow
 from sim.script import ScriptRun, from_settings, simulate
+from sim.script.cluster import ScriptCluster
+from sim.script.figures import _measured
 from sim.script.machine import CompiledScripts, ModelScripts, ScriptMachine, compile_scripts
 from sim.script.placements import PLACEMENTS
 from sim.script.room import TIMED_ROOM
@@ -27,6 +30,23 @@ SCRIPT = "from tests.sim.script.test_timed import small; print(small().digest)"
 def small(seed: int = 1, /, **settings: object) -> ScriptRun:
     texts = {"sensors": 10, "rates_hz": "5,2", "seconds": 12, "workers": 3, **settings}
     return from_settings({key: str(value) for key, value in texts.items()}, seed)
+
+
+def test_results_of_the_end_of_the_period_are_those_of_the_next_one() -> None:
+    period_us = 2_000_000
+    sent = [
+        SimpleNamespace(stamps_us=stamps) for stamps in ((0, 1_999_999), (2_000_000, 2_000_001))
+    ]
+    cluster = SimpleNamespace(
+        tuning=SimpleNamespace(period_us=period_us),
+        plan=SimpleNamespace(epoch_us=0),
+        hosts=[SimpleNamespace(came_us=[0.0, 1.0, 2.0])],
+        sent=lambda: sent,
+    )
+    found = _measured(cast(ScriptCluster, cluster))
+    assert found["measured_results_per_hour"] == 2 * 1_800
+    assert found["measured_tuples_per_hour"] == 3 * 1_800
+    assert found["measured_per_hour"] == 5 * 1_800
 
 
 # ------------------------------------------------------------------------------ any workflows
