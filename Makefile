@@ -34,7 +34,8 @@ test: java $(CLASSES) ## every property, and every test but long ones (25 min)
 	@$(PYTEST) -n 3 --dist loadscope tests properties
 
 test-long: java $(CLASSES) ## long tests as well, with more and random cases, for a night (hours)
-	@$(BIN)/python -m pytest --hypothesis-profile=nightly --long -n 3 --dist loadscope tests properties
+	@$(BIN)/python -m pytest --hypothesis-profile=nightly --long -n 3 --dist loadscope \
+		-o timeout=1800 tests properties
 
 # Killed drivers and workers, full disks, cut connections, lost commits. The same folder goes on with
 # the next fault.

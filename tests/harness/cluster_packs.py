@@ -52,7 +52,7 @@ from tests.harness.promise_recomputation import (
 from tests.harness.recomputation import Delivery, Windows, window_aggregates
 
 TestT = TypeVar("TestT", bound=Callable[..., None])
-SCALES: Mapping[str, float] = {"dev": 0.125, "ci": 0.375, "nightly": 16.0}
+SCALES: Mapping[str, float] = {"dev": 0.125, "ci": 0.375, "nightly": 6.0}
 """Number of packs and length of streams relative to what a test names, by profile."""
 CLUSTERS_MIN: Mapping[str, int] = {"dev": 3, "ci": 8, "nightly": 8}
 """Smallest pack, by profile: with fewer clusters the interesting cases may not occur."""

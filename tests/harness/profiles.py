@@ -60,20 +60,20 @@ EFFORTS = {
         subsets=8_000,
     ),
     "nightly": Effort(
-        packs=32,
-        cases=500,
-        chains=200,
-        curves=320,
-        kills=60,
+        packs=12,
+        cases=200,
+        chains=32,
+        curves=128,
+        kills=12,
         tuples=400_000,
         processes=6,
         promises=1,
-        subsets=100_000,
+        subsets=50_000,
     ),
 }
 
 
-SIMULATED = {"dev": 10, "ci": 40, "nightly": 5_000}
+SIMULATED = {"dev": 10, "ci": 40, "nightly": 160}
 """Number of drawn clusters of each operator in simulated time, by profile."""
 
 
@@ -81,7 +81,7 @@ def register() -> None:
     """Register the profiles with Hypothesis."""
     # A strategy that draws and simulates a plan is slow on purpose.
     patient = [HealthCheck.too_slow, HealthCheck.data_too_large]
-    examples = {"dev": 10, "ci": 40, "nightly": 3_000}
+    examples = {"dev": 10, "ci": 40, "nightly": 160}
     for name, number in examples.items():
         settings.register_profile(
             name,
