@@ -18,6 +18,7 @@ from model.checking.claims import Judgement, Outcome
 from model.slack import claims as slack_claims
 from model.vocabulary import SlackConfig, System, Trace, Workload, task_of
 from model.vocabulary.slack import CONTROLS, Judged, Progress
+from model.vocabulary.trace import fields_of
 from model.vocabulary.watermark import Clock, Inserted, Passing
 from model.vocabulary.windows import (
     Cleared,
@@ -30,6 +31,8 @@ from model.vocabulary.windows import (
 )
 from model.watermark import claims as watermark_claims
 from properties.generators import streams
+from properties.judging.levels import ANSWERS, Scope
+from properties.rooms import find_room
 from properties.watermark import strategies
 from tests.harness.stream_packs import collect
 
@@ -84,8 +87,7 @@ ROOMS = {
             *OF_CORRECTIONS,
             Answering(
                 Correlation,
-                (TWICE, "start_us", "batch", "revision", "n", "cross")
-                + ("delay_spread", "value_spread"),
+                (TWICE, *Correlation._fields),
                 "delay and value are compared as they came",
             ),
             Answering(
@@ -136,7 +138,9 @@ def changed(step: Any, change: str) -> list[Any]:
     if change in (DROPPED, TWICE):
         return [step] * (2 * (change == TWICE))
     value = getattr(step, change)
-    return [step._replace(**{change: not value if isinstance(value, bool) else value + 1})]
+    if isinstance(value, bool):
+        return [step._replace(**{change: not value})]
+    return [step._replace(**{change: value + ("!" if isinstance(value, str) else 1)})]
 
 
 def check_changes(room: Room, case: Workload, rng: random.Random, met: Counter[str]) -> None:
@@ -176,6 +180,38 @@ def test_every_kind_of_step_is_changed(name: str, seed: int) -> None:
     assert {*met} == {f"{each.word.__name__}: {each.claim}" for each in ROOMS[name].answering}
 
 
+# -------------------------------------------------------------------------------- answers alone
+
+READ = {
+    Result: {"start_us", "key", "value", "n_rcv"},
+    Late: {"start_us", "key", "source_id"},
+    Rejected: {"seq", "source_id", "reason"},
+    Final: {"start_us", "key", "value", "n"},
+}
+"""Fields that a user reads. The task of a key follows from the key, if there are keys."""
+
+
+@pytest.mark.parametrize("name", ["slack", "watermark"])
+@given(data=st.data())
+def test_at_level_answers_a_system_may_differ_in_what_no_user_reads(
+    name: str, data: st.DataObject
+) -> None:
+    case = data.draw(ROOMS[name].cases)
+    room = find_room(name)
+    scope = Scope.of(room, level=ANSWERS)
+    is_keyed = case.config["keyed"]
+    steps: list[Any] = [*ROOMS[name].run(case).steps()]
+    right = scope.reduce(Trace("right", steps), case)
+    for word in dict.fromkeys(map(type, steps)):
+        n = data.draw(st.sampled_from([n for n, each in enumerate(steps) if type(each) is word]))
+        field = data.draw(st.sampled_from(fields_of(word)))
+        trace = Trace("x", [*steps[:n], *changed(steps[n], field), *steps[n + 1 :]])
+        read = READ.get(word, set()) | ({"task"} if word in READ and not is_keyed else set())
+        found = scope.reduce(trace, case)
+        difference = room.compare(case, right, found, scope.step_types, scope.unjudged)
+        assert bool(difference.mismatches) == (field in read), (word, field)
+
+
 # ------------------------------------------------------------------------------------------ guards
 
 
@@ -184,7 +220,8 @@ def counted(case: Workload, trace: Trace) -> dict[str, int]:
     config = SlackConfig.from_json(case.config)
     size, slide = config.size_us, config.slide_us
     rejected = {step.seq for step in trace.of(Rejected)}
-    windows, redelivered, behind = set(), set(), set()
+    windows, redelivered = set(), set()
+    behind = set[int]()
     clocks: dict[int, int] = {}
     known = set()
     of_tuple = Counter[tuple[int, int]]()
@@ -199,7 +236,9 @@ def counted(case: Workload, trace: Trace) -> dict[str, int]:
             redelivered.add(identity)
             continue
         known.add(identity)
-        for start in range(now_us - now_us % slide - slide * (size // slide + 1), now_us + 1, slide):
+        for start in range(
+            now_us - now_us % slide - slide * (size // slide + 1), now_us + 1, slide
+        ):
             if start <= now_us < start + size:
                 windows.add((task, start, event.key if config.keyed else ""))
                 of_tuple[identity] += 1
@@ -221,7 +260,12 @@ def counted(case: Workload, trace: Trace) -> dict[str, int]:
     }
 
 
-@given(streams.cases())
-def test_a_guard_counts_the_cases_that_it_names(case: Workload) -> None:
+@given(streams.cases(), st.booleans())
+def test_a_guard_counts_the_cases_that_it_names(case: Workload, is_dense: bool) -> None:
+    if is_dense:
+        # The least delay is one microsecond.
+        rank = {time_us: n for n, time_us in enumerate(sorted({e[3] for e in case.arrivals}))}
+        arrivals = [each._replace(event_time_us=rank[each[3]]) for each in case.arrivals]
+        case = case.with_(arrivals=tuple(arrivals))
     trace = slack.run(case)
     assert dict(slack_claims.judge(case, trace).guards) == counted(case, trace)
