@@ -3,11 +3,13 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 from math import inf, nan
 from typing import Any, get_args, get_origin, get_type_hints
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +25,7 @@ from model.vocabulary import (
     slack,
     watermark,
 )
-from model.vocabulary.durations import parse_duration_us
+from model.vocabulary.durations import duration_us, parse_duration_us
 from model.vocabulary.script import config as script
 from model.vocabulary.settings import is_text
 from model.vocabulary.trace import TraceReader, field_types
@@ -104,6 +106,14 @@ def test_a_duration_with_other_words_is_refused(
     for text in (words, f"{text_of(parts)}{words}"):
         with pytest.raises(ValueError, match="is not a duration"):
             parse_duration_us(text)
+
+
+@given(st.timedeltas() | st.timedeltas(timedelta(0), timedelta(2)))
+def test_a_timedelta_is_its_number_of_microseconds(time: timedelta) -> None:
+    assert duration_us("size", time) == time // timedelta(microseconds=1)
+    one_more = pd.Timedelta(days=1) + pd.Timedelta(time.microseconds % 999 + 1, "ns")
+    with pytest.raises(ValueError, match="size is Timedelta"):
+        duration_us("size", one_more)
 
 
 # --------------------------------------------------------------------------------------- workloads

@@ -60,6 +60,9 @@ def check_changes(case: Workload, rng: random.Random, met: Counter[str]) -> None
         found = verdict(case, [*steps[:n], wrong, *steps[n + 1 :]])
         assert found.outcome is Outcome.BROKEN, (wrong, field)
         met[word.__name__] += 1
+    last = max((step.epoch for step in steps), default=0)
+    later = [step._replace(epoch=last + 1) if step.epoch == last else step for step in steps]
+    assert not steps or verdict(case, later).outcome is Outcome.BROKEN
     check_late_watermarks(case, steps, rng, met)
     check_kept_copies(case, steps, met)
 

@@ -38,7 +38,7 @@ from tests.harness.stream_packs import collect
 
 CASES = 40
 """Number of drawn cases that together have to contain every kind of step."""
-DROPPED, TWICE = "not recorded", "recorded twice"
+DROPPED, TWICE, ELSEWHERE = "not recorded", "recorded twice", "recorded of another window as well"
 
 # ------------------------------------------------------------------------------- changed recordings
 
@@ -56,14 +56,18 @@ EXACT = "eventual exactness"
 OF_ANSWERS = (
     Answering(Result, ("value", "n_rcv"), "each pair once"),
     Answering(Result, (TWICE,), "one writer"),
+    Answering(Result, (ELSEWHERE,), "each pair once"),
     Answering(Late, (DROPPED, "start_us"), "each pair once"),
     Answering(Final, ("revision", "start_us", "value", "n"), "final answers are the latest"),
 )
 OF_CORRECTIONS = (
     *OF_ANSWERS,
+    Answering(Final, (ELSEWHERE,), EXACT),
     Answering(Final, (DROPPED, TWICE, "start_us", "value", "n", "exact"), EXACT),
     Answering(Late, (DROPPED, "start_us", "source_id"), "nothing owed after the flush"),
-    Answering(Cleared, (DROPPED, "start_us", "source_id"), "nothing owed after the flush"),
+    Answering(
+        Cleared, (DROPPED, ELSEWHERE, "start_us", "source_id"), "nothing owed after the flush"
+    ),
     Answering(Revision, (DROPPED, "value", "n"), "wrong answers are pending"),
     Answering(Revision, (TWICE, "revision"), "one writer"),
 )
@@ -87,7 +91,7 @@ ROOMS = {
             *OF_CORRECTIONS,
             Answering(
                 Correlation,
-                (TWICE, *Correlation._fields),
+                (TWICE, ELSEWHERE, *Correlation._fields),
                 "delay and value are compared as they came",
             ),
             Answering(
@@ -137,6 +141,8 @@ def changed(step: Any, change: str) -> list[Any]:
     """Return what is recorded instead of a step."""
     if change in (DROPPED, TWICE):
         return [step] * (2 * (change == TWICE))
+    if change == ELSEWHERE:
+        return [step, step._replace(start_us=step.start_us + 1)]
     value = getattr(step, change)
     if isinstance(value, bool):
         return [step._replace(**{change: not value})]
