@@ -77,7 +77,7 @@ def test_steps_are_paired_by_their_identity_and_counted(
         identity={"sale": ("shop",)},
         ignore=("day",) if ignored else (),
         rel_tol=rel_tol,
-        scales={"price": scale},
+        scales={"price": scale} if scale else {},
     ).kinds
     sides: list[list[tuple[int, Rest]]]
     if ignored:

@@ -235,6 +235,13 @@ def test_a_trace_is_read_as_it_was_written(
     *before, again = map(reader.feed, trace.lines())
     assert before == [None] * (len(steps) + 1)
     assert again is not None
+    for wrong in (len(steps) + 1, len(steps) - 1, bool(steps), str(len(steps)), None):
+        *lines, _ = trace.lines()
+        cut = TraceReader(words)
+        for line in lines:
+            cut.feed(line)
+        with pytest.raises(ValueError, match="the number of steps"):
+            cut.feed(json.dumps({"end": wrong}))
     in_order = sorted(steps, key=lambda step: (type(step).__name__.lower(), tuple(step)))
     assert [*map(line_of, again.steps())] == [*map(line_of, in_order)]
     assert again.producer == producer
@@ -243,6 +250,12 @@ def test_a_trace_is_read_as_it_was_written(
     ]
     digest = hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
     assert trace.digest() == again.digest() == digest
+
+
+@given(st.sampled_from([True, "1", None, 0, 2, [1]]), TEXTS)
+def test_a_header_of_another_version_is_refused(version: object, producer: str) -> None:
+    with pytest.raises(ValueError, match=r"trace is .*; it must be 1"):
+        TraceReader(WORDS[:1]).feed(json.dumps({"trace": version, "producer": producer}))
 
 
 @given(st.sampled_from(WORDS).flatmap(lambda word: steps_of((word,))), st.data())
