@@ -47,10 +47,8 @@ def _corrections(evidence: Evidence) -> Counter[tuple[int, int]]:
 
 def _tasks_with_a_delay(evidence: Evidence) -> int:
     truth = evidence.truth
-    last_batch = truth.batches if truth.flush else truth.batches - 1
-    return sum(
-        truth.max_delay_us.get((task, last_batch), 0) > 0 for task in range(truth.config.tasks)
-    )
+    tasks = range(truth.config.tasks)
+    return sum(truth.max_delay_us[task, truth.batches] > 0 for task in tasks)
 
 
 def _steps(evidence: Evidence, word: type[StepT]) -> Sequence[StepT]:

@@ -62,7 +62,7 @@ class FieldType(NamedTuple):
     @property
     def blank(self) -> PlainData:
         """The value of a field that is not recorded; a truth value is then true."""
-        return () if self.is_tuple else self.kind(self.kind is bool)
+        return () if self.is_tuple else self.kind is bool or self.kind()
 
     def allows(self, value: object) -> bool:
         """Return whether a step may have this value; integers have 64 bits."""

@@ -8,8 +8,6 @@ from itertools import pairwise
 from pathlib import Path as FilePath
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from model.checking.claims import Outcome, Verdict, combine
 from model.checking.explorer import (
@@ -326,41 +324,3 @@ def test_two_hash_seeds_give_the_same_exploration() -> None:
     ]
     assert outputs[0] == outputs[1]
     assert "managers agree" in outputs[0]
-
-
-NODES = range(6)
-
-
-def distances(edges: Graph, initial: list[int]) -> dict[int, int]:
-    """Return the distance of each reachable node, by relaxing all edges until none helps."""
-    best = dict.fromkeys(initial, 0)
-    for _ in NODES:
-        for source, targets in edges.items():
-            for target in targets:
-                if source in best and best[source] + 1 < best.get(target, len(NODES)):
-                    best[target] = best[source] + 1
-    return best
-
-
-@settings(derandomize=True, database=None, max_examples=200)
-@given(
-    edges=st.fixed_dictionaries(
-        {node: st.lists(st.sampled_from(NODES), max_size=3) for node in NODES}
-    ),
-    initial=st.lists(st.sampled_from(NODES), min_size=1, max_size=2),
-)
-def test_paths_are_as_short_as_a_naive_search_says(edges: Graph, initial: list[int]) -> None:
-    best = distances(edges, initial)
-    claims = [reachable(str(node), equals(node)) for node in NODES]
-    result = explore(graph(edges, *initial), [*claims, no_deadlock("lively", lambda _: False)])
-    assert result.unique_states == len(best)
-    assert result.depth == max(best.values())
-    assert result.transitions == sum(len(edges[node]) for node in best)
-    dead = [best[node] for node in best if not edges[node]]
-    assert ("lively" in result.paths) == bool(dead)
-    if dead:
-        assert len(result.paths["lively"].steps) == min(dead)
-    for node in NODES:
-        assert (str(node) in result.paths) == (node in best)
-        if node in best:
-            assert len(result.paths[str(node)].steps) == best[node]

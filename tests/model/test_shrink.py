@@ -1,8 +1,5 @@
 from itertools import pairwise
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from model.checking.shrink import smallest
 from model.vocabulary import Event, Fault, Workload
 
@@ -69,13 +66,3 @@ def test_runs_are_limited() -> None:
     small = smallest(workload(*[1.0] * 1_000), fails, runs_max=7)
     assert runs == 7
     assert fails(small)
-
-
-@given(st.sets(st.integers(0, 40), min_size=1), st.sets(st.integers(1, 40)))
-def test_nothing_can_be_left_out_of_the_result(needed: set[int], cuts: set[int]) -> None:
-    def fails(candidate: Workload) -> bool:
-        return needed <= {event.source_id for event in candidate.arrivals}
-
-    small = smallest(workload(*[1.0] * 41, cuts=tuple(sorted(cuts))), fails, runs_max=5_000)
-    assert {event.source_id for event in small.arrivals} == needed
-    assert small.cuts == ()

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations
-from math import ceil, comb, inf, log
+from math import ceil, comb, inf, isfinite, log
 
 import numpy as np
 import pytest
@@ -89,10 +89,46 @@ def passing(values: list[float], eps: float, d: float) -> Iterator[int]:
             yield m
 
 
-@given(LONGER, st.sampled_from(EPSILONS), st.sampled_from((0.05, 0.3)))
-def test_a_rigorous_sum_misses_as_many_as_pass(values: list[float], eps: float, d: float) -> None:
-    most = max(passing(values, eps, d), default=0)
-    assert rigorous_sum(values, eps, d) == len(values) - most
+SKEWED = st.builds(
+    lambda n, few: [1.0] * n + few,
+    st.integers(100, 600),
+    st.lists(st.sampled_from([12.5, 30.0, 50.0]), min_size=1, max_size=12),
+)
+"""Many values of 1 beside a few large ones, for which Bernstein's inequality is the best."""
+UNITS = st.sampled_from((1.0, 2.0**-300, 2.0**500, 2.0**508, 2.0**1010))
+"""Units of values; squares, or sums as well, of the large ones may leave float64."""
+
+
+@given(LONGER | SKEWED, UNITS, st.sampled_from(EPSILONS), st.sampled_from((0.05, 0.3)))
+def test_a_rigorous_sum_misses_as_many_as_pass(
+    values: list[float], unit: float, eps: float, d: float
+) -> None:
+    scaled = [value * unit for value in sorted(values, reverse=True)]
+    is_known = isfinite(sum(scaled)) and isfinite(sum(each * each for each in scaled))
+    most = max(passing(values, eps, d), default=0) if is_known else 0
+    assert rigorous_sum(scaled, eps, d) == len(values) - most
+
+
+@given(LONGER, UNITS, st.sampled_from(EPSILONS), st.sampled_from((0.05, 0.3)))
+def test_the_unit_of_values_is_free_unless_their_sum_leaves_float64(
+    values: list[float], unit: float, eps: float, d: float
+) -> None:
+    scaled = [value * unit for value in sorted(values, reverse=True)]
+    is_known = isfinite(sum(scaled))
+    for rule in (adversarial_sum, adversarial_average):
+        assert rule(scaled, eps) == (rule(values, eps) if is_known else len(values))
+    few, few_scaled = values[:5], [value * unit for value in values[:5]]
+    required = permuted_sum(few, eps, d, (1, 2)) if isfinite(sum(few_scaled)) else len(few)
+    assert permuted_sum(few_scaled, eps, d, (1, 2)) == required
+
+
+@given(LONGER, st.floats(-9, -0.001), st.sampled_from(EPSILONS), st.sampled_from((0.05, 0.3)))
+def test_a_sum_with_a_negative_value_needs_every_tuple(
+    values: list[float], negative: float, eps: float, d: float
+) -> None:
+    values = [*values, negative]
+    assert adversarial_sum(values, eps) == rigorous_sum(values, eps, d) == len(values)
+    assert permuted_sum(values, eps, d, (1, 2)) == len(values)
 
 
 @given(LONGER, st.sampled_from(EPSILONS), st.sampled_from((0.05, 0.3)))

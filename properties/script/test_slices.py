@@ -1,0 +1,118 @@
+"""Cuts of windows into slices: their places and cost; no slice crosses the edge of a window."""
+
+from fractions import Fraction
+from itertools import permutations, product
+from math import lcm
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.script.slices import Comb, Span, choose, cost, edges, panes, slice_around, slice_of
+
+MS = 1_000
+
+
+def test_panes_are_as_wide_as_the_divisor_of_everything() -> None:
+    assert panes([Span(600, 300), Span(900, 200)]) == (Comb(100, 0),)
+
+
+@pytest.mark.parametrize(
+    ("spans", "expected"),
+    [
+        ([Span(600, 300)], [Comb(300, 0)]),
+        ([Span(997, 991)], [Comb(991, 0), Comb(991, 985)]),
+        ([Span(4, 6)], [Comb(6, 0), Comb(6, 2)]),
+        # Cuts that another comb makes are omitted.
+        ([Span(4, 4), Span(8, 8), Span(2, 8)], [Comb(4, 0), Comb(8, 6)]),
+    ],
+)
+def test_edges_are_cut_where_windows_begin_and_end(spans: list[Span], expected: list[Comb]) -> None:
+    assert list(edges(spans)) == expected
+
+
+@pytest.mark.parametrize("cut", [panes, edges])
+def test_a_slice_lies_in_a_window_or_outside(cut: type) -> None:
+    for first, second in product([Span(4, 6), Span(5, 3), Span(7, 7), Span(2, 9)], repeat=2):
+        cutting = cut([first, second])
+        starts = {stamp: slice_of(cutting, stamp * MS) for stamp in range(60)}
+        for stamp, start in starts.items():
+            end = slice_around(cutting, stamp * MS)[1]
+            assert slice_of(cutting, end - 1) == start < slice_of(cutting, end) == end
+        for span, end in product((first, second), range(1, 60)):
+            if end % span.slide_ms == 0:
+                inside = {at for at in starts if end - span.length_ms <= at < end}
+                touched = {starts[at] for at in inside}
+                assert {at for at in starts if starts[at] in touched} == inside
+
+
+def test_the_cost_counts_look_ups_and_folds() -> None:
+    # 3,600,000 tuples per hour, one per millisecond; 36,000 windows of 10 panes.
+    span = Span(1_000, 100)
+    assert cost(panes([span]), [span], Fraction(3_600_000)) == 3_600_000 + 36_000 * 10
+    # With a tuple every 500 ms no window has more than two slices.
+    assert cost(panes([span]), [span], Fraction(7_200)) == 7_200 + 36_000 * 2
+
+
+SPANS = st.builds(Span, st.integers(1, 30), st.integers(1, 30))
+RATES = st.sampled_from([Fraction(1), Fraction(7_200), Fraction(360_000), Fraction(3_600_000)])
+
+
+@given(st.lists(SPANS, min_size=1, max_size=3), RATES)
+def test_the_cheaper_way_is_taken(spans: list[Span], rate: Fraction) -> None:
+    chosen = choose(spans, rate)
+    different = set(spans)
+    costs = [cost(way(different), different, rate) for way in (panes, edges)]
+    assert [chosen.panes_cost, chosen.edges_cost] == costs
+    assert chosen.is_panes == (costs[0] <= costs[1])
+    assert chosen.cutting == (panes if chosen.is_panes else edges)(different)
+
+
+def test_either_way_may_be_much_cheaper() -> None:
+    rate = Fraction(360_000)
+    assert all(choose(spans, rate).is_panes for spans in ([Span(600_000, 300_000)], [Span(3, 2)]))
+    odd = choose([Span(9_970, 991)], rate)
+    assert not odd.is_panes
+    assert odd.edges_cost < odd.panes_cost / 4
+
+
+@given(st.lists(SPANS, min_size=1, max_size=3), RATES)
+def test_a_tuple_is_looked_up_and_a_window_folds_its_slices(
+    spans: list[Span], rate: Fraction
+) -> None:
+    """Count cuts, look-ups and folds over a common multiple of all slides."""
+    for cutting in (panes(spans), edges(spans)):
+        period = lcm(*(every for every, _ in cutting), *(span.slide_ms for span in spans))
+        cuts = sum(at % every == first for every, first in cutting for at in range(period))
+        slices = min(Fraction(cuts, period), rate / 3_600_000)
+        folds = sum(
+            (Fraction(3_600_000, span.slide_ms) * span.length_ms * slices for span in spans),
+            Fraction(),
+        )
+        assert cost(cutting, spans, rate) == rate * len(cutting) + folds
+
+
+@given(st.lists(SPANS, min_size=1, max_size=3))
+def test_every_edge_of_a_window_is_a_cut_and_edges_cut_nowhere_else(spans: list[Span]) -> None:
+    period = lcm(*(span.slide_ms for span in spans))
+    wanted = {
+        at
+        for span in spans
+        for at in range(period)
+        if at % span.slide_ms == 0 or (at + span.length_ms) % span.slide_ms == 0
+    }
+
+    def cut_at(every_ms: int, first_ms: int) -> set[int]:
+        return {at for at in range(period) if at % every_ms == first_ms}
+
+    combs = [cut_at(*comb) for comb in edges(spans)]
+    assert set().union(*combs) == wanted
+    # No comb repeats what another one cuts.
+    assert all(not a <= b for a, b in permutations(combs, 2))
+    [pane] = panes(spans)
+    assert pane.every_ms == max(
+        width
+        for width in range(1, 31)
+        if all(number % width == 0 for span in spans for number in span)
+    )
+    assert pane.first_ms == 0
