@@ -1,0 +1,76 @@
+"""Data of the page of planted bugs: which producer a test plants bugs in, and what none can break.
+
+Rules of this file:
+
+* Every test of the record has a producer here; a function of a file goes before its file.
+* A claim is listed in :data:`CANNOT` only if the reason was checked. A claim that nobody has tried
+  to break stays a gap.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+MODEL = "model"
+TIMED = "timed run"
+OPERATORS = "Spark's operators"
+JOBS = "Spark jobs"
+CHANGED = "changed trace"
+
+PRODUCERS: Mapping[str, str] = {
+    MODEL: "its rules, without time",
+    TIMED: "the model or the cluster in simulated time",
+    OPERATORS: "`spark_impl` in process, most of them in simulated time",
+    JOBS: "`spark_impl` as queries of Spark",
+    CHANGED: "a right trace or record, changed or written by hand",
+}
+"""Who can have a bug, and what that is."""
+
+_PLANTED_IN: Mapping[str, str] = {
+    "test_grouping_balance.py": MODEL,
+    "test_grouping_claims.py": CHANGED,
+    "test_grouping_sim.py": TIMED,
+    "test_grouping_variants.py": MODEL,
+    "test_join_claims.py": CHANGED,
+    "test_join_decisions.py::test_a_merge_that_joins_nothing_is_found": MODEL,
+    "test_join_decisions.py::test_other_decisions_than_those_of_the_run_are_found": MODEL,
+    "test_join_decisions.py::test_a_mistake_of_a_controller_is_found": MODEL,
+    "test_join_decisions.py": CHANGED,  # by a recomputation with a mistake, or by hand
+    "test_join_load.py::test_a_mistake_is_found": MODEL,
+    "test_join_load.py": CHANGED,
+    "test_join_sim.py::test_copies_that_spark_s_workers_do_not_meet_are_caught": OPERATORS,
+    "test_join_sim.py::test_a_block_that_spark_s_workers_take_twice_is_caught": OPERATORS,
+    "test_join_sim.py": TIMED,
+    "test_join_variants.py": MODEL,
+    "test_promises_spark.py": JOBS,
+    "test_script_claims.py": CHANGED,
+    "test_script_sim.py": TIMED,
+    "test_script_variants.py": MODEL,
+    "test_simulated_operators.py": OPERATORS,
+    "test_slack_claims.py": CHANGED,
+    "test_slack_requirement.py::test_a_wrong_formula_is_noticed_in_any_stream": MODEL,
+    "test_slack_requirement.py": CHANGED,
+    "test_slack_variants.py": MODEL,
+    "test_watermark_claims.py": CHANGED,
+    "test_watermark_variants.py::test_a_late_pair_out_of_nothing_is_refuted": CHANGED,
+    "test_watermark_variants.py": MODEL,
+}
+"""Producer that a file of tests, or one of its functions, plants bugs in."""
+
+
+def producer_of(test: str) -> str:
+    """Return the producer that a test plants its bug in."""
+    function = test.partition("[")[0].rpartition("/")[2]
+    return _PLANTED_IN.get(function) or _PLANTED_IN[function.partition("::")[0]]
+
+
+class Cannot(NamedTuple):
+    """Claims of a room that no bug of a producer can break."""
+
+    producer: str
+    room: str
+    claims: tuple[str, ...]
+    reason: str
+    """Reason, as the end of a sentence."""
+
+
+CANNOT: tuple[Cannot, ...] = ()
