@@ -41,6 +41,7 @@ _PLANTED_IN: Mapping[str, str] = {
     "test_join_sim.py::test_a_block_that_spark_s_workers_take_twice_is_caught": OPERATORS,
     "test_join_sim.py": TIMED,
     "test_join_variants.py": MODEL,
+    "test_operator_claims.py": OPERATORS,
     "test_promises_spark.py": JOBS,
     "test_script_claims.py": CHANGED,
     "test_script_sim.py": TIMED,
@@ -50,6 +51,10 @@ _PLANTED_IN: Mapping[str, str] = {
     "test_slack_requirement.py::test_a_wrong_formula_is_noticed_in_any_stream": MODEL,
     "test_slack_requirement.py": CHANGED,
     "test_slack_variants.py": MODEL,
+    "test_timed_claims.py::test_a_bug_of_the_model_breaks_its_claims": MODEL,
+    "test_timed_claims.py::"
+    "test_lost_routes_of_the_model_are_less_work_than_candidates_allow": MODEL,
+    "test_timed_claims.py": TIMED,
     "test_watermark_claims.py": CHANGED,
     "test_watermark_variants.py::test_a_late_pair_out_of_nothing_is_refuted": CHANGED,
     "test_watermark_variants.py": MODEL,
