@@ -16,30 +16,18 @@ from model.checking.claims import Outcome
 from model.grouping import balance_claims
 from model.grouping import machine as grouping
 from model.grouping import rules as routing
-from model.join import load, oracle
-from model.join.load_claims import (
-    CALM,
-    NO_FALSE_SHEDDING,
-    SCALED,
-    SHED_AS_ASKED,
-    judge,
-    judge_bytes,
-)
+from model.join import oracle
 from model.join.run import SeededRun, run
 from model.script.run import Records, hosted_sensors
 from model.slack import assumption
 from model.slack import machine as slack
 from model.slack import rules as slack_rules
 from model.vocabulary import Trace, Workload
-from model.vocabulary.join import END_US
+from model.watermark import machine as watermark
 from model.windows import correction, rules, state
-from properties.join.test_load_claims import SETTLED_US
-from properties.join.test_sim_load import CALM as STEADY
-from properties.join.test_sim_load import CASE_STUDY, HEAVY, OVERLOAD
 from properties.rooms import find_room
 from sim.grouping.record import GroupingRecord
-from sim.join import ChainRun, content, from_settings
-from sim.join import figures as chain_figures
+from sim.join import content
 from sim.join import room as chain
 from sim.join.load import LoadControl
 from sim.join.room import TIMED_ROOM
@@ -111,6 +99,25 @@ BUGS: Mapping[str, tuple[Bug, ...]] = {
             "the final answer has the revision before",
             ("final answers are the latest",),
             Mistake(state.Store.final, "answer.revision,", "answer.revision - 1,"),
+        ),
+        Bug(
+            "the watermark lies ahead of the wait",
+            ("watermark within the wait of the largest event time",),
+            Mistake(watermark.Task._advance_clock, "t_max_us - self.wait_us", "t_max_us + 1"),
+        ),
+        Bug(
+            "half of the wait of the reading",
+            ("reversal is waited for",),
+            Mistake(
+                watermark.Task._advance_clock,
+                "self.rules.wait_us(self.config, self.cluster)",
+                "self.rules.wait_us(self.config, self.cluster) // 2",
+            ),
+        ),
+        Bug(
+            "a window closes a slide too late",
+            ("wrong answers are pending",),
+            Mistake(rules.first_open, "first_index(wm_us)", "first_index(wm_us) - 1"),
         ),
     ),
     "join": (
@@ -296,14 +303,14 @@ def test_a_variant_breaks_its_promise_in_a_timed_run(
     variant: Any = find_room(room).explorer.variants[name]
     wired = import_module(f"sim.{room}.room")
 
-    def found() -> set[str]:
+    def judged() -> set[str]:
         return broken(room, variant.example, timed(room, variant.example))
 
-    assert found() == set()
+    assert judged() == set()
     monkeypatch.setattr(wired, "MODEL", replace(wired.MODEL, rules=variant.rules))
     if hasattr(wired, "RULES"):  # the operators upstream follow them
         monkeypatch.setattr(wired, "RULES", variant.rules)
-    assert variant.promise in found()
+    assert variant.promise in judged()
 
 
 # ------------------------------------------------------------------------- the balance of a router
@@ -333,65 +340,3 @@ def test_balance_breaks_in_a_timed_run_that_prefers_the_most_load_or_loses_route
     assert unbalanced(run(CASE)) == set()
     assert balance_claims.UPPER in unbalanced(run_with(MOST_LOAD, run, CASE))
     assert balance_claims.LOWER in unbalanced(run_with(LOST["timed"], run, CASE))
-
-
-# ----------------------------------------------------------------------------- the load of a chain
-
-EVER = 0, END_US
-SHEDS: Mapping[str, object] = {**OVERLOAD, "shed": "linear", "base": 0.2, "margin": 0.1}
-LOADS: Mapping[str, tuple[str, Mapping[str, object], Mistake]] = {
-    "blocks are ten times as large": (
-        NO_FALSE_SHEDDING,
-        {**HEAVY, "blocks": "adaptive"},
-        Mistake(load.block_size, "floor(2 * capacity", "floor(20 * capacity"),
-    ),
-    "a quadratic share for a linear one": (
-        SHED_AS_ASKED,
-        SHEDS,
-        Mistake(load.shed_share, "x if power == 1", "x * x if power == 1"),
-    ),
-    "no margin": (CALM, SHEDS, Mistake(load.sheds, "tau1 - margin if did else tau1", "tau1")),
-    "one worker too many": (
-        SCALED,
-        CASE_STUDY,
-        Mistake(load.workers_for, "limits.aim + 0.5", "limits.aim + 1.5"),
-    ),
-}
-"""Claim that breaks, settings of the run, and mistake."""
-
-
-def loaded(settings: Mapping[str, object]) -> ChainRun:
-    return from_settings({name: str(each) for name, each in {**STEADY, **settings}.items()}, seed=1)
-
-
-def misloaded(run: ChainRun) -> set[str]:
-    first_us, last_us = SETTLED_US if run.workload.config["workers"] == HEAVY["workers"] else EVER
-    moments = [each for each in run.moments if first_us <= each.at_us <= last_us]
-    verdicts = judge(moments, run.rule).verdicts
-    return {each.claim for each in verdicts if each.outcome is Outcome.BROKEN}
-
-
-@pytest.mark.parametrize("name", LOADS)
-def test_a_bug_of_the_load_breaks_its_claim_in_a_timed_run(
-    monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    claim, settings, mistake = LOADS[name]
-    assert claim not in misloaded(loaded(settings))
-    mistake.plant(monkeypatch)
-    wrong = loaded(settings)
-    monkeypatch.undo()
-    assert claim in misloaded(wrong)
-
-
-def test_a_header_that_is_not_counted_breaks_the_claim_on_bytes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def outcome() -> Outcome:
-        run = loaded({"block_size": 4})
-        figures = (float(run.summary[name]) for name in ("mean_block", "bytes_per_s"))
-        return judge_bytes(run.traffic, *figures).verdicts[0].outcome
-
-    assert outcome() is Outcome.HOLDS
-    right = 'sent["block"] + sent["ack"]'
-    Mistake(chain_figures._bandwidth, right, 'sent["block"]').plant(monkeypatch)
-    assert outcome() is Outcome.BROKEN
