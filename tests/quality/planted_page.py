@@ -1,54 +1,57 @@
 """The page of planted bugs, made from the record of the claims that they broke."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from textwrap import indent, wrap
 
 from properties.cli.render import markdown
+from properties.errors import counted
 from properties.rooms import sort_names
-from tests.harness.broken_claims import TESTS, Broken, all_claims, read
+from tests.harness.broken_claims import TESTS, Broken, Claimed, all_claims, read
+from tests.quality.planted_producers import AGAIN, CANNOT, PRODUCERS, producer_of
 
 RECORD = Path(__file__).resolve().parents[2] / "docs" / "planted-bugs.json"
-SHOWN = 3
-"""Number of planted bugs that the page names for a claim, at most."""
 _HEAD = """\
 # Planted bugs
 
 *Written by `make docs` from `planted-bugs.json`; a test checks that it is current.*
 
-After reading this page you know, for every claim, a mistake that breaks it, and how soon.
+After reading this page you know, for every claim and every producer of traces, whether a planted
+bug has broken the claim there, which one is found first, and how soon.
 
-A row is a planted bug of `tests/quality` that broke the claim. Up to three are shown for each
-claim, the quickest first, of different files of tests. The *producer* has the bug or has recorded
-the trace that was changed. *Seconds* pass from the start of the test until the verdict. Claims
-about one trace are judged together, so that one planted bug may break several.
+In the first table of a room a row is a claim, a column a producer, and a number the planted bugs of
+`tests/quality` that broke the claim. A bug is a test with one set of parameters, so that one wrong
+step under seven queries counts seven times. An empty cell is a gap: no bug has broken the claim
+there. *cannot* means that no bug of this producer can break it, for the reason below the table.
 
-`python -m pytest -p tests.harness.broken_claims --record-broken docs/planted-bugs.json
---hypothesis-profile=ci tests/quality` records anew. Tests that judge in a process of their own are
-not in the record; `tests/quality/test_promises_spark.py` plants bugs in `spark_impl` and runs the
-four promises on Spark.
+In the second table a row is the bug that was found first. *Seconds* pass from the start of its test
+until the verdict, with other work on the machine. Claims about one trace are judged together, so
+that one bug may break several, also by accident.
+
+Bugs of Spark jobs are planted in a copy of the packages, on which the four promises run
+(`tests/quality/test_promises_spark.py`). Their seconds pass from the start of the promise. They are
+recorded for the claims that the traces of this promise break before it fails. A promise takes
+minutes, so that these bugs are few: most gaps of Spark jobs are claims that bugs of the same
+operators break in process.
+
+`python -m pytest -p tests.harness.broken_claims --record-broken docs/planted-bugs.json --long
+--hypothesis-profile=ci tests/quality` records anew; with fewer files of tests, only theirs.
 """
-_PRODUCERS = {
-    "sim": "timed run",
-    "simulated_operators": "Spark's operators in simulated time",
-    "script_machine": "Spark's operators in simulated time",
-    "script_pipeline": "Spark's operators in process",
-    "spark_parts": "Spark's operators in process",
-    "variants": "model",
-}
-"""Producer that a file of tests plants bugs in, by the end of its name."""
-_CHANGED = "trace of the model, changed"
 
 
 def page(record: Path = RECORD) -> str:
-    """Return the page: a table of claims, room by room."""
+    """Return the page: producers, then two tables for each room."""
     found = read(record)
     lost = len(claims_without_bug(found))
     known = len(all_claims())
     parts = [_HEAD, f"**{known - lost} of {known} claims are broken by a planted bug.**\n"]
+    parts += [*_producers(found), ""]
     for room in sort_names({each.room for each in all_claims()}):
-        rows = [_row(each) for each in _shown(found, room)]
+        claims = [each for each in all_claims() if each.room == room]
+        parts += [f"## `{room}`\n", _matrix(found, claims), "", *_reasons(room)]
         header = dict.fromkeys(("claim", "producer", "planted bug", "test", "seconds"), "")
-        parts += [f"## `{room}`\n", markdown(header, rows), ""]
+        rows = [_row(*each) for each in quickest(found) if each[0].room == room]
+        parts += [markdown(header, rows), ""]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -58,30 +61,93 @@ def claims_without_bug(found: Iterable[Broken]) -> list[str]:
     return [f"{each.room}: {each.claim}" for each in all_claims() if each not in broken]
 
 
-def _shown(found: Iterable[Broken], room: str) -> list[Broken]:
-    """Return the quickest bugs of each claim of a room, in the order of its claims."""
-    of_room = sorted(
-        (each for each in found if each.room == room), key=lambda each: (each.seconds, each.test)
-    )
+def bugs(found: Iterable[Broken]) -> dict[tuple[Claimed, str], int]:
+    """Return the number of planted bugs that broke a claim, by claim and producer.
+
+    A bug that several tests of one file plant counts once.
+    """
+    names: dict[tuple[Claimed, str], set[tuple[str, str]]] = {}
+    for each in found:
+        place = Claimed(each.room, each.claim), producer_of(each.test)
+        own = () if each.function.removeprefix(TESTS) in AGAIN else each.bugs
+        names.setdefault(place, set()).update((each.file, bug) for bug in own)
+    return {place: max(1, len(known)) for place, known in names.items()}
+
+
+def quickest(found: Iterable[Broken]) -> list[tuple[Broken, str]]:
+    """Return the bug that is found first, for each claim and producer, and the producer."""
+    first: dict[tuple[Claimed, str], Broken] = {}
+    for each in sorted(found, key=lambda each: (each.seconds, each.test)):
+        first.setdefault((Claimed(each.room, each.claim), producer_of(each.test)), each)
     return [
-        each
+        (first[claim, name], name)
         for claim in all_claims()
-        if claim.room == room
-        for each in [broken for broken in of_room if broken.claim == claim.claim][:SHOWN]
+        for name in PRODUCERS
+        if (claim, name) in first
     ]
 
 
-def _row(broken: Broken) -> list[object]:
-    file, _, test = broken.test.partition("::")
-    name, _, parameter = test.partition("[")
-    bug = parameter.removesuffix("]") or name.removeprefix("test_").replace("_", " ")
-    shown = f"`{file.removeprefix(TESTS)}::{name}`"
-    return [broken.claim, _producer(file), _plain(bug), shown, f"{broken.seconds:.1f}"]
+def _producers(found: list[Broken]) -> Iterator[str]:
+    """Yield a sentence on each producer, which counts its gaps."""
+    known, number = all_claims(), bugs(found)
+    for name, said in PRODUCERS.items():
+        broken = sum((claim, name) in number for claim in known)
+        never = sum((claim, name) in _cannot() for claim in known)
+        gaps = len(known) - broken - never
+        yield _item(
+            f"*{name}* ({said}) has bugs that break {counted(broken, 'claim')}, cannot break"
+            f" {never}, and has {counted(gaps, 'gap')}."
+        )
 
 
-def _producer(file: str) -> str:
-    name = file.removesuffix(".py")
-    return next((said for end, said in _PRODUCERS.items() if name.endswith(end)), _CHANGED)
+def _cannot() -> Mapping[tuple[Claimed, str], str]:
+    return {
+        (Claimed(each.room, claim), each.producer): each.reason
+        for each in CANNOT
+        for claim in each.claims
+    }
+
+
+def _matrix(found: list[Broken], claims: list[Claimed]) -> str:
+    number, never = bugs(found), _cannot()
+    header = dict.fromkeys(("claim", *PRODUCERS), "")
+    return markdown(
+        header,
+        [
+            [
+                claim.claim,
+                *(
+                    number.get((claim, name), "cannot" if (claim, name) in never else "")
+                    for name in PRODUCERS
+                ),
+            ]
+            for claim in claims
+        ],
+    )
+
+
+def _reasons(room: str) -> Iterator[str]:
+    of_room = [each for each in CANNOT if each.room == room]
+    for each in of_room:
+        yield _item(f"*{each.producer}* cannot break {_listed(each.claims)}: {each.reason}.")
+    if of_room:
+        yield ""
+
+
+def _item(text: str) -> str:
+    """Return an item of a list, wrapped."""
+    lines = wrap(text, 98, break_long_words=False, break_on_hyphens=False)
+    return indent("\n".join(lines), "  ").replace("  ", "- ", 1)
+
+
+def _listed(claims: tuple[str, ...]) -> str:
+    return ", ".join(f"“{each}”" for each in claims)
+
+
+def _row(broken: Broken, producer: str) -> list[object]:
+    name = broken.function.partition("::")[2]
+    shown = f"`{broken.file}::{name}`"
+    return [broken.claim, producer, _plain(broken.bugs[0]), shown, f"{broken.seconds:.1f}"]
 
 
 def _plain(text: str) -> str:
