@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.grouping.claims import judge
-from model.vocabulary import Fault
+from model.vocabulary import Fault, Workload
 from properties.conformance.promises import count_cases
 from properties.grouping.strategies import cases
 from spark_impl.grouping import make_system
@@ -39,12 +39,14 @@ CUTS = 2
 """Most cuts of a drawn stream, because each micro-batch takes Spark a second, however small."""
 
 
+def draw_streams(number: int, seed: int) -> dict[str, Workload]:
+    """Draw streams, each with a configuration of its own."""
+    named = ((f"case-{n}", case) for n, case in enumerate(collect(cases(), number, seed)))
+    return {name: case.with_(cuts=case.cuts[:CUTS], name=name) for name, case in named}
+
+
 def test_drawn_streams_on_spark_are_spread_as_by_the_model(spark: SparkSession, seed: int) -> None:
-    drawn = collect(cases(), DRAWN, seed)
-    given = {
-        f"case-{n}": case.with_(cuts=case.cuts[:CUTS], name=f"case-{n}")
-        for n, case in enumerate(drawn)
-    }
+    given = draw_streams(DRAWN, seed)
     traces = run_on_spark(spark, given, kills=0).traces
     found = Counter[str]()
     for name, case in given.items():

@@ -97,17 +97,17 @@ def draw_apart(seed: int) -> ScriptConfig:
 def packs(seed: int) -> Sequence[Mapping[str, Workload]]:
     """Draw streams for the scripts above, and other streams for a drawn set of scripts."""
     streams = collect(cases(), 2 * STREAMS, seed)
-    return [
-        {name: case.with_(config=asked, cuts=case.cuts[:BATCHES], name=name) for name, case in own}
-        for asked, own in (
-            (written().to_json(), named(streams[:STREAMS])),
-            (draw_apart(seed).to_json(), named(streams[STREAMS:])),
-        )
-    ]
+    asked = (written(), streams[:STREAMS]), (draw_apart(seed), streams[STREAMS:])
+    return [pack_of(config, own) for config, own in asked]
 
 
-def named(streams: Sequence[Workload]) -> list[tuple[str, Workload]]:
-    return [(f"case-{number}", case) for number, case in enumerate(streams)]
+def pack_of(config: ScriptConfig, streams: Sequence[Workload]) -> dict[str, Workload]:
+    """Return a pack of the same scripts on all streams."""
+    named = ((f"case-{number}", case) for number, case in enumerate(streams))
+    given = config.to_json()
+    return {
+        name: case.with_(config=given, cuts=case.cuts[:BATCHES], name=name) for name, case in named
+    }
 
 
 class LeftRunning(ScriptQuery):

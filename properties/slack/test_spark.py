@@ -71,8 +71,7 @@ def query(number: int, seed: int) -> SlackConfig:
     return drawn[-1] if number >= len(SHAPES) else replace(drawn[-1], **shape._asdict())
 
 
-def draw_pack(number: int, seed: int) -> StreamPack:
-    cases = profiles.effort().cases
+def draw_pack(number: int, seed: int, cases: int) -> StreamPack:
     return stream_packs.draw_pack(query(number, seed), cases, seed + number, cases // DENSE_SHARE)
 
 
@@ -85,8 +84,8 @@ def partial(config: SlackConfig) -> str:
 @pytest.fixture(scope="module")
 def drawn(seed: int) -> Iterator[list[Future[StreamPack]]]:
     """Yield all packs; draw the next ones while Spark runs one."""
-    pool = ThreadPoolExecutor(1)
-    yield [pool.submit(draw_pack, number, seed) for number in range(profiles.effort().packs)]
+    pool, effort = ThreadPoolExecutor(1), profiles.effort()
+    yield [pool.submit(draw_pack, number, seed, effort.cases) for number in range(effort.packs)]
     pool.shutdown(cancel_futures=True)
 
 

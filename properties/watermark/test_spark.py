@@ -92,18 +92,18 @@ def test_cuts_change_nothing_in_process(case: Workload, data: st.DataObject) -> 
 FAULTS = (Fault("restart", 0), Fault("kill", 1))
 
 
-def draw_pack(number: int, seed: int) -> StreamPack:
+def draw_pack(number: int, seed: int, size: int) -> StreamPack:
     reading, aggregate, corrections = SHAPES[number]
     config = WatermarkConfig(9_000, 4_000, 9_000, reading=reading, k=5, tasks=2, gamma_us=9_000)
     config = replace(config, aggregate=aggregate, corrections=corrections)
-    chosen = stream_packs.draw_pack(config, profiles.effort().cases, seed + number)
+    chosen = stream_packs.draw_pack(config, size, seed + number)
     return chosen._replace(cases={n: w.with_(flush=True) for n, w in chosen.cases.items()})
 
 
 def test_pack_with_corrections_equals_model_whatever_restarts_and_replays(
     spark: SparkSession, seed: int
 ) -> None:
-    chosen = draw_pack(0, seed)
+    chosen = draw_pack(0, seed, profiles.effort().cases)
     batches = max(len(list(case.batches())) for case in chosen.cases.values())
     assert batches > 2, "the faults would come after the end"
     crashed = {name: case.with_(faults=FAULTS) for name, case in chosen.cases.items()}
@@ -136,7 +136,7 @@ def test_pack_with_operators_upstream_equals_model_whatever_restarts_and_kills(
 
 @profiles.except_in_dev()
 def test_pack_with_a_side_output_equals_model(spark: SparkSession, seed: int) -> None:
-    chosen = draw_pack(1, seed)
+    chosen = draw_pack(1, seed, profiles.effort().cases)
     traces = stream_packs.run_in_spark(spark, chosen.cases)
     broken = stream_packs.list_failing(WATERMARK, chosen.cases, traces)
     assert not broken, stream_packs.report(WATERMARK, chosen, broken)

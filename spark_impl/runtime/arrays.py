@@ -1,6 +1,6 @@
 """Types of arrays and of plain rows that all pipelines use."""
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
 Texts: TypeAlias = NDArray[np.object_]
 """Strings of Python, of any length."""
+NumbersT = TypeVar("NumbersT", int, Ints)
+"""One integer or an array of them, for the same arithmetic on both."""
 Records: TypeAlias = NDArray[np.void]
 """Structured arrays: several named fields an element."""
 Column: TypeAlias = NDArray[Any]

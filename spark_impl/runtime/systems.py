@@ -11,9 +11,12 @@ Rules of this file:
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
@@ -123,18 +126,21 @@ def _common_config(read: Callable[[JsonObject], _Config], cases: Mapping[str, Wo
 
 def _file(batches: Mapping[str, list[tuple[Event, ...]]], j: int) -> pa.Table:
     """Return batch j of every case that has one."""
-    rows = [
-        {CASE: name, **event._asdict()}
-        for name, own in batches.items()
-        if j < len(own)
-        for event in own[j]
-    ]
-    return pa.Table.from_pylist(rows, schema=history_schema(pa.field(CASE, pa.string())))
+    present = {name: own[j] for name, own in batches.items() if j < len(own)}
+    table = arrivals_table(chain.from_iterable(present.values()))
+    owner = np.repeat(np.arange(len(present)), [len(events) for events in present.values()])
+    column = pa.array([*present], pa.string()).take(pa.array(owner))
+    schema = history_schema(pa.field(CASE, pa.string()))
+    return table.append_column(CASE, column).select(schema.names)
 
 
 def arrivals_table(events: Iterable[Event]) -> pa.Table:
     """Return arrivals as the table of one file of a history."""
-    return pa.Table.from_pylist([event._asdict() for event in events], schema=history_schema())
+    schema = history_schema()
+    rows = map(attrgetter(*schema.names), events)
+    columns = [*zip(*rows, strict=True)] or [()] * len(schema)
+    arrays = [pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 class OperatorInProcess:

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary import SlackConfig
-from spark_impl.runtime.arrays import Floats, Ints, Records
+from spark_impl.runtime.arrays import Floats, Ints, NumbersT, Records
 from spark_impl.slack import control_laws, requirement
 from spark_impl.slack.retained_values import RETAINED, RetainedMark, RetainedValues
 from spark_impl.windows.panes import expand, group_by_window
-from spark_impl.windows.records import fill_records
+from spark_impl.windows.records import fill_records, join_records
 from spark_impl.windows.room import Stretch
 
 WINDOW = np.dtype([("key", "<i8"), ("j", "<i8"), ("n_rcv", "<i8"), ("n_late", "<i8")])
@@ -72,9 +72,9 @@ class Judgement:
         self._n_keys = n_keys
         self._task = task
         self._retained = retained
-        self.judgements: list[Records] = [np.empty(0, JUDGED)]
+        self.judgements: list[Records] = []
 
-    def unjudged_from(self, wm: Ints) -> Ints:
+    def unjudged_from(self, wm: NumbersT) -> NumbersT:
         """Return the first window whose judgement each watermark has not reached."""
         return (wm - self._config.feedback - self._spec.size_us) // self._spec.slide_us + 1
 
@@ -97,18 +97,19 @@ class Judgement:
             n_late = np.bincount(position, minlength=len(j))
             self._append(fill_records(WINDOW, len(j), key=key, j=j, n_late=n_late))
         closed = done.closed
-        self._append(
-            fill_records(
-                WINDOW, len(closed), key=closed["key"], j=closed["j"], n_rcv=closed["n_rcv"]
+        if len(closed):
+            self._append(
+                fill_records(
+                    WINDOW, len(closed), key=closed["key"], j=closed["j"], n_rcv=closed["n_rcv"]
+                )
             )
-        )
 
     def judge(self, wm: Ints, moments: Moments, law: control_laws.Law) -> control_laws.Law:
         """Judge the windows that a path has reached, by (end, key); return the law after them.
 
         ``wm`` and ``moments`` hold the watermark and the moments after each arrival of the path.
         """
-        unjudged_from = int(self.unjudged_from(wm[-1:])[0])
+        unjudged_from = self.unjudged_from(int(wm[-1]))
         due = self._windows["j"] < unjudged_from
         if not due.any():
             return law
@@ -152,7 +153,7 @@ class Judgement:
 
     def since(self, mark: Mark) -> Records:
         """Return the judgements made since ``mark``, in order."""
-        return np.concatenate([np.empty(0, JUDGED), *self.judgements[mark.judgements :]])
+        return join_records(JUDGED, self.judgements[mark.judgements :])
 
     def undo_to(self, mark: Mark) -> None:
         """Undo all changes since ``mark``."""
@@ -165,14 +166,14 @@ class Judgement:
         """Return the values that windows unjudged at a watermark have counted."""
         if self._retained is None:
             return np.empty(0, RETAINED), np.empty(0)
-        return self._retained.to_records(int(self.unjudged_from(np.array([wm_us]))[0]))
+        return self._retained.to_records(self.unjudged_from(wm_us))
 
     def unjudged(self) -> Records:
         """Return the closed windows that are not judged yet."""
         return self._merged(self._windows)
 
     def _append(self, windows: Records) -> None:
-        self._windows = np.concatenate((self._windows, windows))
+        self._windows = join_records(WINDOW, (self._windows, windows))
 
     def _merged(self, windows: Records) -> Records:
         """Return one record for each (window, key), in that order."""

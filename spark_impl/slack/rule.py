@@ -13,9 +13,9 @@ import numpy as np
 from model.vocabulary import SlackConfig
 from spark_impl.runtime.arrays import Bools, Floats, Ints, Records
 from spark_impl.slack import control_laws
-from spark_impl.slack.judgement import WINDOW, Judgement, Mark, Moments
+from spark_impl.slack.judgement import JUDGED, WINDOW, Judgement, Mark, Moments
 from spark_impl.slack.retained_values import RETAINED, RetainedValues
-from spark_impl.windows.records import Rows
+from spark_impl.windows.records import Rows, join_records
 from spark_impl.windows.room import Path, Stretch
 
 _FIRST_LOOK = 64
@@ -88,7 +88,7 @@ class Foresight:
             if not hit or at == len(t_max) or len(parts) == self._turns:
                 break
             before, wm = wm, int(t_max[at - 1] - slack[-1])
-            first, last = judgement.unjudged_from(np.array([before, wm])).tolist()
+            first, last = judgement.unjudged_from(before), judgement.unjudged_from(wm)
             if last - first > _FAR:
                 break
             misses = np.tile(self._misses, last - first)
@@ -231,7 +231,7 @@ class SlackRule:
 
     def records(self) -> dict[str, Records]:
         """Return the judgements of this micro-batch."""
-        return {"judged": np.concatenate(self._judgement.judgements)}
+        return {"judged": join_records(JUDGED, self._judgement.judgements)}
 
 
 def _running_sum(start: float, values: Floats) -> Floats:

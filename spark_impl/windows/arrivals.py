@@ -106,7 +106,7 @@ def remember(
     if not settings.dedup or not upto:
         return identities
     identities = identities[identities["limit"] > wm_us]
-    rows = chosen.rows.take(slice(upto))
+    rows = chosen.rows.part(0, upto)
     rows = rows.take(_tuples(settings, rows))
     ids, where = np.unique(rows.source_id, return_index=True)  # the first of each
     limit = _limit(settings, rows.event_time_us[where])

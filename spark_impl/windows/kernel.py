@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spark_impl.runtime.arrays import Bools, Ints, Records
+from spark_impl.runtime.arrays import Bools, Ints, NumbersT, Records
 from spark_impl.runtime.histories import require_later
 from spark_impl.windows import panes as pane_math
 from spark_impl.windows.arrival_files import owners
@@ -24,6 +24,7 @@ from spark_impl.windows.arrivals import Plan, first_mistake, plan, reject, remem
 from spark_impl.windows.records import (
     INSERTED,
     LATE,
+    PANE,
     REJECTED,
     RESULT,
     Memory,
@@ -31,6 +32,7 @@ from spark_impl.windows.records import (
     Rows,
     TaskState,
     fill_records,
+    join_records,
 )
 from spark_impl.windows.room import ConfigT, Path, Stretch, WindowRoom, WindowSettings
 
@@ -101,7 +103,7 @@ class _MicroBatch:
         rows = self._received(rows.take(~bad) if bad.any() else rows, keys)
         start = 0
         while start < len(rows.seq):
-            part = rows.take(slice(start, start + ROWS_AT_ONCE))
+            part = rows.part(start, start + ROWS_AT_ONCE)
             start += self._follow(plan(self._settings, self._clock, self._identities, part))
         return rejected
 
@@ -167,7 +169,7 @@ class _MicroBatch:
     def _stretch(self, chosen: Plan, path: Path, start: int) -> Stretch:
         """Route the arrivals of a stretch, then close windows."""
         stop = start + len(path.wm)
-        rows = chosen.rows.take(slice(start, stop))
+        rows = chosen.rows.part(start, stop)
         first, last = chosen.first[start:stop], chosen.last[start:stop]
         still_open = self._open.first_open(path.wm)
         lo = np.maximum(first, still_open)
@@ -216,8 +218,8 @@ class _MicroBatch:
         return Output(
             self._keys,
             {
-                "result": np.concatenate(self._open.results),
-                "late": np.concatenate(self._open.lates),
+                "result": join_records(RESULT, self._open.results),
+                "late": join_records(LATE, self._open.lates),
                 "rejected": rejected,
                 **self._rule.records(),
             },
@@ -265,10 +267,10 @@ class OpenWindows:
         self._spec = settings.windows
         self._panes = panes
         self._n_keys = max(n_keys, 1)
-        self.results: list[Records] = [np.empty(0, RESULT)]
-        self.lates: list[Records] = [np.empty(0, LATE)]
+        self.results: list[Records] = []
+        self.lates: list[Records] = []
 
-    def first_open(self, wm: Ints) -> Ints:
+    def first_open(self, wm: NumbersT) -> NumbersT:
         """Return the first window that each watermark leaves open."""
         return (wm - self._spec.size_us) // self._spec.slide_us + 1
 
@@ -277,7 +279,7 @@ class OpenWindows:
         added = pane_math.fill(
             self._settings, rows.key, rows.event_time_us, rows.value, lo, self._n_keys
         )
-        self._panes = np.concatenate((self._panes, added))
+        self._panes = join_records(PANE, (self._panes, added))
 
     def miss(self, rows: Rows, first: Ints, until: Ints) -> None:
         """Record tuples as late for their windows ``first .. until``, at least one window each."""
@@ -295,7 +297,7 @@ class OpenWindows:
 
     def close(self, path: Path) -> Records:
         """Close the windows that a path has reached; return their results."""
-        first_open = int(self.first_open(path.wm[-1:])[0])
+        first_open = self.first_open(int(path.wm[-1]))
         if not len(self._panes) or self._panes["lo"].min() >= first_open:
             return np.empty(0, RESULT)
         closed = pane_math.answers(self._settings, self._panes, first_open, self._n_keys)

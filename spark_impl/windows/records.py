@@ -12,7 +12,7 @@ micro-batch and on every partition.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -84,6 +84,10 @@ class Rows(NamedTuple):
         """Return the rows at some positions, under a mask, or of a slice."""
         return Rows._make(column[rows] for column in self)
 
+    def part(self, start: int, stop: int) -> "Rows":
+        """Return the rows from ``start`` on, up to ``stop`` or the end."""
+        return self if start == 0 and stop >= len(self.seq) else self.take(slice(start, stop))
+
 
 class Clock(NamedTuple):
     """The position of one task in its stream."""
@@ -128,6 +132,20 @@ def fill_records(dtype: "np.dtype[np.void]", size: int, /, **columns: Column | f
     for name, column in columns.items():
         out[name] = column
     return out
+
+
+def join_records(dtype: "np.dtype[np.void]", parts: Iterable[Records]) -> Records:
+    """Return the records of all parts, which have the same dtype; perhaps one of the parts.
+
+    They are joined as bytes, because numpy compares the fields of all dtypes in Python.
+    """
+    filled = [part for part in parts if len(part)]
+    if len(filled) == 1:
+        return filled[0]
+    if not filled:
+        return np.empty(0, dtype)
+    whole = np.dtype((np.void, dtype.itemsize))
+    return np.concatenate([part.view(whole) for part in filled]).view(dtype)
 
 
 def state_to_bytes(state: TaskState) -> bytes:

@@ -9,6 +9,7 @@ Rules of this file:
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, asdict, dataclass
+from functools import lru_cache
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -53,6 +54,7 @@ class WindowSettings(WindowQuery):
         return self.max_future_us is not None or self.insert_every_us > 0
 
 
+@lru_cache
 def window_settings(config: WindowQuery, **decided: bool | int) -> WindowSettings:
     """Return the settings of a configuration and those on which the room decides."""
     return pick(WindowSettings, asdict(config), **decided)

@@ -1,15 +1,17 @@
 """A windowed query as a System: workloads in, traces out."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Row, SparkSession
 
 from model.vocabulary import Event, Trace, Workload, task_of
 from model.vocabulary import windows as words
 from model.vocabulary.trace import Step, fields_of
-from spark_impl.runtime.arrays import PlainRow
 from spark_impl.runtime.storage import Address, Location
 from spark_impl.runtime.systems import CASE, OnKill, OperatorInProcess, arrivals_table, run_pack
 from spark_impl.windows.blocks import encode
@@ -18,6 +20,7 @@ from spark_impl.windows.query import EXACT, WindowedQuery, results
 from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom, WindowSettings
 from spark_impl.windows.store import WindowStore, load_store
 
+OwnerT = TypeVar("OwnerT")
 _WORDS: Mapping[str, type[Step]] = {
     "result": words.Result,
     "late": words.Late,
@@ -75,7 +78,9 @@ class TaskInProcess(OperatorInProcess):
         for name, table in output_tables(self._store, self._settings, rows).items():
             if name in _words(self._room):
                 numbered = table.append_column("batch", pa.array([batch] * table.num_rows))
-                steps.extend(_steps(self._room, self._settings, name, numbered.to_pylist()))
+                owners = repeat(None, table.num_rows)
+                found = _steps(self._room, self._settings, name, numbered, owners)
+                steps.extend(step for _, step in found)
         return steps
 
 
@@ -114,16 +119,19 @@ def read_trace(
     room = room.of(config)
     last = opened.committed()
     for name in _words(room):
-        by_case: dict[str, list[PlainRow]] = {}
-        for row in opened.read_all(name, last).to_pylist():
-            row["batch"] = min(row["batch"], own_batches[row[CASE]])
-            by_case.setdefault(row[CASE], []).append(row)
-        for case, own in by_case.items():
-            steps[case].extend(_steps(room, room.settings(config), name, own))
-    for row in answers.drop("window").toArrow().to_pylist():  # timestamps take longer than answers
-        exact = row["state"] == EXACT
-        fields = {name: row[name] for name in words.Final._fields if name != "exact"}
-        steps[row[CASE]].append(words.Final(**fields, exact=exact))
+        table = opened.read_all(name, last)
+        owners = table.column(CASE).to_pylist()
+        batches = zip(table.column("batch").to_pylist(), owners, strict=True)
+        own_batch = pa.array([min(batch, own_batches[case]) for batch, case in batches], pa.int64())
+        table = table.drop_columns(["batch"]).append_column("batch", own_batch)
+        for case, step in _steps(room, room.settings(config), name, table, owners):
+            steps[case].append(step)
+    final = answers.drop("window").toArrow()  # timestamps take longer than answers
+    final = final.append_column("exact", pc.equal(final.column("state"), EXACT))
+    for case, row in zip(
+        final.column(CASE).to_pylist(), _rows(words.Final._fields, final), strict=True
+    ):
+        steps[case].append(words.Final(*row))
     return {name: Trace("spark", own) for name, own in steps.items()}
 
 
@@ -132,20 +140,29 @@ def _words(room: AnyRoom) -> dict[str, type[Step]]:
 
 
 def _steps(
-    room: AnyRoom, settings: WindowSettings, name: str, rows: Iterable[PlainRow]
-) -> Iterator[Step]:
-    """Return the steps of one table's rows; a row with a run of windows is one step for each.
+    room: AnyRoom, settings: WindowSettings, name: str, table: pa.Table, owners: Iterable[OwnerT]
+) -> Iterator[tuple[OwnerT, Step]]:
+    """Yield the steps of one table, each with the owner of its row.
 
-    Pairs are a set: a redelivery whose identity was forgotten makes a pair late once more.
+    A row with a run of windows is one step for each. Pairs of an owner are a set: a redelivery
+    whose identity was forgotten makes a pair late once more.
     """
-    word = _words(room)[name]
-    fields = fields_of(word)
-    pairs: dict[Step, None] = {}
-    for row in rows:
-        if "windows" in row and "source_id" in row:
-            for i in range(row["windows"]):
-                moved = {**row, "start_us": row["start_us"] + i * settings.slide_us}
-                pairs[word(**{field: moved[field] for field in fields})] = None
-        else:
-            yield word(**{field: row[field] for field in fields})
-    yield from pairs
+    word: Callable[..., Step] = _words(room)[name]
+    fields = fields_of(_words(room)[name])
+    rows = zip(owners, _rows(fields, table), strict=True)
+    if not {"windows", "source_id"} <= {*table.column_names}:
+        yield from ((owner, word(*row)) for owner, row in rows)
+        return
+    at = fields.index("start_us")
+    windows = table.column("windows").to_pylist()
+    yield from dict.fromkeys(
+        (owner, word(*row[:at], row[at] + i * settings.slide_us, *row[at + 1 :]))
+        for (owner, row), run in zip(rows, windows, strict=True)
+        for i in range(run)
+    )
+
+
+def _rows(fields: Iterable[str], table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """Return the values of some columns, row by row."""
+    columns = (table.column(field).to_pylist() for field in fields)
+    return zip(*columns, strict=True)

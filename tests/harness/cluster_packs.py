@@ -171,18 +171,23 @@ def run_packs(spark: SparkSession, *packs: ClusterPack, kills: int = 0) -> list[
 
 
 def _run_pack(spark: SparkSession, pack: ClusterPack, kills: int) -> PackRun:
-    of_room = find_room(pack.room)
-    simulated = {
-        f"cluster-{n}": _simulate(of_room, config.to_json(), case)
-        for n, (config, case) in enumerate(zip(pack.configs, pack.cases, strict=True))
-    }
+    simulated = simulate(pack)
     workloads = {name: run.workload.with_(name=name) for name, (_, run) in simulated.items()}
     ran = run_on_spark(spark, workloads, kills)
     seen = [
-        ClusterRun(of_room, given, run, ran.traces[name])
+        ClusterRun(find_room(pack.room), given, run, ran.traces[name])
         for name, (given, run) in simulated.items()
     ]
     return PackRun(tuple(seen), ran.shared, ran.kills)
+
+
+def simulate(pack: ClusterPack) -> dict[str, tuple[SimulatedCluster, TimedRun]]:
+    """Simulate the clusters of a pack; return each with its run, by a name of its own."""
+    of_room = find_room(pack.room)
+    return {
+        f"cluster-{n}": _simulate(of_room, config.to_json(), case)
+        for n, (config, case) in enumerate(zip(pack.configs, pack.cases, strict=True))
+    }
 
 
 def _simulate(
