@@ -6,6 +6,7 @@ The tasks of ``properties/join/test_spark.py`` are threads here, and two epochs 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -16,15 +17,17 @@ from model.vocabulary import Fault, JoinConfig, Trace, Workload
 from model.vocabulary.join import Admit, Match, Quiet, Rejected
 from properties.join.strategies import cases
 from spark_impl.join import snapshots
-from spark_impl.join.store import load_store
+from spark_impl.join.answers import epochs_of, find_complete
+from spark_impl.join.store import MATCHES, load_store
 from spark_impl.join.system import run_workloads
 from spark_impl.runtime import stores
+from spark_impl.runtime.stores import read_parquet
 from tests.harness.chain_threads import ThreadSession, chains_on_threads
 from tests.harness.chain_workloads import long_case
 from tests.harness.join_recomputation import Recomputation
 from tests.harness.stream_packs import collect
 
-CASES = 8
+CASES = 6
 FAULTS = (Fault("restart", 0), Fault("kill", 1), Fault("kill", 3))
 
 
@@ -58,6 +61,7 @@ def test_a_chain_that_is_killed_and_resumes_finds_every_pair_once(
         assert recording.outcome is Outcome.HOLDS, (recording.sentence, recording.witness)
         check_epochs(tmp_path / str(number), trace)
         few += check_punctuation(tmp_path / str(number), expected, trace)
+    check_readers(tmp_path / str(len(chains) - 1), [*traces.values()][-1])
     assert set(killed) == {1, 3}
     assert few > 100, "no pair was owed for longer than complete_us permits"
 
@@ -81,6 +85,19 @@ def check_epochs(store: Path, trace: Trace) -> None:
         assert each.admitted == tuple(admitted[each.epoch, stream] for stream in "RS")
         assert each.held == tuple(held[each.epoch, stream] for stream in "RS")
     assert sum(each.rejected for each in epochs) == len(trace.of(Rejected))
+
+
+def check_readers(path: Path, trace: Trace) -> None:
+    """Assert that a reader finds the pairs of the epochs that it asks for, merged or not."""
+    store = load_store(path)
+    epochs = len(store.commits())
+    for first, last in product(range(0, epochs, 3), [None, *range(epochs)]):
+        parts = store.parts(first, last)
+        rows = read_parquet(find_complete(store, "matches", parts), MATCHES).to_pylist()
+        asked = epochs_of(parts, first, last)
+        found = Counter(tuple(row.values()) for row in rows if row["epoch"] in asked)
+        wanted = range(first, epochs if last is None else last + 1)
+        assert found == Counter(match for match in trace.of(Match) if match.batch in wanted)
 
 
 def check_punctuation(store: Path, expected: Recomputation, trace: Trace) -> int:
