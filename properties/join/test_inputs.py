@@ -53,8 +53,9 @@ def test_a_row_of_another_stream_is_refused(
 ) -> None:
     folder = locate(tmp_path_factory.mktemp("history"))
     schema = history_schema(pa.field("stream", pa.string()))
+    common: dict[str, object] = {name: "a" if name == "key" else 0 for name in schema.names}
     rows = [
-        dict.fromkeys(schema.names, 0) | {"stream": name, "key": "a", "seq": seq}
+        {**common, "stream": name, "seq": seq}
         for seq, name in enumerate(name for file in files for name in file)
     ]
     first = 0
