@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import And, Band, Equi, Predicate, R, S
+from model.vocabulary.join import END_US, And, Band, Equi, Predicate, R, S
 from spark_impl.join.index import Index
 from spark_impl.join.matching import Pairs, Tuples
 from spark_impl.join.side import Matcher, Side
@@ -145,8 +145,7 @@ def play(stream: str, seed: int, acts: list[Act]) -> Counter[str]:
             met["results were found"] += any(results)
         assert side.snapshot().rank.tolist() == [row.rank for row in memory.stored]
         assert len(side) == len(memory.stored)
-        if memory.stored:
-            assert side.least_ts() == min(row.ts for row in memory.stored)
+        assert side.least_ts() == min((row.ts for row in memory.stored), default=END_US)
     return met
 
 

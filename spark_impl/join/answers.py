@@ -153,7 +153,7 @@ def matches(
     """
     parts = store.parts(first_epoch, last_epoch)
     rows = read_files(spark, find_complete(store, "matches", parts), MATCHES)
-    return rows.where(_is_asked_for(parts, first_epoch, last_epoch))
+    return rows.where(_is_of(epochs_of(parts, first_epoch, last_epoch)))
 
 
 def admitted(
@@ -173,14 +173,19 @@ def admitted(
             )
             raise InputProblem(msg)
     rows = read_files(spark, find_complete(store, f"admitted-{stream}", parts), ADMITTED)
-    asked_for = rows.where(_is_asked_for(parts, first_epoch, last_epoch))
+    asked_for = rows.where(_is_of(epochs_of(parts, first_epoch, last_epoch)))
     return asked_for.drop("epoch").withColumnRenamed("ts", "event_time_us")
 
 
-def _is_asked_for(parts: Sequence[Part], first_epoch: int, last_epoch: int | None) -> Column:
-    """Return the condition for rows of some epochs among all that parts hold."""
-    last = max((part.commits[-1].epoch for part in parts), default=0)
-    return F.col("epoch").between(first_epoch, last if last_epoch is None else last_epoch)
+def epochs_of(parts: Sequence[Part], first_epoch: int, last_epoch: int | None) -> range:
+    """Return the epochs that are asked for; ``None``: up to the last one that parts hold."""
+    last = max((part.commits[-1].epoch for part in parts), default=-1)
+    return range(first_epoch, 1 + (last if last_epoch is None else last_epoch))
+
+
+def _is_of(epochs: range) -> Column:
+    """Return the condition for rows of some epochs."""
+    return F.col("epoch").between(epochs.start, epochs.stop - 1)
 
 
 def find_complete(store: ChainStore, table: str, parts: Sequence[Part]) -> list[Location]:

@@ -128,7 +128,7 @@ class _Runner:
         if self._choose.random() < self._network.unforced:
             stream = self._choose.choice(STREAMS)
             if worker.can_forward(stream):
-                worker.forward(stream)
+                worker.forward(stream, 1)
         else:
             worker.work()
         self._collect(worker)

@@ -4,7 +4,7 @@ A column of an input is taken as it is, or in a wider type that holds all its va
 rounded, cut off or guessed.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 import pyarrow as pa
@@ -48,14 +48,7 @@ def from_history(
 
     def read(batches: Iterable[pa.RecordBatch], stream: str) -> Iterator[pa.RecordBatch]:
         for address in (each for batch in batches for each in batch.column(PATH).to_pylist()):
-            piece = open_piece(locate(address))
-            with reading(address):
-                rows = piece.file.read_row_groups([*piece.groups], schema.names)
-            rows = rows.cast(schema)
-            others = [each for each in rows[column].unique().to_pylist() if each not in streams]
-            if others:
-                msg = f"{address} has the {column} {others[0]!r}; it can be {' or '.join(streams)}"
-                raise InputProblem(msg)
+            rows = read_file(address, schema, column, streams)
             yield from rows.filter(pc.equal(rows[column], stream)).to_batches()
 
     no_requests = folder / ".requests"  # a chain takes no requests, so this folder stays empty
@@ -64,6 +57,23 @@ def from_history(
     kinds = from_arrow_schema(schema)
     r, s = (addresses.mapInArrow(partial(read, stream=each), kinds) for each in streams)
     return r, s
+
+
+def read_file(
+    address: Address, schema: pa.Schema, column: str, streams: tuple[str, str]
+) -> pa.Table:
+    """Return the rows of a file of a history, alone or merged with others.
+
+    Raise :class:`InputProblem` if one is of another stream.
+    """
+    piece = open_piece(locate(address))
+    with reading(address):
+        rows = piece.file.read_row_groups([*piece.groups], schema.names).cast(schema)
+    others = [each for each in rows[column].unique().to_pylist() if each not in streams]
+    if others:
+        msg = f"{address} has the {column} {others[0]!r}; it can be {' or '.join(streams)}"
+        raise InputProblem(msg)
+    return rows
 
 
 def union_inputs(r: DataFrame, s: DataFrame, order: str) -> DataFrame:
@@ -80,15 +90,23 @@ def union_inputs(r: DataFrame, s: DataFrame, order: str) -> DataFrame:
 
 
 def _column(stream: str, rows: DataFrame, name: str) -> Column:
-    if name not in rows.columns:
-        msg = f"the input {stream} has no column {name!r}; it has {rows.columns}"
-        raise InputProblem(msg)
-    given = rows.schema[name].dataType.simpleString()
-    if name == _TIME and given == _TIMESTAMP:
+    kinds = {each.name: each.dataType.simpleString() for each in rows.schema}
+    if require_accepted(stream, kinds, name) == _TIMESTAMP:
         return F.unix_micros(name)
-    accepted = _ACCEPTED[COLUMNS[name]]
-    if given not in accepted:
-        wanted = ", ".join((*accepted, _TIMESTAMP) if name == _TIME else accepted)
-        msg = f"the column {name!r} of the input {stream} is {given}; it can be {wanted}"
-        raise InputProblem(msg)
     return F.col(name).cast(COLUMNS[name])
+
+
+def require_accepted(stream: str, kinds: Mapping[str, str], name: str) -> str:
+    """Return the type of a column of an input, given the types of all.
+
+    Raise :class:`InputProblem` if the column is missing or has a type that is not accepted.
+    """
+    if name not in kinds:
+        msg = f"the input {stream} has no column {name!r}; it has {[*kinds]}"
+        raise InputProblem(msg)
+    accepted = (*_ACCEPTED[COLUMNS[name]], *([_TIMESTAMP] if name == _TIME else []))
+    if kinds[name] not in accepted:
+        wanted = ", ".join(accepted)
+        msg = f"the column {name!r} of the input {stream} is {kinds[name]}; it can be {wanted}"
+        raise InputProblem(msg)
+    return kinds[name]

@@ -138,8 +138,6 @@ def blocks_to_send(lane: Lane, other: Lane, config: JoinConfig) -> int:
 
 def is_overdue(lane: Lane, other: Lane, config: JoinConfig) -> bool:
     """Return whether some stored tuple cannot meet anything new by waiting."""
-    if not len(lane.store) or other.source_us == NO_WATERMARK_US:
-        return False
     return lane.store.least_ts() + config.window_us < other.source_us
 
 
@@ -151,8 +149,6 @@ def is_held_up(lane: Lane, other: Lane, config: JoinConfig) -> bool:
 
 def block_watermark(lane: Lane) -> int:
     """Return the watermark behind everything that was sent; the store bounds it."""
-    if not len(lane.store):
-        return lane.passed_us
     return min(lane.passed_us, lane.store.least_ts())
 
 

@@ -160,7 +160,7 @@ class Side:
         return int(np.count_nonzero(stored[: found[-1] + 1])) if len(found) else 0
 
     def least_ts(self) -> int:
-        """Return the least event time; there is at least one tuple."""
+        """Return the least event time, ``END_US`` without a tuple."""
         if self._least is None:
             self._least = int(self._ts.min(where=self._stored, initial=END_US))
         return self._least

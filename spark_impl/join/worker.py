@@ -198,7 +198,7 @@ class Worker:
         """Return whether the protocol permits to send a block now, whatever the pace."""
         return lanes.can_forward(self.lanes[stream], self._config)
 
-    def forward(self, stream: str, blocks: int = 1) -> None:
+    def forward(self, stream: str, blocks: int) -> None:
         """Send blocks of a stream (FwdR, FwdS), all but the last one full.
 
         The caller has asked :meth:`can_forward`. Raise ``ValueError`` if the stream ends here.
@@ -234,7 +234,7 @@ class Worker:
         window_us = self._config.window_us
         horizon_us = other.passed_us - window_us
         patience_us = 0 if self._draining else window_us // _PATIENCE
-        if len(lane.store) and lane.store.least_ts() + patience_us < horizon_us:
+        if lane.store.least_ts() + patience_us < horizon_us:
             dropped = lane.store.drop_below(horizon_us)
             self._recorder.step(Drop, stream, horizon_us, dropped)
 

@@ -85,7 +85,10 @@ class _Table:
         """Write the remaining rows; return a row of :data:`WRITTEN`, or none without rows."""
         if not self.rows:
             return []
-        self._write(self._held.num_rows)
+        if (
+            self._held.num_rows
+        ):  # an empty row group has no statistics, which the next landing reads
+            self._write(self._held.num_rows)
         return [{"table": self._name, "file": str(self._file), "rows": self.rows}]
 
     def _write(self, size: int) -> None:

@@ -197,11 +197,10 @@ def locate(where: Address) -> Location:
         return where
     text = str(where)
     if text.startswith("file:///"):
-        return Location(os.path.abspath(text.removeprefix("file://")))
+        return _locate_path(text.removeprefix("file://"))
     # A path of pathlib keeps one slash of "s3://"; Hadoop takes "hdfs:/x" as well.
     if not _REMOTE.match(text):
-        # Without "..", which would make two addresses of one folder.
-        return Location(os.path.abspath(text.removeprefix("file:")))
+        return _locate_path(text.removeprefix("file:"))
     parts = urlsplit(text, allow_fragments=False)  # "#" is a character like any other
     parameters = f"?{parts.query}" if parts.query else ""
     path = os.path.normpath(f"/{parts.path.lstrip('/')}").rstrip("/")
@@ -211,6 +210,11 @@ def locate(where: Address) -> Location:
         return Location(path or "/", f"hdfs://{parts.netloc}{parameters}")
     msg = f"{text} is not on a supported file system; supported are local paths, s3:// and hdfs://"
     raise InputProblem(msg)
+
+
+def _locate_path(path: str) -> Location:
+    """Return a local location without "..", nor "//", which POSIX permits at the beginning."""
+    return Location(re.sub("^//", "/", os.path.abspath(path)))
 
 
 @lru_cache

@@ -85,7 +85,7 @@ def run_pack(
     config = _common_config(read_config, cases)
     history, store = workdir / "history", workdir / "store"
     batches = {name: list(workload.batches()) for name, workload in cases.items()}
-    count = max((len(each) for each in batches.values()), default=0)
+    count = max(map(len, batches.values()))
     if not count:
         return config, None
     done = 0

@@ -7,7 +7,15 @@ import pytest
 
 from spark_impl.join import slot_probe
 from spark_impl.join.slot_probe import Slot, bandwidths_mbps, speeds_of
-from spark_impl.join.work_probe import MIXES, REPETITIONS, Work, fit_costs, measure_work
+from spark_impl.join.work_probe import (
+    ARRIVALS,
+    MIXES,
+    REPETITIONS,
+    RUN,
+    Work,
+    fit_costs,
+    measure_work,
+)
 
 COUNTS = ((2_500, 20_000, 2_000, 0), (200, 20_000, 2_000, 0), (200, 20_000, 1_000_000, 0))
 ALL = (200, 20_000, 1_000_000, 600_000)
@@ -41,6 +49,9 @@ def test_mixes_tell_the_costs_apart() -> None:
     assert comparing.comparisons > 100 * usual.comparisons
     assert (comparing.results, finding.comparisons) == (0, comparing.comparisons)
     assert finding.results > 100_000
+    # Admitted, and then sent, taken and dropped, each at most once.
+    assert all(ARRIVALS <= each.tuples <= 4 * ARRIVALS for each in runs[0])
+    assert all(each.messages >= 2 * ARRIVALS // 2 // RUN for each in runs[0])
     again = measure_work(0)
     assert [each[:4] for each in again[0]] == [each[:4] for each in runs[0]]
 

@@ -6,19 +6,20 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from types import SimpleNamespace
 
 import pytest
 
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import STREAMS, Match, R, S
 from model.vocabulary.trace import Step
-from spark_impl.join import messages
+from spark_impl.join import messages, rendezvous
 from spark_impl.join.checkpoint import WorkerState, empty_state
 from spark_impl.join.driving import drive
 from spark_impl.join.in_process import arrivals_of, results_of
 from spark_impl.join.matching import Pairs
 from spark_impl.join.messages import Block, BlockAck, End, Hint, Message
-from spark_impl.join.rendezvous import Place, Rendezvous, join_neighbours, meet
+from spark_impl.join.rendezvous import Meeting, Place, Rendezvous, join_neighbours, meet
 from spark_impl.join.side import Matcher
 from spark_impl.join.transport import Door, Links, NeighbourLost, listen
 from spark_impl.join.worker import Worker
@@ -187,6 +188,33 @@ def pair_of_links(patience_s: float = 20.0) -> tuple[Links, Links]:
 def idle(links: Links) -> None:
     for _ in range(100):
         links.exchange([], 0.1)
+
+
+def test_messages_leave_at_once() -> None:
+    """The operating system would collect small messages for up to 40 ms."""
+    for links in pair_of_links():
+        with closing(links):
+            for peer in links._peers.values():
+                at_once = peer.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+                assert at_once != 0
+
+
+def test_a_neighbour_that_never_calls_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [0.0]
+
+    def nobody(_: Door, timeout_s: float) -> Iterator[object]:
+        assert 0 < timeout_s <= 20.0 - now_s[0], "it waits for longer than the deadline"
+        now_s[0] += 8.0
+        yield from ()
+
+    monkeypatch.setattr(Door, "wait", nobody)
+    monkeypatch.setattr(rendezvous, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    with closing(listen(HOST)) as listener:
+        meeting = Meeting("attempt", ((HOST, 1), listener.getsockname()[:2]))
+        sentence = "^worker 1 is not connected with worker 0: no connection before the deadline$"
+        with pytest.raises(TimeoutError, match=sentence):
+            join_neighbours(listener, 1, meeting, Place((HOST, 1), TOKEN, 20.0))
+    assert now_s[0] == 24.0
 
 
 def test_a_neighbour_that_dies_is_named() -> None:

@@ -7,6 +7,8 @@ micro-batch, notes its end, commits it, and after a crash asks again for the las
 import json
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -23,7 +25,7 @@ from pyspark.sql import SparkSession
 
 from spark_impl.runtime import histories
 from spark_impl.runtime.histories import append, compact, file_of, next_number, write_parquet
-from spark_impl.runtime.sources import HistoryReader, Offset, paths
+from spark_impl.runtime.sources import HistoryReader, Offset, _register, paths
 from spark_impl.runtime.storage import InputProblem, locate
 
 ROWS = pa.table({"seq": [1]})
@@ -231,3 +233,42 @@ def test_the_source_is_registered_in_every_session(spark: SparkSession, tmp_path
     for session in (spark, own, spark, own):
         assert paths(session, locate(tmp_path), locate(tmp_path / "control")).isStreaming
     assert SparkSession.active() is before
+
+
+@pytest.mark.parametrize("before", [None, "the user's"])
+def test_the_active_session_stays_that_of_the_user(before: str | None) -> None:
+    active, seen = [before], list[str | None]()
+    sessions = SimpleNamespace(
+        getActiveSession=lambda: Option(active[-1]),
+        setActiveSession=active.append,
+        clearActiveSession=lambda: active.append(None),
+    )
+    spark: Any = SimpleNamespace(
+        _jsparkSession="the query's",
+        dataSource=SimpleNamespace(register=lambda _: seen.append(active[-1])),
+        _jvm=namespace_of("org.apache.spark.sql.classic.SparkSession", sessions),
+    )
+    _register(spark)
+    assert seen == ["the query's"]
+    assert active[-1] == before
+
+
+class Option(NamedTuple):
+    """An option of Scala."""
+
+    value: str | None
+
+    def isDefined(self) -> bool:  # noqa: N802 (the name is Scala's)
+        """Return whether there is a value."""
+        return self.value is not None
+
+    def get(self) -> str | None:
+        """Return the value."""
+        return self.value
+
+
+def namespace_of(path: str, value: object) -> object:
+    """Return an object whose attributes lead to a value."""
+    for name in reversed(path.split(".")):
+        value = SimpleNamespace(**{name: value})
+    return value

@@ -1,0 +1,1 @@
+"""Properties of what all pipelines on Spark share: histories, stores, locks and addresses."""
