@@ -15,10 +15,16 @@ from hypothesis import strategies as st
 from model.vocabulary import ScriptConfig, SlackConfig, WatermarkConfig
 from properties.script.language import parse
 from spark_impl.runtime.histories import file_of, history_schema
+from spark_impl.runtime.sources import PATH
 from spark_impl.runtime.storage import InputProblem, locate
+from spark_impl.script import processor
+from spark_impl.script.plan import compile_plan
 from spark_impl.script.query import ScriptQuery
-from spark_impl.slack.query import SlackQuery
+from spark_impl.script.store import ScriptStore
+from spark_impl.slack.query import SLACK, SlackQuery
 from spark_impl.watermark.query import WatermarkQuery
+from spark_impl.windows import blocks
+from spark_impl.windows.arrival_files import FileShares
 from tests.harness.stream_packs import collect
 
 CASES = 400
@@ -55,6 +61,8 @@ class Asked(NamedTuple):
     @property
     def sentence(self) -> str:
         """Pattern of the refusal; none if there is nothing wrong."""
+        if self.flaw == "since" and int(self.about) in range(0, 1 << 61, 1_000):
+            return ""
         return {
             "": "",
             "no folder": "there is no folder ",
@@ -66,6 +74,7 @@ class Asked(NamedTuple):
         }[self.flaw]
 
 
+LAST_US = str((1 << 61) // 1_000 * 1_000)
 FLAWS = {
     "": [""],
     "no folder": [""],
@@ -73,7 +82,7 @@ FLAWS = {
     "wrong type": [*WRONG_TYPES, "seq", "event_time_us"],
     "taken": list(TAKEN),
     "another query": [""],
-    "since": ["-1000", "1", "999", "1001", str(1 << 61)],
+    "since": ["-1000", "0", "1", "999", "1000", "1001", "7000", LAST_US, str(1 << 61)],
 }
 ASKED = st.builds(
     lambda room, flaw: Asked(room if flaw[0] != "since" else "script", *flaw),
@@ -117,9 +126,43 @@ def ask(folder: Path, asked: Asked) -> None:
         assert "\n" not in str(refused.value)
         assert content(folder) == before
     else:
-        query(None, config, source, store, groups)
+        query(None, config, source, store, groups, **options)
         assert content(folder).items() > before.items()
-        query(None, config, source, store, groups)
+        query(None, config, source, store, groups, **options)
+
+
+def read_file(reader: str, folder: Path) -> None:
+    """Read the file of a history as the tasks of a query do, ``reader`` says of which."""
+    file, nowhere = file_of(locate(folder), 0).path, locate("nowhere")
+    settings = SLACK.settings(QUERIES["slack"][1])
+    if reader == "windows without grouping columns":
+        FileShares(settings, nowhere).read(0, [file])
+        return
+    batches, groups = [pa.record_batch({PATH: [file]})], (pa.field("device", pa.string()),)
+    if reader == "windows":
+        rows = blocks.pack_files(batches, nowhere, groups, settings, blocks.slots(1))
+    else:
+        store = ScriptStore(nowhere, groups, since_us=0)
+        rows = processor.pack_files(batches, store, compile_plan(SCRIPTS), since_us=0)
+    list(rows)
+
+
+@given(
+    st.sampled_from(["windows", "windows without grouping columns", "script"]),
+    ASKED.filter(lambda asked: asked.flaw in ("", "no column", "wrong type")),
+)
+def test_a_file_that_comes_later_is_refused_when_it_is_read(
+    tmp_path_factory: pytest.TempPathFactory, reader: str, asked: Asked
+) -> None:
+    folder = tmp_path_factory.mktemp("query") / "history"
+    write_history(folder, asked)
+    is_unread = reader == "windows without grouping columns" and asked.about == "device"
+    if is_unread or not asked.flaw:
+        read_file(reader, folder)
+    else:
+        with pytest.raises(InputProblem, match=asked.sentence) as refused:
+            read_file(reader, folder)
+        assert "\n" not in str(refused.value)
 
 
 @given(ASKED)

@@ -200,17 +200,14 @@ def _read(file: pa.NativeFile, name: bytes) -> tuple[pa.Table, JsonObject]:
     return table, json.loads(table.schema.metadata[name])
 
 
-def _text(data: JsonObject) -> bytes:
-    return json.dumps(data, indent=1, ensure_ascii=False).encode("utf-8")
-
-
 def _numbers(column: pa.Array) -> Ints:
     return np.array(column, np.int64)
 
 
 def encode_standing(standing: Standing) -> bytes:
     """Return the file that says where a stream stands."""
-    return _text({**standing._asdict(), "table": standing.table._asdict()})
+    plain = {**standing._asdict(), "table": standing.table._asdict()}
+    return json.dumps(plain).encode("utf-8")
 
 
 def decode_standing(text: bytes) -> Standing:

@@ -16,6 +16,7 @@ Rules of this file:
 import json
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -173,17 +174,17 @@ def _merged_piece(file: Location) -> Piece:
 
 
 def open_parquet(file: Location) -> pq.ParquetFile:
-    """Open a Parquet file; keys are read as numbers.
+    """Open a Parquet file; keys are read as numbers if it has any.
 
     Raise :class:`InputProblem` if it cannot be read, ``FileNotFoundError`` if it is not there.
     """
+    open_it = partial(
+        pq.ParquetFile, file.path, filesystem=file.files, page_checksum_verification=True
+    )
     try:
-        return pq.ParquetFile(
-            file.path,
-            read_dictionary=["key"],
-            filesystem=file.files,
-            page_checksum_verification=True,
-        )
+        return open_it(read_dictionary=["key"])
+    except KeyError:  # whoever needs a column says that it is missing
+        return open_it()
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowInvalid):

@@ -1,0 +1,179 @@
+"""What is read from the store of a query that goes on writing belongs together."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.vocabulary import SlackConfig
+from spark_impl.runtime.storage import locate
+from spark_impl.slack.query import SLACK
+from spark_impl.windows.progress import BatchProgress, progress
+from spark_impl.windows.query import read_undisturbed
+from spark_impl.windows.store import open_store
+from tests.harness.stream_packs import collect
+
+CASES = 200
+"""Number of drawn writers that together have to disturb a reader in every way."""
+UNDISTURBED, CHANGED, INCOMPLETE, NOTHING, FAILED = (
+    "undisturbed",
+    "the micro-batch changed",
+    "the micro-batch was incomplete",
+    "there is nothing yet",
+    "reading failed twice",
+)
+
+
+class Moment(NamedTuple):
+    """A store at one moment: its last micro-batch, and the mark of its completion."""
+
+    last: int
+    mark: int | None
+
+
+class Attempt(NamedTuple):
+    """What a reader meets when it reads once."""
+
+    before: Moment
+    mark_after: int | None
+    fails: bool
+
+
+MARKS = st.sampled_from([0, 0, 1, None])
+MOMENTS = st.builds(Moment, st.sampled_from([-1, 0, 1, 1, 1]), MARKS)
+ATTEMPTS = st.lists(
+    st.builds(Attempt, MOMENTS, MARKS, st.sampled_from([False, False, True])), max_size=6
+)
+
+
+class Writer:
+    """A store that changes while it is read."""
+
+    def __init__(self, attempts: Sequence[Attempt]) -> None:
+        self._attempts = [*attempts, Attempt(Moment(2, 7), 7, fails=False)]
+        self._marks: list[int | None] = []
+        self.tries = -1
+
+    def committed(self) -> int:
+        """Return the last complete micro-batch."""
+        self.tries += 1
+        before, after, _ = self._attempts[self.tries]
+        self._marks = [before.mark, after]
+        return before.last
+
+    def mark(self, batch: int) -> int | None:
+        """Return the mark of a micro-batch."""
+        assert batch == self._attempts[self.tries].before.last
+        return self._marks.pop(0)
+
+    def read(self, last: int) -> tuple[int, int]:
+        """Return what is read, or fail as a reader does whose file disappears."""
+        assert last == self._attempts[self.tries].before.last
+        if self._attempts[self.tries].fails:
+            raise FileNotFoundError
+        return self.tries, last
+
+
+def expected(attempts: Sequence[Attempt]) -> tuple[int, str]:
+    """Return the attempt that decides, and how it ends."""
+    failed: list[Moment] = []
+    for number, (before, after, fails) in enumerate(attempts):
+        if fails:
+            if before in failed[-1:]:
+                return number, FAILED
+            failed.append(before)
+        elif before.last < 0:
+            return number, NOTHING
+        elif before.mark is not None and after == before.mark:
+            return number, UNDISTURBED
+    return len(attempts), UNDISTURBED
+
+
+def check(attempts: Sequence[Attempt]) -> Counter[str]:
+    """Read a store that changes; return what disturbed the reader."""
+    writer = Writer(attempts)
+    number, outcome = expected(attempts)
+    if outcome == FAILED:
+        with pytest.raises(FileNotFoundError):
+            read_undisturbed(writer, writer.read)  # type: ignore[arg-type]  # it stands in for one
+    else:
+        assert read_undisturbed(writer, writer.read)[0] == number  # type: ignore[arg-type]
+    assert writer.tries == number
+    passed = [each for each in attempts[:number] if not each.fails]
+    met = Counter([outcome])
+    met[INCOMPLETE] = sum(each.before.mark is None for each in passed)
+    met[CHANGED] = len(passed) - met[INCOMPLETE]
+    return met
+
+
+@given(ATTEMPTS)
+def test_a_reader_reads_again_until_nothing_has_changed(attempts: list[Attempt]) -> None:
+    check(attempts)
+
+
+def test_readers_are_disturbed_in_every_way(seed: int) -> None:
+    met = sum((check(each) for each in collect(ATTEMPTS, CASES, seed)), Counter[str]())
+    for case in (UNDISTURBED, CHANGED, INCOMPLETE, NOTHING, FAILED):
+        assert met[case] >= 3, met
+
+
+# ------------------------------------------------------------------------------------- progress
+
+
+NO_CLOCK = -(1 << 62)
+"""Watermark of a task that has accepted nothing."""
+SMALL = st.integers(0, 9)
+ROWS = {
+    "progress": {"slack_us": SMALL, "wm_us": st.sampled_from([NO_CLOCK, -5, 0, 3, 8, 1 << 60])},
+    "result": {"n_rcv": SMALL},
+    "late": {"windows": SMALL},
+    "pending": {"windows": SMALL},
+    "correction": {"pairs": SMALL},
+}
+"""Columns that the figures of a micro-batch depend on, by table."""
+BATCHES = st.lists(
+    st.fixed_dictionaries(
+        {
+            name: st.lists(st.fixed_dictionaries(columns), max_size=3)
+            for name, columns in ROWS.items()
+        }
+    ),
+    max_size=3,
+)
+
+
+@given(BATCHES)
+def test_progress_shows_the_last_micro_batch(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[dict[str, list[dict[str, int]]]]
+) -> None:
+    folder = tmp_path_factory.mktemp("store")
+    store = open_store(locate(folder), SLACK, SlackConfig(4, 2), ())
+    for number, tables in enumerate(batches):
+        for name, rows in tables.items():
+            table = pa.Table.from_pylist(
+                [{"task": task, **row} for task, row in enumerate(rows)], store.schema(name)
+            )
+            store.write(name, number, table)
+    last = batches[-1] if batches else {name: [] for name in ROWS}
+
+    def column(table: str, name: str) -> list[int]:
+        return [row[name] for row in last[table]]
+
+    lowest = min(column("progress", "wm_us"), default=None)
+    pairs, late = sum(column("result", "n_rcv")), sum(column("late", "windows"))
+    found = progress(SLACK, folder)
+    assert found == BatchProgress(
+        batch=len(batches) - 1,
+        tasks=len(last["progress"]),
+        slack_us=max(column("progress", "slack_us"), default=0),
+        watermark_us=None if lowest == NO_CLOCK else lowest,
+        pairs=pairs,
+        late_pairs=late,
+        pending_pairs=sum(column("pending", "windows")),
+        corrections=len(last["correction"]),
+    )
+    assert found.late_share == (late / (pairs + late) if pairs + late else 0)
