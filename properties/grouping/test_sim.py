@@ -250,7 +250,7 @@ def test_uniform_candidates_keep_fast_instances_waiting(seed: int, n: int) -> No
     # The formula is for many keys; of these no more come than a window has tuples.
     assert lower + 1 > 0.8 * (theory + 1), (n, theory, literal)
     assert max(float(each["mean_rho"]) for each in corrected) < 2.5 * stream.tuple_more
-    # A makespan is a throughput: of the fluid's that is 1 / (1 + rho). The formula tells them apart.
+    # A makespan is a throughput: 1 / (1 + rho) of the fluid's. The formula tells both apart.
     bound = 1 / (0.8 * (theory + 1))
     assert max(map(share, literal)) < bound < min(map(share, corrected))
 

@@ -1,6 +1,6 @@
 """The state of a task comes back from its binary as it was, and its arrays can be read in place."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -14,8 +14,13 @@ from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import UPSTREAM, WATERMARK
 from spark_impl.windows import records
 from spark_impl.windows.records import IDENTITY, PANE, Clock, TaskState
+from spark_impl.windows.room import WindowRoom
 
-ROOMS = {"slack": SLACK, "watermark": WATERMARK, "watermark with operators upstream": UPSTREAM}
+ROOMS: Mapping[str, WindowRoom[Any]] = {
+    "slack": SLACK,
+    "watermark": WATERMARK,
+    "watermark with operators upstream": UPSTREAM,
+}
 WORD = 8
 """Size of every number in an array, in bytes."""
 INTEGERS = st.integers(-(1 << 63), (1 << 63) - 1)
