@@ -92,15 +92,21 @@ def note(room: str, claim: str, seconds: float, bug: str) -> None:
 
 def watch(noted: Callable[[str, str], None]) -> None:
     """Call ``noted`` with the room and the name of every claim that is broken from now on."""
-    rooms = {id(each): room for room, sets in claim_sets().items() for each in sets}
+    rooms = {
+        id(claim): room
+        for room, sets in claim_sets().items()
+        for each in sets
+        for claim in each.claims
+    }
     judge = ClaimSet.judge
 
     def watched(claims: ClaimSet[Any], *given: Any, **named: Any) -> Judgement:
         judgement = judge(claims, *given, **named)
-        if id(claims) in rooms:
-            for verdict in judgement.verdicts:
-                if verdict.outcome is Outcome.BROKEN:
-                    noted(rooms[id(claims)], verdict.claim)
+        by_name = {claim.name: rooms.get(id(claim)) for claim in claims.claims}
+        for verdict in judgement.verdicts:
+            room = by_name[verdict.claim]
+            if room is not None and verdict.outcome is Outcome.BROKEN:
+                noted(room, verdict.claim)
         return judgement
 
     ClaimSet.judge = watched  # type: ignore[method-assign, assignment]  # verdicts are seen nowhere else
