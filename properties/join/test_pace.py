@@ -205,7 +205,7 @@ def test_every_reason_of_the_pace_occurs(seed: int) -> None:
 
 
 class Turn(NamedTuple):
-    """What happens between two looks at messages, in quarters of a second."""
+    """The time between two looks at messages, in quarters of a second."""
 
     busy: int
     waited: int

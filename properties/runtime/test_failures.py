@@ -1,4 +1,4 @@
-"""Whoever waits for a query learns that it has failed, and why: in the words of the last error."""
+"""A caller that waits for a query learns that it failed, and why: in words of the last error."""
 
 from types import SimpleNamespace
 from typing import Any

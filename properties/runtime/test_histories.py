@@ -28,7 +28,7 @@ ACTS = st.lists(
     min_size=3,
     max_size=12,
 )
-"""What happens to a history: files to append, merges, and files that nobody needs any more."""
+"""Acts on a history: files to append, merges, and files that nobody needs any more."""
 
 
 class Memory:

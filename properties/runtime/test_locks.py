@@ -18,7 +18,7 @@ LEASE_S, RENEWED_S, PATIENCE_S = 20, 4, 2
 
 
 class Renewal(NamedTuple):
-    """What happens until a lease is renewed the next time."""
+    """Events until a lease is renewed the next time."""
 
     suspended_s: int
     """Time in which the process stands still, besides the time between two renewals."""

@@ -1,4 +1,4 @@
-"""What is read, and where a query resumes, follows from addresses and from names of files."""
+"""Addresses and names of files say what is read, and where a query resumes."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -51,7 +51,7 @@ def test_mixes_tell_the_costs_apart() -> None:
     assert finding.results > 100_000
     # Admitted, and then sent, taken and dropped, each at most once.
     assert all(ARRIVALS <= each.tuples <= 4 * ARRIVALS for each in runs[0])
-    assert all(each.messages >= 2 * ARRIVALS // 2 // RUN for each in runs[0])
+    assert all(each.messages >= ARRIVALS // RUN for each in runs[0])
     again = measure_work(0)
     assert [each[:4] for each in again[0]] == [each[:4] for each in runs[0]]
 
