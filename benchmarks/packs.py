@@ -70,7 +70,8 @@ def draw_watermark(cases: int) -> Cases:
 
 def draw_join(cases: int) -> Cases:
     """Draw and simulate clusters of one chain."""
-    drawn = cluster_packs.packs("join", cases, queries.join_queries(), queries.chain_shape)
+    size = round(cases / cluster_packs.SCALES["dev"])  # of which profile dev, or none, draws a part
+    drawn = cluster_packs.packs("join", size, queries.join_queries(), queries.chain_shape)
     clusters = cluster_packs.simulate(stream_packs.collect(drawn, 2, SEED)[-1])
     return {name: run.workload.with_(name=name) for name, (_, run) in clusters.items()}
 
@@ -90,7 +91,7 @@ def run_promise(spark: SparkSession, cases: Cases) -> Mapping[str, object]:
 PACKS: Mapping[str, RoomPack] = {
     "slack": RoomPack(1_000, draw_slack, stream_packs.run_in_spark),
     "watermark": RoomPack(500, draw_watermark, stream_packs.run_in_spark),
-    "join": RoomPack(64, draw_join, run_promise, slots=8),
+    "join": RoomPack(16, draw_join, run_promise, slots=8),
     "grouping": RoomPack(16, lambda cases: grouping_tests.draw_streams(cases, SEED), run_promise),
     "script": RoomPack(500, draw_script, run_promise),
 }
