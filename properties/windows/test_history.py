@@ -197,3 +197,65 @@ def test_a_row_group_that_is_skipped_at_an_edge_is_noticed(
     monkeypatch.setattr(Footers, "overlapping", narrower)
     with pytest.raises((AssertionError, ExceptionGroup)):
         test_a_correction_finds_every_row_of_its_windows(tmp_path_factory, Counter())
+
+
+# ------------------------------------------------------------------- what a store says of windows
+
+
+class Run(NamedTuple):
+    """A run of windows of one place, with a number."""
+
+    place: tuple[str, int, str]
+    """Grouping column, task and key."""
+    first: int
+    windows: int
+    number: int
+
+
+RUNS = st.builds(
+    Run,
+    st.tuples(st.sampled_from("xy"), st.integers(0, 1), st.sampled_from("ab")),
+    st.integers(-2, 4),
+    st.integers(1, 3),
+    st.integers(1, 5),
+)
+
+
+@given(st.lists(RUNS, min_size=1, max_size=6), st.lists(RUNS, max_size=8), st.integers(1, 3))
+def test_rows_of_a_store_count_for_their_own_window_and_place(
+    asked: list[Run], others: list[Run], slide: int
+) -> None:
+    def windows_of(runs: list[Run]) -> Counter[tuple[tuple[str, int, str], int]]:
+        return Counter((run.place, run.first + step) for run in runs for step in range(run.windows))
+
+    store = WindowStore(locate("nowhere"), (pa.field("region", pa.string()),), room=SLACK)
+
+    def rows(table: str, runs: list[Run]) -> pa.Table:
+        return pa.Table.from_pylist(
+            [
+                {
+                    **dict(zip(("region", "task", "key"), run.place, strict=True)),
+                    "start_us": run.first * slide,
+                    "windows": run.windows,
+                    "revision": run.number,
+                }
+                for run in runs
+            ],
+            store.schema(table),
+        )
+
+    limits = {run.place[:-1]: 1 for run in asked}
+    settings = SLACK.settings(SlackConfig(2 * slide, slide))
+    request, _ = recompute.request_windows(settings, store.by, rows("pending", asked), limits)
+    numbers = [divmod(code, len(request.windows)) for code in request.codes.tolist()]
+    requested = [(request.places[place], int(request.windows[j])) for place, j in numbers]
+    pairs, other_pairs = windows_of(asked), windows_of(others)
+    assert sorted(requested) == sorted(pairs)
+    assert request.pairs.tolist() == [pairs[each] for each in requested]
+    found = recompute.count_pairs(request, rows("cleared", others))
+    assert found.tolist() == [other_pairs[each] for each in requested]
+    highest = recompute.greatest(request, rows("revision", others), "revision")
+    revisions = [
+        [run.number for run in others if (run.place, run.first) == each] for each in requested
+    ]
+    assert highest.tolist() == [max(each, default=0) for each in revisions]

@@ -201,7 +201,7 @@ class Folds:
             for each in sums
         )
         least, greatest = folded.least[:0], folded.greatest[:0]
-        if len(low) and op in ("max", "min"):
+        if op in ("max", "min"):
             bounds = np.stack((low, high), axis=1).ravel()
             least = _reduced(np.minimum, folded.least, bounds)
             greatest = _reduced(np.maximum, folded.greatest, bounds)
