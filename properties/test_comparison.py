@@ -3,12 +3,15 @@
 from collections import Counter
 from typing import NamedTuple
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.checking.diff import compare
 from model.vocabulary import Trace
+from tests.harness import profiles
 
+EXAMPLES = profiles.choose(400, nightly=3_000)
+"""Number of comparisons; few of them have pairs that differ a little."""
 Rest = tuple[float, ...]
 """Fields of a step without its identity."""
 
@@ -65,6 +68,7 @@ def counted(
     return missing, extra, different
 
 
+@settings(max_examples=EXAMPLES)
 @given(SIDES, st.booleans(), st.sampled_from([None, 1e-8, 0.01]), st.sampled_from([0.0, 200.0]))
 def test_steps_are_paired_by_their_identity_and_counted(
     drawn: tuple[list[Sale], list[Sale]], ignored: bool, rel_tol: float | None, scale: float
