@@ -23,6 +23,7 @@ from properties.join import guide as join_guide
 from properties.pages import reproduction, settings
 from properties.rooms import find_rooms, room_names
 from tests.quality import mutants_page, planted_page, reach_page
+from tests.soak.table import add_to
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -69,7 +70,7 @@ section is current.*
 Seeds {seeds}: **{faults} faults, {recovered} recovered, {lost} answers lost, {twice} twice,
 {wrong} wrong**, in {minutes} minutes. {compared} answers were compared. Queries were started again
 {restarts} times; {stalled} drivers did not answer within 90 s and were replaced. A fault with
-recovery and check took {median_s} s (median), at most {slowest_s} s.
+recovery and check took {mean_s} s on average, at most {slowest_s} s.
 
 {table}
 
@@ -162,6 +163,7 @@ def soak(page: str, summary: JsonObject) -> str:
     shown = {name: f"{each:,}" for name, each in summary.items() if isinstance(each, int | float)}
     shown |= {
         "seeds": ", ".join(map(str, summary["seeds"])),
+        "mean_s": f"{60 * summary['minutes'] / max(1, summary['faults']):.1f}",
         "table": markdown(dict.fromkeys(["fault", *moments, "all"], ""), rows),
         "rooms": markdown({"query": "", "faults": ""}, rooms),
     }
@@ -201,9 +203,18 @@ def _others(name: str, figures: JsonObject) -> Iterator[list[str]]:
 
 
 def adopt() -> None:
-    """Move new measurements to the tracked results, and their pictures to the docs."""
+    """Move new measurements to the tracked results, and their pictures to the docs.
+
+    A soak with other seeds is added to those before it.
+    """
+    soaked = MEASURED / "soak.json"
+    if soaked.exists():
+        stored, new = (json.loads(path.read_text("utf-8")) for path in (DOCS / "soak.json", soaked))
+        text = json.dumps(add_to(stored, new), indent=2) + "\n"
+        (DOCS / "soak.json").write_text(text, encoding="utf-8")
+        soaked.unlink()
     for path in sorted(MEASURED.glob("*.json")):
-        shutil.move(path, (DOCS if path.name == "soak.json" else RESULTS) / path.name)
+        shutil.move(path, RESULTS / path.name)
     for path in sorted(MEASURED.glob("*.svg")):
         shutil.move(path, DOCS / "figures" / path.name)
 

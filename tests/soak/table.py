@@ -34,7 +34,7 @@ def summarise(records: Iterable[Record]) -> dict[str, Any]:
     """Return the figures of a soak by their labels: faults by kind and moment, by room, losses."""
     every = [*records]
     struck = [each for each in every if each["struck"]]
-    seconds = sorted(each["seconds"] for each in struck)
+    seconds = [each["seconds"] for each in struck]
     found = Counter(kind for each in struck for kind, _ in each["findings"])
     table = Counter((each["kind"], each["moment"]) for each in struck)
     return {
@@ -50,8 +50,33 @@ def summarise(records: Iterable[Record]) -> dict[str, Any]:
         "resizes": _add_lives(every, "resizes"),
         "shed": _add_lives(every, "shed"),
         "minutes": round(sum(seconds) / 60, 1),
-        "median_s": seconds[len(seconds) // 2] if seconds else 0,
-        "slowest_s": seconds[-1] if seconds else 0,
+        "slowest_s": max(seconds, default=0),
         "rooms": dict(sorted(Counter(each["room"] for each in struck).items())),
         "moments": {kind: {moment: table[kind, moment] for moment in MOMENTS} for kind in KINDS},
+    }
+
+
+def add_to(stored: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the figures of both soaks together; of the new one if they share a seed.
+
+    A folder that went on with its next faults has the earlier ones in its summary as well.
+    """
+    if {*stored["seeds"]} & {*summary["seeds"]}:
+        return dict(summary)
+    found = _sum(stored, summary)
+    return found | {
+        "seeds": sorted([*stored["seeds"], *summary["seeds"]]),
+        "minutes": round(found["minutes"], 1),
+        "slowest_s": max(stored["slowest_s"], summary["slowest_s"]),
+    }
+
+
+def _sum(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sums of figures with the same labels, also in groups of them."""
+    return {
+        name: _sum(one.get(name, {}), other.get(name, {}))
+        if isinstance(one.get(name, other.get(name)), Mapping)
+        else one.get(name, 0) + other.get(name, 0)
+        for name in dict.fromkeys((*one, *other))
+        if name != "seeds"
     }

@@ -26,7 +26,7 @@ from tests.soak.oracles import (
 )
 from tests.soak.process import DriverProcess
 from tests.soak.streams import Feeder
-from tests.soak.table import read_records, summarise
+from tests.soak.table import add_to, read_records, summarise
 
 PLANTED = "tests.quality.planted_soak_driver"
 
@@ -199,6 +199,23 @@ def test_records_become_a_page(tmp_path: Path) -> None:
     assert "**1 faults, 1 recovered, 0 answers lost" in page_of(
         "# Soak\n\n## Result\n\nold\n", summary
     )
+
+
+def test_soaks_with_other_seeds_add_up() -> None:
+    one, other = (
+        {"seeds": [seed], "faults": 2, "minutes": 0.2, "slowest_s": slowest, "rooms": {room: 2}}
+        for seed, slowest, room in ((4, 3.5, "join"), (5, 2.5, "slack"))
+    )
+    both = {
+        "seeds": [4, 5],
+        "faults": 4,
+        "minutes": 0.4,
+        "slowest_s": 3.5,
+        "rooms": {"join": 2, "slack": 2},
+    }
+    assert add_to(one, other) == both
+    longer = {**other, "faults": 9}
+    assert add_to(other, longer) == longer, "a soak that went on"
 
 
 @pytest.mark.parametrize("given", [["--room", "jion"], ["--minutes", "soon"]])
