@@ -156,7 +156,7 @@ def kept(case: Workload, since_us: int) -> Workload:
 def answers_since(case: Workload, since_us: int) -> list[str]:
     """Return what the model says about stamps from ``since_us`` on."""
     trace = run(case)
-    steps = (step for word in (Result, Undefined) for step in trace.of(word))
+    steps = (*trace.of(Result), *trace.of(Undefined))
     return sorted(repr(step) for step in steps if step.ts_us >= since_us)
 
 

@@ -1,6 +1,6 @@
 """The state of a task comes back from its binary as it was, and its arrays can be read in place."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any
 
@@ -14,12 +14,11 @@ from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import UPSTREAM, WATERMARK
 from spark_impl.windows import records
 from spark_impl.windows.records import IDENTITY, PANE, Clock, TaskState
-from spark_impl.windows.room import WindowRoom
 
-ROOMS: Mapping[str, WindowRoom[Any]] = {
-    "slack": SLACK,
-    "watermark": WATERMARK,
-    "watermark with operators upstream": UPSTREAM,
+MEMORIES = {
+    "slack": SLACK.memory,
+    "watermark": WATERMARK.memory,
+    "watermark with operators upstream": UPSTREAM.memory,
 }
 WORD = 8
 """Size of every number in an array, in bytes."""
@@ -61,10 +60,10 @@ def shown(parts: Iterable[Any]) -> str:
     return repr([each.tolist() if isinstance(each, np.ndarray) else each for each in parts])
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("room", MEMORIES)
 @given(data=st.data())
 def test_a_state_comes_back_as_it_was(room: str, data: st.DataObject) -> None:
-    empty = ROOMS[room].memory
+    empty = MEMORIES[room]
     state = data.draw(states(empty))
     binary = records.state_to_bytes(state)
     found = records.state_from_bytes(empty, binary)
