@@ -99,7 +99,12 @@ def test_a_worker_sends_a_result_to_the_other_workers_that_read_it(config: Scrip
 class Grouped(ScriptProcessor):
     """A processor whose keys Spark's test driver has wrapped once more."""
 
-    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:  # noqa: N802, N803 (the names are Spark's)
+    def handleInputRows(  # noqa: N802 (the name is Spark's)
+        self,
+        key: Any,
+        rows: Any,
+        timerValues: Any,  # noqa: N803 (the name is Spark's)
+    ) -> Any:
         """Process the rows of a group and a worker."""
         return super().handleInputRows(key[0], rows, timerValues)
 
@@ -156,7 +161,7 @@ def kept(case: Workload, since_us: int) -> Workload:
 def answers_since(case: Workload, since_us: int) -> list[str]:
     """Return what the model says about stamps from ``since_us`` on."""
     trace = run(case)
-    steps = (*trace.of(Result), *trace.of(Undefined))
+    steps: list[Result | Undefined] = [*trace.of(Result), *trace.of(Undefined)]
     return sorted(repr(step) for step in steps if step.ts_us >= since_us)
 
 

@@ -1,4 +1,4 @@
-"""What is read from the store of a query that goes on writing belongs together."""
+"""Rows that are read from a store belong together, although its query goes on writing."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class Moment(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """What a reader meets when it reads once."""
+    """Behaviour of a store while it is read once."""
 
     before: Moment
     mark_after: int | None
@@ -101,7 +101,7 @@ def check(attempts: Sequence[Attempt]) -> Counter[str]:
         with pytest.raises(FileNotFoundError):
             read_undisturbed(writer, writer.read)  # type: ignore[arg-type]  # it stands in for one
     else:
-        assert read_undisturbed(writer, writer.read)[0] == number  # type: ignore[arg-type]
+        assert read_undisturbed(writer, writer.read)[0] == number  # type: ignore[arg-type]  # as above
     assert writer.tries == number
     passed = [each for each in attempts[:number] if not each.fails]
     met = Counter([outcome])
