@@ -85,9 +85,8 @@ class _Table:
         """Write the remaining rows; return a row of :data:`WRITTEN`, or none without rows."""
         if not self.rows:
             return []
-        if (
-            self._held.num_rows
-        ):  # an empty row group has no statistics, which the next landing reads
+        # An empty row group has no statistics, which the next landing reads.
+        if self._held.num_rows:
             self._write(self._held.num_rows)
         return [{"table": self._name, "file": str(self._file), "rows": self.rows}]
 

@@ -111,7 +111,8 @@ def read_trace(
 ) -> dict[str, Trace]:
     """Return the traces that the query of a pack left in its store, by case.
 
-    ``own_batches`` is the number of batches of each case; its flush comes later.
+    ``own_batches`` is the number of batches of each case; its flush comes later. A flush that was
+    asked for again, because the driver was killed in it, counts once if it says the same.
     """
     answers = results(spark, room, store)
     steps: dict[str, list[Step]] = {name: [] for name in own_batches}
@@ -120,12 +121,18 @@ def read_trace(
     last = opened.committed()
     for name in _words(room):
         table = opened.read_all(name, last)
-        owners = table.column(CASE).to_pylist()
-        batches = zip(table.column("batch").to_pylist(), owners, strict=True)
-        own_batch = pa.array([min(batch, own_batches[case]) for batch, case in batches], pa.int64())
+        cases, batches = (table.column(each).to_pylist() for each in (CASE, "batch"))
+        last_own = [own_batches[case] for case in cases]
+        owners = [
+            (case, batch > end) for case, batch, end in zip(cases, batches, last_own, strict=True)
+        ]
+        own_batch = pa.array(map(min, batches, last_own), pa.int64())
         table = table.drop_columns(["batch"]).append_column("batch", own_batch)
-        for case, step in _steps(room, room.settings(config), name, table, owners):
-            steps[case].append(step)
+        said: set[tuple[str, Step]] = set()
+        for (case, is_later), step in _steps(room, room.settings(config), name, table, owners):
+            if not is_later or (case, step) not in said:
+                said.add((case, step))
+                steps[case].append(step)
     final = answers.drop("window").toArrow()  # timestamps take longer than answers
     final = final.append_column("exact", pc.equal(final.column("state"), EXACT))
     for case, row in zip(

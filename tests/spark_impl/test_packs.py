@@ -9,8 +9,12 @@ from model.vocabulary import Fault, Workload
 from model.vocabulary.settings import PlainData
 from model.vocabulary.slack import WORDS, Judged
 from model.vocabulary.windows import Correction, Correlation, Final, Late
+from spark_impl.runtime.systems import CASE
 from spark_impl.slack import make_system, run_workloads
+from spark_impl.slack.query import SLACK
 from spark_impl.windows import history
+from spark_impl.windows.query import WindowedQuery
+from spark_impl.windows.system import read_trace
 from tests.spark_impl import brute
 from tests.spark_impl.cases import random_config, random_workload
 
@@ -68,6 +72,19 @@ def test_corrections_on_the_workers_give_the_same(
     traces = run_workloads(spark, cases, tmp_path)
     for name, case in cases.items():
         assert traces[name].digest() == brute.run(case).digest(), name
+
+
+def test_a_flush_that_is_asked_for_twice_counts_once(spark: SparkSession, tmp_path: Path) -> None:
+    # A driver that is killed in a flush asks for it again: one more micro-batch says the same.
+    cases = {name: case.with_(flush=True) for name, case in pack(3, 4).items()}
+    run_workloads(spark, cases, tmp_path)
+    store = tmp_path / "store"
+    config = SLACK.read(cases["case 0"].config)
+    WindowedQuery(spark, SLACK, config, tmp_path / "history", store, [CASE]).flush()
+    batches = {name: len(list(case.batches())) for name, case in cases.items()}
+    assert len([*store.glob("progress/batch=*")]) == max(batches.values()) + 2
+    for name, trace in read_trace(SLACK, spark, store, batches).items():
+        assert trace.digest() == brute.run(cases[name]).digest(), name
 
 
 def test_pack_needs_one_configuration(spark: SparkSession, tmp_path: Path) -> None:
