@@ -34,7 +34,8 @@ calls which function; remove that folder when functions have moved.
 *By properties* are mutations killed by `pytest properties`, *by all tests* also those killed by
 another test. Shares leave out *equivalent* mutations, which change nothing that anybody can see
 (`tests/quality/equivalent_mutants.toml` says why), and *undecided* ones, for which tests are left
-to ask, or whose tests did not end in time.
+to ask, or whose tests did not end in time. What survived or was killed by other tests alone led to
+new properties, which judged it again: shares of a seed that nobody has looked at may be lower.
 
 Code decides *answers* if it is a rule, a state or an operator of model or Spark, reads or writes a
 store or a setting. Claims and comparisons decide *verdicts*; a claim that demands too little passes
