@@ -1,5 +1,6 @@
 """Runs streaming queries, each in a session of its own and as the only writer of its store."""
 
+import json
 import logging
 import re
 import threading
@@ -193,6 +194,7 @@ def _start(
             msg = f"micro-batch {batch} was given up: {type(error).__name__}: {error}"
             raise QueryProblem(msg) from error
 
+    require_identity(checkpoint)
     tidy(checkpoint)
     writer = (
         rows.writeStream.outputMode("append")
@@ -240,6 +242,20 @@ def require_checkpoint(checkpoint: Location, store: Location, last: int) -> None
         msg = (
             f"{checkpoint} is not the checkpoint of {store}, whose tables are at micro-batch {last}"
         )
+        raise InputProblem(msg)
+
+
+def require_identity(checkpoint: Location) -> None:
+    """Raise :class:`InputProblem` if the file that names the query of a checkpoint is damaged.
+
+    Spark would raise the error of its JSON parser, which names neither file nor checkpoint.
+    """
+    file = checkpoint / "metadata"
+    if file.exists():
+        with suppress(ValueError, TypeError, KeyError):
+            if isinstance(json.loads(file.read_bytes())["id"], str):
+                return
+        msg = f"{file} does not hold the id of a query: restore it, or the whole checkpoint"
         raise InputProblem(msg)
 
 

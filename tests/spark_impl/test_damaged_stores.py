@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from spark_impl.join.store import ChainStore
-from spark_impl.runtime.queries import read_table
+from spark_impl.runtime.queries import read_table, require_identity
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.runtime.stores import TableStore
 from spark_impl.slack.query import SLACK
@@ -49,6 +49,17 @@ def test_a_commit_that_cannot_be_read_is_named(content: bytes, tmp_path: Path) -
     store.commit_file(1).write_bytes(content)
     with pytest.raises(InputProblem, match=r"commits/1\.json does not hold the commits of epochs"):
         store.commit_of(1)
+
+
+@pytest.mark.parametrize("content", [b"", b"v1\n{}", b"[]", b"{}", b'{"id": 3}', b"\xff"])
+def test_a_checkpoint_without_the_id_of_its_query_is_named(content: bytes, tmp_path: Path) -> None:
+    checkpoint = locate(tmp_path / "checkpoint")
+    require_identity(checkpoint)
+    (checkpoint / "metadata").write_bytes(b'{"id": "c1f2"}')
+    require_identity(checkpoint)
+    (checkpoint / "metadata").write_bytes(content)
+    with pytest.raises(InputProblem, match="metadata does not hold the id of a query"):
+        require_identity(checkpoint)
 
 
 @pytest.mark.parametrize("named", ["{}-copy", "{} (1)", "copy-{}"])
