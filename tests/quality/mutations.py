@@ -28,7 +28,6 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         "spark_impl/script/explain.py",
         # how Java starts, what a wheel contains, how fast a machine is
         "spark_impl/class_archive.py",
-        "spark_impl/runtime/session.py",
         "spark_impl/runtime/packages.py",
         "spark_impl/join/*_probe.py",
         # experiments, their figures and pages

@@ -57,12 +57,17 @@ def summarise(records: Iterable[Record]) -> dict[str, Any]:
 
 
 def add_to(stored: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of both soaks together; of the new one if they share a seed.
+    """Return the figures of both soaks together; of the new one if it went on with the stored one.
 
-    A folder that went on with its next faults has the earlier ones in its summary as well.
+    A folder that goes on with its next faults has the earlier ones in its summary as well. Raise
+    ``ValueError`` if only some seeds are the same: nobody knows which faults are in both.
     """
-    if {*stored["seeds"]} & {*summary["seeds"]}:
+    known, seeds = {*stored["seeds"]}, {*summary["seeds"]}
+    if known <= seeds and stored["faults"] <= summary["faults"]:
         return dict(summary)
+    if known & seeds:
+        msg = f"a soak with seed {min(known & seeds)} is stored already; take another SEED"
+        raise ValueError(msg)
     found = _sum(stored, summary)
     return found | {
         "seeds": sorted([*stored["seeds"], *summary["seeds"]]),

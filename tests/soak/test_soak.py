@@ -216,6 +216,8 @@ def test_soaks_with_other_seeds_add_up() -> None:
     assert add_to(one, other) == both
     longer = {**other, "faults": 9}
     assert add_to(other, longer) == longer, "a soak that went on"
+    with pytest.raises(ValueError, match="a soak with seed 5 is stored already"):
+        add_to(both, longer)
 
 
 @pytest.mark.parametrize("given", [["--room", "jion"], ["--minutes", "soon"]])
