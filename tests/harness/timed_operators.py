@@ -144,7 +144,8 @@ def has_shed(run: TimedRun) -> bool:
 def _differences(expected: Workload, observed: Workload) -> Iterator[str]:
     """Yield sentences on differences between workloads, except for times of failures and decisions.
 
-    A decision follows from what a machine has measured; claims judge whether it is right.
+    The simulated controller decides, not the operator: it measures how long a machine takes. No
+    claim judges decisions here, because the operator records no load in process.
     """
     for name in ("config", "cuts", "arrivals"):
         one, other = getattr(expected, name), getattr(observed, name)
