@@ -19,6 +19,7 @@ from model.vocabulary.windows import AGGREGATES
 from properties.generators.streams import configs, reordered, requirements
 from properties.rooms import find_room
 from properties.slack.test_model import NEEDED, answers, unbatched
+from properties.slack.test_rules import assert_parts, queries_of, streams_of
 from tests.harness import profiles, stream_packs
 from tests.harness.reach import method_of
 from tests.harness.reached_cases import LARGE, count_partial
@@ -136,6 +137,38 @@ def test_packs_held_enough_cases_and_every_interesting_one(seen: Counter[str]) -
         needed += (partial(SlackConfig(2, 1, aggregate="avg")),)
     for guard in needed:
         assert seen[guard], f"there were no {guard}"
+
+
+# ---------------------------------------------------------------------------- every rule, at night
+
+AT_ONCE = 4
+"""Number of queries that run at the same time, because a query waits half of its time."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+def test_every_rule_of_a_query_holds_in_spark(
+    aggregate: str, seed: int, spark: SparkSession
+) -> None:
+    queries = queries_of(aggregate, seed)
+    packs = [StreamPack(query, _named(streams_of(query, seed))) for query in queries]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        ran = pool.map(lambda pack: stream_packs.run_in_spark(spark, pack.cases), packs)
+        traces = list(ran)
+    parts = Counter[SlackConfig]()
+    for query, pack, own in zip(queries, packs, traces, strict=True):
+        broken = stream_packs.list_failing(SLACK, pack.cases, own)
+        assert not broken, stream_packs.report(SLACK, pack, broken)
+        parts[query] += sum(map(count_partial, own.values()))
+    assert_parts(queries, parts)
+
+
+def _named(streams: Sequence[Workload]) -> dict[str, Workload]:
+    """Return streams by name, each with at most one cut: a micro-batch takes Spark a second."""
+    return {
+        f"case-{number}": case.with_(name=f"case-{number}", cuts=case.cuts[:1])
+        for number, case in enumerate(streams)
+    }
 
 
 # ------------------------------------------------------------------- changes that may not matter
