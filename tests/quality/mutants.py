@@ -340,7 +340,8 @@ def main() -> None:
             if known and is_killed_by_properties(known):
                 continue
             verdict = judge.judge(mutation)
-            write_verdict(asked.verdicts, mutation, verdict, asked.seed)
+            seed = int(str(known["seed"])) if known else asked.seed
+            write_verdict(asked.verdicts, mutation, verdict, seed)
             change = f"{summarised(mutation.right)} -> {summarised(mutation.wrong)}"
             said = f"{verdict['verdict']} by {verdict['test'] or verdict['by'] or 'nothing'}"
             print(f"{mutation.file}:{mutation.line} {change}: {said}", flush=True)  # noqa: T201 (to the person who waits)

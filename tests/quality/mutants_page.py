@@ -14,7 +14,7 @@ from tests.quality.mutants import (
     is_killed_by_properties,
     read_verdicts,
 )
-from tests.quality.mutations import KINDS, kind_of
+from tests.quality.mutations import ANSWERS, KINDS, PACKAGES, kind_of
 
 _HEAD = """\
 # Mutations
@@ -61,14 +61,17 @@ def page(verdicts: Path = VERDICTS, equivalent: Path = EQUIVALENT) -> str:
     for name, verdict in sorted(read_verdicts(verdicts).items()):
         kind = "equivalent" if name in known else _kind(verdict)
         package, *folders, _ = str(verdict["file"]).split("/")
-        for part in (kind_of(str(verdict["file"])), "/".join((package, *folders[:1])), "all"):
+        decides = kind_of(str(verdict["file"]))
+        own = [f"{ANSWERS}, seed {verdict['seed']}"] if decides == ANSWERS else []
+        seeds.update(own)
+        for part in (decides, *own, "/".join((package, *folders[:1])), "all"):
             by_part.setdefault(part, Counter())[kind] += 1
-        seeds.add(str(verdict["seed"]))
         if kind == "survive":
             alive.append(verdict)
-    folders = sorted(by_part.keys() - {*KINDS, "all"})
-    parts = [_HEAD, f"Seeds: {', '.join(sorted(seeds)) or 'none yet'}.\n"]
-    for name, chosen in (("decides", [*[*KINDS][::-1], "all"]), ("part", folders)):
+    decided = [*[*KINDS][::-1], *sorted(seeds), "all"]
+    folders = sorted(by_part.keys() - {*decided})
+    parts = [_HEAD]
+    for name, chosen in (("decides", decided), ("part", folders)):
         rows = [_row(each, by_part.get(each, Counter())) for each in chosen]
         parts += [markdown(dict.fromkeys((name, *_COLUMNS), ""), rows), ""]
     if alive:
@@ -103,7 +106,8 @@ def _row(part: str, found: Counter[str]) -> list[object]:
         f"{100 * each / judged:.0f}%" if judged else "" for each in (found["properties"], killed)
     ]
     counts = [found.total(), found["equivalent"], found["undecided"], found["survive"]]
-    return [part if part in (*KINDS, "all") else f"`{part}`", *counts, *shares]
+    is_folder = part.partition("/")[0] in PACKAGES
+    return [f"`{part}`" if is_folder else part, *counts, *shares]
 
 
 def _code(text: object) -> str:

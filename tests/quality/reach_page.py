@@ -1,6 +1,5 @@
 """The page of what the drawn cases reach on real Spark, made from the record of it."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -23,7 +22,7 @@ ALLOWED = tuple(
         for control in CONTROLS
     )
 )
-"""Rules that a query may have; for each aggregate and method some window has to require a part."""
+"""Rules that a query may have; some window of each has to require a part."""
 REQUIRED: Mapping[str, tuple[str, ...]] = {
     "slack": (
         "late pairs",
@@ -99,17 +98,18 @@ _HEAD = """\
 After reading this page you know which cases the generated tests meet on Spark, and how often.
 
 A *region* is a case that is easy to get wrong. Its count is the number of times that it occurred
-in Spark's own traces, over all drawn cases of profile `ci`. A count in bold must not be 0, or a
-test of this record fails. *On a boundary* are tuples where a window starts or ends, and in room
-`join` pairs exactly one window apart. *Redeliveries* are arrivals of tuples that had come before;
-room `grouping` counts each of them.
+in Spark's own traces, over all cases that profile `ci` draws with `--long`. A count in bold must
+not be 0, or a test of this record fails. *On a boundary* are tuples where a window starts or ends,
+and in room `join` pairs exactly one window apart. *Redeliveries* are arrivals of tuples that had
+come before; room `grouping` counts each of them.
 
 Only these tests are in the record:
 
 {tests}
 
-`python -m pytest -p tests.harness.reach --record-reach docs/reach.json --hypothesis-profile=ci`
-with these tests records anew. Chains depend on time, so their blocks differ from run to run.
+`python -m pytest -p tests.harness.reach --record-reach docs/reach.json --long
+--hypothesis-profile=ci` with these tests records anew. Chains depend on time, so their blocks
+differ from run to run.
 """
 TESTS = (
     "properties/slack/test_spark.py",
@@ -130,13 +130,8 @@ The tuples of a window: {sizes}.
 _RULES = """\
 What a first answer has to contain follows from these settings. *Part* are windows in which it may
 leave tuples out, *large* those among them with at least 100 tuples. Method `lambda_thr` is a
-required coverage that the query gives; sampling does not matter to it. A test of this record fails
-if no window of an aggregate and a method that it allows requires a part.
-"""
-_NEVER = """\
-A query may have {allowed} combinations. `properties/slack/test_rules.py` runs Spark's operator in
-process with each of them, and fails if no window of one requires a part. In jobs of Spark,
-{drawn} occurred. The others never did:
+required coverage that the query gives; sampling does not matter to it. A query may have {allowed}
+combinations. A test of this record fails if no window of one of them requires a part.
 """
 
 
@@ -151,7 +146,7 @@ def page(record: Path = RECORD) -> str:
         if reach.window_tuples:
             parts += [_SIZES.format(sizes=", ".join(_sizes(reach)))]
         if reach.rules:
-            parts += [_RULES, _rules(reach), "", never_drawn(reach), ""]
+            parts += [_RULES.format(allowed=len(ALLOWED)), _rules(reach), ""]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -164,10 +159,10 @@ def never_reached(found: Mapping[str, Reach]) -> list[str]:
         if room not in found or not found[room].regions.get(region)
     ]
     rules = found["slack"].rules if "slack" in found else ()
-    needed = {LARGE_PARTIAL: RULES, PARTIAL: dict.fromkeys(rule[:2] for rule in ALLOWED)}
-    for part, pairs in needed.items():
-        met = {(rule.aggregate, rule.method) for rule, counts in rules if counts[part]}
-        missing += [f"slack: {' '.join(pair)}, {part}" for pair in pairs if pair not in met]
+    met = {rule for rule, counts in rules if counts[PARTIAL]}
+    large = {rule[:2] for rule, counts in rules if counts[LARGE_PARTIAL]}
+    missing += [f"slack: {' '.join(rule)}, {PARTIAL}" for rule in ALLOWED if rule not in met]
+    missing += [f"slack: {' '.join(pair)}, {LARGE_PARTIAL}" for pair in RULES if pair not in large]
     return missing
 
 
@@ -192,16 +187,3 @@ def _rules(reach: Reach) -> str:
     columns = ("cases", "judged windows", PARTIAL, LARGE_PARTIAL)
     rows = [[*rule, *(f"{counts[name]:,}" for name in columns)] for rule, counts in reach.rules]
     return markdown(dict.fromkeys(header, ""), rows)
-
-
-def never_drawn(reach: Reach) -> str:
-    """Return the controls that never occurred, by all other settings of the rule."""
-    drawn = {rule for rule, counts in reach.rules if counts["cases"]}
-    controls = defaultdict[tuple[str, ...], list[str]](list)
-    for rule in ALLOWED:
-        if rule not in drawn:
-            controls[rule[:3]].append(rule.control)
-    rows = [[*others, ", ".join(never)] for others, never in controls.items()]
-    table = markdown(dict.fromkeys(("aggregate", "method", "sampling", "never"), ""), rows)
-    occurred = sum(rule in drawn for rule in ALLOWED)
-    return f"{_NEVER.format(allowed=len(ALLOWED), drawn=occurred)}\n{table}"

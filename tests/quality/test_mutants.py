@@ -224,11 +224,15 @@ def test_the_page_counts_verdicts_and_leaves_equivalent_mutations_out(
     ]
     for each, verdict in zip(found, kinds, strict=True):
         write_verdict(verdicts, each, verdict, seed=7)
+    for seed in (7, 8):
+        answers = found[seed - 7]._replace(file="model/rules.py")
+        write_verdict(verdicts, answers, kinds[seed - 7], seed)
     equivalent.write_text(f'["{found[2].name}"]\nreason = "none"\n', encoding="utf-8")
     text = page(verdicts, equivalent)
     assert "| `sim` | 5 | 1 | 1 | 1 | 33% | 67% |" in text
     assert "| simulated runs | 5 | 1 | 1 | 1 | 33% | 67% |" in text
-    assert "Seeds: 7." in text
+    assert "| answers, seed 7 | 1 | 0 | 0 | 0 | 100% | 100% |" in text
+    assert "| answers, seed 8 | 1 | 0 | 0 | 0 | 0% | 100% |" in text
     assert text.count("| `sim/rules.py` |") == 1
 
 
