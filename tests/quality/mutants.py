@@ -47,6 +47,8 @@ RECORDED = (
 _PAGES = "tests/properties/test_pages.py::"
 """Tests that see values outside of functions: pages show defaults and tables."""
 _LEFT_OUT = (".git", ".hypothesis", "__pycache__", ".*_cache", "build", "sweeps", "counterexamples")
+_STORED = "tests/golden/test_golden.py"
+"""Tests that open stores of all rooms."""
 _ROOMS = {"windows": ("slack", "watermark"), "runtime": ("watermark", "join")}
 """Rooms whose tests on Spark see a part that several rooms share."""
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?\.py\S*(?:\[.*?\])?)(?: - |$)", re.MULTILINE)
@@ -136,6 +138,8 @@ def _on_spark(mutation: Mutation, root: Path) -> Iterator[str]:
     for path in sorted((root / "tests" / "spark_impl").glob("test_*.py")):
         if starts_spark(path) and f"spark_impl.{room}" in path.read_text(encoding="utf-8"):
             yield path.relative_to(root).as_posix()
+    if (root / _STORED).exists() and mutation.file.startswith("spark_impl/"):
+        yield _STORED
 
 
 class Judge:
