@@ -14,7 +14,7 @@ from model.join import run
 from model.join.claims import CASES, CLAIMS, DECIDED_CASES, judge, over_all
 from model.join.decision_claims import RESIZED
 from model.join.replay import CLAIM as CONFORMS
-from model.join.scopes import EVERYDAY, SCOPES
+from model.join.scopes import EVERYDAY, SCOPES, Protocol
 from model.join.variants import explore
 from model.vocabulary import JoinConfig, System, Trace, Workload
 from model.vocabulary.join import Match, Rejected
@@ -101,6 +101,20 @@ def test_no_sequence_of_choices_breaks_a_claim(case: Workload, choices: Sequence
     few = case.with_(arrivals=case.arrivals[:FEW_TUPLES], cuts=())
     broken = broken_sentences(judge(few, run(few, lot=chosen(choices))).verdicts)
     assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize("scope", ["adding", "removing"])
+def test_every_action_happens_at_a_worker_of_the_chain(scope: str) -> None:
+    protocol = Protocol(SCOPES[scope])
+    known = {protocol.initial().chain}
+    front = [protocol.initial()]
+    while front:
+        state = front.pop()
+        for action, after in protocol.actions(state):
+            assert action.worker in range(len(state.chain.workers)), action
+            if after.chain not in known:
+                known.add(after.chain)
+                front.append(after)
 
 
 @pytest.mark.parametrize(
