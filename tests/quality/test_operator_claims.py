@@ -94,7 +94,7 @@ BUGS: Mapping[str, tuple[Bug, ...]] = {
         ),
         Bug(
             "a judged window has a tuple too many",
-            ("judgements measure what was recorded",),
+            ("judgements measure what was recorded", "measured misses are true misses"),
             Mistake(Judgement.count, 'n_rcv=closed["n_rcv"]', 'n_rcv=closed["n_rcv"] + 1'),
         ),
         Bug(
@@ -234,7 +234,10 @@ BUGS: Mapping[str, tuple[Bug, ...]] = {
         ),
         Bug(
             "a decision is in force an epoch late",
-            ("workers come and go as decided, and no tuple held is lost or doubled",),
+            (
+                "workers come and go as decided, and no tuple held is lost or doubled",
+                "the recorded steps are a behaviour of the protocol",
+            ),
             Mistake(control.find_in_force, "each.epoch <= epoch", "each.epoch < epoch"),
         ),
     ),
