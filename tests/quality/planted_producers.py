@@ -91,7 +91,7 @@ _CORRECTIONS = (
     "no operator records final answers, revisions or cleared pairs in process, because corrections"
     " run as Spark jobs, and without such steps the claim is undetermined"
 )
-_SAMPLES = "it is judged by samples of the tuples held, of which a job takes none"
+_SAMPLES = "it is judged by the tuples that workers hold at every moment, which no job samples"
 _BYTES = "it is judged by bytes between workers, which only a timed run counts"
 _OF_BYTES = (
     "bytes between workers are at most those of the formula, and at least 95% of them",

@@ -148,6 +148,11 @@ BUGS: Mapping[str, tuple[Bug, ...]] = {
             Mistake(disorder.wait_us, "// pairs, longest_us)", "// pairs, longest_us) // 2"),
         ),
         Bug(
+            "the pairs in order are waited for",
+            ("the wait is monotone in the disorder",),
+            Mistake(disorder.wait_us, "* inv // pairs", "* (pairs - inv) // pairs"),
+        ),
+        Bug(
             "a window closes a slide too early",
             ("late means closed",),
             Mistake(OpenWindows.first_open, "slide_us + 1", "slide_us + 2"),
