@@ -91,8 +91,11 @@ _CORRECTIONS = (
     "no operator records final answers, revisions or cleared pairs in process, because corrections"
     " run as Spark jobs, and without such steps the claim is undetermined"
 )
-_SAMPLES = "it is judged by the tuples that workers hold at every moment, which no job samples"
-_BYTES = "it is judged by bytes between workers, which only a timed run counts"
+_HELD = (
+    "it is judged by decisions on the tuples held, and a job decides by the time in which workers"
+    " are busy"
+)
+_BYTES = "it is judged by bytes between workers, and the blocks of the rules have no size in bytes"
 _OF_BYTES = (
     "bytes between workers are at most those of the formula, and at least 95% of them",
     "bytes between workers do not grow with the number of queries",
@@ -122,7 +125,6 @@ CANNOT: tuple[Cannot, ...] = (
         _CORRECTIONS,
     ),
     Cannot(MODEL, "join", _OF_BYTES, _BYTES),
-    Cannot(JOBS, "join", _OF_BYTES, _BYTES),
     Cannot(
         JOBS,
         "join",
@@ -132,6 +134,6 @@ CANNOT: tuple[Cannot, ...] = (
             "shedding ends only a margin below where it begins",
             "workers come and go as the utilisation asks",
         ),
-        _SAMPLES,
+        _HELD,
     ),
 )

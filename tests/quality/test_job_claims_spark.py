@@ -7,16 +7,29 @@ there. A workload that shows a bug is found in process, before its test begins: 
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from benchmarks._join_chain import (
+    FILES,
+    STEP_US,
+    bands,
+    config_of,
+    header_bytes,
+    inputs,
+    measure_chain,
+    tuple_bytes,
+)
 from model.checking.claims import Outcome, Recording
 from model.grouping import balance_claims
 from model.join.control import start
 from model.join.decision_claims import ControlLog, Logged, judge_log
+from model.join.load import Traffic
+from model.join.load_claims import Shared, judge_bytes, judge_shared
 from model.vocabulary import JoinConfig, Trace
 from model.vocabulary.join import Match
 from model.vocabulary.windows import Correction, Correlation
@@ -207,3 +220,34 @@ def test_a_controller_of_jobs_that_rounds_down_breaks_its_claim(
     with planted(spark, Mistake(control.decide, "rules.aim + 0.5", "rules.aim")):
         wrong = outcome(tmp_path / "wrong")
     assert wrong is Outcome.BROKEN
+
+
+WORKERS, BLOCK_SIZE = 2, 256
+"""Smaller blocks stay farther below the formula, because several go in one frame."""
+TUPLES, WINDOW_US = 20_000, 2_000 * STEP_US
+SENT_AGAIN = Mistake(
+    Worker.forward,
+    "self.outbox.append((lane.ahead, block))",
+    "self.outbox.extend([(lane.ahead, block)] * (1 + len(self._config.queries)))",
+)
+"""A block is sent once more for every query."""
+
+
+@pytest.mark.long
+def test_blocks_that_jobs_send_again_break_the_claims_on_bytes(spark: SparkSession) -> None:
+    def outcomes() -> set[Outcome]:
+        loads = {}
+        for queries in (1, 4):
+            config = config_of(WORKERS, BLOCK_SIZE, bands(queries))
+            loads[queries] = measure_chain(spark, place, replace(config, window_us=WINDOW_US))
+        one = loads[1]
+        traffic = Traffic(one.crossed, WORKERS, tuple_bytes(), header_bytes(), headers=1)
+        shared = [Shared(number, each.bytes_sent, each.pairs) for number, each in loads.items()]
+        formula = judge_bytes(traffic, one.crossed / one.blocks, one.bytes_sent)
+        return {each.outcome for each in (*formula.verdicts, *judge_shared(shared).verdicts)}
+
+    with inputs(TUPLES, FILES) as place:
+        assert outcomes() == {Outcome.HOLDS}
+        with planted(spark, SENT_AGAIN):
+            wrong = outcomes()
+    assert wrong == {Outcome.BROKEN}
