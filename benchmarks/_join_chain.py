@@ -95,13 +95,13 @@ def load(spark: SparkSession, place: Path, zetas: list[int]) -> dict[str, float]
     figures: dict[str, float] = {}
     for zeta in zetas:
         found = measure_chain(spark, place, config_of(2, zeta, bands(1)))
-        least, header = found.crossed * _tuple_bytes(), _header_bytes()
+        least, header = found.crossed * tuple_bytes(), header_bytes()
         mean_size = found.crossed / found.blocks
         figures |= {
             f"zeta {zeta}: mean size of blocks": mean_size,
             f"zeta {zeta}: bytes / least bytes": found.bytes_sent / least,
             f"zeta {zeta}: bytes / bytes of the formula": found.bytes_sent
-            / (least * (1 + header / (mean_size * _tuple_bytes()))),
+            / (least * (1 + header / (mean_size * tuple_bytes()))),
             f"zeta {zeta}: held / content of the windows": found.held / (2 * WINDOW),
         }
     figures["goal, held / content of the windows"] = 1.5
@@ -173,13 +173,13 @@ def _forwards(store: ChainStore) -> Iterator[int]:
         yield from (step["tuples"] for step in steps if step["kind"] == kind_of(Forward))
 
 
-def _tuple_bytes() -> float:
+def tuple_bytes() -> float:
     """Return the bytes that one more tuple adds to a block."""
     few, many = (_block_bytes(tuples) for tuples in (1_000, 11_000))
     return (many - few) / 10_000
 
 
-def _header_bytes() -> int:
+def header_bytes() -> int:
     """Return the bytes of a block without tuples and of its acknowledgement."""
     return _block_bytes(0) + len(b"".join(messages.encode_messages([BlockAck(R, 1, 1, 1)])))
 

@@ -4,12 +4,17 @@ Each start of a query starts two processes, and each of them imports for half a 
 most of what a query of a test costs. A *launcher* stands in for Python here: it hands its
 arguments, environment and open files to the *server*, which forks; then it waits for the fork to
 end. Without a server, or asked for anything but a module, the launcher becomes Python itself.
+
+Spark starts other processes for another environment. :func:`first_in_forks` puts a function there
+that each of these processes calls first.
 """
 
+import base64
 import gc
 import importlib
 import json
 import os
+import pickle
 import runpy
 import select
 import signal
@@ -18,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -40,6 +45,8 @@ PRELOADED = (
     "spark_impl.watermark",
 )
 """Modules that are imported before any fork; none of those that Spark runs with ``-m``."""
+FIRST = "STRAGGLER_FIRST"
+"""Variable of the environment with a function that a fork calls before its module runs."""
 LAUNCHER = """\
 #!{python} -IS
 import json, os, signal, socket, sys
@@ -86,6 +93,21 @@ def forking() -> Iterator[Path]:
             assert server.stdout.readline() == b"ready\n"
             yield launcher
             server.communicate()  # the end of its input ends it
+
+
+@contextmanager
+def first_in_forks(
+    environment: MutableMapping[str, str], call: Callable[[], object]
+) -> Iterator[None]:
+    """Let forks that get an environment meanwhile call a function first, which is pickled.
+
+    With the environment of a Spark context these are the processes of the queries made meanwhile.
+    """
+    environment[FIRST] = base64.b64encode(pickle.dumps(call)).decode()
+    try:
+        yield
+    finally:
+        del environment[FIRST]
 
 
 def serve(address: str) -> None:
@@ -139,6 +161,8 @@ def _run(arguments: list[str]) -> int:
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.path += [path for path in given if path and path not in sys.path]
     try:
+        if FIRST in os.environ:
+            pickle.loads(base64.b64decode(os.environ[FIRST]))()
         runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
     except SystemExit as left:
         return left.code if isinstance(left.code, int) else int(left.code is not None)

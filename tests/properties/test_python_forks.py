@@ -5,11 +5,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.harness.python_forks import forking
+from tests.harness.python_forks import first_in_forks, forking
 
 ECHO = """
 import os, sys
@@ -49,6 +50,14 @@ def test_a_fork_is_the_module_that_was_asked_for(launcher: Path, tmp_path: Path)
     process = start(launcher, tmp_path, "-m", "echo", "a", "b")
     assert process.communicate("c")[0] == f"['a', 'b'] 1 {tmp_path} c True\n"
     assert process.returncode == 3
+
+
+def test_a_fork_first_calls_the_function_in_its_environment(launcher: Path, tmp_path: Path) -> None:
+    (tmp_path / "echo.py").write_text(ECHO, encoding="utf-8")
+    with first_in_forks(os.environ, partial(print, "first")):
+        process = start(launcher, tmp_path, "-m", "echo")
+    assert process.communicate("c")[0] == f"first\n[] 1 {tmp_path} c True\n"
+    assert start(launcher, tmp_path, "-m", "echo").communicate("c")[0].startswith("[]")
 
 
 def test_an_error_is_shown_and_told(launcher: Path, tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """Bugs that break named claims of a room, and the workloads on which they show."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 import pytest
@@ -30,15 +31,25 @@ class Bug(NamedTuple):
     mistake: Mistake
 
 
+def workloads(room: str) -> Iterator[Workload]:
+    """Yield the examples of a room's variants, then drawn workloads, the same ones every time."""
+    for variant in find_room(room).explorer.variants.values():
+        yield variant.example
+    yield from _drawn(room)
+
+
+def workload_of(room: str, number: int) -> Workload:
+    """Return a workload of :func:`workloads` by its number."""
+    return next(islice(workloads(room), number, None))
+
+
 @cache
-def workloads(room: str) -> tuple[Workload, ...]:
-    """Return the examples of a room's variants, then drawn workloads, the same ones every time."""
-    found = [variant.example for variant in find_room(room).explorer.variants.values()]
+def _drawn(room: str) -> list[Workload]:
     drawn = collect(workloads_of(room), CASES, SEED)
     if room == "grouping":  # few drawn routers have heavy keys with sets of their own
         tag = [each.with_(config={**each.config, "policy": "tag"}) for each in drawn[::3]]
         drawn = [each for pair in zip(tag, drawn, strict=False) for each in pair]
-    return (*found, *drawn)
+    return drawn
 
 
 def broken(
@@ -55,15 +66,29 @@ def assert_breaks(room: str, run: Run, bug: Bug, recording: Recording = COMPLETE
     The bug is planted while the producer runs, and is gone when the claims judge.
     """
     left = set(bug.claims)
-    for workload in workloads(room):
+    for number, found in shown_by(room, run, bug, recording):
+        left -= found
+        workload = workload_of(room, number)
+        assert broken(room, workload, run(workload), recording) == set()
+    assert not left, f"{bug.name} does not break {left}"
+
+
+def shown_by(
+    room: str, run: Run, bug: Bug, recording: Recording = COMPLETE
+) -> Iterator[tuple[int, set[str]]]:
+    """Yield the numbers of the first workloads that show a bug, and what is broken on each.
+
+    Every claim of the bug is broken on one of them at least, if there is such a workload.
+    """
+    left = set(bug.claims)
+    for number, workload in enumerate(workloads(room)):
         trace = run_with(bug.mistake, run, workload)
         found = set() if trace is None else broken(room, workload, trace, recording)
         if left & found:
             left -= found
-            assert broken(room, workload, run(workload), recording) == set()
+            yield number, found
         if not left:
-            break
-    assert not left, f"{bug.name} does not break {left}"
+            return
 
 
 def run_with(mistake: Mistake, run: Run, workload: Workload) -> Trace | None:

@@ -22,6 +22,10 @@ class Mistake(NamedTuple):
         """Let the function make the mistake until the test is over."""
         monkeypatch.setattr(self.function, "__code__", self._code())
 
+    def keep(self) -> None:
+        """Let the function make the mistake until the process is over."""
+        self.function.__code__ = self._code()
+
     def _code(self) -> Any:
         """Return the function with the mistake, compiled."""
         assert isinstance(self.function, FunctionType)

@@ -28,11 +28,12 @@ In the second table a row is the bug that was found first. *Seconds* pass from t
 until the verdict, with other work on the machine. Claims about one trace are judged together, so
 that one bug may break several, also by accident.
 
-Bugs of Spark jobs are planted in a copy of the packages, on which the four promises run
-(`tests/quality/test_promises_spark.py`). Their seconds pass from the start of the promise. They are
-recorded for the claims that the traces of this promise break before it fails. A promise takes
-minutes, so that these bugs are few: most gaps of Spark jobs are claims that bugs of the same
-operators break in process.
+Bugs of Spark jobs are those of Spark's operators once more, and some of what only jobs do
+(`tests/quality/test_job_claims_spark.py`). Driver and workers make the mistake in a query over a
+small workload, which was found in process before the test. Others are planted in a copy of the
+packages, on which the four promises run (`tests/quality/test_promises_spark.py`). Their seconds
+pass from the start of the promise, and they are recorded for the claims that the traces of this
+promise break before it fails.
 
 `python -m pytest -p tests.harness.broken_claims --record-broken docs/planted-bugs.json --long
 --hypothesis-profile=ci tests/quality` records anew; with fewer files of tests, only theirs.

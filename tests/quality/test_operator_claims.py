@@ -94,7 +94,7 @@ BUGS: Mapping[str, tuple[Bug, ...]] = {
         ),
         Bug(
             "a judged window has a tuple too many",
-            ("judgements measure what was recorded",),
+            ("judgements measure what was recorded", "measured misses are true misses"),
             Mistake(Judgement.count, 'n_rcv=closed["n_rcv"]', 'n_rcv=closed["n_rcv"] + 1'),
         ),
         Bug(
@@ -146,6 +146,11 @@ BUGS: Mapping[str, tuple[Bug, ...]] = {
             "half of the wait of the reading",
             ("the wait is that of the reading", "reversal is waited for"),
             Mistake(disorder.wait_us, "// pairs, longest_us)", "// pairs, longest_us) // 2"),
+        ),
+        Bug(
+            "the pairs in order are waited for",
+            ("the wait is monotone in the disorder",),
+            Mistake(disorder.wait_us, "* inv // pairs", "* (pairs - inv) // pairs"),
         ),
         Bug(
             "a window closes a slide too early",
@@ -234,7 +239,10 @@ BUGS: Mapping[str, tuple[Bug, ...]] = {
         ),
         Bug(
             "a decision is in force an epoch late",
-            ("workers come and go as decided, and no tuple held is lost or doubled",),
+            (
+                "workers come and go as decided, and no tuple held is lost or doubled",
+                "the recorded steps are a behaviour of the protocol",
+            ),
             Mistake(control.find_in_force, "each.epoch <= epoch", "each.epoch < epoch"),
         ),
     ),

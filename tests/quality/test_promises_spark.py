@@ -13,6 +13,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -113,12 +114,12 @@ CLAIMS: Mapping[str, Collection[str]] = {
 
 BUGS = (
     Bug(
-        "blocks that are on their way meet nobody",
+        "pairs lie up to two windows apart",
         JOIN,
-        "no pair lost",
-        "join/worker.py",
-        "meets_copies = lane.stream == R",
-        "meets_copies = False",
+        "no pair that is no result",
+        "join/side.py",
+        "self.window_us = config.window_us",
+        "self.window_us = 2 * config.window_us",
     ),
     Bug(
         "some tuples go to the first instance",
@@ -184,12 +185,12 @@ MORE_BUGS = (
 
 YET_MORE_BUGS = (
     Bug(
-        "pairs lie up to two windows apart",
+        "blocks that are on their way meet nobody",
         JOIN,
-        "no pair that is no result",
-        "join/side.py",
-        "self.window_us = config.window_us",
-        "self.window_us = 2 * config.window_us",
+        "no pair lost",
+        "join/worker.py",
+        "meets_copies = lane.stream == R",
+        "meets_copies = False",
     ),
     Bug(
         "the most load attracts",
@@ -236,19 +237,23 @@ def test_each_promise_is_broken_by_a_bug(tmp_path: Path, bugs: tuple[Bug, ...]) 
         text = path.read_text(encoding="utf-8")
         assert text.count(bug.right) == 1, f"{bug.right!r} is not there once"
         path.write_text(text.replace(bug.right, bug.wrong), encoding="utf-8")
-    failures = failed_promises(tmp_path)
+    failures, printed = failed_promises(tmp_path)
     for bug in bugs:
-        assert bug.said in failures.get(bug.test, "nothing"), (bug, failures.get(bug.test))
+        assert bug.said in failures.get(bug.test, "nothing"), f"{bug} is not noticed in\n{printed}"
     for room, claim, test, seconds in json.loads((tmp_path / "broken.json").read_text("utf-8")):
         for bug in bugs:
             if bug.test == test and claim in CLAIMS[test]:
                 note(room, claim, seconds, bug.name)
 
 
-def failed_promises(folder: Path) -> dict[str, str]:
-    """Run the four promises with the packages in a folder; return what the failing ones say."""
+def failed_promises(folder: Path) -> tuple[dict[str, str], str]:
+    """Run the four promises with the packages in a folder.
+
+    Return what the failing ones say, and all that was printed. A run that is stopped, or that dies,
+    fails the test with what it has printed until then.
+    """
     (folder / "planted.py").write_text(PLUGIN, encoding="utf-8")
-    report = folder / "report.xml"
+    report, output = folder / "report.xml", folder / "output.txt"
     command: list[str | Path] = [
         sys.executable,
         "-m",
@@ -261,19 +266,24 @@ def failed_promises(folder: Path) -> dict[str, str]:
         ROOT,
     ]
     command += ["--hypothesis-profile=dev", "--hypothesis-seed=0", f"--junitxml={report}"]
-    subprocess.run(
-        [*command, "-c", ROOT / "pyproject.toml", ROOT / "properties/test_promises.py"],
-        cwd=folder,
-        env={
-            **os.environ,
-            "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}",
-        },  # an installed copy is last
-        capture_output=True,
-        check=False,
-        timeout=900,
-    )
-    return {
+    with output.open("wb") as out, suppress(subprocess.TimeoutExpired):
+        subprocess.run(
+            [*command, "-c", ROOT / "pyproject.toml", ROOT / "properties/test_promises.py"],
+            cwd=folder,
+            env={
+                **os.environ,
+                "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}",
+            },  # an installed copy is last
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            check=False,
+            timeout=900,
+        )
+    printed = output.read_text(encoding="utf-8", errors="replace")
+    assert report.exists(), f"the promises did not come to an end:\n{printed}"
+    failures = {
         str(case.get("name")): str(failure.get("message"))
         for case in ET.parse(report).iter("testcase")
         for failure in case.iter("failure")
     }
+    return failures, printed
