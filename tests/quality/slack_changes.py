@@ -26,6 +26,7 @@ MISSING = TUMBLING.with_(
     cuts=(4,),
 )
 """Two windows with one tuple in time and two that are late."""
+IN_ORDER = STREAM.with_(arrivals=stream_of((20, 1.0), (25, 2.0), (60, 8.0)), cuts=(2,))
 AMPLE = STREAM.with_(config={**CONFIG, "control": "fixed", "fixed_slack_us": 100})
 
 Change = Callable[[list[Any]], Iterable[Any]]
@@ -220,6 +221,20 @@ CHANGES: dict[str, tuple[Workload, type, Change, str, str]] = {
         extra(Late(0, 5, "a", 2, 12, 0)),
         "slack that covers every delay leaves nothing late",
         "Tuple #2 was late",
+    ),
+    "a slack without a delay": (
+        IN_ORDER,
+        Progress,
+        at(0, slack_us=1),
+        "an in-order stream has no slack and nothing late",
+        "In batch 0 task 0 waited 1 us although nothing had been delayed.",
+    ),
+    "a late pair without a delay": (
+        IN_ORDER,
+        Late,
+        extra(Late(0, 15, "a", 0, 20, 0)),
+        "an in-order stream has no slack and nothing late",
+        "although nothing had been delayed",
     ),
     "a judgement of other counts": (
         STREAM,

@@ -323,3 +323,22 @@ def test_a_correct_log_breaks_no_claim_and_has_every_case() -> None:
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_of_a_controller_is_found(mistake: Decide) -> None:
     assert broken(judge_log(log_of(mistake)).verdicts) == {CONTROLLED}
+
+
+@pytest.mark.parametrize(
+    ("word", "fields"),
+    [
+        ("decision", {"share": 0.5}),
+        ("decision", {"block_size": 9}),
+        ("decision", {"workers": 4}),
+        ("state", {"smoothed": 0.8}),
+        ("measured", {"busy_us": (900, 900)}),
+    ],
+    ids=["another share", "larger blocks", "fewer workers", "another state", "less work"],
+)
+def test_a_changed_log_is_found(word: str, fields: dict[str, Any]) -> None:
+    log = log_of(decide)
+    assert [each.outcome for each in judge_log(log).verdicts] == [Outcome.HOLDS]
+    steps = list(log.steps)
+    steps[3] = steps[3]._replace(**{word: getattr(steps[3], word)._replace(**fields)})
+    assert broken(judge_log(log._replace(steps=steps)).verdicts) == {CONTROLLED}

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -173,6 +174,32 @@ def one_more(
 )
 def test_a_mistake_is_found(way: Way, claim: str) -> None:
     assert outcomes(way)[claim] is Outcome.BROKEN
+
+
+@pytest.mark.parametrize(
+    ("second", "fields", "claim", "part"),
+    [
+        (20, {"fullest": 0.76}, NO_FALSE_SHEDDING, "of the fullest worker 0.760, above 0.75."),
+        (1, {"share": 0.2}, SHED_AS_ASKED, "20.0% are to be shed; the rule asks for 10.0%."),
+        (21, {"shed": 1}, SHED_AS_ASKED, "1 of 1,000 arrivals are shed, where 0% were to be."),
+        (20, {"smoothed": 0.73}, CALM, "ends at a smoothed utilisation of 0.730, above 0.7."),
+        (10, {"wanted": 5}, SCALED, "5 are wanted; the rule asks for 4."),
+    ],
+    ids=["a worker above tau1", "another share", "a tuple shed", "an early end", "a worker wanted"],
+)
+def test_a_changed_moment_is_found(
+    second: int, fields: dict[str, Any], claim: str, part: str
+) -> None:
+    moments = run(Way())
+    before, after = (
+        next(each for each in judge(given, RULE).verdicts if each.claim == claim)
+        for given in (
+            moments,
+            [*moments[:second], moments[second]._replace(**fields), *moments[second + 1 :]],
+        )
+    )
+    assert (before.outcome, after.outcome) == (Outcome.HOLDS, Outcome.BROKEN)
+    assert part in after.sentence
 
 
 def test_where_nothing_happens_nothing_is_proved() -> None:

@@ -24,7 +24,8 @@ def broken(workload: Workload, trace: Trace) -> dict[str, Verdict]:
 @pytest.mark.parametrize("name", sorted(CHANGES))
 def test_a_change_is_noticed(name: str) -> None:
     workload, word, change, claim, part = CHANGES[name]
-    assert not broken(workload, run(workload))
+    before = {verdict.claim: verdict.outcome for verdict in check(workload, run(workload))}
+    assert before[claim] is Outcome.HOLDS
     found = broken(workload, changed(workload, word, change))
     assert claim in found
     assert part in found[claim].sentence
