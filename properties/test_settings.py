@@ -18,7 +18,7 @@ from model.vocabulary import (
     SlackConfig,
     WatermarkConfig,
 )
-from model.vocabulary.join import Equi
+from model.vocabulary.join import Decision, Equi
 from model.vocabulary.join_load import Limits, LoadRules
 from model.vocabulary.script.config import WATERMARKS
 from model.vocabulary.script.tree import Across, Number, Sensor, Union, Window
@@ -121,7 +121,7 @@ def is_whole(value: object, least: int) -> bool:
     return type(value) is int and value >= least
 
 
-@given(st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS, SHARES), max_size=3))
+@given(st.lists(st.builds(Decision, NUMBERS, NUMBERS, NUMBERS, SHARES), max_size=3))
 def test_decisions_have_rising_epochs_and_numbers_in_range(decisions: list[Any]) -> None:
     epochs = [epoch for epoch, *_ in decisions]
     allowed = all(
