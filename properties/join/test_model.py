@@ -25,6 +25,7 @@ from tests.harness import profiles
 from tests.harness.chain_workloads import loaded_chains
 from tests.harness.stream_packs import collect
 from tests.model.join.golden import GOLDEN
+from tests.model.join.test_scopes import reachable
 
 CASES_FOR_GUARDS = profiles.choose(150, nightly=300)
 FEW_CASES = 40
@@ -106,15 +107,9 @@ def test_no_sequence_of_choices_breaks_a_claim(case: Workload, choices: Sequence
 @pytest.mark.parametrize("scope", ["adding", "removing"])
 def test_every_action_happens_at_a_worker_of_the_chain(scope: str) -> None:
     protocol = Protocol(SCOPES[scope])
-    known = {protocol.initial().chain}
-    front = [protocol.initial()]
-    while front:
-        state = front.pop()
-        for action, after in protocol.actions(state):
-            assert action.worker in range(len(state.chain.workers)), action
-            if after.chain not in known:
-                known.add(after.chain)
-                front.append(after)
+    for state in reachable(protocol):
+        workers = range(len(state.chain.workers))
+        assert all(action.worker in workers for action, _ in protocol.actions(state)), state
 
 
 @pytest.mark.parametrize(

@@ -23,17 +23,6 @@ from model.join.variants import explore, scope_of
 from tests.model.join import golden
 from tests.model.join.golden import GOLDEN
 
-QUICK = ("adding", "cut", "removing", "fifo", "drop", "numbered", "balanced", "elastic")
-"""Scopes that are explored here; the properties of the room explore the others."""
-
-
-@pytest.mark.parametrize("name", QUICK)
-def test_a_scope_holds_with_its_golden_count(name: str) -> None:
-    found = explore(name)
-    assert [v for v in found.verdicts if v.outcome is not Outcome.HOLDS] == []
-    assert (found.unique_states, found.transitions) == GOLDEN[name]
-    assert found.cut is None
-
 
 def reachable(protocol: Protocol) -> Iterator[State]:
     """Yield every reachable state."""

@@ -1,20 +1,10 @@
-"""Golden state counts: they change with every change of the transition system."""
+"""Scopes that are too large for every day, and paths as sentences."""
 
 import pytest
 
 from model.checking.claims import Outcome, combine
 from model.checking.explorer import render
 from model.slack.scopes import SCOPES, explore, machine_of
-
-GOLDEN = {"small": (12_765, 41_726), "conformal": (1_568, 2_631), "pd": (1_568, 2_631)}
-
-
-@pytest.mark.parametrize("scope", sorted(GOLDEN))
-def test_a_scope_holds_with_its_golden_count(scope: str) -> None:
-    found = explore(scope)
-    assert [v for v in found.verdicts if v.outcome is not Outcome.HOLDS] == []
-    assert (found.unique_states, found.transitions) == GOLDEN[scope]
-    assert found.cut is None
 
 
 def test_redeliveries_are_explored_as_well() -> None:
