@@ -115,6 +115,7 @@ def test_every_action_happens_at_a_worker_of_the_chain(scope: str) -> None:
             if after.chain not in known:
                 known.add(after.chain)
                 front.append(after)
+    assert len({len(chain.workers) for chain in known}) > 1
 
 
 @pytest.mark.parametrize(
