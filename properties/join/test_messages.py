@@ -82,3 +82,21 @@ def test_blocks_whose_sizes_do_not_add_up_are_refused(
     else:
         with pytest.raises(messages.FrameProblem, match="cannot be read"):
             messages.decode_messages(messages.BLOCKS, body)
+
+
+MOST = messages.FRAME_BYTES_MAX
+LENGTHS = st.sampled_from([0, 1, 2, MOST - 1, MOST, MOST + 1, (1 << 32) - 1])
+
+
+@given(st.lists(MESSAGES, max_size=3), LENGTHS)
+def test_a_length_that_no_frame_has_is_refused_before_its_bytes_come(
+    sent: list[Message], length: int
+) -> None:
+    data = b"".join(messages.encode_messages(sent)) + length.to_bytes(4, "big")
+    frames = Frames(MOST)
+    if 1 <= length <= MOST:
+        assert all(kind for kind, _ in frames.feed(data))
+        assert frames.missing == length
+    else:
+        with pytest.raises(messages.FrameProblem, match=f"^a frame of {length} bytes came"):
+            list(frames.feed(data))

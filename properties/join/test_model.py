@@ -107,9 +107,12 @@ def test_no_sequence_of_choices_breaks_a_claim(case: Workload, choices: Sequence
 @pytest.mark.parametrize("scope", ["adding", "removing"])
 def test_every_action_happens_at_a_worker_of_the_chain(scope: str) -> None:
     protocol = Protocol(SCOPES[scope])
+    sizes = set()
     for state in reachable(protocol):
         workers = range(len(state.chain.workers))
         assert all(action.worker in workers for action, _ in protocol.actions(state)), state
+        sizes.add(len(workers))
+    assert len(sizes) > 1
 
 
 @pytest.mark.parametrize(

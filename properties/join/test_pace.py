@@ -30,7 +30,7 @@ RUN_MIN = 16
 """Most arrivals that a worker admits at once, however busy it is."""
 TURN_S = 0.05
 """A worker that is busy for longer between two looks at messages admits fewer arrivals at once."""
-CASES = 400
+CASES = 1_000
 """Number of drawn moments that together have to contain every interesting one."""
 CREDIT, LAST, BALANCE, OVERDUE = (
     "credit decides",
@@ -38,8 +38,9 @@ CREDIT, LAST, BALANCE, OVERDUE = (
     "balance decides",
     "overdue tuples decide",
 )
-HELD_UP, EARLIER, LEAD, BLOCKS, RUNS = (
+HELD_UP, DUE, EARLIER, LEAD, BLOCKS, RUNS = (
     "overdue tuples stop the intake",
+    "a tuple is due and not overdue",
     "the earlier stream is free",
     "the window decides",
     "four blocks are more than the window",
@@ -63,6 +64,11 @@ def tuples_of(times: list[int]) -> Tuples:
     return Tuples(ranks, ranks, np.array(times, np.int64), np.zeros(len(times)), keys)
 
 
+def due_us(config: JoinConfig, times: list[int]) -> int:
+    """Return the time behind which the oldest tuple meets nothing new by waiting."""
+    return min(times, default=0) + config.window_us
+
+
 @st.composite
 def moments(draw: st.DrawFn) -> Moment:
     """Draw small numbers, so that sizes, times and credit are often equal or off by one."""
@@ -82,7 +88,8 @@ def moments(draw: st.DrawFn) -> Moment:
     lane.on_the_way, lane.est, lane.passed_us = draw(few), draw(few), draw(st.integers(0, 12))
     lane.sent_wm_us = draw(st.sampled_from([NO_WATERMARK_US, 0, 3, 9, 12]))
     # At a gap in time the other stream has moved on.
-    other.source_us = draw(st.sampled_from([NO_WATERMARK_US, *range(0, 60, 4)]))
+    far = st.sampled_from([NO_WATERMARK_US, *range(0, 60, 4)])
+    other.source_us = draw(far | st.just(due_us(config, times)))
     lane.over, other.over = draw(st.sampled_from([(False, False)] * 3 + [(True, True)] * 2))
     lane.ended = draw(st.sampled_from([False] * 9 + [True]))
     return Moment(config, lane, other, times)
@@ -153,8 +160,9 @@ def intakes(draw: st.DrawFn) -> tuple[Moment, Intake]:
 
 def expected_arrivals(moment: Moment, given: Intake, met: Counter[str]) -> int:
     """Return how many arrivals section 5 permits, admitting them one by one."""
-    config, lane, other, _ = moment
-    if lane.ahead is not None and lane.unacknowledged >= config.credit and overdue(moment):
+    config, lane, other, times = moment
+    is_full = lane.ahead is not None and lane.unacknowledged >= config.credit
+    if is_full and overdue(moment):
         met[HELD_UP] += 1
         return 0
     level = sum(seq < other.next_seq for seq in given.seqs)
@@ -175,6 +183,8 @@ def expected_arrivals(moment: Moment, given: Intake, met: Counter[str]) -> int:
     else:
         count = len(given.seqs) - given.position
     met.update(reasons.keys())
+    is_due = bool(times) and due_us(config, times) == other.source_us
+    met[DUE] += is_full and is_due and count > 0
     return count
 
 
@@ -200,7 +210,7 @@ def test_every_reason_of_the_pace_occurs(seed: int) -> None:
         blocks = blocks_to_send(moment.lane, moment.other, moment.config)
         assert blocks == expected_blocks(moment, met)
         assert admitted(moment, intake) == expected_arrivals(moment, intake, met)
-    for reason in (CREDIT, LAST, BALANCE, OVERDUE, HELD_UP, EARLIER, LEAD, BLOCKS, RUNS):
+    for reason in (CREDIT, LAST, BALANCE, OVERDUE, HELD_UP, DUE, EARLIER, LEAD, BLOCKS, RUNS):
         assert met[reason] >= 3, f"{reason!r} was met {met[reason]} times"
 
 

@@ -13,6 +13,7 @@ from tests.quality.mutants import (
     KILLED,
     SURVIVED,
     UNDECIDED,
+    VERDICTS,
     Calls,
     Judge,
     copied,
@@ -261,12 +262,14 @@ def test_every_pattern_of_a_kind_fits_a_file() -> None:
             assert [each for each in found if kind_of(each) == kind], pattern
 
 
-def test_equivalent_mutations_exist_and_have_reasons() -> None:
+def test_equivalent_mutations_exist_have_reasons_and_are_not_killed() -> None:
     known = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
     root = Path(__file__).resolve().parents[2]
     for name, each in known.items():
         assert name in {mutation.name for mutation in mutations_of(root, each["file"])}, each
         assert each["reason"]
+    verdicts = read_verdicts(VERDICTS)
+    assert not [name for name in known if verdicts.get(name, {}).get("verdict") == KILLED]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,16 @@ from pathlib import Path
 import pytest
 
 from properties.rooms import find_room, room_names
-from tests.harness.broken_claims import Broken, all_claims, claim_sets, name_bug, read, renew, write
+from tests.harness.broken_claims import (
+    Broken,
+    Claimed,
+    all_claims,
+    claim_sets,
+    name_bug,
+    read,
+    renew,
+    write,
+)
 from tests.quality.planted_page import RECORD, bugs, claims_without_bug, page
 from tests.quality.planted_producers import (
     CANNOT,
@@ -21,6 +30,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_every_claim_of_every_room_is_broken_by_a_planted_bug() -> None:
     assert claims_without_bug(read(RECORD)) == []
+
+
+def test_a_bug_breaks_every_claim_in_every_producer_that_can_break_it() -> None:
+    places = {(claim, producer) for claim in all_claims() for producer in PRODUCERS}
+    for each in CANNOT:
+        places -= {(Claimed(each.room, claim), each.producer) for claim in each.claims}
+    assert places.difference(bugs(read(RECORD))) == set()
 
 
 @pytest.mark.parametrize("room", room_names())
