@@ -51,8 +51,8 @@ def assert_parts(queries: list[SlackConfig], partial: Counter[SlackConfig]) -> N
 def test_every_rule_of_a_query_holds_in_process(aggregate: str, seed: int) -> None:
     reference, partial = ROOM.reference(), Counter[SlackConfig]()
     queries = queries_of(aggregate, seed)
-    for query in queries:
-        for case in streams_of(query, seed):
+    for number, query in enumerate(queries):
+        for case in streams_of(query, seed + number):
             observed = run_in_process(SLACK, case)
             found = ROOM.compare(case, reference(case), observed, ROOM.in_process_step_types)
             assert not found.sentences, (query, *found.sentences)

@@ -151,7 +151,8 @@ def test_every_rule_of_a_query_holds_in_spark(
     aggregate: str, seed: int, spark: SparkSession
 ) -> None:
     queries = queries_of(aggregate, seed)
-    packs = [StreamPack(query, _named(streams_of(query, seed))) for query in queries]
+    streams = [streams_of(query, seed + number) for number, query in enumerate(queries)]
+    packs = [StreamPack(*each) for each in zip(queries, map(_named, streams), strict=True)]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         ran = pool.map(lambda pack: stream_packs.run_in_spark(spark, pack.cases), packs)
         traces = list(ran)
