@@ -153,11 +153,15 @@ def test_progress_shows_the_last_micro_batch(
     folder = tmp_path_factory.mktemp("store")
     store = open_store(locate(folder), SLACK, SlackConfig(4, 2), ())
     for number, tables in enumerate(batches):
-        for name, rows in tables.items():
-            table = pa.Table.from_pylist(
+        own = {
+            name: pa.Table.from_pylist(
                 [{"task": task, **row} for task, row in enumerate(rows)], store.schema(name)
             )
-            store.write(name, number, table)
+            for name, rows in tables.items()
+        }
+        mark = own.pop("pending")
+        written = {name: store.write(name, number, table) for name, table in own.items()}
+        store.complete(number, mark, written)
     last = batches[-1] if batches else {name: [] for name in ROWS}
 
     def column(table: str, name: str) -> list[int]:

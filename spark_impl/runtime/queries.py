@@ -277,6 +277,7 @@ def read_table(
     ``last`` is by default the last complete micro-batch.
     """
     upto = store.committed() if last is None else last
+    store.require_whole(name, upto)
     schema = store.schema(name).append(pa.field("batch", pa.int64()))
     folder = store.root / name
     if folder.is_local and folder.exists() and upto >= 0:

@@ -18,6 +18,7 @@ Rules of this file:
 * The name of a part says how many rows it holds: a list of names proves that nothing is missing.
 * One table marks a micro-batch as complete: it is written last and removed first. Readers ignore
   micro-batches without it.
+* The mark notes how many rows every table has by then, so that readers miss a file that is gone.
 * A merged file replaces the files of its micro-batches as soon as it exists. Those files stay until
   the next hundred is merged, for readers that have just listed them.
 """
@@ -25,11 +26,13 @@ Rules of this file:
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.histories import write_parquet
@@ -50,6 +53,8 @@ _TIMES = ("start_us", "event_time_us", "ts_us")
 """Columns by which merged rows are sorted, so that readers can leave out row groups."""
 _GROUP_TYPES = {"string": pa.string(), "int64": pa.int64()}
 _BATCH = pa.field("batch", pa.int64())
+_TOTALS = b"straggler.rows"
+"""Metadata of a mark: the rows of each table in all micro-batches so far."""
 _T = TypeVar("_T")
 
 
@@ -111,12 +116,57 @@ class TableStore(Store):
         for table in (self.MARKER, *self.tables()):
             self.folder(table, batch).remove()
 
-    def write(self, table: str, batch: int, rows: pa.Table, part: int = 0) -> None:
-        """Write one part of a table; a part without rows is written for the marker only."""
-        if rows.num_rows or table == self.MARKER:
-            name = f"part-{part:05d}-{rows.num_rows}.parquet"
-            rows = rows.select(self.schema(table).names)
-            write_parquet(rows, self.folder(table, batch) / name)
+    def write(self, table: str, batch: int, rows: pa.Table, part: int = 0) -> int:
+        """Write one part of a table, if it has rows; return their number."""
+        if rows.num_rows:
+            self._write_part(table, batch, rows, part)
+        return int(rows.num_rows)
+
+    def _write_part(self, table: str, batch: int, rows: pa.Table, part: int) -> None:
+        name = f"part-{part:05d}-{rows.num_rows}.parquet"
+        rows = rows.select(self.schema(table).names)
+        write_parquet(rows, self.folder(table, batch) / name)
+
+    def complete(self, batch: int, mark: pa.Table, written: Mapping[str, int]) -> None:
+        """Write the table that marks a micro-batch as complete.
+
+        ``written`` is the number of rows that the micro-batch has written to other tables.
+        """
+        own = {**written, self.MARKER: mark.num_rows}
+        before = self._noted(batch - 1)
+        if before is None:  # the first micro-batch, or a store without notes
+            before = {name: self._count(name, batch - 1) for name in self.lasting()}
+        totals = {name: before.get(name, 0) + own.get(name, 0) for name in self.lasting()}
+        noted = mark.replace_schema_metadata({_TOTALS: json.dumps(totals)})
+        self._write_part(self.MARKER, batch, noted, 0)
+
+    def _noted(self, batch: int) -> dict[str, int] | None:
+        """Return the rows of each table up to a micro-batch, None if its mark does not say so."""
+        for file in self.files_of(self.MARKER, batch):
+            with reading(file), suppress(FileNotFoundError):  # the micro-batch begins anew
+                kept = pq.read_schema(file.path, filesystem=file.files).metadata or {}
+                if _TOTALS in kept:
+                    found: dict[str, int] = json.loads(kept[_TOTALS])
+                    return found
+        return None
+
+    def _count(self, table: str, last: int) -> int:
+        """Return the number of rows of a table up to micro-batch ``last``, by its files."""
+        listed = self.files(table).items()
+        return sum(_rows_of(file) for batch, each in listed if batch <= last for file in each)
+
+    def require_whole(self, table: str, last: int) -> None:
+        """Raise :class:`InputProblem` if rows of a table up to micro-batch ``last`` are missing."""
+        noted = self._noted(last)
+        if noted is None or table not in noted:
+            return
+        here = self._count(table, last)
+        if here != noted[table] and self._noted(last) == noted:  # else it begins anew
+            msg = (
+                f"{self.root} has {here} of the {noted[table]} rows that were written to {table!r}"
+                f" up to micro-batch {last}: restore its files from a copy"
+            )
+            raise InputProblem(msg)
 
     def require_rows(self, batch: int, written: Mapping[str, int]) -> None:
         """Raise :class:`InputProblem` unless the tables hold what workers say they have written.
@@ -206,6 +256,7 @@ class TableStore(Store):
         ``last`` is by default the last complete micro-batch.
         """
         upto = self.committed() if last is None else last
+        self.require_whole(table, upto)
         listed = self.files(table).items()
         files = [file for batch, each in listed for file in each if batch <= upto]
         return read_parquet(files, self.schema(table).append(_BATCH))
@@ -290,7 +341,10 @@ def groups_from_json(names: Iterable[Sequence[str]]) -> tuple[pa.Field, ...]:
 
 
 def _rows_of(file: Location) -> int:
-    """Return the number of rows of a part, from its name."""
+    """Return the number of rows of a part, from its name, or of a merged file, from its footer."""
+    if not re.fullmatch(PART, file.name):
+        with reading(file):
+            return int(pq.read_metadata(file.path, filesystem=file.files).num_rows)
     return int(file.stem.rsplit("-", maxsplit=1)[-1])
 
 

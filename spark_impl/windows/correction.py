@@ -52,6 +52,7 @@ class _TableReader:
     def read(self, request: WindowRequest) -> pa.Table:
         """Return the rows in the time ranges of requested windows, and perhaps some between."""
         if self._files is None:
+            self._store.require_whole(self._table, self._store.committed())
             self._files = self._store.files(self._table)
         files = [file for each in self._files.values() for file in each]
         times, time = recompute.time_ranges_us(request), pc.field(self._time)
@@ -82,14 +83,15 @@ class Corrections:
         self._revisions = _TableReader(store, "revision")
         self._cleared = _TableReader(store, "cleared", "event_time_us")
 
-    def run(self, batch: int, progress: pa.Table) -> None:
+    def run(self, batch: int, progress: pa.Table, written: Mapping[str, int]) -> None:
         """Make the corrections that are due after a batch; write the pairs that are then pending.
 
-        Without corrections nothing is pending: late pairs are a side output.
+        ``written`` is the number of rows of the batch by table of the stream part. Without
+        corrections nothing is pending: late pairs are a side output.
         """
-        store = self._store
+        store, rows_of = self._store, dict(written)
         if not self._settings.corrects:
-            store.write("pending", batch, store.schema("pending").empty_table())
+            store.complete(batch, store.schema("pending").empty_table(), rows_of)
             store.forget_old_pending(batch)
             return
         self._results.renew(batch)
@@ -104,17 +106,20 @@ class Corrections:
                 self._settings, store.by, covered, due.limits
             )
             answers, rows_read = self._history.recompute(request)
-            self._write_revisions(batch, request, answers)
+            rows_of |= self._write_revisions(batch, request, answers)
             rows = _summarise(request, due, answers, covered, place, rows_read)
-            schema = store.schema("correction")
-            store.write("correction", batch, pa.Table.from_pylist(rows, schema))
-            store.write("cleared", batch, covered)
+            made = pa.Table.from_pylist(rows, store.schema("correction"))
+            rows_of["correction"] = store.write("correction", batch, made)
+            rows_of["cleared"] = store.write("cleared", batch, covered)
             self._cleared.renew(batch)
             pending = pending.filter(pa.array(~due.rows))
-        store.write("pending", batch, pending)
+        store.complete(batch, pending, rows_of)
         store.forget_old_pending(batch)
 
-    def _write_revisions(self, batch: int, request: WindowRequest, answers: WindowAnswers) -> None:
+    def _write_revisions(
+        self, batch: int, request: WindowRequest, answers: WindowAnswers
+    ) -> dict[str, int]:
+        """Write the revised answers of some windows; return the number of rows by table."""
         store, earlier = self._store, self._revisions.read(request)
         n_rcv = recompute.greatest(request, self._results.read(request), "n_rcv")
         before = recompute.greatest(request, earlier, "n")
@@ -123,9 +128,11 @@ class Corrections:
         rows = recompute.to_table(request, answers, store.schema("revision"))
         numbers = recompute.revision_numbers(request, answers, earlier)
         rows = rows.append_column("revision", pa.array(numbers))
-        store.write("revision", batch, rows)
-        store.write("correlation", batch, rows.filter(pa.array(answers.correlated == 1)))
+        correlated = rows.filter(pa.array(answers.correlated == 1))
+        written = {"revision": rows, "correlation": correlated}
+        rows_of = {name: store.write(name, batch, each) for name, each in written.items()}
         self._revisions.renew(batch)
+        return rows_of
 
 
 class _Known(NamedTuple):

@@ -1,6 +1,6 @@
 """The streaming query over windows, and the answers in its store, for every windowed room."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -187,24 +187,25 @@ class WindowedQuery(Generic[ConfigT]):
             self._history.read_ahead(self._reached)
         self._store.begin(batch)
         reports = answers.toArrow()
-        progress = self._require_written(batch, reports)
-        self._corrections.run(batch, progress)
+        progress, written = self._require_written(batch, reports)
+        self._corrections.run(batch, progress, written)
         if self._sink is not None and reports.num_rows:  # else nothing was read
             self._sink(self._answers_of(batch), batch)
         if self._store.compact(batch):
             self._corrections = Corrections(self._settings, self._store, self._history)
         self._reached = pc.max(progress.column("seq")).as_py()
 
-    def _require_written(self, batch: int, reports: pa.Table) -> pa.Table:
-        """Return the progress of tasks once everything that they have written is found."""
+    def _require_written(self, batch: int, reports: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
+        """Return the progress of tasks, and their rows by table, once these are found."""
         progress = reports.filter(reports.column("active"))
         written = {
             name: pc.sum(reports.column(written_column(name))).as_py() or 0
             for name in record_types(self._room)
         }
-        self._store.require_rows(batch, {"progress": progress.num_rows, **written})
+        written["progress"] = progress.num_rows
+        self._store.require_rows(batch, written)
         schema = self._store.schema("progress")
-        return progress.select(schema.names).cast(schema)
+        return progress.select(schema.names).cast(schema), written
 
     def _answers_of(self, batch: int) -> DataFrame:
         """Return the answers that are new or revised in a micro-batch."""

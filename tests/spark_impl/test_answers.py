@@ -66,10 +66,11 @@ def test_readers_whose_batch_is_begun_anew_see_the_one_before(
         query.store.begin(batch)
         figures = {"cross": batch, "delay_spread": 100, "value_spread": 400}
         rows = [{"task": 0, "key": "a", "start_us": 10 * i, **figures} for i in range(25)]
+        written = {}
         for name in ("correlation", "correction"):
             schema = query.store.schema(name)
-            query.store.write(name, batch, pa.Table.from_pylist(rows, schema))
-        query.store.write("pending", batch, query.store.schema("pending").empty_table())
+            written[name] = query.store.write(name, batch, pa.Table.from_pylist(rows, schema))
+        query.store.complete(batch, query.store.schema("pending").empty_table(), written)
 
     query.run_available()
     complete(1)

@@ -222,10 +222,9 @@ def stream_part(source: Path, place: WindowStore) -> list[Tables]:
 def finish(place: WindowStore, source: Path, batch: int, found: Tables) -> None:
     """Write a micro-batch as :class:`SlackQuery` does."""
     place.begin(batch)
-    for name, rows in found.items():
-        place.write(name, batch, rows)
+    written = {name: place.write(name, batch, rows) for name, rows in found.items()}
     history_files = History(None, ASKED, locate(source), ())  # type: ignore[arg-type]  # no session is needed
-    Corrections(ASKED, place, history_files).run(batch, found["progress"])
+    Corrections(ASKED, place, history_files).run(batch, found["progress"], written)
 
 
 def visible(place: WindowStore) -> Visible:
@@ -278,7 +277,7 @@ def test_tables_and_checkpoint_that_do_not_fit(tmp_path: Path) -> None:
     place = open_store(tmp_path / "s", SLACK, CONFIG, ())
     for batch in range(2):
         place.begin(batch)
-        place.write("pending", batch, place.schema("pending").empty_table())
+        place.complete(batch, place.schema("pending").empty_table(), {})
     for batch in (0, 3):
         sentence = f"of .*/s is at micro-batch {batch}, its tables are at 1;"
         with pytest.raises(InputProblem, match=sentence):

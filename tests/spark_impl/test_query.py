@@ -139,8 +139,9 @@ def test_status_rests_on_the_latest_revisions(spark: SparkSession, tmp_path: Pat
         same = {"task": 0, "key": "a", "revision": revision, "n": 9, "cross": cross}
         spreads = {"delay_spread": 100, "value_spread": 400}
         rows = [{**same, **spreads, "start_us": 10 * i} for i in range(25)]
-        query.store.write("correlation", batch, pa.Table.from_pylist(rows, schema))
-        query.store.write("pending", batch, query.store.schema("pending").empty_table())
+        written = query.store.write("correlation", batch, pa.Table.from_pylist(rows, schema))
+        mark = query.store.schema("pending").empty_table()
+        query.store.complete(batch, mark, {"correlation": written})
 
     query.run_available()
     assert [row.assumption_status for row in results(spark, tmp_path / "s").collect()] == [

@@ -336,7 +336,8 @@ def test_files_of_many_micro_batches_are_merged(spark: SparkSession, tmp_path: P
         found = {"workflow": "hall", "name": "mean", "ts_us": 1_000 * batch, "value": 1.0}
         store.write("result", batch, pa.Table.from_pylist([found], store.schema("result")))
         known = {"worker": batch % 2, "known_us": 1_000 * batch}
-        store.write("worker", batch, pa.Table.from_pylist([known], store.schema("worker")))
+        mark = pa.Table.from_pylist([known], store.schema("worker"))
+        store.complete(batch, mark, {"result": 1})
         store.compact(batch)
     assert [path.name for path in sorted((tmp_path / "s" / "merged" / "worker").iterdir())] == [
         "00000000-00000099.parquet",
