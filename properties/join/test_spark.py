@@ -34,6 +34,8 @@ from tests.harness.reach import note_traces
 FEW = 8
 """Not every interesting case occurs in so few chains."""
 FAULTS = (Fault("restart", 0), Fault("kill", 1))
+RUNS = 5
+"""Most runs until a mistake shows: on a busy machine, blocks of a run may never cross."""
 
 
 def test_chains_on_spark_keep_every_promise(spark: SparkSession, tmp_path: Path, seed: int) -> None:
@@ -46,7 +48,10 @@ def test_chains_on_spark_keep_every_promise(spark: SparkSession, tmp_path: Path,
     for case in drawn:
         trace = traces[case.name]
         reference = run(case)
-        assert results(trace) == results(reference), case.name
+        if case.flush:
+            assert results(trace) == results(reference), case.name
+        else:  # some pairs may still be on their way to each other
+            assert {*results(trace)} <= {*results(run(case.with_(flush=True)))}, case.name
         assert trace.of(Rejected) == reference.of(Rejected), case.name
         evidence.append(judge(case, trace))
         recording = validate_recording(case, trace)
@@ -106,8 +111,13 @@ def test_a_chain_with_a_mistake_is_caught(
 ) -> None:
     case = long_case(workers, seed).with_(cuts=())
     config = JoinConfig.from_json(case.config)
-    chain = Chain(spark, config, tmp_path / "store", free, recording=True, on_step=bug)
-    chain.advance(rows_of(spark, case.arrivals))
-    chain.advance(None)
-    broken = broken_sentences(judge(case, read_trace(tmp_path / "store")).verdicts)
+    broken: list[str] = []
+    for number in range(RUNS):
+        store = tmp_path / str(number)
+        chain = Chain(spark, config, store, free, recording=True, on_step=bug)
+        chain.advance(rows_of(spark, case.arrivals))
+        chain.advance(None)
+        broken += broken_sentences(judge(case, read_trace(store)).verdicts)
+        if any(words in sentence for sentence in broken):
+            break
     assert any(words in sentence for sentence in broken), broken
