@@ -1,4 +1,4 @@
-"""Writes the archives of the present version: ``python -m tests.golden``.
+"""Writes the archives of the present version: ``python -m tests.golden [NAME ...]``.
 
 A store is that of a soak's room in the middle of its stream: some files have been processed, and
 others lie beside the input for the version that goes on. A command has its words and files.
@@ -6,6 +6,7 @@ others lie beside the input for the version that goes on. A command has its word
 
 import json
 import shutil
+import sys
 import tempfile
 from contextlib import chdir
 from pathlib import Path
@@ -13,6 +14,7 @@ from random import Random
 
 from pyspark.sql import SparkSession
 
+from spark_impl.runtime.session import session
 from tests.golden.archive import pack
 from tests.harness.fuzzed_commands import Form, call, make_forms
 from tests.soak.driver import Desk
@@ -27,16 +29,27 @@ FORMS = ("judge ", "replay ", "report", "plan", "conformance")
 """Beginnings of the names of commands that read what earlier versions wrote."""
 
 
-def main() -> None:
-    """Write the folder anew."""
+def main(*names: str) -> None:
+    """Write the archives of some names anew, or all: ``commands``, ``store-slack``, ..."""
     folder = FOLDER / PRESENT
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
+    stores = {f"store-{room}": room for room in ORACLES}
     with tempfile.TemporaryDirectory(prefix="straggler-golden-") as scratch:
-        for name, form in make_forms().items():
-            if name.startswith(FORMS):
-                write_form(form, Path(scratch) / name.replace(" ", "-"))
-        pack(Path(scratch), folder / "commands.zip")
+        for name in names or ("commands", *stores):
+            place = Path(scratch) / name
+            if name == "commands":
+                write_forms(place)
+            else:
+                with session("local[8]") as spark:
+                    begin_store(spark, stores[name], place)
+            pack(place, folder / f"{name}.zip")
+
+
+def write_forms(folder: Path) -> None:
+    """Write every command that reads what earlier versions wrote."""
+    for name, form in make_forms().items():
+        if name.startswith(FORMS):
+            write_form(form, folder / name.replace(" ", "-"))
 
 
 def begin_store(spark: SparkSession, room: str, folder: Path) -> None:
@@ -82,4 +95,4 @@ def write_form(form: Form, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
