@@ -23,6 +23,8 @@ QUERIES: tuple[tuple[str, Predicate], ...] = (
 )
 CASES = 40
 """Number of drawn histories that together have to contain every interesting one."""
+SEEDS = 5
+"""Most seeds until an index that does not follow is noticed; one seed in ten is not enough."""
 
 
 class Row(NamedTuple):
@@ -173,5 +175,10 @@ def test_an_index_that_does_not_follow_rows_is_noticed(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     monkeypatch.setattr(Index, "renumber", lambda _self, _to: None)
-    with pytest.raises(AssertionError):
-        test_drawn_stores_grow_while_they_hold_rows_and_copies(seed)
+
+    def play_several() -> None:
+        for number in range(SEEDS):
+            test_drawn_stores_grow_while_they_hold_rows_and_copies(seed + number)
+
+    with pytest.raises((AssertionError, IndexError)):
+        play_several()

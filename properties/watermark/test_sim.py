@@ -68,7 +68,7 @@ def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
     ):
         assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
     met = count_troubles(runs)
-    assert min(met.values()) > 3, met
+    assert all(met.values()), met
     for verdict in over_all(evidence):
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)
 
