@@ -33,7 +33,7 @@ diff: java $(CLASSES) ## Spark against the reference, a query a room (100 s); al
 test: java $(CLASSES) ## every property, and every test but long ones (25 min)
 	@$(PYTEST) -n 3 --dist loadscope tests properties
 
-test-long: java $(CLASSES) ## long tests as well, with more and random cases, for a night (hours)
+test-long: java $(CLASSES) ## long tests as well, with more and random cases, for a night (70 min)
 	@$(BIN)/python -m pytest --hypothesis-profile=nightly --long -n 3 --dist loadscope \
 		-o timeout=1800 tests properties
 
