@@ -34,12 +34,14 @@ from spark_impl.grouping.router import SenderState
 from spark_impl.grouping.windows import Standing
 from spark_impl.runtime import stores
 from spark_impl.runtime.arrays import Ints
-from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.runtime.storage import InputProblem, Location, reason_of
 
 VERSION = 2
 _SENDER, _WORKED = b"straggler.sender", b"straggler.worked"
 _EMPTY = pa.table({})
 _COLUMNS = ["key", "count", "error"]
+_DAMAGED = (AttributeError, LookupError, TypeError, ValueError)
+"""Errors of reading a file that somebody has changed."""
 
 
 class Worked(NamedTuple):
@@ -57,7 +59,8 @@ class GroupingStore(stores.Store):
 
     def standing(self, batch: int) -> Standing:
         """Return the standing after a micro-batch."""
-        return decode_standing((self._batches / f"{batch}.json").read_bytes())
+        with self._required(self._batches / f"{batch}.json") as file:
+            return decode_standing(file.read())
 
     def done(self) -> int:
         """Return the number of micro-batches that are done."""
@@ -130,13 +133,22 @@ class GroupingStore(stores.Store):
 
     @contextmanager
     def _required(self, file: Location) -> Iterator[pa.NativeFile]:
-        """Open a file that a task or an earlier micro-batch has written."""
+        """Open a file that a task or an earlier micro-batch has written.
+
+        Raise :class:`InputProblem` if it is not there, or if the caller cannot read it.
+        """
         try:
             with file.open() as opened:
                 yield opened
         except FileNotFoundError as error:
             name = f"{file.parent.name}/{file.name}"
             raise unshared(self.root, f"lacks {name}, which has been written") from error
+        except OSError as error:
+            msg = f"{file} cannot be read: {reason_of(error)}"
+            raise InputProblem(msg) from error
+        except _DAMAGED as error:
+            msg = f"{file} does not hold what was written; restore the store from a copy"
+            raise InputProblem(msg) from error
 
 
 def unshared(root: Location, finding: str) -> InputProblem:

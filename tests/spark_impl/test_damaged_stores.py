@@ -13,6 +13,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from spark_impl.grouping.store import GroupingStore
 from spark_impl.join.store import ChainStore
 from spark_impl.runtime.queries import read_table, require_identity
 from spark_impl.runtime.storage import InputProblem, locate
@@ -49,6 +50,17 @@ def test_a_commit_that_cannot_be_read_is_named(content: bytes, tmp_path: Path) -
     store.commit_file(1).write_bytes(content)
     with pytest.raises(InputProblem, match=r"commits/1\.json does not hold the commits of epochs"):
         store.commit_of(1)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff"])
+def test_a_file_of_a_stream_that_cannot_be_read_is_named(content: bytes, tmp_path: Path) -> None:
+    store = GroupingStore(locate(tmp_path))
+    for file in (tmp_path / "batches" / "0.json", Path(store.sender_file(0, 1).path)):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    for read in (lambda: store.standing(0), lambda: store.load_sender(0, 1)):
+        with pytest.raises(InputProblem, match=r"batches/0\S+ does not hold what was written"):
+            read()
 
 
 @pytest.mark.parametrize("content", [b"", b"v1\n{}", b"[]", b"{}", b'{"id": 3}', b"\xff"])
