@@ -248,11 +248,12 @@ def require_checkpoint(checkpoint: Location, store: Location, last: int) -> None
 def require_identity(checkpoint: Location) -> None:
     """Raise :class:`InputProblem` if the file that names the query of a checkpoint is damaged.
 
-    Spark would raise the error of its JSON parser, which names neither file nor checkpoint.
+    Spark would raise the error of its JSON parser, which names neither file nor checkpoint, or
+    three sentences of its own if the file is gone.
     """
     file = checkpoint / "metadata"
-    if file.exists():
-        with suppress(ValueError, TypeError, KeyError):
+    if file.exists() or last_logged(checkpoint, "offsets") >= 0:
+        with suppress(FileNotFoundError, ValueError, TypeError, KeyError):
             if isinstance(json.loads(file.read_bytes())["id"], str):
                 return
         msg = f"{file} does not hold the id of a query: restore it, or the whole checkpoint"

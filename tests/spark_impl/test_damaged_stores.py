@@ -70,6 +70,10 @@ def test_a_checkpoint_without_the_id_of_its_query_is_named(content: bytes, tmp_p
     (checkpoint / "metadata").write_bytes(b'{"id": "c1f2"}')
     require_identity(checkpoint)
     (checkpoint / "metadata").write_bytes(content)
+    (checkpoint / "offsets" / "0").write_bytes(b"v1")
+    with pytest.raises(InputProblem, match="metadata does not hold the id of a query"):
+        require_identity(checkpoint)
+    (checkpoint / "metadata").remove()
     with pytest.raises(InputProblem, match="metadata does not hold the id of a query"):
         require_identity(checkpoint)
 
