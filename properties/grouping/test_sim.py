@@ -96,7 +96,7 @@ def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
     assert any(timed.series["wrong"][-1] > 0.5 for timed in measured), "measurements never were old"
     met = Counter({name: sum(name in timed.summary for timed in runs) for name in TROUBLES})
     met["kills"] = sum(bool(timed.workload.faults) for timed in runs)
-    assert all(met.values()), met
+    assert min(met.values()) > 3, met
 
 
 # ----------------------------------------------------------------------------- promise 5: balance

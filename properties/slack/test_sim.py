@@ -53,7 +53,7 @@ def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
     for guard in ("late pairs", "mixed tuples", "corrections of several windows", "misses"):
         assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
     met = count_troubles(runs)
-    assert all(met.values()), met
+    assert min(met.values()) > 3, met
     for verdict in over_all(evidence):
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)
 

@@ -21,7 +21,7 @@ from sim.windows.scenarios import phases
 from tests.harness.reached_cases import count_troubles
 from tests.harness.stream_packs import collect
 
-RUNS_FOR_GUARDS = 120
+RUNS_FOR_GUARDS = 360
 SECOND_US = 1_000_000
 
 
@@ -68,7 +68,7 @@ def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
     ):
         assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
     met = count_troubles(runs)
-    assert all(met.values()), met
+    assert min(met.values()) > 3, met
     for verdict in over_all(evidence):
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)
 

@@ -36,8 +36,8 @@ another test. Shares leave out *equivalent* mutations, which change nothing that
 (`tests/quality/equivalent_mutants.toml` says why), and *undecided* ones, for which tests are left
 to ask, or whose tests did not end in time. What survived or was killed by other tests alone led to
 new properties, which judged it again: shares of a seed that nobody has looked at may be lower.
-Seed 2 was drawn when seed 1 had led to its properties. At first sight, properties killed 49 of the
-53 mutations of seed 2 that decide answers and change anything, 92%; all tests killed 51.
+Seed 2 was drawn when seed 1 had led to its properties: of its first 53 mutations that decide
+answers and change anything, properties killed 49 at first sight, 92%, and all tests 51.
 
 Code decides *answers* if it is a rule, a state or an operator of model or Spark, reads or writes a
 store or a setting. Claims and comparisons decide *verdicts*; a claim that demands too little passes

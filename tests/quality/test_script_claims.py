@@ -108,7 +108,9 @@ def verdicts(trace: Trace) -> dict[str, Verdict]:
 def test_a_change_is_noticed(name: str) -> None:
     word, number, change, claim, part = CHANGES[name]
     right = run(CASE)
-    assert verdicts(right)[claim].outcome is Outcome.HOLDS
+    before = verdicts(right)
+    assert all(each.outcome is not Outcome.BROKEN for each in before.values())
+    assert before[claim].outcome is Outcome.HOLDS
     chosen: Any = right.of(word)[number]
     others = [step for step in right.steps() if step is not chosen]
     found = verdicts(Trace("changed", [*others, *change(chosen)]))[claim]

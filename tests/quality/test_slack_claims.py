@@ -25,6 +25,7 @@ def broken(workload: Workload, trace: Trace) -> dict[str, Verdict]:
 def test_a_change_is_noticed(name: str) -> None:
     workload, word, change, claim, part = CHANGES[name]
     before = {verdict.claim: verdict.outcome for verdict in check(workload, run(workload))}
+    assert Outcome.BROKEN not in before.values()
     assert before[claim] is Outcome.HOLDS
     found = broken(workload, changed(workload, word, change))
     assert claim in found
