@@ -278,7 +278,7 @@ def read_table(
     ``last`` is by default the last complete micro-batch.
     """
     upto = store.committed() if last is None else last
-    store.require_whole(name, upto)
+    files = store.files_until(name, upto)
     schema = store.schema(name).append(pa.field("batch", pa.int64()))
     folder = store.root / name
     if folder.is_local and folder.exists() and upto >= 0:
@@ -289,12 +289,7 @@ def read_table(
         rows = source.parquet(escape_pattern(folder))
         later = rows.where(F.col("batch").between(max(merged, default=-1) + 1, upto))
         return later.union(read_files(spark, [*merged.values()], schema)) if merged else later
-    by_batch = {} if folder.is_local else store.files(name)
-    return read_files(
-        spark,
-        [file for batch, files in by_batch.items() if batch <= upto for file in files],
-        schema,
-    )
+    return read_files(spark, [] if folder.is_local else files, schema)
 
 
 def read_files(spark: SparkSession, files: Sequence[Location], schema: pa.Schema) -> DataFrame:

@@ -135,7 +135,10 @@ class TableStore(Store):
         own = {**written, self.MARKER: mark.num_rows}
         before = self._noted(batch - 1)
         if before is None:  # the first micro-batch, or a store without notes
-            before = {name: self._count(name, batch - 1) for name in self.lasting()}
+            before = {
+                name: sum(map(_rows_of, self._files_until(name, batch - 1)))
+                for name in self.lasting()
+            }
         totals = {name: before.get(name, 0) + own.get(name, 0) for name in self.lasting()}
         noted = mark.replace_schema_metadata({_TOTALS: json.dumps(totals)})
         self._write_part(self.MARKER, batch, noted, 0)
@@ -150,23 +153,26 @@ class TableStore(Store):
                     return found
         return None
 
-    def _count(self, table: str, last: int) -> int:
-        """Return the number of rows of a table up to micro-batch ``last``, by its files."""
-        listed = self.files(table).items()
-        return sum(_rows_of(file) for batch, each in listed if batch <= last for file in each)
+    def files_until(self, table: str, last: int) -> list[Location]:
+        """Return the files of a table up to micro-batch ``last``.
 
-    def require_whole(self, table: str, last: int) -> None:
-        """Raise :class:`InputProblem` if rows of a table up to micro-batch ``last`` are missing."""
-        noted = self._noted(last)
-        if noted is None or table not in noted:
-            return
-        here = self._count(table, last)
-        if here != noted[table] and self._noted(last) == noted:  # else it begins anew
+        Raise :class:`InputProblem` if rows are missing.
+        """
+        noted = self._noted(last) or {}
+        files = self._files_until(table, last)
+        here = sum(map(_rows_of, files)) if table in noted else 0
+        # Unless the micro-batch begins anew, its mark still says the same.
+        if here != noted.get(table, 0) and self._noted(last) == noted:
             msg = (
                 f"{self.root} has {here} of the {noted[table]} rows that were written to {table!r}"
                 f" up to micro-batch {last}: restore its files from a copy"
             )
             raise InputProblem(msg)
+        return files
+
+    def _files_until(self, table: str, last: int) -> list[Location]:
+        listed = self.files(table).items()
+        return [file for batch, each in listed if batch <= last for file in each]
 
     def require_rows(self, batch: int, written: Mapping[str, int]) -> None:
         """Raise :class:`InputProblem` unless the tables hold what workers say they have written.
@@ -256,10 +262,7 @@ class TableStore(Store):
         ``last`` is by default the last complete micro-batch.
         """
         upto = self.committed() if last is None else last
-        self.require_whole(table, upto)
-        listed = self.files(table).items()
-        files = [file for batch, each in listed for file in each if batch <= upto]
-        return read_parquet(files, self.schema(table).append(_BATCH))
+        return read_parquet(self.files_until(table, upto), self.schema(table).append(_BATCH))
 
 
 def claim(

@@ -52,7 +52,7 @@ class _TableReader:
     def read(self, request: WindowRequest) -> pa.Table:
         """Return the rows in the time ranges of requested windows, and perhaps some between."""
         if self._files is None:
-            self._store.require_whole(self._table, self._store.committed())
+            self._store.files_until(self._table, self._store.committed())  # none is lost
             self._files = self._store.files(self._table)
         files = [file for each in self._files.values() for file in each]
         times, time = recompute.time_ranges_us(request), pc.field(self._time)
