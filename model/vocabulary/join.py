@@ -180,6 +180,15 @@ class JoinConfig(Settings):
             none="never",
         ),
     ] = None
+    idle_after_us: Annotated[
+        int | None,
+        Setting(
+            "how far a stream may advance while the other is silent, before the other's watermark"
+            " follows (it never does)",
+            above=0,
+            none="never",
+        ),
+    ] = None
     epochs: tuple[tuple[str, int, int | None], ...] = ()
     """Name of a query, first and last epoch whose tuples it pairs (``None``: no last one).
 
@@ -193,6 +202,9 @@ class JoinConfig(Settings):
 
     def _check_together(self) -> None:
         require(len(self.queries) > 0, "queries", self.queries, "at least one")
+        if self.idle_after_us is not None and self.lateness_us is None:
+            msg = f"idle_after_us is {self.idle_after_us}; without lateness_us it must be None"
+            raise ValueError(msg)
         names = tuple(name for name, _ in self.queries)
         for name, predicate in self.queries:
             good = isinstance(name, str) and name != ""
@@ -230,6 +242,8 @@ class JoinConfig(Settings):
         data = Settings.to_json(self)
         data["queries"] = [[name, predicate_to_json(predicate)] for name, predicate in self.queries]
         data["epochs"] = [list(each) for each in self.epochs]
+        if self.idle_after_us is None:
+            del data["idle_after_us"]
         del data["decisions"]
         if self.decisions:
             data["decisions"] = [list(each) for each in self.decisions]

@@ -61,6 +61,14 @@ class WatermarkConfig(WindowQuery):
         int,
         Setting("period of the insertions; 0: after every arrival", at_least=0),
     ] = 0
+    idle_after_us: Annotated[
+        int | None,
+        Setting(
+            "silence, by arrival times, after which an operator holds nothing back (it always does)",
+            above=0,
+            none="never",
+        ),
+    ] = None
 
     def _check_together(self) -> None:
         product = self.max_wait_us * self.k * (self.k - 1)
@@ -72,6 +80,9 @@ class WatermarkConfig(WindowQuery):
             raise ValueError(msg)
         if self.insert_every_us and not self.upstreams:
             msg = f"insert_every_us is {self.insert_every_us}; with upstreams 0 it must be 0"
+            raise ValueError(msg)
+        if self.idle_after_us is not None and not self.upstreams:
+            msg = f"idle_after_us is {self.idle_after_us}; with upstreams 0 it must be None"
             raise ValueError(msg)
         if self.upstreams and self.corrections:
             msg = f"corrections is True; with upstreams {self.upstreams} it must be False"

@@ -73,6 +73,14 @@ class ScriptConfig(Settings):
     cluster: Annotated[
         int, Setting("arrivals of a sensor that the disorder is measured over", above=0)
     ] = CLUSTER
+    idle_after_us: Annotated[
+        int | None,
+        Setting(
+            "silence, by arrival times, after which a sensor holds nothing back (it always does)",
+            above=0,
+            none="never",
+        ),
+    ] = None
 
     def _check_together(self) -> None:
         self._require_sensors()
@@ -133,11 +141,13 @@ class ScriptConfig(Settings):
     def to_json(self) -> dict[str, PlainData]:
         """Return plain data; ``ScriptConfig.from_json`` reads it back.
 
-        Defaults of ``watermark`` and ``cluster`` are left out.
+        Defaults of ``watermark``, ``cluster`` and ``idle_after_us`` are left out.
         """
         data = Settings.to_json(self)
         if self.watermark == "fixed":
             del data["watermark"]
+        if self.idle_after_us is None:
+            del data["idle_after_us"]
         if self.cluster == CLUSTER:
             del data["cluster"]
         data["sensors"] = [list(pair) for pair in self.sensors]
