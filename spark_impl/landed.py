@@ -13,8 +13,8 @@ from pyspark.sql.types import StructField, StructType
 
 from spark_impl import slack, watermark
 from spark_impl.runtime.landing import Landing
+from spark_impl.windows.answers import window_struct
 from spark_impl.windows.progress import BatchProgress
-from spark_impl.windows.query import window_struct
 
 Query: TypeAlias = slack.SlackQuery | watermark.WatermarkQuery
 WINDOW = ("task", "key", "start_us", "end_us", "window")

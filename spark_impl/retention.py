@@ -12,7 +12,7 @@ from spark_impl.runtime.queries import last_logged
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
-from spark_impl.windows.query import read_undisturbed
+from spark_impl.windows.answers import read_undisturbed
 from spark_impl.windows.room import AnyRoom
 from spark_impl.windows.row_groups import Footers, TimeRange
 from spark_impl.windows.store import load_store

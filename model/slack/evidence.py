@@ -38,11 +38,7 @@ def observe_trace(truth: Truth, trace: Trace) -> Observation:
 
 def is_rejected(config: SlackConfig, event: Event) -> bool:
     """Return whether docs/slack.md, section 2, step 1, rejects an arrival."""
-    return (
-        not isfinite(event.value)
-        or (config.needs_positive_values and event.value < 0)
-        or (
-            config.max_future_us is not None
-            and event.event_time_us > event.arrival_us + config.max_future_us
-        )
+    return not isfinite(event.value) or (
+        config.max_future_us is not None
+        and event.event_time_us > event.arrival_us + config.max_future_us
     )

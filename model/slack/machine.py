@@ -29,7 +29,7 @@ from model.windows.state import BEFORE_TIME_US, ByWindow, SavedWindows
 class Counts:
     """Tuple counts of a closed window that has not been judged."""
 
-    __slots__ = ("late", "n_late", "n_rcv", "received")
+    __slots__ = ("has_negative", "late", "n_late", "n_rcv", "received")
 
     def __init__(
         self,
@@ -37,7 +37,9 @@ class Counts:
         n_late: int = 0,
         received: Sequence[float] = (),
         late: Iterable[float] = (),
+        has_negative: bool = False,
     ) -> None:
+        self.has_negative = has_negative
         self.n_rcv = n_rcv
         self.n_late = n_late
         self.received = received
@@ -59,8 +61,9 @@ class TaskState(NamedTuple):
     accepted: tuple[tuple[int, int], ...] = ()
     """(identity, event time), sorted."""
     open_windows: SavedWindows = ()
-    unjudged: tuple[tuple[int, str, int, int, tuple[float, ...], tuple[float, ...]], ...] = ()
-    """(window index, key, n_rcv, n_late, values received, values late), everything sorted."""
+    unjudged: tuple[tuple[int, str, int, int, tuple[float, ...], tuple[float, ...], bool], ...] = ()
+    """(window index, key, n_rcv, n_late, values received, values late, whether one of the values is
+    negative), everything sorted."""
 
 
 # -------------------------------------------------------------------------------------- actions
@@ -103,10 +106,7 @@ class Task(WindowTask[SlackConfig]):
         self.judged = state.judged
         self.unjudged = ByWindow(
             Counts,
-            (
-                (index, key, Counts(n_rcv, n_late, received, late))
-                for index, key, n_rcv, n_late, received, late in state.unjudged
-            ),
+            ((index, key, Counts(*counts)) for index, key, *counts in state.unjudged),
         )
         self.first_unjudged = self.windows.first_index(self.wm_us - self._feedback_us)
         self._update_next_slack()
@@ -121,6 +121,7 @@ class Task(WindowTask[SlackConfig]):
                 counts.n_late,
                 tuple(sorted(counts.received)),
                 tuple(sorted(counts.late)),
+                counts.has_negative,
             )
             for index, key, counts in self.unjudged.entries()
         )
@@ -198,6 +199,7 @@ class Task(WindowTask[SlackConfig]):
         for index, key, values in self.close(batch, self.slack_us, steps):
             counts = self.unjudged.at(index, key)
             counts.n_rcv = len(values)
+            counts.has_negative |= min(values) < 0
             if self._needs_values:
                 counts.received = values
 
@@ -207,6 +209,7 @@ class Task(WindowTask[SlackConfig]):
             if index >= self.first_unjudged:
                 counts = self.unjudged.at(index, event.key if self.config.keyed else "")
                 counts.n_late += 1
+                counts.has_negative |= event.value < 0
                 if self._needs_values:
                     counts.late.append(event.value)
 
@@ -216,15 +219,17 @@ class Task(WindowTask[SlackConfig]):
         if not due:
             return
         cv_squared = cv_squared_of(self.config, self.n_accepted, self.total, self.squares)
-        # If no values are needed, windows of the same N have the same requirement.
-        required: dict[int, int] = {}
+        # If no values are needed, windows of the same N and sign have the same requirement.
+        required: dict[tuple[int, bool], int] = {}
         for index, key, counts in due:
             total = counts.n_rcv + counts.n_late
-            n_req = None if self._needs_values else required.get(total)
+            kind = (total, counts.has_negative)
+            n_req = None if self._needs_values else required.get(kind)
             if n_req is None:
                 values = (*counts.received, *counts.late)
-                known = WindowFacts(total, cv_squared, values, (self.number, self.judged))
-                n_req = required[total] = self._requirement(known)
+                place = (self.number, self.judged)
+                known = WindowFacts(total, cv_squared, values, place, counts.has_negative)
+                n_req = required[kind] = self._requirement(known)
             coverage = Coverage(counts.n_rcv, total, n_req)
             steps.append(self._judge_window(index, key, counts.n_late, batch, coverage))
         self._update_next_slack()

@@ -41,6 +41,8 @@ class WindowFacts(NamedTuple):
     """Values of the N tuples in any order, if ``SlackConfig.needs_values``."""
     seed: tuple[int, int] = (0, 0)
     """(task, order of the judgement)."""
+    has_negative: bool = False
+    """Whether one of the N values is negative."""
 
 
 Requirement = Callable[[WindowFacts], int]
@@ -61,8 +63,11 @@ def level(config: SlackConfig) -> float:
 def requirement_of(config: SlackConfig) -> Requirement:
     """Return the requirement that follows from the query's (eps, delta) or ``lambda_thr``."""
     requirement = _unclipped(config)
+    needs_positive = config.aggregate == "sum" and config.lambda_thr is None
 
     def clipped(known: WindowFacts) -> int:
+        if needs_positive and known.has_negative:
+            return known.total
         required = requirement(known)
         return 0 if required < 0 else required if required < known.total else known.total
 
@@ -84,7 +89,10 @@ def _unclipped(config: SlackConfig) -> Requirement:
         return _for_sum(config.eps, NormalDist().inv_cdf(1 - level(config)))
     if config.aggregate == "avg":
         return _for_average(config.eps, NormalDist().inv_cdf(1 - level(config) / 2))
-    return lambda _known: 0
+    if config.aggregate in ("min", "max"):
+        return lambda _known: 0
+    msg = f"no rule says which coverage the aggregate {config.aggregate!r} requires"
+    raise ValueError(msg)
 
 
 def _for_quantile(config: SlackConfig) -> Requirement:
@@ -114,13 +122,13 @@ def cv_squared_of(config: SlackConfig, n: int, total: float, squares: float) -> 
     """Return the squared coefficient of variation: the setting, or the estimate from n values.
 
     ``total`` is the sum of the values, ``squares`` the sum of their squares. If these sums leave
-    float64, nothing is known about the values: infinity.
+    float64, or if values cancel to a sum of 0, nothing is known about the values: infinity.
     """
     if config.cv is not None:
         return config.cv * config.cv
-    if total == 0:
+    if total == 0 and squares == 0:
         return 0.0
-    # A product that underflows to 0 says nothing, like one that overflows.
+    # A product that is 0 says nothing, like one that overflows.
     denominator = total * total
     estimate = n * squares / denominator - 1 if denominator else float("inf")
     return max(0.0, estimate) if isfinite(estimate) else float("inf")

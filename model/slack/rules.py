@@ -16,13 +16,11 @@ Rules of this file:
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import floor, isfinite
+from math import floor
 from typing import NamedTuple
 
 from model.slack.requirement import Requirement, requirement_of
-from model.vocabulary import Event, SlackConfig
-from model.vocabulary.slack import REASON_NEGATIVE
-from model.windows import rules
+from model.vocabulary import SlackConfig
 from model.windows.rules import WindowRules
 
 # -------------------------------------------------------------------------- control of the slack
@@ -115,18 +113,10 @@ def slack_us(config: SlackConfig, alpha: float, max_delay_us: int) -> int:
 # ------------------------------------------------------------------------------------- the table
 
 
-def reject(config: SlackConfig, event: Event) -> str | None:
-    """Return why an arrival is rejected; None if it takes part."""
-    if isfinite(event.value) and event.value < 0 and config.needs_positive_values:
-        return REASON_NEGATIVE
-    return rules.reject(config, event)
-
-
 @dataclass(frozen=True, slots=True)
 class Rules(WindowRules[SlackConfig]):
     """The table of decisions."""
 
-    reject: Callable[[SlackConfig, Event], str | None] = reject
     slack_us: Callable[[SlackConfig, float, int], int] = slack_us
     requirement: Callable[[SlackConfig], Requirement] = requirement_of
     law: Law = law

@@ -40,8 +40,6 @@ MIN_PERMUTATION_DELTA = 0.001
 MAX_CORRELATED = 2_000_000
 """Most tuples of a window with a rank correlation, whose sums then fit into 64 bits."""
 
-REASON_NEGATIVE = "value is negative, which a relative error of a sum does not allow"
-
 
 @dataclass(frozen=True, slots=True)
 class SlackConfig(WindowQuery):
@@ -85,11 +83,6 @@ class SlackConfig(WindowQuery):
     kp: Annotated[float, Setting("proportional gain of the control pd", at_least=0)] = 0.2
     kd: Annotated[float, Setting("derivative gain of the control pd", at_least=0)] = 4.0
     max_slack_us: Annotated[int | None, Setting("upper limit of K (none)", at_least=0)] = None
-
-    @property
-    def needs_positive_values(self) -> bool:
-        """True if negative values would void the promise about the relative error of a sum."""
-        return self.aggregate == "sum" and self.control in ADAPTIVE_CONTROLS
 
     @property
     def needs_values(self) -> bool:

@@ -64,7 +64,7 @@ class WatermarkConfig(WindowQuery):
     idle_after_us: Annotated[
         int | None,
         Setting(
-            "silence, by arrival times, after which an operator holds nothing back (it always does)",
+            "silence, by arrival times, after which an operator holds nothing back (never)",
             above=0,
             none="never",
         ),

@@ -210,7 +210,7 @@ class Final(NamedTuple):
     n: int
     revision: int
     exact: bool
-    """True if no pair of this window is pending."""
+    """True if no pair of this window is pending, and no arrival of it was rejected."""
 
 
 ANSWERS: Mapping[type, tuple[str, ...]] = {

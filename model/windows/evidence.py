@@ -9,7 +9,7 @@ Rules of this file:
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, fsum, isfinite
@@ -62,6 +62,8 @@ class Truth(Generic[QueryT_co]):
     flush: bool
     windows: Mapping[WindowId, Sequence[AcceptedTuple]]
     """Distinct accepted tuples of every window, in arrival order."""
+    incomplete: Collection[WindowId]
+    """Windows of arrivals that are rejected."""
     deliveries: Mapping[tuple[int, int], Sequence[int]]
     """Batches of arrival of the tuples delivered more than once, by (task, identity)."""
     arrived: Mapping[int, Sequence[AcceptedTuple]]
@@ -85,6 +87,9 @@ class Truth(Generic[QueryT_co]):
             return fsum(values) / len(values)
         if config.aggregate in ("min", "max"):
             return min(values) if config.aggregate == "min" else max(values)
+        if config.aggregate not in ("median", "quantile"):
+            msg = f"there is no aggregate {config.aggregate!r}"
+            raise ValueError(msg)
         q = Fraction(1, 2) if config.aggregate == "median" else Fraction(repr(config.q))
         return sorted(values)[ceil(q * len(values)) - 1]
 
@@ -109,14 +114,18 @@ def truth_of(
     clocks: dict[int, int] = {}
     delays = dict.fromkeys(range(config.tasks), 0)
     tasks: dict[str, int] = {}
+    incomplete: set[WindowId] = set()
     batches = tuple(workload.batches())
     for batch, arrivals in enumerate(batches):
         for event in arrivals:
-            if is_rejected(event):
-                continue
             if event.key not in tasks:
                 tasks[event.key] = task_of(event.key, config.tasks)
             task, ts_us = tasks[event.key], event.event_time_us
+            key = event.key if config.keyed else ""
+            held = [(task, spec.start_us(index), key) for index in spec.indices(ts_us)]
+            if is_rejected(event):
+                incomplete.update(held)
+                continue
             clocks[task] = max(clocks.get(task, ts_us), ts_us)
             delays[task] = max(delays[task], clocks[task] - ts_us)
             earlier = deliveries.setdefault((task, event.source_id), [])
@@ -125,8 +134,7 @@ def truth_of(
                 continue
             arrived = AcceptedTuple(batch, event.source_id, ts_us, event.value)
             by_task.setdefault(task, []).append(arrived)
-            for index in spec.indices(ts_us):
-                window = (task, spec.start_us(index), event.key if config.keyed else "")
+            for window in held:
                 windows.setdefault(window, []).append(arrived)
         max_delay_us.update(((task, batch), delay) for task, delay in delays.items())
     max_delay_us.update(((task, len(batches)), delay) for task, delay in delays.items())
@@ -136,6 +144,7 @@ def truth_of(
         len(batches),
         workload.flush,
         windows,
+        incomplete,
         {identity: found for identity, found in deliveries.items() if len(found) > 1},
         by_task,
         max_delay_us,

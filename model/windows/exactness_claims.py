@@ -59,7 +59,7 @@ def eventual_exactness(
             sentence = f"The {name_of(truth, window)} has no final answer."
         elif answer.n != len(values) or not truth.is_right(answer.value, values):
             sentence = f"The final answer of the {name_of(truth, window)} is wrong."
-        elif window in provisional:
+        elif window in provisional and window not in truth.incomplete:
             sentence = f"The {name_of(truth, window)} is still provisional after the flush."
         else:
             continue
@@ -188,7 +188,10 @@ def one_writer(truth: Truth[Query], observed: Observation[Tick], findings: Findi
 def final_answers_are_the_latest(
     truth: Truth[Query], observed: Observation[Tick], findings: Findings
 ) -> None:
-    """Check that a final answer is the latest one, and exact only if nothing of it is pending."""
+    """Check that a final answer is the latest one, and exact exactly if it has all rows.
+
+    It has not if a pair of the window is pending, or if an arrival of it was rejected.
+    """
     last_batch = truth.batches
     knows_pending = observed.cleared or not observed.revisions
     for final in observed.trace.of(Final):
@@ -205,7 +208,9 @@ def final_answers_are_the_latest(
             sentence = f"The final answer of the {name} is not the latest one."
         elif final.exact and owed and knows_pending:
             sentence = f"The {name} is called exact although tuple #{owed[0]} is owed to it."
-        elif not final.exact and not owed and observed.late:
+        elif final.exact and window in truth.incomplete:
+            sentence = f"The {name} is called exact although an arrival of it was rejected."
+        elif not final.exact and not owed and window not in truth.incomplete and observed.late:
             sentence = f"The {name} is called provisional although nothing is owed to it."
         else:
             continue

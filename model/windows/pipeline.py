@@ -15,10 +15,11 @@ from functools import lru_cache, partial
 from typing import Generic, Protocol, TypeVar
 
 from model.vocabulary import Event, Step, System, Trace, Workload, task_of
+from model.vocabulary.windows import Rejected
 from model.windows.correction import Scorer, advance, due, plan
 from model.windows.query import Query
 from model.windows.rules import CorrectionRules
-from model.windows.state import History, Plan, Store
+from model.windows.state import History, Plan, Store, Window
 from model.windows.upstream import Insertion, Upstream
 
 PRODUCER = "model"
@@ -87,6 +88,10 @@ class TaskPipeline(Generic[TaskT]):
             self._history.add(event)
         for step in steps:
             self.store.record(step)
+            if isinstance(step, Rejected):
+                starts_us = self._rules.incomplete(self._config, event)
+                key = event.key if self._config.keyed else ""
+                self.store.incomplete |= {Window(step.task, each, key) for each in starts_us}
         return steps
 
     def insert(self, insertion: Insertion, batch: int) -> list[Step]:

@@ -7,7 +7,7 @@ Rules of this file:
   replaced.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -123,17 +123,24 @@ def covered(planned: Collection[Pair], _all_pending: Collection[Pair]) -> Collec
     return planned
 
 
+def incomplete(config: Query, event: Event) -> Sequence[int]:
+    """Return the starts of the windows that lack a rejected arrival, and so are never exact."""
+    spec = config.windows
+    return [spec.start_us(index) for index in spec.indices(event.event_time_us)]
+
+
 # ------------------------------------------------------------------------------------- the table
 
 
 @dataclass(frozen=True, slots=True)
 class CorrectionRules:
-    """The decisions of a correction."""
+    """The decisions about corrections and exactness."""
 
     trigger: Callable[[Query, Pending, int, bool], str | None] = trigger
     covered: Callable[[Collection[Pair], Collection[Pair]], Collection[Pair]] = covered
     clears_first: bool = False
     """Whether a correction clears pairs before the answers for them are written."""
+    incomplete: Callable[[Query, Event], Sequence[int]] = incomplete
 
 
 AS_SPECIFIED = CorrectionRules()

@@ -218,14 +218,16 @@ class Pending:
 
 
 class Store:
-    """Current answers, which users query, and the pending pairs of each task."""
+    """Current answers, which users query, pending pairs of each task, and incomplete windows."""
 
-    __slots__ = ("answers", "pending")
+    __slots__ = ("answers", "incomplete", "pending")
 
     def __init__(
         self, answers: Iterable[tuple[Window, Answer]] = (), pairs: Iterable[Pair] = ()
     ) -> None:
         self.answers = dict(answers)
+        self.incomplete: set[Window] = set()
+        """Windows of arrivals that were rejected."""
         self.pending: dict[int, Pending] = {}
         for pair in pairs:
             self.pending.setdefault(pair.task, Pending()).add(pair)
@@ -244,9 +246,9 @@ class Store:
             self.pending.setdefault(step.task, Pending()).add(Pair(*step[:5]))
 
     def final(self) -> list[Final]:
-        """Return the answer of every window, marked exact if nothing of the window is pending."""
-        provisional = {pair.window for pair in self.all_pending()}
+        """Return the answer of every window, marked exact if it counts all rows of the window."""
+        inexact = {pair.window for pair in self.all_pending()} | self.incomplete
         return [
-            Final(*window, answer.value, answer.n, answer.revision, window not in provisional)
+            Final(*window, answer.value, answer.n, answer.revision, window not in inexact)
             for window, answer in self.answers.items()
         ]

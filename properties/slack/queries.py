@@ -7,7 +7,6 @@ from model.vocabulary.settings import settings_of
 from model.vocabulary.slack import METHODS
 from model.vocabulary.windows import AGGREGATES
 from properties.data.tables import Recording
-from properties.errors import UsageError, counted
 from properties.options import Arguments, Option, setting_options
 from properties.windows import queries as windowed
 from properties.windows.queries import Defaults
@@ -41,22 +40,7 @@ def queries(
     aggregates = tuple(each for each in usual.aggregates if each in suited)
     defaults = usual._replace(aggregates=aggregates)
     for config, per in windowed.queries(SlackConfig, args, defaults, recording, tuple(OWN)):
-        _refuse_values(recording, config)
         yield config, _describe(config, per)
-
-
-def _refuse_values(recording: Recording, config: SlackConfig) -> None:
-    """Refuse values that the query can promise nothing for, naming the first of them."""
-    if not config.needs_positive_values:
-        return
-    negative = [event for event in recording.events if event.value < 0]
-    if negative:
-        first = negative[0]
-        raise UsageError(
-            f"{recording.label} has {counted(len(negative), 'negative value')} (the first:"
-            f" {first.value} at arrival {first.seq + 1}), but a relative error of a sum needs"
-            " values of at least 0; ask for --control max or fixed, or another --aggregate"
-        )
 
 
 def _describe(config: SlackConfig, per: str) -> str:

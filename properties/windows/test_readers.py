@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from model.vocabulary import SlackConfig
 from spark_impl.runtime.storage import locate
 from spark_impl.slack.query import SLACK
+from spark_impl.windows.answers import read_undisturbed
 from spark_impl.windows.progress import BatchProgress, progress
-from spark_impl.windows.query import read_undisturbed
 from spark_impl.windows.store import open_store
 from tests.harness.stream_packs import collect
 
@@ -133,6 +133,7 @@ ROWS = {
     "late": {"windows": SMALL},
     "pending": {"windows": SMALL},
     "correction": {"pairs": SMALL},
+    "rejected": {"seq": SMALL},
 }
 """Columns that the figures of a micro-batch depend on, by table."""
 BATCHES = st.lists(
@@ -179,5 +180,9 @@ def test_progress_shows_the_last_micro_batch(
         late_pairs=late,
         pending_pairs=sum(column("pending", "windows")),
         corrections=len(last["correction"]),
+        rejected=len(last["rejected"]),
+        held_by=None
+        if lowest in (None, NO_CLOCK)
+        else f"task {column('progress', 'wm_us').index(lowest)}",
     )
     assert found.late_share == (late / (pairs + late) if pairs + late else 0)

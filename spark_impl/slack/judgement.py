@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary import SlackConfig
-from spark_impl.runtime.arrays import Floats, Ints, NumbersT, Records
+from spark_impl.runtime.arrays import Bools, Floats, Ints, NumbersT, Records
 from spark_impl.slack import control_laws, requirement
 from spark_impl.slack.retained_values import RETAINED, RetainedMark, RetainedValues
 from spark_impl.windows.panes import expand, group_by_window
@@ -20,6 +20,9 @@ from spark_impl.windows.room import Stretch
 
 WINDOW = np.dtype([("key", "<i8"), ("j", "<i8"), ("n_rcv", "<i8"), ("n_late", "<i8")])
 """A closed window that is not judged yet."""
+
+NEGATIVE = np.dtype([("key", "<i8"), ("j", "<i8")])
+"""A window that is not judged yet and has a negative value."""
 
 JUDGED = np.dtype(
     [
@@ -48,6 +51,7 @@ class Mark(NamedTuple):
     """A snapshot of the windows; arrays are replaced, never changed."""
 
     windows: Records
+    negative: Records
     judgements: int
     retained: RetainedMark | None
 
@@ -65,10 +69,12 @@ class Judgement:
         n_keys: int,
         task: int = 0,
         retained: RetainedValues | None = None,
+        negative: Records | None = None,
     ) -> None:
         self._config = config
         self._spec = config.windows
         self._windows = windows
+        self._negative = np.empty(0, NEGATIVE) if negative is None else negative
         self._n_keys = n_keys
         self._task = task
         self._retained = retained
@@ -90,6 +96,8 @@ class Judgement:
             # a tuple counts for those of its windows that the watermark before it had not judged
             lo = np.maximum(done.first, self.unjudged_from(done.before(np.arange(done.size))))
             self._retained.add(rows.key, rows.event_time_us, lo, rows.value)
+        if requirement.needs_positive_values(self._config) and done.size:
+            self._note_negative(done)
         if len(done.late):
             lo = np.maximum(done.first[done.late], self.unjudged_from(done.before(done.late)))
             row, j = expand(lo, done.until)
@@ -103,6 +111,37 @@ class Judgement:
                     WINDOW, len(closed), key=closed["key"], j=closed["j"], n_rcv=closed["n_rcv"]
                 )
             )
+
+    def _note_negative(self, done: Stretch) -> None:
+        """Note the unjudged windows of the negative values of a stretch."""
+        at = np.flatnonzero(done.rows.value < 0)
+        if not len(at):
+            return
+        last = done.rows.event_time_us[at] // self._spec.slide_us
+        lo = np.maximum(done.first[at], self.unjudged_from(done.before(at)))
+        # Runs of windows with the same end contain one another: the longest is enough.
+        hi, key, position = group_by_window(last, done.rows.key[at], self._n_keys)
+        longest = hi + 1
+        np.minimum.at(longest, position, lo)
+        row, j = expand(longest, hi)
+        noted = np.concatenate((self._negative["j"], j))
+        j, key, _ = group_by_window(
+            noted, np.concatenate((self._negative["key"], key[row])), self._n_keys
+        )
+        self._negative = fill_records(NEGATIVE, len(j), key=key, j=j)
+
+    def _take_negative(self, windows: Records, unjudged_from: int) -> Bools:
+        """Return which windows, all those below an index, have negative values; forget these."""
+        due = self._negative["j"] < unjudged_from
+        noted, self._negative = self._negative[due], self._negative[~due]
+        _, _, position = group_by_window(
+            np.concatenate((windows["j"], noted["j"])),
+            np.concatenate((windows["key"], noted["key"])),
+            self._n_keys,
+        )
+        found = np.zeros(len(windows), np.bool_)
+        found[position[len(windows) :]] = True  # ordered as the windows, which hold all of them
+        return found
 
     def judge(self, wm: Ints, moments: Moments, law: control_laws.Law) -> control_laws.Law:
         """Judge the windows that a path has reached, by (end, key); return the law after them.
@@ -126,7 +165,13 @@ class Judgement:
             values = self._retained.values_of(windows)
             self._retained.forget(unjudged_from)
         n_req = requirement.required_tuples(
-            self._config, total, cv2, values, self._task, order=law.judged
+            self._config,
+            total,
+            cv2,
+            values,
+            self._task,
+            order=law.judged,
+            has_negative=self._take_negative(windows, unjudged_from),
         )
         miss = windows["n_rcv"] < n_req
         alphas, after = control_laws.judge(self._config, law, windows["n_rcv"], total, n_req, miss)
@@ -149,7 +194,7 @@ class Judgement:
     def mark(self) -> Mark:
         """Return a snapshot for :meth:`undo_to`."""
         retained = None if self._retained is None else self._retained.mark()
-        return Mark(self._windows, len(self.judgements), retained)
+        return Mark(self._windows, self._negative, len(self.judgements), retained)
 
     def since(self, mark: Mark) -> Records:
         """Return the judgements made since ``mark``, in order."""
@@ -157,7 +202,7 @@ class Judgement:
 
     def undo_to(self, mark: Mark) -> None:
         """Undo all changes since ``mark``."""
-        self._windows = mark.windows
+        self._windows, self._negative = mark.windows, mark.negative
         del self.judgements[mark.judgements :]
         if self._retained is not None and mark.retained is not None:
             self._retained.undo_to(mark.retained)
@@ -168,9 +213,9 @@ class Judgement:
             return np.empty(0, RETAINED), np.empty(0)
         return self._retained.to_records(self.unjudged_from(wm_us))
 
-    def unjudged(self) -> Records:
-        """Return the closed windows that are not judged yet."""
-        return self._merged(self._windows)
+    def unjudged(self) -> tuple[Records, Records]:
+        """Return the closed windows that are not judged yet, and those with negative values."""
+        return self._merged(self._windows), self._negative
 
     def _append(self, windows: Records) -> None:
         self._windows = join_records(WINDOW, (self._windows, windows))

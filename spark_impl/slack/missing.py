@@ -57,15 +57,13 @@ def required_tuples(
     for block in _blocks(total, values, width):
         with np.errstate(all="ignore"):
             if config.sampling == "adversarial":
-                rule = _adversarial_sum if config.aggregate == "sum" else _adversarial_avg
-                n_req = rule(block, config.eps)
+                adversarial = {"sum": _adversarial_sum, "avg": _adversarial_avg}
+                n_req = adversarial[config.aggregate](block, config.eps)
             elif config.method == "permutation":
                 n_req = _permuted_sum(block, config.eps, d, task, order)
             else:
-                rigorous = _rigorous_sum if config.aggregate == "sum" else _rigorous_avg
-                n_req = rigorous(block, config.eps, d)
-        if config.aggregate == "sum":
-            n_req = np.where(block.last < 0, block.n, n_req)
+                rigorous = {"sum": _rigorous_sum, "avg": _rigorous_avg}
+                n_req = rigorous[config.aggregate](block, config.eps, d)
         out[block.which] = np.clip(n_req, 0, block.n)
     return out
 

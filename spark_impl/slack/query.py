@@ -17,7 +17,7 @@ from spark_impl.runtime.storage import Address
 from spark_impl.runtime.systems import system_maker
 from spark_impl.slack.judgement import JUDGED
 from spark_impl.slack.rule import Memory, SlackRule
-from spark_impl.windows import correlation, query, system
+from spark_impl.windows import answers, correlation, query, system
 from spark_impl.windows import progress as figures
 from spark_impl.windows.correlation import AssumptionStatus
 from spark_impl.windows.room import WindowRoom, WindowSettings, window_settings
@@ -28,8 +28,7 @@ NEARLY_NORMAL = f"{INDEPENDENT}, missing sum nearly normal"
 
 
 def _settings(config: SlackConfig) -> WindowSettings:
-    positive = config.needs_positive_values
-    return window_settings(config, positive=positive, corrects=True, correlates=True)
+    return window_settings(config, corrects=True, correlates=True)
 
 
 SLACK = WindowRoom(
@@ -97,7 +96,7 @@ def assumption(config: SlackConfig) -> str:
 def results(spark: SparkSession, store: Address) -> DataFrame:
     """Return the current answers of the query that writes ``store``.
 
-    The columns are those of :func:`spark_impl.windows.query.results`, and:
+    The columns are those of :func:`spark_impl.windows.answers.results`, and:
 
     * ``assumption``: the assumption on which the quality of the first answers rests;
     * ``assumption_status``: ``untested``, ``not contradicted`` or ``contradicted`` by the values
@@ -107,13 +106,13 @@ def results(spark: SparkSession, store: Address) -> DataFrame:
     of a query.
     """
     config, opened = load_store(store, SLACK)
-    return query.read_undisturbed(opened, lambda last: _results(spark, config, opened, last))
+    return answers.read_undisturbed(opened, lambda last: _results(spark, config, opened, last))
 
 
 def _results(spark: SparkSession, config: SlackConfig, store: WindowStore, last: int) -> DataFrame:
     basis = assumption(config)
     status = _status(spark, store, last).status if basis.startswith(INDEPENDENT) else None
-    return query.current_answers(spark, SLACK.settings(config), store, last).select(
+    return answers.current_answers(spark, SLACK.settings(config), store, last).select(
         "*",
         F.lit(basis).alias("assumption"),
         F.lit(status).cast("string").alias("assumption_status"),
@@ -126,12 +125,17 @@ def assumption_status(spark: SparkSession, store: Address) -> AssumptionStatus:
     Raises :class:`InputProblem` if ``store`` is not the store of a query.
     """
     _, opened = load_store(store, SLACK)
-    return query.read_undisturbed(opened, lambda last: _status(spark, opened, last))
+    return answers.read_undisturbed(opened, lambda last: _status(spark, opened, last))
+
+
+def rejected(spark: SparkSession, store: Address) -> DataFrame:
+    """Return a row for each refused arrival (:func:`spark_impl.windows.answers.rejected`)."""
+    return answers.rejected(spark, SLACK, store)
 
 
 def corrections(spark: SparkSession, store: Address) -> DataFrame:
-    """Return a row for each correction, as :func:`spark_impl.windows.query.corrections` does."""
-    return query.corrections(spark, SLACK, store)
+    """Return a row for each correction, as :func:`spark_impl.windows.answers.corrections` does."""
+    return answers.corrections(spark, SLACK, store)
 
 
 def _status(spark: SparkSession, store: WindowStore, last: int) -> AssumptionStatus:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary import SlackConfig
-from spark_impl.runtime.arrays import Floats, Ints
+from spark_impl.runtime.arrays import Bools, Floats, Ints
 from spark_impl.slack import missing
 
 _ROUNDING = 1e-9
@@ -26,7 +26,7 @@ _ROUNDING = 1e-9
 def squared_cv(config: SlackConfig, n: Ints, s1: Floats, s2: Floats) -> Floats:
     """Return the squared coefficient of variation: the setting, or estimated from n, S1 and S2.
 
-    It is infinite if the estimate does not fit into float64.
+    It is infinite if the estimate does not fit into float64, or if values cancel to a sum of 0.
     """
     if config.cv is not None:
         return np.full(len(n), config.cv * config.cv)
@@ -34,7 +34,12 @@ def squared_cv(config: SlackConfig, n: Ints, s1: Floats, s2: Floats) -> Floats:
         top, bottom = n * s2, s1 * s1
         estimate = top / bottom - 1.0
     fits = np.isfinite(bottom) & np.isfinite(estimate)
-    return np.where(s1 == 0, 0.0, np.where(fits, np.maximum(estimate, 0.0), np.inf))
+    return np.where((s1 == 0) & (s2 == 0), 0.0, np.where(fits, np.maximum(estimate, 0.0), np.inf))
+
+
+def needs_positive_values(config: SlackConfig) -> bool:
+    """Return whether a window with a negative value requires all of its tuples."""
+    return config.aggregate == "sum" and config.lambda_thr is None
 
 
 def required_tuples(
@@ -44,13 +49,14 @@ def required_tuples(
     values: Floats | None = None,
     task: int = 0,
     order: int = 0,
+    has_negative: Bools | bool = False,
 ) -> Ints:
     """Return n_req of windows that a task judges one after the other; 0 if nothing is required.
 
     ``total`` is the number of known tuples of each (N, at least 1), ``cv2`` the squared coefficient
     of variation at its judgement. ``values`` is used if ``config.needs_values``: the values of the
     first window, largest first, then those of the next. The first window is judgement ``order`` of
-    the task.
+    the task. ``has_negative`` says which windows have a negative value.
     """
     if config.lambda_thr is not None:
         return _share(total, config.lambda_thr)
@@ -64,8 +70,13 @@ def required_tuples(
         wanted = missing.required_tuples(config, _level(config), total, values, task, order)
     elif config.aggregate == "sum":
         wanted = _for_sum(config, total, cv2)
-    else:
+    elif config.aggregate == "avg":
         wanted = _for_avg(config, total, cv2)
+    else:
+        msg = f"no rule says which coverage the aggregate {config.aggregate!r} requires"
+        raise ValueError(msg)
+    if needs_positive_values(config):
+        wanted = np.where(has_negative, total, wanted)
     clipped: Ints = np.clip(wanted, 0, total)
     return clipped
 

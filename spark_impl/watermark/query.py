@@ -16,15 +16,15 @@ from spark_impl.runtime.storage import Address
 from spark_impl.runtime.systems import system_maker
 from spark_impl.watermark.rule import CLOCK, Memory, WatermarkRule
 from spark_impl.watermark.upstream import INSERTION, PASSING, UpstreamMemory, UpstreamRule
+from spark_impl.windows import answers, query, system
 from spark_impl.windows import progress as figures
-from spark_impl.windows import query, system
 from spark_impl.windows.room import WindowRoom, WindowSettings, window_settings
 from spark_impl.windows.store import Columns
 
 
 def _settings(config: WatermarkConfig) -> WindowSettings:
     own = {"upstreams": config.upstreams, "insert_every_us": config.insert_every_us}
-    plain = {"positive": False, "corrects": config.corrections, "correlates": False}
+    plain = {"corrects": config.corrections, "correlates": False}
     return window_settings(config, **plain, **own)
 
 
@@ -82,18 +82,23 @@ class WatermarkQuery(query.WindowedQuery[WatermarkConfig]):
 
 
 def results(spark: SparkSession, store: Address) -> DataFrame:
-    """Return current answers, as :func:`spark_impl.windows.query.results` does."""
-    return query.results(spark, WATERMARK, store)
+    """Return current answers, as :func:`spark_impl.windows.answers.results` does."""
+    return answers.results(spark, WATERMARK, store)
 
 
 def late(spark: SparkSession, store: Address) -> DataFrame:
-    """Return a row for each late (tuple, window), as :func:`spark_impl.windows.query.late` does."""
-    return query.late(spark, WATERMARK, store)
+    """Return a row for each late (tuple, window) (:func:`spark_impl.windows.answers.late`)."""
+    return answers.late(spark, WATERMARK, store)
+
+
+def rejected(spark: SparkSession, store: Address) -> DataFrame:
+    """Return a row for each refused arrival (:func:`spark_impl.windows.answers.rejected`)."""
+    return answers.rejected(spark, WATERMARK, store)
 
 
 def corrections(spark: SparkSession, store: Address) -> DataFrame:
-    """Return a row for each correction, as :func:`spark_impl.windows.query.corrections` does."""
-    return query.corrections(spark, WATERMARK, store)
+    """Return a row for each correction, as :func:`spark_impl.windows.answers.corrections` does."""
+    return answers.corrections(spark, WATERMARK, store)
 
 
 progress = partial(figures.progress, WATERMARK)

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from model.vocabulary import task_of
 from model.vocabulary.settings import PlainData
-from spark_impl.runtime.arrays import Column, Ints, Values
+from spark_impl.runtime.arrays import Bools, Column, Ints, Values
 from spark_impl.runtime.histories import COLUMNS, VALUE, Piece, open_piece
 from spark_impl.runtime.storage import InputProblem, Location, locate, reading
 from spark_impl.windows.panes import compact, stable_order
@@ -30,6 +30,8 @@ FLAWS = (
     "event_time_us lies beyond all calendars",
 )
 """Flaws that reject an arrival unseen; ``Rows.flaw`` holds 1 + the position of the first."""
+_WINDOWS_KNOWN = (0, *(1 + FLAWS.index(f"{name} is NULL") for name in ("value", "arrival_us")))
+"""Flaws of arrivals whose event time and key are there: those before them in the list are not."""
 ROWS_AT_ONCE = 1_000_000
 """Most rows of a file that are in memory at a time."""
 _ALL_TIMES_US = 1 << 61
@@ -213,6 +215,13 @@ def replace_nulls(
     if flaw.any():
         columns["flaw"] = pa.array(flaw)
     return columns
+
+
+def has_windows(rows: Rows) -> Bools:
+    """Return whether event time and key of each arrival are known, and so its windows."""
+    ts = rows.event_time_us
+    on_calendar = (ts > -_ALL_TIMES_US) & (ts < _ALL_TIMES_US)
+    return np.isin(rows.flaw, _WINDOWS_KNOWN) & on_calendar
 
 
 def to_rows(key: Ints, columns: Mapping[str, Column]) -> Rows:

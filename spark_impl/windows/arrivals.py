@@ -9,13 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.vocabulary.slack import REASON_NEGATIVE
 from model.vocabulary.windows import REASON_FUTURE, REASON_NOT_FINITE
 from spark_impl.runtime.arrays import Ints, Records
 from spark_impl.windows.records import IDENTITY, INSERTED, NO_CLOCK, Clock, Rows, fill_records
 from spark_impl.windows.room import WindowSettings
 
-REASONS = (REASON_NOT_FINITE, REASON_NEGATIVE, REASON_FUTURE)
+REASONS = (REASON_NOT_FINITE, REASON_FUTURE)
 
 
 class Plan(NamedTuple):
@@ -47,9 +46,7 @@ def reject(settings: WindowSettings, rows: Rows) -> Ints:
     out = np.zeros(len(rows.seq), np.int64)
     if settings.max_future_us is not None:
         # This side of the comparison cannot overflow; an arrival may be any 64-bit integer.
-        out[rows.event_time_us - settings.max_future_us > rows.arrival_us] = 3
-    if settings.positive:
-        out[rows.value < 0] = 2
+        out[rows.event_time_us - settings.max_future_us > rows.arrival_us] = 2
     out[~np.isfinite(rows.value)] = 1
     flawed = rows.flaw > 0
     out[flawed] = len(REASONS) + rows.flaw[flawed]

@@ -19,11 +19,12 @@ import numpy as np
 from spark_impl.runtime.arrays import Bools, Ints, NumbersT, Records
 from spark_impl.runtime.histories import require_later
 from spark_impl.windows import panes as pane_math
-from spark_impl.windows.arrival_files import owners
+from spark_impl.windows.arrival_files import has_windows, owners
 from spark_impl.windows.arrivals import Plan, first_mistake, plan, reject, remember
 from spark_impl.windows.records import (
     INSERTED,
     LATE,
+    NO_CLOCK,
     PANE,
     REJECTED,
     RESULT,
@@ -93,19 +94,26 @@ class _MicroBatch:
         reason = reject(self._settings, rows)
         bad = reason > 0
         told = bad & self._mine(rows, keys) if self._settings.upstreams else bad
-        rejected = fill_records(
-            REJECTED,
-            int(told.sum()),
-            seq=rows.seq[told],
-            source_id=rows.source_id[told],
-            reason=reason[told],
-        )
+        rejected = self._rejected(rows.take(told), reason[told], keys)
         rows = self._received(rows.take(~bad) if bad.any() else rows, keys)
         start = 0
         while start < len(rows.seq):
             part = rows.part(start, start + ROWS_AT_ONCE)
             start += self._follow(plan(self._settings, self._clock, self._identities, part))
         return rejected
+
+    def _rejected(self, rows: Rows, reason: Ints, keys: tuple[str, ...]) -> Records:
+        """Return the records of rejected arrivals."""
+        known = has_windows(rows)
+        return fill_records(
+            REJECTED,
+            len(reason),
+            seq=rows.seq,
+            source_id=rows.source_id,
+            reason=reason,
+            key=_positions(keys, self._keys)[rows.key] if self._settings.keyed else 0,
+            event_time_us=np.where(known, rows.event_time_us, NO_CLOCK),
+        )
 
     def _mine(self, rows: Rows, keys: tuple[str, ...]) -> Bools:
         """Return which of the arrivals of all tasks belong to this one."""

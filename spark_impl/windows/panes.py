@@ -17,6 +17,7 @@ from spark_impl.windows.records import PANE, fill_records
 from spark_impl.windows.room import WindowSettings
 
 RANK_AGGREGATES = ("median", "quantile")
+_EXTREMES = {"min": (np.minimum, np.inf), "max": (np.maximum, -np.inf)}
 _PAIRS_AT_ONCE = 4_000_000
 _FEW = 24
 """Most codes that a loop numbers faster than numpy, each call of which takes microseconds."""
@@ -156,17 +157,22 @@ def _answers(settings: WindowSettings, panes: Records, lo: Ints, hi: Ints, n_key
 
 
 def _combine(settings: WindowSettings, position: Ints, value: Floats, size: int) -> Floats:
-    """Return the sum, minimum or maximum of the values at each position."""
-    if settings.aggregate in ("min", "max"):
-        pick, neutral = (
-            (np.minimum, np.inf) if settings.aggregate == "min" else (np.maximum, -np.inf)
-        )
+    """Return what an aggregate keeps of the values at each position: 0 for counts.
+
+    That is their minimum or maximum, and their sum for sums and averages. Raise ``ValueError`` for
+    an aggregate that is none of these.
+    """
+    if settings.aggregate in _EXTREMES:
+        pick, neutral = _EXTREMES[settings.aggregate]
         out = np.full(size, neutral)
         pick.at(out, position, value)
         return out
     if settings.aggregate == "count":
         return np.zeros(size)
-    return np.asarray(np.bincount(position, weights=value, minlength=size), np.float64)
+    if settings.aggregate in ("sum", "avg"):
+        return np.asarray(np.bincount(position, weights=value, minlength=size), np.float64)
+    msg = f"there is no aggregate {settings.aggregate!r}"
+    raise ValueError(msg)
 
 
 def _ranked(settings: WindowSettings, position: Ints, value: Floats, n: Ints) -> Floats:

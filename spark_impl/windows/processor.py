@@ -12,6 +12,7 @@ from typing import Generic, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -23,7 +24,7 @@ from spark_impl.windows.arrival_files import FLAWS, FileShares, TaskInput
 from spark_impl.windows.arrivals import REASONS
 from spark_impl.windows.blocks import decode, keys_from_bytes, keys_to_bytes, task_of_slot
 from spark_impl.windows.kernel import process
-from spark_impl.windows.records import Output, TaskState, state_from_bytes, state_to_bytes
+from spark_impl.windows.records import NO_CLOCK, Output, TaskState, state_from_bytes, state_to_bytes
 from spark_impl.windows.room import ConfigT, WindowRoom, WindowSettings
 from spark_impl.windows.store import (
     TaskId,
@@ -171,6 +172,10 @@ def _unpacked(
         else:
             column = records[field.name]
         columns[field.name] = pa.array(np.ascontiguousarray(column), field.type)
+    if name == "rejected":
+        unknown = pa.array(np.ascontiguousarray(records["event_time_us"] == NO_CLOCK))
+        for each in ("key", "event_time_us"):
+            columns[each] = pc.if_else(unknown, None, columns[each])
     return pa.table([columns[name] for name in schema.names], schema=schema)
 
 

@@ -2,10 +2,11 @@
 
 from typing import NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_impl.runtime.storage import Address
-from spark_impl.windows.query import read_undisturbed
+from spark_impl.windows.answers import read_undisturbed
 from spark_impl.windows.records import NO_CLOCK
 from spark_impl.windows.room import ConfigT, WindowRoom
 from spark_impl.windows.store import WindowStore, load_store
@@ -30,6 +31,11 @@ class BatchProgress(NamedTuple):
     """Number of late pairs that wait for a correction, over all tasks."""
     corrections: int
     """Number of corrections that the micro-batch made."""
+    rejected: int
+    """Number of arrivals that the micro-batch refused."""
+    held_by: str | None
+    """Who holds the watermark back: the task with the lowest one, such as ``task 3``, with its
+    grouping columns; None if there is no watermark."""
 
     @property
     def late_share(self) -> float:
@@ -63,4 +69,12 @@ def _progress_of(store: WindowStore, batch: int) -> BatchProgress:
         total("late", "windows"),
         total("pending", "windows"),
         store.read("correction", batch).num_rows,
+        store.read("rejected", batch).num_rows,
+        None if lowest in (None, NO_CLOCK) else _name_lowest(store, moved, lowest),
     )
+
+
+def _name_lowest(store: WindowStore, moved: pa.Table, lowest: int) -> str:
+    """Return the name of the first task with the lowest watermark."""
+    at = pc.index(moved.column("wm_us"), lowest).as_py()
+    return ", ".join(f"{name} {moved.column(name)[at].as_py()}" for name in store.by)

@@ -1,14 +1,14 @@
-"""The streaming query over windows, and the answers in its store, for every windowed room."""
+"""The streaming query over windows, for every windowed room."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Generic, TypeVar
+from typing import Generic
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
@@ -21,15 +21,15 @@ from spark_impl.runtime.queries import Sink, require_checkpoint
 from spark_impl.runtime.sources import PATH, paths
 from spark_impl.runtime.storage import Address, locate
 from spark_impl.windows import processor
+from spark_impl.windows.answers import all_answers, with_refused
 from spark_impl.windows.arrival_files import FileShares
 from spark_impl.windows.blocks import SLOT, block_schema, pack_files, slots
 from spark_impl.windows.correction import Corrections
 from spark_impl.windows.history import History, check_source
-from spark_impl.windows.room import ConfigT, WindowRoom, WindowSettings
+from spark_impl.windows.room import ConfigT, WindowRoom
 from spark_impl.windows.store import (
     WindowStore,
     all_tables,
-    load_store,
     open_store,
     record_types,
     report_columns,
@@ -38,10 +38,6 @@ from spark_impl.windows.store import (
 
 FEW_TASKS = 16
 """Most tasks that read files themselves; the arrivals of more tasks travel."""
-FARTHEST_US = 291 * 366 * 86_400_000_000
-"""Distance from 1970 up to which pandas, which counts nanoseconds in 64 bits, has timestamps."""
-EXACT, PROVISIONAL = "exact", "provisional"
-_T = TypeVar("_T")
 
 
 class WindowedQuery(Generic[ConfigT]):
@@ -60,9 +56,10 @@ class WindowedQuery(Generic[ConfigT]):
     is NULL is rejected by this query only.
 
     ``sink`` is called with the new and revised answers of every micro-batch: the grouping columns,
-    ``task``, ``key``, ``start_us``, ``end_us``, ``value``, ``n`` and ``revision``. ``checkpoint``
-    is the folder for Spark's own files, by default one in the store; Spark needs a connector for
-    its file system.
+    ``task``, ``key``, ``start_us``, ``end_us``, ``value``, ``n``, ``revision`` and ``n_refused``
+    (refused rows of the window until now). A window that closes and is corrected in one micro-batch
+    has two rows, in the order of their revisions. ``checkpoint`` is the folder for Spark's own
+    files, by default one in the store; Spark needs a connector for its file system.
 
     Raises :class:`InputProblem` with one sentence, and writes nothing, if the source cannot be read
     or the store belongs to another query. Running the query raises it if another query, here or
@@ -208,176 +205,20 @@ class WindowedQuery(Generic[ConfigT]):
         return progress.select(schema.names).cast(schema), written
 
     def _answers_of(self, batch: int) -> DataFrame:
-        """Return the answers that are new or revised in a micro-batch."""
-        store = self._store
+        """Return the answers that are new or revised in a micro-batch, by window and revision."""
+        store, settings = self._store, self._settings
         first, revised = (
             queries.read_files(self._spark, store.files_of(name, batch), store.schema(name))
             for name in ("result", "revision")
         )
-        return latest_answers(self._settings, store, first, revised).drop("n_rcv")
-
-
-def results(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> DataFrame:
-    """Return the current answers of the query that writes ``store``.
-
-    The columns are:
-
-    * the grouping columns, ``task``, ``key``, ``start_us`` and ``end_us`` of the window;
-    * ``value``, ``n`` (number of tuples) and ``revision`` (0 is the stream's own answer);
-    * ``n_rcv`` (tuples in the stream's answer) and ``coverage`` (``n_rcv`` over the tuples known
-      by now);
-    * ``state``: ``exact`` or ``provisional``;
-    * ``window``: ``start`` and ``end`` of the window as timestamps, as Spark's own ``window`` has
-      them; NULL if it lies outside of the years 1678 to 2261, which pandas cannot hold.
-
-    Incomplete micro-batches are omitted. Raises :class:`InputProblem` if ``store`` is not the store
-    of a query.
-    """
-    config, opened = load_store(store, room)
-    settings = room.settings(config)
-    return read_undisturbed(opened, lambda last: current_answers(spark, settings, opened, last))
-
-
-def corrections(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> DataFrame:
-    """Return a row for each correction of a task.
-
-    The columns are:
-
-    * the grouping columns, ``task``, ``batch`` and ``reason`` (``gamma``, ``age`` or ``flush``);
-    * ``pairs`` and ``windows`` that it covered;
-    * ``rows_needed``: rows of the history in these windows;
-    * ``rows_read``: rows that were read to find them, then or before, for all tasks that the
-      micro-batch corrected.
-
-    Raises :class:`InputProblem` if ``store`` is not the store of a query.
-    """
-    _, opened = load_store(store, room)
-    rows = read_undisturbed(
-        opened, lambda last: queries.read_table(spark, opened, "correction", last)
-    )
-    measures = ["pairs", "windows", "rows_needed", "rows_read"]
-    return rows.select(*opened.by, "batch", "reason", *measures)
-
-
-def late(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> DataFrame:
-    """Return a row for each (tuple, window) that was late for the first answers.
-
-    The columns are:
-
-    * the grouping columns, ``task``, ``key``, ``start_us`` and ``end_us`` of the window;
-    * ``source_id`` and ``event_time_us`` of the tuple;
-    * ``batch``, the micro-batch in which it came; the first one, if it came again after its
-      identity was forgotten.
-
-    Raises :class:`InputProblem` if ``store`` is not the store of a query.
-    """
-    config, opened = load_store(store, room)
-    settings = room.settings(config)
-    rows = read_undisturbed(opened, lambda last: queries.read_table(spark, opened, "late", last))
-    pairs = _pairs(settings, rows).withColumn("end_us", F.col("start_us") + settings.size_us)
-    pair = (*opened.by, "key", "start_us", "end_us", "source_id", "event_time_us")
-    return pairs.groupBy(*pair).agg(F.min("batch").alias("batch"))
-
-
-def read_undisturbed(store: WindowStore, read: Callable[[int], _T]) -> _T:
-    """Return what ``read`` finds up to the last complete micro-batch.
-
-    A running query may begin this micro-batch anew, or drop the pending pairs after it. ``read`` is
-    then called again.
-    """
-    failed = None
-    while True:
-        last = store.committed()
-        mark = store.mark(last)
-        try:
-            answer = read(last)
-        except Exception:
-            if failed == (last, mark):  # twice; the running query is not the reason
-                raise
-            failed = last, mark
-        else:
-            if last < 0 or (mark is not None and mark == store.mark(last)):
-                return answer
-
-
-def current_answers(
-    spark: SparkSession, settings: WindowSettings, store: WindowStore, last: int
-) -> DataFrame:
-    """Return the answers after micro-batch ``last``, with the columns of :func:`results`."""
-    window = [*store.by, "key", "start_us"]
-    stream = queries.read_table(spark, store, "result", last)
-    revised = queries.read_table(spark, store, "revision", last)
-    answers = latest_answers(settings, store, stream, revised)
-    missing = F.coalesce("pending", F.lit(0))
-    return answers.join(_pending(spark, settings, store, last), window, "left").select(
-        *window,
-        "end_us",
-        "value",
-        "n",
-        "revision",
-        "n_rcv",
-        (F.col("n_rcv") / (F.col("n") + missing)).alias("coverage"),
-        F.when(F.col("pending").isNull(), EXACT).otherwise(PROVISIONAL).alias("state"),
-        window_struct().alias("window"),
-    )
-
-
-def window_struct() -> Column:
-    """Return the window of a row as a struct of two timestamps."""
-    ends = F.struct(*(F.timestamp_micros(f"{end}_us").alias(end) for end in ("start", "end")))
-    is_held = (F.col("start_us") >= -FARTHEST_US) & (F.col("end_us") <= FARTHEST_US)
-    return F.when(is_held, ends)
-
-
-def latest_answers(
-    settings: WindowSettings, store: WindowStore, stream: DataFrame, revised: DataFrame
-) -> DataFrame:
-    """Return the latest answer of every window among first answers and revisions.
-
-    ``n_rcv`` is 0 if the first answer is not among them.
-    """
-    window = [*store.by, "key", "start_us"]
-    latest = F.max_by(F.struct("value", "n", "revision"), "revision")
-    columns = [*window, "value", "n", "revision"]
-    first = stream.withColumn("n", F.col("n_rcv")).withColumn("revision", F.lit(0))
-    return (
-        first.select(*columns)
-        .unionByName(revised.select(*columns))
-        .groupBy(*window)
-        .agg(
-            latest.alias("latest"),
-            F.max(F.when(F.col("revision") == 0, F.col("n"))).alias("n_rcv"),
-        )
-        .select(
+        window = [*store.by, "key", "start_us"]
+        answers = all_answers(store, first, revised)
+        counted = with_refused(self._spark, settings, store, answers, batch, "left")
+        return counted.select(
             *window,
             (F.col("start_us") + settings.size_us).alias("end_us"),
-            "latest.value",
-            "latest.n",
-            F.col("latest.revision").cast("int").alias("revision"),
-            F.coalesce("n_rcv", F.lit(0)).alias("n_rcv"),
-        )
-    )
-
-
-def _pending(
-    spark: SparkSession, settings: WindowSettings, store: WindowStore, last: int
-) -> DataFrame:
-    """Return the number of pending pairs of every window with some.
-
-    Late pairs of a query without corrections are pending for ever.
-    """
-    if settings.corrects:
-        pairs = queries.read_table(spark, store, "pending", last).where(F.col("batch") == last)
-    else:
-        pairs = queries.read_table(spark, store, "late", last)
-    window = [*store.by, "key", "start_us"]
-    # A redelivery whose identity was forgotten makes a pair late once more.
-    tuples = F.count_distinct("source_id")
-    return _pairs(settings, pairs).groupBy(*window).agg(tuples.alias("pending"))
-
-
-def _pairs(settings: WindowSettings, runs: DataFrame) -> DataFrame:
-    """Return a row for each window of runs of windows."""
-    after_first = F.explode(F.sequence(F.lit(0), F.col("windows") - 1))
-    start = F.col("start_us") + F.col("step") * settings.slide_us
-    return runs.withColumn("step", after_first).withColumn("start_us", start)
+            "value",
+            "n",
+            "revision",
+            "n_refused",
+        ).orderBy("start_us", *store.by, "key", "revision")

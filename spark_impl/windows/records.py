@@ -53,11 +53,22 @@ The closed windows of a tuple are always its earliest ones, so two numbers descr
 tuple that is late for fifty windows takes one record.
 """
 
-REJECTED = np.dtype([("seq", "<i8"), ("source_id", "<i8"), ("reason", "<i8")])
-"""A rejected arrival; ``reason`` is the code of :func:`spark_impl.windows.arrivals.reject`."""
+REJECTED = np.dtype(
+    [
+        ("seq", "<i8"),
+        ("source_id", "<i8"),
+        ("reason", "<i8"),
+        ("key", "<i8"),
+        ("event_time_us", "<i8"),
+    ]
+)
+"""A rejected arrival; ``reason`` is the code of :func:`spark_impl.windows.arrivals.reject`.
+
+The event time is :data:`NO_CLOCK` if the windows of the arrival are unknown.
+"""
 
 NO_CLOCK = -(1 << 62)
-"""Watermark and largest event time of a task that has accepted nothing."""
+"""Watermark and largest event time of a task that has accepted nothing; no event time."""
 INSERTED = -1
 """Key of a row that is no tuple but a watermark from upstream: its event time. The column
 ``arrival_us`` then holds the largest event time upstream."""
@@ -170,7 +181,7 @@ def state_from_bytes(empty: Memory, data: bytes) -> TaskState:
 
     def next_array(dtype: "np.dtype[np.void]") -> Records:
         nonlocal offset
-        size, start = next(sizes), offset
+        size, start = next(sizes, 0), offset  # a state of an earlier version lacks later arrays
         offset += size * dtype.itemsize
         return np.frombuffer(data, dtype, size, start)
 

@@ -35,8 +35,6 @@ class WindowSettings(WindowQuery):
     """
 
     _: KW_ONLY
-    positive: bool = False
-    """Whether negative values are rejected."""
     corrects: bool = False
     """Whether late pairs are corrected; otherwise they are a side output."""
     correlates: bool = False

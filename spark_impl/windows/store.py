@@ -36,7 +36,14 @@ _PAIRS: Columns = {**WINDOW, "source_id": _INT, "event_time_us": _INT, "windows"
 _STREAM: Mapping[str, Columns] = {
     "result": {**WINDOW, "value": _FLOAT, "n_rcv": _INT, "slack_us": _INT, "wm_us": _INT},
     "late": _PAIRS,
-    "rejected": {"seq": _INT, "source_id": _INT, "reason": _TEXT},
+    # The last two are NULL if the windows of the arrival are unknown.
+    "rejected": {
+        "seq": _INT,
+        "source_id": _INT,
+        "reason": _TEXT,
+        "key": _TEXT,
+        "event_time_us": _INT,
+    },
 }
 _PROGRESS: Columns = {
     "t_max_us": _INT,

@@ -15,9 +15,10 @@ from model.vocabulary import windows as words
 from model.vocabulary.trace import Step, fields_of
 from spark_impl.runtime.storage import Address, Location
 from spark_impl.runtime.systems import CASE, OnKill, OperatorInProcess, arrivals_table, run_pack
+from spark_impl.windows.answers import EXACT, results
 from spark_impl.windows.blocks import encode
 from spark_impl.windows.processor import STATE_NAME, WindowProcessor, output_tables
-from spark_impl.windows.query import EXACT, WindowedQuery, results
+from spark_impl.windows.query import WindowedQuery
 from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom, WindowSettings
 from spark_impl.windows.store import WindowStore, load_store
 
@@ -138,7 +139,8 @@ def read_trace(
                     continue
             said[case, step] += not later
             steps[case].append(step)
-    final = answers.drop("window").toArrow()  # timestamps take longer than answers
+    answered = answers.where("revision IS NOT NULL")  # not every row of the window was refused
+    final = answered.drop("window").toArrow()  # timestamps take longer than answers
     final = final.append_column("exact", pc.equal(final.column("state"), EXACT))
     for case, row in zip(
         final.column(CASE).to_pylist(), _rows(words.Final._fields, final), strict=True

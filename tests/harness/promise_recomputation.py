@@ -25,8 +25,6 @@ Steps = Mapping[str, Sequence[Mapping[str, Any]]]
 """Steps of a trace by their kind, such as ``match``, each with its fields."""
 Window = tuple[int, int, str]
 """Task, start (us) and key."""
-ADAPTIVE = ("conformal", "pd", "pd-clamped")
-"""Controls that bound the relative error of a sum, which negative values do not allow."""
 
 
 def wrong_joins(workload: Workload, steps: Steps) -> list[str]:
@@ -74,6 +72,8 @@ class Tuples(NamedTuple):
     """Micro-batch of the first delivery, by task and identity."""
     repeated: frozenset[tuple[int, int]]
     """Task and identity of the tuples that were delivered again."""
+    incomplete: frozenset[Window]
+    """Windows of arrivals that a task refuses."""
 
 
 def tuples_of(workload: Workload) -> Tuples:
@@ -81,22 +81,27 @@ def tuples_of(workload: Workload) -> Tuples:
     config = workload["config"]
     found: dict[Window, dict[int, float]] = {}
     batch_of: dict[tuple[int, int], int] = {}
-    repeated = set()
+    repeated, incomplete = set(), set()
     for batch, rows in enumerate(batches_of(workload)):
         for _, identity, key, event_us, value, arrival_us, _ in rows:
             number = float(value)  # texts stand for values that are not finite
-            if not _is_accepted(config, workload["room"], event_us, number, arrival_us):
-                continue
             task = signed_hash(key) % config.get("tasks", 1)
+            name = key if config.get("keyed", True) else ""
+            one = [Delivery(identity, name, event_us, number)]
+            held = [
+                (task, start_us, name)
+                for _, start_us in window_values(one, config["size_us"], config["slide_us"])
+            ]
+            if not _is_accepted(config, event_us, number, arrival_us):
+                incomplete.update(held)
+                continue
             if (task, identity) in batch_of:
                 repeated.add((task, identity))
                 continue
             batch_of[task, identity] = batch
-            name = key if config.get("keyed", True) else ""
-            one = [Delivery(identity, name, event_us, number)]
-            for _, start_us in window_values(one, config["size_us"], config["slide_us"]):
-                found.setdefault((task, start_us, name), {})[identity] = number
-    return Tuples(found, batch_of, frozenset(repeated))
+            for window in held:
+                found.setdefault(window, {})[identity] = number
+    return Tuples(found, batch_of, frozenset(repeated), frozenset(incomplete))
 
 
 def due_late_pairs(workload: Workload) -> Mapping[Window, set[int]]:
@@ -108,7 +113,7 @@ def due_late_pairs(workload: Workload) -> Mapping[Window, set[int]]:
     found: dict[Window, set[int]] = defaultdict(set)
     for rows in batches_of(workload):
         for _, identity, key, event_us, value, arrival_us, _ in rows:
-            if not _is_accepted(config, "slack", event_us, float(value), arrival_us):
+            if not _is_accepted(config, event_us, float(value), arrival_us):
                 continue
             task = signed_hash(key) % config.get("tasks", 1)
             clock = clocks[task]
@@ -145,15 +150,10 @@ class _Clock:
         self.watermark_us = max(self.watermark_us, self.latest_us - wait_us)
 
 
-def _is_accepted(
-    config: Mapping[str, Any], room: str, event_us: int, value: float, arrival_us: int
-) -> bool:
+def _is_accepted(config: Mapping[str, Any], event_us: int, value: float, arrival_us: int) -> bool:
     """Return whether a task takes an arrival that it has not seen before."""
     ahead_us = config.get("max_future_us")
-    if not isfinite(value) or event_us - arrival_us > (inf if ahead_us is None else ahead_us):
-        return False
-    is_bounded = room == "slack" and config.get("aggregate", "sum") == "sum"
-    return value >= 0 or not (is_bounded and config.get("control", "conformal") in ADAPTIVE)
+    return isfinite(value) and event_us - arrival_us <= (inf if ahead_us is None else ahead_us)
 
 
 def wrong_windows(workload: Workload, steps: Steps) -> list[str]:
@@ -167,12 +167,16 @@ def wrong_windows(workload: Workload, steps: Steps) -> list[str]:
             if due[window] != late[window]
         ]
     if workload["flush"] and steps["final"]:
+        tuples = tuples_of(workload)
+        corrects = workload["room"] == "slack" or workload["config"].get("corrections", False)
+        # Without corrections a window is not exact while tuples are late for it, either.
+        inexact = tuples.incomplete | ({} if corrects else late_pairs(steps)).keys()
         expected = Counter(
-            (window, _aggregate(workload, values), len(values))
-            for window, values in tuples_of(workload).of.items()
+            (window, _aggregate(workload, values), len(values), window not in inexact)
+            for window, values in tuples.of.items()
         )
         finals = Counter(
-            ((each["task"], each["start_us"], each["key"]), each["value"], each["n"])
+            ((each["task"], each["start_us"], each["key"]), each["value"], each["n"], each["exact"])
             for each in steps["final"]
         )
         found += _differences("final answer", expected, finals)

@@ -40,7 +40,7 @@ from spark_impl.join.match_file import MatchFile
 from spark_impl.join.store import load_store
 from spark_impl.join.system import rows_of
 from spark_impl.join.worker import Worker
-from spark_impl.windows import correction, correlation, query, recompute
+from spark_impl.windows import answers, correction, correlation, recompute
 from spark_impl.windows import kernel as windows
 from spark_impl.windows.correction import Corrections
 from tests.harness.python_forks import first_in_forks
@@ -69,7 +69,7 @@ JOBS: Mapping[str, tuple[Bug, ...]] = {
         Bug(
             "the first answer is the final one",
             ("final answers are the latest",),
-            Mistake(query.latest_answers, "F.max_by(", "F.min_by("),
+            Mistake(answers._latest_answers, "F.max_by(", "F.min_by("),
         ),
         Bug(
             "a correction forgets to clear a pair",

@@ -36,10 +36,7 @@ ORACLES: dict[str, Callable[..., None]] = {
     "windows.windows": oracles.test_a_window_is_known_after_its_length_and_pending_for_four,
     "windows.feedback": oracles.test_a_window_is_known_after_its_length_and_pending_for_four,
     "windows.max_age": oracles.test_a_window_is_known_after_its_length_and_pending_for_four,
-    "slack.needs_positive_values": (
-        oracles.test_negative_values_are_refused_for_sums_that_adapt_alone
-    ),
-    "slack.needs_values": oracles.test_negative_values_are_refused_for_sums_that_adapt_alone,
+    "slack.needs_values": (oracles.test_values_are_looked_at_for_bounds_on_sums_and_averages_alone),
     "grouping.theta_share": (
         oracles.test_a_key_is_heavy_above_a_fifth_or_a_hundredth_of_an_even_share
     ),
@@ -84,7 +81,6 @@ MISTAKES = (
     ("first_index", WindowSpec.first_index, "+ 1", "+ 0"),
     ("feedback", WindowQuery.feedback, "self.feedback_us is None", "not self.feedback_us"),
     ("max_age", WindowQuery.max_age, "4 *", "2 *"),
-    ("needs_positive_values", SlackConfig.needs_positive_values, '== "sum"', 'in ("sum", "avg")'),
     ("needs_values", SlackConfig.needs_values, '("sum", "avg")', '("sum",)'),
     ("theta_share", GroupingConfig.theta_share, "1 / (", "2 / ("),
     ("eps_share", GroupingConfig.eps_share, "/ 2", "/ 3"),

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from model.vocabulary import Event, SlackConfig, Trace, Workload, task_of
-from model.vocabulary.slack import REASON_NEGATIVE, Judged, Progress
+from model.vocabulary.slack import Judged, Progress
 from model.vocabulary.windows import (
     REASON_FUTURE,
     REASON_NOT_FINITE,
@@ -33,7 +33,6 @@ Window = tuple[int, str]
 class Task:
     def __init__(self, config: SlackConfig, number: int) -> None:
         self.c, self.number = config, number
-        self.positive = getattr(config, "needs_positive_values", False)
         self.t_max = self.wm = NEVER
         self.k, self.alpha, self.err_prev = 0, 1.0, 0.0
         self.n, self.s1, self.s2 = 0, 0.0, 0.0
@@ -46,6 +45,7 @@ class Task:
         self.pending: set[Late] = set()
         self.revisions: dict[tuple[int, str], int] = defaultdict(int)
         self.answers: dict[tuple[int, str], tuple[float, int, int]] = {}
+        self.refused: set[tuple[int, str]] = set()
         self.steps: list[Any] = []
 
     def slack(self) -> int:
@@ -75,6 +75,7 @@ class Task:
         c, ts = self.c, e.event_time_us
         if reason := self.rejection(e):
             self.steps.append(Rejected(self.number, e.seq, e.source_id, batch, reason))
+            self.refused |= {(end - c.size_us, self.key(e)) for end in self.ends(ts)}
             return False
         before = self.accepted.get(e.source_id)
         if c.dedup and before is not None and self.remembers(before):
@@ -103,8 +104,6 @@ class Task:
     def rejection(self, e: Event) -> str:
         if not math.isfinite(e.value):
             return REASON_NOT_FINITE
-        if e.value < 0 and self.positive:
-            return REASON_NEGATIVE
         if (
             self.c.max_future_us is not None
             and e.event_time_us > e.arrival_us + self.c.max_future_us
@@ -153,7 +152,9 @@ class Task:
     def cv2(self) -> float:
         if self.c.cv is not None:
             return self.c.cv * self.c.cv
-        return max(0.0, self.n * self.s2 / (self.s1 * self.s1) - 1) if self.s1 else 0.0
+        if not self.s1 and not self.s2:
+            return 0.0
+        return max(0.0, self.n * self.s2 / (self.s1 * self.s1) - 1) if self.s1 else math.inf
 
     def flush(self, batch: int) -> None:
         end = self.c.windows.last_end_us(self.t_max) + self.c.feedback
@@ -218,7 +219,7 @@ class Task:
         self.steps.append(Correlation(*place, len(inside), cross, xx, yy))
 
     def finals(self) -> list[Final]:
-        open_pairs = {(pair.start_us, pair.key) for pair in self.pending}
+        open_pairs = {(pair.start_us, pair.key) for pair in self.pending} | self.refused
         return [
             Final(self.number, start, key, value, n, revision, (start, key) not in open_pairs)
             for (start, key), (value, n, revision) in self.answers.items()

@@ -35,9 +35,9 @@ def _required(
         return 0
     if c.aggregate in ("median", "quantile"):
         return rank(c, n)
+    if c.aggregate == "sum" and min(values, default=0) < 0:
+        return n
     if c.sampling == "adversarial" or c.method != "normal":
-        if c.aggregate == "sum" and min(values) < 0:
-            return n
         down = sorted(values, reverse=True)
         if c.sampling == "adversarial":
             return (adversarial_sum if c.aggregate == "sum" else adversarial_avg)(down, c.eps)
@@ -49,6 +49,8 @@ def _required(
 
 def normal(c: SlackConfig, n: int, cv2: float) -> int:
     e, d = c.eps, level(c)
+    if cv2 == math.inf:
+        return n
     if c.aggregate == "sum":
         a = NormalDist().inv_cdf(1 - d) ** 2 * cv2 / n
         u = (2 * e + a - math.sqrt(a**2 + 4 * a * e * (1 - e))) / (2 * (1 + a))

@@ -13,7 +13,7 @@ from model.vocabulary.settings import PlainData
 from spark_impl.runtime import queries
 from spark_impl.slack import SlackQuery, assumption_status, corrections, results
 from spark_impl.slack.query import SLACK, assumption
-from spark_impl.windows import query as answers
+from spark_impl.windows import answers
 from spark_impl.windows.store import open_store
 from tests.spark_impl.test_query import FIRST, history
 

@@ -38,9 +38,9 @@ def n_req(total: int, cv2: float = 0.0, **settings: Any) -> int:
 
 def n_req_of(values: list[float], **settings: Any) -> int:
     down = np.array(sorted(values, reverse=True))
-    return int(
-        required_tuples(config(**settings), np.array([len(values)]), np.array([0.0]), down)[0]
-    )
+    total, negative = np.array([len(values)]), np.array([min(values) < 0])
+    found = required_tuples(config(**settings), total, np.array([0.0]), down, has_negative=negative)
+    return int(found[0])
 
 
 # -- formulas that need no values, by hand ---------------------------------------------------------

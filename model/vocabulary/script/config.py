@@ -76,7 +76,7 @@ class ScriptConfig(Settings):
     idle_after_us: Annotated[
         int | None,
         Setting(
-            "silence, by arrival times, after which a sensor holds nothing back (it always does)",
+            "silence, by arrival times, after which a sensor holds nothing back (never)",
             above=0,
             none="never",
         ),

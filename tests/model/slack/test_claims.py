@@ -96,7 +96,7 @@ def test_a_forgotten_redelivery_may_be_late_in_the_batch_of_its_first_delivery()
 
 def test_guards_count_the_interesting_cases() -> None:
     again = STREAM.arrivals[2]._replace(seq=4)
-    rejected = STREAM.arrivals[0]._replace(seq=5, source_id=9, value=-1.0)
+    rejected = STREAM.arrivals[0]._replace(seq=5, source_id=9, value=float("nan"))
     workload = STREAM.with_(arrivals=(*STREAM.arrivals, again, rejected))
     trace = run(workload)
     assert judge(workload, trace).guards == {

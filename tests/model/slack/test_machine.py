@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from model.slack.machine import Task
 from model.vocabulary import Event, SlackConfig, Step
-from model.vocabulary.slack import REASON_NEGATIVE, Judged, Progress
+from model.vocabulary.slack import Judged, Progress
 from model.vocabulary.windows import REASON_FUTURE, REASON_NOT_FINITE, Late, Rejected, Result
 from tests.model.slack.strategies import arrivals, configs, stream_of
 
@@ -102,7 +102,6 @@ def test_slack_has_an_upper_limit() -> None:
     [
         (float("nan"), 2_000, REASON_NOT_FINITE),
         (float("inf"), 12, REASON_NOT_FINITE),
-        (-1.0, 2_000, REASON_NEGATIVE),
         (1.0, 1_011, REASON_FUTURE),
     ],
 )
@@ -117,9 +116,21 @@ def test_the_first_reason_rejects_and_nothing_else_happens(
     assert machine.state() == before
 
 
-def test_negative_values_are_refused_only_where_a_relative_error_is_promised() -> None:
-    assert feed(task(), stream_of((12, -1.0))) == []
-    assert feed(task(control="conformal", aggregate="count"), stream_of((12, -1.0))) == []
+@pytest.mark.parametrize("method", ["normal", "rigorous", "permutation"])
+def test_a_window_with_a_negative_value_requires_all_of_its_tuples(method: str) -> None:
+    machine = task(control="conformal", eps=0.5, delta=0.5, method=method, cv=0.5)
+    values = [(11, 1.0), (12, -1.0), (13, 4.0), (14, 4.0), (20, 1.0), (21, 1.0), (22, 1.0)]
+    judged = feed(machine, stream_of(*values), flush=True)
+    required = {s.start_us: (s.n_req, s.n_rcv) for s in judged if isinstance(s, Judged)}
+    assert required[10] == (4, 4)
+    assert required[20][0] < required[20][1]
+
+
+def test_values_that_cancel_say_nothing_about_their_variation() -> None:
+    for aggregate in ("sum", "avg"):
+        machine = task(control="conformal", aggregate=aggregate, eps=0.5, delta=0.5)
+        steps = feed(machine, stream_of((11, 1.0), (12, -1.0)), flush=True)
+        assert {(s.n_req, s.n_rcv) for s in steps if isinstance(s, Judged)} == {(2, 2)}
 
 
 def test_a_redelivery_takes_part_in_nothing_until_it_is_forgotten() -> None:

@@ -59,10 +59,10 @@ def test_without_a_flush_answers_may_be_provisional_or_missing() -> None:
 
 
 def test_rejected_arrivals_are_in_no_history() -> None:
-    arrivals = (*stream_of((12, 1.0)), *stream_of((13, -1.0), first=1))
+    arrivals = (*stream_of((12, 1.0)), *stream_of((13, float("nan")), first=1))
     trace = run(Workload("slack", arrivals, {"size_us": 10, "slide_us": 10}))
     assert [rejected.seq for rejected in trace.of(Rejected)] == [1]
-    assert [final.n for final in trace.of(Final)] == [1]
+    assert [(final.n, final.exact) for final in trace.of(Final)] == [(1, False)]
 
 
 def test_no_arrivals_make_no_steps() -> None:
