@@ -1,0 +1,192 @@
+"""The one reader of cells against an oracle of the standard library, and the found cases."""
+
+from collections import Counter
+from datetime import date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model.vocabulary import stable_hash
+from spark_impl.runtime import cells
+from tests.harness import drawn_cells as drawn
+from tests.harness.cell_recomputation import number_of, same, time_of
+
+UNITS = ("us", "ms", "s", "ns")
+
+
+def times(values: list[object], unit: str, kind: pa.DataType = None) -> list[int | None]:
+    found = cells.read_times(pa.array(values, kind), unit)
+    assert [each is None for each in found.values.to_pylist()] == [
+        each is not None for each in found.reason.to_pylist()
+    ]
+    return list(found.values.to_pylist())
+
+
+def numbers(values: list[object], kind: pa.DataType = None) -> list[float | None]:
+    return list(cells.read_numbers(pa.array(values, kind)).values.to_pylist())
+
+
+# -- by hand ---------------------------------------------------------------------------------------
+
+MAY_1_US = 1_714_521_600_000_000
+HOUR_US = 3_600_000_000
+
+
+def test_a_time_without_a_zone_is_utc_whatever_the_rows_around_it_say() -> None:
+    rows: list[object] = ["2024-05-01T02:30:00+02:00", "2024-05-01T02:30:00", "2024-05-01"]
+    expected = [MAY_1_US + HOUR_US // 2, MAY_1_US + 5 * HOUR_US // 2, MAY_1_US]
+    assert times(rows, "iso") == expected
+    assert times(rows[::-1], "iso") == expected[::-1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2024-W18-3", "2024-05-01T00:00+24:00", "2024-05-01T24:00", "12:30", "now", "0000-01-01"],
+)
+def test_texts_that_are_no_calendar_time_are_refused(text: str) -> None:
+    assert times([text], "iso") == [None]
+
+
+def test_a_wall_clock_stays_as_it_is() -> None:
+    skipped = datetime.fromisoformat("2024-03-10T02:30")  # New York's clocks skip this hour
+    assert times([skipped], "us") == [1_710_037_800_000_000]
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "like"),
+    [
+        (MAY_1_US // 1_000, "s", "ms"),
+        (MAY_1_US, "s", "us"),
+        (MAY_1_US * 1_000, "s", "ns"),
+        (MAY_1_US, "ms", "us"),
+        (MAY_1_US * 1_000, "us", "ns"),
+    ],
+)
+def test_a_time_in_a_finer_unit_is_named(number: int, unit: str, like: str) -> None:
+    for cell in (number, str(number), f"{number}.5", Decimal(number)):
+        (reason,) = cells.read_times(pa.array([cell]), unit).reason.to_pylist()
+        assert reason == f"lies outside of the years 1 to 9999 in {unit}; it looks like {like}"
+
+
+def test_a_large_number_is_exact_or_refused_in_every_notation() -> None:
+    texts: list[object] = ["9007199254740993", "9007199254740993.0", "12345678901234567.89"]
+    assert numbers(texts) == [None] * 3
+    assert numbers(["18014398509481984", "18014398509481984.0", "1e300"]) == [
+        2.0**54,
+        2.0**54,
+        1e300,
+    ]
+    assert numbers([9007199254740993, 2**54, 2**63 - 1]) == [None, 2.0**54, None]
+    assert numbers([Decimal("12345678901234567.89"), Decimal("0.10")]) == [None, 0.1]
+    assert numbers(["1e999", "0x1p3", "1f", "1_000"]) == [None] * 4
+
+
+def test_identities_are_integers_or_keep_their_text() -> None:
+    texts = ["5", "05", "-0", str(2**63), str(-(2**63)), "uuid", None]
+    found = cells.read_identities(pa.array(texts))
+    hashed = [None if each is None else stable_hash(each) for each in texts]
+    assert found.values.to_pylist() == [5, *hashed[1:4], -(2**63), hashed[5], None]
+    assert found.texts is not None
+    assert found.texts.to_pylist() == texts
+    assert cells.read_identities(pa.array([7, None])).texts is None
+
+
+def test_two_texts_with_one_number_are_named() -> None:
+    number = pa.array([1, 1, 2, None])
+    assert cells.find_clash(number, pa.array(["a", "b", "c", None])) == ("a", "b")
+    assert cells.find_clash(number, pa.array(["a", "a", "c", None])) is None
+
+
+def test_keys_are_exact() -> None:
+    assert cells.read_keys(pa.array([" a ", None])).values.to_pylist() == [" a ", None]
+    assert cells.read_keys(pa.array([-5])).values.to_pylist() == ["-5"]
+    found = cells.read_keys(pa.array([b"\xc3\xa4", b"\xff"]))
+    assert found.values.to_pylist() == ["\u00e4", None]
+    assert found.reason.to_pylist() == [None, "is not text in UTF-8"]
+
+
+@pytest.mark.parametrize("kind", [pa.bool_(), pa.list_(pa.int64()), pa.struct([("a", pa.int8())])])
+@pytest.mark.parametrize("wanted", [cells.TIMES, cells.NUMBERS, cells.KEYS, cells.IDENTITIES])
+def test_a_type_that_can_never_be_read_is_named(wanted: str, kind: pa.DataType) -> None:
+    assert cells.refuse_type(wanted, kind) == f"holds {kind}, not {wanted}"
+    assert cells.refuse_type(wanted, pa.string(), "iso") is None
+
+
+# -- drawn -----------------------------------------------------------------------------------------
+
+
+@given(st.lists(drawn.TEXT_TIMES | st.none(), max_size=30))
+def test_text_times_are_those_of_the_calendar(texts: list[str | None]) -> None:
+    assert times([*texts], "iso", pa.string()) == [time_of(text, "iso") for text in texts]
+    for text in texts:  # alone, on the fast path
+        assert times([text], "iso", pa.string()) == [time_of(text, "iso")]
+
+
+@given(
+    st.sampled_from(UNITS),
+    st.one_of(
+        st.lists(drawn.WHOLE, max_size=20),
+        st.lists(drawn.TEXT_NUMBERS, max_size=20),
+        st.lists(drawn.DECIMALS, max_size=20),
+        st.lists(drawn.STAMPS, max_size=20),
+        st.lists(st.dates(date(1, 1, 1)), max_size=20),
+    ),
+)
+def test_numeric_times_are_exact(unit: str, values: list[object]) -> None:
+    kind = None if values else pa.int64()
+    if values and isinstance(values[0], Decimal):
+        kind = pa.decimal128(38, 9)
+    elif values and isinstance(values[0], datetime):
+        kind = pa.timestamp("us")
+    assert times(values, unit, kind) == [time_of(value, unit) for value in values]
+
+
+@given(st.sampled_from(UNITS), st.lists(st.floats(-1e12, 1e12) | st.floats(), max_size=20))
+def test_float_times_are_the_nearest_microsecond(unit: str, values: list[float]) -> None:
+    for value, found in zip(values, times([*values], unit, pa.float64()), strict=True):
+        exact = time_of(value, unit)
+        # The product is rounded once more: beyond 2^53 us that may be some microseconds.
+        near = (
+            exact is not None
+            and found is not None
+            and abs(found - exact) <= max(1, abs(exact) >> 52)
+        )
+        assert near or found == exact or abs(value) > 1e11
+
+
+@given(
+    st.one_of(
+        st.lists(drawn.WHOLE, max_size=20),
+        st.lists(drawn.TEXT_NUMBERS | st.none(), max_size=20),
+        st.lists(drawn.DECIMALS, max_size=20),
+        st.lists(st.floats(), max_size=20),
+    )
+)
+def test_numbers_are_the_nearest_float_or_refused(values: list[object]) -> None:
+    is_decimal = bool(values) and isinstance(values[0], Decimal)
+    found = numbers(values, pa.decimal128(38, 9) if is_decimal else None if values else pa.int64())
+    assert all(map(same, found, map(number_of, values)))
+
+
+def test_every_kind_of_cell_is_drawn() -> None:
+    met = Counter[str]()
+
+    @settings(max_examples=400)
+    @given(drawn.TEXT_TIMES, drawn.TEXT_NUMBERS)
+    def count(time: str, number: str) -> None:
+        read, value = time_of(time, "iso"), number_of(number)
+        met["time"] += read is not None
+        met["zone"] += read is not None and ("+" in time or "-" in time[11:])
+        met["no zone"] += read is not None and time.strip()[-1].isdigit() and "+" not in time
+        met["no time"] += read is None
+        met["number"] += value is not None
+        met["no number"] += value is None
+        met["large"] += value is not None and abs(value) >= 2**53
+        met["exponent"] += value is not None and "e" in number.lower()
+        met["blanks"] += value is not None and number != number.strip()
+
+    count()
+    assert all(met[case] >= 2 for case in (*met, "large", "exponent")), met
