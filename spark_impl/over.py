@@ -40,6 +40,7 @@ class Columns(TypedDict):
     arrival: str | None
     group_columns: Collection[str]
     time_unit: str
+    max_future: object
 
 
 def over(
@@ -51,6 +52,7 @@ def over(
     arrival: str | None = None,
     group_columns: Collection[str] = (),
     time_unit: str = "timestamp",
+    max_future: object = "1 day",
 ) -> "Stream":
     """Return the stream as the beginning of a query; arguments are those of :class:`Landing`."""
     columns = Columns(
@@ -60,6 +62,7 @@ def over(
         arrival=arrival,
         group_columns=group_columns,
         time_unit=time_unit,
+        max_future=max_future,
     )
     return Stream(stream, columns)
 

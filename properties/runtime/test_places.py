@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_impl.runtime.columns import UNITS_US
+from spark_impl.runtime.cells import UNITS_US
 from spark_impl.runtime.queries import last_logged, require_checkpoint, tidy
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.runtime.stores import claim

@@ -1,29 +1,45 @@
 """Conversion of a stream's columns into those of a history, and the arrival order of its rows.
 
-Spark converts rows where they are; each row moves once, to the task that numbers it.
+Rows are read where they are (:mod:`spark_impl.runtime.cells` says what a cell means); each row
+moves once, to the task that numbers it.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from functools import reduce
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial, reduce
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
-from pyspark.errors import AnalysisException
+import pyarrow.compute as pc
+from pyspark.errors import AnalysisException, PySparkTypeError
 from pyspark.sql import Column, DataFrame, Window, types
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 
-from spark_impl.runtime.histories import COLUMNS, VALUE
+from model.vocabulary.windows import REASON_FUTURE
+from spark_impl.runtime import cells
+from spark_impl.runtime.arrays import Bools
+from spark_impl.runtime.cells import Cells
+from spark_impl.runtime.histories import COLUMNS, SOURCE_TEXT
 from spark_impl.runtime.storage import InputProblem
 
-UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000}
-"""Units of numeric times, in microseconds."""
-FAULTS = pa.schema([(name, pa.string()) for name in ("column", "reason", "text", "row")])
+TIMESTAMP = "timestamp"
+"""The unit of times that are no numbers."""
+FAULTS = pa.schema(
+    [
+        *((name, pa.string()) for name in ("column", "reason", "text", "row")),
+        ("seq", pa.int64()),
+    ]
+)
+"""Columns of refused cells; ``seq`` is the arrival number of a row that landed all the same."""
 STREAM = "stream"
 """The grouping column that names the stream of a row, if several are landed together."""
 FAULT = "_fault"
-"""The faults of a row: lines of JSON with the columns :data:`FAULTS`, or NULL without a fault."""
+"""The faults of a row: lines of JSON with columns of :data:`FAULTS`, or NULL without a fault."""
 _SINCE, _FROM, _PART, _OFFSET, _ID = "_since", "_from", "_part", "_offset", "_id"
-TAKEN = (*COLUMNS, FAULT, _SINCE, _FROM, _PART, _OFFSET, _ID)
+_NOW = "_now"
+TAKEN = (*COLUMNS, SOURCE_TEXT, FAULT, _SINCE, _FROM, _PART, _OFFSET, _ID, _NOW)
 """Names that a grouping column cannot have."""
 _TIMES = ("event_time_us", "arrival_us")
 _KAFKA = {"topic": "string", "partition": "int", "offset": "bigint", "timestamp": "timestamp"}
@@ -36,21 +52,33 @@ class Chosen(NamedTuple):
     named: Mapping[str, str | None]
     """The stream's columns by the column of the history, in the order in which they are checked."""
     values: Collection[str]
-    """Columns of the history that hold values."""
-    keeps_nulls: bool
-    """Whether a row stays whose values cannot be read, with NULL for each of them."""
+    """Columns of the history that hold values, NULL where one cannot be read."""
     groups: Collection[str]
     unit: str
     """Unit of times that are not timestamps."""
+    max_future_us: int | None
+    """How far beyond its arrival time an event time may be."""
 
 
 class _Field(NamedTuple):
+    """A column of the history that comes from one of the stream."""
+
     name: str
-    typed: Column
-    """The column in the type of the history; NULL if the stream's value does not fit."""
-    source: str | None = None
-    wanted: str = ""
-    """The kind of value that the stream must hold."""
+    source: str
+    wanted: str
+    """What the stream's column is read as: one of the words of :mod:`spark_impl.runtime.cells`."""
+
+
+class _Reader(NamedTuple):
+    """What a task needs to read the rows of a stream."""
+
+    fields: Sequence[_Field]
+    row: Sequence[str]
+    """All columns of the stream."""
+    place: Sequence[str]
+    """Columns that say when and where a row arrived."""
+    chosen: Chosen
+    schema: pa.Schema
 
 
 def label_streams(given: DataFrame | Mapping[str, DataFrame]) -> list[DataFrame]:
@@ -71,20 +99,21 @@ def label_streams(given: DataFrame | Mapping[str, DataFrame]) -> list[DataFrame]
     return [each.withColumn(STREAM, F.lit(name)) for name, each in by_name.items()]
 
 
+def reads_wall_clocks(streams: Sequence[DataFrame], chosen: Chosen) -> bool:
+    """Return whether times may have no zone: text, or timestamps without one."""
+    named = [chosen.named[name] for name in _TIMES]
+    kinds = [field.dataType for each in streams for field in each.schema if field.name in named]
+    text = chosen.unit == TIMESTAMP and any(isinstance(each, types.StringType) for each in kinds)
+    return text or any(isinstance(each, types.TimestampNTZType) for each in kinds)
+
+
 def union_typed(streams: Sequence[DataFrame], chosen: Chosen) -> DataFrame:
     """Return the rows of all streams with the columns of a history, without arrival numbers.
 
     :data:`FAULT` and columns for :func:`in_order` are added. Raise :class:`InputProblem` for a
     column that is missing or has a wrong type.
     """
-    parts = []
-    for stream in streams:
-        fields = _fields_of(stream, chosen)
-        typed = [field.typed.alias(field.name) for field in fields]
-        place = _place(stream, is_timed=chosen.named["arrival_us"] is not None)
-        named = [column.alias(name) for name, column in place.items()]
-        fault = _fault(stream, fields, chosen.values if chosen.keeps_nulls else ())
-        parts.append(stream.select(*typed, fault.alias(FAULT), *named))
+    parts = [_typed(stream, chosen) for stream in streams]
     for name in chosen.groups:
         if len({part.schema[name].dataType.typeName() for part in parts}) > 1:
             msg = f"column {name!r} holds text in one stream and whole numbers in another"
@@ -138,92 +167,171 @@ def _place(stream: DataFrame, *, is_timed: bool) -> dict[str, Column]:
     return place
 
 
-def _fields_of(stream: DataFrame, chosen: Chosen) -> list[_Field]:
-    """Return the columns of the history, without the arrival number."""
+def _typed(stream: DataFrame, chosen: Chosen) -> DataFrame:
+    """Return the rows of one stream with the columns of a history, read by its tasks."""
+    fields = _fields_of(stream, chosen)
+    place = _place(stream, is_timed=chosen.named["arrival_us"] is not None)
     kinds = {field.name: field.dataType for field in stream.schema}
+    typed = pa.schema([(each.name, _type_of(each, kinds[each.source])) for each in fields])
+    if chosen.named["key"] is None:
+        typed = typed.append(pa.field("key", pa.string()))
+    if chosen.named["arrival_us"] is None:
+        typed = typed.append(pa.field("arrival_us", pa.int64()))
+    source = chosen.named["source_id"]
+    if source is not None and isinstance(kinds[source], types.StringType):
+        typed = typed.append(pa.field(SOURCE_TEXT, pa.string()))
+    named = [column.alias(name) for name, column in place.items()]
+    # In a stream this is the time in Spark's log of offsets, so a replay gets the same time.
+    now = F.unix_micros(F.current_timestamp()).alias(_NOW)
+    rows = stream.select(*(_shown(field) for field in stream.schema), *named, now)
+    there = from_arrow_schema(typed.append(pa.field(FAULT, pa.string())))
+    schema = types.StructType([*there, *(rows.schema[name] for name in place)])
+    reader = _Reader(fields, stream.columns, [*place], chosen, typed)
+    return rows.mapInArrow(partial(_read_batches, reader=reader), schema)
+
+
+def _shown(field: types.StructField) -> Column:
+    """Return a column as Arrow can hold it; of the rarest types, its text."""
+    try:
+        to_arrow_type(field.dataType, timezone="UTC")
+    except PySparkTypeError:
+        return _quote(field.name).cast("string").alias(field.name)
+    return _quote(field.name)
+
+
+def _fields_of(stream: DataFrame, chosen: Chosen) -> list[_Field]:
+    """Return the columns of the history that the stream has."""
+    kinds = {field.name: field.dataType for field in stream.schema}
+    roles = {"key": cells.KEYS, "source_id": cells.IDENTITIES} | dict.fromkeys(_TIMES, cells.TIMES)
     fields = []
     for name, source in [*chosen.named.items(), *((each, each) for each in chosen.groups)]:
-        if source is not None:
-            if source not in kinds:
-                msg = f"the stream has no column {source!r}; its columns are {', '.join(kinds)}"
-                raise InputProblem(msg)
-            role = VALUE if name in chosen.values else name
-            typed, wanted = _read(role, _quote(source), kinds[source], chosen.unit), _wanted(role)
-            if typed is None:
-                is_a, note = kinds[source].simpleString(), f" with time_unit {chosen.unit!r}"
-                msg = f"column {source!r} holds {is_a}, not {wanted}"
-                raise InputProblem(msg + note * (name in _TIMES))
-            fields.append(_Field(name, typed, source, wanted))
-    if chosen.named["key"] is None:
-        fields.append(_Field("key", F.lit("")))
-    if chosen.named["arrival_us"] is None:
-        # In a stream this is the time in Spark's log of offsets, so a replay gets the same time.
-        fields.append(_Field("arrival_us", F.unix_micros(F.current_timestamp())))
+        if source is None:
+            continue
+        if source not in kinds:
+            msg = f"the stream has no column {source!r}; its columns are {', '.join(kinds)}"
+            raise InputProblem(msg)
+        is_group = name in chosen.groups and name not in chosen.named
+        wanted = cells.GROUPS if is_group else roles.get(name, cells.NUMBERS)
+        kind = kinds[source]
+        try:
+            bad = cells.refuse_type(wanted, to_arrow_type(kind, timezone="UTC"), chosen.unit)
+        except PySparkTypeError:
+            bad = "no type of Arrow"
+        if bad is not None:
+            note = f" with time_unit {chosen.unit!r}" * (wanted == cells.TIMES)
+            msg = f"column {source!r} holds {kind.simpleString()}, not {wanted}{note}"
+            raise InputProblem(msg)
+        fields.append(_Field(name, source, wanted))
     return fields
 
 
-def _read(name: str, column: Column, kind: types.DataType, unit: str) -> Column | None:
-    """Return a column as the history's ``name``, with NULL for bad values; None for a bad type."""
-    text, whole = isinstance(kind, types.StringType), isinstance(kind, types.IntegralType)
-    if name in _TIMES:
-        return _read_time(column, kind, unit)
-    if name == VALUE:
-        number = column.try_cast("double")
-        if text:  # Java would also read "1f" and "0x1p3" as numbers
-            return F.when(~column.rlike(r"[xX]|[\d.][dDfF]\s*$"), number)
-        return number if isinstance(kind, types.NumericType) else None
-    if not text and not whole and (name != "key" or not isinstance(kind, types.BinaryType)):
-        return None
-    if name == "key" or (text and name != "source_id"):
-        # To Spark any bytes are a string, such as those of a message of Kafka; not to readers.
-        return F.try_validate_utf8(column.cast("string"))
-    return column.try_cast("bigint")
-
-
-def _read_time(column: Column, kind: types.DataType, unit: str) -> Column | None:
-    if isinstance(kind, types.TimestampType | types.TimestampNTZType | types.DateType):
-        return F.unix_micros(column.cast("timestamp"))
-    if unit == "timestamp" and isinstance(kind, types.StringType):
-        # Spark would read "12:30" as a time of today.
-        begins_with_a_date = column.rlike(r"^\s*[+-]?\d{4,6}-\d")
-        return F.when(begins_with_a_date, F.unix_micros(column.try_cast("timestamp")))
-    if unit != "timestamp" and isinstance(kind, types.StringType | types.NumericType):
-        number = column.try_cast("decimal(28,9)") * F.lit(UNITS_US[unit]).cast("decimal(7,0)")
-        return F.floor(number).try_cast("bigint")
-    return None
-
-
-def _wanted(name: str) -> str:
-    wanted = {VALUE: "a number", "key": "text", "source_id": "a whole number"}
-    return "a time" if name in _TIMES else wanted.get(name, "text or a whole number")
+def _type_of(field: _Field, kind: types.DataType) -> pa.DataType:
+    """Return the type of a column of the history."""
+    if field.wanted == cells.GROUPS:
+        return pa.string() if isinstance(kind, types.StringType) else pa.int64()
+    return pa.float64() if field.wanted == cells.NUMBERS else COLUMNS[field.name]
 
 
 def _quote(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
 
 
-def _fault(stream: DataFrame, fields: Sequence[_Field], values: Collection[str]) -> Column:
-    """Return the faults of a row, NULL for a row without one.
+# ------------------------------------------------------------------------- the work of the tasks
 
-    These are the first fault that keeps the row out, or else all faults of ``values``, which do not
+
+def _read_batches(batches: Iterable[pa.RecordBatch], reader: _Reader) -> Iterator[pa.RecordBatch]:
+    """Read rows of a stream as rows of a history; a stage for ``mapInArrow``."""
+    for batch in batches:
+        yield _read_rows(batch, reader)
+
+
+def _read_rows(batch: pa.RecordBatch, reader: _Reader) -> pa.RecordBatch:
+    chosen, size = reader.chosen, batch.num_rows
+    place = {name: batch.column(len(reader.row) + at) for at, name in enumerate(reader.place)}
+    # A stream may have several columns of one name; only those that are named have to be unique.
+    at = {name: position for position, name in enumerate(reader.row)}
+    read = {
+        field.name: _read(field, batch.column(at[field.source]), chosen.unit)
+        for field in reader.fields
+    }
+    typed = {name: each.values for name, each in read.items()}
+    typed.setdefault("key", pa.array([""] * size))
+    typed.setdefault("arrival_us", batch.column(batch.num_columns - 1))
+    if SOURCE_TEXT in reader.schema.names:
+        typed[SOURCE_TEXT] = read["source_id"].texts
+    if chosen.max_future_us is not None:
+        read["event_time_us"] = _guard(read["event_time_us"], typed, chosen.max_future_us)
+        typed["event_time_us"] = read["event_time_us"].values
+    fault = _faults(batch, reader, read)
+    columns = {name: typed[name] for name in reader.schema.names}
+    names = [*columns, FAULT, *place]
+    return pa.RecordBatch.from_arrays([*columns.values(), fault, *place.values()], names)
+
+
+def _read(field: _Field, column: pa.Array, unit: str) -> Cells:
+    if field.wanted == cells.TIMES:
+        return cells.read_times(column, unit)
+    if field.wanted == cells.NUMBERS:
+        return cells.read_numbers(column)
+    if field.wanted == cells.KEYS:
+        return cells.read_keys(column)
+    if field.wanted == cells.IDENTITIES:
+        return cells.read_identities(column)
+    return cells.read_keys(column) if cells.is_text(column.type) else cells.read_identities(column)
+
+
+def _guard(times: Cells, typed: Mapping[str, pa.Array], max_future_us: int) -> Cells:
+    """Refuse event times that lie too far beyond the arrival times."""
+    ahead = pc.subtract(times.values, typed["arrival_us"])
+    far = pc.fill_null(pc.greater(ahead, max_future_us), False)
+    return Cells(pc.if_else(far, None, times.values), pc.if_else(far, REASON_FUTURE, times.reason))
+
+
+def _faults(batch: pa.RecordBatch, reader: _Reader, read: Mapping[str, Cells]) -> pa.Array:
+    """Return the faults of each row, NULL for a row without one.
+
+    These are the first fault that keeps the row out, or else all faults of values, which do not
     keep it out.
     """
-    everything = F.struct(*(_quote(name).alias(name) for name in stream.columns))
-    row = F.to_json(everything, {"ignoreNullFields": "false"})
-    faults = {}
-    for field in fields:
-        if field.source is not None:
-            column = _quote(field.source)
-            binary = isinstance(stream.schema[field.source].dataType, types.BinaryType)
-            text = F.hex(column) if binary else column.cast("string")
-            other = F.when(field.typed.isNull(), f"not {field.wanted}")
-            reason = F.when(column.isNull(), "NULL").otherwise(other)
-            said = zip(FAULTS.names, (F.lit(field.source), reason, text, row), strict=True)
-            fault = F.struct(*(part.alias(name) for name, part in said))
-            # Nearly all faults are NULL; Python gets them faster as text than as structs.
-            faults[field.name] = F.when(reason.isNotNull(), F.to_json(fault))
-    first = F.coalesce(*(fault for name, fault in faults.items() if name not in values))
-    if not values:
-        return first
-    lines = F.concat_ws("\n", *(faults[name] for name in values))
-    return F.coalesce(first, F.when(lines != "", lines))
+    bad = {name: _is_bad(each) for name, each in read.items()}
+    faulty = np.flatnonzero(reduce(np.logical_or, bad.values()))
+    lines: list[str | None] = [None] * batch.num_rows
+    if not len(faulty):
+        return pa.array(lines, pa.string())
+    shown = batch.take(pa.array(faulty))
+    rows = zip(*(_cells_of(shown.column(i)) for i in range(len(reader.row))), strict=True)
+    for number, values in zip(faulty.tolist(), rows, strict=True):
+        row = dict(zip(reader.row, values, strict=True))
+        wrong = [field for field in reader.fields if bad[field.name][number]]
+        out = [field for field in wrong if field.name not in reader.chosen.values]
+        lines[number] = "\n".join(
+            _fault(field, read[field.name].reason[number].as_py(), row)
+            for field in out[:1] or wrong
+        )
+    return pa.array(lines, pa.string())
+
+
+def _is_bad(each: Cells) -> Bools:
+    bad: Bools = pc.is_valid(each.reason).to_numpy(zero_copy_only=False)
+    return bad
+
+
+def _fault(field: _Field, reason: str, row: Mapping[str, object]) -> str:
+    """Return one line of JSON about a cell."""
+    cell = row[field.source]
+    text = None if cell is None else cell.hex() if isinstance(cell, bytes) else str(cell)
+    whole = json.dumps(row, default=_plain, ensure_ascii=False)
+    said = {"column": field.source, "reason": reason, "text": text, "row": whole}
+    return json.dumps(said, ensure_ascii=False)
+
+
+def _cells_of(column: pa.Array) -> list[object]:
+    """Return the cells of a column; to Spark any bytes are text, not to readers."""
+    if not cells.is_text(column.type):
+        return list(column.to_pylist())
+    raw = column.cast(pa.binary()).to_pylist()
+    return [None if cell is None else cell.decode("utf-8", "backslashreplace") for cell in raw]
+
+
+def _plain(cell: object) -> str:
+    return cell.hex() if isinstance(cell, bytes) else str(cell)

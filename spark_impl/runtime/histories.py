@@ -34,6 +34,8 @@ COLUMNS = {
     "arrival_us": pa.int64(),
 }
 """Columns of a history, besides the grouping columns of the caller."""
+SOURCE_TEXT = "source_text"
+"""The column of the identities as the source has them, if they are text."""
 VALUE = "value"
 """The column of the values, unless a history has several."""
 _NAME = re.compile(r"(\d{8,})(?:-(\d{8,}))?\.parquet")
@@ -47,14 +49,18 @@ _GROUPS = b"straggler.row_groups"
 """Metadata of a merged file: the number of row groups of each of its files."""
 
 
-def history_schema(*groups: pa.Field, values: Sequence[str] = (VALUE,)) -> pa.Schema:
+def history_schema(
+    *groups: pa.Field, values: Sequence[str] = (VALUE,), has_texts: bool = False
+) -> pa.Schema:
     """Return the schema of a history with some grouping columns in front.
 
-    ``values`` are the columns of the values.
+    ``values`` are the columns of the values. With ``has_texts`` there is a column of identities as
+    the source has them.
     """
     fields = [pa.field(*each) for each in COLUMNS.items()]
     place = list(COLUMNS).index(VALUE)
     fields[place : place + 1] = [pa.field(name, COLUMNS[VALUE]) for name in values]
+    fields += [pa.field(SOURCE_TEXT, pa.string())] * has_texts
     return pa.schema([*groups, *fields])
 
 

@@ -29,19 +29,22 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
+from model.vocabulary.durations import duration_us
 from model.vocabulary.settings import JsonObject
 from spark_impl.runtime import histories, packages
+from spark_impl.runtime.cells import UNITS_US
 from spark_impl.runtime.columns import (
     FAULTS,
     STREAM,
     TAKEN,
-    UNITS_US,
+    TIMESTAMP,
     Chosen,
     in_order,
     label_streams,
+    reads_wall_clocks,
     union_typed,
 )
-from spark_impl.runtime.histories import file_of, history_schema, name_values
+from spark_impl.runtime.histories import SOURCE_TEXT, file_of, history_schema, name_values
 from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
 from spark_impl.runtime.queries import QueryRunner, last_logged, read_files
@@ -61,8 +64,8 @@ class Landing:
     * ``event_time`` and ``value``; several columns, as a list such as ``["watts", "celsius"]``,
       become columns ``value_watts`` and ``value_celsius`` of the history;
     * ``key``; default: the key ``""`` for all rows;
-    * ``source_id``: a whole number that identifies a tuple; default: the arrival number, so that
-      every row is a tuple of its own;
+    * ``source_id``: a whole number or a text (such as a UUID) that identifies a tuple; default: the
+      arrival number, so that every row is a tuple of its own;
     * ``arrival``; default: the time at which Spark planned the micro-batch;
     * ``group_columns``.
 
@@ -70,15 +73,26 @@ class Landing:
     to all of them, one order of arrival goes over all of them, and their names become the grouping
     column ``stream``. :func:`spark_impl.join.from_history` gives them back to a join.
 
-    ``time_unit`` is the unit of times that are not timestamps already: ``"us"``, ``"ms"`` or
-    ``"s"`` since 1970, as numbers or text, or ``"timestamp"``: text like ``2013-01-01T05:15:00Z``,
-    without a zone in the time zone of the session. Fractions of a microsecond are cut off.
+    ``time_unit`` is the unit of times that are not timestamps already: ``"us"``, ``"ms"``, ``"s"``
+    or ``"ns"`` since 1970, as numbers or text, or ``"timestamp"``: text like
+    ``2013-01-01T05:15:00Z``. Without a zone, text and timestamps are UTC, whatever the zone of the
+    session is. Fractions of a microsecond are cut off. :mod:`spark_impl.runtime.cells` says what
+    can be read.
 
-    A row with a column that is NULL or cannot be read goes to :meth:`rejected`; the stream goes on.
-    If ``value`` is a list, a row lands whatever its values are: a value that cannot be read is NULL
-    in the history, and has a row of its own in :meth:`rejected`.
-    Infinite values and NaN are accepted. A source of CSV files turns values that do not fit its
-    schema into NULL; declare all columns of such a source as strings.
+    A row whose time, key, identity or grouping column is missing or cannot be read goes to
+    :meth:`rejected`; the stream goes on. A row lands whatever its values are: a value that cannot
+    be read is NULL in the history, and has a row of its own in :meth:`rejected`. Queries refuse
+    such a row, and no window of it is called exact. Infinite values and NaN land as they are. A
+    source of CSV files turns values that do not fit its schema into NULL; declare all columns of
+    such a source as strings.
+
+    ``max_future`` guards against wrong clocks: a row whose event time lies more than that beyond
+    its arrival time is refused, because a single one would close all windows up to its time. It is
+    an interval such as ``"1 hour"``, a ``timedelta``, or None for no guard.
+
+    A text identity becomes a number by ``model.vocabulary.stable_hash``, unless it is the decimal
+    form of a 64-bit integer; the history keeps the text in ``source_text``. A micro-batch in which
+    two texts share a number is refused with a sentence that names both.
 
     A micro-batch becomes one file, or none if it has no arrivals. Rows are numbered from 0 on,
     without gaps. All rows of a micro-batch arrive before those of the next one. Within a
@@ -120,11 +134,12 @@ class Landing:
         source_id: str | None = None,
         arrival: str | None = None,
         group_columns: Collection[str] = (),
-        time_unit: str = "timestamp",
+        time_unit: str = TIMESTAMP,
+        max_future: object = "1 day",
     ) -> None:
-        if time_unit not in (*UNITS_US, "timestamp"):
+        if time_unit not in (*UNITS_US, "ns", TIMESTAMP):
             units = ", ".join(UNITS_US)
-            msg = f"time_unit is {time_unit!r}; it must be one of {units}, timestamp"
+            msg = f"time_unit is {time_unit!r}; it must be one of {units}, ns, {TIMESTAMP}"
             raise InputProblem(msg)
         streams = label_streams(stream)
         names = sorted(stream) if isinstance(stream, Mapping) else None
@@ -139,15 +154,15 @@ class Landing:
             "arrival_us": arrival,
         }
         has_list = not isinstance(value, str)
-        chosen = Chosen(named, values.keys(), has_list, groups, time_unit)
+        chosen = Chosen(named, values.keys(), groups, time_unit, _read_guard(max_future))
         self._history, self._checkpoint = locate(history), locate(checkpoint)
         self._by_arrival = arrival is not None
-        self._nullable = [*values] if has_list else []
+        self._nullable = [*values]
         self._rows = union_typed(streams, chosen)
         self._spark = self._rows.sparkSession
         packages.extend_search_path(self._spark.sparkContext)
         kinds = {field.name: field.type for field in to_arrow_schema(self._rows.schema)}
-        own = history_schema(values=[*values])
+        own = history_schema(values=[*values], has_texts=SOURCE_TEXT in kinds)
         self._schema = pa.schema([*own, *(pa.field(name, kinds[name]) for name in groups)])
         self._runner = QueryRunner()
         self._last: _Last | None = None
@@ -161,8 +176,9 @@ class Landing:
             "group_columns": {name: str(kinds[name]) for name in groups},
             "streams": names,
             "time_unit": time_unit,
-            "time_zone": self._spark.conf.get("spark.sql.session.timeZone"),
         }
+        if reads_wall_clocks(streams, chosen):  # earlier versions read them in the session's zone
+            self._settings["time_zone"] = "UTC"
         _open(self._history, self._checkpoint, self._settings)
 
     @property
@@ -187,8 +203,8 @@ class Landing:
 
         The columns are ``column`` (of a row that did not land, the first one with a fault),
         ``reason``, ``text`` (the content of that column), ``row`` (all columns of the stream as
-        JSON) and ``batch``. A row that landed without some of its values is here once for each of
-        them.
+        JSON), ``seq`` and ``batch``. A row that landed without some of its values is here once for
+        each of them, with its arrival number ``seq``; of a row that did not land it is NULL.
         """
         schema = FAULTS.append(pa.field("batch", pa.int64()))
         return read_files(self._spark, self._rejected(), schema)
@@ -253,6 +269,16 @@ class Landing:
         self._last = last
         if LANDED in files and (last.number + 1) % histories.MERGED == 0:
             _compact(rows.sparkSession, self._history)
+
+
+def _read_guard(max_future: object) -> int | None:
+    """Return the guard against wrong clocks in microseconds, None for none."""
+    if max_future is None:
+        return None
+    try:
+        return duration_us("max_future", max_future)
+    except ValueError as error:
+        raise InputProblem(str(error)) from error
 
 
 def _require_free(groups: Iterable[str], taken: Collection[str]) -> None:

@@ -5,7 +5,6 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
 from functools import reduce
-from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from spark_impl.runtime.arrays import PlainRow
+from spark_impl.runtime.cells import find_clash
 from spark_impl.runtime.columns import FAULT, FAULTS
-from spark_impl.runtime.histories import FORMAT
-from spark_impl.runtime.storage import Location, writing
+from spark_impl.runtime.histories import FORMAT, SOURCE_TEXT
+from spark_impl.runtime.storage import InputProblem, Location, writing
 
 LANDED, REJECTED = "landed", "rejected"
 """Tables that a micro-batch is written to."""
@@ -45,14 +45,26 @@ def write_in_order(
         for batch in batches:
             fault, good = batch.column(FAULT), batch
             if fault.null_count < batch.num_rows:
-                good = batch.filter(_is_arrival(batch, nullable))
-                lines = (each.split("\n") for each in fault.drop_null().to_pylist())
-                bad = [json.loads(line) for line in chain.from_iterable(lines)]
-                rejected.add(pa.RecordBatch.from_pylist(bad, FAULTS))
+                arrives = _is_arrival(batch, nullable)
+                good = batch.filter(arrives)
+                rejected.add(_faults_of(fault, arrives, first + landed.rows))
             landed.add(_numbered(good, first + landed.rows, since_us, schema))
         written = rejected.finish() + landed.finish()
     if written:  # the files are complete, because the block has ended
         yield pa.RecordBatch.from_pylist(written)
+
+
+def _faults_of(fault: pa.Array, arrives: pa.BooleanArray, first: int) -> pa.RecordBatch:
+    """Return a row of :data:`FAULTS` for each fault, with the arrival number of its row, if any."""
+    landed = arrives.to_numpy(zero_copy_only=False)
+    seq = np.where(landed, first + np.cumsum(landed) - 1, -1)
+    bad = [
+        {**json.loads(line), "seq": None if number < 0 else number}
+        for lines, number in zip(fault.to_pylist(), seq.tolist(), strict=True)
+        if lines is not None
+        for line in lines.split("\n")
+    ]
+    return pa.RecordBatch.from_pylist(bad, FAULTS)
 
 
 def _is_arrival(rows: pa.RecordBatch, nullable: Collection[str]) -> pa.BooleanArray:
@@ -100,7 +112,15 @@ class _Table:
 
 
 def _numbered(rows: pa.RecordBatch, first: int, since_us: int, schema: pa.Schema) -> pa.RecordBatch:
-    """Return rows as arrivals with the numbers from ``first`` on and times >= ``since_us``."""
+    """Return rows as arrivals with the numbers from ``first`` on and times >= ``since_us``.
+
+    Raise :class:`InputProblem` if two texts stand for one identity: they would count as one tuple.
+    """
+    if SOURCE_TEXT in rows.schema.names:
+        clash = find_clash(rows.column("source_id"), rows.column(SOURCE_TEXT))
+        if clash is not None:
+            msg = f"the identities {clash[0]!r} and {clash[1]!r} share a number: rename one of them"
+            raise InputProblem(msg)
     seq = pa.array(np.arange(first, first + rows.num_rows))
     columns = {
         "seq": seq,

@@ -34,7 +34,8 @@ def prepare(folder: Path) -> None:
     (folder / "in").mkdir()
     for number in range(FILES):
         path = folder / "in" / f"{number}.json"
-        rows = [{"ts": number * ROWS + at, "v": at or None} for at in range(ROWS)]
+        rows = [{"ts": number * ROWS + at, "v": at} for at in range(ROWS)]
+        rows[0] = {"ts": 1 << 60, "v": number}  # beyond all calendars
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         os.utime(path, (1_000 + number, 1_000 + number))
 

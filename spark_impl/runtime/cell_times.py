@@ -1,0 +1,183 @@
+"""Reads times of a user's table (:mod:`spark_impl.runtime.cells`)."""
+
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_impl.runtime.arrays import Bools, Floats, Ints
+from spark_impl.runtime.cell_arrays import (
+    MISSING,
+    Cells,
+    Column,
+    Reasons,
+    digits_of,
+    filled,
+    is_text,
+    is_valid,
+    matches,
+    plain,
+    stripped,
+)
+
+UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000}
+"""Units of numeric times, in microseconds; a time in ``ns`` is a thousandth of one."""
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?$"
+FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The first microsecond of the year 1 and the last one of the year 9999, since 1970."""
+_NO_TIME = "is not a time"
+_OUTSIDE = "lies outside of the years 1 to 9999"
+_NEAR_US = 7_258_118_400_000_000
+"""The year 2200, since 1970: a time before it is likely."""
+_TEXT_TIME = (
+    r"^(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})"
+    r"(?:[Tt ](?P<hour>\d{2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d+))?)?"
+    r"(?: ?(?P<zone>[Zz]|UTC|(?P<sign>[+-])(?P<hours>\d{2})(?::?(?P<minutes>\d{2}))?))?)?$"
+)
+_PLAIN = r"^(?P<sign>[+-]?)(?P<whole>\d{1,18})(?:\.(?P<fraction>\d*))?$"
+_DAY_US = 86_400_000_000
+
+
+def read_times(column: Column, unit: str) -> Cells:
+    """Read times as microseconds since 1970, int64.
+
+    ``unit`` is ``us``, ``ms``, ``s`` or ``ns`` for numbers; any other for text such as
+    ``2024-05-01T02:30:00.5+02:00``. Text without a zone is UTC, and so is a timestamp without one:
+    its wall clock. What is finer than a microsecond is cut; binary floats are rounded to the
+    nearest one.
+    """
+    column, kind = plain(column)
+    reasons = Reasons(column)
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        if pa.types.is_date(kind):
+            column = column.cast(pa.timestamp("ms"))
+        scale = column.type.unit
+        us = _scaled(column.cast(pa.int64()), scale, reasons)
+    elif is_text(kind) and unit not in (*UNITS_US, "ns"):
+        us = _text_times(column, reasons)
+    elif pa.types.is_integer(kind):
+        us = _scaled(column, unit, reasons)
+    elif pa.types.is_floating(kind):
+        us = _float_times(column, unit, reasons)
+    else:
+        us = _decimal_times(stripped(column), unit, reasons)
+    return reasons.cells(us)
+
+
+def _scaled(column: pa.Array, unit: str, reasons: "Reasons") -> Ints:
+    """Convert whole numbers of a unit to microseconds."""
+    number = filled(column, 0)
+    if unit == "ns":
+        return np.asarray(number // 1_000).astype(np.int64)
+    scale = UNITS_US[unit]
+    low, high = -(-FIRST_US // scale), LAST_US // scale
+    outside = (number > high) | ((number < low) if number.dtype.kind == "i" else False)
+    reasons.note(outside, _OUTSIDE)
+    _name_unit(number.astype(np.float64) * scale, outside, unit, reasons)
+    return np.where(outside, 0, number).astype(np.int64) * scale
+
+
+def _name_unit(us: Floats, outside: Bools, unit: str, reasons: "Reasons") -> None:
+    """Say of times outside of all years which finer unit they seem to have, if one fits."""
+    units = (*reversed(UNITS_US), "ns")
+    unsaid = outside
+    for steps, finer in enumerate(units[units.index(unit) + 1 :], 1):
+        likely = unsaid & (us > 0) & (us / 1_000.0**steps < _NEAR_US)
+        unsaid = unsaid & ~likely
+        reasons.note(likely, f"{_OUTSIDE} in {unit}; it looks like {finer}", again=True)
+
+
+def _float_times(column: pa.Array, unit: str, reasons: "Reasons") -> Ints:
+    number = filled(column.cast(pa.float64()), 0.0)
+    reasons.note(~np.isfinite(number), _NO_TIME)
+    with np.errstate(all="ignore"):
+        us = np.rint(number / 1e3 if unit == "ns" else number * UNITS_US[unit])
+        outside = np.isfinite(number) & ~((us >= FIRST_US) & (us <= LAST_US))
+    reasons.note(outside, _OUTSIDE)
+    _name_unit(np.where(outside, us, 0.0), outside, unit, reasons)
+    return np.where(reasons.bad, 0.0, us).astype(np.int64)
+
+
+def _decimal_times(texts: pa.Array, unit: str, reasons: "Reasons") -> Ints:
+    """Convert decimal numbers exactly, digit by digit."""
+    reasons.note(matches(texts, r"^$"), MISSING)
+    reasons.note(~matches(texts, NUMBER), f"is not a number of {unit}")
+    parts = pc.extract_regex(texts, _PLAIN)
+    plain = is_valid(parts) & ~reasons.bad
+    digits = 0 if unit == "ns" else len(str(UNITS_US[unit])) - 1
+    fraction = pc.coalesce(pc.struct_field(parts, "fraction"), "")
+    padded = pc.utf8_rpad(pc.utf8_slice_codeunits(fraction, 0, digits), digits, "0")
+    finer = pc.utf8_trim(pc.utf8_slice_codeunits(fraction, digits), "0")
+    whole = digits_of(pc.struct_field(parts, "whole"), plain)
+    small = digits_of(padded, plain)
+    with np.errstate(over="ignore"):
+        fits = plain & (whole < 10 ** (18 - digits))
+        us: Ints = np.where(fits, whole, 0) * 10**digits + small
+    negative = filled(pc.equal(pc.struct_field(parts, "sign"), "-"), False)
+    us = np.where(negative, -us - filled(pc.not_equal(finer, ""), False), us)
+    if unit == "ns":
+        us = us // 1_000
+    about = us.astype(np.float64)
+    for row in np.flatnonzero(~fits & ~reasons.bad).tolist():  # exponents, and very many digits
+        number = Decimal(texts[row].as_py()) * (Decimal("0.001") if unit == "ns" else 10**digits)
+        about[row] = float(number)
+        near = abs(number) < 10**18
+        us[row] = int(number.to_integral_value("ROUND_FLOOR")) if near else LAST_US + 1
+    outside = ~reasons.bad & ((us < FIRST_US) | (us > LAST_US))
+    reasons.note(outside, _OUTSIDE)
+    _name_unit(about, outside, unit, reasons)
+    return us
+
+
+def _text_times(column: pa.Array, reasons: "Reasons") -> Ints:
+    """Convert texts of ISO 8601 with a calendar date."""
+    texts = stripped(column)
+    if (matches(texts, _TEXT_TIME) | reasons.bad).all():
+        for kind in (pa.timestamp("us", "UTC"), pa.timestamp("us")):
+            try:  # fast if all texts have a zone, or none has; refuses the rarer forms
+                us: Ints = filled(texts.cast(kind).cast(pa.int64()), 0)
+            except pa.ArrowInvalid:
+                continue
+            reasons.note((us < FIRST_US) | (us > LAST_US), _OUTSIDE)
+            return us
+    reasons.note(matches(texts, r"^$"), MISSING)
+    parts = pc.extract_regex(texts, _TEXT_TIME)
+    read = is_valid(parts)
+
+    def part(name: str, least: int = 0) -> Ints:
+        field = pc.struct_field(parts, name)
+        given = pc.if_else(pc.equal(field, ""), str(least), field)
+        return digits_of(given, read)
+
+    year, month, day = part("year"), part("month"), part("day")
+    hour, minute, second = part("hour"), part("minute"), part("second")
+    hours, minutes = part("hours"), part("minutes")
+    fraction = pc.utf8_slice_codeunits(pc.coalesce(pc.struct_field(parts, "fraction"), ""), 0, 6)
+    micro = digits_of(pc.utf8_rpad(fraction, 6, "0"), read)
+    leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
+    lengths = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+    length = lengths[np.clip(month, 0, 12)] + ((month == 2) & leap)
+    on_calendar = (month >= 1) & (month <= 12) & (day >= 1) & (day <= length)
+    on_calendar &= (hour < 24) & (minute < 60) & (second < 60) & (hours < 24) & (minutes < 60)
+    reasons.note(~(read & on_calendar), _NO_TIME)
+    days = _days_since_1970(year, month, day)
+    offset_s = (hours * 60 + minutes) * 60
+    offset_s = (
+        np.where(filled(pc.equal(pc.struct_field(parts, "sign"), "-"), False), -1, 1) * offset_s
+    )
+    seconds = (hour * 60 + minute) * 60 + second - offset_s
+    us = np.asarray(days * _DAY_US + seconds * 1_000_000 + micro, np.int64)
+    reasons.note(~reasons.bad & ((us < FIRST_US) | (us > LAST_US)), _OUTSIDE)
+    return us
+
+
+def _days_since_1970(year: Ints, month: Ints, day: Ints) -> Ints:
+    """Return the days between 1970 and a date of the proleptic Gregorian calendar."""
+    # Years that begin in March have their leap day at the end (Howard Hinnant, days_from_civil).
+    shifted = year - (month <= 2)
+    era = shifted // 400
+    of_era = shifted - era * 400
+    of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    days: Ints = era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+    return days
