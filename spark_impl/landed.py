@@ -51,6 +51,20 @@ class LandedQuery:
         """Return the current answers, as ``results`` of the room does."""
         return _results(self.spark, self.query)
 
+    def rejected(self) -> DataFrame:
+        """Return every row that was refused: it is in no answer.
+
+        The columns are:
+
+        * ``stage``: ``landing`` if the row did not land, so that no window is known to lack it, or
+          ``query``;
+        * ``reason``, ``column`` and ``text`` (the content of that column, if the landing refused
+          it), ``row`` (all columns of the stream as JSON, likewise);
+        * ``seq``, ``source_id``, ``key`` and ``event_time_us`` of a row that landed;
+        * ``batch``: the micro-batch of the landing or the query.
+        """
+        return _rejected(self.landing, {"": self.query}).drop("aggregate")
+
     def progress(self) -> BatchProgress:
         """Return the figures of the last micro-batch."""
         return _progress(self.query)
@@ -110,6 +124,14 @@ class LandedQueries:
         joined = reduce(lambda left, right: left.join(right, by, "full"), parts)
         return joined.select(*by, window_struct().alias(WINDOW[-1]), *self.queries)
 
+    def rejected(self) -> DataFrame:
+        """Return every row that was refused, as :meth:`LandedQuery.rejected` does.
+
+        A row that landed is here once for each aggregate that refused it, which the column
+        ``aggregate`` names.
+        """
+        return _rejected(self.landing, self.queries)
+
     def progress(self) -> dict[str, BatchProgress]:
         """Return the figures of the last micro-batch of each aggregate, by its name."""
         return {name: _progress(query) for name, query in self.queries.items()}
@@ -142,6 +164,38 @@ def _results(spark: SparkSession, query: Query) -> DataFrame:
     if isinstance(query, slack.SlackQuery):
         return slack.results(spark, query.store.root)
     return watermark.results(spark, query.store.root)
+
+
+def _rejected(landing: Landing, queries: Mapping[str, Query]) -> DataFrame:
+    """Return the refused rows of a landing and of its queries, each once a query."""
+    faults = landing.rejected()
+    said = ("column", "text", "row")
+    unlanded = faults.where("seq IS NULL").select(F.lit("landing").alias("stage"), "*")
+    parts = [unlanded.drop("seq")]
+    for name, query in queries.items():
+        # A value that the landing could not read is missing in the history: say what it was.
+        source = landing.source_of(query.store.value)
+        told = (
+            faults.where(F.col("column").eqNullSafe(F.lit(source)))
+            .groupBy("seq")
+            .agg(*(F.first(each).alias(each) for each in (*said, "reason")))
+        )
+        rows = _refused(landing.spark, query).join(
+            told.withColumnRenamed("reason", "fault"), "seq", "left"
+        )
+        reason = F.coalesce("fault", "reason").alias("reason")
+        place = ("seq", "source_id", "key", "event_time_us", "batch")
+        stage = F.lit("query").alias("stage"), F.lit(name).alias("aggregate")
+        parts.append(rows.select(*stage, reason, *said, *place))
+    every = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+    columns = ("stage", "aggregate", "reason", *said, "seq", "source_id", "key", "event_time_us")
+    return every.select(*columns, "batch")
+
+
+def _refused(spark: SparkSession, query: Query) -> DataFrame:
+    if isinstance(query, slack.SlackQuery):
+        return slack.rejected(spark, query.store.root)
+    return watermark.rejected(spark, query.store.root)
 
 
 def _progress(query: Query) -> BatchProgress:

@@ -106,7 +106,10 @@ class Task(WindowTask[SlackConfig]):
         self.judged = state.judged
         self.unjudged = ByWindow(
             Counts,
-            ((index, key, Counts(*counts)) for index, key, *counts in state.unjudged),
+            (
+                (index, key, Counts(n_rcv, n_late, received, late, has_negative))
+                for index, key, n_rcv, n_late, received, late, has_negative in state.unjudged
+            ),
         )
         self.first_unjudged = self.windows.first_index(self.wm_us - self._feedback_us)
         self._update_next_slack()

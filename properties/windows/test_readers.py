@@ -180,7 +180,7 @@ def test_progress_shows_the_last_micro_batch(
         late_pairs=late,
         pending_pairs=sum(column("pending", "windows")),
         corrections=len(last["correction"]),
-        rejected=len(last["rejected"]),
+        rejected=sum(len(each["rejected"]) for each in batches),
         held_by=None
         if lowest in (None, NO_CLOCK)
         else f"task {column('progress', 'wm_us').index(lowest)}",

@@ -157,7 +157,7 @@ class Landing:
         chosen = Chosen(named, values.keys(), groups, time_unit, _read_guard(max_future))
         self._history, self._checkpoint = locate(history), locate(checkpoint)
         self._by_arrival = arrival is not None
-        self._nullable = [*values]
+        self._values = values
         self._rows = union_typed(streams, chosen)
         self._spark = self._rows.sparkSession
         packages.extend_search_path(self._spark.sparkContext)
@@ -180,6 +180,15 @@ class Landing:
         if reads_wall_clocks(streams, chosen):  # earlier versions read them in the session's zone
             self._settings["time_zone"] = "UTC"
         _open(self._history, self._checkpoint, self._settings)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session of the landing."""
+        return self._spark
+
+    def source_of(self, value: str | None) -> str | None:
+        """Return the stream's column of a history's column of values, None if there is none."""
+        return None if value is None else self._values[value]
 
     @property
     def restarts(self) -> int:
@@ -253,7 +262,7 @@ class Landing:
             scratch=scratch,
             first=last.seq + 1,
             since_us=last.arrival_us,
-            nullable=self._nullable,
+            nullable=[*self._values],
         )
         ordered = in_order(rows, by_arrival=self._by_arrival)
         written = ordered.mapInArrow(write, WRITTEN).collect()

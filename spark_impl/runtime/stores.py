@@ -170,6 +170,10 @@ class TableStore(Store):
             raise InputProblem(msg)
         return files
 
+    def count(self, table: str, last: int) -> int:
+        """Return the number of rows of a table up to micro-batch ``last``."""
+        return sum(map(_rows_of, self.files_until(table, last)))
+
     def _files_until(self, table: str, last: int) -> list[Location]:
         listed = self.files(table).items()
         return [file for batch, each in listed if batch <= last for file in each]

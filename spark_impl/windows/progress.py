@@ -32,7 +32,7 @@ class BatchProgress(NamedTuple):
     corrections: int
     """Number of corrections that the micro-batch made."""
     rejected: int
-    """Number of arrivals that the micro-batch refused."""
+    """Number of arrivals that the query has refused until now."""
     held_by: str | None
     """Who holds the watermark back: the task with the lowest one, such as ``task 3``, with its
     grouping columns; None if there is no watermark."""
@@ -69,7 +69,7 @@ def _progress_of(store: WindowStore, batch: int) -> BatchProgress:
         total("late", "windows"),
         total("pending", "windows"),
         store.read("correction", batch).num_rows,
-        store.read("rejected", batch).num_rows,
+        store.count("rejected", batch),
         None if lowest in (None, NO_CLOCK) else _name_lowest(store, moved, lowest),
     )
 

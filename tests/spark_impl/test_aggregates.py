@@ -89,11 +89,11 @@ def test_each_answer_is_that_of_the_aggregate_alone(
 
     bad = query.landing.rejected().collect()
     assert sorted((row.column, row.text or "", row.reason) for row in bad) == [
-        ("celsius", "", "NULL"),
-        ("celsius", "x", "not a number"),
-        ("device", "", "NULL"),
-        ("watts", "", "NULL"),
-        ("watts", "x", "not a number"),
+        ("celsius", "", "is missing"),
+        ("celsius", "x", "is not a number"),
+        ("device", "", "is missing"),
+        ("watts", "", "is missing"),
+        ("watts", "x", "is not a number"),
     ]
     assert query.landing.counts() == (8, 5)
     (path, *_) = sorted((tmp_path / "kept" / "history").glob("*.parquet"))

@@ -26,8 +26,8 @@ from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.slack import QueryProblem, SlackQuery
 from spark_impl.slack.query import SLACK
+from spark_impl.windows import answers as answers_module
 from spark_impl.windows import processor
-from spark_impl.windows import query as answers_module
 from spark_impl.windows.blocks import encode
 from spark_impl.windows.correction import Corrections
 from spark_impl.windows.history import History
