@@ -28,7 +28,7 @@ from spark_impl.grouping.tasks import (
     sender_before,
 )
 from spark_impl.grouping.windows import Standing, add_times, advance, rebalance, set_times, start
-from spark_impl.runtime import locks
+from spark_impl.runtime import locks, packages
 from spark_impl.runtime.failures import sentence_of, wait_for, without_stack_traces
 from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.queries import last_logged, require_checkpoint, start_batches
@@ -88,6 +88,7 @@ class Grouping:
         """
         columns = Columns(key)
         require_columns(rows, columns, is_stream=False)
+        packages.prepare_workers(rows.sparkSession.sparkContext)
         if self.config.policy == "dkg":
             msg = "the policy 'dkg' learns from a stream; it cannot spread bounded rows"
             raise InputProblem(msg)
@@ -125,6 +126,7 @@ class Grouping:
         """
         columns = Columns(key, seq)
         require_columns(rows, columns, is_stream=True)
+        packages.prepare_workers(rows.sparkSession.sparkContext)
         own = None if spark_checkpoint is None else locate(spark_checkpoint)
         spreader = Spreader(self.config, columns, locate(checkpoint))
         return GroupingStream(spreader, own or spreader.store.checkpoint, rows, work)

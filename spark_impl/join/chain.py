@@ -37,7 +37,7 @@ from spark_impl.join.rendezvous import Place
 from spark_impl.join.stage import check_slots, run_epoch
 from spark_impl.join.store import Commit, Load, open_store
 from spark_impl.join.task import Plan, Summary
-from spark_impl.runtime import locks
+from spark_impl.runtime import locks, packages
 from spark_impl.runtime.storage import InputProblem, Location
 
 log = logging.getLogger("straggler.join")
@@ -77,6 +77,7 @@ class Chain:
         comparison_us: float = 0.0,
     ) -> None:
         most = config.workers if load is None else load.most
+        packages.prepare_workers(spark.sparkContext)
         check_slots(spark, max([most, *(each.workers for each in config.decisions)]))
         self._spark = spark
         self._free = dict(free or {})

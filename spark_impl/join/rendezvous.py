@@ -1,5 +1,7 @@
 """The meeting point of the workers of one epoch: a small server on the driver.
 
+It listens on the driver's own address only; on a local master, everybody does on the loopback one.
+
 Every task registers with its number, its own address and the number that Spark gave to this run of
 it. When all workers are there, each one gets the addresses of all, and the id of this attempt. If
 Spark runs the stage again, its tasks register anew and get another id. Everything that an attempt
@@ -16,10 +18,16 @@ from contextlib import suppress
 from types import TracebackType
 from typing import NamedTuple
 
-from model.vocabulary.settings import JsonObject
-from spark_impl.join.messages import encode_json
-from spark_impl.join.transport import Address, Door, greet, listen, log, read_json
+from pyspark import SparkContext
 
+from model.vocabulary.settings import JsonObject, is_int, is_text
+from spark_impl.join.messages import FrameProblem, encode_json
+from spark_impl.join.transport import GREETING_S, Address, Door, greet, listen, log, read_json
+
+LOOPBACK = "127.0.0.1"
+_EVERYWHERE = ("0.0.0.0", "::")
+_HOST_MAX = 255
+"""Longest name of a host."""
 _TICK_S = 0.2
 """Interval at which the server looks for tasks that are gone."""
 
@@ -43,6 +51,47 @@ class _Seat(NamedTuple):
     run: int
     address: Address
     connection: socket.socket
+
+
+def _read_address(said: object) -> Address:
+    """Return the address that a message gives. Raise ``ValueError`` if it is none."""
+    if isinstance(said, list) and len(said) == 2:
+        host, port = said
+        if is_text(host) and 0 < len(host) <= _HOST_MAX and is_int(port) and 0 < port < 1 << 16:
+            return host, port
+    msg = "its address is none"
+    raise ValueError(msg)
+
+
+def _read_meeting(said: JsonObject) -> Meeting:
+    """Return the answer of a rendezvous. Raise ``ValueError`` if it is none."""
+    attempt, addresses = said.get("attempt"), said.get("addresses")
+    if not is_text(attempt) or not isinstance(addresses, list):
+        msg = "the answer names no attempt"
+        raise ValueError(msg)
+    return Meeting(attempt, tuple(map(_read_address, addresses)))
+
+
+def addresses_of(context: SparkContext) -> tuple[str, str]:
+    """Return the driver's host for workers, and the address to which the rendezvous is bound.
+
+    The rendezvous does not listen on all addresses of a machine, unless Spark is told to and the
+    driver's host is no address of this machine, as behind a gateway.
+    """
+    if str(context.master).startswith("local"):
+        return LOOPBACK, LOOPBACK
+    settings = context.getConf()
+    host = str(settings.get("spark.driver.host"))
+    bound_to = str(settings.get("spark.driver.bindAddress", host))
+    if bound_to in _EVERYWHERE:
+        with suppress(OSError), listen(host):
+            return host, host
+    return host, bound_to
+
+
+def host_of_worker(place: Place, executor: str) -> str:
+    """Return the host on which a worker listens, given the address of its executor."""
+    return LOOPBACK if place.address[0] == LOOPBACK else executor.rpartition(":")[0]
 
 
 class Rendezvous:
@@ -90,11 +139,12 @@ class Rendezvous:
 
     def _seat(self, connection: socket.socket, greeting: JsonObject) -> None:
         """Register the newest run of a task; ids of runs only grow."""
+        number, run = greeting.get("worker"), greeting.get("run")
         try:
-            number, run = int(greeting["worker"]), int(greeting["run"])
-            host, port = greeting["address"]
-            seat = _Seat(run, (str(host), int(port)), connection)
-        except (KeyError, TypeError, ValueError):
+            address = _read_address(greeting.get("address"))
+        except ValueError:
+            address = None
+        if address is None or not (is_int(number) and is_int(run) and 0 <= run < 1 << 63):
             log.warning("a registration is refused: its keys are %r", sorted(greeting))
             connection.close()
             return
@@ -107,12 +157,13 @@ class Rendezvous:
             return
         if before is not None:
             before.connection.close()
-        self._seats[number] = seat
+        self._seats[number] = _Seat(run, address, connection)
 
     def _forget_the_dead(self) -> None:
         for number, seat in list(self._seats.items()):
             try:
-                alive = seat.connection.recv(1) != b""
+                seat.connection.recv(1)
+                alive = False  # it was closed, or its owner did not wait for the answer
             except BlockingIOError:
                 alive = True
             except OSError:
@@ -128,7 +179,7 @@ class Rendezvous:
             "addresses": [list(seat.address) for seat in seats],
         }
         for seat in seats:
-            seat.connection.settimeout(self.place.timeout_s)
+            seat.connection.settimeout(GREETING_S)  # the answer fits into a buffer
             with suppress(OSError):  # the other workers will notice that this one is gone
                 seat.connection.sendall(encode_json(answer))
             seat.connection.close()
@@ -145,12 +196,10 @@ def meet(place: Place, worker: int, run: int, address: Address) -> Meeting:
     try:
         connection = greet(place.address, greeting, place.timeout_s)
         with connection:
-            answer = read_json(connection, deadline)
-    except OSError as error:
+            return _read_meeting(read_json(connection, deadline))
+    except (OSError, ValueError) as error:
         msg = f"worker {worker} did not meet the others within {place.timeout_s:g} s: {error}"
         raise TimeoutError(msg) from error
-    addresses = tuple((str(host), int(port)) for host, port in answer["addresses"])
-    return Meeting(str(answer["attempt"]), addresses)
 
 
 def join_neighbours(
@@ -176,16 +225,18 @@ def join_neighbours(
                 msg = "no connection before the deadline"
                 raise TimeoutError(msg)
             for connection, greeting in door.wait(left_s):
-                if greeting.get("worker") == missing:
+                number = greeting.get("worker")
+                if is_int(number) and number == missing and missing not in found:
                     connection.settimeout(place.timeout_s)
-                    connection.sendall(encode_json({"worker": worker}))
-                    found[missing] = connection
-                else:
-                    connection.close()
+                    with suppress(OSError):  # it is gone; another one may come
+                        connection.sendall(encode_json({"worker": worker}))
+                        found[missing] = connection
+                        continue
+                connection.close()
         missing = worker + 1
         if missing in found:
             read_json(found[missing], deadline)
-    except OSError as error:
+    except (OSError, FrameProblem) as error:
         for connection in found.values():
             connection.close()
         msg = f"worker {worker} is not connected with worker {missing}: {error}"

@@ -21,7 +21,14 @@ from pyspark import BarrierTaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_impl.join.rendezvous import Place, Rendezvous, join_neighbours, meet
+from spark_impl.join.rendezvous import (
+    Place,
+    Rendezvous,
+    addresses_of,
+    host_of_worker,
+    join_neighbours,
+    meet,
+)
 from spark_impl.join.transport import listen
 from spark_impl.join.work_probe import Work, measure_work
 
@@ -62,9 +69,7 @@ class Slot(NamedTuple):
 
 def probe_slots(spark: SparkSession, slots: int, seed: int) -> list[Slot]:
     """Return a report of each slot."""
-    settings = spark.sparkContext.getConf()
-    host = str(settings.get("spark.driver.host"))
-    bound_to = str(settings.get("spark.driver.bindAddress", host))
+    host, bound_to = addresses_of(spark.sparkContext)
     with Rendezvous(host, slots, bound_to=bound_to) as rendezvous:
         task = partial(_probe, place=rendezvous.place, slots=slots, seed=seed)
         seats = spark.range(0, slots, 1, slots)
@@ -89,7 +94,7 @@ def _probe(
         pass
     context = BarrierTaskContext.get()
     number = context.partitionId()
-    host = context.getTaskInfos()[number].address.rpartition(":")[0]
+    host = host_of_worker(place, context.getTaskInfos()[number].address)
     with closing(listen(host)) as listener:
         address = listener.getsockname()[:2]
         meeting = meet(place, number, context.taskAttemptId(), address)

@@ -22,7 +22,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from model.vocabulary.join import S
 from spark_impl.join.matching import Counts
-from spark_impl.join.rendezvous import Rendezvous
+from spark_impl.join.rendezvous import Rendezvous, addresses_of
 from spark_impl.join.store import Commit
 from spark_impl.join.task import COLUMNS, SUMMARY, Plan, Summary, run_task
 from spark_impl.runtime.failures import last_error, sentence_of
@@ -65,9 +65,7 @@ def run_epoch(
     if the epoch fails, and :class:`InputProblem` if what workers have written is not in the store;
     then nothing of it counts.
     """
-    settings = spark.sparkContext.getConf()
-    host = str(settings.get("spark.driver.host"))
-    bound_to = str(settings.get("spark.driver.bindAddress", host))
+    host, bound_to = addresses_of(spark.sparkContext)
     workers = plan.config.workers
     check_slots(spark, workers)
     with Rendezvous(host, workers, bound_to=bound_to) as rendezvous:

@@ -26,7 +26,7 @@ from spark_impl.join.matching import (
     to_arrow,
     tuples_from_arrow,
 )
-from spark_impl.join.rendezvous import Place, join_neighbours, meet
+from spark_impl.join.rendezvous import Place, host_of_worker, join_neighbours, meet
 from spark_impl.join.side import Matcher
 from spark_impl.join.store import REJECTED, ChainStore, Commit
 from spark_impl.join.transport import Links, NeighbourLost, listen
@@ -132,7 +132,8 @@ def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Recor
     """Run one worker, as a barrier task of ``mapInArrow``."""
     context = BarrierTaskContext.get()
     number = context.partitionId()
-    host = _find_all(context, plan.config.workers)[number].address.rpartition(":")[0]
+    tasks = _find_all(context, plan.config.workers)
+    host = host_of_worker(plan.place, tasks[number].address)
     arrivals = _read_arrivals(pa.Table.from_batches(batches), plan, number)
     steps: list[str] = []
     kept: dict[str, list[Tuples]] = {}

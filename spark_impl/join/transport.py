@@ -3,8 +3,9 @@
 Rules of this file:
 
 * A socket listens only on the executor's own address, and only until the neighbour has connected.
-* A client shows the token of the job first, and sends nothing more until it gets an answer. Any
-  other client is refused and logged, and keeps nobody else waiting.
+* Every socket that listens does so behind a :class:`Door`. A client shows the token of the job
+  first, and sends nothing more until it gets an answer. Any other client is refused and logged, and
+  keeps nobody else waiting: neither by silence nor by numbers.
 * Every wait has an end. A neighbour that is silent for too long is taken for dead; the error
   names it.
 * Receiving is always possible: data that cannot be sent at once stays in a buffer, which the
@@ -17,7 +18,6 @@ import selectors
 import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -41,6 +41,14 @@ log = logging.getLogger("straggler.join")
 
 GREETING_S = 5.0
 """Time within which a client has to show its token, else its connection is closed."""
+STRANGERS_MAX = 128
+"""Most clients that are waited for; one more takes the place of the one that came first.
+
+A worker greets as it connects, so it does not wait among the silent.
+"""
+_WAITING_MAX = 1024
+"""Connections that the operating system keeps until they are accepted, if it keeps that many."""
+_PAUSE_S = 0.01
 _PING_S = 2.0
 _READ_BYTES = 1 << 18
 Address = tuple[str, int]
@@ -52,7 +60,7 @@ class NeighbourLost(RuntimeError):  # noqa: N818 (not a bug: the stage is run ag
 
 def listen(host: str) -> socket.socket:
     """Return a socket that listens on one address of this machine, on any free port."""
-    return socket.create_server((host, 0), backlog=16)
+    return socket.create_server((host, 0), backlog=_WAITING_MAX)
 
 
 def greet(address: Address, greeting: JsonObject, timeout_s: float) -> socket.socket:
@@ -100,20 +108,40 @@ class Door:
 
     def wait(self, timeout_s: float) -> Iterator[tuple[socket.socket, JsonObject]]:
         """Yield connections that have shown the token meanwhile, with their greetings."""
-        for key, _ in self._selector.select(min(timeout_s, self._greeting_s)):
-            if key.data is None:
-                with suppress(OSError):  # the client is gone already
-                    connection, _ = self._listener.accept()
-                    connection.setblocking(False)
-                    stranger = _Stranger(connection, time.monotonic() + self._greeting_s)
-                    self._selector.register(connection, selectors.EVENT_READ, stranger)
-            else:
-                greeting = self._listen_to(key.data)
-                if greeting is not None:
-                    yield key.data.connection, greeting
-        for key in list(self._selector.get_map().values()):
-            if key.data is not None and key.data.deadline < time.monotonic():
-                self._refuse(key.data.connection, "it did not greet in time")
+        ready = [key.data for key, _ in self._selector.select(min(timeout_s, self._greeting_s))]
+        strangers = [each for each in ready if each is not None]
+        if len(strangers) < len(ready):
+            strangers += self._accept()
+        for stranger in strangers:
+            greeting = self._listen_to(stranger)
+            if greeting is not None:
+                yield stranger.connection, greeting
+        waiting = self._waiting()
+        for number, stranger in enumerate(waiting):
+            if stranger.deadline < time.monotonic():
+                self._refuse(stranger.connection, "it did not greet in time")
+            elif number < len(waiting) - STRANGERS_MAX:
+                self._refuse(stranger.connection, "it did not greet, and too many others came")
+
+    def _accept(self) -> list[_Stranger]:
+        """Return the clients that have connected meanwhile, but not too many at once."""
+        found: list[_Stranger] = []
+        try:
+            while len(found) < STRANGERS_MAX:
+                connection, _ = self._listener.accept()
+                connection.setblocking(False)
+                found.append(_Stranger(connection, time.monotonic() + self._greeting_s))
+                self._selector.register(connection, selectors.EVENT_READ, found[-1])
+        except BlockingIOError:  # nobody else waits
+            pass
+        except OSError:  # the client is gone already, or the process has no file descriptor left
+            time.sleep(_PAUSE_S)
+        return found
+
+    def _waiting(self) -> list[_Stranger]:
+        """Return the clients that have not greeted, in the order in which they came."""
+        strangers = [key.data for key in self._selector.get_map().values() if key.data is not None]
+        return sorted(strangers, key=lambda each: each.deadline)
 
     def close(self) -> None:
         """Refuse all clients that have not greeted, and stop listening."""
@@ -125,6 +153,12 @@ class Door:
         connection = stranger.connection
         try:
             data = connection.recv(GREETING_BYTES_MAX)
+        except BlockingIOError:  # it has only just connected
+            return None
+        except OSError as error:
+            self._refuse(connection, str(error))
+            return None
+        try:
             if not data:
                 self._refuse(connection, "it was closed before it greeted")
                 return None
@@ -135,7 +169,7 @@ class Door:
                     return greeting
                 self._refuse(connection, "its token is wrong")
                 return None
-        except (OSError, FrameProblem) as error:
+        except FrameProblem as error:
             self._refuse(connection, str(error))
         return None
 

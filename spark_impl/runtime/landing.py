@@ -160,7 +160,7 @@ class Landing:
         self._values = values
         self._rows = union_typed(streams, chosen)
         self._spark = self._rows.sparkSession
-        packages.extend_search_path(self._spark.sparkContext)
+        packages.prepare_workers(self._spark.sparkContext)
         kinds = {field.name: field.type for field in to_arrow_schema(self._rows.schema)}
         own = history_schema(values=[*values], has_texts=SOURCE_TEXT in kinds)
         self._schema = pa.schema([*own, *(pa.field(name, kinds[name]) for name in groups)])

@@ -2,7 +2,7 @@
 
 Workers of other machines get an archive: with ``spark-submit --py-files``, or from
 :func:`spark_impl.runtime.session.session`. Spark does not send archives to the process beside the
-driver that prepares stateful operators; :func:`extend_search_path` lets that process import the
+driver that prepares stateful operators; :func:`prepare_workers` lets that process import the
 packages of the driver.
 """
 
@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pyspark import SparkContext
+
+from spark_impl.runtime.interpreters import choose_interpreter
 
 SHIPPED = ("model/__init__.py", "model/vocabulary", "spark_impl", "straggler")
 """The files and folders that jobs and their Python workers import."""
@@ -38,11 +40,13 @@ def archive(shipped: Sequence[str] = SHIPPED) -> bytes:
     return target.getvalue()
 
 
-def extend_search_path(context: SparkContext) -> None:
-    """Let Python processes on this machine find our packages where the driver has them.
+def prepare_workers(context: SparkContext) -> None:
+    """Let Python processes of a session run the right interpreter, and find our packages.
 
-    If our packages are installed, nothing changes: every interpreter finds its own copy.
+    On this machine they find our packages where the driver has them. If our packages are installed,
+    every interpreter finds its own copy.
     """
+    choose_interpreter(context)
     if str(ROOT) in (*site.getsitepackages(), site.getusersitepackages()):
         return
     paths = [path for path in context.environment.get("PYTHONPATH", "").split(os.pathsep) if path]

@@ -59,7 +59,7 @@ def session_of_query(spark: SparkSession, checkpoint: Location, tasks: int | Non
     has at most as many partitions as states, and as the cluster has cores. A query that has run
     before keeps its number of partitions. Listeners of ``spark`` receive the query's events.
     """
-    packages.extend_search_path(spark.sparkContext)
+    packages.prepare_workers(spark.sparkContext)
     own = spark.newSession()
     cores = max(spark.sparkContext.defaultParallelism, 1)
     partitions = min(cores, PARTITIONS_MAX, *([] if tasks is None else [tasks]))

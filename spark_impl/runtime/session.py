@@ -234,7 +234,7 @@ def _settings(master: str, scratch: Path, *, long_running: bool) -> dict[str, st
 
 def _ship(context: SparkContext, target: Path, shipped: Sequence[str]) -> None:
     """Let all Python workers import our packages, which need not be installed there."""
-    packages.extend_search_path(context)
+    packages.prepare_workers(context)
     if str(context.master).partition("[")[0] != "local":
         target.write_bytes(packages.archive(shipped))
         context.addPyFile(str(target))
@@ -301,13 +301,11 @@ def _startup(scratch: Path) -> Path:
 @contextmanager
 def _environment(scratch: Path, local: bool) -> Iterator[None]:
     """Set the variables that Spark reads while it starts; restore them at the end."""
-    wanted = {
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-    }
+    chosen = None if local else os.environ.get("PYSPARK_PYTHON")
+    wanted = {"PYSPARK_PYTHON": chosen or sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     if local:
         wanted |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_DIRS": str(scratch / "local")}
-        search = [str(_startup(scratch)), *filter(None, [os.environ.get("PYTHONPATH")])]
+        search = filter(None, [str(_startup(scratch)), os.environ.get("PYTHONPATH")])
         wanted["PYTHONPATH"] = os.pathsep.join(search)
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)

@@ -1,0 +1,224 @@
+"""The rendezvous of a chain serves its workers, whatever anybody sends."""
+
+import json
+import logging
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from spark_impl.join import messages
+from spark_impl.join.rendezvous import (
+    Meeting,
+    Place,
+    Rendezvous,
+    addresses_of,
+    host_of_worker,
+    join_neighbours,
+    meet,
+)
+from spark_impl.join.transport import STRANGERS_MAX, Address, listen
+from tests.harness import profiles
+
+HOST = "127.0.0.1"
+PATIENCE_S = 60.0
+LAST_RUN = (1 << 63) - 1
+"""The run of the right workers, which no other one exceeds."""
+NOT_FINITE = (float("inf"), -float("inf"), float("nan"))
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.sampled_from([1 << 63, -(1 << 70), 10**400, *NOT_FINITE, 1.0, 1e308]),
+    st.text(max_size=5),
+    st.sampled_from(["\ud800", "x" * 300, HOST]),
+)
+SHAPES = st.recursive(
+    ODD,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+ADDRESSES = st.one_of(
+    st.just([HOST, 1]),
+    st.tuples(st.just(HOST) | SHAPES, st.integers(-1, 1 << 17) | SHAPES).map(list),
+    SHAPES,
+)
+GREETINGS = st.fixed_dictionaries(
+    {},
+    optional={
+        "worker": st.integers(-1, 2) | SHAPES,
+        "run": st.integers(0, LAST_RUN - 1) | SHAPES,
+        "address": ADDRESSES,
+        "attempt": SHAPES,
+    },
+)
+"""What a peer with the token may say."""
+DEEP = b'{"worker":' + b"[" * 4000
+NOISE = st.one_of(
+    st.binary(max_size=40),
+    st.binary(max_size=40).map(lambda data: messages.frame(messages.JSON, data)),
+    SHAPES.map(lambda said: messages.frame(messages.JSON, json.dumps(said).encode())),
+    st.sampled_from([b"\x7f\xff\xff\xff", b"\0\0\0\0", messages.frame(messages.JSON, DEEP)]),
+)
+"""What a stranger may send."""
+SEATED, REFUSED, NOTICED = "a peer took a seat", "a peer was refused", "a stranger was refused"
+
+
+@pytest.fixture(scope="module")
+def met() -> Counter[str]:
+    """Count what happened."""
+    return Counter()
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, "straggler.join")
+
+
+def tell(address: Address, *sent: bytes) -> socket.socket:
+    """Send some bytes, and nothing more."""
+    connection = socket.create_connection(address, timeout=PATIENCE_S)
+    with suppress(OSError):  # refused meanwhile
+        for each in sent:
+            connection.sendall(each)
+        connection.shutdown(socket.SHUT_WR)
+    return connection
+
+
+def wait_for_end(connection: socket.socket) -> bytes:
+    """Return what a connection still brings until the other side closes it."""
+    found = b""
+    with connection, suppress(ConnectionError):
+        while data := connection.recv(1 << 16):
+            found += data
+    return found
+
+
+def meet_all(place: Place, run: int = LAST_RUN) -> list[Meeting]:
+    """Let both workers of a chain of two meet."""
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(meet, place, number, run, (HOST, number + 1)) for number in (0, 1)]
+        return [job.result() for job in jobs]
+
+
+def require_meeting(place: Place) -> None:
+    """Require that the right workers meet."""
+    left, right = meet_all(place)
+    assert left == right
+    assert left.addresses == ((HOST, 1), (HOST, 2))
+
+
+@given(
+    st.lists(GREETINGS.map(lambda said: (said, b"")) | st.tuples(GREETINGS, NOISE), max_size=4),
+    st.lists(NOISE, max_size=3),
+)
+@example([({"worker": float("inf"), "run": 1, "address": [HOST, 1]}, b"")], [])
+@example([({"worker": 0, "run": float("nan"), "address": [HOST, 1]}, b"")], [])
+@example([({"worker": 0, "run": 1, "address": [HOST, float("inf")]}, b"")], [])
+@example([({"worker": True, "run": 1, "address": [HOST, 1]}, b"more")], [b"\0\0"])
+@example([({"worker": each, "run": 1, "address": [HOST, 1]}, b"") for each in (0, 0, 1)], [])
+def test_right_workers_meet_whatever_peers_and_strangers_said(
+    met: Counter[str], peers: list[tuple[dict[str, Any], bytes]], strangers: list[bytes]
+) -> None:
+    with Rendezvous(HOST, 2, timeout_s=PATIENCE_S) as rendezvous, ExitStack() as stack:
+        place = rendezvous.place
+        for noise in strangers:
+            connection = socket.create_connection(place.address, timeout=PATIENCE_S)
+            stack.enter_context(connection).sendall(noise)
+        told = []
+        for said, rest in peers:
+            greeting = json.dumps({**said, "token": place.token}).encode()
+            told.append(tell(place.address, messages.frame(messages.JSON, greeting), rest))
+        for connection in told:
+            met[SEATED if wait_for_end(connection) else REFUSED] += 1
+        require_meeting(place)
+        met[NOTICED] += len(strangers)
+        require_meeting(place)  # and again, as after a stage that failed
+
+
+@profiles.except_in_dev()
+def test_peers_and_strangers_came(met: Counter[str]) -> None:
+    assert all(met[each] >= 2 for each in (SEATED, REFUSED, NOTICED)), f"undetermined: {dict(met)}"
+
+
+@pytest.mark.parametrize("sent", [b"", b"\0"])
+def test_six_hundred_silent_strangers_exhaust_nothing(sent: bytes) -> None:
+    with Rendezvous(HOST, 2, timeout_s=PATIENCE_S) as rendezvous, ExitStack() as stack:
+        threads = threading.active_count()
+        for _ in range(600):
+            connection = socket.create_connection(rendezvous.place.address, timeout=PATIENCE_S)
+            stack.enter_context(connection).sendall(sent)
+        require_meeting(rendezvous.place)
+        assert threading.active_count() == threads
+        assert len(rendezvous._door._selector.get_map()) <= STRANGERS_MAX + 1
+
+
+@given(st.lists(GREETINGS, max_size=4))
+@example([{"worker": False}, {"worker": 0.0}, {"worker": -0.0}, {"worker": None}])
+def test_a_worker_finds_its_neighbour_whoever_else_knows_the_token(
+    greetings: list[dict[str, Any]],
+) -> None:
+    with closing(listen(HOST)) as left, closing(listen(HOST)) as right:
+        addresses = tuple(each.getsockname()[:2] for each in (left, right))
+        meeting, place = Meeting("attempt", addresses), Place((HOST, 1), "token", PATIENCE_S)
+        for said in greetings:
+            own = said.get("worker")
+            if isinstance(own, int) and not isinstance(own, bool) and own == 0:
+                continue  # it says that it is the neighbour
+            shown = json.dumps({**said, "token": "token/attempt"}).encode()
+            tell(addresses[1], messages.frame(messages.JSON, shown)).close()
+        with ThreadPoolExecutor(2) as pool:
+            jobs = [
+                pool.submit(join_neighbours, listener, number, meeting, place)
+                for number, listener in enumerate((left, right))
+            ]
+            found = [job.result() for job in jobs]
+        assert [list(each) for each in found] == [[1], [0]]
+        (one,), (other,) = (each.values() for each in found)
+        with one, other:
+            assert one.getsockname() == other.getpeername()
+
+
+def context_of(master: str, **settings: str) -> Any:
+    """Return what is asked of a context."""
+    conf = {f"spark.driver.{name}": value for name, value in settings.items()}
+    return SimpleNamespace(master=master, getConf=lambda: SimpleNamespace(get=conf.get))
+
+
+OTHER = "127.0.0.2"
+"""Another address of this machine."""
+FAR = "192.0.2.1"
+"""An address that no machine has."""
+
+
+def cases() -> Iterator[tuple[str, dict[str, str], tuple[str, str]]]:
+    """Yield masters, settings, and the addresses of the driver."""
+    for master in ("local", "local[4]", "local-cluster[2,1,1024]"):
+        for settings in ({}, {"host": FAR}, {"host": OTHER, "bindAddress": "0.0.0.0"}):
+            yield master, {"host": OTHER, **settings}, (HOST, HOST)
+    yield "spark://host:7077", {"host": OTHER}, (OTHER, OTHER)
+    yield "yarn", {"host": FAR, "bindAddress": OTHER}, (FAR, OTHER)
+    yield "yarn", {"host": OTHER, "bindAddress": "0.0.0.0"}, (OTHER, OTHER)
+    yield "yarn", {"host": FAR, "bindAddress": "0.0.0.0"}, (FAR, "0.0.0.0")
+
+
+@pytest.mark.parametrize(("master", "settings", "expected"), [*cases()])
+def test_the_rendezvous_listens_where_its_address_says(
+    master: str, settings: dict[str, str], expected: tuple[str, str]
+) -> None:
+    host, bound_to = addresses_of(context_of(master, **settings))
+    assert (host, bound_to) == expected
+    with Rendezvous(host, 2, bound_to=bound_to) as rendezvous:
+        assert rendezvous._listener.getsockname()[0] == bound_to
+        own = host_of_worker(rendezvous.place, "10.1.2.3:4567")
+    assert own == (HOST if master.startswith("local") else "10.1.2.3")
