@@ -62,7 +62,7 @@ GREETINGS = st.fixed_dictionaries(
         "attempt": SHAPES,
     },
 )
-"""What a peer with the token may say."""
+"""Registrations of peers that have the token."""
 DEEP = b'{"worker":' + b"[" * 4000
 NOISE = st.one_of(
     st.binary(max_size=40),
@@ -70,7 +70,7 @@ NOISE = st.one_of(
     SHAPES.map(lambda said: messages.frame(messages.JSON, json.dumps(said).encode())),
     st.sampled_from([b"\x7f\xff\xff\xff", b"\0\0\0\0", messages.frame(messages.JSON, DEEP)]),
 )
-"""What a stranger may send."""
+"""Bytes of strangers."""
 SEATED, REFUSED, NOTICED = "a peer took a seat", "a peer was refused", "a stranger was refused"
 
 
