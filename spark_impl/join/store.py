@@ -253,11 +253,12 @@ class ChainStore(stores.Store):
     def commit(self, done: Commit) -> None:
         """Write a commit, then remove the files that no run needs any more.
 
-        Raise :class:`InputProblem`, and write nothing, if the state of a worker is not there.
+        Raise :class:`InputProblem`, and write nothing, if the state of a worker is not there, or if
+        the epoch is committed already.
         """
         self._require_states(done)
         text = json.dumps(done.to_json(), indent=1)
-        self.commit_file(done.epoch).write_bytes(text.encode("utf-8"))
+        self.commit_file(done.epoch).write_bytes(text.encode("utf-8"), is_new=True)
         epochs = self.root / "epochs"
         with suppress(InputProblem, OSError):  # a worker of an older attempt may still be writing
             for attempt in (epochs / str(done.epoch)).children():

@@ -6,7 +6,8 @@
 Rules of this file:
 
 * Files are read in the order of their numbers, which have no gaps. The first number may be any.
-* A file has its name when it is complete, and never changes. A merged file has the row groups of
+* A file has its name when it is complete, and never changes: its writer creates the name, which no
+  other file may have. A merged file has the row groups of
   its files, so that each of them can still be read alone.
 * A history has one writer at a time.
 
@@ -23,7 +24,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_impl.runtime.storage import Address, InputProblem, Location, locate, reading
+from spark_impl.runtime.storage import Address, InputProblem, Location, NameTaken, locate, reading
 
 COLUMNS = {
     "seq": pa.int64(),
@@ -233,9 +234,12 @@ def _merge_hundred(folder: Location, merged: range) -> bool:
     if sum(each.metadata.num_rows for each in files) > _ROWS_MERGED:
         return False
     target = folder / f"{merged[0]:08d}-{merged[-1]:08d}.parquet"
-    with reading(folder):
-        if not _merge(files, target):
-            return True
+    try:
+        with reading(folder):
+            if not _merge(files, target):
+                return True
+    except NameTaken:  # a merger that was given up has merged the same files
+        return True
     found = _found(folder)
     if not {*merged} <= {each.first for each in found if each.first == each.last}:
         target.remove()  # it would bring back what was removed meanwhile
@@ -283,26 +287,29 @@ def _merge(opened: list[pq.ParquetFile], target: Location) -> bool:
         for each in opened:
             for number in range(each.num_row_groups):
                 out.write_table(each.read_row_group(number), row_group_size=1 << 30)
-    target.write_bytes(sink.getvalue())
+    target.write_bytes(sink.getvalue(), is_new=True)
     return True
 
 
 def append(folder: Address, rows: pa.Table) -> Location:
     """Add the next file to a history and return it.
 
-    Raise :class:`InputProblem` if the folder cannot be written.
+    Raise :class:`InputProblem`, and change nothing, if the folder cannot be written, or if another
+    process writes the same number first.
     """
     history = locate(folder)
     file = file_of(history, next_number(history))
-    write_parquet(rows, file)
+    write_parquet(rows, file, is_new=True)
     return file
 
 
-def write_parquet(rows: pa.Table, file: Location, row_group: int | None = None) -> None:
+def write_parquet(
+    rows: pa.Table, file: Location, row_group: int | None = None, *, is_new: bool = False
+) -> None:
     """Write a Parquet file, and its folder if needed."""
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, row_group_size=row_group, **FORMAT)
-    file.write_bytes(sink.getvalue())
+    file.write_bytes(sink.getvalue(), is_new=is_new)
 
 
 def require_later(first: int, last: int) -> None:

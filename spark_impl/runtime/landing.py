@@ -12,6 +12,8 @@ Rules of this file:
 * Workers write scratch files. The driver checks such a file and gives it its final name; no rows
   pass through the driver. A worker that Spark has abandoned, or whose driver was killed, may go on
   writing without harm: its file never gets a final name, and the next micro-batch removes it.
+* A file gets a name that no file has, and the lock is asked right before: if another landing has
+  written the history meanwhile, this one stops and has changed nothing.
 * Work on a micro-batch counts once the history's file has its final name. Until then, Spark
   repeats the micro-batch after a crash, and all earlier work on it is discarded.
 * The history is its own record: arrival numbers continue those of its last file.
@@ -48,7 +50,14 @@ from spark_impl.runtime.histories import SOURCE_TEXT, file_of, history_schema, n
 from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
 from spark_impl.runtime.queries import QueryRunner, last_logged, read_files
-from spark_impl.runtime.storage import Address, InputProblem, Location, locate, reading
+from spark_impl.runtime.storage import (
+    Address,
+    InputProblem,
+    Location,
+    locate,
+    name_taken,
+    reading,
+)
 from spark_impl.runtime.stores import PART
 
 VERSION = 2
@@ -266,18 +275,34 @@ class Landing:
         )
         ordered = in_order(rows, by_arrival=self._by_arrival)
         written = ordered.mapInArrow(write, WRITTEN).collect()
+        self._runner.require_held(batch)  # else the files may be those of another landing
         files = {each.table: _Written(locate(each.file), each.rows) for each in written}
         footers = {table: each.footer() for table, each in files.items()}
-        if REJECTED in files:
-            file, size = files[REJECTED]
-            file.rename(rejected / f"part-00000-{size}.parquet")
         if LANDED in files:
             last = _last_of(file_of(self._history, last.number + 1), footers[LANDED])
-            files[LANDED].file.rename(file_of(self._history, last.number))
+        self._publish(files, file_of(self._history, last.number), rejected, batch)
         scratch.remove()
         self._last = last
         if LANDED in files and (last.number + 1) % histories.MERGED == 0:
             _compact(rows.sparkSession, self._history)
+
+    def _publish(
+        self, files: Mapping[str, "_Written"], target: Location, rejected: Location, batch: int
+    ) -> None:
+        """Give the files of a micro-batch their names, that of the history last.
+
+        Raise :class:`InputProblem`, and leave everything as it is, if another landing came first.
+        Rejected rows that were named before that go when it begins the micro-batch.
+        """
+        self._runner.require_held(batch)
+        if REJECTED in files:
+            if rejected.exists():  # it was removed when this micro-batch began
+                raise name_taken(rejected)
+            file, size = files[REJECTED]
+            file.publish(rejected / f"part-00000-{size}.parquet")
+        if LANDED in files:
+            self._runner.require_held(batch)
+            files[LANDED].file.publish(target)
 
 
 def _read_guard(max_future: object) -> int | None:

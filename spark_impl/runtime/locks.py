@@ -31,11 +31,13 @@ _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)
 
 
 class Lock(Protocol):
-    """The right to write a store."""
+    """The right to write a folder."""
+
+    folder: Location
 
     @property
     def is_held(self) -> bool:
-        """Whether nobody else can have it."""
+        """Whether nobody else can have it; its file is looked up."""
 
     def release(self) -> None:
         """Give it back."""
@@ -60,12 +62,33 @@ def lock(root: Location | Path) -> Lock:
         return Lease(folder)
 
 
+def require_held(lock: Lock, work: str) -> None:
+    """Raise :class:`InputProblem` unless a lock is still held; ask right before publishing."""
+    if not lock.is_held:
+        msg = (
+            f"{lock.folder} is not locked any more by the query that was to write {work}: it has"
+            " ended or stood still for too long, or the file of its lock was removed; nothing of"
+            f" {work} counts"
+        )
+        raise InputProblem(msg)
+
+
 class FileLock:
     """A lock of the operating system."""
 
     def __init__(self, folder: Location) -> None:
+        self.folder = folder
+        self._path = Path(folder.path, LOCK)
+        self._acquire()
+        while not self._is_in_place():  # somebody removed the file before it was locked
+            self.release()
+            self._acquire()
+
+    def _acquire(self) -> None:
+        """Open the file of the lock, and wait until it is locked."""
+        folder = self.folder
         with writing(folder):
-            self._file: BinaryIO = Path(folder.path, LOCK).open("a+b", buffering=0)  # noqa: SIM115 (release closes it)
+            self._file: BinaryIO = self._path.open("a+b", buffering=0)
         try:
             _wait_for(folder, self._file)
             with writing(folder):
@@ -77,8 +100,15 @@ class FileLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether nobody else can have it."""
-        return not self._file.closed
+        """Whether nobody else can have it: others lock the file that has the name now."""
+        return not self._file.closed and self._is_in_place()
+
+    def _is_in_place(self) -> bool:
+        """Return whether the locked file still has its name."""
+        try:
+            return os.path.samestat(self._path.stat(), os.fstat(self._file.fileno()))
+        except OSError:
+            return False
 
     def release(self) -> None:
         """Unlock the file and close it; do nothing if that has been done."""
@@ -107,7 +137,7 @@ class Lease:
     """A file that is renewed while the store is being written."""
 
     def __init__(self, folder: Location) -> None:
-        self._folder = folder
+        self.folder = folder
         self._file = folder / LOCK / uuid.uuid4().hex
         self._renewed_s = 0.0
         self._over = threading.Event()
@@ -121,7 +151,14 @@ class Lease:
 
     @property
     def is_held(self) -> bool:
-        """Whether nobody else can have it."""
+        """Whether nobody else can have it: it is fresh, and its file is there."""
+        if not self._is_fresh():
+            return False
+        with self._writing:
+            return self._is_fresh() and self._file.exists()
+
+    def _is_fresh(self) -> bool:
+        """Return whether others cannot take the lease for over, by this process's clock."""
         age_s = time.monotonic() - self._renewed_s
         return not self._over.is_set() and age_s < LEASE_S - RENEWED_S
 
@@ -151,13 +188,13 @@ class Lease:
                 and (at_ns != first_seen[path][0] or looked_s - first_seen[path][1] < LEASE_S)
             }
             for path in others.keys() - alive.keys():
-                Location(path, self._folder.system).remove()
+                Location(path, self.folder.system).remove()
             if not alive:
                 return
             for path, at_ns in alive.items():
                 if first_seen[path][0] != at_ns:
                     with suppress(FileNotFoundError):  # given back just now
-                        raise _taken(self._folder, _read(Location(path, self._folder.system)))
+                        raise _taken(self.folder, _read(Location(path, self.folder.system)))
             time.sleep(RENEWED_S / 4)
 
     def _write(self) -> float:
@@ -168,15 +205,22 @@ class Lease:
 
     def _renew(self) -> None:
         while not self._over.wait(RENEWED_S):
-            with self._writing, suppress(InputProblem):  # the lease ends if this goes on
-                # Either this process was stopped for too long, or the whole machine with its clock.
-                if not self.is_held or not self._file.exists():
+            with suppress(InputProblem):  # the lease ends if this goes on
+                if not self._renew_once():
                     break
-                begun_s = self._write()
-                if not self.is_held:  # it took too long: somebody may have seen the lease end
-                    break
-                self._renewed_s = begun_s
         self._over.set()
+
+    def _renew_once(self) -> bool:
+        """Write the file again; return whether the lease is still held."""
+        with self._writing:
+            # Either this process was stopped for too long, or the whole machine with its clock.
+            if not self._is_fresh() or not self._file.exists():
+                return False
+            begun_s = self._write()
+            if not self._is_fresh():  # it took too long: somebody may have seen the lease end
+                return False
+            self._renewed_s = begun_s
+            return True
 
 
 def _read(lease: Location) -> bytes:

@@ -92,6 +92,8 @@ class QueryRunner:
 
     def __init__(self) -> None:
         self._writing = threading.Lock()
+        self._lock: Lock | None = None
+        """The lock of the run that is writing a micro-batch."""
         self.restarts = 0
         """Number of starts again, each because a Python worker was too slow."""
 
@@ -140,6 +142,14 @@ class QueryRunner:
         unlocking.start()
         return query, unlocking
 
+    def require_held(self, batch: int) -> None:
+        """Raise :class:`InputProblem` unless the query may still write a micro-batch.
+
+        ``finish`` of :meth:`start` calls this right before it publishes anything.
+        """
+        assert self._lock is not None
+        locks.require_held(self._lock, f"micro-batch {batch}")
+
     def start(
         self,
         lock: Lock,
@@ -155,9 +165,8 @@ class QueryRunner:
 
         def finish_if_locked(answers: DataFrame, batch: int) -> None:
             with self._writing:
-                if not lock.is_held:  # Java was gone before the micro-batch was written
-                    msg = f"the query that was to write micro-batch {batch} has ended"
-                    raise QueryProblem(msg)
+                self._lock = lock
+                self.require_held(batch)  # Java may be gone before the micro-batch was written
                 finish(answers, batch)
 
         return _start(rows, checkpoint, finish_if_locked, **trigger)

@@ -15,10 +15,14 @@ Rules of this file:
 
 * A file appears under its name when it is complete, or not at all: by renaming a scratch file where
   that is atomic, by writing it with one request on S3.
+* A file that must be new never replaces another one: a local file gets its name by a hard link, and
+  HDFS refuses to rename onto a file. On S3, and on local file systems without hard links, the name
+  is looked up right before, and only a lock keeps others away between these two steps.
 * Every process sees a written file at once. S3 has guaranteed this since 2020; NFS guarantees it
   for files that are opened after the write.
 """
 
+import errno
 import os
 import re
 import uuid
@@ -36,6 +40,10 @@ from pyarrow import fs
 
 class InputProblem(ValueError):  # noqa: N818 (a problem of the user, not a bug)
     """A source or a store cannot be used; the message is one sentence for the user."""
+
+
+class NameTaken(InputProblem):
+    """A file that must be new has the name of another one, which stays as it is."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -138,39 +146,43 @@ class Location:
         """Create this folder, and its parents if needed."""
         self.files.create_dir(self.path, recursive=True)
 
-    def write_bytes(self, data: bytes | pa.Buffer) -> None:
+    def write_bytes(self, data: bytes | pa.Buffer, *, is_new: bool = False) -> None:
         """Write a file, and its folder if needed; replace an existing file.
 
-        Raise :class:`InputProblem` if it cannot be written.
+        Raise :class:`InputProblem` if it cannot be written, and :class:`NameTaken` if it must be
+        new and is there already.
         """
-        with writing(self.parent), self.stream() as out:
+        with writing(self.parent), self.stream(is_new=is_new) as out:
             out.write(data)
 
     @contextmanager
-    def stream(self) -> Iterator[pa.NativeFile]:
+    def stream(self, *, is_new: bool = False) -> Iterator[pa.NativeFile]:
         """Yield a stream that writes a file, and its folder if needed.
 
-        The file appears at the end of the block, and replaces an existing file. If the block fails,
-        there is no new file; on S3 a truncated file may be left.
+        The file appears at the end of the block, and replaces an existing file, unless it must be
+        new. If the block fails, there is no new file; on S3 a truncated file may be left.
         """
         if self.system.startswith("s3:"):  # has no folders, and shows whole files only
+            if is_new and self.exists():
+                raise name_taken(self)
             with self.files.open_output_stream(self.path) as out:
                 yield out
             return
         self.parent.make()
-        with _renamed(self) as scratch, self.files.open_output_stream(scratch) as out:
+        with _renamed(self, is_new) as scratch, self.files.open_output_stream(scratch) as out:
             yield out
 
-    def rename(self, to: "Location") -> None:
-        """Move a file to a name that does not exist yet, in the same file system.
+    def publish(self, to: "Location") -> None:
+        """Move a file to a name that no file has, in the same file system.
 
         S3 copies the file; other processes see the new file when the copy is complete. Raise
+        :class:`NameTaken`, and change nothing, if another file has the name, and
         :class:`InputProblem` if the file cannot be written.
         """
         with writing(to.parent):
             if not self.system.startswith("s3:"):
                 to.parent.make()
-            self.files.move(self.path, to.path)
+            _give_new_name(self.path, to)
 
     def remove(self) -> None:
         """Remove a file or a folder with everything in it, if it is there."""
@@ -233,13 +245,53 @@ def _connect(system: str) -> fs.FileSystem:
         raise InputProblem(msg) from error
 
 
+_WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+"""Errors of hard links on file systems that have none."""
+
+
+def name_taken(file: Location) -> NameTaken:
+    """Return the error for a file that must be new and is there already."""
+    msg = f"{file} is there already: another process has written it, and it stays as it is"
+    return NameTaken(msg)
+
+
+def _give_new_name(path: str, to: Location) -> None:
+    """Move a file to a name. Raise :class:`NameTaken` if another file has it."""
+    if to.is_local and not os.path.lexists(to.path) and _link(path, to):
+        os.unlink(path)
+        return
+    if to.exists():
+        raise name_taken(to)
+    to.files.move(path, to.path)
+
+
+def _link(path: str, to: Location) -> bool:
+    """Give a local file a second name; return whether the file system has hard links.
+
+    Raise :class:`NameTaken` if another file has the name.
+    """
+    try:
+        os.link(path, to.path)
+    except FileExistsError:
+        if not os.path.samefile(path, to.path):  # else NFS has repeated our own request
+            raise name_taken(to) from None
+    except OSError as error:
+        if error.errno in _WITHOUT_LINKS:
+            return False
+        raise
+    return True
+
+
 @contextmanager
-def _renamed(location: Location) -> Iterator[str]:
+def _renamed(location: Location, is_new: bool) -> Iterator[str]:
     """Yield the path of a scratch file; give it its final name at the end of the block."""
     # Writers on two machines, or in two containers, may have the same process number.
     scratch = f"{location.parent.path}/.{location.name}.{uuid.uuid4().hex}"
     try:
         yield scratch
+        if is_new:
+            _give_new_name(scratch, location)
+            return
         if not location.is_local and location.exists():  # HDFS refuses to rename onto a file
             location.files.delete_file(location.path)
         location.files.move(scratch, location.path)

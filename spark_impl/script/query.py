@@ -195,6 +195,7 @@ class ScriptQuery:
         is_message = rows.column("block").is_valid()
         store.send(batch, rows.filter(is_message).select(store.schema_of(BLOCK).names))
         standing = rows.filter(pc.invert(is_message))
+        self._runner.require_held(batch)
         store.complete(batch, standing, written)
         # Before Spark commits, so that no micro-batch is left out in which anything was read.
         if self._sink is not None and rows.num_rows:

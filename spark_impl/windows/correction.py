@@ -8,7 +8,7 @@ Rules of this file (docs/slack.md, section 6):
 * A correction writes nothing if the history holds less than it must.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -83,14 +83,22 @@ class Corrections:
         self._revisions = _TableReader(store, "revision")
         self._cleared = _TableReader(store, "cleared", "event_time_us")
 
-    def run(self, batch: int, progress: pa.Table, written: Mapping[str, int]) -> None:
+    def run(
+        self,
+        batch: int,
+        progress: pa.Table,
+        written: Mapping[str, int],
+        require_held: Callable[[], None],
+    ) -> None:
         """Make the corrections that are due after a batch; write the pairs that are then pending.
 
-        ``written`` is the number of rows of the batch by table of the stream part. Without
-        corrections nothing is pending: late pairs are a side output.
+        ``written`` is the number of rows of the batch by table of the stream part;
+        ``require_held`` raises an error if the store is not locked any more. Without corrections
+        nothing is pending: late pairs are a side output.
         """
         store, rows_of = self._store, dict(written)
         if not self._settings.corrects:
+            require_held()
             store.complete(batch, store.schema("pending").empty_table(), rows_of)
             store.forget_old_pending(batch)
             return
@@ -113,6 +121,7 @@ class Corrections:
             rows_of["cleared"] = store.write("cleared", batch, covered)
             self._cleared.renew(batch)
             pending = pending.filter(pa.array(~due.rows))
+        require_held()
         store.complete(batch, pending, rows_of)
         store.forget_old_pending(batch)
 

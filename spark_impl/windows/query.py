@@ -185,7 +185,8 @@ class WindowedQuery(Generic[ConfigT]):
         self._store.begin(batch)
         reports = answers.toArrow()
         progress, written = self._require_written(batch, reports)
-        self._corrections.run(batch, progress, written)
+        require_held = partial(self._runner.require_held, batch)
+        self._corrections.run(batch, progress, written, require_held)
         if self._sink is not None and reports.num_rows:  # else nothing was read
             self._sink(self._answers_of(batch), batch)
         if self._store.compact(batch):

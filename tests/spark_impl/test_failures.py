@@ -224,7 +224,7 @@ def finish(place: WindowStore, source: Path, batch: int, found: Tables) -> None:
     place.begin(batch)
     written = {name: place.write(name, batch, rows) for name, rows in found.items()}
     history_files = History(None, ASKED, locate(source), ())  # type: ignore[arg-type]  # no session is needed
-    Corrections(ASKED, place, history_files).run(batch, found["progress"], written)
+    Corrections(ASKED, place, history_files).run(batch, found["progress"], written, lambda: None)
 
 
 def visible(place: WindowStore) -> Visible:

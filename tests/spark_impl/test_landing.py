@@ -212,17 +212,17 @@ def test_a_crash_at_any_write_is_repaired_by_the_next_run(
     columns = {"arrival": "at"}
     stream = partial(lines, TEXT + ", at string")
     landing_of(stream(), tmp_path / "whole", **columns).run_available()
-    rename = Location.rename
+    publish = Location.publish
 
-    def rename_and_stop(file: Location, to: Location) -> None:
+    def publish_and_stop(file: Location, to: Location) -> None:
         if to.parent.name != table or named:
-            rename(file, to)
+            publish(file, to)
         if to.parent.name == table:
             raise Crash
 
     broken = landing_of(stream(), tmp_path / "broken", **columns)
     with monkeypatch.context() as patch:
-        patch.setattr(Location, "rename", rename_and_stop)
+        patch.setattr(Location, "publish", publish_and_stop)
         with pytest.raises(QueryProblem):
             broken.run_available()
     zombie = tmp_path / "broken" / "history" / "_scratch" / "landed-1.parquet"

@@ -1,6 +1,9 @@
 """Nothing is landed twice or lost, whoever is killed and whatever is not shared."""
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from random import Random
@@ -12,7 +15,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from spark_impl.runtime import histories, landing, numbering
+from spark_impl.runtime import histories, landing, locks, numbering
 from spark_impl.runtime.columns import FAULT
 from spark_impl.runtime.histories import COLUMNS, file_of, numbers, open_piece
 from spark_impl.runtime.landing import Landing
@@ -209,3 +212,80 @@ def test_a_micro_batch_without_rows_writes_nothing(tmp_path: Path) -> None:
     schema = pa.schema(COLUMNS.items())
     assert list(write_in_order([], schema, scratch, first=0, since_us=0)) == []
     assert not scratch.exists()
+
+
+STOPPED = """
+import os, signal, sys, time
+from pathlib import Path
+from spark_impl.runtime import landing, locks
+from spark_impl.runtime.landing import Landing
+from spark_impl.runtime.storage import Location
+from spark_impl.runtime.queries import QueryProblem
+from tests.harness import landing_driver
+locks.LEASE_S, locks.RENEWED_S = 4.0, 1.0
+kind, name, folder = sys.argv[1:]
+original = getattr({"ask": landing.QueryRunner, "publish": Location}[kind], name)
+
+history = Path(folder, "history")
+stops = [signal.SIGSTOP]
+
+def stop_first(self, told):
+    is_written = list(history.glob("_scratch/landed-*")) and (history / "00000001.parquet").exists()
+    if stops and is_written and (kind == "ask" or told.name == "00000002.parquet"):
+        os.kill(os.getpid(), stops.pop())
+        time.sleep(1)  # this thread may go on for a moment
+    return original(self, told)
+
+setattr({"ask": landing.QueryRunner, "publish": Location}[kind], name, stop_first)
+try:
+    landing_driver.main(Path(folder))
+except QueryProblem as problem:
+    print("refused:", problem, flush=True)
+"""
+"""A landing whose process stands still as it is about to publish its third file."""
+
+
+@needs_proc
+@pytest.mark.parametrize(
+    ("is_leased", "step", "sentence"),
+    [
+        (False, ("ask", "require_held"), "history is not locked any more by the query that was to"),
+        (True, ("ask", "require_held"), "history is not locked any more by the query that was to"),
+        (True, ("publish", "publish"), "00000002.parquet is there already: another process has"),
+    ],
+)
+def test_a_landing_that_stood_still_replaces_nothing_of_the_next_one(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_leased: bool,
+    step: tuple[str, str],
+    sentence: str,
+) -> None:
+    """A lease runs out, or somebody removes the file of a lock; then another landing goes on."""
+    monkeypatch.setattr(locks, "LEASE_S", 4.0)
+    monkeypatch.setattr(locks, "RENEWED_S", 1.0)
+    prepare(tmp_path)
+    lock = tmp_path / "history" / locks.LOCK
+    lock.parent.mkdir()
+    if is_leased:
+        lock.mkdir()
+    command = [sys.executable, "-c", STOPPED, *step, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            _, status = os.waitpid(process.pid, os.WUNTRACED)
+            assert os.WIFSTOPPED(status)
+            if not is_leased:
+                lock.unlink()
+            landing_of(spark, tmp_path).run_available()
+            before = {path: path.read_bytes() for path in lock.parent.rglob("*.parquet")}
+            process.send_signal(signal.SIGCONT)
+            said, _ = process.communicate()
+        finally:
+            process.kill()
+    assert f"refused: {tmp_path}/history" in said
+    assert sentence in said.splitlines()[-1]
+    assert {path: path.read_bytes() for path in lock.parent.rglob("*.parquet")} == before
+    assert landed(lock.parent) == WANTED
+    assert landing_of(spark, tmp_path).counts() == (len(WANTED), FILES)
