@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from spark_impl.runtime.histories import files_below, numbers, remove_below
+from spark_impl.runtime.provenance import require_history
 from spark_impl.runtime.queries import last_logged
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.slack.query import SLACK
@@ -29,10 +30,10 @@ def drop_before(history: Address, number: int, *, readers: Sequence[Reader]) -> 
     ``readers`` are the stores of all queries that read the history. A merged file is removed as a
     whole, once all of its numbers are below ``number``.
 
-    Raise :class:`InputProblem` with one sentence, and remove nothing, if a reader has not read one
-    of the files yet, if late pairs of a reader wait for a correction that reads one of them, or if
-    no file would be left. Nobody knows which tuples still come late: keep the files as long as some
-    may come for the times in them.
+    Raise :class:`InputProblem` with one sentence, and remove nothing, if a reader reads another
+    history, or has not read one of the files yet, if late pairs of a reader wait for a correction
+    that reads one of them, or if no file would be left. Nobody knows which tuples still come late:
+    keep the files as long as some may come for the times in them.
     """
     folder = locate(history)
     below = files_below(folder, number)
@@ -40,6 +41,7 @@ def drop_before(history: Address, number: int, *, readers: Sequence[Reader]) -> 
         store, checkpoint = reader if isinstance(reader, tuple) else (reader, None)
         place = locate(store)
         own = place / "checkpoint" if checkpoint is None else locate(checkpoint)
+        require_history(place, folder)
         following = _next_number(place, own)
         if number > following:
             msg = (

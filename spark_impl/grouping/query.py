@@ -31,6 +31,7 @@ from spark_impl.grouping.windows import Standing, add_times, advance, rebalance,
 from spark_impl.runtime import locks, packages
 from spark_impl.runtime.failures import sentence_of, wait_for, without_stack_traces
 from spark_impl.runtime.locks import Lock
+from spark_impl.runtime.provenance import history_of, note_history, require_history
 from spark_impl.runtime.queries import last_logged, require_checkpoint, start_batches
 from spark_impl.runtime.storage import InputProblem, Location, locate
 
@@ -129,6 +130,9 @@ class Grouping:
         packages.prepare_workers(rows.sparkSession.sparkContext)
         own = None if spark_checkpoint is None else locate(spark_checkpoint)
         spreader = Spreader(self.config, columns, locate(checkpoint))
+        spreader.source = history_of(rows)
+        if spreader.source is not None:
+            require_history(spreader.store.root, spreader.source)
         return GroupingStream(spreader, own or spreader.store.checkpoint, rows, work)
 
 
@@ -139,6 +143,8 @@ class Spreader:
         self.config = config
         self.columns = columns
         self.store = open_store(store, config)
+        self.source: Location | None = None
+        """The history from which the rows come, if they say so."""
         self._reports: Reports | None = None
 
     def standing(self) -> Standing:
@@ -169,6 +175,8 @@ class Spreader:
             lock.release()
 
     def _advance(self, rows: DataFrame, work: Work, source_batch: int, lock: Lock) -> None:
+        if self.source is not None and self._reports is None:  # the first micro-batch of a run
+            note_history(self.store.root, self.source)
         standing = self._before(source_batch)
         self.store.forget(standing.batch)
         reports = self._reports = self._reports or Reports(rows.sparkSession.sparkContext)

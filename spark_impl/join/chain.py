@@ -38,6 +38,7 @@ from spark_impl.join.stage import check_slots, run_epoch
 from spark_impl.join.store import Commit, Load, open_store
 from spark_impl.join.task import Plan, Summary
 from spark_impl.runtime import locks, packages
+from spark_impl.runtime.provenance import note_history
 from spark_impl.runtime.storage import InputProblem, Location
 
 log = logging.getLogger("straggler.join")
@@ -104,6 +105,8 @@ class Chain:
             self._changed.update(before.changed)
         self.config = config
         """The configuration, with all queries that the chain ever had, and the epochs of each."""
+        self.source: Location | None = None
+        """The history from which both streams come, if they come from one."""
         self._changing = Lock()
         self._next = self.epochs
         """The first epoch that has not been planned yet: new queries begin there."""
@@ -184,6 +187,8 @@ class Chain:
                 raise InputProblem(msg)
             self._require_open()
             if self._since_ns is None:
+                if self.source is not None:
+                    note_history(self.store.root, self.source)
                 self._since_ns = time.monotonic_ns()
             merge_epochs(self.store)
             with self._changing:

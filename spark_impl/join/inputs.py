@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from model.vocabulary.join import R, S
 from spark_impl.join.task import COLUMNS
 from spark_impl.runtime.histories import history_schema, open_piece
+from spark_impl.runtime.provenance import mark_rows
 from spark_impl.runtime.sources import PATH, paths
 from spark_impl.runtime.storage import Address, InputProblem, locate, reading
 
@@ -55,7 +56,10 @@ def from_history(
     # One source for both: two would not always see the same files.
     addresses = paths(spark, folder, no_requests, files)
     kinds = from_arrow_schema(schema)
-    r, s = (addresses.mapInArrow(partial(read, stream=each), kinds) for each in streams)
+    r, s = (
+        mark_rows(addresses.mapInArrow(partial(read, stream=each), kinds), folder)
+        for each in streams
+    )
     return r, s
 
 

@@ -1,6 +1,6 @@
 """Stores: folders in which queries keep their identity, their position and what they found.
 
-    query.json     which query the store belongs to: version, configuration, ...
+    query.json     which query the store belongs to: version, configuration, history, ...
     .lock          locked by the process that writes; a folder where files cannot be locked
     checkpoint/    Spark's own: offsets, commits, state; elsewhere if the query says so
     control/       requests to the query, read with the files of the history, if it has any
@@ -43,7 +43,7 @@ PART = r"part-\d+-\d+\.parquet"
 """Names of the files that hold the rows of a micro-batch."""
 PART_GLOB = f"part-*-{{{','.join('[0-9]' * digits for digits in range(1, 19))}}}.parquet"
 """The same for Spark, which takes no regular expressions."""
-_IDENTITY = "query.json"
+IDENTITY = "query.json"
 MERGED = 100
 """Number of micro-batches whose files become one."""
 _ROWS_MERGED = 4_000_000
@@ -277,7 +277,7 @@ def claim(
     ``kind`` is the word for the query in messages. Raises :class:`InputProblem`, and writes
     nothing, if the folder holds something else.
     """
-    path = root / _IDENTITY
+    path = root / IDENTITY
     if path.exists():
         require_same()
     elif root.exists() and not _is_empty(root):
@@ -289,7 +289,7 @@ def claim(
 
 def _is_empty(root: Location) -> bool:
     """Return whether a folder holds nothing but what a crash in :func:`claim` may leave."""
-    ours = (LOCK, f".{_IDENTITY}.")
+    ours = (LOCK, f".{IDENTITY}.")
     return root.is_folder() and all(each.name.startswith(ours) for each in root.children())
 
 
@@ -307,7 +307,7 @@ def read_identity(
     :class:`InputProblem` if there is no store, if it belongs to another room or was written by
     another version, or if its identity cannot be read.
     """
-    path = root / _IDENTITY
+    path = root / IDENTITY
     if not path.exists():
         msg = f"{root} is not the store of a {kind}"
         raise InputProblem(msg)

@@ -18,6 +18,7 @@ from model.vocabulary import ScriptConfig
 from model.vocabulary.script.config import END_US, MILLISECOND_US, TIME_END_US
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.locks import Lock
+from spark_impl.runtime.provenance import note_history, require_history
 from spark_impl.runtime.queries import (
     QueryRunner,
     Sink,
@@ -92,6 +93,7 @@ class ScriptQuery:
         self._plan = compile_plan(config)
         self._store = ScriptStore(locate(store), groups, since_us)
         open_store(self._store, config)
+        require_history(self._store.root, self._source)
         self._checkpoint = locate(checkpoint) if checkpoint else self._store.checkpoint
         self._sink = sink
         self._runner = QueryRunner()
@@ -158,6 +160,7 @@ class ScriptQuery:
         # Only under the lock is it sure that nobody else creates the store, or adds to it.
         open_store(self._store, self._config)
         require_checkpoint(self._checkpoint, self._store.root, self._store.committed())
+        note_history(self._store.root, self._source)
         return self._runner.start(lock, self._answers(), self._checkpoint, self._finish, **trigger)
 
     def _answers(self) -> DataFrame:

@@ -17,6 +17,7 @@ from spark_impl.runtime import queries
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import VALUE
 from spark_impl.runtime.locks import Lock
+from spark_impl.runtime.provenance import note_history, require_history
 from spark_impl.runtime.queries import Sink, require_checkpoint
 from spark_impl.runtime.sources import PATH, paths
 from spark_impl.runtime.storage import Address, locate
@@ -87,6 +88,7 @@ class WindowedQuery(Generic[ConfigT]):
         columns = set(chain.from_iterable(all_tables(room).values()))
         groups = check_source(self._source, columns, group_columns, value)
         self._store = open_store(locate(store), room, config, groups, value)
+        require_history(self._store.root, self._source)
         self._checkpoint = locate(checkpoint) if checkpoint else self._store.checkpoint
         self._sink = sink
         self._history = History(spark, self._settings, self._source, groups)
@@ -131,6 +133,7 @@ class WindowedQuery(Generic[ConfigT]):
         store = self._store
         open_store(store.root, self._room, self._config, store.groups, store.value)
         require_checkpoint(self._checkpoint, store.root, store.committed())
+        note_history(store.root, self._source)
         self._corrections = Corrections(self._settings, self._store, self._history)
         return self._runner.start(lock, self._reports(), self._checkpoint, self._finish, **trigger)
 
