@@ -1,6 +1,9 @@
 """Locations: their addresses, and the same checks of files on every kind of file system."""
 
+import errno
+import os
 import pickle
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -10,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.runtime.storage import InputProblem, Location, NameTaken, locate
 from spark_impl.slack import SlackQuery
 from tests.spark_impl.test_query import FIRST, FIXED, history
 
@@ -108,6 +111,61 @@ def test_file_is_written_read_and_replaced(place: Location) -> None:
     assert file.exists()
     assert not file.is_folder()
     assert file.parent.is_folder()
+
+
+@pytest.mark.parametrize("links", [None, errno.EPERM, errno.ENOTSUP])
+def test_a_file_that_must_be_new_replaces_no_other(
+    place: Location, monkeypatch: pytest.MonkeyPatch, links: int | None
+) -> None:
+    if links is not None:  # some file systems have no hard links
+
+        def refuse(*_: object) -> None:
+            raise OSError(links, os.strerror(links))
+
+        monkeypatch.setattr(os, "link", refuse)
+    first, second, scratch = place / "x" / "1", place / "x" / "2", place / "scratch"
+    first.write_bytes(b"one", is_new=True)
+    scratch.write_bytes(b"two")
+    scratch.publish(second)
+    assert not scratch.exists()
+    for file in (first, second):
+        sentence = f"^{re.escape(str(file))} is there already: another process has written it"
+        with pytest.raises(NameTaken, match=sentence):
+            file.write_bytes(b"three", is_new=True)
+        scratch.write_bytes(b"four")
+        with pytest.raises(NameTaken, match=sentence):
+            scratch.publish(file)
+    assert (first.read_bytes(), second.read_bytes()) == (b"one", b"two")
+    assert (place / "x").children() == [first, second], "there is a scratch file"
+
+
+@pytest.mark.parametrize("publishing", [False, True])
+def test_one_of_many_that_create_a_local_file_at_once_succeeds(
+    tmp_path: Path, publishing: bool
+) -> None:
+    file, won = locate(tmp_path / "x"), list[int]()
+    ready = threading.Barrier(8)
+
+    def create(number: int) -> None:
+        own = locate(tmp_path / f"scratch-{number}")
+        own.write_bytes(b"%d" % number)
+        ready.wait()
+        with suppress(NameTaken):
+            if publishing:
+                own.publish(file)
+            else:
+                file.write_bytes(b"%d" % number, is_new=True)
+            won.append(number)
+
+    for _ in range(20):
+        file.remove()
+        won.clear()
+        threads = [threading.Thread(target=create, args=(number,)) for number in range(8)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert [b"%d" % number for number in won] == [file.read_bytes()]
 
 
 def test_a_missing_folder_is_empty(place: Location) -> None:
