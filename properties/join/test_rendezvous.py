@@ -53,7 +53,14 @@ ADDRESSES = st.one_of(
     st.tuples(st.just(HOST) | SHAPES, st.integers(-1, 1 << 17) | SHAPES).map(list),
     SHAPES,
 )
-GREETINGS = st.fixed_dictionaries(
+RIGHT = st.fixed_dictionaries(
+    {
+        "worker": st.integers(0, 1),
+        "run": st.integers(0, LAST_RUN - 1),
+        "address": st.just([HOST, 1]),
+    }
+)
+GREETINGS: st.SearchStrategy[dict[str, Any]] = RIGHT | st.fixed_dictionaries(
     {},
     optional={
         "worker": st.integers(-1, 2) | SHAPES,
@@ -91,14 +98,14 @@ def tell(address: Address, *sent: bytes) -> socket.socket:
     with suppress(OSError):  # refused meanwhile
         for each in sent:
             connection.sendall(each)
-        connection.shutdown(socket.SHUT_WR)
     return connection
 
 
 def wait_for_end(connection: socket.socket) -> bytes:
-    """Return what a connection still brings until the other side closes it."""
+    """Say nothing more; return what a connection brings until the other side closes it."""
     found = b""
-    with connection, suppress(ConnectionError):
+    with connection, suppress(OSError):
+        connection.shutdown(socket.SHUT_WR)
         while data := connection.recv(1 << 16):
             found += data
     return found

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from spark_impl.runtime import locks
@@ -332,6 +333,29 @@ def test_nothing_is_written_without_the_lock(spark: SparkSession, tmp_path: Path
     assert not (tmp_path / "s" / "progress").exists()
     query.run_available()
     assert query.store.committed() == 0
+
+
+@pytest.mark.fails_tasks
+def test_a_query_whose_lock_file_was_removed_writes_nothing_more(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source, store = history(tmp_path / "h", FIRST), tmp_path / "s"
+    first, second = (SlackQuery(spark, FIXED, source, store) for _ in range(2))
+    running = first.start()
+    try:
+        running.processAllAvailable()
+        (store / LOCK).unlink()
+        taken = locks.lock(store)
+        history(source, LATE)
+        with pytest.raises(StreamingQueryException, match="s is not locked any more by the query"):
+            running.processAllAvailable()
+        assert first.store.committed() == 0
+        assert taken.is_held
+        taken.release()
+    finally:
+        running.stop()
+    second.flush()
+    assert answers(spark, store)[10] == (26.0, 3, 1, 1 / 3, "exact")
 
 
 def test_two_queries_of_one_process_take_turns(
