@@ -6,6 +6,7 @@ from typing import Protocol
 from model.vocabulary import Event, Workload
 from model.vocabulary.settings import JsonObject
 from properties.data.inputs import PUBLISHED, missing_recording, recordings_by_name
+from properties.data.set_aside import SetAside
 from properties.data.tables import cuts_into
 from properties.options import Arguments
 from properties.rooms import Case, SkippedInput
@@ -27,6 +28,11 @@ class Input(Protocol):
     @property
     def events(self) -> tuple[Event, ...]:
         """Arrivals, in order."""
+        ...
+
+    @property
+    def set_aside(self) -> tuple[SetAside, ...]:
+        """Bad rows of the files that were read."""
         ...
 
 
@@ -83,4 +89,4 @@ def make_case(
         seed=args.seed,
         name=f"{source.name}, {title}",
     )
-    return Case(source.name, source.label, title, workload, in_order)
+    return Case(source.name, source.label, title, workload, in_order, source.set_aside)

@@ -24,6 +24,7 @@ from model.checking.explorer import Path as Behaviour
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.settings import JsonObject, Settings, nearest
 from model.vocabulary.trace import TraceReader
+from properties.data.set_aside import SetAside
 from properties.data.tables import Columns
 from properties.errors import UsageError
 from properties.judging.predictions import NO_PREDICTION, Prediction, Predictor
@@ -45,6 +46,8 @@ class Case(NamedTuple):
     workload: Workload
     in_order: bool
     """Nothing in the input is late, so a run without late pairs is no objection."""
+    set_aside: tuple[SetAside, ...] = ()
+    """Bad rows of the files of the input."""
 
 
 class SkippedInput(NamedTuple):

@@ -1,41 +1,102 @@
-"""Options that name the columns of a user's file, and the unit of its times."""
+"""Options that describe a user's file: its columns, its form, and what to do with bad rows."""
 
-from collections.abc import Iterator
+import codecs
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
-from properties.data.tables import TIME_UNITS, Columns
+from properties.data.frames import is_stream
+from properties.data.tables import NO_GUARD_US, TIME_UNITS, Columns
 from properties.errors import UsageError
-from properties.options import Arguments, Option
+from properties.options import Arguments, Duration, Option
 
 SECTION = "columns of a file"
+_COLUMNS = (
+    ("--event-time", "event times (event_time)", False),
+    ("--value", "values (value)", False),
+    ("--key", "keys (key, if the file has it)", False),
+    ("--arrival", "arrival times (arrival_time, if the file has it)", True),
+    ("--id", "identities, to recognise redeliveries", True),
+)
+_NAMES = tuple(flag[2:].replace("-", "_") for flag, _, _ in _COLUMNS)
+_OF_FILE = (*_NAMES, "time_unit", "separator")
+"""Options that may differ between two files of one comparison."""
+
+
+class MaxFuture(click.ParamType[int]):
+    """A duration, or ``none``, as integer microseconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: object, ctx: object) -> int:
+        """Read a duration or ``none``; raise :class:`UsageError` for any other text."""
+        try:
+            return NO_GUARD_US if value == "none" else Duration().convert(value, param, ctx)
+        except click.BadParameter as error:
+            raise click.BadParameter(f"{error.message}, or none") from error
 
 
 def column_options() -> Iterator[Option]:
-    """Yield an option for each column."""
-    for flag, help, default, is_rare in (
-        ("--event-time", "event times (event_time)", None, False),
-        ("--value", "values (value)", "value", False),
-        ("--key", "keys (key, if the file has it)", None, False),
-        ("--arrival", "arrival times (arrival_time, if the file has it)", None, True),
-        ("--id", "identities, to recognise redeliveries", None, True),
-    ):
-        common: dict[str, Any] = {"section": SECTION, "is_rare": is_rare}
-        yield Option(flag, help, metavar="COLUMN", default=default, **common)
+    """Yield an option for each column, and those for the form of the file and for bad rows."""
+    for flag, help, is_rare in _COLUMNS:
+        yield Option(flag, help, metavar="COLUMN", section=SECTION, is_rare=is_rare)
     units = click.Choice(TIME_UNITS)
-    yield Option("--time-unit", "unit of times (us)", type=units, default="us", section=SECTION)
-    one = "one character, or tab (,)"
-    yield Option(
-        "--separator", one, metavar="CHARACTER", default=",", section=SECTION, is_rare=True
-    )
+    yield Option("--time-unit", "unit of times (us)", type=units, section=SECTION)
+    rare: dict[str, Any] = {"section": SECTION, "is_rare": True}
+    yield Option("--separator", "one character, or tab (,)", metavar="CHARACTER", **rare)
+    yield Option("--encoding", "encoding of a CSV file (utf-8)", metavar="NAME", **rare)
+    numbered = "the first row is no header; its columns are called 1, 2, ..."
+    yield Option("--no-header", numbered, is_flag=True, **rare)
+    guard = "how far an event time may lie beyond its arrival, or none (1d)"
+    yield Option("--max-future", guard, type=MaxFuture(), **rare)
+    strict = "refuse a file with bad rows, instead of setting them aside"
+    yield Option("--strict", strict, is_flag=True, **rare)
 
 
 def columns_of(args: Arguments) -> Columns:
-    """Return the columns that the options name; raise :class:`UsageError` for a bad separator."""
-    separator = "\t" if args.separator in {"tab", "\\t"} else args.separator
-    if len(separator) != 1:
-        raise UsageError(f"--separator is {separator!r}; it must be one character, or tab")
+    """Return the columns that the options name; raise :class:`UsageError` for a bad option."""
+    given = _given(args, "")
+    if args.encoding is not None:
+        given["encoding"] = _encoding(args.encoding)
     return Columns(
-        args.event_time, args.value, args.key, args.arrival, args.id, args.time_unit, separator
+        **given,
+        has_header=not args.no_header,
+        max_future_us=args.max_future,
+        is_strict=args.strict,
+        differences=_given(args, "s_"),
     )
+
+
+def refuse_streams(args: Arguments, rooms: int) -> None:
+    """Raise :class:`UsageError` for standard input or a pipe that would be read twice."""
+    for name in args.input:
+        if is_stream(Path(name)) and (rooms > 1 or args.input.count(name) > 1):
+            why = "every room reads its input" if rooms > 1 else "it is named twice"
+            raise UsageError(f"--input {name!r} is a pipe, which can be read once, and {why}")
+
+
+def _given(args: Arguments, prefix: str) -> dict[str, Any]:
+    values: Mapping[str, Any] = vars(args)
+    given = {name: values.get(prefix + name) for name in _OF_FILE}
+    if given["separator"] is not None:
+        flag = f"--{prefix}separator".replace("_", "-")
+        given["separator"] = _separator(flag, given["separator"])
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _separator(flag: str, text: str) -> str:
+    separator = "\t" if text in {"tab", "\\t"} else text
+    if len(separator) != 1 or separator in '"\r\n\0':
+        raise UsageError(f"{flag} is {text!r}; it must be one character, or tab")
+    return separator
+
+
+def _encoding(name: str) -> str:
+    try:
+        codecs.lookup(name)
+        b"".decode(name)
+    except (LookupError, ValueError) as error:
+        raise UsageError(f"--encoding is {name!r}; there is no such encoding of text") from error
+    return name

@@ -12,7 +12,7 @@ from rich.progress import Progress
 from model.checking.claims import Outcome, worst
 from model.vocabulary import System
 from properties.cli import interrupts, render
-from properties.cli.columns import column_options, columns_of
+from properties.cli.columns import column_options, columns_of, refuse_streams
 from properties.cli.commands import Group
 from properties.cli.outputs import (
     refuse_unmakable,
@@ -83,7 +83,7 @@ def _options(rooms: Sequence[Room]) -> Iterator[Option]:
 def input_options(rooms: Sequence[Room]) -> Iterator[Option]:
     """Yield the options of inputs, of files, and of the rooms' queries."""
     inputs = "; ".join(dict.fromkeys(room.inputs for room in rooms))
-    yield Option("--input", f"{inputs}; may be repeated", multiple=True, metavar="NAME|PATH")
+    yield Option("--input", f"{inputs}; repeatable", multiple=True, metavar="NAME|PATH")
     yield Option("--seed", "seed of simulated inputs (0)", type=int, default=0, metavar="N")
     usual = ", ".join(dict.fromkeys(str(room.batches) for room in rooms))
     batches = f"number of equal micro-batches, at most one per row ({usual})"
@@ -187,6 +187,7 @@ def run(args: Arguments) -> int:
     level = level_of(args.system, args.level)
     scopes = {each.name: Scope.of(each, args.kinds, level) for each in rooms}
     columns = columns_of(args)
+    refuse_streams(args, len(rooms))
     with render.progress() as progress:
         reading = progress.add_task("reading inputs", total=None)
         chosen = [
@@ -336,6 +337,7 @@ def _print(args: Arguments, found: Comparisons) -> None:
     render.print_tables(out, judgements)
     lines = [*render.remarks(judgements), *render.undecided(judgements)]
     lines += _skipped(found)
+    lines += render.bad_rows(case for _, case in found.cases)
     for report in found.reports:
         lines += ["", *report]
     lines += ["", _summary(args, found)]
@@ -354,7 +356,10 @@ def _skipped(found: Comparisons) -> list[str]:
 
 def _write(args: Arguments, found: Comparisons) -> None:
     """Write the files that the options name; JSON that is not complete has another form."""
-    rows = [judgement.to_json() for judgement in found.judgements]
+    rows = [
+        {**each.to_json(), "files": [file.to_json() for file in each.case.set_aside]}
+        for each in found.judgements
+    ]
     write_json(args.json, {"incomplete": found.note, "comparisons": rows} if found.note else rows)
     if args.junit is not None:
         suites: dict[str, list[Check]] = {}
@@ -365,7 +370,8 @@ def _write(args: Arguments, found: Comparisons) -> None:
         from sim.report.run_page import RunPage, run_page
 
         name = "Spark" if args.system == SPARK else args.system
-        title, notes = f"{name} against the reference", tuple(_skipped(found))
+        title = f"{name} against the reference"
+        notes = (*_skipped(found), *render.bad_rows(case for _, case in found.cases))
         notes += (found.note,) if found.note else ()
         if (undrawn := len(found.judgements) - len(found.sections)) > 0:
             notes += (f"Judged and not drawn: {counted(undrawn, 'comparison')}.",)

@@ -29,7 +29,7 @@ READ = (
     "workload",
 )
 """Arguments that name files which a command reads."""
-FROM_STDIN = ("trace", "workload")
+FROM_STDIN = ("input", "r", "s", "trace", "workload")
 """Arguments whose file may be standard input, which has the same name as :data:`STDIO`."""
 
 

@@ -25,7 +25,7 @@ from properties.judging.judge import Judgement
 from properties.judging.levels import ANSWERS
 from properties.judging.predictions import MS_US, NO_PREDICTION
 from properties.options import STDIO
-from properties.rooms import Figure, SkippedInput
+from properties.rooms import Case, Figure, SkippedInput
 
 NARROWEST = 110
 """Width of output that is not a terminal, because rich would assume 80 and fold every row."""
@@ -175,6 +175,12 @@ def undecided(judgements: Iterable[Judgement]) -> list[str]:
         f"{room}, undetermined: {'; '.join(names)}. {sentence}"
         for (room, sentence), names in claims.items()
     ]
+
+
+def bad_rows(cases: Iterable[Case]) -> list[str]:
+    """Return a line for every file with bad rows."""
+    found = (each.sentence for case in cases for each in case.set_aside)
+    return [f"{sentence}." for sentence in dict.fromkeys(found) if sentence]
 
 
 def describe_skipped(omitted: SkippedInput) -> str:

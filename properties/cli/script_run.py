@@ -87,6 +87,7 @@ def run(args: Arguments) -> int:
         said.append(f"All results are in {args.output}.")
     elif len(found.results) > SHOWN:
         said.append(f"These are the first {SHOWN}; --output FILE.csv keeps all.")
+    said += [f"{file.sentence}." for file in network.set_aside if file.sentence]
     render.print_lines(out, said)
     return 0
 

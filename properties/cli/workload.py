@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from properties.cli import diff, render
-from properties.cli.columns import columns_of
+from properties.cli.columns import columns_of, refuse_streams
 from properties.cli.commands import Group
 from properties.cli.outputs import refuse_unwritable, write_output
 from properties.cli.room_commands import room_group
@@ -43,6 +43,7 @@ def run(args: Arguments) -> int:
     if args.output != STDIO:
         refuse_unwritable("--output", args.output)
     diff.refuse_numbers(args)
+    refuse_streams(args, 1)
     room = find_room(args.room)
     with render.progress() as progress:
         progress.add_task("reading inputs", total=None)
@@ -57,6 +58,10 @@ def run(args: Arguments) -> int:
         for number, case in enumerate(cases, start=1)
     ]
     file = "WORKLOAD" if args.output == STDIO else args.output
-    lines += [*skipped, f"Judge your answers: straggler judge {file} TRACE"]
+    lines += [
+        *skipped,
+        *render.bad_rows(cases),
+        f"Judge your answers: straggler judge {file} TRACE",
+    ]
     render.print_lines(render.console(args.output), lines)
     return 0

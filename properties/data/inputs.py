@@ -20,6 +20,7 @@ from model.vocabulary.extras import describe_missing
 from model.vocabulary.settings import nearest
 from properties.data.tables import DEFAULT_COLUMNS, Columns, Ints, Recording, arrivals, read_table
 from properties.errors import UsageError
+from properties.options import STDIO
 from sim.kernel.log import simulate_arrivals
 from sim.scenarios import SCENARIOS
 
@@ -46,18 +47,27 @@ def load(
     """
     named = NAMED if named is None else named
     if name in named:
+        refuse_guard(name, columns)
         return named[name](seed)
     recordings = recordings_by_name()
     if name in recordings:
+        refuse_guard(name, columns)
         return read_table(recordings[name])._replace(label=name)
     # An empty name would be the current folder.
-    if name and (Path(name).suffix or os.sep in name or Path(name).exists()):
+    is_path = name and (Path(name).suffix or os.sep in name or Path(name).exists())
+    if name == str(STDIO) or is_path:
         return read_table(Path(name), columns)
     if name in PUBLISHED:
         raise UsageError(missing_recording(name))
     known = [*named, *sorted(recordings)]
     listing = f"known are {', '.join(known)}, and the path of any Parquet or CSV file"
     raise UsageError(f"there is no input {name!r}: {listing}{nearest(name, known)}")
+
+
+def refuse_guard(name: str, columns: Columns) -> None:
+    """Raise :class:`UsageError` if a guard was asked for that a named input does not have."""
+    if columns.max_future_us is not None:
+        raise UsageError(f"--max-future is for files with --arrival, and {name!r} is no file")
 
 
 def recordings_by_name() -> dict[str, Path]:

@@ -2,68 +2,83 @@
 
 Rules of this file:
 
-1. Nothing is guessed and nothing is repaired: a value that cannot be read is an error that names
-   it and its row. Rows are counted from 1, the header of a CSV file not included.
-2. Nothing is rounded in silence: times and whole numbers must be exact as 64-bit floats. The one
-   exception is the unit ``ns``: whole nanoseconds are cut to microseconds.
+1. Cells are read as Landing reads them (:mod:`spark_impl.runtime.cells`); nothing is guessed.
+2. A row without a readable event time, arrival time, key or identity is set aside and counted. A
+   row without a readable value stays, with the value NaN.
+3. The identity of a row without a column of identities is its place among all rows of the file.
 """
 
-import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from datetime import datetime
-from decimal import Decimal
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from model.vocabulary import Event, stable_hash
+from model.vocabulary import Event
+from model.vocabulary.durations import UNITS_US
 from model.vocabulary.settings import nearest
-from properties.data.frames import read_frame
-from properties.errors import UsageError, counted
+from properties.data.durations import write_duration
+from properties.data.frames import Format, Frame, file_name, read_frame
+from properties.data.set_aside import Flaw, SetAside, kinds_of
+from properties.errors import UsageError
 from sim.kernel.distributions import AnyArray
+from spark_impl.runtime import cells
 
-EVENT_TIME = "event_time"
+EVENT_TIME, VALUE, KEY, ARRIVAL = "event_time", "value", "key", "arrival_time"
+"""Default names of columns."""
 TIME_UNITS = ("us", "ms", "s", "ns", "iso")
-_TO_US = {"us": (0, 1), "ms": (3, 1), "s": (6, 1), "ns": (0, 1_000)}
-"""Shift by so many decimal places to the left of the point, then divide (floor) by the second."""
-
-EXACT = 2**53
-"""Every whole number up to here is exact as a 64-bit float."""
-_IN_RANGE = "within 2**53 microseconds of 1970 (the years 1684 to 2255), the times that are exact"
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
-_NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
-_BINARY = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+MAX_FUTURE_US = UNITS_US["d"]
+"""Default of the guard: how far an event time may lie beyond its arrival time."""
+NO_GUARD_US = 1 << 60
+"""A guard that no time within the years 1 to 9999 reaches."""
+_SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Names of the columns of a file, and the unit of its times.
+    """Names of the columns of a file, its form, and what is required of it.
 
     ``None`` stands for the default name of a column, which is used if the file has it.
     """
 
     event_time: str | None = None
     """Default ``event_time``; required if ``needs_times``."""
-    value: str = "value"
+    value: str | None = None
+    """Default ``value``; required if ``needs_values``."""
     key: str | None = None
     """Default ``key``; without it every tuple has the key ``""``."""
     arrival: str | None = None
     """Default ``arrival_time``; without it rows arrive in file order, as early as possible."""
     id: str | None = None
-    """Default: the row number. Identities are hashed unless all are plain 64-bit integers."""
+    """Default: the place of the row in the file."""
     time_unit: str = "us"
     separator: str = ","
+    encoding: str = "utf-8"
+    has_header: bool = True
+    """The first row names the columns; otherwise they are called 1, 2, and so on."""
+    max_future_us: int | None = None
+    """Limit of event time minus arrival time; default: a day, if there are arrival times."""
+    is_strict: bool = False
+    """Bad rows are refused instead of set aside."""
     needs_times: bool = True
     """Event times are required; without them rows are a microsecond apart."""
-    may_lack_values: bool = False
-    """Values that are NULL, NaN or infinite become NaN; otherwise they are refused."""
+    needs_values: bool = True
+    """Values are required; without them every row has the value 1."""
+    differences: Mapping[str, Any] = field(default_factory=dict)
+    """Attributes that differ in the other one of two files, by name."""
+
+    options: str = "--"
+    """Beginning of the options that name the columns."""
+
+    def of_s(self) -> "Columns":
+        """Return the columns of the other one of two files."""
+        return replace(self, **self.differences, options="--s-")
 
 
 class Recording(NamedTuple):
@@ -73,6 +88,8 @@ class Recording(NamedTuple):
     label: str
     """Name with a note for the reader, for example that the arrivals are simulated."""
     events: tuple[Event, ...]
+    set_aside: tuple[SetAside, ...] = ()
+    """Bad rows of the files that were read."""
 
     @property
     def in_order(self) -> bool:
@@ -87,30 +104,33 @@ DEFAULT_COLUMNS = Columns()
 def read_table(path: Path, columns: Columns = DEFAULT_COLUMNS) -> Recording:
     """Read a Parquet or CSV file in order of arrival.
 
-    Raise :class:`UsageError` for anything in the file that differs from ``columns``.
+    Raise :class:`UsageError` for a file that cannot be read, one without a column that is needed,
+    and one without a row that can be used; if ``columns`` are strict, for any bad row.
     """
-    if not path.exists():
-        raise UsageError(f"there is no file {str(path)!r}")
-    if path.is_dir():
-        raise UsageError(f"{str(path)!r} is a folder, not a Parquet or CSV file")
-    frame = read_frame(path, columns.separator)
-    _require_columns(frame, columns, path)
-    if frame.empty:
-        raise UsageError(f"{path.name} has no rows")
-    event_time = columns.event_time or (EVENT_TIME if EVENT_TIME in frame.columns else None)
-    rows = np.arange(len(frame), dtype=np.int64)
-    event_us = rows if event_time is None else _times(frame, event_time, columns.time_unit)
-    values = _numbers(frame, columns.value, columns.may_lack_values)
-    keys = _keys(frame, columns.key or ("key" if "key" in frame.columns else None))
-    ids = _ids(frame, columns.id)
-    arrival = columns.arrival or ("arrival_time" if "arrival_time" in frame.columns else None)
-    if arrival is None:
-        arrival_us = np.maximum.accumulate(event_us)
-    else:
-        arrival_us = _times(frame, arrival, columns.time_unit)
+    form = Format(columns.separator, columns.encoding, columns.has_header)
+    frame = read_frame(path, form)
+    reader = _Reader(frame, columns)
+    event_us, arrival_us = reader.times()
+    keys = reader.keys()
+    ids, texts = reader.identities()
+    values = reader.values()
     if columns.id is not None:
-        _refuse_conflicts(ids, frame[columns.id], (event_us, values, np.array(keys, object)))
-    return Recording(path.stem, path.name, arrivals(ids, keys, event_us, values, arrival_us))
+        reader.refuse_repeated(ids, texts, {"event time": event_us, "value": values, "key": keys})
+    found = reader.set_aside()
+    kept = reader.is_kept
+    if not (kept & np.isfinite(values)).any():
+        if not found.rows:
+            raise UsageError(f"{frame.file} has no rows")
+        raise UsageError(f"no row can be used of {found.sentence}")
+    if columns.is_strict and found.sentence:
+        raise UsageError(f"{found.sentence}; without --strict they are set aside")
+    if arrival_us is None:
+        arrival_us = event_us.copy()
+        arrival_us[kept] = np.maximum.accumulate(event_us[kept])
+    parts = ids[kept], keys[kept], event_us[kept], values[kept], arrival_us[kept]
+    label = file_name(path)
+    name = label if label != path.name else path.stem
+    return Recording(name, label, arrivals(*parts), (found,))
 
 
 def arrivals(
@@ -135,225 +155,191 @@ def cuts_into(rows: int, batches: int) -> tuple[int, ...]:
     return tuple(rows * number // made for number in range(1, made))
 
 
-# ------------------------------------------------------------------------------------- columns
+# -------------------------------------------------------------------------------- rows of a file
 
 
-def _require_columns(frame: pd.DataFrame, columns: Columns, path: Path) -> None:
-    names = [str(name) for name in frame.columns]
-    event_time = columns.event_time or (EVENT_TIME if columns.needs_times else None)
-    wanted = (event_time, columns.value, columns.key, columns.arrival, columns.id)
-    for name in wanted:
-        if name is not None and name not in names:
-            have = ", ".join(names)
+class _Reader:
+    """Reader of the columns of a file, which remembers the rows that cannot be used."""
+
+    def __init__(self, frame: Frame, columns: Columns) -> None:
+        self.frame = frame
+        self.columns = columns
+        self.event_time = self._name("event-time", columns.event_time, EVENT_TIME)
+        self.value = self._name("value", columns.value, VALUE)
+        self.key = self._name("key", columns.key, KEY)
+        self.arrival = self._name("arrival", columns.arrival, ARRIVAL)
+        self.id = self._name("id", columns.id, None)
+        if columns.max_future_us is not None and self.arrival is None:
             raise UsageError(
-                f"{path.name} has no column {name!r}; its columns are {have}{nearest(name, names)}"
+                f"--max-future needs arrival times: --arrival names their column of {frame.file}"
             )
+        self.rows = len(frame.numbers)
+        self.is_kept: Bools = np.ones(self.rows, bool)
+        self.gone = list(frame.flaws)
+        """Flaws of rows that are set aside, one for each."""
+        self.lacking: list[Flaw] = []
+        """Flaws of rows that stay without a value."""
+
+    def set_aside(self) -> SetAside:
+        """Return the rows that cannot be used, or not as they are."""
+        kept = set(self.frame.numbers[self.is_kept].tolist())
+        lacking = (flaw for flaw in self.lacking if flaw.number in kept)
+        rows = self.rows + len(self.frame.flaws)
+        found = kinds_of(self.gone), kinds_of(lacking)
+        return SetAside(self.frame.file, rows, self.frame.unit, *found)
+
+    # -------------------------------------------------------------------------------- columns
+
+    def times(self) -> tuple[Ints, Ints | None]:
+        """Return event times and, if there are any, arrival times, in microseconds."""
+        if self.event_time is None:
+            event_us = np.arange(self.rows, dtype=np.int64)
+        else:
+            event_us = self._times(self.event_time)
+        if self.arrival is None:
+            return event_us, None
+        arrival_us = self._times(self.arrival)
+        if self.event_time is not None:
+            limit_us = self.columns.max_future_us
+            limit_us = MAX_FUTURE_US if limit_us is None else limit_us
+            ahead = event_us - arrival_us > limit_us
+            reason = f"lies more than {write_duration(limit_us)} beyond its arrival"
+            self._drop(self.event_time, self.frame.column(self.event_time), ahead, reason)
+        return event_us, arrival_us
+
+    def _times(self, name: str) -> Ints:
+        column = self._column(name, cells.TIMES)
+        found = cells.read_times(column, self.columns.time_unit)
+        self._drop_refused(name, column, found)
+        return _filled(found.values, 0).astype(np.int64)
+
+    def keys(self) -> NDArray[np.object_]:
+        """Return the key of every row."""
+        if self.key is None:
+            return np.full(self.rows, "", object)
+        column = self._column(self.key, cells.KEYS)
+        found = cells.read_keys(column)
+        self._drop_refused(self.key, column, found)
+        return _texts(found.values)
+
+    def identities(self) -> tuple[Ints, NDArray[np.object_]]:
+        """Return the identity of every row, and its text as the file has it."""
+        if self.id is None:
+            rows = np.arange(self.rows, dtype=np.int64)
+            return rows, rows.astype(object)
+        column = self._column(self.id, cells.IDENTITIES)
+        found = cells.read_identities(column)
+        self._drop_refused(self.id, column, found)
+        return _filled(found.values, 0).astype(np.int64), _texts(
+            found.values if found.texts is None else found.texts
+        )
+
+    def values(self) -> NDArray[np.float64]:
+        """Return the value of every row; NaN if it has none."""
+        if self.value is None:
+            return np.ones(self.rows)
+        column = self._column(self.value, cells.NUMBERS)
+        found = cells.read_numbers(column)
+        values = _filled(found.values, np.nan).astype(np.float64)
+        is_refused = np.asarray(found.reason.is_valid())
+        self.lacking += self._flaws(self.value, column, is_refused, found.reason)
+        is_bad = ~np.isfinite(values) & ~is_refused
+        self.lacking += self._flaws(self.value, column, is_bad, "is not finite")
+        return values
+
+    def refuse_repeated(
+        self, ids: Ints, texts: NDArray[np.object_], parts: Mapping[str, AnyArray]
+    ) -> None:
+        """Set aside rows whose identity an earlier row has with another tuple.
+
+        A redelivery repeats its tuple: the parts are what has to be equal.
+        """
+        kept = np.flatnonzero(self.is_kept)
+        _, first, group = np.unique(ids[kept], return_index=True, return_inverse=True)
+        earlier = kept[first[group]]
+        for what, part in {"text": texts, **parts}.items():
+            mine, theirs = part[kept], part[earlier]
+            # NaN differs from itself; two missing values are equal.
+            differs = (mine != theirs) & ~((mine != mine) & (theirs != theirs))
+            for at, before in zip(kept[differs], earlier[differs], strict=True):
+                if self.is_kept[at]:
+                    number = int(self.frame.numbers[before])
+                    if what == "text":
+                        reason = f"has the number of another identity, {texts[before]!r}"
+                    else:
+                        reason = f"comes again with another {what}"
+                    text = f"{texts[at]} (first in {self.frame.unit} {number:,})"
+                    flaw = Flaw(int(self.frame.numbers[at]), reason, self.id, text)
+                    self.gone.append(flaw)
+                    self.is_kept[at] = False
+
+    # ---------------------------------------------------------------------------------- flaws
+
+    def _drop_refused(self, name: str, column: pa.Array, found: cells.Cells) -> None:
+        is_refused = np.asarray(found.reason.is_valid())
+        self._drop(name, column, is_refused, found.reason)
+
+    def _drop(self, name: str, column: pa.Array, is_bad: Bools, reasons: pa.Array | str) -> None:
+        is_bad = is_bad & self.is_kept
+        self.gone += self._flaws(name, column, is_bad, reasons)
+        self.is_kept &= ~is_bad
+
+    def _flaws(
+        self, name: str, column: pa.Array, is_bad: Bools, reasons: pa.Array | str
+    ) -> Iterator[Flaw]:
+        for at in np.flatnonzero(is_bad).tolist():
+            reason = reasons if isinstance(reasons, str) else reasons[at].as_py()
+            text = _text(column[at]) if column[at].is_valid else ""
+            yield Flaw(int(self.frame.numbers[at]), reason, name, text)
+
+    def _column(self, name: str, wanted: str) -> pa.Array:
+        column = self.frame.column(name)
+        said = cells.refuse_type(wanted, column.type, self.columns.time_unit)
+        if said is not None:
+            raise UsageError(f"column {name!r} of {self.frame.file} {said}")
+        return column
+
+    def _name(self, option: str, given: str | None, usual: str | None) -> str | None:
+        """Return the name of a column; raise :class:`UsageError` if a needed one is missing."""
+        columns, names = self.columns, self.frame.names
+        is_needed = {"event-time": columns.needs_times, "value": columns.needs_values}
+        name = given or usual
+        if name is None or name in names:
+            return name
+        if given is None and not is_needed.get(option):
+            return None
+        is_usual = given is None or columns.options != DEFAULT_COLUMNS.options
+        option = f" ({columns.options}{option} names another)" if is_usual else ""
+        raise UsageError(
+            f"{self.frame.file} has no column {name!r}{option};"
+            f" its columns are {', '.join(names)}{self._hint() or nearest(name, names)}"
+        )
+
+    def _hint(self) -> str:
+        """Return what may be wrong with a header that lacks a column."""
+        names = self.frame.names
+        if not self.columns.has_header or self.frame.unit != "line":
+            return ""
+        if len(names) == 1:
+            found = [name for sign, name in _SEPARATORS.items() if sign in names[0]]
+            return f"; --separator {found[0]} would make several of it" if found else ""
+        texts = pa.array(names, pa.string())
+        readers = cells.read_numbers(texts), cells.read_times(texts, "iso")
+        if any(found.reason.null_count for found in readers):
+            return "; if that is a row, --no-header calls the columns 1, 2, ..."
+        return ""
 
 
-def _column(frame: pd.DataFrame, name: str, may_lack: bool = False) -> pd.Series:
-    """Return a column of a readable type, without NULLs unless ``may_lack``."""
-    column = frame[name]
-    if _is_arrow(column, pa.types.is_nested, *_BINARY):
-        kind = column.dtype.pyarrow_dtype
-        raise UsageError(f"column {name!r} is of type {kind}, not of numbers, text or times")
-    if not may_lack:
-        _refuse_nulls(column.isna().to_numpy(dtype=bool), name)
-    return column
+def _filled(column: pa.Array, rest: float) -> AnyArray:
+    return np.asarray(column.fill_null(rest).to_numpy(zero_copy_only=False))
 
 
-def _refuse_nulls(missing: NDArray[np.bool_], name: str) -> None:
-    if missing.any():
-        count, row = int(missing.sum()), int(missing.argmax()) + 1
-        which = ", the first" if count > 1 else ","
-        raise UsageError(f"column {name!r} has {counted(count, 'NULL value')}{which} in row {row}")
+def _texts(column: pa.Array) -> NDArray[np.object_]:
+    return np.array([*column.to_pylist(), None], object)[:-1]
 
 
-def _refuse_first(bad: Iterable[bool], column: pd.Series, name: str, expected: str) -> None:
-    row = next((row for row, is_bad in enumerate(bad) if is_bad), None)
-    if row is None:
-        return
+def _text(cell: pa.Scalar) -> str:
     try:
-        value = str(column.iloc[row])
+        return str(cell.as_py())
     except (OverflowError, ValueError):  # a timestamp that Python has no date for
-        value = str(column.astype(pd.ArrowDtype(pa.int64())).iloc[row])
-    number = column.index[row] + 1  # of a column without its NULLs
-    raise UsageError(f"column {name!r} has {value!r} in row {number}, which is not {expected}")
-
-
-def _is_arrow(column: pd.Series, *checks: Callable[[pa.DataType], bool]) -> bool:
-    dtype = column.dtype
-    return isinstance(dtype, pd.ArrowDtype) and any(c(dtype.pyarrow_dtype) for c in checks)
-
-
-def _texts(column: pd.Series) -> list[str]:
-    return [str(value).strip() for value in column.tolist()]
-
-
-def _whole_numbers(column: pd.Series) -> AnyArray | None:
-    """Return a column as integers of 64 bits, signed or unsigned; None if a value is no integer."""
-    if _is_arrow(column, pa.types.is_integer):
-        return np.asarray(column.to_numpy())
-    if _is_arrow(column, pa.types.is_floating):
-        return None
-    numbers = pd.to_numeric(column.astype(str).astype(object), errors="coerce").to_numpy()
-    return np.asarray(numbers) if numbers.dtype.kind in "iu" else None
-
-
-def _numbers(frame: pd.DataFrame, name: str, may_lack: bool) -> NDArray[np.float64]:
-    """Return a column as finite float64, with NaN for missing values if ``may_lack``."""
-    column = _column(frame, name, may_lack)
-    is_there = column.notna().to_numpy(dtype=bool)
-    there = column[is_there]
-    found = np.full(len(column), np.nan)
-    found[is_there] = _floats(there, name)
-    if not may_lack:
-        _refuse_first(~np.isfinite(found), column, name, "a finite number")
-    return np.where(np.isfinite(found), found, np.nan)
-
-
-def _floats(column: pd.Series, name: str) -> NDArray[np.float64]:
-    """Convert a column to float64; refuse integers of more than 53 bits, which would be rounded."""
-    whole = _whole_numbers(column)
-    if whole is not None:
-        _refuse_first(_beyond(whole, EXACT), column, name, "exact as a 64-bit float")
-        return whole.astype(np.float64)
-    if _is_arrow(column, pa.types.is_floating):
-        return np.asarray(column.to_numpy(dtype=np.float64))
-    texts = _texts(column)
-    bad = (not (_NUMBER.fullmatch(t) or _NOT_FINITE.fullmatch(t)) for t in texts)
-    _refuse_first(bad, column, name, "a number")
-    floats = np.array([float(text) for text in texts], np.float64)
-    # Compare the digits of an integer, because the float of 2**53 + 1 is 2**53.
-    big = (abs(f) >= EXACT and _is_inexact(t) for f, t in zip(floats, texts, strict=True))
-    _refuse_first(big, column, name, "exact as a 64-bit float")
-    return floats
-
-
-def _beyond(numbers: AnyArray, limit: float) -> NDArray[np.bool_]:
-    # abs(-2**63) would overflow.
-    return np.asarray((numbers > limit) | (numbers < -limit))
-
-
-def _is_inexact(text: str) -> bool:
-    return text.lstrip("+-").isdigit() and abs(Decimal(text)) > EXACT
-
-
-# --------------------------------------------------------------------------------------- times
-
-
-def _times(frame: pd.DataFrame, name: str, unit: str) -> Ints:
-    """Return a column of times as microseconds since the epoch; times without a zone are UTC."""
-    column = _column(frame, name)
-    if _is_arrow(column, pa.types.is_timestamp):
-        stamps = column.astype(pd.ArrowDtype(pa.int64())).to_numpy(dtype=np.int64)
-        return _scaled(stamps, column, name, column.dtype.pyarrow_dtype.unit)
-    if unit == "iso":
-        return _iso_times(column, name)
-    whole = _whole_numbers(column)
-    if whole is not None:
-        return _scaled(whole, column, name, unit)
-    if _is_arrow(column, pa.types.is_floating):
-        return _float_times(column, name, unit)
-    return _decimal_times(column, name, unit)
-
-
-def _scaled(whole: AnyArray, column: pd.Series, name: str, unit: str) -> Ints:
-    shift, divide = _TO_US[unit]
-    # Compare in the unit of the file, in which nothing overflows.
-    _refuse_first(_beyond(whole, EXACT * divide // 10**shift), column, name, _IN_RANGE)
-    return np.asarray(whole.astype(np.int64) * 10**shift // divide)
-
-
-def _iso_times(column: pd.Series, name: str) -> Ints:
-    texts = _texts(column)
-    parsed = pd.to_datetime(pd.Series(texts), format="ISO8601", utc=True, errors="coerce")
-    # pandas would also read 'now' and 'today'.
-    unread = [nat or not t[:1].isdigit() for nat, t in zip(parsed.isna(), texts, strict=True)]
-    bad = (is_bad and not _is_date(t) for is_bad, t in zip(unread, texts, strict=True))
-    _refuse_first(bad, column, name, "an ISO 8601 time")
-    _refuse_first(unread, column, name, _IN_RANGE)  # dates that pandas has no nanoseconds for
-    stamps = parsed.dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
-    return _scaled(stamps.view(np.int64), column, name, "us")
-
-
-def _is_date(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _float_times(column: pd.Series, name: str, unit: str) -> Ints:
-    """Convert floats to whole microseconds; each must be the nearest float to its microsecond."""
-    floats = column.to_numpy(dtype=np.float64)
-    _refuse_first(~np.isfinite(floats), column, name, f"a time in {unit}")
-    shift, divide = _TO_US[unit]
-    _refuse_first(_beyond(floats, EXACT * divide / 10**shift), column, name, _IN_RANGE)
-    us = np.rint(floats * 10**shift / divide)
-    rounded = us * divide / 10**shift != floats
-    _refuse_first(rounded, column, name, "a whole number of microseconds")
-    return np.asarray(us.astype(np.int64))
-
-
-def _decimal_times(column: pd.Series, name: str, unit: str) -> Ints:
-    """Convert times in decimal text exactly, digit by digit."""
-    texts = _texts(column)
-    _refuse_first((not _NUMBER.fullmatch(t) for t in texts), column, name, f"a time in {unit}")
-    shift, divide = _TO_US[unit]
-    limit = Decimal(EXACT * divide).scaleb(-shift)
-    exact = [Decimal(text) for text in texts]
-    _refuse_first((t > limit or t < -limit for t in exact), column, name, _IN_RANGE)
-    whole = [int(time.scaleb(shift).to_integral_value()) for time in exact]
-    pairs = zip(whole, exact, strict=True)
-    # Comparing decimals is exact, however many digits they have.
-    rounded = (Decimal(number).scaleb(-shift) != time for number, time in pairs)
-    finest = "nanoseconds" if unit == "ns" else "microseconds"
-    _refuse_first(rounded, column, name, f"a whole number of {finest}")
-    return np.array(whole, dtype=np.int64) // divide
-
-
-# ---------------------------------------------------------------------------- keys, identities
-
-
-def _labels(frame: pd.DataFrame, name: str) -> list[str]:
-    column = _column(frame, name)
-    if _is_arrow(column, pa.types.is_floating):
-        _refuse_nulls(np.isnan(column.to_numpy(dtype=np.float64)), name)
-    return [str(value) for value in column.tolist()]
-
-
-def _keys(frame: pd.DataFrame, name: str | None) -> list[str]:
-    return [""] * len(frame) if name is None else _labels(frame, name)
-
-
-def _ids(frame: pd.DataFrame, name: str | None) -> Ints:
-    if name is None:
-        return np.arange(len(frame), dtype=np.int64)
-    labels = _labels(frame, name)
-    # '01' and '1' are two identities.
-    plain = all(_is_plain_integer(label) for label in labels)
-    return np.array([int(x) if plain else stable_hash(x) for x in labels], dtype=np.int64)
-
-
-def _is_plain_integer(text: str) -> bool:
-    # Limit the length to nineteen digits and a sign, so that int() stays cheap.
-    if len(text) > 20 or not re.fullmatch(r"-?\d+", text, re.ASCII):
-        return False
-    return str(int(text)) == text and -(2**63) <= int(text) < 2**63
-
-
-def _refuse_conflicts(ids: Ints, column: pd.Series, parts: tuple[AnyArray, ...]) -> None:
-    """Raise :class:`UsageError` if rows with one identity differ; a redelivery is the same."""
-    _, first, group = np.unique(ids, return_index=True, return_inverse=True)
-    earlier = first[group]
-    for part, what in zip(parts, ("event time", "value", "key"), strict=True):
-        # NaN differs from itself; two missing values are equal.
-        is_lacking = (part != part) & (part[earlier] != part[earlier])
-        differs = (part != part[earlier]) & ~is_lacking
-        if differs.any():
-            row = int(differs.argmax())
-            raise UsageError(
-                f"identity {str(column.iloc[row])!r} is in row {int(earlier[row]) + 1} and in row"
-                f" {row + 1} with another {what}; a redelivery repeats its tuple"
-            )
+        return str(cell.cast(pa.int64()).as_py())

@@ -1,6 +1,6 @@
 """Inputs of room ``grouping``: tuples with skewed keys, in order of arrival.
 
-A file needs no times: without them its rows arrive in file order.
+A file needs no times: without them its rows arrive in file order. It needs no values either.
 """
 
 import platform
@@ -25,7 +25,8 @@ def load(name: str, seed: int, columns: Columns) -> Recording:
 
     Raise :class:`UsageError` for an unknown name, and for a file without keys.
     """
-    recording = inputs.load(name, seed, replace(columns, needs_times=False), NAMED)
+    columns = replace(columns, needs_times=False, needs_values=False)
+    recording = inputs.load(name, seed, columns, NAMED)
     if not any(event.key for event in recording.events):
         raise UsageError(f"there are no keys in {recording.label}: --key names a column")
     return recording

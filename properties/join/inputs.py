@@ -19,8 +19,10 @@ from model.vocabulary import Event
 from model.vocabulary.join import R, S
 from model.vocabulary.settings import nearest
 from properties.data import inputs
-from properties.data.tables import Columns, Ints, arrivals, read_table
+from properties.data.set_aside import SetAside
+from properties.data.tables import DEFAULT_COLUMNS, Columns, Ints, arrivals, read_table
 from properties.errors import UsageError
+from properties.options import STDIO
 from sim.kernel.distributions import Distribution, Exponential, Lognormal, draw_us
 from sim.kernel.seeds import Seeds
 
@@ -38,6 +40,8 @@ class TwoStreams(NamedTuple):
     """Name as it is shown, for example with a note that delays are simulated."""
     events: tuple[Event, ...]
     """Tuples of both streams, in order of arrival."""
+    set_aside: tuple[SetAside, ...] = ()
+    """Bad rows of the files that were read."""
 
     @property
     def without_keys(self) -> tuple[str, ...]:
@@ -66,13 +70,16 @@ def merged(name: str, label: str, r: Stream, s: Stream) -> TwoStreams:
 
 
 def from_files(r: Path, s: Path, columns: Columns) -> TwoStreams:
-    """Read two files with the same columns; raise :class:`UsageError` as for a single one."""
-    one, other = read_table(r, columns), read_table(s, columns)
+    """Read two files; raise :class:`UsageError` as for a single one."""
+    if r == s == STDIO:
+        raise UsageError("--r and --s are both standard input, which can be read once")
+    one, other = read_table(r, columns), read_table(s, columns.of_s())
     label = f"{one.label}, {other.label}"
-    return merged(label, label, one.events, other.events)
+    streams = merged(label, label, one.events, other.events)
+    return streams._replace(set_aside=one.set_aside + other.set_aside)
 
 
-def load(name: str, seed: int) -> TwoStreams:
+def load(name: str, seed: int, columns: Columns = DEFAULT_COLUMNS) -> TwoStreams:
     """Return the input called ``name``; raise :class:`UsageError` with the known names."""
     if name not in NAMED:
         hint = ", and any two files with --r FILE --s FILE"
@@ -82,6 +89,7 @@ def load(name: str, seed: int) -> TwoStreams:
             f"there is no input {name!r} in room join: known are {', '.join(NAMED)}{hint}"
             f"{nearest(name, NAMED)}"
         )
+    inputs.refuse_guard(name, columns)
     return NAMED[name](seed)
 
 

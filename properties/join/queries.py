@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from math import isfinite
+from typing import Any, NamedTuple
 
-from model.vocabulary import JoinConfig
+import click
+
+from model.vocabulary import Event, JoinConfig
 from model.vocabulary.durations import parse_duration_us
 from model.vocabulary.join import And, Decision, Equi, Ineq
 from model.vocabulary.settings import settings_of
 from properties.data.durations import write_duration
+from properties.data.tables import TIME_UNITS
 from properties.errors import UsageError
 from properties.join.conditions import GRAMMAR, parse_condition, write_condition
 from properties.join.limits import refuse_chain
@@ -27,18 +31,16 @@ class Defaults(NamedTuple):
 
     window: str
     conditions: tuple[str, ...]
-    lateness: str
     block_size: int = BLOCK_SIZE
 
 
-OF_FILES = (Defaults("5s", ("key",), "5s", 8),)
+OF_FILES = (Defaults("5s", ("key",), 8),)
 BY_INPUT = {
-    # No flight is delayed by a day, so none is rejected; an hour would reject many.
-    "flights": (Defaults("0s", ("key",), "24h"),),
-    "january": (Defaults("1h", ("key",), "1h"),),
-    "stations": (Defaults("1h", ("value apart 10", "value within 1"), "3h", 16),),
-    "iot_umts": (Defaults("5s", ("key",), "1s", 16),),
-    "beijing": (Defaults("0s", ("key", "key and value >"), "2h"),),
+    "flights": (Defaults("0s", ("key",)),),
+    "january": (Defaults("1h", ("key",)),),
+    "stations": (Defaults("1h", ("value apart 10", "value within 1"), 16),),
+    "iot_umts": (Defaults("5s", ("key",), 16),),
+    "beijing": (Defaults("0s", ("key", "key and value >")),),
 }
 
 _OWN = ("block_size", "credit")
@@ -60,27 +62,61 @@ def options() -> Iterator[Option]:
     yield Option("--decisions", decisions, metavar="LIST", section=QUERY)
     known = settings_of(JoinConfig)
     yield from setting_options({name: known[name] for name in _OWN}, _USUAL)
+    yield from _second_file_options()
 
 
-def queries(args: Arguments, input_name: str | None) -> Iterator[JoinConfig]:
+def _second_file_options() -> Iterator[Option]:
+    """Yield the options of file S, if its columns differ from those of file R."""
+    rare: dict[str, Any] = {"section": QUERY, "is_rare": True}
+    for name in ("event-time", "value", "key", "arrival", "id"):
+        yield Option(f"--s-{name}", f"--{name} of file S (the same)", metavar="COLUMN", **rare)
+    units = click.Choice(TIME_UNITS)
+    yield Option("--s-time-unit", "--time-unit of file S (the same)", type=units, **rare)
+    one = "--separator of file S (the same)"
+    yield Option("--s-separator", one, metavar="CHARACTER", **rare)
+
+
+def needs_values(args: Arguments) -> bool:
+    """Say whether a condition compares values; by default none does, for two files."""
+    return any("value" in text.split() for text in args.on or ())
+
+
+def queries(
+    args: Arguments, input_name: str | None, events: Sequence[Event]
+) -> Iterator[JoinConfig]:
     """Yield the chains for an input that the options describe (``None``: for two files).
+
+    Without ``--lateness`` it is the smallest with which none of the events is late.
 
     Raise :class:`UsageError` with one sentence that names the offending value.
     """
     defaults = OF_FILES if input_name is None else BY_INPUT[input_name]
-    configs = [_config(args, each) for each in defaults]
+    lateness_us = smallest_lateness(events)
+    configs = [_config(args, each, lateness_us) for each in defaults]
     # Options may have made them the same.
     yield from dict.fromkeys(configs)
 
 
-def _config(args: Arguments, defaults: Defaults) -> JoinConfig:
+def smallest_lateness(events: Sequence[Event]) -> int:
+    """Return the smallest lateness (us) with which no event is late in its stream."""
+    latest: dict[str, int] = {}
+    lateness_us = 0
+    for event in events:
+        if isfinite(event.value):
+            before_us = latest.setdefault(event.stream, event.event_time_us)
+            lateness_us = max(lateness_us, before_us - event.event_time_us)
+            latest[event.stream] = max(before_us, event.event_time_us)
+    return lateness_us
+
+
+def _config(args: Arguments, defaults: Defaults, lateness_us: int) -> JoinConfig:
     try:
         conditions = [parse_condition(text) for text in args.on or defaults.conditions]
     except ValueError as error:
         raise UsageError(f"--on: {error}") from error
     given = {
         "window_us": parse_duration_us(defaults.window),
-        "lateness_us": parse_duration_us(defaults.lateness),
+        "lateness_us": lateness_us,
         "workers": WORKERS,
         "block_size": defaults.block_size,
         "credit": CREDIT,
@@ -136,11 +172,14 @@ def refuse_keyless(config: JoinConfig, without_keys: Sequence[str]) -> None:
             )
 
 
-def describe(config: JoinConfig) -> str:
-    """Return the queries in a few words: conditions, window, lateness, and other differences."""
+def describe(config: JoinConfig, is_asked: bool) -> str:
+    """Return the queries in a few words: conditions, window, lateness, and other differences.
+
+    ``is_asked`` says whether the user chose the lateness; otherwise nothing is late.
+    """
     times = f"+-{write_duration(config.window_us)}"
-    if config.lateness_us is not None:
-        times += f", late after {write_duration(config.lateness_us)}"
+    lateness = write_duration(config.lateness_us or 0)
+    times += f", late after {lateness}" if is_asked else f", none late (lateness {lateness})"
     plain = {"workers": WORKERS, "credit": CREDIT}
     others = [
         f"{name}={getattr(config, name)}"

@@ -1,6 +1,7 @@
 """Room ``join`` as the command line and the tests know it."""
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from model.checking import diff
@@ -42,7 +43,8 @@ def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
     if args.r is not None:
         if args.input:
             raise UsageError(f"--input {args.input[0]!r} and --r are two ways to name an input")
-        yield from _cases(args, inputs.from_files(args.r, args.s, columns), None)
+        needed = replace(columns, needs_values=queries.needs_values(args))
+        yield from _cases(args, inputs.from_files(args.r, args.s, needed), None)
         return
     for name in select_inputs(args, inputs.NAMED, inputs.why_missing):
         if isinstance(name, SkippedInput):
@@ -50,15 +52,15 @@ def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
         elif reason := inputs.why_missing(name):
             raise UsageError(reason)
         else:
-            yield from _cases(args, inputs.load(name, args.seed), name)
+            yield from _cases(args, inputs.load(name, args.seed, columns), name)
 
 
 def _cases(args: Arguments, streams: inputs.TwoStreams, name: str | None) -> Iterator[Case]:
     in_order = streams.in_order
-    for config in queries.queries(args, name):
+    for config in queries.queries(args, name, streams.events):
         queries.refuse_keyless(config, streams.without_keys)
         limits.refuse_pairs(streams.events, config, "--window")
-        title = queries.describe(config)
+        title = queries.describe(config, args.lateness_us is not None)
         yield make_case(
             "join", streams, config, title, args, batches=queries.BATCHES, in_order=in_order
         )
@@ -214,7 +216,7 @@ ROOM = Room(
     config=JoinConfig,
     protocol_types=PROTOCOL,
     inputs=f"{', '.join(inputs.NAMED)}",
-    quick="--input january",
+    quick="--input january --lateness 1h",
     batches=queries.BATCHES,
     options=queries.options,
     workers=queries.WORKERS,

@@ -5,14 +5,13 @@ Rules of this file:
 1. The key of a tuple is its sensor. An input also brings its sensors, the scripts that run unless
    others are named, and its usual lateness.
 2. No recording has arrival times. Delays are simulated, and the label says so.
-3. A tuple of a file may lack its value, which is then NaN: docs/script.md, section 4.
+3. A tuple of a file without a readable value has the value NaN: docs/script.md, section 4.
 4. One script is one workflow, named after its file.
 """
 
 import csv
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +25,7 @@ from model.vocabulary.script.tree import Sensor, Workflow
 from model.vocabulary.settings import nearest
 from properties.cases import why_missing
 from properties.data import inputs
+from properties.data.set_aside import SetAside
 from properties.data.tables import Columns, arrivals
 from properties.errors import UsageError
 from properties.script.language import ScriptError, parse
@@ -200,6 +200,8 @@ class Network(NamedTuple):
     """Scripts that come with the network."""
     lateness: str | None = None
     """Usual lateness, as a duration."""
+    set_aside: tuple[SetAside, ...] = ()
+    """Bad rows of the files that were read."""
 
 
 def load(name: str, seed: int, columns: Columns, table: str | None) -> Network:
@@ -209,14 +211,20 @@ def load(name: str, seed: int, columns: Columns, table: str | None) -> Network:
     :class:`UsageError` with one sentence.
     """
     if name in NAMED:
+        inputs.refuse_guard(name, columns)
         network = NAMED[name](seed)
     else:
-        columns = replace(columns, may_lack_values=True)
         recording = inputs.load(name, seed, columns, {})
         if not any(event.key for event in recording.events):
             raise UsageError(f"there are no sensors in {recording.label}: --key names a column")
         per_hour = count_per_hour(recording.events) if table is None else {}
-        network = Network(recording.name, recording.label, recording.events, per_hour)
+        network = Network(
+            recording.name,
+            recording.label,
+            recording.events,
+            per_hour,
+            set_aside=recording.set_aside,
+        )
     return network if table is None else network._replace(per_hour=load_sensors(table))
 
 

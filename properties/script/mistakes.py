@@ -32,6 +32,8 @@ TOKEN_NAMES = {
 """Names of the grammar's tokens in error messages."""
 SEPARATORS = re.compile("[_ \u00a0\u2009\u202f]")
 """Characters that may stand between the digits of a number."""
+KNOWN_MAX = 10
+"""Most sensors that are listed for one that is missing."""
 LINE_MAX = 100
 """Most characters of a line that are shown with a mistake."""
 WRITTEN = re.compile(
@@ -86,10 +88,19 @@ def locate(text: str, problem: Problem) -> ScriptMistake:
     first = max(0, before - LINE_MAX // 2) if len(whole) > LINE_MAX else 0
     excerpt = whole[first : first + LINE_MAX]
     width = max(1, min(len(problem.word), len(excerpt) - (before - first)))
-    hint = nearest(problem.word.strip('"'), problem.known) or _quoted_time(problem.word)
+    word = problem.word
+    hint = nearest(word.strip('"'), problem.known) or _quoted_time(word) or _known(problem)
     sentence = problem.sentence + hint
     line = text.count("\n", 0, at) + 1
     return ScriptMistake(line, before + 1, sentence, _printable(excerpt), before - first, width)
+
+
+def _known(problem: Problem) -> str:
+    """Return which sensors and names there are, if one that is not there was named."""
+    if not problem.sentence.startswith("there is no sensor") or not problem.known:
+        return ""
+    more = len(problem.known) - KNOWN_MAX
+    return f"; there are {', '.join(problem.known[:KNOWN_MAX])}{f' and {more:,} more' * (more > 0)}"
 
 
 def _printable(line: str) -> str:

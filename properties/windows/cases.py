@@ -1,6 +1,7 @@
 """Cases of rooms that answer windows: inputs, queries, and how answers are compared."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from math import isfinite
 from typing import NamedTuple
 
@@ -35,6 +36,8 @@ def cases(
     room: str, queries: Queries[ConfigT], args: Arguments, columns: Columns
 ) -> Iterator[Case | SkippedInput]:
     """Yield one case for every query on every input that the options select."""
+    needs_values = set(args.aggregate or ()) != {"count"}
+    columns = replace(columns, needs_values=needs_values)
     for name in select_inputs(args, DEFAULT_INPUTS):
         if isinstance(name, SkippedInput):
             yield name

@@ -7,6 +7,7 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import product
 from typing import NamedTuple, TypeVar
 
@@ -36,7 +37,7 @@ KEYED_TASKS = 2
 PER = ("key", "task", "device")
 OPTIONS = tuple(settings_of(WindowQuery))
 """Settings of both rooms."""
-_SHOWN = ("slide_us", "q", "feedback_us", "max_future_us", "gamma_us", "max_age_us")
+_SHOWN = ("slide_us", "q", "feedback_us", "gamma_us", "max_age_us")
 _USUAL = {"slide_us": "by input, in room watermark W; at least W / 10,000"}
 _OTHERS = {"size_us": "--window"}
 
@@ -93,7 +94,8 @@ def queries(
     settings["size_us"] = parse_duration_us(defaults.window) if window_us is None else window_us
     slide_us = settings["size_us"] if defaults.slide is None else parse_duration_us(defaults.slide)
     settings.setdefault("slide_us", slide_us)
-    for aggregate, per in product(args.aggregate or defaults.aggregates, args.per or defaults.per):
+    pers = args.per or _suited(defaults.per, args.tasks, recording)
+    for aggregate, per in product(args.aggregate or defaults.aggregates, pers):
         tasks = _tasks(per, args.tasks, recording)
         asked = {**settings, "aggregate": aggregate, "keyed": per != "task", "tasks": tasks}
         try:
@@ -106,6 +108,16 @@ def queries(
         yield config, per
 
 
+def _suited(pers: Sequence[str], asked: int | None, recording: Recording) -> Sequence[str]:
+    """Return the usual groupings of answers that the input and ``--tasks`` allow."""
+    suited = []
+    for per in pers:
+        with suppress(UsageError):
+            _tasks(per, asked, recording)
+            suited.append(per)
+    return suited
+
+
 def _tasks(per: str, asked: int | None, recording: Recording) -> int:
     """Return the number of tasks; with one result per device no two keys share a task."""
     if per != "device":
@@ -116,7 +128,10 @@ def _tasks(per: str, asked: int | None, recording: Recording) -> int:
     for tasks in range(max(len(keys), 1), TASKS_MAX + 1):
         if len({task_of(key, tasks) for key in keys}) == len(keys):
             return tasks
-    raise UsageError(f"{recording.label} has {len(keys):,} keys; too many for --per device")
+    raise UsageError(
+        f"{recording.label} has {len(keys):,} keys, too many for --per device;"
+        " --per key or --per task takes any number"
+    )
 
 
 def describe(config: WindowQuery, plain: WindowQuery, per: str, omitted: Sequence[str] = ()) -> str:

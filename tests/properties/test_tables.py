@@ -72,45 +72,11 @@ def test_a_recording_says_whether_it_is_in_order(tmp_path: Path) -> None:
 def test_missing_column_is_named_with_those_there_are(tmp_path: Path) -> None:
     sentence = refusal(tmp_path, "event_tme,value\n1,1\n")
     assert sentence == (
-        "data.csv has no column 'event_time'; its columns are event_tme, value;"
-        " did you mean 'event_tme'?"
+        "data.csv has no column 'event_time' (--event-time names another);"
+        " its columns are event_tme, value; did you mean 'event_tme'?"
     )
     sentence = refusal(tmp_path, "event_time,value\n1,1\n", Columns(key="zone"))
     assert sentence == "data.csv has no column 'zone'; its columns are event_time, value"
-
-
-def test_wrong_types_are_quoted_with_their_row(tmp_path: Path) -> None:
-    sentence = refusal(tmp_path, "event_time,value\n1,1\n2,much\n")
-    assert sentence == "column 'value' has 'much' in row 2, which is not a number"
-    sentence = refusal(tmp_path, "event_time,value\n1,1\n2014-11-10,1\n")
-    assert sentence == "column 'event_time' has '2014-11-10' in row 2, which is not a time in us"
-    sentence = refusal(tmp_path, "event_time,value\n2014-13-01,1\n", Columns(time_unit="iso"))
-    assert (
-        sentence == "column 'event_time' has '2014-13-01' in row 1, which is not an ISO 8601 time"
-    )
-
-
-def test_integers_that_a_float_cannot_hold_are_refused(tmp_path: Path) -> None:
-    sentence = refusal(tmp_path, f"event_time,value\n1,{2**53 + 1}\n")
-    assert (
-        sentence
-        == f"column 'value' has '{2**53 + 1}' in row 1, which is not exact as a 64-bit float"
-    )
-
-
-def test_nulls_are_counted_and_the_first_is_named(tmp_path: Path) -> None:
-    sentence = refusal(tmp_path, "event_time,value\n1,1\n2,\n3,\n")
-    assert sentence == "column 'value' has 2 NULL values, the first in row 2"
-    sentence = refusal(tmp_path, "event_time,value\n1,1\n,1\n")
-    assert sentence == "column 'event_time' has 1 NULL value, in row 2"
-
-
-def test_nulls_in_parquet(tmp_path: Path) -> None:
-    path = tmp_path / "data.parquet"
-    table = pa.table({"event_time": pa.array([1, None]), "value": pa.array([1.0, 2.0])})
-    parquet.write_table(table, path)
-    with pytest.raises(UsageError, match="'event_time' has 1 NULL value, in row 2"):
-        read_table(path)
 
 
 def test_file_that_does_not_exist() -> None:
