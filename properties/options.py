@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-1. The option of a setting is its name without the unit: ``max_future_us`` is ``--max-future``.
+1. The option of a setting is its name without the unit: ``fixed_slack_us`` is ``--fixed-slack``.
    Times are durations with a unit there.
 2. A refusal names the option and what the user wrote, not the setting.
 3. An option that is not given is ``None``; one that may be repeated is then empty.

@@ -303,7 +303,7 @@ class _Reader:
         """Return the name of a column; raise :class:`UsageError` if a needed one is missing."""
         columns, names = self.columns, self.frame.names
         is_needed = {"event-time": columns.needs_times, "value": columns.needs_values}
-        name = given or usual
+        name = usual if given is None else given
         if name is None or name in names:
             return name
         if given is None and not is_needed.get(option):
