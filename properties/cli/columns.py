@@ -1,6 +1,7 @@
 """Options that describe a user's file: its columns, its form, and what to do with bad rows."""
 
 import codecs
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,20 @@ class MaxFuture(click.ParamType[int]):
             raise click.BadParameter(f"{error.message}, or none") from error
 
 
+class Header(click.ParamType[int]):
+    """The number of a line, or ``none``, which is 0."""
+
+    name = "line"
+
+    def convert(self, value: Any, param: object, ctx: object) -> int:
+        """Read a number or ``none``; raise :class:`UsageError` for any other text."""
+        if value == "none":
+            return 0
+        if not re.fullmatch(r"[1-9]\d{0,8}", str(value), re.ASCII):
+            raise click.BadParameter(f"{value!r} is neither the number of a line nor none")
+        return int(value)
+
+
 def column_options() -> Iterator[Option]:
     """Yield an option for each column, and those for the form of the file and for bad rows."""
     for flag, help, is_rare in _COLUMNS:
@@ -47,8 +62,8 @@ def column_options() -> Iterator[Option]:
     rare: dict[str, Any] = {"section": SECTION, "is_rare": True}
     yield Option("--separator", "one character, or tab (,)", metavar="CHARACTER", **rare)
     yield Option("--encoding", "encoding of a CSV file (utf-8)", metavar="NAME", **rare)
-    numbered = "the first row is no header; its columns are called 1, 2, ..."
-    yield Option("--no-header", numbered, is_flag=True, **rare)
+    header = "line of the header, or none: columns are then called 1, 2, ... (1)"
+    yield Option("--header", header, type=Header(), metavar="LINE", **rare)
     guard = "how far an event time may lie beyond its arrival, or none (1d)"
     yield Option("--max-future", guard, type=MaxFuture(), **rare)
     strict = "refuse a file with bad rows, instead of setting them aside"
@@ -58,11 +73,12 @@ def column_options() -> Iterator[Option]:
 def columns_of(args: Arguments) -> Columns:
     """Return the columns that the options name; raise :class:`UsageError` for a bad option."""
     given = _given(args, "")
+    if args.header is not None:
+        given["header"] = args.header or None
     if args.encoding is not None:
         given["encoding"] = _encoding(args.encoding)
     return Columns(
         **given,
-        has_header=not args.no_header,
         max_future_us=args.max_future,
         is_strict=args.strict,
         differences=_given(args, "s_"),

@@ -35,6 +35,8 @@ from properties.options import STDIO
 
 FIRST_BYTES = 1 << 16
 """Bytes that are read before the rest, because a device may be endless."""
+HEAD_ROWS = 100
+"""Rows among which a header is searched for that is not the first row."""
 _MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 """Encodings by the byte order mark of a file."""
 
@@ -59,8 +61,8 @@ class Format(NamedTuple):
 
     separator: str = ","
     encoding: str = "utf-8"
-    has_header: bool = True
-    """The first row names the columns; otherwise they are called 1, 2, and so on."""
+    header: int | None = 1
+    """Line from which on the first row names the columns; without it they are called 1, 2, ..."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,8 @@ class Frame:
     """Lines that are no rows of the table, each with the reason."""
     read: Callable[[int], pa.Array]
     """Return a column by its position."""
+    head: Sequence[tuple[int, list[str]]] = ()
+    """The first rows of a CSV file as they are, each with its line."""
 
     def column(self, name: str) -> pa.Array:
         """Return a column; raise :class:`UsageError` if its name is that of two columns."""
@@ -169,25 +173,29 @@ def _unpacked(name: str, data: bytes) -> bytes:
 
 def _read_csv(name: str, data: bytes, format: Format) -> Frame:
     flaws: list[Flaw] = []
-    numbered = _rows(_decoded(name, data, format.encoding), format.separator, flaws)
+    text = _decoded(name, data, format.encoding)
+    numbered = _rows(text, format.separator, flaws, format.header or 1)
     begun, first = next(numbered, (0, []))
     if not begun:
-        raise UsageError(f"{name} is empty")
+        more = "" if format.header in (None, 1) else f" from line {format.header} on"
+        raise UsageError(f"{name} is empty{more}")
     names = [each.strip() for each in first]
-    kept = [] if format.has_header else [(begun, first)]
-    if not format.has_header:
+    kept, head = [], [(begun, first)]
+    if format.header is None:
         names = [str(number) for number in range(1, len(first) + 1)]
+        kept = [(begun, first)]
     for number, row in numbered:
+        head += [(number, row)] if len(head) < HEAD_ROWS else []
         if len(row) == len(names):
             kept.append((number, row))
         else:
-            flaws.append(Flaw(number, _fields(len(row), len(names), format.has_header)))
+            flaws.append(Flaw(number, _fields(len(row), len(names), format.header is not None)))
     numbers = np.fromiter((number for number, _ in kept), np.int64, len(kept))
 
     def read(at: int) -> pa.Array:
         return pa.array([row[at] or None for _, row in kept], pa.large_string())
 
-    return Frame(name, names, numbers, "line", flaws, read)
+    return Frame(name, names, numbers, "line", flaws, read, head)
 
 
 def _fields(found: int, expected: int, has_header: bool) -> str:
@@ -207,10 +215,15 @@ def _decoded(name: str, data: bytes, encoding: str) -> str:
         ) from error
 
 
-def _rows(text: str, separator: str, flaws: list[Flaw]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are not blank, each with its first line; add lines that are none."""
+def _rows(
+    text: str, separator: str, flaws: list[Flaw], line: int
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows from a line on that are not blank, each with its first line.
+
+    Add lines that are no rows to ``flaws``.
+    """
     lines = list(StringIO(text, newline=""))  # which leaves the ends of lines as they are
-    begun = 0
+    begun = line - 1
     while begun < len(lines):
         rest = map(lines.__getitem__, range(begun, len(lines)))
         reader = csv.reader(rest, delimiter=separator, strict=True)

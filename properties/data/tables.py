@@ -60,8 +60,8 @@ class Columns:
     time_unit: str = "us"
     separator: str = ","
     encoding: str = "utf-8"
-    has_header: bool = True
-    """The first row names the columns; otherwise they are called 1, 2, and so on."""
+    header: int | None = 1
+    """Line of the header; without one the columns are called 1, 2, and so on."""
     max_future_us: int | None = None
     """Limit of event time minus arrival time; default: a day, if there are arrival times."""
     is_strict: bool = False
@@ -107,7 +107,7 @@ def read_table(path: Path, columns: Columns = DEFAULT_COLUMNS) -> Recording:
     Raise :class:`UsageError` for a file that cannot be read, one without a column that is needed,
     and one without a row that can be used; if ``columns`` are strict, for any bad row.
     """
-    form = Format(columns.separator, columns.encoding, columns.has_header)
+    form = Format(columns.separator, columns.encoding, columns.header)
     frame = read_frame(path, form)
     reader = _Reader(frame, columns)
     event_us, arrival_us = reader.times()
@@ -312,21 +312,26 @@ class _Reader:
         option = f" ({columns.options}{option} names another)" if is_usual else ""
         raise UsageError(
             f"{self.frame.file} has no column {name!r}{option};"
-            f" its columns are {', '.join(names)}{self._hint() or nearest(name, names)}"
+            f" its columns are {', '.join(names)}{self._hint(name) or nearest(name, names)}"
         )
 
-    def _hint(self) -> str:
+    def _hint(self, wanted: str) -> str:
         """Return what may be wrong with a header that lacks a column."""
         names = self.frame.names
-        if not self.columns.has_header or self.frame.unit != "line":
+        if self.columns.header is None or self.frame.unit != "line":
             return ""
+        if not wanted.isdigit():
+            for line, row in self.frame.head:
+                if wanted in map(str.strip, row):
+                    return f"; line {line} has it, and --header {line} takes that as the header"
+        names = self.frame.names
         if len(names) == 1:
             found = [name for sign, name in _SEPARATORS.items() if sign in names[0]]
             return f"; --separator {found[0]} would make several of it" if found else ""
         texts = pa.array(names, pa.string())
         readers = cells.read_numbers(texts), cells.read_times(texts, "iso")
         if any(found.reason.null_count for found in readers):
-            return "; if that is a row, --no-header calls the columns 1, 2, ..."
+            return "; if that is a row, --header none calls the columns 1, 2, ..."
         return ""
 
 

@@ -126,6 +126,21 @@ def test_a_count_needs_no_values(straggler: Straggler, folder: Path, room: str) 
     assert_refused(done, "no column 'fare'; its columns are event_time, page")
 
 
+def test_a_file_without_a_header_has_numbered_columns(straggler: Straggler, folder: Path) -> None:
+    (folder / "bare.csv").write_text("a,1,5\nb,2,6\n", encoding="utf-8")
+    ask = ("workload", "slack", "--input", "bare.csv", *ONE, "--output", "work.jsonl")
+    columns = ("--event-time", "2", "--value", "3", "--key", "1")
+    assert_refused(straggler(*ask, *columns), "--header none calls the columns 1, 2, ...")
+    assert straggler(*ask, *columns, "--header", "none").code == 0
+    (each,) = workloads(folder)
+    assert [event[2:5] for event in each["arrivals"]] == [
+        ["a", 1_000_000, 5.0],
+        ["b", 2_000_000, 6.0],
+    ]
+    for wrong in ("0", "-1", "no", "1.5"):
+        assert_refused(straggler(*ask, "--header", wrong), "--header", repr(wrong))
+
+
 def test_grouping_needs_no_values(straggler: Straggler, folder: Path) -> None:
     (folder / "visits.csv").write_text("page\na\nb\na\n", encoding="utf-8")
     ask = ("--input", "visits.csv", "--key", "page", "--output", "work.jsonl")

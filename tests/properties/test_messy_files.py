@@ -203,11 +203,23 @@ def test_another_encoding_is_named_or_asked_for(tmp_path: Path) -> None:
 
 def test_a_header_that_is_a_row_names_the_option(tmp_path: Path) -> None:
     sentence = refusal(tmp_path, "2024-05-01,1,a\n2024-05-02,2,b\n", Columns(time_unit="iso"))
-    assert sentence.endswith("if that is a row, --no-header calls the columns 1, 2, ...")
-    columns = Columns("1", "2", "3", time_unit="iso", has_header=False)
+    assert sentence.endswith("if that is a row, --header none calls the columns 1, 2, ...")
+    columns = Columns("1", "2", "3", time_unit="iso", header=None)
     recording = csv(tmp_path, "2024-05-01,1,a\n2024-05-02,2,b\n2024-05-03\n", columns)
     assert [event.key for event in recording.events] == ["a", "b"]
     assert "1 field where the first row has 3 (line 3)" in recording.set_aside[0].sentence
+
+
+def test_a_header_below_other_lines_names_the_option(tmp_path: Path) -> None:
+    text = '# station: "7"b\n\n# from: 2024, to: 2025\nevent_time, value\n1,2\n2,\n'
+    assert refusal(tmp_path, text).endswith(
+        "line 4 has it, and --header 4 takes that as the header"
+    )
+    recording = csv(tmp_path, text, Columns(header=4))
+    assert [event.event_time_us for event in recording.events] == [1, 2]
+    (bad,) = recording.set_aside
+    assert (bad.rows, bad.count, bad.lacking[0].places) == (2, 0, (6,))
+    assert refusal(tmp_path, text, Columns(header=9)) == "data.csv is empty from line 9 on"
 
 
 @pytest.mark.parametrize(("separator", "name"), [(";", "';'"), ("\t", "tab"), ("|", "'|'")])
