@@ -60,7 +60,9 @@ def column_options() -> Iterator[Option]:
     units = click.Choice(TIME_UNITS)
     yield Option("--time-unit", "unit of times (us)", type=units, section=SECTION)
     rare: dict[str, Any] = {"section": SECTION, "is_rare": True}
-    yield Option("--separator", "one character, or tab (,)", metavar="CHARACTER", **rare)
+    yield Option(
+        "--separator", "one character, also with a blank, or tab (,)", metavar="CHARACTER", **rare
+    )
     yield Option("--encoding", "encoding of a CSV file (utf-8)", metavar="NAME", **rare)
     header = "line of the header, or none: columns are then called 1, 2, ... (1)"
     yield Option("--header", header, type=Header(), metavar="LINE", **rare)
@@ -104,8 +106,8 @@ def _given(args: Arguments, prefix: str) -> dict[str, Any]:
 
 def _separator(flag: str, text: str) -> str:
     separator = "\t" if text in {"tab", "\\t"} else text
-    if len(separator) != 1 or separator in '"\r\n\0':
-        raise UsageError(f"{flag} is {text!r}; it must be one character, or tab")
+    if not re.fullmatch(r'[^"\r\n\0] ?', separator):
+        raise UsageError(f"{flag} is {text!r}; it must be one character, also with a blank, or tab")
     return separator
 
 

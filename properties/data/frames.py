@@ -60,6 +60,7 @@ class Format(NamedTuple):
     """Form of a CSV file."""
 
     separator: str = ","
+    """One character; followed by a blank, blanks before a cell are no part of it."""
     encoding: str = "utf-8"
     header: int | None = 1
     """Line from which on the first row names the columns; without it they are called 1, 2, ..."""
@@ -176,6 +177,8 @@ def _read_csv(name: str, data: bytes, format: Format) -> Frame:
     text = _decoded(name, data, format.encoding)
     numbered = _rows(text, format.separator, flaws, format.header or 1)
     begun, first = next(numbered, (0, []))
+    if flaws and format.header is not None:
+        raise UsageError(f"line {flaws[0].number} of {name} is no header: {flaws[0].reason}")
     if not begun:
         more = "" if format.header in (None, 1) else f" from line {format.header} on"
         raise UsageError(f"{name} is empty{more}")
@@ -226,7 +229,8 @@ def _rows(
     begun = line - 1
     while begun < len(lines):
         rest = map(lines.__getitem__, range(begun, len(lines)))
-        reader = csv.reader(rest, delimiter=separator, strict=True)
+        skips = len(separator) > 1
+        reader = csv.reader(rest, delimiter=separator[0], skipinitialspace=skips, strict=True)
         start, end = begun, begun
         try:
             for row in reader:

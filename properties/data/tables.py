@@ -327,7 +327,11 @@ class _Reader:
         names = self.frame.names
         if len(names) == 1:
             found = [name for sign, name in _SEPARATORS.items() if sign in names[0]]
+            found = ["' '"] if wanted in names[0].split(" ") else found
             return f"; --separator {found[0]} would make several of it" if found else ""
+        if any(name.startswith('"') for name in names):
+            comma = self.columns.separator
+            return f"; --separator '{comma} ' takes blanks before a cell as no part of it"
         texts = pa.array(names, pa.string())
         readers = cells.read_numbers(texts), cells.read_times(texts, "iso")
         if any(found.reason.null_count for found in readers):

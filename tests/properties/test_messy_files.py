@@ -228,6 +228,27 @@ def test_another_separator_is_named(tmp_path: Path, separator: str, name: str) -
     assert sentence.endswith(f"; --separator {name} would make several of it")
 
 
+def test_blanks_before_quotes_name_the_option(tmp_path: Path) -> None:
+    text = '"event_time", "value", "key"\n1, 2, "a, b"\n'
+    sentence = refusal(tmp_path, text)
+    assert sentence.endswith("; --separator ', ' takes blanks before a cell as no part of it")
+    (event,) = csv(tmp_path, text, Columns(separator=", ")).events
+    assert (event.value, event.key) == (2.0, "a, b")
+
+
+def test_a_file_separated_by_blanks_names_the_option(tmp_path: Path) -> None:
+    sentence = refusal(tmp_path, "event_time value\n1 2\n")
+    assert sentence.endswith("; --separator ' ' would make several of it")
+
+
+def test_a_header_that_is_no_row_is_told(tmp_path: Path) -> None:
+    for text in ('{"event_time":1,"value":2}\n', '"event_time"x,value\n1,2\n'):
+        sentence = refusal(tmp_path, text)
+        assert (
+            sentence == "line 1 of data.csv is no header: text after the closing quote of a field"
+        )
+
+
 def test_rows_beyond_the_guard_are_set_aside(tmp_path: Path) -> None:
     text = "event_time,value,arrival_time\n5,1,5\n90000,2,10\n86407,3,7\n"
     default, narrow = Columns(time_unit="s"), Columns(time_unit="s", max_future_us=SECOND_US)
