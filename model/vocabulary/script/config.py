@@ -88,6 +88,9 @@ class ScriptConfig(Settings):
         self._require_watermark()
 
     def _require_watermark(self) -> None:
+        if self.idle_after_us is not None and self.lateness_us is None:
+            msg = f"idle_after_us is {self.idle_after_us}; without lateness_us it must be None"
+            raise ValueError(msg)
         if self.watermark == "fixed":
             return
         expected = f"an integer below 2^61 with the watermark {self.watermark!r}"
