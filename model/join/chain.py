@@ -17,7 +17,7 @@ blocks are sent freely or by load. The explorer takes every action, ``run`` take
 ``replay`` takes those of a recorded run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from model.join import worker as local
 from model.join.rules import Setup, Step, Transition, send
@@ -75,12 +75,20 @@ def _can_end(setup: Setup, state: ChainState) -> Iterator[Action]:
 
 
 def _end(setup: Setup, state: ChainState, _action: Action) -> Step:
-    for stream in STREAMS:
+    state = raise_watermarks(state, dict.fromkeys(STREAMS, END_US))
+    return state._replace(ended=True), NO_PAIRS
+
+
+def raise_watermarks(state: ChainState, floors_us: Mapping[str, int]) -> ChainState:
+    """Move the watermarks of streams up to their floors, at the workers where they enter."""
+    for stream, floor_us in floors_us.items():
         at = source(state, stream)
         lane, _ = lanes(state.workers[at], stream)
-        lane = lane._replace(wm_us=END_US, heard_us=END_US)
-        state = with_worker(state, at, with_lane(state.workers[at], stream, lane))
-    return state._replace(ended=True), NO_PAIRS
+        if floor_us > lane.wm_us:
+            heard_us = max(floor_us, lane.heard_us)
+            lane = lane._replace(wm_us=floor_us, heard_us=heard_us)
+            state = with_worker(state, at, with_lane(state.workers[at], stream, lane))
+    return state
 
 
 # ------------------------------------------------------------------------------------- forwarding

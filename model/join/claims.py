@@ -16,10 +16,12 @@ from typing import Any
 
 from model.checking.claims import COMPLETE, SHOWN, Claim, ClaimSet, Judgement, Recording
 from model.join import decision_claims as decided
+from model.join import silence_claims as silent
 from model.join.decision_claims import RESIZED, SHED
 from model.join.oracle import Admission, QueryPair, admission, quick_matches
 from model.join.replay import CLAIM as CONFORMS
 from model.join.replay import validate_recording
+from model.join.silence_claims import SILENCE
 from model.join.state_claims import LOST, TWICE
 from model.vocabulary import Event, JoinConfig, Trace, Workload
 from model.vocabulary.join import PROTOCOL, Match, Rejected
@@ -254,6 +256,14 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
             of_answers=True,
         ),
         Claim(
+            SILENCE,
+            "arrivals late by a floor",
+            lambda seen: silent.against_silence(seen.workload, seen.config, seen.trace),
+            lambda seen: seen.config.idle_after_us is not None,
+            needs=((Rejected,),),
+            of_answers=True,
+        ),
+        Claim(
             LIMITED,
             "pairs across the first epoch of a query",
             _against_limited,
@@ -291,6 +301,12 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         "results at the same time": lambda seen: seen.distances_us.count(0),
         "results across epochs": _results_across_epochs,
         "rejected arrivals": lambda seen: len(seen.admitted.rejected),
+        "arrivals late by a floor": lambda seen: silent.late_by_a_floor(
+            seen.workload, seen.config, seen.trace
+        ),
+        "tuples above a floor": lambda seen: silent.let_in_above_a_floor(
+            seen.workload, seen.config, seen.trace
+        ),
         "redelivered tuples": lambda seen: seen.admitted.redelivered,
         "keys that several tuples have": lambda seen: sum(
             count > 1 for count in seen.tuples_by_key.values()

@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from model.join.control import decision_at, draw
+from model.join.silence import AT_FIRST, Progress, begin_epoch
 from model.vocabulary import Event, JoinConfig, System, Trace, Workload
 from model.vocabulary.join import (
-    NO_WATERMARK_US,
     REASON_LATE,
     REASON_NOT_FINITE,
     REASON_SHED,
@@ -86,6 +86,8 @@ class Admission(NamedTuple):
     rejected: list[Rejected]
     redelivered: int
     """Number of arrivals that repeat an admitted tuple and are not rejected."""
+    floors_us: list[Mapping[str, int]]
+    """Floors of the watermarks, by epoch and stream."""
 
     @property
     def r(self) -> Admitted:
@@ -105,6 +107,7 @@ class Mark(NamedTuple):
     """Number of admitted tuples, by stream."""
     rejected: int
     redelivered: int
+    progress: Mapping[str, Progress]
 
 
 class Gate:
@@ -115,7 +118,14 @@ class Gate:
         self.admitted = {stream: Admitted([], [], []) for stream in STREAMS}
         self.rejected: list[Rejected] = []
         self.redelivered = 0
+        self.progress: dict[str, Progress] = {**AT_FIRST}
+        """Progress of the streams, by stream."""
         self._known: dict[str, set[int]] = {stream: set() for stream in STREAMS}
+
+    def begin_epoch(self) -> Mapping[str, int]:
+        """Begin an epoch; return the floors of the streams, which hold until the next one."""
+        self.progress = begin_epoch(self.config, self.progress)
+        return {stream: each.floor_us for stream, each in self.progress.items()}
 
     def offer(self, stream: str, epoch: int, events: Iterable[Event]) -> None:
         """Admit or refuse arrivals of a stream, each after the one before it.
@@ -126,17 +136,22 @@ class Gate:
             msg = f"stream is {stream!r}; it must be one of {', '.join(STREAMS)}"
             raise ValueError(msg)
         (tuples, watermarks_us, epochs), known = self.admitted[stream], self._known[stream]
-        wm_us = watermarks_us[-1] if watermarks_us else NO_WATERMARK_US
+        progress = self.progress[stream]
+        wm_us = max([progress.floor_us, *watermarks_us[-1:]])
         lateness_us, before = self.config.lateness_us, len(tuples)
         # Without decisions nothing is looked up, because a run is often a single arrival.
         share = decision_at(self.config, epoch).share if self.config.decisions else 0.0
+        is_accepted = False
         for event in events:
             seq, source_id, _, ts_us, value, _, _ = event
             if share and draw(stream, seq) < share:
                 self.rejected.append(_rejected(event, REASON_SHED))
-            elif not isfinite(value):
+                continue
+            if not isfinite(value):
                 self.rejected.append(_rejected(event, REASON_NOT_FINITE))
-            elif ts_us < wm_us:
+                continue
+            is_accepted = True
+            if ts_us < wm_us:
                 self.rejected.append(_rejected(event, REASON_LATE))
             elif source_id in known:
                 self.redelivered += 1
@@ -147,11 +162,12 @@ class Gate:
                 tuples.append(event)
                 watermarks_us.append(wm_us)
         epochs += [epoch] * (len(tuples) - before)
+        self.progress[stream] = _with_arrivals(progress, tuples[before:], showed_life=is_accepted)
 
     def mark(self) -> Mark:
         """Return how far the gate has come, for :meth:`go_back`."""
         tuples = {stream: len(admitted.tuples) for stream, admitted in self.admitted.items()}
-        return Mark(tuples, len(self.rejected), self.redelivered)
+        return Mark(tuples, len(self.rejected), self.redelivered, {**self.progress})
 
     def go_back(self, mark: Mark) -> None:
         """Forget every decision since a mark: its arrivals will be offered again."""
@@ -161,6 +177,7 @@ class Gate:
             del tuples[count:], watermarks_us[count:], epochs[count:]
         del self.rejected[mark.rejected :]
         self.redelivered = mark.redelivered
+        self.progress = {**mark.progress}
 
 
 def admission(workload: Workload) -> Admission:
@@ -169,10 +186,21 @@ def admission(workload: Workload) -> Admission:
     Raises ``ValueError`` for an arrival whose stream is neither of the two.
     """
     gate = Gate(JoinConfig.from_json(workload.config))
+    floors_us: list[Mapping[str, int]] = []
     for epoch, batch in enumerate(workload.batches()):
+        floors_us.append(gate.begin_epoch())
         for stream, events in groupby(batch, attrgetter("stream")):
             gate.offer(stream, epoch, events)
-    return Admission(gate.admitted, gate.rejected, gate.redelivered)
+    return Admission(gate.admitted, gate.rejected, gate.redelivered, floors_us)
+
+
+def _with_arrivals(before: Progress, admitted: Sequence[Event], *, showed_life: bool) -> Progress:
+    """Return the progress of a stream after some arrivals."""
+    times_us = [event.event_time_us for event in admitted]
+    if before.latest_us is not None:
+        times_us.append(before.latest_us)
+    showed_life = showed_life or before.showed_life
+    return before._replace(latest_us=max(times_us, default=None), showed_life=showed_life)
 
 
 def _rejected(event: Event, reason: str) -> Rejected:

@@ -188,13 +188,10 @@ class Replay:
         _require(epoch == at.epoch + 1, f"epoch {epoch} comes after epoch {at.epoch}")
         workers = decision_at(self.config, epoch).workers
         chain, _ = protocol.resize(self.setup, next_epoch(at.chain), workers)
-        if epoch == self.flush:
-            for stream in STREAMS:
-                number = source(chain, stream)
-                lane, _ = lanes(chain.workers[number], stream)
-                lane = lane._replace(wm_us=END_US)
-                worker = with_lane(chain.workers[number], stream, lane)
-                chain = with_worker(chain, number, worker)
+        floors_us = dict.fromkeys(STREAMS, END_US)
+        if epoch != self.flush:
+            floors_us = dict(self.admitted.floors_us[epoch])
+        chain = protocol.raise_watermarks(chain, floors_us)
         return Position(chain, epoch, counts=(0,) * workers)
 
     def _take(self, chain: ChainState, step: RecordedStep) -> ChainState:

@@ -96,6 +96,8 @@ class SeededRun:
         self.state = next_epoch(self.state)
         if self.config.decisions:
             self._take_decision(number)
+        if not flush:
+            self.state = chain.raise_watermarks(self.state, self.admitted.floors_us[number])
         recorder = Recorder(number, self.setup)
         while (action := self._next(limits, flush)) is not None:
             before = self.state

@@ -18,10 +18,11 @@ Rules of this file:
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from model.checking.explorer import Machine, Path
-from model.join import chain, live
+from model.join import chain, live, silence
 from model.join.rules import FIFO, NUMBERED, Rules, Setup, Transition, initial
 from model.join.state import (
     CUT,
@@ -146,6 +147,9 @@ def _same(n: int) -> tuple[int, ...]:
     return (0,) * n
 
 
+_at_once = partial(Scope, window_us=2, lateness_us=0, credit=1)
+"""Make a scope with watermarks that lie at the latest tuples."""
+
 SCOPES: Mapping[str, Scope] = {
     scope.name: scope
     for scope in (
@@ -155,16 +159,8 @@ SCOPES: Mapping[str, Scope] = {
         Scope("unordered", _same(3), _same(3), network=UNORDERED),
         Scope("repeating", _same(2), _same(2), network=REPEATING),
         Scope("cut", _same(2), _same(2), network=CUT),
-        Scope("drop", (0, 3, 9), (1, 9), window_us=2, lateness_us=0, credit=1),
-        Scope(
-            "drop-unordered",
-            (0, 3, 9),
-            (1, 9),
-            window_us=2,
-            lateness_us=0,
-            credit=1,
-            network=UNORDERED,
-        ),
+        _at_once("drop", (0, 3, 9), (1, 9)),
+        _at_once("drop-unordered", (0, 3, 9), (1, 9), network=UNORDERED),
         Scope("flush", (0, 9), (1, 9), window_us=2, credit=1, empty_blocks=True, ends=True),
         Scope(
             "balanced", (0, 9), (1, 9), window_us=2, lateness_us=0, credit=1, free=False, ends=True
@@ -203,6 +199,7 @@ SCOPES: Mapping[str, Scope] = {
             rules=FIFO,
             table=live.REMOVING,
         ),
+        _at_once("silent", (0, 9), (1,), table=silence.with_silence(S, 7)),
         Scope("adding-large", _same(2), _same(2), rules=FIFO, table=live.ADDING),
         Scope("fifo-large", _same(4), _same(4), rules=FIFO, credit=4),
         Scope("numbered-large", _same(4), _same(4)),
@@ -237,6 +234,7 @@ EVERYDAY = (
     "adding",
     "cut",
     "removing",
+    "silent",
     "fifo",
     "drop",
     "numbered",
@@ -369,6 +367,8 @@ def _other(action: Action) -> str:
         return "both streams end"
     if what == "cut":
         return f"loses the connection to {at + 1}"
+    if what == "silence":
+        return f"is idle: the watermark of {stream} moves on"
     if what == "merge":
         return f"is merged with worker {at + 1}"
     if what == "split":

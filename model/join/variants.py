@@ -16,7 +16,7 @@ from itertools import chain as chained
 
 from model.checking.explorer import Exploration
 from model.checking.explorer import explore as search
-from model.join import chain, live, mistakes
+from model.join import chain, live, mistakes, silence
 from model.join.rules import FIFO, NUMBERED, SetupChanges, Transition, all_visible
 from model.join.run import run
 from model.join.scopes import SCOPES, Scope, State, machine_of
@@ -323,6 +323,16 @@ VARIANTS: Mapping[str, Variant] = {
             "The neighbour reads its new source after END.",
             {"table": live.END_IGNORED},
             seed=46,
+        ),
+        Variant(
+            "floor_within_an_epoch",
+            "silent",
+            LOST,
+            "The watermark of a silent stream moves on at any time, not only between epochs.",
+            PLANTED,
+            "A floor rises between epochs: what is let in of an epoch is judged by one floor.",
+            {"table": silence.with_silence(S, 7, is_too_early=True)},
+            seed=15,
         ),
         Variant(
             "restored_alone",

@@ -25,6 +25,8 @@ from model.script.placement import (
     load_cap,
     sensors_of,
 )
+from model.script.silence_claims import CASES as SILENCE_CASES
+from model.script.silence_claims import SILENCE, against_silence, has_silence
 from model.script.slices import Choice, Span, choose
 from model.vocabulary import Event, ScriptConfig, Step, Trace, Workload
 from model.vocabulary.script.config import REASON_LATE, Hosted, Rejected, Result, Undefined
@@ -67,7 +69,9 @@ def _against_bounds(seen: Evidence) -> Iterator[str]:
     late = _late(seen)
     for event, behind_us in _behind(seen):
         most_us = seen.config.lateness_us
-        if event.seq in late and (behind_us <= 0 or most_us is None):
+        # An idle sensor is late by what the others have sent: see SILENCE.
+        not_behind = behind_us <= 0 and not has_silence(seen)
+        if event.seq in late and (not_behind or most_us is None):
             yield f"Arrival {event.seq} does not lie behind {event.key!r}, and is late."
         if event.seq not in late and most_us is not None and behind_us > most_us:
             position = f"Arrival {event.seq} lies {behind_us:,} us behind {event.key!r}"
@@ -314,6 +318,14 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         ),
         Claim(BOUNDS, "late arrivals", _against_bounds, needs=((Rejected,),), of_answers=True),
         Claim(
+            SILENCE,
+            "late after a silence",
+            against_silence,
+            applies=has_silence,
+            needs=((Rejected,),),
+            of_answers=True,
+        ),
+        Claim(
             HOSTS,
             "sensors at several workers",
             _against_hosts,
@@ -351,6 +363,7 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         ),
         "late arrivals by disorder": _late_by_disorder,
         "arrivals waited for by disorder": _waited_for_by_disorder,
+        **SILENCE_CASES,
         "tuples nobody asks for": _unasked_tuples,
         "streams known in part": lambda seen: int(not seen.workload.flush),
         "sensors at several workers": _sensors_at_several_workers,

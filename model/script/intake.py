@@ -5,7 +5,8 @@ Source: docs/script.md, section 4.
 Rules of this file:
 
 * An arrival is judged by the watermark before it; cluster and watermark move afterwards.
-* A sensor is independent of all others, wherever it is admitted.
+* A sensor is independent of all others, wherever it is admitted. What the others mean for a silent
+  sensor is a floor that is given (``model/script/silence.py``).
 """
 
 from collections.abc import Iterable
@@ -47,8 +48,15 @@ class Intake:
         self._lateness_us = config.lateness_us
         self._watermark = config.watermark
 
-    def why_not(self, event: Event) -> str | None:
+    def raise_to(self, sensor: str, floor_us: int) -> None:
+        """Move the watermark of a silent sensor up to a floor."""
+        clock = self.clocks[sensor]
+        clock.watermark_us = max(clock.watermark_us, floor_us)
+
+    def why_not(self, event: Event, floor_us: int = 0) -> str | None:
         """Take the next arrival; return ``None`` if it is admitted, and otherwise the reason.
+
+        Before this arrival, silence has moved the watermark up to the floor at least.
 
         Raises ``ValueError`` with one sentence for an event time outside 0 to 2^61.
         """
@@ -59,15 +67,18 @@ class Intake:
             raise ValueError(msg)
         if not isfinite(value):
             return REASON_NOT_FINITE
+        self.raise_to(sensor, floor_us)
         clock = self.clocks[sensor]
         if stamp_us < clock.watermark_us:
             if self._rules.enters_late:
                 self._advance(clock, stamp_us)
+            self._return(clock, stamp_us, floor_us)
             return REASON_LATE
         if source_id in clock.ids:
             return REDELIVERED
         clock.ids[source_id] = stamp_us
         self._advance(clock, stamp_us)
+        self._return(clock, stamp_us, floor_us)
         return None
 
     def forget(self) -> None:
@@ -76,6 +87,11 @@ class Intake:
             if clock.watermark_us:
                 kept = {each: at for each, at in clock.ids.items() if at >= clock.watermark_us}
                 clock.ids = kept
+
+    def _return(self, clock: Clock, stamp_us: int, floor_us: int) -> None:
+        """Let a planted bug take back the floor of a sensor that has returned."""
+        if floor_us and not self._rules.keeps_floor:
+            clock.watermark_us = max(0, stamp_us - (self._lateness_us or 0))
 
     def _advance(self, clock: Clock, stamp_us: int) -> None:
         lateness_us = self._lateness_us

@@ -36,6 +36,7 @@ from model.script.graph import CONSTANT, UNION, Graph, Node
 from model.script.intake import Clock, Intake
 from model.script.placement import Placement
 from model.script.rules import RULES, Rules, cutting_of
+from model.script.silence import NO_FLOORS
 from model.script.stream import Point, Stream
 from model.vocabulary import Event, ScriptConfig
 from model.vocabulary.script.config import END_US, MILLISECOND_US, Rejected
@@ -219,13 +220,15 @@ class Worker:
 
     # ----------------------------------------------------------------------------------- inputs
 
-    def take(self, event: Event) -> Sequence[Effect]:
+    def take(self, event: Event, floor_us: int = 0) -> Sequence[Effect]:
         """Take the next arrival of a sensor that is hosted here.
+
+        Before it, silence has moved the watermark of the sensor up to the floor.
 
         Raises ``ValueError`` with one sentence for an event time outside 0 to 2^61.
         """
         sensor = event.key
-        reason = self._intake.why_not(event)
+        reason = self._intake.why_not(event, floor_us)
         number = self.share.sensors[sensor]
         log = self._state.logs.get(number)
         if log is not None and reason is None:
@@ -233,15 +236,22 @@ class Worker:
         rejected: Sequence[Effect] = NOTHING
         if reason and sensor in self.share.says:
             rejected = (Rejected(event.seq, reason),)
+        found = self._rise(sensor)
+        return [*rejected, *found] if found else rejected
+
+    def _rise(self, sensor: str) -> Sequence[Effect]:
+        """Compute what follows from the watermark of a sensor."""
+        number = self.share.sensors[sensor]
+        log = self._state.logs.get(number)
         until_us = self._state.clocks[sensor].watermark_us
         if log is None or until_us <= log.until_us:
-            return rejected
+            return NOTHING
         log.until_us = until_us
         if until_us < log.due_us:
-            return rejected
+            return NOTHING
         steps_us = self.share.steps_us[number]
         log.due_us = min([(until_us // step_us + 1) * step_us for step_us in steps_us])
-        return [*rejected, *self._follow({number}, self.share.below[number])]
+        return self._follow({number}, self.share.below[number])
 
     def hear(self, notice: Notice) -> Sequence[Effect]:
         """Take a notice of another worker, perhaps a second time."""
@@ -255,10 +265,14 @@ class Worker:
         log.until_us = until_us
         return self._follow({node}, self.share.below[node])
 
-    def end_batch(self) -> Sequence[Effect]:
-        """End a micro-batch: it causes no result, but some identities may be forgotten."""
+    def end_batch(self, floors_us: Mapping[str, int] = NO_FLOORS) -> Sequence[Effect]:
+        """End a micro-batch, at which some sensors are idle; some identities may be forgotten."""
+        found: list[Effect] = []
+        for sensor in sorted(floors_us.keys() & self.share.sensors.keys()):
+            self._intake.raise_to(sensor, floors_us[sensor])
+            found += self._rise(sensor)
         self._intake.forget()
-        return NOTHING
+        return found
 
     def flush(self) -> Sequence[Effect]:
         """End the streams of all sensors together."""

@@ -58,7 +58,7 @@ def meaning(workload: Workload) -> Iterator[Step]:
     for sensor, _ in config.sensors:
         # A sensor that no computation reads is in an unused union, or nowhere.
         arrivals = [event for event in workload.arrivals if event.key == sensor]
-        marks_us = watermarks_us(arrivals, config)
+        marks_us = watermarks_us(sensor, workload.arrivals, config)
         reasons = [
             why_not(event, arrivals, mark_us)
             for event, mark_us in zip(arrivals, marks_us, strict=False)
@@ -104,17 +104,39 @@ def why_not(event: Event, arrivals: Sequence[Event], watermark_us: int) -> str |
     return "" if any(each.source_id == event.source_id for each in before) else None
 
 
-def watermarks_us(arrivals: Sequence[Event], config: ScriptConfig) -> list[int]:
-    """Return the watermark before each arrival of a sensor, and the one after all of them."""
+def watermarks_us(sensor: str, arrivals: Sequence[Event], config: ScriptConfig) -> list[int]:
+    """Return the watermark before each arrival of a sensor, and the one after all of them.
+
+    Arrivals are those of the whole stream.
+    """
     marks_us = [0]
     counted: list[Event] = []
-    for event in arrivals:
+    for n, event in enumerate(arrivals):
+        marks_us[-1] = max(marks_us[-1], idle_floor_us(sensor, arrivals[:n], config))
+        if event.key != sensor:
+            continue
         is_late = event.event_time_us < marks_us[-1]
         is_there = any(each.source_id == event.source_id for each in counted)
         if isfinite(event.value) and (is_late or not is_there):
             counted.append(event)
         marks_us.append(max(marks_us[-1], _reached_us(counted, config)))
+    marks_us[-1] = max(marks_us[-1], idle_floor_us(sensor, arrivals, config))
     return marks_us
+
+
+def idle_floor_us(sensor: str, arrivals: Sequence[Event], config: ScriptConfig) -> int:
+    """Return how far the last arrival moves the watermark of a sensor because it is silent."""
+    if config.idle_after_us is None or config.lateness_us is None:
+        return 0
+    heard = [each for each in arrivals if isfinite(each.value)]
+    if not heard:
+        return 0
+    # The largest arrival time up to the last arrival of the sensor, or up to the first of all.
+    own = [n for n, each in enumerate(heard) if each.key == sensor]
+    last_us = max(each.arrival_us for each in heard[: own[-1] + 1 if own else 1])
+    if max(each.arrival_us for each in heard) - last_us <= config.idle_after_us:
+        return 0
+    return max(each.event_time_us for each in heard) - config.lateness_us
 
 
 def _reached_us(counted: Sequence[Event], config: ScriptConfig) -> int:

@@ -6,8 +6,10 @@ Source: docs/script.md, sections 4 to 8.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import attrgetter
 
 from model.script.slices import Choice, Cutting, Partial, Span, choose, mean
+from model.vocabulary import Event
 from model.vocabulary.script.config import MILLISECOND_US
 
 COMMUTATIVE = frozenset({"+", "*", "max", "min", "avg", "sum"})
@@ -39,6 +41,14 @@ class Rules:
     """Return the name of the cluster that a sensor's arrivals enter."""
     watermark_us: Callable[[int, int], int] = max
     """Return the next watermark, from the one before and the latest event time less the wait."""
+    follows_silence: bool = True
+    """Whether the watermark of an idle sensor follows the other sensors."""
+    moment_us: Callable[[Event], int] = attrgetter("arrival_us")
+    """Return the time of an arrival by the clock that measures silence."""
+    hears_unasked: bool = True
+    """Whether arrivals of sensors that nobody asks for move that clock, too."""
+    keeps_floor: bool = True
+    """Whether a watermark that silence has moved stays there when the sensor returns."""
     is_charged: bool = True
     """Whether a component adds its load to the worker that gets it."""
 

@@ -15,6 +15,7 @@ from model.script.graph import Graph, Output, compile_graph
 from model.script.intake import REDELIVERED, Intake
 from model.script.placement import Placement, place
 from model.script.rules import RULES, Rules
+from model.script.silence import Silences
 from model.script.stream import Point, Stream, before
 from model.vocabulary import ScriptConfig, Step, System, Trace, Workload
 from model.vocabulary.script.config import END_US, Hosted, Rejected, Result, Undefined
@@ -88,15 +89,19 @@ def admit(
     """
     asked_for = config.asked_for
     intake = Intake(config, rules, [sensor for sensor, _ in config.sensors])
+    silences = Silences(config, rules)
     points: dict[str, list[Point]] = {sensor: [] for sensor in intake.clocks}
     rejected: list[Rejected] = []
     for event in workload.arrivals:
         if event.key in asked_for:
-            reason = intake.why_not(event)
+            reason = intake.why_not(event, silences.floor_us(event.key))
             if reason is None:
                 points[event.key].append((event.event_time_us, event.value + 0.0))
             elif reason != REDELIVERED:
                 rejected.append(Rejected(event.seq, reason))
+        silences.take(event)
+    for sensor, floor_us in silences.floors_us(intake.clocks).items():
+        intake.raise_to(sensor, floor_us)
     sensors: dict[str, Stream] = {}
     for sensor, clock in intake.clocks.items():
         until_us = END_US if workload.flush else clock.watermark_us

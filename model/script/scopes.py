@@ -20,6 +20,7 @@ from model.checking.explorer import explore as search
 from model.script.claims import CLAIMS, HOSTS, LOAD, judge
 from model.script.rules import RULES, Rules
 from model.script.run import run
+from model.script.silence_claims import SILENCE
 from model.script.variants import VARIANTS
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import MILLISECOND_US
@@ -53,6 +54,8 @@ LETTERS = (
 )
 DISORDERED = (Letter("a", 0), Letter("a", 3), Letter("a", 4), Letter("b", 0))
 """Letters of streams in which a cluster fills, its watermark moves, and a tuple is late."""
+SILENT = (Letter("a", 0), Letter("a", 3), Letter("b", 0), Letter("b", 1), Letter("c", 3))
+"""Letters of streams in which a sensor falls silent while the other one moves on, and returns."""
 VALUES = (1.0, 0.0, 4.0, 8.0)
 """Values by position: sums identify the tuples that they count, and a division by zero occurs."""
 
@@ -108,6 +111,8 @@ class Scope:
     letters: tuple[Letter, ...] = LETTERS
     watermark: str = "fixed"
     lateness_ms: int = 1
+    idle_after_ms: int | None = None
+    """Silence after which a sensor is idle; tuples arrive two of them apart."""
 
     def workload(self, beginning: Beginning) -> Workload:
         """Return a workload of the tuples, for the script and the one beside it."""
@@ -119,6 +124,7 @@ class Scope:
             lateness_us=self.lateness_ms * MILLISECOND_US,
             cap_percent=200,
             watermark=self.watermark,
+            idle_after_us=self.idle_after_ms and self.idle_after_ms * MILLISECOND_US,
         )
         arrivals = tuple(
             Event(
@@ -127,7 +133,7 @@ class Scope:
                 letter.sensor,
                 letter.at_ms * MILLISECOND_US,
                 VALUES[seq] if letter.is_finite else nan,
-                0,
+                0 if self.idle_after_ms is None else 2 * seq * MILLISECOND_US,
             )
             for seq, letter in enumerate(beginning.arrived)
         )
@@ -175,6 +181,7 @@ SCOPES: Mapping[str, Scope] = {
     "small": Scope(2),
     "three": Scope(3),
     "disorder": Scope(4, FEW, DISORDERED, "disorder", lateness_ms=3),
+    "silent": Scope(4, FEW, SILENT, lateness_ms=1, idle_after_ms=1),
 }
 EVERYDAY = ("small",)
 
@@ -190,8 +197,10 @@ def claims_of(scope: Scope, rules: Rules = RULES) -> list[StateClaim[Beginning]]
         return judge(workload, run(workload, rules))
 
     # Nothing is split with a cap of twice an even share.
-    guards = CLAIMS.guards
-    return claims_on_workloads(judge_beginning, {**guards, HOSTS: guards[LOAD]})
+    guards = {**CLAIMS.guards, HOSTS: CLAIMS.guards[LOAD]}
+    if scope.idle_after_ms is None:
+        del guards[SILENCE]
+    return claims_on_workloads(judge_beginning, guards)
 
 
 def explore(scope: str, variant: str | None = None) -> Exploration[Beginning, Letter]:

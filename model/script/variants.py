@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import partial
 from itertools import accumulate
 from math import gcd
+from operator import attrgetter
 
 from model.checking.variants import PLANTED, Variant, factories
 from model.script.claims import LOAD, REJECTIONS, RESULTS
@@ -107,6 +108,19 @@ def _by_disorder(*measured: Measured) -> Workload:
     """Return two sensors whose watermarks follow the disorder, at most 3 ms behind."""
     flow = _flow("w", x=_window("sum", A, 1, 1), y=_window("sum", B, 1, 1))
     return _case([flow], *measured, lateness_us=3 * MILLISECOND_US, watermark="disorder")
+
+
+def _silent(*arrived: tuple[int, str, int], flush: bool = True) -> Workload:
+    """Return arrivals (arrival time in ms, sensor, stamp in ms); 2 ms of silence are enough."""
+    flow = _flow("w", x=_window("sum", Union((A, B)), 1, 1), y=_window("sum", A, 1, 1))
+    measured = [(sensor, at_ms, 1.0) for _, sensor, at_ms in arrived]
+    case = _case([flow], *measured, lateness_us=0, idle_after_us=2 * MILLISECOND_US)
+    times_us = [now_ms * MILLISECOND_US for now_ms, _, _ in arrived]
+    arrivals = tuple(
+        each._replace(arrival_us=now_us)
+        for each, now_us in zip(case.arrivals, times_us, strict=True)
+    )
+    return case.with_(arrivals=arrivals, flush=flush)
 
 
 def _window(op: str, source: Expression, length_ms: int, slide_ms: int) -> Window:
@@ -258,6 +272,42 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "A watermark never falls: what was known stays known.",
             replace(RULES, watermark_us=_as_reached),
             _by_disorder(("a", 3, 1), ("a", 4, 1), ("a", 0, 1), ("a", 3, 1)),
+        ),
+        _variant(
+            "silence_ignored",
+            RESULTS,
+            "An idle sensor still holds back what depends on it.",
+            PLANTED,
+            "After idle_after_us its watermark follows the other sensors.",
+            replace(RULES, follows_silence=False),
+            _silent((0, "a", 0), (3, "a", 1), flush=False),
+        ),
+        _variant(
+            "floor_taken_back",
+            REJECTIONS,
+            "The watermark of a sensor that returns is that of its own tuples again.",
+            PLANTED,
+            "It stays where silence has moved it: what was known stays known.",
+            replace(RULES, keeps_floor=False),
+            _silent((0, "b", 0), (3, "a", 3), (6, "b", 1), (6, "b", 2)),
+        ),
+        _variant(
+            "silent_by_event_time",
+            REJECTIONS,
+            "Silence is measured by event times.",
+            PLANTED,
+            "It is measured by arrival times: tuples that run ahead make nobody silent.",
+            replace(RULES, moment_us=attrgetter("event_time_us")),
+            _silent((0, "b", 0), (0, "a", 4), (0, "b", 1)),
+        ),
+        _variant(
+            "unasked_unheard",
+            REJECTIONS,
+            "Arrivals that nobody asks for move no clock.",
+            PLANTED,
+            "They do, because other workflows must change no result.",
+            replace(RULES, hears_unasked=False),
+            _silent((0, "b", 0), (3, "c", 3), (3, "b", 1)),
         ),
     )
 }

@@ -43,7 +43,7 @@ BY_INPUT = {
     "beijing": (Defaults("0s", ("key", "key and value >")),),
 }
 
-_OWN = ("block_size", "credit")
+_OWN = ("block_size", "credit", "idle_after_us")
 _USUAL = {"block_size": f"by input, at most {BLOCK_SIZE}", "credit": str(CREDIT)}
 OTHERS = {"window_us": "--window", "the name of a query": "--on"}
 DECISION = "EPOCH:WORKERS:BLOCK:SHARE"
@@ -121,7 +121,7 @@ def _config(args: Arguments, defaults: Defaults, lateness_us: int) -> JoinConfig
         "block_size": defaults.block_size,
         "credit": CREDIT,
     }
-    for setting in given:
+    for setting in (*given, "idle_after_us"):
         if (value := getattr(args, setting)) is not None:
             given[setting] = value
     named = tuple((write_condition(condition), condition) for condition in conditions)
@@ -180,6 +180,8 @@ def describe(config: JoinConfig, is_asked: bool) -> str:
     times = f"+-{write_duration(config.window_us)}"
     lateness = write_duration(config.lateness_us or 0)
     times += f", late after {lateness}" if is_asked else f", none late (lateness {lateness})"
+    if config.idle_after_us is not None:
+        times += f", idle after {write_duration(config.idle_after_us)}"
     plain = {"workers": WORKERS, "credit": CREDIT}
     others = [
         f"{name}={getattr(config, name)}"

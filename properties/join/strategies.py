@@ -48,6 +48,8 @@ SINGLE: st.SearchStrategy[Predicate] = st.one_of(
 PREDICATES: st.SearchStrategy[Predicate] = st.one_of(
     SINGLE, st.lists(SINGLE, max_size=2).map(lambda parts: And(tuple(parts)))
 )
+IDLE_US = st.sampled_from([None, UNIT_US, UNIT_US, SCALE_US // 2, 4 * SCALE_US])
+"""Distances that a stream may advance while the other one is silent (us)."""
 
 
 @st.composite
@@ -113,7 +115,42 @@ def cases(draw: st.DrawFn, *, decided: bool = True) -> Workload:
     )
     if decided:
         config = replace(config, decisions=draw(decisions(config)))
-    return workload.with_(config=config.to_json())
+    if config.lateness_us is None and draw(st.booleans()):
+        return workload.with_(config=config.to_json())
+    idle_after_us = draw(IDLE_US)
+    if idle_after_us == UNIT_US or config.lateness_us is None:
+        config = replace(config, lateness_us=draw(st.sampled_from([0, UNIT_US])))
+    config = replace(config, idle_after_us=idle_after_us)
+    workload = workload.with_(config=config.to_json())
+    return draw(outages(workload)) if draw(st.booleans()) else workload
+
+
+@st.composite
+def outages(draw: st.DrawFn, workload: Workload) -> Workload:
+    """Draw an outage of one stream, with several epochs in it and after it.
+
+    What the stream sends meanwhile is lost, or comes when the outage is over; or everything that it
+    sends from then on comes late, so that it runs behind the other stream.
+    """
+    events = workload.arrivals
+    half = len(events) // 2
+    first, last = draw(st.integers(0, half)), draw(st.integers(half, len(events)))
+    stream, kind = draw(st.sampled_from("RS")), draw(st.sampled_from(["lost", "kept", "behind"]))
+    over_us = events[last - 1].arrival_us if last else 0
+    began_us = events[first].arrival_us if first < len(events) else over_us
+    kept: list[Event] = []
+    for n, event in enumerate(events):
+        if event.stream != stream or n < first or (n >= last and kind != "behind"):
+            kept.append(event)
+        elif kind != "lost":
+            late_us = event.arrival_us + over_us - began_us
+            kept.append(event._replace(arrival_us=late_us if kind == "behind" else over_us))
+    kept.sort(key=lambda event: event.arrival_us)
+    cut = {first + (len(kept) - first) * part // 10 for part in range(10) if first <= len(kept)}
+    return workload.with_(
+        arrivals=tuple(event._replace(seq=seq) for seq, event in enumerate(kept)),
+        cuts=tuple(sorted({*(each for each in workload.cuts if each <= len(kept)), *cut})),
+    )
 
 
 LIMITS = Limits(0.25, 0.8, 0.8, out_after_us=2 * UNIT_US, in_after_us=4 * UNIT_US)

@@ -67,9 +67,10 @@ def test_epochs_workers_blocks_and_timing_change_no_result(
 ) -> None:
     other = {name: getattr(chain, name) for name in ("workers", "block_size", "credit")}
     flushed = case.with_(flush=True)
-    # The results of a query that is limited to epochs depend on the cuts, and so does what is shed.
+    # The results of a query that is limited to epochs depend on the cuts, and so does what is shed,
+    # and what is late by the silence of a stream.
     config = JoinConfig.from_json(case.config)
-    by_epoch = config.epochs or any(each.share for each in config.decisions)
+    by_epoch = config.epochs or config.idle_after_us or any(e.share for e in config.decisions)
     other_cuts = case.cuts if by_epoch else data.draw(cuts(len(case.arrivals)))
     changed = flushed.with_(config={**case.config, **other}, cuts=other_cuts, seed=seed)
     one, another = system(flushed), system(changed)

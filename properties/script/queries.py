@@ -54,7 +54,8 @@ def options() -> Iterator[Option]:
 
 def watermark_options() -> Iterator[Option]:
     """Yield the options of a sensor's watermark."""
-    return setting_options({name: SETTINGS[name] for name in ("watermark", "cluster")})
+    names = ("watermark", "cluster", "idle_after_us")
+    return setting_options({name: SETTINGS[name] for name in names})
 
 
 def load_scripts(args: Arguments) -> Texts:
@@ -95,6 +96,8 @@ def _config(args: Arguments, written: Sequence[Workflow], network: Network) -> S
     workers = WORKERS if args.workers is None else args.workers
     cap_percent = CAP_PERCENT if args.cap_percent is None else args.cap_percent
     watermark = args.watermark or "fixed"
+    if args.idle_after_us is not None and lateness_us is None:
+        raise UsageError("--idle-after needs --lateness: how far an idle sensor follows the others")
     if watermark in WATERMARKS[1:] and lateness_us is None:
         raise UsageError(f"--watermark {watermark} needs --lateness: the longest wait")
     return config_of(
@@ -105,6 +108,7 @@ def _config(args: Arguments, written: Sequence[Workflow], network: Network) -> S
         cap_percent,
         watermark=watermark,
         cluster=CLUSTER if args.cluster is None else args.cluster,
+        idle_after_us=args.idle_after_us,
     )
 
 
@@ -155,6 +159,8 @@ def _describe(config: ScriptConfig) -> str:
     times = "nothing late" if late is None else f"late after {write_duration(late)}"
     if late is not None and config.watermark != "fixed":
         times += f" at most, by {config.watermark} of {config.cluster}"
+    if config.idle_after_us is not None:
+        times += f", idle after {write_duration(config.idle_after_us)}"
     usual = config.cap_percent == CAP_PERCENT
     cap = "" if usual else f", cap {config.cap_percent}%"
     return f"{which}, {counted(config.workers, 'worker')}, {times}{cap}"

@@ -304,6 +304,8 @@ def settings(workload: Workload) -> Mapping[str, object]:
     names = ["workers", "lateness_us", "cap_percent"]
     if config.watermark != "fixed":
         names += ["watermark", "cluster"]
+    if config.idle_after_us is not None:
+        names.append("idle_after_us")
     return {**{name: getattr(config, name) for name in names}, **_quoted(scripts)}
 
 

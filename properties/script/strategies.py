@@ -52,6 +52,8 @@ AGGREGATES = st.sampled_from([*WINDOW_OPS, "avg", "avg"])
 """Aggregates; averages are more frequent because they reveal most mistakes."""
 NUMBERS = st.sampled_from([0, 1, 2, 0.5, 3.25, 600_000, 1e-7, 1e300])
 RATES = st.sampled_from([60, 3_600, 3_600, 7_200, 72_000, 3_600_000])
+IDLE_US = (None, None, None, 1, SCALE_US // 2, 2 * SCALE_US, 8 * SCALE_US)
+"""Silences after which a sensor is idle (us); some shorter than its pauses, some longer."""
 WAYS = ("all-split", "by-sensor", *PLACEMENTS)
 """Placements; the first ones are drawn most, and their workers exchange most messages."""
 DEPTH = 3
@@ -170,14 +172,26 @@ def _measured(event: Event, step_us: int, unfit: int) -> Event:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Workload:
-    """Draw workflows and a stream for them, cut into micro-batches."""
+def silences(draw: st.DrawFn, config: ScriptConfig) -> ScriptConfig:
+    """Draw whether silence counts in a query, and from when on."""
+    if config.lateness_us is None:
+        return config
+    return replace(config, idle_after_us=draw(st.sampled_from(IDLE_US)))
+
+
+@st.composite
+def cases(draw: st.DrawFn, *, silent: bool = True) -> Workload:
+    """Draw workflows and a stream for them, cut into micro-batches.
+
+    ``silent``: in some of the queries the silence of a sensor counts.
+    """
     events = draw(arrivals())
-    config = draw(configs()).to_json()
+    config = draw(configs())
     flush = draw(st.sampled_from([True, True, False]))
-    return Workload(
-        "script", events, config, draw(cuts(len(events))), flush=flush, name="generated"
-    )
+    cut = draw(cuts(len(events)))
+    if silent:
+        config = draw(silences(config))
+    return Workload("script", events, config.to_json(), cut, flush=flush, name="generated")
 
 
 class TimedCase(NamedTuple):
@@ -190,7 +204,7 @@ class TimedCase(NamedTuple):
 @st.composite
 def timed_cases(draw: st.DrawFn) -> TimedCase:
     """Draw a stream for scripts, the cluster that it meets, a placement, and what goes wrong."""
-    workload = draw(cases())
+    workload = draw(cases(silent=False))
     config = ScriptConfig.from_json(workload.config)
     if draw(st.booleans()):
         config = replace(config, workers=3)
@@ -216,4 +230,5 @@ def timed_cases(draw: st.DrawFn) -> TimedCase:
         at_us = event.arrival_us - plan.epoch_us + SCALE_US // 8
         troubles.append(Fail(worker, at_us, SCALE_US))
     timed = replace(plan, faults=tuple(troubles), tuning=tuning)
-    return TimedCase(config, SeededPlan(timed, draw(SEEDS)))
+    case = SeededPlan(timed, draw(SEEDS))
+    return TimedCase(draw(silences(config)), case)

@@ -48,7 +48,7 @@ from tests.harness import profiles
 from tests.harness.script_machine import SparkScripts
 from tests.harness.stream_packs import collect
 
-RUNS_FOR_GUARDS = profiles.choose(100, nightly=200)
+RUNS_FOR_GUARDS = profiles.choose(150, nightly=300)
 FAILURE = 1e-6
 """Probability that a confidence interval is wrong."""
 TROUBLES = ("shed", "held_back", "sent_again", "served_again")
@@ -287,6 +287,18 @@ def test_the_chosen_placement_sends_no_more_than_the_baseline_within_the_cap(
         assert sent[0] <= sent[1]
     # Every tuple that a script needs goes to at least one worker.
     assert sum(taken.loads) >= sum(event.key in config.asked_for for event in taken.events)
+
+
+def test_a_sensor_with_gaps_holds_results_up_for_less_long_if_silence_counts(seed: int) -> None:
+    asked = {"sensors": "12", "seconds": "60", "disorder": "gaps", "placement": PLAN}
+    waiting, idle, never_idle = (
+        simulate(*prepare({**asked, "idle_after_us": after}, seed)).summary
+        for after in ("never", "1000000", "3600000000")
+    )
+    # Gaps are 10 s long: every result that waits for the end of one waits for a second instead.
+    assert float(idle["p99_result_latency_us"]) < float(waiting["p99_result_latency_us"]) / 2
+    assert float(idle["mean_result_latency_us"]) < float(waiting["mean_result_latency_us"])
+    assert never_idle["mean_result_latency_us"] == waiting["mean_result_latency_us"]
 
 
 def test_every_disorder_lets_a_worker_reject_something(seed: int) -> None:

@@ -106,6 +106,9 @@ class HandshakeChain:
         for core in self._cores:
             core.sent.clear()
             core.received.clear()
+        for stream, floor_us in self._gate.begin_epoch().items():
+            heard_us = self._cores[0 if stream == R else -1].heard_us
+            heard_us[stream] = max(heard_us[stream], floor_us)
         self._epoch, self._flushes, self._forwards = epoch, flush, True
         self._flying = 0
 

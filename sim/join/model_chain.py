@@ -89,7 +89,8 @@ class ModelChain:
         """Begin an epoch with the state of the chain at the last commit."""
         self._gate.go_back(self._let_in)
         self._epoch = epoch
-        self._state = next_epoch(self._kept)
+        floors_us = self._gate.begin_epoch()
+        self._state = chain.raise_watermarks(next_epoch(self._kept), floors_us)
         self._recorder = Recorder(epoch, self._setup) if self._records else None
         self._forwards = True
         self._known.clear()

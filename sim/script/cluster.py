@@ -8,6 +8,8 @@ Rules of this file:
   it on when it comes in.
 * The end of a batch travels as a mark behind the tuples of the batch, on every way that tuples take
   to a worker. When the mark has come on all of these ways and has been served, it is a checkpoint.
+* The log sees all arrivals, and knows which sensors are silent. A tuple carries how far silence had
+  moved the watermark of its sensor, and a mark says it of the sensors that are idle by then.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -61,6 +63,7 @@ class ScriptCluster:
         """Numbers of the workers to which the log sends each sensor."""
         self._connect(scripts.readers)
         self._sheds = may_shed(plan)
+        self._silences = scripts.silences()
 
     # ------------------------------------------------------------------------ called by the run
 
@@ -77,6 +80,8 @@ class ScriptCluster:
         """Send an arrival on its way."""
         # Drawn for every tuple, so that the work of tuples depends on no query.
         work_us = next(self._work_us)
+        floor_us = self._silences.floor_us(event.key)
+        self._silences.take(event)
         hosting, bits = self._hosting.get(event.key), 8.0 * self.plan.cluster.tuple_bytes
         if hosting is None:
             if not self.tuning.filters:
@@ -87,14 +92,15 @@ class ScriptCluster:
             return
         for host in hosting:
             host.expected += 1
-        item = Arrival(event, work_us)
+        item = Arrival(event, work_us, floor_us)
         for number in self._first[event.key]:
             self._ways[number](item, bits)
 
     def end_batch(self) -> None:
         """Send every worker the mark of the batch."""
+        mark = Mark(self.batches, is_flush=False, floors_us=self._silences.floors_us(self._hosting))
         for way in self._ways:
-            way(Mark(self.batches, is_flush=False), 0.0)
+            way(mark, 0.0)
         self.batches += 1
 
     def flush(self) -> None:

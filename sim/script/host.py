@@ -10,13 +10,14 @@ Rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Annotated, NamedTuple, TypeAlias
 
 import simpy
 
+from model.script.silence import NO_FLOORS
 from model.vocabulary import Event, Step
 from model.vocabulary.script.config import END_US
 from model.vocabulary.settings import Setting, Settings, require
@@ -127,6 +128,8 @@ class Arrival(NamedTuple):
 
     event: Event
     work_us: float
+    floor_us: int = 0
+    """Least watermark of its sensor, because the sensor was silent before."""
     is_asked_for: bool = True
 
 
@@ -135,6 +138,8 @@ class Mark(NamedTuple):
 
     batch: int
     is_flush: bool
+    floors_us: Mapping[str, int] = NO_FLOORS
+    """Least watermarks of sensors that are idle at the end of the batch."""
     is_from_log: bool = True
 
 
@@ -249,10 +254,10 @@ class Host:
             event = item.event
             arrived_us = event.arrival_us - self._start_us
             self.record.waited_us.append(self._env.now - arrived_us)
-            return self.machine.take(event)
+            return self.machine.take(event, item.floor_us)
         if isinstance(item, Message):
             return self.machine.hear(item.content)
-        return self.machine.flush() if item.is_flush else self.machine.end_batch()
+        return self.machine.flush() if item.is_flush else self.machine.end_batch(item.floors_us)
 
     def _publish(self, finding: Finding) -> None:
         """Record a finding, and send its messages."""

@@ -5,6 +5,8 @@ Rules of this file:
 * The machine decides everything about scripts: which sensors a worker hosts, which arrivals it
   admits, its findings, and the readers of its messages. The simulation decides when the machine is
   asked, the cost, and how messages travel.
+* How far silence has moved the watermarks of sensors is known at the log, which sees all arrivals.
+  It comes with an arrival of the sensor, and with the end of a micro-batch.
 * A worker that fails is restored, and gets its items since then again. So it may hear a message a
   second time, which then changes nothing.
 
@@ -16,7 +18,7 @@ with results of several streams; its sender numbers its messages, so that a read
 it had before.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -25,6 +27,7 @@ from model.script.machine import Effect, Notice, Worker, WorkerState
 from model.script.placement import Placement
 from model.script.rules import RULES, Rules
 from model.script.run import Records
+from model.script.silence import Silences
 from model.vocabulary import Event, ScriptConfig, Step
 from model.vocabulary.script.config import END_US, Rejected
 from sim.script.placements import find_placement
@@ -62,16 +65,19 @@ class ScriptMachine(Protocol):
         """Stamp before which this worker has all results."""
         ...
 
-    def take(self, event: Event) -> Sequence[Finding]:
-        """Take one arrival of a sensor that the worker hosts; return its findings, in order."""
+    def take(self, event: Event, floor_us: int) -> Sequence[Finding]:
+        """Take one arrival of a sensor that the worker hosts; return its findings, in order.
+
+        Before it, the watermark of the sensor is at least the floor, because it was silent.
+        """
         ...
 
     def hear(self, content: object) -> Sequence[Finding]:
         """Take a message of another worker; return the findings, in order."""
         ...
 
-    def end_batch(self) -> Sequence[Finding]:
-        """End a micro-batch; return the findings, in order."""
+    def end_batch(self, floors_us: Mapping[str, int]) -> Sequence[Finding]:
+        """End a micro-batch, with the floors of idle sensors; return the findings, in order."""
         ...
 
     def flush(self) -> Sequence[Finding]:
@@ -102,6 +108,10 @@ class CompiledScripts(Protocol):
 
     def machine(self, worker: int) -> ScriptMachine:
         """Return the machine of a worker."""
+        ...
+
+    def silences(self) -> Silences:
+        """Return what the log knows of silent sensors, before the first arrival."""
         ...
 
 
@@ -137,6 +147,10 @@ class ModelScripts:
             Worker(self.config, self.placement, worker, self.rules), self.placement
         )
 
+    def silences(self) -> Silences:
+        """Return what the log knows of silent sensors, before the first arrival."""
+        return Silences(self.config, self.rules)
+
 
 def compile_scripts(config: ScriptConfig, way: str, rules: Rules = RULES) -> ModelScripts:
     """Compile the scripts of a query as the model does; ``way`` is the name of a placement."""
@@ -159,9 +173,9 @@ class ModelScriptMachine:
         """Stamp before which this worker has all results."""
         return self._worker.known_us
 
-    def take(self, event: Event) -> Sequence[Finding]:
+    def take(self, event: Event, floor_us: int) -> Sequence[Finding]:
         """Take one arrival of a sensor that the worker hosts; return its findings, in order."""
-        found = self._worker.take(event)
+        found = self._worker.take(event, floor_us)
         return [*self._findings(found)] if found else ()
 
     def hear(self, content: object) -> Sequence[Finding]:
@@ -169,9 +183,9 @@ class ModelScriptMachine:
         assert isinstance(content, Notice)
         return [*self._findings(self._worker.hear(content))]
 
-    def end_batch(self) -> Sequence[Finding]:
-        """End a micro-batch; return the findings, in order."""
-        return [*self._findings(self._worker.end_batch())]
+    def end_batch(self, floors_us: Mapping[str, int]) -> Sequence[Finding]:
+        """End a micro-batch, with the floors of idle sensors; return the findings, in order."""
+        return [*self._findings(self._worker.end_batch(floors_us))]
 
     def flush(self) -> Sequence[Finding]:
         """End the stream; return the findings, in order."""

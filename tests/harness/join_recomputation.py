@@ -7,7 +7,7 @@ Rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import inf, isfinite
 from typing import Any
 
@@ -38,12 +38,16 @@ class Recomputation:
         self.decisions: list[list[Any]] = sorted(config.get("decisions", []))
         self.lateness_us = config["lateness_us"]
         self.watermark_us: dict[str, float] = {"R": -inf, "S": -inf}
+        self.idle_after_us = config.get("idle_after_us")
+        self.came_us: dict[str, float] = {"R": -inf, "S": -inf}
+        self.mark_us: dict[str, float] = {}
         self.known: set[tuple[str, int]] = set()
         self.tuples: dict[str, list[tuple[Delivery, int]]] = {"R": [], "S": []}
         self.rejected: list[tuple[str, int, int, str]] = []
         for epoch, batch in enumerate(batches_of(workload)):
-            for row in batch:
-                self.take(epoch, row)
+            self.raise_floors()
+            accepted = {row[6] for row in batch if self.take(epoch, row)}
+            self.set_marks(accepted)
         self.pairs = Counter(self._pairs(config))
 
     def share(self, epoch: int) -> float:
@@ -61,8 +65,27 @@ class Recomputation:
     def note_shed(self, row: Row) -> None:
         """Do nothing: a shed arrival leaves no trace but its rejection."""
 
-    def take(self, epoch: int, row: Row) -> None:
-        """Shed, reject or admit an arrival."""
+    def raise_floors(self) -> None:
+        """Move the watermark of a stream that the other one has left behind."""
+        if self.idle_after_us is None:
+            return
+        for stream, other in ("RS", "SR"):
+            came_us = self.came_us[other]
+            if came_us - self.mark_us.get(stream, inf) > self.idle_after_us:
+                self.raise_floor(stream, came_us - self.lateness_us - self.idle_after_us)
+
+    def raise_floor(self, stream: str, floor_us: float) -> None:
+        """Move the watermark of a stream up to a floor."""
+        self.watermark_us[stream] = max(self.watermark_us[stream], floor_us)
+
+    def set_marks(self, accepted: Collection[str]) -> None:
+        """Note how far the other stream of each stream has come by the end of an epoch."""
+        for stream, other in ("RS", "SR"):
+            if self.came_us[other] > -inf and (stream in accepted or stream not in self.mark_us):
+                self.mark_us[stream] = self.came_us[other]
+
+    def take(self, epoch: int, row: Row) -> bool:
+        """Shed, reject or admit an arrival; return whether it is a sign of life."""
         seq, identity, key, event_us, value, _, stream = row
         number = float(value)  # texts stand for values that are not finite
         reason = ""
@@ -77,8 +100,10 @@ class Recomputation:
             self.rejected.append((stream, seq, identity, reason))
         elif (stream, identity) not in self.known:
             self.known.add((stream, identity))
+            self.came_us[stream] = max(self.came_us[stream], event_us)
             self.move_watermark(stream, event_us)
             self.tuples[stream].append((Delivery(identity, key, event_us, number), epoch))
+        return reason not in (SHED, NOT_FINITE)
 
     def move_watermark(self, stream: str, event_us: int) -> None:
         """Move the watermark of a stream up to an event time."""

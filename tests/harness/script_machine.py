@@ -12,6 +12,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
+from model.script.rules import RULES
+from model.script.silence import NO_FLOORS, Silences
 from model.vocabulary import Event, ScriptConfig
 from model.vocabulary.script.config import END_US, Result
 from model.vocabulary.settings import look_up
@@ -40,6 +42,7 @@ class SparkScripts:
     """Scripts, compiled and placed by the Spark side."""
 
     def __init__(self, config: ScriptConfig, way: str) -> None:
+        self._config = config
         self._plan = compile_plan(config, look_up("placement", way, WAYS))
         self._waiting = waiting_of(config)
         self._router = Router(self._plan)
@@ -60,6 +63,10 @@ class SparkScripts:
     def machine(self, worker: int) -> ScriptMachine:
         """Return the machine of a worker."""
         return SparkMachine(self._plan, self._waiting, self._router, worker)
+
+    def silences(self) -> Silences:
+        """Return what the log knows of silent sensors, before the first arrival."""
+        return Silences(self._config, RULES)
 
 
 class _Block(NamedTuple):
@@ -83,7 +90,7 @@ class SparkMachine:
         self._sent: dict[int, int] = {}  # messages, by reader
         self._heard: dict[int, int] = {}  # messages, by sender
 
-    def take(self, event: Event) -> Sequence[Finding]:
+    def take(self, event: Event, _floor_us: int) -> Sequence[Finding]:
         """Keep an arrival until its micro-batch is over."""
         self._events.append(event)
         return ()
@@ -96,7 +103,7 @@ class SparkMachine:
         self._heard[content.sender] = content.number + 1
         return self._process(MESSAGE, content.data)
 
-    def end_batch(self) -> Sequence[Finding]:
+    def end_batch(self, _floors_us: Mapping[str, int] = NO_FLOORS) -> Sequence[Finding]:
         """Process the micro-batch, unless it has nothing for this worker."""
         events, self._events = self._events, []
         if not events:

@@ -150,7 +150,13 @@ def test_an_allowed_import_is_no_finding(rule: Rule, path: str, source: str) -> 
     assert not list(rule(module_at(Path(path), source)))
 
 
-ORACLES = ("recomputation", "join_recomputation", "hash_recomputation", "router_recomputation")
+ORACLES = (
+    "recomputation",
+    "join_recomputation",
+    "hash_recomputation",
+    "router_recomputation",
+    "script_recomputation",
+)
 ORACLES_OF_PROMISES = {
     *(f"tests.harness.{name}" for name in ORACLES),
     "tests.harness.promise_recomputation",

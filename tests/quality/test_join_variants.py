@@ -40,6 +40,7 @@ SHORTEST = {
     "opened_at_once": (LOST, 5),
     "redirected_at_once": (LOST, 7),
     "end_ignored": (LOST, 8),
+    "floor_within_an_epoch": (LOST, 6),
     "restored_alone": (TWICE, 9),
 }
 

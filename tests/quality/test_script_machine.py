@@ -12,6 +12,7 @@ from model.script.evaluation import Slices
 from model.script.intake import Intake
 from model.script.machine import NOTHING, Effect, Notice, Share, Worker, WorkerState, share_of
 from model.script.placement import Placement
+from model.script.silence import NO_FLOORS
 from model.script.slices import Units
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import END_US, MILLISECOND_US
@@ -42,6 +43,7 @@ CONFIG = ScriptConfig(
     (("a", 3_600_000), ("b", 1_800_000)),
     workers=3,
     lateness_us=3 * MILLISECOND_US,
+    idle_after_us=14 * MILLISECOND_US,
 )
 
 
@@ -170,6 +172,20 @@ def _only_ends(self: Worker) -> list[Effect]:
     return self._follow(set(numbers[:-1]), self.share.own)
 
 
+def _without_floor(self: Worker, event: Event, floor_us: int = 0) -> Sequence[Effect]:
+    return _TAKE(self, event)
+
+
+def _deaf_to_silence(self: Worker, floors_us: Mapping[str, int] = NO_FLOORS) -> Sequence[Effect]:
+    return _END_BATCH(self)
+
+
+def _nothing_follows(self: Worker, floors_us: Mapping[str, int] = NO_FLOORS) -> Sequence[Effect]:
+    _END_BATCH(self, floors_us)
+    return NOTHING
+
+
+_TAKE, _END_BATCH = Worker.take, Worker.end_batch
 _HEAR, _RESTORE = Worker.hear, Worker.restore
 _FORGET_SLICES, _TO_SCALE = Slices.forget, Slices._to_scale
 
@@ -215,6 +231,9 @@ BUGS: Mapping[str, Bug] = {
         ),
     ),
     "the end of one sensor is forgotten": (Worker, "flush", _only_ends),
+    "an arrival comes without its floor": (Worker, "take", _without_floor),
+    "a worker hears of no silence": (Worker, "end_batch", _deaf_to_silence),
+    "nothing follows from a silence": (Worker, "end_batch", _nothing_follows),
 }
 
 

@@ -17,8 +17,10 @@ from model.grouping import balance_claims
 from model.grouping import machine as grouping
 from model.grouping import rules as routing
 from model.join import oracle
+from model.join import silence as idle_streams
 from model.join.run import SeededRun, run
 from model.script.run import Records, hosted_sensors
+from model.script.silence import Silences
 from model.slack import assumption
 from model.slack import machine as slack
 from model.slack import rules as slack_rules
@@ -133,6 +135,25 @@ BUGS: Mapping[str, tuple[Bug, ...]] = {
                 oracle.Gate.offer, "draw(stream, seq) < share", "draw(stream, seq) < share / 2"
             ),
         ),
+        Bug(
+            "the floor of an idle stream forgets the lateness",
+            ("a silent stream follows the other one, and makes nothing else late",),
+            Mistake(idle_streams._floor_us, "other_us - lateness_us -", "other_us -"),
+        ),
+        Bug(
+            "a floor is lost when the stream shows life",
+            ("a silent stream follows the other one, and makes nothing else late",),
+            Mistake(
+                idle_streams.begin_epoch,
+                "_replace(showed_life=False,",
+                "_replace(showed_life=False, floor_us=-(1 << 63),",
+            ),
+        ),
+        Bug(
+            "late arrivals are no sign of life",
+            ("a silent stream follows the other one, and makes nothing else late",),
+            Mistake(oracle.Gate.offer, "is_accepted = True", "is_accepted |= ts_us >= wm_us"),
+        ),
     ),
     "grouping": (
         Bug(
@@ -162,6 +183,11 @@ BUGS: Mapping[str, tuple[Bug, ...]] = {
             "times without a finite result are not told",
             ("where nothing finite comes out is told",),
             Mistake(Records.undefined, "for stamp in stamps", "for stamp in ()"),
+        ),
+        Bug(
+            "the watermark of an idle sensor forgets the lateness",
+            ("silence makes late what lies too far behind all sensors, and nothing else",),
+            Mistake(Silences.floor_us, "self._latest_us - self._lateness_us", "self._latest_us"),
         ),
     ),
 }

@@ -39,10 +39,13 @@ def test_predicates_survive_json() -> None:
 
 
 def test_a_configuration_survives_json() -> None:
-    config = JoinConfig(5, (("a", EVERYTHING), ("b", Equi("key"))), 3, 7, 1, 0, (("b", 2, None),))
+    config = JoinConfig(
+        5, (("a", EVERYTHING), ("b", Equi("key"))), 3, 7, 1, 0, 9, (("b", 2, None),)
+    )
     decided = replace(config, decisions=(Decision(0, 2, 1, 0.25), Decision(4, 5, 7, 0.0)))
     assert JoinConfig.from_json(json.loads(json.dumps(decided.to_json()))) == decided
     assert "decisions" not in config.to_json()  # as before there were decisions
+    assert "idle_after_us" not in replace(config, idle_after_us=None).to_json()
     assert JoinConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
     assert hash(config) == hash(JoinConfig.from_json(config.to_json()))
 

@@ -4,15 +4,17 @@ Rules of this file:
 
 * The arrivals of a sensor come to a worker in their order, and so do the messages from one worker
   to another. All other inputs may come in any order.
+* With every arrival a worker is told the floor of its sensor. Floors of sensors that are idle are
+  told between two arrivals, now and then; the last ones always.
 * A worker may go back to where it was saved. Its inputs since then are given again, and messages
   that it repeats come again.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from model.script.evaluation import evaluate, known_at_first
 from model.script.graph import SENSOR, Graph, compile_graph
@@ -20,12 +22,29 @@ from model.script.machine import Effect, Notice, Rise, Worker, WorkerState
 from model.script.placement import Placement
 from model.script.rules import RULES, Rules
 from model.script.run import admit
+from model.script.silence import Silences
 from model.script.stream import Stream
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import Rejected
 
 Placing: TypeAlias = Callable[[Graph, ScriptConfig], Placement]
-Input: TypeAlias = Event | Notice | None
+
+
+class Arrival(NamedTuple):
+    """An arrival, and what the watermark of its sensor is at least because it was silent."""
+
+    event: Event
+    floor_us: int
+
+
+class Idle(NamedTuple):
+    """A sensor that is silent, and what its watermark is at least."""
+
+    sensor: str
+    floor_us: int
+
+
+Input: TypeAlias = Arrival | Idle | Notice | None
 """An input of a worker; ``None`` is the end."""
 
 
@@ -59,10 +78,15 @@ class Desk:
     def take(self, given: Input) -> list[Effect]:
         """Give the worker something; return what follows."""
         self.given.append(given)
-        if given is None:
-            new = self.worker.flush()
-        else:
-            new = self.worker.take(given) if isinstance(given, Event) else self.worker.hear(given)
+        match given:
+            case None:
+                new = self.worker.flush()
+            case Arrival():
+                new = self.worker.take(*given)
+            case Idle():
+                new = self.worker.end_batch({given.sensor: given.floor_us})
+            case Notice():
+                new = self.worker.hear(given)
         self.found += new
         return list(new)
 
@@ -101,6 +125,8 @@ class Interleaving:
         """Number of times that a worker went back and had to repeat work."""
         self.sent = 0
         """Messages between workers."""
+        self.idle = 0
+        """Number of times that a worker is told of a silent sensor between two arrivals."""
         self._random, self._rules, self._eventful = random, rules, eventful
         workers = [Worker(config, self.placement, n, rules) for n in range(config.workers)]
         self.desks = [Desk(each, each.saved()) for each in workers]
@@ -110,10 +136,25 @@ class Interleaving:
         """Messages still to be read, by (sender, reader)."""
         ends = range(config.workers) if workload.flush else ()
         self._ends: dict[int, deque[Input]] = {each: deque([None]) for each in ends}
+        silences, sensors = Silences(config, rules), sorted(config.asked_for)
         for event in workload.arrivals:
-            for worker, hosts in enumerate(self.placement.hosts):
-                if any(self.graph.nodes[each].sensor == event.key for each in hosts):
-                    self._arrivals.setdefault((event.key, worker), deque()).append(event)
+            if event.key in sensors:
+                self._give(event.key, Arrival(event, silences.floor_us(event.key)))
+            silences.take(event)
+            if random.random() < eventful:
+                self._give_idle(silences.floors_us(sensors))
+        self._give_idle(silences.floors_us(sensors))
+
+    def _give(self, sensor: str, given: Input) -> None:
+        """Queue an input at every worker that hosts a sensor."""
+        for worker, hosts in enumerate(self.placement.hosts):
+            if any(self.graph.nodes[each].sensor == sensor for each in hosts):
+                self._arrivals.setdefault((sensor, worker), deque()).append(given)
+
+    def _give_idle(self, floors_us: Mapping[str, int]) -> None:
+        self.idle += len(floors_us)
+        for sensor, floor_us in floors_us.items():
+            self._give(sensor, Idle(sensor, floor_us))
 
     def run(self) -> None:
         """Step until no worker has anything left to do."""

@@ -42,14 +42,15 @@ def test_any_order_any_placement_and_any_failure_give_what_all_tuples_mean(
 
 
 def test_interleavings_include_every_interesting_case(seed: int) -> None:
-    random, back, sent, rejected, undefined = Random(seed), 0, 0, 0, 0
+    random, back, sent, rejected, undefined, idle = Random(seed), 0, 0, 0, 0, 0
     for workload in collect(cases(), RUNS_FOR_GUARDS, seed):
         seen = Interleaving(workload, anywhere(random), random)
         seen.run()
         back, sent = back + seen.went_back, sent + seen.sent
         rejected += len(seen.rejected())
+        idle += seen.idle
         undefined += sum(len(stream.undefined) for stream in seen.streams().values())
-    assert min(back, sent, rejected) > 200, (back, sent, rejected)
+    assert min(back, sent, rejected, idle) > 200, (back, sent, rejected, idle)
     assert undefined > 10, undefined
 
 
