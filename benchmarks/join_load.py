@@ -25,17 +25,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from benchmarks.games import MEASURED
 from model.join.control import utilisation
 from model.vocabulary import Event, JoinConfig
-from model.vocabulary.join import STREAMS, Equi
+from model.vocabulary.join import REASON_SHED, STREAMS, Equi
 from model.vocabulary.join_load import LoadRules, Measured
 from sim.join import simulate
 from sim.join.tuning import ChainTuning, Control, Costs
 from sim.kernel.plan import replay
 from sim.kernel.trigger import Every
-from spark_impl.join import shed
+from spark_impl.join import rejected
 from spark_impl.join.chain import Chain
 from spark_impl.runtime.session import session
 
@@ -202,7 +203,13 @@ def on_spark(given: pa.Table) -> list[Epoch]:
             assert following.load is not None
             blocks.append(following.load.decision.block_size)
         pairs += sum(sum(each.matches) for each in chain.advance(None))
-        gone = {row.seq for row in shed(spark, store).select("seq").collect()}
+        gone = {
+            row.seq
+            for row in rejected(spark, store)
+            .where(F.col("reason") == REASON_SHED)
+            .select("seq")
+            .collect()
+        }
     assert pairs == pairs_of(given, gone), "some pairs are missing or come twice"
     return epochs_of(given, ends_s, measured, blocks)
 

@@ -3,11 +3,13 @@
 from model.vocabulary.join_load import LoadRules
 from spark_impl.join.answers import (
     EpochLoad,
+    Progress,
     Snapshot,
     complete_until,
     load,
+    progress,
+    rejected,
     results,
-    shed,
     snapshots,
 )
 from spark_impl.join.in_process import run_in_process
@@ -22,15 +24,17 @@ __all__ = [
     "ChainStream",
     "EpochLoad",
     "LoadRules",
+    "Progress",
     "Snapshot",
     "complete_until",
     "from_history",
     "load",
     "make_system",
     "one_time",
+    "progress",
+    "rejected",
     "results",
     "run_in_process",
     "run_workloads",
-    "shed",
     "snapshots",
 ]

@@ -3,7 +3,7 @@
 Runs of arrivals are handled together; the result is that of one arrival at a time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -47,18 +47,15 @@ class Rejections(NamedTuple):
 
     stream: str
     seq: Ints
-    source_id: Ints
+    tuples: Tuples
     reason: Ints
     """Places of the reasons in :data:`REASONS`."""
 
-    @property
-    def shed(self) -> int:
-        """Number of arrivals that were shed."""
-        return int(np.count_nonzero(self.reason == _SHED))
-
     def steps(self) -> list[Rejected]:
         """Return the rejections one by one."""
-        rows = zip(self.seq.tolist(), self.source_id.tolist(), self.reason.tolist(), strict=True)
+        rows = zip(
+            self.seq.tolist(), self.tuples.source_id.tolist(), self.reason.tolist(), strict=True
+        )
         return [Rejected(self.stream, seq, own, REASONS[reason]) for seq, own, reason in rows]
 
 
@@ -134,13 +131,34 @@ class Admitted(NamedTuple):
     """Identities that may come again."""
 
 
+def count_reasons(rejections: Iterable[Rejections]) -> dict[str, int]:
+    """Return the number of rejected arrivals by reason, without reasons that nobody has."""
+    places = [each.reason for each in rejections]
+    counts = np.bincount(np.concatenate([_NO_REASONS, *places]), minlength=len(REASONS))
+    return {reason: n for reason, n in zip(REASONS, counts.tolist(), strict=True) if n}
+
+
+_NO_REASONS = np.empty(0, np.int64)
+
+
 class Intake:
-    """Admits, sheds or rejects the arrivals of one stream."""
+    """Admits, sheds or rejects the arrivals of one stream.
+
+    The watermark never lies below ``floor_us``.
+    """
 
     def __init__(
-        self, stream: str, lateness_us: int | None, before: Admitted, share: float = 0.0
+        self,
+        stream: str,
+        lateness_us: int | None,
+        before: Admitted,
+        share: float = 0.0,
+        floor_us: int = NO_WATERMARK_US,
     ) -> None:
         self.stream = stream
+        self.accepted = 0
+        """Number of arrivals so far that were neither shed nor without a finite value."""
+        self._floor_us = floor_us
         self._share = share
         self._lateness_us = lateness_us
         self._t_max_us = before.t_max_us
@@ -152,8 +170,8 @@ class Intake:
     def watermark_us(self) -> int:
         """The watermark of the stream; a flush does not change it."""
         if self._lateness_us is None or self._t_max_us == NO_WATERMARK_US:
-            return NO_WATERMARK_US
-        return max(self._t_max_us - self._lateness_us, NO_WATERMARK_US)
+            return self._floor_us
+        return max(self._t_max_us - self._lateness_us, self._floor_us)
 
     def admit(self, arrivals: Arrivals) -> tuple[Tuples, Rejections]:
         """Return the admitted tuples with their ranks, and the rejections.
@@ -165,13 +183,14 @@ class Intake:
         if self._share > 0:
             shed = draw(self.stream, arrivals.seq) < self._share
         counted = ~shed & np.isfinite(given.value)
+        self.accepted += int(np.count_nonzero(counted))
         late = counted & (given.ts < self._watermarks(given.ts, counted))
         fresh = counted & ~late
         at = np.flatnonzero(~fresh)
         rejected = Rejections(
             self.stream,
             arrivals.seq[at],
-            given.source_id[at],
+            given.take(at),
             np.select([shed[at], late[at]], [_SHED, _LATE], _NOT_FINITE),
         )
         fresh[fresh] = self._new(given.source_id[fresh], given.ts[fresh])
@@ -226,13 +245,14 @@ class Intake:
         Late arrivals and redeliveries change nothing: neither exceeds the largest admitted time.
         """
         if self._lateness_us is None:
-            return np.full(len(ts), NO_WATERMARK_US, np.int64)
+            return np.full(len(ts), self._floor_us, np.int64)
         times = np.where(counted, ts, NO_WATERMARK_US)
         earlier = np.concatenate([np.array([self._t_max_us], np.int64), times[:-1]])[: len(ts)]
         t_max = np.maximum.accumulate(earlier)
         lateness = min(self._lateness_us, END_US)
         # The smallest integer means "nothing yet" and must not overflow.
-        return np.maximum(t_max, NO_WATERMARK_US + lateness) - lateness
+        own = np.maximum(t_max, NO_WATERMARK_US + lateness) - lateness
+        return np.maximum(own, self._floor_us)
 
     def _prune(self) -> None:
         """Forget the identities that would be rejected as late."""

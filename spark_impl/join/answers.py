@@ -1,5 +1,6 @@
 """Results, snapshots, load and progress of a chain, read from its store."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -9,7 +10,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from model.vocabulary.join import NO_WATERMARK_US, REASON_SHED, Decision
+from model.vocabulary.join import END_US, NO_WATERMARK_US, STREAMS, Decision
 from model.vocabulary.join_load import Measured
 from spark_impl.join.control import mean_utilisation, share_of, utilisations
 from spark_impl.join.matching import Counts
@@ -37,6 +38,8 @@ class Snapshot(NamedTuple):
     """Number of pairs found in this epoch, by query."""
     rejected: int
     """Number of rejected arrivals of this epoch."""
+    reasons: Mapping[str, int]
+    """Number of rejected arrivals of this epoch, by reason."""
     admitted: Counts
     """Number of tuples admitted in this epoch, by stream."""
     held: Counts
@@ -73,6 +76,7 @@ def snapshots(store: str | Path | Location) -> tuple[Snapshot, ...]:
             done.config.workers,
             done.matches,
             done.rejected,
+            done.reasons,
             admitted,
             done.held,
             done.flush,
@@ -123,15 +127,54 @@ def load(store: str | Path | Location) -> tuple[EpochLoad, ...]:
     )
 
 
-def shed(spark: SparkSession, store: str | Path | Location) -> DataFrame:
-    """Return the arrivals that a chain has shed: ``stream, seq, source_id, epoch, reason``.
+def rejected(spark: SparkSession, store: str | Path | Location) -> DataFrame:
+    """Return every arrival that a chain has refused: late, shed, or without a finite value.
 
-    Raise :class:`InputProblem` if ``store`` is not the store of a chain, or some are missing.
+    The columns are ``stream, seq, source_id, key, event_time_us, reason, epoch``. Raise
+    :class:`InputProblem` if ``store`` is not the store of a chain, or some are missing.
     """
     place = load_store(store)
-    rows = read_files(spark, find_complete(place, "rejected", place.parts()), REJECTED)
-    chosen = rows.where(F.col("reason") == REASON_SHED)
-    return chosen.select("stream", "seq", "source_id", "epoch", "reason")
+    return read_files(spark, find_complete(place, "rejected", place.parts()), REJECTED)
+
+
+class Progress(NamedTuple):
+    """The position of a chain, and what holds it back."""
+
+    epoch: int
+    """The last committed epoch; -1 before the first one."""
+    complete_us: int
+    """Every pair whose event times are both below this one has come out."""
+    rejected: Mapping[str, int]
+    """Number of refused arrivals so far, by reason."""
+    watermarks_us: Mapping[str, int]
+    """Watermark by stream; ``NO_WATERMARK_US`` for a stream without one."""
+    held_by: str | None
+    """The stream with the lower watermark; ``None`` without watermarks, and after a flush."""
+
+
+def progress(store: str | Path | Location) -> Progress:
+    """Return the position of a chain, and the stream that holds back its results.
+
+    Raise :class:`InputProblem` if ``store`` is not the store of a chain.
+    """
+    commits = load_store(store).commits()
+    counts: Counter[str] = Counter()
+    for done in commits:
+        counts.update(done.reasons)
+    if not commits:
+        nothing = dict.fromkeys(STREAMS, NO_WATERMARK_US)
+        return Progress(-1, NO_WATERMARK_US, {}, nothing, None)
+    last = commits[-1]
+    lateness_us, clocks = last.config.lateness_us, last.clocks
+    wm_us = [each.watermark_us(lateness_us) for each in clocks]
+    held_by = None if last.flush or lateness_us is None else clocks.held_by(lateness_us)
+    return Progress(
+        last.epoch,
+        last.complete_us,
+        dict(counts),
+        dict(zip(STREAMS, [END_US, END_US] if last.flush else wm_us, strict=True)),
+        held_by,
+    )
 
 
 def complete_until(store: str | Path | Location) -> int:

@@ -31,6 +31,7 @@ from spark_impl.join.control import (
     mean_utilisation,
     share_of,
 )
+from spark_impl.join.idle import Clocks, begin_epoch
 from spark_impl.join.matching import FreePredicate, ranks_of
 from spark_impl.join.merging import merge_epochs
 from spark_impl.join.rendezvous import Place
@@ -217,6 +218,7 @@ class Chain:
             ranks=ranks_of(config, self.epochs, self._admitted_before),
             store=self.store,
             before=before,
+            clocks=begin_epoch(config, Clocks() if before is None else before.clocks),
             epoch=self.epochs,
             flush=rows is None,
             place=_NOWHERE,

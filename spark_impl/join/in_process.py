@@ -15,9 +15,10 @@ import pyarrow as pa
 from model.vocabulary import Event, JoinConfig, System, Trace, Workload
 from model.vocabulary.join import END_US, STREAMS, Match, R, S
 from model.vocabulary.trace import Step
-from spark_impl.join.admission import Arrivals, check_times
+from spark_impl.join.admission import Admitted, Arrivals, check_times
 from spark_impl.join.checkpoint import adopt, decode_state, empty_state, encode_state
 from spark_impl.join.control import config_of, find_in_force
+from spark_impl.join.idle import Clocks, begin_epoch, end_epoch
 from spark_impl.join.matching import SCHEMA, Counts, ranks_of, tuples_from_arrow
 from spark_impl.join.messages import Message
 from spark_impl.join.side import Matcher
@@ -196,6 +197,8 @@ class ChainInProcess:
         """The matcher that all workers share."""
         self._states = [encode_state(empty_state())] * workers
         self._admitted = [Counts(0, 0)]
+        self._config: JoinConfig
+        self._clocks = self._begun = Clocks()
 
     @property
     def epoch(self) -> int:
@@ -209,13 +212,22 @@ class ChainInProcess:
         epoch, states = self.epoch, self._states
         matcher = Matcher(config, ranks=ranks_of(config, epoch, self._admitted.__getitem__))
         self.matcher, self.workers = matcher, []
+        self._config, self._begun = config, begin_epoch(config, self._clocks)
         for number in range(config.workers):
             state, found = adopt(
                 lambda old: decode_state(states[old]), len(states), config.workers, number, matcher
             )
             self.workers.append(
                 Worker(
-                    config, number, matcher, state, epoch, flush=flush, record=record, found=found
+                    config,
+                    number,
+                    matcher,
+                    state,
+                    epoch,
+                    flush=flush,
+                    record=record,
+                    found=found,
+                    floors_us=self._begun.floors,
                 )
             )
 
@@ -224,7 +236,11 @@ class ChainInProcess:
         states = [worker.state() for worker in self.workers]
         r, s = states[0].r_intake, states[-1].s_intake
         self._states = [encode_state(state) for state in states]
-        self._admitted.append(Counts(r.tuples if r else 0, s.tuples if s else 0))
+        r, s = r or Admitted(), s or Admitted()
+        self._admitted.append(Counts(r.tuples, s.tuples))
+        accepted = Counts(self.workers[0].accepted.r, self.workers[-1].accepted.s)
+        t_max_us = Counts(r.t_max_us, s.t_max_us)
+        self._clocks = end_epoch(self._config, self._begun, t_max_us, accepted)
 
 
 def make_system(network: Network = FIFO) -> System:

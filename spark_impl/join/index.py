@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.vocabulary.join import And, Band, Equi, Predicate
+from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
 from spark_impl.runtime.arrays import Bools, Column, Floats, Ints
 
 KEY, VALUE, TIME = "key", "value", "time"
@@ -35,7 +35,12 @@ def index_kind(predicate: Predicate) -> str:
         return min(kinds, key=_PREFERENCE.index, default=TIME)
     if isinstance(predicate, Equi):
         return predicate.column
-    return VALUE if isinstance(predicate, Band) else TIME
+    if isinstance(predicate, Band):
+        return VALUE
+    if isinstance(predicate, Apart | Ineq):
+        return TIME
+    msg = f"{predicate!r} is no predicate that a chain knows"
+    raise TypeError(msg)
 
 
 def reach(predicate: Predicate) -> float:

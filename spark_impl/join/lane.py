@@ -87,10 +87,12 @@ def open_lane(
     config: JoinConfig,
     matcher: Matcher,
     state: WorkerState,
+    floor_us: int = NO_WATERMARK_US,
 ) -> Lane:
     """Return the lane of a stream at the beginning of an epoch, from the state of the worker.
 
-    ``config`` is that of the epoch (:func:`spark_impl.join.control.config_of`).
+    ``config`` is that of the epoch (:func:`spark_impl.join.control.config_of`). The watermark of
+    the stream does not lie below ``floor_us``.
     """
     tuples, passed_us, admitted = (
         (state.r, state.r_wm_us, state.r_intake)
@@ -101,7 +103,9 @@ def open_lane(
     store.append(tuples)
     intake = None
     if behind is None:
-        intake = Intake(stream, config.lateness_us, admitted or Admitted(), share_of(config))
+        share = share_of(config)
+        intake = Intake(stream, config.lateness_us, admitted or Admitted(), share, floor_us)
+        passed_us = max(passed_us, intake.watermark_us)
     return Lane(stream, behind, ahead, store, passed_us, intake)
 
 

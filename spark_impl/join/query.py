@@ -14,7 +14,15 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import PREDICATES, And, Predicate, R, S
 from model.vocabulary.join_load import LoadRules
 from model.vocabulary.settings import is_int
-from spark_impl.join.answers import admitted, find_complete, matches, results
+from spark_impl.join.answers import (
+    Progress,
+    admitted,
+    find_complete,
+    matches,
+    progress,
+    rejected,
+    results,
+)
 from spark_impl.join.chain import PATIENCE_S, Chain
 from spark_impl.join.inputs import union_inputs
 from spark_impl.join.matching import FreePredicate
@@ -64,6 +72,7 @@ class ChainJoin:
         block_size: int = 64,
         credit: int = 16,
         lateness_us: int | None = None,
+        idle_after_us: int | None = None,
         epochs: tuple[tuple[str, int, int | None], ...] = (),
         load: LoadRules | None = None,
         recording: bool = False,
@@ -83,6 +92,7 @@ class ChainJoin:
             block_size=block_size,
             credit=credit,
             lateness_us=lateness_us,
+            idle_after_us=idle_after_us,
             epochs=epochs,
         )
         if load is not None:
@@ -121,10 +131,10 @@ class ChainJoin:
         if chain.epochs:
             msg = f"{chain.store.root} holds the results of another join"
             raise InputProblem(msg)
-        rejected = sum(each.rejected for each in chain.advance(rows))
+        refused = sum(each.rejected for each in chain.advance(rows))
         chain.advance(None)
-        if rejected:
-            log.warning("%d tuples match nothing: their values are not finite", rejected)
+        if refused:
+            log.warning("%d tuples match nothing: their values are not finite", refused)
         return chain.store
 
     def stream(
@@ -206,6 +216,14 @@ class ChainStream:
             self._chain.advance(None)
         # Again, because a crash may have come before it.
         self._hand_on(self._rows.sparkSession, self._chain.epochs - 1)
+
+    def rejected(self) -> DataFrame:
+        """Return every refused arrival (:func:`spark_impl.join.rejected`)."""
+        return rejected(self._rows.sparkSession, self._chain.store.root)
+
+    def progress(self) -> Progress:
+        """Return the position of the chain (:func:`spark_impl.join.progress`)."""
+        return progress(self._chain.store.root)
 
     def submit(self, name: str, predicate: Condition) -> int:
         """Add a query from the next epoch on; return the number of that epoch.

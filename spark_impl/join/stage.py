@@ -20,7 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from model.vocabulary.join import S
+from model.vocabulary.join import REASON_LATE, REASON_NOT_FINITE, REASON_SHED, S
+from spark_impl.join.idle import end_epoch
 from spark_impl.join.matching import Counts
 from spark_impl.join.rendezvous import Rendezvous, addresses_of
 from spark_impl.join.store import Commit
@@ -108,10 +109,25 @@ def _commit(plan: Plan, attempt: str, summaries: Sequence[Summary]) -> Commit:
         committed_us=time.time_ns() // 1000,
         matches=dict(zip(names, map(sum, found), strict=True)),
         rejected=sum(each.rejected for each in summaries),
+        reasons=_reasons(summaries),
+        clocks=end_epoch(
+            plan.config,
+            plan.clocks,
+            Counts(summaries[0].r_t_max_us, summaries[-1].s_t_max_us),
+            Counts(summaries[0].r_accepted, summaries[-1].s_accepted),
+        ),
         admitted=Counts(summaries[0].r_admitted, summaries[-1].s_admitted),
         held=Counts(*(sum(getattr(each, name) for each in summaries) for name in _HELD)),
         complete_us=_complete_us(summaries),
     )
+
+
+def _reasons(summaries: Sequence[Summary]) -> dict[str, int]:
+    """Return the number of rejected arrivals by reason, without reasons that nobody has."""
+    late, shed = (sum(getattr(each, name) for each in summaries) for name in ("late", "shed"))
+    others = sum(each.rejected for each in summaries) - late - shed
+    found = {REASON_NOT_FINITE: others, REASON_LATE: late, REASON_SHED: shed}
+    return {reason: n for reason, n in found.items() if n}
 
 
 def _complete_us(summaries: Sequence[Summary]) -> int:

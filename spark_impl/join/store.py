@@ -36,6 +36,7 @@ from model.vocabulary.join import NO_WATERMARK_US, Decision, R, S
 from model.vocabulary.join_load import LoadState, Measured
 from model.vocabulary.settings import JsonObject, PlainData
 from spark_impl.join.checkpoint import WorkerState, decode_state, encode_state
+from spark_impl.join.idle import Clocks, StreamClock
 from spark_impl.join.matching import SCHEMA, Counts
 from spark_impl.runtime import stores
 from spark_impl.runtime.histories import write_parquet
@@ -58,11 +59,13 @@ REJECTED = pa.schema(
         ("stream", pa.string()),
         ("seq", pa.int64()),
         ("source_id", pa.int64()),
+        ("key", pa.string()),
+        ("event_time_us", pa.int64()),
         ("reason", pa.string()),
         _EPOCH,
     ]
 )
-"""Files that were written before chains could shed have no epochs."""
+"""Files of earlier releases have no keys and no event times."""
 ADMITTED = SCHEMA.append(_EPOCH)
 TABLES = {
     "matches": MATCHES,
@@ -119,6 +122,10 @@ class Commit(NamedTuple):
     """Number of tuples that all workers hold after the epoch, by stream."""
     complete_us: int = NO_WATERMARK_US
     """Every pair whose event times are both below this one has come out."""
+    reasons: Mapping[str, int] = {}
+    """Number of arrivals rejected in this epoch, by reason; empty in files of earlier releases."""
+    clocks: Clocks = Clocks()
+    """The progress of both streams."""
     changed: tuple[str, ...] = ()
     """Queries that were submitted or withdrawn while the chain ran."""
     load: Load | None = None
@@ -137,6 +144,7 @@ class Commit(NamedTuple):
             "functions": tuple(data["functions"]),
             **{name: Counts(*data[name]) for name in ("admitted", "held")},
             "changed": tuple(data.get("changed", ())),
+            "clocks": Clocks(*(StreamClock(*each) for each in data.get("clocks", ()))),
             "load": Load.from_json(data["load"]) if data.get("load") else None,
         }
         return cls(**fields)

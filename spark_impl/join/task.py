@@ -1,6 +1,7 @@
 """A task of an epoch: it is one worker of the chain, and writes its results down."""
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -13,11 +14,12 @@ from pyspark import BarrierTaskContext
 from pyspark.taskcontext import BarrierTaskInfo
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import END_US, STREAMS, R, S
+from model.vocabulary.join import END_US, NO_WATERMARK_US, REASON_LATE, REASON_SHED, STREAMS, R, S
 from model.vocabulary.trace import Step, kind_of
-from spark_impl.join.admission import REASONS, Arrivals, Rejections, check_times
+from spark_impl.join.admission import REASONS, Arrivals, Rejections, check_times, count_reasons
 from spark_impl.join.checkpoint import WorkerState, adopt, empty_state
 from spark_impl.join.driving import drive
+from spark_impl.join.idle import Clocks
 from spark_impl.join.match_file import MatchFile
 from spark_impl.join.matching import (
     FreePredicate,
@@ -49,6 +51,11 @@ SUMMARY = pa.schema(
         ("offered", pa.int64()),
         ("rejected", pa.int64()),
         ("shed", pa.int64()),
+        ("late", pa.int64()),
+        ("r_accepted", pa.int64()),
+        ("s_accepted", pa.int64()),
+        ("r_t_max_us", pa.int64()),
+        ("s_t_max_us", pa.int64()),
         ("busy_us", pa.int64()),
         ("bytes_sent", pa.int64()),
         ("compared", pa.int64()),
@@ -77,6 +84,8 @@ class Plan(NamedTuple):
     """The tuples that each query pairs."""
     store: ChainStore
     before: Commit | None
+    clocks: Clocks
+    """The progress of both streams, with the floors of this epoch."""
     epoch: int
     flush: bool
     place: Place
@@ -100,6 +109,13 @@ class Summary(NamedTuple):
     rejected: int
     """Number of arrivals rejected, with those that were shed."""
     shed: int
+    late: int
+    r_accepted: int
+    """Number of arrivals of R in this epoch that were neither shed nor without a finite value."""
+    s_accepted: int
+    r_t_max_us: int
+    """Largest admitted event time of R; ``NO_WATERMARK_US`` if R does not enter here."""
+    s_t_max_us: int
     busy_us: int
     """Time that was not spent on waiting for neighbours."""
     bytes_sent: int
@@ -204,6 +220,7 @@ def _make_worker(
         record=_make_recorder(plan, steps),
         keep=keep if plan.history else None,
         found=found,
+        floors_us=plan.clocks.floors,
     )
 
 
@@ -211,14 +228,19 @@ def _write(plan: Plan, attempt: str, worker: Worker, work: Work) -> pa.RecordBat
     """Write the rejections and the state of a worker for this attempt; return its summary."""
     where = plan.epoch, attempt
     rejected = rejections_table(worker.rejections, plan.epoch)
-    state = worker.state()
+    reasons, state = count_reasons(worker.rejections), worker.state()
     plan.store.write_table(*where, f"rejected-{worker.number}", rejected)
     plan.store.write_state(*where, worker.number, state)
     summary = Summary(
         worker=worker.number,
         attempt=attempt,
         rejected=rejected.num_rows,
-        shed=sum(each.shed for each in worker.rejections),
+        shed=reasons.get(REASON_SHED, 0),
+        late=reasons.get(REASON_LATE, 0),
+        r_accepted=worker.accepted.r,
+        s_accepted=worker.accepted.s,
+        r_t_max_us=NO_WATERMARK_US if state.r_intake is None else state.r_intake.t_max_us,
+        s_t_max_us=NO_WATERMARK_US if state.s_intake is None else state.s_intake.t_max_us,
         compared=worker.compared,
         r_admitted=0 if state.r_intake is None else state.r_intake.tuples,
         s_admitted=0 if state.s_intake is None else state.s_intake.tuples,
@@ -242,7 +264,9 @@ def rejections_table(rejections: Sequence[Rejections], epoch: int) -> pa.Table:
         columns = {
             "stream": pa.repeat(each.stream, rows),
             "seq": each.seq,
-            "source_id": each.source_id,
+            "source_id": each.tuples.source_id,
+            "key": pa.array(each.tuples.key, pa.string()),
+            "event_time_us": each.tuples.ts,
             "reason": reasons.cast(pa.string()),
             "epoch": pa.repeat(epoch, rows),
         }
@@ -270,7 +294,7 @@ def _read_arrivals(given: pa.Table, plan: Plan, number: int) -> dict[str, Arriva
         msg = f"the rows of worker {number} went elsewhere"
         raise RuntimeError(msg)
     rows = given.filter(pc.invert(seats))
-    for name in COLUMNS:
+    for name in (each for each in COLUMNS if each != "value"):
         if rows.column(name).null_count:
             msg = f"the column {name!r} has {rows.column(name).null_count} rows without a value"
             raise InputProblem(msg)
@@ -291,7 +315,7 @@ def _sort_arrivals(rows: pa.Table, plan: Plan) -> Arrivals:
             "rank": pa.array(np.zeros(rows.num_rows, np.int64)),
             "source_id": rows.column("source_id"),
             "ts": rows.column("event_time_us"),
-            "value": rows.column("value"),
+            "value": pc.fill_null(rows.column("value"), math.nan),
             "key": rows.column("key"),
         }
     )

@@ -31,8 +31,9 @@ from model.vocabulary.trace import Step
 from spark_impl.join import lane as lanes
 from spark_impl.join.admission import Arrivals, Rejections
 from spark_impl.join.checkpoint import WorkerState
+from spark_impl.join.idle import NO_FLOORS
 from spark_impl.join.lane import Copy, Lane
-from spark_impl.join.matching import Pairs, Tuples
+from spark_impl.join.matching import Counts, Pairs, Tuples
 from spark_impl.join.messages import Block, BlockAck, End, Hint, Message
 from spark_impl.join.side import Found, Matcher
 from spark_impl.runtime.arrays import Ints
@@ -79,7 +80,8 @@ class Worker:
 
     The worker calls ``record`` with every step of the protocol, in order, and ``keep`` with all
     tuples that it admits. With ``flush`` the epoch admits nothing and ends with empty stores.
-    ``found`` holds pairs that were found before the first step, by query.
+    ``found`` holds pairs that were found before the first step, by query. ``floors_us`` are the
+    least watermarks of the streams, for the workers where they enter.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class Worker:
         record: Callable[[Step], None] | None = None,
         keep: Callable[[str, Tuples], None] | None = None,
         found: list[list[Pairs]] | None = None,
+        floors_us: Counts = NO_FLOORS,
     ) -> None:
         self._config = config
         self._matcher = matcher
@@ -112,8 +115,8 @@ class Worker:
         left = number - 1 if number > 0 else None
         right = number + 1 if number < config.workers - 1 else None
         self.lanes = {
-            R: lanes.open_lane(R, left, right, config, matcher, state),
-            S: lanes.open_lane(S, right, left, config, matcher, state),
+            R: lanes.open_lane(R, left, right, config, matcher, state, floors_us.r),
+            S: lanes.open_lane(S, right, left, config, matcher, state, floors_us.s),
         }
         """The state of each stream here."""
         for lane in self.lanes.values():
@@ -253,6 +256,12 @@ class Worker:
     def compared(self) -> int:
         """Number of pairs of tuples that were compared, after an index had selected them."""
         return self._matcher.compared
+
+    @property
+    def accepted(self) -> Counts:
+        """Number of arrivals of each stream that entered here and were accepted."""
+        r, s = (self.lanes[stream].intake for stream in (R, S))
+        return Counts(0 if r is None else r.accepted, 0 if s is None else s.accepted)
 
     def take_found(self) -> list[list[Pairs]]:
         """Return the pairs found since the last call, by query."""

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import ScriptConfig, SlackConfig, WatermarkConfig
-from model.vocabulary.join import And, Band, Equi, Ineq
+from model.vocabulary.join import REASON_SHED, And, Band, Equi, Ineq
 from model.vocabulary.join_load import Measured
 from properties.script.language import parse
 from spark_impl import join, script, slack, watermark
@@ -270,7 +271,8 @@ def open_join(spark: SparkSession, room: str, disk: Path, workers: int) -> Opene
 
     def observe() -> dict[str, Any]:
         store = disk / "store"
-        shed = join.shed(spark, store).select("stream", "seq").collect() if follows else []
+        refused = join.rejected(spark, store).where(F.col("reason") == REASON_SHED)
+        shed = refused.select("stream", "seq").collect() if follows else []
         workers = [each.workers for each in join.snapshots(store)]
         return {
             "resizes": sum(left != right for left, right in pairwise(workers)),

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.checking.claims import Outcome
 from model.join.control import start
@@ -38,8 +39,8 @@ from spark_impl.join import (
     ChainProblem,
     complete_until,
     load,
+    rejected,
     results,
-    shed,
     snapshots,
 )
 from spark_impl.join.chain import Chain
@@ -167,6 +168,11 @@ def look_at_decisions(
     return tuple(decisions[1:-1])
 
 
+def _of(event: Event) -> tuple[str, int, int, str, int]:
+    """Return an arrival as the list of refused ones shows it."""
+    return event.stream, event.seq, event.source_id, event.key, event.event_time_us
+
+
 def look_at_shed(
     spark: SparkSession, store: Path, taken: Workload, measured: list[Measured]
 ) -> None:
@@ -175,9 +181,19 @@ def look_at_shed(
     assert [each.shed for each in measured] == [len(each) for each in by_epoch]
     assert [each.offered for each in measured] == [len(each) for each in taken.batches()]
     assert [each.held for each in measured] == [sum(each.held) for each in snapshots(store)[:-1]]
-    rows = sorted(tuple(row) for row in shed(spark, store).collect())
+    found = rejected(spark, store).where(F.col("reason") == REASON_SHED)
+    assert sum(each.reasons.get(REASON_SHED, 0) for each in snapshots(store)) == len(expected)
+    rows = sorted(tuple(row) for row in found.collect())
     assert rows == sorted(
-        (event.stream, event.seq, event.source_id, epoch, REASON_SHED)
+        (
+            event.stream,
+            event.seq,
+            event.source_id,
+            event.key,
+            event.event_time_us,
+            REASON_SHED,
+            epoch,
+        )
         for epoch, events in enumerate(by_epoch)
         for event in events
     )
@@ -391,7 +407,7 @@ def test_a_store_without_measurements_opens(spark: SparkSession, tmp_path: Path)
     chain.advance(None)
     assert counted(results(spark, tmp_path)) == nested_loop(case)
     assert [each.epoch for each in load(tmp_path)] == [1]
-    assert shed(spark, tmp_path).count() == 0
+    assert rejected(spark, tmp_path).where(F.col("reason") == REASON_SHED).count() == 0
     r, s = (inputs(spark, case, stream) for stream in "RS")
     bounded = ChainJoin((1, 2), 10, And(), load=LoadRules()).join(r, s, tmp_path / "bounded")
     assert bounded.count() > 0
