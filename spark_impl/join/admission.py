@@ -251,8 +251,8 @@ class Intake:
         t_max = np.maximum.accumulate(earlier)
         lateness = min(self._lateness_us, END_US)
         # The smallest integer means "nothing yet" and must not overflow.
-        own = np.maximum(t_max, NO_WATERMARK_US + lateness) - lateness
-        return np.maximum(own, self._floor_us)
+        own: Ints = np.maximum(t_max, NO_WATERMARK_US + lateness) - lateness
+        return np.where(own < self._floor_us, self._floor_us, own)
 
     def _prune(self) -> None:
         """Forget the identities that would be rejected as late."""

@@ -2,15 +2,18 @@
 
 from spark_impl.runtime.queries import QueryProblem
 from spark_impl.script.plan import Plan, compile_plan
+from spark_impl.script.progress import Progress, progress
 from spark_impl.script.query import ScriptQuery, rejected, results, undefined
 from spark_impl.script.system import make_system, run_in_process, run_workloads
 
 __all__ = [
     "Plan",
+    "Progress",
     "QueryProblem",
     "ScriptQuery",
     "compile_plan",
     "make_system",
+    "progress",
     "rejected",
     "results",
     "run_in_process",

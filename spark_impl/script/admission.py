@@ -8,8 +8,11 @@ from model.vocabulary import ScriptConfig
 from model.vocabulary.script.config import REASON_LATE, REASON_NOT_FINITE
 from spark_impl.runtime.arrays import Bools, Floats, Ints
 from spark_impl.script.arithmetic import Tuples
+from spark_impl.script.silence import NEVER, Moments, Timeline, idle_floors
 from spark_impl.windows.disorder import cluster_sizes, count_inversions, wait_us
 
+BY_DISORDER = ("disorder", "scaled")
+"""Values of the setting ``watermark`` that follow the disorder of recent arrivals."""
 REASONS = (REASON_NOT_FINITE, REASON_LATE)
 """Reasons of rejections; a record holds the position in this list."""
 
@@ -21,6 +24,8 @@ class Arrivals(NamedTuple):
     source_id: Ints
     ts: Ints
     values: Floats
+    moments: Moments | None = None
+    """The clock around each arrival, if sensors may be idle."""
 
 
 class Waiting(NamedTuple):
@@ -32,11 +37,18 @@ class Waiting(NamedTuple):
     """``fixed`` waits for the longest delay; others follow the disorder of the last arrivals."""
     cluster: int = 50
     """The number of these last arrivals."""
+    idle_us: int | None = None
+    """The silence after which a sensor is idle; ``None``: it never is."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether arrival times have a meaning."""
+        return self.idle_us is not None
 
 
 def waiting_of(config: ScriptConfig) -> Waiting:
     """Return the waiting rule of a configuration."""
-    return Waiting(config.lateness_us, config.watermark, config.cluster)
+    return Waiting(config.lateness_us, config.watermark, config.cluster, config.idle_after_us)
 
 
 class Clock(NamedTuple):
@@ -49,6 +61,18 @@ class Clock(NamedTuple):
     """Number of pairs in the cluster that are out of order."""
     cluster: Ints = np.empty(0, np.int64)
     """Event times of the last arrivals, in their order, if the watermark follows their disorder."""
+    last_us: int = NEVER
+    """The arrival clock at the last arrival, if sensors may be idle."""
+
+    def follow(self, timeline: Timeline, waiting: Waiting) -> "Clock":
+        """Return the progress after the clock of all sensors has moved on."""
+        if waiting.idle_us is None or timeline.clock_us == NEVER:
+            return self
+        last_us = max(self.last_us, timeline.origin_us)
+        if timeline.clock_us - last_us <= waiting.idle_us:
+            return self
+        wm_us = timeline.latest_us - (waiting.longest_us or 0)
+        return self._replace(wm_us=max(self.wm_us, wm_us))
 
 
 class Admitted(NamedTuple):
@@ -58,24 +82,40 @@ class Admitted(NamedTuple):
     tuples: Tuples
     """The admitted tuples."""
     rejected: Ints
-    """Arrival numbers of the rejected ones."""
+    """Positions of the rejected arrivals."""
     reasons: Ints
     clock: Clock
 
 
-def admit(arrivals: Arrivals, known: Ints, clock: Clock, waiting: Waiting) -> Admitted:
+def admit(
+    arrivals: Arrivals, known: Ints, clock: Clock, waiting: Waiting, origin_us: int = NEVER
+) -> Admitted:
     """Admit or reject arrivals, one after the other.
 
-    ``known`` are the identities that were admitted before. All deliveries of a tuple have the same
+    ``origin_us`` is the arrival time of the first arrival of all sensors. ``known`` are the
+    identities that were admitted before. All deliveries of a tuple have the same
     event time, so identities below the watermark need not be known: a redelivery is late there.
     """
     finite = np.isfinite(arrivals.values)
+    least = np.zeros(len(arrivals.ts), np.int64)
+    if waiting.idle_us is not None:
+        assert arrivals.moments is not None  # the router says so
+        before_us = max(clock.last_us, origin_us)
+        least, last_us = idle_floors(
+            arrivals.moments, finite, before_us, waiting.idle_us, waiting.longest_us or 0
+        )
+        clock = clock._replace(last_us=last_us)
     if waiting.watermark == "fixed":
         wm, after = _fixed(arrivals.ts, finite, clock, waiting.longest_us)
-    else:
+        wm = np.maximum(wm, least)
+    elif waiting.watermark in BY_DISORDER:
         again = np.flatnonzero(finite)
         again = again[~_new(arrivals.source_id[again], known)]
-        wm, after = _by_disorder(arrivals.ts, finite, again, clock, waiting)
+        wm, after = _by_disorder(arrivals.ts, finite, again, clock, waiting, least)
+    else:
+        msg = f"watermark is {waiting.watermark!r}, which no rule of section 4 is called"
+        raise ValueError(msg)
+    after = after._replace(wm_us=max(after.wm_us, int(least[-1]) if len(least) else 0))
     late = finite & (arrivals.ts < wm)
     candidates = np.flatnonzero(finite & ~late)
     chosen = candidates[_new(arrivals.source_id[candidates], known)]
@@ -83,7 +123,7 @@ def admit(arrivals: Arrivals, known: Ints, clock: Clock, waiting: Waiting) -> Ad
     return Admitted(
         arrivals.source_id[chosen],
         Tuples(arrivals.ts[chosen], arrivals.values[chosen] + 0.0),  # -0 counts as 0
-        arrivals.seq[refused],
+        refused,
         np.where(finite[refused], REASONS.index(REASON_LATE), REASONS.index(REASON_NOT_FINITE)),
         after,
     )
@@ -106,20 +146,21 @@ def _fixed(ts: Ints, finite: Bools, clock: Clock, longest_us: int | None) -> tup
 
 
 def _by_disorder(
-    ts: Ints, finite: Bools, again: Ints, clock: Clock, waiting: Waiting
+    ts: Ints, finite: Bools, again: Ints, clock: Clock, waiting: Waiting, least: Ints
 ) -> tuple[Ints, Clock]:
     """Return the watermarks and the clock if the disorder of recent arrivals decides the wait.
 
-    ``again`` are redeliveries. The late ones count in the cluster, and which ones are late depends
-    on the earlier arrivals in it. So they are guessed, again and again until a guess agrees with
-    its result. A guess that is right up to some redelivery makes the next one right, too.
+    ``least`` are watermarks below which none lies. ``again`` are redeliveries. The late ones count
+    in the cluster, and which ones are late depends on the earlier arrivals in it. So they are
+    guessed, again and again until a guess agrees with its result. A guess that is right up to some
+    redelivery makes the next one right, too.
     """
     recognised = again
     while True:
         counted = finite.copy()
         counted[recognised] = False
         stands, after = _followed(ts[counted], clock, waiting)
-        wm = stands[np.cumsum(counted) - counted]
+        wm = np.maximum(stands[np.cumsum(counted) - counted], least)
         found = again[ts[again] >= wm[again]]
         if np.array_equal(found, recognised):
             return wm, after
@@ -138,4 +179,4 @@ def _followed(times: Ints, clock: Clock, waiting: Waiting) -> tuple[Ints, Clock]
     latest = np.maximum(np.maximum.accumulate(times), clock.latest_us)
     wm = np.maximum.accumulate(np.concatenate(([clock.wm_us], latest - wait)))
     cluster = np.concatenate((before, times))[-waiting.cluster :]
-    return wm, Clock(int(latest[-1]), int(wm[-1]), int(inv[-1]), cluster)
+    return wm, Clock(int(latest[-1]), int(wm[-1]), int(inv[-1]), cluster, clock.last_us)

@@ -17,8 +17,9 @@ import pyarrow as pa
 from spark_impl.runtime.arrays import Column, Ints, Records
 from spark_impl.script.admission import Arrivals, Clock
 from spark_impl.script.arithmetic import Folded, Integers, Scaled, Tuples
-from spark_impl.script.kernel import Log, Message, State
+from spark_impl.script.kernel import Log, Message, Rejections, State
 from spark_impl.script.plan import Share
+from spark_impl.script.silence import Moments, Pieces, Timeline
 from spark_impl.script.slices import Slices
 
 SCHEMAS = {
@@ -33,7 +34,15 @@ SCHEMAS = {
     "undefined": pa.schema(
         [("workflow", pa.string()), ("name", pa.string()), ("ts_us", pa.int64())]
     ),
-    "rejected": pa.schema([("seq", pa.int64()), ("reason", pa.string())]),
+    "rejected": pa.schema(
+        [
+            ("seq", pa.int64()),
+            ("key", pa.string()),
+            ("source_id", pa.int64()),
+            ("event_time_us", pa.int64()),
+            ("reason", pa.string()),
+        ]
+    ),
 }
 """Columns of the result tables, behind the grouping columns."""
 
@@ -41,12 +50,26 @@ SCHEMAS = {
 ARRIVAL = np.dtype(
     [("node", "<i4"), ("seq", "<i8"), ("source_id", "<i8"), ("ts", "<i8"), ("value", "<f8")]
 )
+TIMED_ARRIVAL = np.dtype([*ARRIVAL.descr, ("at", "<i8"), ("before", "<i8"), ("latest", "<i8")])
+"""An arrival with the clock around it, if sensors may be idle."""
+PIECE = np.dtype([(name, "<i8") for name in Pieces._fields])
 TUPLE = np.dtype([("node", "<i4"), ("ts", "<i8"), ("value", "<f8")])
 """In messages, a tuple without a value says until when its stream is known."""
 UNDEFINED = np.dtype([("node", "<i4"), ("ts", "<i8")])
-REJECTED = np.dtype([("seq", "<i8"), ("reason", "<i8")])
+REJECTED = np.dtype(
+    [("node", "<i4"), ("seq", "<i8"), ("source_id", "<i8"), ("ts", "<i8"), ("reason", "<i8")]
+)
 _LOG = np.dtype([("node", "<i4"), ("source_id", "<i8"), ("ts", "<i8"), ("value", "<f8")])
-_CLOCK = np.dtype([("node", "<i4"), ("latest_us", "<i8"), ("wm_us", "<i8"), ("inv", "<i8")])
+_CLOCK = np.dtype(
+    [
+        ("node", "<i4"),
+        ("latest_us", "<i8"),
+        ("wm_us", "<i8"),
+        ("inv", "<i8"),
+        ("last_us", "<i8"),
+    ]
+)
+_PLAIN = ("seq", "source_id", "ts", "value")
 _CLUSTER = np.dtype([("node", "<i4"), ("ts", "<i8")])
 _STAMP = np.dtype([("node", "<i4"), ("us", "<i8")])
 _LATEST = np.dtype([("node", "<i4"), ("input", "<i4"), ("value", "<f8")])
@@ -77,6 +100,8 @@ class Kept(NamedTuple):
     """Sums of slices that do not fit into 64 bits, as JSON: hexadecimal, by stream."""
     latest: bytes
     known: bytes
+    timeline: bytes
+    """The arrival clock of all sensors."""
     seq: int
 
 
@@ -93,13 +118,14 @@ def encode_state(state: State) -> Kept:
     return Kept(
         _by_node(_LOG, {n: (log.source_id, *log.tuples) for n, log in state.logs.items()}),
         _stamps((n, log.until_us) for n, log in state.logs.items()),
-        np.array([(n, *each[:-1]) for n, each in state.clocks.items()], _CLOCK).tobytes(),
+        np.array([(n, *_clock(each)) for n, each in state.clocks.items()], _CLOCK).tobytes(),
         _by_node(_CLUSTER, {n: (each.cluster,) for n, each in state.clocks.items()}),
         _by_node(_SLICE, {n: _columns(each) for n, each in state.slices.items()}),
         _stamps((n, each.until_us) for n, each in state.slices.items()),
         json.dumps(large),
         np.array(latest, _LATEST).tobytes(),
         _stamps(state.known_us.items()),
+        np.array(state.timeline, np.int64).tobytes(),
         state.seq,
     )
 
@@ -118,20 +144,41 @@ def decode_state(share: Share, data: Kept) -> State:
     latest: dict[int, dict[int, float]] = {}
     for number, each, value in np.frombuffer(data.latest, _LATEST).tolist():
         latest.setdefault(number, {})[each] = value
-    clocks = {n: Clock(*each) for n, *each in np.frombuffer(data.clocks, _CLOCK).tolist()}
+    clocks = {
+        number: Clock(latest_us, wm_us, inv, last_us=last_us)
+        for number, latest_us, wm_us, inv, last_us in np.frombuffer(data.clocks, _CLOCK).tolist()
+    }
+    timeline = Timeline(*np.frombuffer(data.timeline, np.int64).tolist())
     for number, rows in _split(np.frombuffer(data.clusters, _CLUSTER)):
         clocks[number] = clocks[number]._replace(cluster=rows["ts"].copy())
-    return State(logs, clocks, slices, latest, dict(_from_stamps(data.known)), data.seq)
+    return State(logs, clocks, slices, latest, dict(_from_stamps(data.known)), timeline, data.seq)
 
 
-def decode_arrivals(blocks: Iterable[bytes]) -> dict[int, Arrivals]:
-    """Return arrivals by sensor, each in their order."""
-    every = np.concatenate([np.empty(0, ARRIVAL), *(np.frombuffer(b, ARRIVAL) for b in blocks)])
+def _clock(clock: Clock) -> tuple[int, ...]:
+    """Return a clock without its cluster."""
+    return clock.latest_us, clock.wm_us, clock.inv, clock.last_us
+
+
+def decode_arrivals(blocks: Iterable[bytes], is_timed: bool = False) -> dict[int, Arrivals]:
+    """Return arrivals by sensor, each in their order; timed ones have the clock around them."""
+    kind = TIMED_ARRIVAL if is_timed else ARRIVAL
+    every = np.concatenate([np.empty(0, kind), *(np.frombuffer(b, kind) for b in blocks)])
     every = every[np.lexsort((every["seq"], every["node"]))]
-    return {
-        number: Arrivals(*(rows[name].copy() for name in ("seq", "source_id", "ts", "value")))
-        for number, rows in _split(every)
-    }
+    found = {}
+    for number, rows in _split(every):
+        seq, source_id, ts, values = (rows[name].copy() for name in _PLAIN)
+        found[number] = Arrivals(seq, source_id, ts, values)
+        if is_timed:
+            moments = Moments(*(rows[name].copy() for name in Moments._fields))
+            found[number] = found[number]._replace(moments=moments)
+    return found
+
+
+def decode_pieces(blocks: Iterable[bytes]) -> Pieces:
+    """Return the clocks of pieces of the history, in their order."""
+    every = np.concatenate([np.empty(0, PIECE), *(np.frombuffer(b, PIECE) for b in blocks)])
+    every = every[np.argsort(every["first"])]
+    return Pieces(*(every[name].copy() for name in Pieces._fields))
 
 
 def encode_message(messages: Mapping[int, Message]) -> bytes:
@@ -164,11 +211,9 @@ def encode_stamps(found: Mapping[int, Ints]) -> bytes:
     return _by_node(UNDEFINED, {number: (ts,) for number, ts in found.items()})
 
 
-def encode_rejections(seq: Ints, reasons: Ints) -> bytes:
-    """Return rejected arrivals as bytes."""
-    out = np.empty(len(seq), REJECTED)
-    out["seq"], out["reason"] = seq, reasons
-    return out.tobytes()
+def encode_rejections(found: Mapping[int, Rejections]) -> bytes:
+    """Return rejected arrivals by sensor as bytes."""
+    return _by_node(REJECTED, found)
 
 
 def _by_node(dtype: np.dtype[np.void], parts: Mapping[int, Sequence[Column]]) -> bytes:

@@ -21,9 +21,11 @@ from spark_impl.script.admission import Arrivals, Clock, Waiting, admit
 from spark_impl.script.arithmetic import NO_TUPLES, Tuples, operate
 from spark_impl.script.graph import NUMBER, WINDOW
 from spark_impl.script.plan import Share
+from spark_impl.script.silence import Course, Pieces, Timeline
 from spark_impl.script.slices import Folds, Slices, add_tuples, known_until_us, prune
 
 _NONE = np.empty(0, np.int64)
+NO_PIECES = Pieces(*[_NONE] * len(Pieces._fields))
 
 
 class Log(NamedTuple):
@@ -76,6 +78,8 @@ class State(NamedTuple):
     """The latest value of every input that has had one, by operation."""
     known_us: Mapping[int, int] = {}
     """Stamp until which a window or operation is known."""
+    timeline: Timeline = Timeline()
+    """The arrival clock of all sensors, if sensors may be idle."""
     seq: int = -1
     """Highest arrival number that the worker was sent."""
 
@@ -95,6 +99,18 @@ class Given(NamedTuple):
     messages: Mapping[int, Message] = {}
     """Results of other workers, by window or operation."""
     flush: bool = False
+    pieces: Pieces = NO_PIECES
+    """The clocks of all sensors' arrivals, if sensors may be idle."""
+
+
+class Rejections(NamedTuple):
+    """Arrivals of one sensor that take part in nothing."""
+
+    seq: Ints
+    source_id: Ints
+    ts: Ints
+    reason: Ints
+    """Places of the reasons in :data:`spark_impl.script.admission.REASONS`."""
 
 
 class Found(NamedTuple):
@@ -106,10 +122,14 @@ class Found(NamedTuple):
     """Stamps without a finite result, by window or operation."""
     messages: Mapping[int, Message]
     """Results for other workers, by window or operation."""
-    rejected: Ints
-    reasons: Ints
+    rejected: Mapping[int, Rejections]
+    """Rejected arrivals, by sensor."""
     known_us: int
     """All results of the worker before this stamp are known."""
+    held_by: int | None
+    """The sensor with the lowest watermark; ``None`` without sensors and at the end."""
+    wm_us: int
+    """The watermark of this sensor; ``END_US`` without one."""
 
 
 def advance(share: Share, waiting: Waiting, state: State, given: Given) -> tuple[State, Found]:
@@ -133,29 +153,26 @@ class _Step:
         self._slices = dict(state.slices)
         self._latest = dict(state.latest)
         self._known_us = dict(state.known_us)
+        self._timeline = state.timeline
         self._seq = state.seq
         self._folds: dict[int, Folds] = {}
         self._results: dict[int, Tuples] = {}
         self._undefined: dict[int, Ints] = {}
         self._messages: dict[int, Message] = {}
-        self._rejected: list[Ints] = [_NONE]
-        self._reasons: list[Ints] = [_NONE]
+        self._rejected: dict[int, Rejections] = {}
 
     def take_in(self, given: Given) -> None:
         """Take in arrivals, results of other workers, and the end of the streams."""
         if given.arrivals:
             require_later(min(int(each.seq[0]) for each in given.arrivals.values()), self._seq)
             self._seq = max(int(each.seq[-1]) for each in given.arrivals.values())
+        course = Course(self._timeline, given.pieces)
+        self._timeline = course.after
         for number, arrivals in given.arrivals.items():
-            log = self._logs.get(number, Log())
-            open_ids = log.source_id[np.searchsorted(log.tuples.ts, log.until_us) :]
-            clock = self._clocks.get(number, Clock())
-            found = admit(arrivals, open_ids, clock, self._waiting)
-            self._clocks[number] = found.clock
-            self._logs[number] = log.with_(found.tuples, found.clock.wm_us, found.source_id)
-            if number in self._share.says:
-                self._rejected.append(found.rejected)
-                self._reasons.append(found.reasons)
+            self._admit(number, arrivals, course)
+        if len(given.pieces.first):
+            self._seq = max(self._seq, int(given.pieces.last[-1]))
+            self._follow()
         for number, message in given.messages.items():
             log = self._logs.get(number, Log())
             self._logs[number] = log.with_(message.tuples, message.until_us)
@@ -163,6 +180,29 @@ class _Step:
             for number in self._share.sensors:
                 self._clocks[number] = self._clocks.get(number, Clock())._replace(wm_us=END_US)
                 self._logs[number] = self._logs.get(number, Log())._replace(until_us=END_US)
+
+    def _admit(self, number: int, arrivals: Arrivals, course: Course) -> None:
+        log = self._logs.get(number, Log())
+        open_ids = log.source_id[np.searchsorted(log.tuples.ts, log.until_us) :]
+        clock = self._clocks.get(number, Clock())
+        if arrivals.moments is not None:
+            placed = course.place(arrivals.seq, arrivals.moments)
+            arrivals = arrivals._replace(moments=placed)
+        found = admit(arrivals, open_ids, clock, self._waiting, course.after.origin_us)
+        self._clocks[number] = found.clock
+        self._logs[number] = log.with_(found.tuples, found.clock.wm_us, found.source_id)
+        if number in self._share.says and len(found.rejected):
+            seq, source_id, ts = (each[found.rejected] for each in arrivals[:3])
+            self._rejected[number] = Rejections(seq, source_id, ts, found.reasons)
+
+    def _follow(self) -> None:
+        """Move the watermarks of silent sensors."""
+        for number in self._share.sensors:
+            before = self._clocks.get(number, Clock())
+            after = before.follow(self._timeline, self._waiting)
+            if after.wm_us != before.wm_us:
+                self._clocks[number] = after
+                self._logs[number] = self._logs.get(number, Log())._replace(until_us=after.wm_us)
 
     def compute(self, number: int) -> None:
         """Compute a window or an operation; everything that it reads is up to date."""
@@ -243,7 +283,15 @@ class _Step:
             number: log.from_(min([log.until_us, *self._read_us(number)]))
             for number, log in self._logs.items()
         }
-        return State(logs, self._clocks, self._slices, self._latest, self._known_us, self._seq)
+        return State(
+            logs,
+            self._clocks,
+            self._slices,
+            self._latest,
+            self._known_us,
+            self._timeline,
+            self._seq,
+        )
 
     def _read_us(self, stream: int) -> Iterable[int]:
         """Yield for each reader of a stream the stamp until which it has read."""
@@ -256,7 +304,23 @@ class _Step:
 
     def found(self) -> Found:
         """Return the output of the micro-batch."""
-        rejected, reasons = np.concatenate(self._rejected), np.concatenate(self._reasons)
         stamps = (self._known_us.get(each, 0) for each in self._share.computed)
         known_us = min(stamps, default=END_US)
-        return Found(self._results, self._undefined, self._messages, rejected, reasons, known_us)
+        return Found(
+            self._results,
+            self._undefined,
+            self._messages,
+            self._rejected,
+            known_us,
+            *self._held_by(),
+        )
+
+    def _held_by(self) -> tuple[int | None, int]:
+        """Return the sensor with the lowest watermark, the first by name of equals."""
+        nodes = self._graph.nodes
+        stands = [
+            (self._clocks.get(number, Clock()).wm_us, nodes[number].sensor, number)
+            for number in self._share.sensors
+        ]
+        wm_us, _, number = min(stands, default=(END_US, "", None))
+        return (None, END_US) if wm_us == END_US else (number, wm_us)

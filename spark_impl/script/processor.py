@@ -29,7 +29,7 @@ from spark_impl.script.admission import REASONS, Waiting
 from spark_impl.script.graph import Output
 from spark_impl.script.kernel import Found, Given, State, advance
 from spark_impl.script.plan import Plan, Share
-from spark_impl.script.router import COLUMNS, Router
+from spark_impl.script.router import Router
 from spark_impl.script.store import BLOCK, TABLES, ScriptStore
 from spark_impl.windows.arrival_files import open_file, read_request, read_tables, split
 from spark_impl.windows.blocks import SLOT, slots, task_of_slot
@@ -53,7 +53,9 @@ def result_tables(
     rows, workflows, names = _repeat_for_statements(plan.writers, without["node"])
     found["undefined"] = [workflows, names, without["ts"][rows]]
     reasons = pa.array(REASONS).take(pa.array(refused["reason"]))
-    found["rejected"] = [np.ascontiguousarray(refused["seq"]), reasons]
+    sensors = pa.array([node.sensor for node in plan.graph.nodes]).take(pa.array(refused["node"]))
+    numbers = {name: np.ascontiguousarray(refused[name]) for name in ("seq", "source_id", "ts")}
+    found["rejected"] = [numbers["seq"], sensors, numbers["source_id"], numbers["ts"], reasons]
     return {
         name: pa.Table.from_arrays(
             [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)],
@@ -83,14 +85,20 @@ def _repeat_for_statements(
 
 
 def pack_files(
-    batches: Iterable[pa.RecordBatch], store: ScriptStore, plan: Plan, since_us: int
+    batches: Iterable[pa.RecordBatch],
+    store: ScriptStore,
+    plan: Plan,
+    since_us: int,
+    *,
+    is_timed: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Turn addresses of files into rows (grouping columns, slot, kind, block), for ``mapInArrow``.
 
-    Tuples that change no result stamped from ``since_us`` on are left out.
+    Tuples that change no result stamped from ``since_us`` on are left out. With ``is_timed``, every
+    worker gets the clock of the arrivals of all sensors.
     """
     groups = store.groups
-    router, numbers = Router(plan, since_us), slots(plan.workers)
+    router, numbers = Router(plan, since_us, is_timed=is_timed), slots(plan.workers)
     columns = [field for field in BLOCK if field.name != "worker"]
     schema = pa.schema([*groups, pa.field(SLOT, pa.int32()), *columns])
     for batch in batches:
@@ -108,14 +116,24 @@ def pack_files(
 def _history_rows(file: Location, groups: Sequence[pa.Field], router: Router) -> Iterator[PlainRow]:
     """Yield the blocks of a history file, by values of the grouping columns and by worker."""
     names = [field.name for field in groups]
-    for table in read_tables(open_file(file, groups), groups, COLUMNS):
+    for table in read_tables(open_file(file, groups), groups, router.columns):
         for group, part in split(table, names) if names else [((), table)]:
             if None in group:
                 msg = f"column {names[group.index(None)]!r} of {file} is NULL in some row"
                 raise InputProblem(msg)
-            for worker, block in router.blocks(part).items():
+            for worker, kind, block in blocks_of(router, part):
                 row = dict(zip(names, group, strict=True))
-                yield {**row, "worker": worker, "kind": ARRIVALS, "block": block}
+                yield {**row, "worker": worker, "kind": kind, "block": block}
+
+
+def blocks_of(router: Router, table: pa.Table) -> Iterator[tuple[int, int, bytes]]:
+    """Yield what a piece of a history has for workers: worker, kind and block."""
+    for worker, block in router.blocks(table).items():
+        yield worker, ARRIVALS, block
+    clock = router.clock(table)
+    if clock is not None:
+        for worker in range(router.workers):
+            yield worker, CLOCK, clock
 
 
 WRITTEN = {name: f"{name}_rows" for name in encoding.SCHEMAS}
@@ -146,7 +164,7 @@ def write_tables(
         if row["to"] is not None:
             rows.append({**group, "worker": row["to"], "kind": MESSAGE, "block": row["messages"]})
             continue
-        report = {**group, "worker": row["worker"], "known_us": row["known_us"]}
+        report = {**group, **{name: row[name] for name in TABLES["worker"].names}}
         made = result_tables(plan, row["results"], row["undefined"], row["rejected"])
         for name, table in made.items():
             placed = _placed(table, group, store.since_us)
@@ -170,7 +188,7 @@ def _placed(table: pa.Table, group: PlainRow, since_us: int) -> pa.Table:
     return pa.table([*columns, *table.columns], names=[*group, *table.column_names])
 
 
-ARRIVALS, MESSAGE, FLUSH = range(3)
+ARRIVALS, MESSAGE, FLUSH, CLOCK = range(4)
 """Kinds of blocks."""
 STATE_NAME = "worker"
 """Name of the only state variable."""
@@ -178,6 +196,7 @@ _TYPES = {"large": StringType(), "seq": LongType()}
 STATE = StructType(
     [StructField(name, _TYPES.get(name, BinaryType())) for name in encoding.Kept._fields]
 )
+_STANDING = ("known_us", "held_by", "wm_us")
 _RECORDS = ("results", "undefined", "rejected", "messages")
 
 
@@ -199,6 +218,8 @@ def output_schema(groups: StructType) -> StructType:
     ours = [
         StructField("worker", IntegerType()),
         StructField("known_us", LongType()),
+        StructField("held_by", StringType()),
+        StructField("wm_us", LongType()),
         StructField("to", IntegerType()),
     ]
     return StructType([*groups, *ours, *(StructField(name, BinaryType()) for name in _RECORDS)])
@@ -231,7 +252,7 @@ class ScriptProcessor(StatefulProcessor):
         if worker not in self._shares:
             self._shares[worker] = self._plan.share(worker)
         share = self._shares[worker]
-        blocks: dict[int, list[bytes]] = {ARRIVALS: [], MESSAGE: [], FLUSH: []}
+        blocks: dict[int, list[bytes]] = {ARRIVALS: [], MESSAGE: [], FLUSH: [], CLOCK: []}
         for frame in rows:
             for kind, block in zip(frame["kind"], frame["block"], strict=True):
                 blocks[kind].append(block)
@@ -240,9 +261,10 @@ class ScriptProcessor(StatefulProcessor):
         if stored is not None:
             before = encoding.decode_state(share, encoding.Kept(*stored))
         given = Given(
-            encoding.decode_arrivals(blocks[ARRIVALS]),
+            encoding.decode_arrivals(blocks[ARRIVALS], self._waiting.is_timed),
             encoding.decode_messages(blocks[MESSAGE]),
             bool(blocks[FLUSH]),
+            encoding.decode_pieces(blocks[CLOCK]),
         )
         after, found = advance(share, self._waiting, before, given)
         self._state.update(tuple(encoding.encode_state(after)))
@@ -255,15 +277,18 @@ class ScriptProcessor(StatefulProcessor):
 
 def _output_rows(share: Share, found: Found) -> Iterator[PlainRow]:
     """Yield the news of a worker, then a message to every other worker that needs one."""
+    held_by = None if found.held_by is None else share.graph.nodes[found.held_by].sensor
     yield {
         "known_us": found.known_us,
+        "held_by": held_by,
+        "wm_us": found.wm_us,
         "to": None,
         "results": encoding.encode_tuples(found.results),
         "undefined": encoding.encode_stamps(found.undefined),
-        "rejected": encoding.encode_rejections(found.rejected, found.reasons),
+        "rejected": encoding.encode_rejections(found.rejected),
         "messages": None,
     }
-    nothing = dict.fromkeys(("known_us", *_RECORDS))
+    nothing = dict.fromkeys((*_STANDING, *_RECORDS))
     for other in sorted({to for number in found.messages for to in share.sent[number]}):
         chosen = {
             number: each for number, each in found.messages.items() if other in share.sent[number]

@@ -41,7 +41,14 @@ from spark_impl.script.processor import (
     pack_files,
     write_tables,
 )
-from spark_impl.script.store import BLOCK, TABLES, ScriptStore, load_store, open_store
+from spark_impl.script.progress import Progress, known_until_us, progress
+from spark_impl.script.store import (
+    BLOCK,
+    TABLES,
+    ScriptStore,
+    load_store,
+    open_store,
+)
 from spark_impl.windows.blocks import SLOT
 from spark_impl.windows.history import check_source
 
@@ -151,10 +158,15 @@ class ScriptQuery:
 
     def known_until_us(self) -> int:
         """Return the stamp before which all results of all groups are there."""
-        known = self._store.known().values()
-        workers = set(self._plan.placement.worker.values())
-        stamps = [own.get(worker, 0) for own in known for worker in workers]
-        return min(stamps, default=0)
+        return known_until_us(self._plan, self._store)
+
+    def rejected(self) -> DataFrame:
+        """Return every refused arrival (:func:`spark_impl.script.rejected`)."""
+        return rejected(self._spark, self._store.root)
+
+    def progress(self) -> Progress:
+        """Return the position of the query (:func:`spark_impl.script.progress`)."""
+        return progress(self._store.root)
 
     def _begin(self, lock: Lock, **trigger: str | bool) -> StreamingQuery:
         # Only under the lock is it sure that nobody else creates the store, or adds to it.
@@ -172,14 +184,19 @@ class ScriptQuery:
         session = session_of_query(self._spark, self._checkpoint, tasks)
         # Messages between workers come with the files of the next micro-batch.
         files = paths(session, self._source, store.control, self._files, is_mixed=True)
-        # Watermarks by disorder depend on clusters, and so on all earlier tuples.
-        reads_us = store.since_us if self._config.watermark == "fixed" else 0
-        pack = partial(pack_files, store=store, plan=plan, since_us=reads_us)
+        waiting = waiting_of(self._config)
+        # Watermarks by disorder depend on clusters, and so on all earlier tuples; those of sensors
+        # that may be idle on every sign of life.
+        depends = waiting.watermark != "fixed" or waiting.is_timed
+        reads_us = 0 if depends else store.since_us
+        pack = partial(
+            pack_files, store=store, plan=plan, since_us=reads_us, is_timed=waiting.is_timed
+        )
         return (
             files.mapInArrow(pack, input_schema(groups))
             .groupBy(*names, SLOT)
             .transformWithStateInPandas(
-                ScriptProcessor(plan, waiting_of(self._config), names),
+                ScriptProcessor(plan, waiting, names),
                 outputStructType=output_schema(groups),
                 outputMode="append",
                 timeMode="none",
@@ -227,9 +244,13 @@ def undefined(spark: SparkSession, store: Address, *later: Address) -> DataFrame
 
 
 def rejected(spark: SparkSession, store: Address) -> DataFrame:
-    """Return arrivals that took part in nothing: the grouping columns, ``seq`` and ``reason``."""
-    place = load_store(store)
-    return read_table(spark, place, "rejected").drop("batch")
+    """Return every refused arrival of a sensor that is asked for.
+
+    The columns are the grouping columns, ``seq``, ``key`` (the sensor), ``source_id``,
+    ``event_time_us``, ``reason`` and ``batch``. Raise :class:`InputProblem` if ``store`` is not the
+    store of a query.
+    """
+    return read_table(spark, load_store(store), "rejected")
 
 
 def _joined(spark: SparkSession, table: str, stores: list[Address]) -> DataFrame:

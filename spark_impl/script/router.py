@@ -4,17 +4,20 @@ Arrivals travel in blocks of thousands. A sensor that no computation reads is dr
 that several workers need goes to all of them.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from model.vocabulary.script.config import MILLISECOND_US, TIME_END_US
-from spark_impl.runtime.arrays import Ints
+from spark_impl.runtime.arrays import Bools, Column, Ints
 from spark_impl.runtime.storage import InputProblem
-from spark_impl.script.encoding import ARRIVAL
+from spark_impl.script.encoding import ARRIVAL, PIECE, TIMED_ARRIVAL
 from spark_impl.script.graph import WINDOW, Graph, readers
 from spark_impl.script.plan import Plan
+from spark_impl.script.silence import LIMIT_US, moments_within
 from spark_impl.windows.arrival_files import number_values
 
 
@@ -47,10 +50,19 @@ COLUMNS = {
 """Columns of a history that are read; there may be others."""
 
 
-class Router:
-    """Sends each tuple to the workers that need it."""
+TIMED_COLUMNS = {**COLUMNS, "arrival_us": pa.int64()}
+"""The same if sensors may be idle."""
 
-    def __init__(self, plan: Plan, since_us: int = 0) -> None:
+
+class Router:
+    """Sends each tuple to the workers that need it.
+
+    With ``is_timed``, arrivals have the clock of all sensors around them.
+    """
+
+    def __init__(self, plan: Plan, since_us: int = 0, *, is_timed: bool = False) -> None:
+        self._is_timed = is_timed
+        self.workers = plan.workers
         nodes = len(plan.graph.nodes)
         self._numbers = plan.numbers
         self._needed_us = np.zeros(nodes, np.int64)
@@ -60,28 +72,85 @@ class Router:
         for worker, own in enumerate(plan.placement.hosts):
             self._hosted[worker, sorted(own)] = True
 
-    def blocks(self, table: pa.Table) -> dict[int, bytes]:
-        """Return the arrivals for each worker that has any.
+    @property
+    def columns(self) -> Collection[str]:
+        """The columns of a history that are read."""
+        return TIMED_COLUMNS if self._is_timed else COLUMNS
 
-        Raise :class:`InputProblem` for an arrival with a missing value or a time out of range.
+    def blocks(self, table: pa.Table) -> dict[int, bytes]:
+        """Return the arrivals for each worker that has any; a missing value is NaN.
+
+        Raise :class:`InputProblem` for an arrival whose number, identity or time is missing, or
+        with a time out of range.
         """
+        if self._is_timed:
+            table = _in_order(table)
         codes, keys = number_values(table.column("key"))
         numbers = np.array([self._numbers.get(key, -1) for key in keys], np.int32)
         chosen = np.flatnonzero(numbers[codes] >= 0)
         asked = table.take(pa.array(chosen))
-        rows = np.empty(len(chosen), ARRIVAL)
+        rows = np.empty(len(chosen), TIMED_ARRIVAL if self._is_timed else ARRIVAL)
         rows["node"] = numbers[codes][chosen]
         for name, column in _RECORDED.items():
-            values = asked.column(column)
-            if values.null_count:
-                row = int(np.argmax(values.is_null().to_numpy()))
-                msg = f"{column} of sensor {asked.column('key')[row].as_py()!r} is NULL in some row"
-                raise InputProblem(msg)
-            rows[name] = values.to_numpy()
+            rows[name] = _values(asked, column)
         _require_times(rows["ts"], asked)
+        if self._is_timed:
+            for name, values in moments_within(*_times(table))._asdict().items():
+                rows[name] = values[chosen]
         rows = rows[rows["ts"] >= self._needed_us[rows["node"]]]
         found = {worker: rows[hosted[rows["node"]]] for worker, hosted in enumerate(self._hosted)}
         return {worker: here.tobytes() for worker, here in found.items() if len(here)}
+
+    def clock(self, table: pa.Table) -> bytes | None:
+        """Return the clock of the arrivals of all sensors, for every worker.
+
+        Return None if no arrival counts, or if sensors are never idle. Raise :class:`InputProblem`
+        for an arrival with a time that is missing or out of range.
+        """
+        if not self._is_timed:
+            return None
+        table = _in_order(table)
+        arrival_us, ts, counted = _times(table)
+        if not counted.any():
+            return None
+        seq = _values(table, "seq")
+        arrived = arrival_us[counted]
+        piece = (seq[0], seq[-1], arrived.max(), ts[counted].max(), arrived[0])
+        return np.array([piece], PIECE).tobytes()
+
+
+def _in_order(table: pa.Table) -> pa.Table:
+    """Return arrivals in the order of their numbers."""
+    seq = _values(table, "seq")
+    return table if (np.diff(seq) > 0).all() else table.sort_by("seq")
+
+
+def _times(table: pa.Table) -> tuple[Ints, Ints, Bools]:
+    """Return arrival times and event times, and which arrivals move the clock."""
+    counted = np.isfinite(_values(table, "value"))
+    arrival_us, ts = _values(table, "arrival_us"), _values(table, "event_time_us")
+    _require_times(ts, table)
+    beyond = np.abs(arrival_us) >= LIMIT_US
+    if beyond.any():
+        row = int(np.argmax(beyond))
+        msg = (
+            f"arrival_us of sensor {table.column('key')[row].as_py()!r} is {arrival_us[row]};"
+            " it must lie between -2^61 and 2^61"
+        )
+        raise InputProblem(msg)
+    return arrival_us, ts, counted
+
+
+def _values(table: pa.Table, column: str) -> Column:
+    """Return the values of a column; raise :class:`InputProblem` for a NULL that is no value."""
+    values = table.column(column)
+    if values.null_count and column == "value":
+        values = pc.fill_null(values, math.nan)
+    elif values.null_count:
+        row = int(np.argmax(values.is_null().to_numpy()))
+        msg = f"{column} of sensor {table.column('key')[row].as_py()!r} is NULL in some row"
+        raise InputProblem(msg)
+    return np.asarray(values.to_numpy())
 
 
 def _require_times(ts: Ints, table: pa.Table) -> None:

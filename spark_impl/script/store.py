@@ -20,18 +20,28 @@ import pyarrow as pa
 from model.vocabulary import ScriptConfig
 from model.vocabulary.settings import JsonObject
 from spark_impl.runtime import stores
-from spark_impl.runtime.arrays import Values
+from spark_impl.runtime.arrays import PlainRow, Values
 from spark_impl.runtime.histories import next_number, write_parquet
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.script.encoding import SCHEMAS
 
-VERSION = 3
+VERSION = 4
 ROOM = "script"
 TABLES = {
     **SCHEMAS,
-    "worker": pa.schema([("worker", pa.int32()), ("known_us", pa.int64())]),
+    "worker": pa.schema(
+        [
+            ("worker", pa.int32()),
+            ("known_us", pa.int64()),
+            ("held_by", pa.string()),
+            ("wm_us", pa.int64()),
+        ]
+    ),
 }
-"""Columns behind the grouping columns; ``worker`` holds the stamp below which results are known."""
+"""Columns behind the grouping columns.
+
+``worker`` holds the stamp below which results are known, and the sensor with the lowest watermark.
+"""
 BLOCK = pa.schema([("worker", pa.int32()), ("kind", pa.int32()), ("block", pa.binary())])
 """Rows of the files in ``control``, behind the grouping columns."""
 _USUAL = {item.name: item.default for item in fields(ScriptConfig) if item.default is not MISSING}
@@ -64,12 +74,18 @@ class ScriptStore(stores.TableStore):
 
         A group is a combination of values of the grouping columns.
         """
+        return {
+            group: {worker: row["known_us"] for worker, row in own.items()}
+            for group, own in self.standing().items()
+        }
+
+    def standing(self) -> dict[Values, dict[int, PlainRow]]:
+        """Return the last row of table ``worker`` by worker and group."""
         names = [field.name for field in self.groups]
-        known: dict[Values, dict[int, int]] = {}
+        found: dict[Values, dict[int, PlainRow]] = {}
         for row in self.read_all("worker").sort_by("batch").to_pylist():
-            own = known.setdefault(tuple(row[name] for name in names), {})
-            own[row["worker"]] = row["known_us"]
-        return known
+            found.setdefault(tuple(row[name] for name in names), {})[row["worker"]] = row
+        return found
 
     def send(self, batch: int, rows: pa.Table) -> None:
         """Write the messages that workers have after a micro-batch; the next one delivers them."""
@@ -121,6 +137,18 @@ def load_store(root: Address) -> ScriptStore:
         return ScriptStore(folder, groups, int(identity["since_us"]))
 
     return stores.read_identity(folder, VERSION, read, room=ROOM)
+
+
+def load_config(root: Address) -> ScriptConfig:
+    """Return the configuration of the query that a store belongs to.
+
+    Raises the errors of :func:`load_store`.
+    """
+
+    def read(identity: JsonObject) -> ScriptConfig:
+        return ScriptConfig.from_json(identity["config"])
+
+    return stores.read_identity(locate(root), VERSION, read, room=ROOM)
 
 
 def _require_same(root: Location, identity: JsonObject) -> None:

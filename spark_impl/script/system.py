@@ -1,7 +1,7 @@
 """A query of scripts as a System: workloads in, traces out."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,18 +23,18 @@ from spark_impl.runtime.systems import (
 from spark_impl.script.admission import Waiting, waiting_of
 from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import (
-    ARRIVALS,
     FLUSH,
     MESSAGE,
     STATE_NAME,
     ScriptProcessor,
+    blocks_of,
     result_tables,
 )
 from spark_impl.script.query import ScriptQuery
 from spark_impl.script.router import Router
 from spark_impl.script.store import load_store
 
-_WORDS: dict[str, Callable[..., Step]] = {
+_WORDS: dict[str, type[Any]] = {
     "result": Result,
     "undefined": Undefined,
     "rejected": Rejected,
@@ -58,12 +58,13 @@ class WorkerInProcess(OperatorInProcess):
         super().__init__(ScriptProcessor(plan, waiting), worker, STATE_NAME)
         self._plan = plan
 
-    def process(self, kind: int, block: bytes | None) -> WorkerOutput:
-        """Process a micro-batch of one block of a kind."""
+    def process(self, *blocks: tuple[int, bytes | None]) -> WorkerOutput:
+        """Process a micro-batch of some blocks, each with its kind."""
         # Imported here: every process of a query would wait for it.
         import pandas as pd
 
-        given = pd.DataFrame({"kind": [kind], "block": [block]}, dtype=object)
+        kinds, contents = zip(*blocks, strict=True)
+        given = pd.DataFrame({"kind": kinds, "block": contents}, dtype=object)
         frame: Any = self._tester.testInPandas(self._key, given)
         own, *messages = frame.to_dict("records")
         found = result_tables(self._plan, own["results"], own["undefined"], own["rejected"])
@@ -81,25 +82,31 @@ def run_in_process(workload: Workload) -> Trace:
     config = ScriptConfig.from_json(workload.config)
     plan, waiting = compile_plan(config), waiting_of(config)
     workers = [WorkerInProcess(plan, waiting, number) for number in range(plan.workers)]
-    router = Router(plan)
-    waiting_blocks: deque[tuple[int, int, bytes | None]] = deque()
+    router = Router(plan, is_timed=waiting.is_timed)
+    micro_batches: deque[tuple[int, list[tuple[int, bytes | None]]]] = deque()
     for events in workload.batches():
-        blocks = router.blocks(arrivals_table(events))
-        waiting_blocks.extend((worker, ARRIVALS, block) for worker, block in blocks.items())
+        by_worker: dict[int, list[tuple[int, bytes | None]]] = {}
+        for worker, kind, block in blocks_of(router, arrivals_table(events)):
+            by_worker.setdefault(worker, []).append((kind, block))
+        micro_batches.extend(by_worker.items())
     if workload.flush:
-        waiting_blocks.extend((worker, FLUSH, None) for worker in range(plan.workers))
+        micro_batches.extend((worker, [(FLUSH, None)]) for worker in range(plan.workers))
     steps: list[Step] = []
-    while waiting_blocks:
-        worker, kind, block = waiting_blocks.popleft()
-        output = workers[worker].process(kind, block)
+    while micro_batches:
+        worker, blocks = micro_batches.popleft()
+        output = workers[worker].process(*blocks)
         steps += output.steps
-        waiting_blocks.extend((to, MESSAGE, message) for to, message in output.messages)
+        micro_batches.extend((to, [(MESSAGE, message)]) for to, message in output.messages)
     return _trace(plan, steps)
 
 
 def _steps(rows: Mapping[str, Iterable[PlainRow]]) -> list[Step]:
     """Return the steps of the rows of some tables."""
-    return [word(**row) for name, word in _WORDS.items() for row in rows[name]]
+    return [
+        word(*(row[field] for field in word._fields))
+        for name, word in _WORDS.items()
+        for row in rows[name]
+    ]
 
 
 def _trace(plan: Plan, steps: Iterable[Step]) -> Trace:

@@ -45,7 +45,7 @@ class SparkScripts:
         self._config = config
         self._plan = compile_plan(config, look_up("placement", way, WAYS))
         self._waiting = waiting_of(config)
-        self._router = Router(self._plan)
+        self._router = Router(self._plan, is_timed=self._waiting.is_timed)
 
     @property
     def hosts(self) -> Sequence[frozenset[str]]:
@@ -108,7 +108,8 @@ class SparkMachine:
         events, self._events = self._events, []
         if not events:
             return ()
-        return self._process(ARRIVALS, self._router.blocks(arrivals_table(events))[self._worker])
+        blocks = self._router.blocks(arrivals_table(events))
+        return self._process(ARRIVALS, blocks[self._worker])
 
     def flush(self) -> Sequence[Finding]:
         """End the stream."""
@@ -128,7 +129,7 @@ class SparkMachine:
         self._sent, self._heard, self._events = dict(sent), dict(heard), []
 
     def _process(self, kind: int, block: bytes | None) -> Sequence[Finding]:
-        output = self._running.process(kind, block)
+        output = self._running.process((kind, block))
         self.known_us = output.known_us
         results = [step for step in output.steps if isinstance(step, Result)]
         others = [step for step in output.steps if not isinstance(step, Result)]

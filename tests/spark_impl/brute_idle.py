@@ -1,7 +1,7 @@
-"""Idle streams and sensors by definition, arrival by arrival: plain Python, nothing of ours."""
+"""Idle streams of a join by definition, arrival by arrival: plain Python, nothing of ours."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -9,14 +9,13 @@ OTHER = {"R": "S", "S": "R"}
 
 
 class Came(NamedTuple):
-    """An arrival of a stream or of a sensor."""
+    """An arrival of a stream."""
 
     name: str
     seq: int
     identity: int
     ts: int
     value: float
-    at_us: int = 0
 
 
 class Chain(NamedTuple):
@@ -73,50 +72,3 @@ def join_epochs(  # noqa: C901 (the definition in one piece)
         if abs(r.ts - s.ts) <= window_us
     }
     return Chain(rejected, pairs, by_floor, returned)
-
-
-class Sensors(NamedTuple):
-    """What sensors admit and refuse, and how far each is known."""
-
-    admitted: dict[str, list[Came]]
-    rejected: set[tuple[int, str]]
-    """Number and ``late`` or ``not finite``."""
-    watermarks: dict[str, int]
-    by_silence: int
-    """Arrivals that are late because of a silence only."""
-
-
-def admit_sensors(
-    arrivals: Iterable[Came], sensors: Sequence[str], lateness_us: int, idle_us: int
-) -> Sensors:
-    """Admit arrivals of sensors one after the other; ``sensors`` are those that are asked for."""
-    watermark = dict.fromkeys(sensors, 0)
-    own = dict.fromkeys(sensors, 0)
-    moment: dict[str, int] = {}
-    admitted: dict[str, list[Came]] = {name: [] for name in sensors}
-    rejected, by_silence = set(), 0
-    clock = latest = first = None
-    for each in arrivals:
-        asked = each.name in watermark
-        if not math.isfinite(each.value):
-            if asked:
-                rejected.add((each.seq, "not finite"))
-            continue
-        clock = each.at_us if clock is None else max(clock, each.at_us)
-        latest = each.ts if latest is None else max(latest, each.ts)
-        first = clock if first is None else first
-        moment[each.name] = clock
-        if asked and each.ts < watermark[each.name]:
-            rejected.add((each.seq, "late"))
-            by_silence += each.ts >= own[each.name]
-        elif asked:
-            known = {one.identity for one in admitted[each.name]}
-            if each.identity not in known:
-                admitted[each.name].append(each)
-        if asked:
-            own[each.name] = max(own[each.name], each.ts - lateness_us)
-            watermark[each.name] = max(watermark[each.name], each.ts - lateness_us)
-        for name in sensors:
-            if clock - moment.get(name, first) > idle_us:
-                watermark[name] = max(watermark[name], latest - lateness_us)
-    return Sensors(admitted, rejected, watermark, by_silence)

@@ -62,30 +62,52 @@ def run(workload: Workload) -> Trace:
     return Trace("brute", steps)
 
 
+class Sensed:
+    """What is known of a sensor so far."""
+
+    def __init__(self) -> None:
+        self.wm_us = 0
+        self.times: list[int] = []
+        self.seen: set[int] = set()
+        self.pairs: list[tuple[int, float]] = []
+
+
 def _sensors(config: ScriptConfig, workload: Workload, steps: set[Step]) -> dict[str, Stream]:
-    arrived: dict[str, list[Event]] = {sensor: [] for sensor in config.asked_for}
+    found = {sensor: Sensed() for sensor in config.asked_for}
+    clock_us: list[int] = []
+    moments_us: dict[str, int] = {}
+    latest_us = 0
     for event in workload.arrivals:
-        if event.key in arrived:
-            arrived[event.key].append(event)
-    found = {}
-    for sensor, events in arrived.items():
-        wm_us, times, seen, pairs = 0, [], set(), []
-        for event in events:
-            if not isfinite(event.value):
-                steps.add(Rejected(event.seq, REASON_NOT_FINITE))
-                continue
-            if event.event_time_us < wm_us:
-                steps.add(Rejected(event.seq, REASON_LATE))
-            elif event.source_id in seen:
-                continue
-            else:
-                seen.add(event.source_id)
-                pairs.append((event.event_time_us, event.value + 0.0))
-            times.append(event.event_time_us)
-            if config.lateness_us is not None:
-                wm_us = max(wm_us, max(times) - _wait_us(config, times))
-        found[sensor] = Stream(pairs, END_US if workload.flush else wm_us)
-    return found
+        if isfinite(event.value):
+            clock_us.append(max([*clock_us[-1:], event.arrival_us]))
+            latest_us = max(latest_us, event.event_time_us)
+            moments_us[event.key] = clock_us[-1]
+        if event.key in found:
+            _admit(config, found[event.key], event, steps)
+        for sensor, own in found.items() if config.idle_after_us is not None and clock_us else ():
+            assert config.lateness_us is not None
+            if clock_us[-1] - moments_us.get(sensor, clock_us[0]) > config.idle_after_us:
+                own.wm_us = max(own.wm_us, latest_us - config.lateness_us)
+    return {
+        sensor: Stream(own.pairs, END_US if workload.flush else own.wm_us)
+        for sensor, own in found.items()
+    }
+
+
+def _admit(config: ScriptConfig, own: Sensed, event: Event, steps: set[Step]) -> None:
+    if not isfinite(event.value):
+        steps.add(Rejected(event.seq, REASON_NOT_FINITE))
+        return
+    if event.event_time_us < own.wm_us:
+        steps.add(Rejected(event.seq, REASON_LATE))
+    elif event.source_id in own.seen:
+        return
+    else:
+        own.seen.add(event.source_id)
+        own.pairs.append((event.event_time_us, event.value + 0.0))
+    own.times.append(event.event_time_us)
+    if config.lateness_us is not None:
+        own.wm_us = max(own.wm_us, max(own.times) - _wait_us(config, own.times))
 
 
 def _wait_us(config: ScriptConfig, times: list[int]) -> int:

@@ -177,7 +177,8 @@ def test_a_missing_value_is_refused_and_listed(spark: SparkSession, tmp_path: Pa
         folder = tmp_path / stream
         spark.createDataFrame(rows, columns).coalesce(1).write.parquet(str(folder))
         inputs.append(spark.readStream.schema(columns).parquet(str(folder)))
-    found = ChainJoin(2, 10, And(), lateness_us=0).stream(*inputs, tmp_path / "store")
+    r, s = inputs
+    found = ChainJoin(2, 10, And(), lateness_us=0).stream(r, s, tmp_path / "store")
     found.run_available()
     assert found.progress().rejected == {REASON_NOT_FINITE: 2}
     refused = {(row.stream, row.seq, row.reason) for row in found.rejected().collect()}

@@ -103,7 +103,7 @@ def content_of(epochs: int) -> Content:
 
 
 def rejection(epoch: int) -> dict[str, int | str]:
-    values = ("R", epoch, epoch, "late", epoch)
+    values = ("R", epoch, epoch, "k", epoch, "late", epoch)
     return dict(zip(TABLES["rejected"].names, values, strict=True))
 
 

@@ -104,8 +104,8 @@ def test_a_column_that_would_have_to_be_changed_is_refused(
 def test_an_error_that_would_recur_comes_without_advice(spark: SparkSession) -> None:
     case = case_with(workers=1)
     r, s = inputs(spark, case, "R"), inputs(spark, case, "S")
-    nothing = r.withColumn("value", F.lit(None).cast("double"))
-    with pytest.raises(ChainProblem, match=r"^the column 'value' has \d+ rows without a value$"):
+    nothing = r.withColumn("key", F.lit(None).cast("string"))
+    with pytest.raises(ChainProblem, match=r"^the column 'key' has \d+ rows without a value$"):
         ChainJoin(1, 10, And()).join(nothing, s)
 
 

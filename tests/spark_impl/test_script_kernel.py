@@ -203,7 +203,7 @@ def plain(state: State) -> object:
             return [inside(each) for each in part]
         return part
 
-    return [inside(dict(part)) for part in state[:-1]], state.seq
+    return [inside(dict(part)) for part in state[:-2]], state.timeline, state.seq
 
 
 def test_state_holds_nothing_that_is_over() -> None:

@@ -236,7 +236,7 @@ def test_stores_of_others(spark: SparkSession, tmp_path: Path) -> None:
     ("column", "value", "sentence"),
     [
         ("event_time_us", -1, "event_time_us of sensor 'A' is -1; it must be from 0 to below 2^61"),
-        ("value", None, "value of sensor 'A' is NULL in some row"),
+        ("source_id", None, "source_id of sensor 'A' is NULL in some row"),
     ],
 )
 def test_impossible_arrivals_are_refused(
