@@ -7,6 +7,7 @@
 * :mod:`spark_impl.grouping.tasks` runs routers as Spark tasks.
 * :mod:`spark_impl.grouping.instances` runs work at instances, with a state, timed; and aggregates.
 * :mod:`spark_impl.grouping.reports` tells the driver what tasks have written.
+* :mod:`spark_impl.grouping.refusals` lists the rows without a finite value.
 * :mod:`spark_impl.grouping.store` keeps the progress of a stream.
 * :mod:`spark_impl.grouping.query` is the interface for users.
 """
@@ -19,6 +20,7 @@ from spark_impl.grouping.instances import (
     partial_aggregates,
 )
 from spark_impl.grouping.query import Grouping, GroupingProblem, GroupingStream, Work
+from spark_impl.grouping.refusals import Progress, progress, rejected
 from spark_impl.grouping.system import make_system, run_in_process, run_workloads
 
 __all__ = [
@@ -26,12 +28,15 @@ __all__ = [
     "GroupingProblem",
     "GroupingStream",
     "MicroBatch",
+    "Progress",
     "Step",
     "Work",
     "at_instances",
     "make_system",
     "merged_answers",
     "partial_aggregates",
+    "progress",
+    "rejected",
     "run_in_process",
     "run_workloads",
 ]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary import GroupingConfig
+from model.vocabulary.settings import look_up
 from spark_impl.grouping.keys import (
     Table,
     base_hashes,
@@ -55,7 +56,7 @@ def candidates(config: GroupingConfig, table: Table, keys: Sequence[str]) -> Can
         return Candidates(np.broadcast_to(order, (len(keys), len(order))), {})
     rank = np.argsort(order)
     base = base_hashes(keys, config.hash_seed)
-    light = _LIGHT.get(config.policy, _pairs)(config, table, base)
+    light = look_up("policy", config.policy, _LIGHT)(config, table, base)
     find = _HEAVY.get(config.policy)
     special = table.placed or {} if config.policy == "dkg" else table.heavy
     heavy = {}
@@ -89,6 +90,7 @@ def _mapped(config: GroupingConfig, table: Table, base: Unsigned) -> Ints:
 
 
 _LIGHT: Mapping[str, Callable[[GroupingConfig, Table, Unsigned], Ints]] = {
+    **dict.fromkeys(("pkg", "d-choices", "w-choices", "tag-literal", "cg", "round-robin"), _pairs),
     "key": _first,
     "dkg": _mapped,
     "dag": _first,

@@ -15,9 +15,10 @@ from model.vocabulary import GroupingConfig
 from model.vocabulary.settings import PlainData
 from spark_impl.grouping.candidates import TELLS_HEAVY_KEYS
 from spark_impl.grouping.instances import MicroBatch, finish_work
+from spark_impl.grouping.refusals import Progress, progress, rejected
 from spark_impl.grouping.reports import Reports
 from spark_impl.grouping.router import SenderState
-from spark_impl.grouping.store import open_store, unshared
+from spark_impl.grouping.store import open_store, rows_of, unshared
 from spark_impl.grouping.tasks import (
     INSTANCE,
     Columns,
@@ -114,6 +115,7 @@ class Grouping:
         work: Work,
         seq: str | None = None,
         *,
+        value: str | None = None,
         spark_checkpoint: str | Path | Location | None = None,
     ) -> "GroupingStream":
         """Return a stream whose rows are spread, and worked on micro-batch by micro-batch.
@@ -122,10 +124,12 @@ class Grouping:
         next run with this folder resumes where the last one stopped. ``spark_checkpoint`` is the
         folder of Spark's own checkpoint, by default one in ``checkpoint``; it is needed if Spark
         has no connector for that file system. ``seq`` numbers the arrivals; with it every tuple
-        goes where docs/grouping.md says, whatever the files and partitions are. Raise
+        goes where docs/grouping.md says, whatever the files and partitions are. ``value`` is a
+        column of numbers: rows without a finite one are routed like others, because the work
+        decides about them, and :meth:`GroupingStream.rejected` lists them. Raise
         :class:`InputProblem` for columns or a folder that cannot be used.
         """
-        columns = Columns(key, seq)
+        columns = Columns(key, seq, value)
         require_columns(rows, columns, is_stream=True)
         packages.prepare_workers(rows.sparkSession.sparkContext)
         own = None if spark_checkpoint is None else locate(spark_checkpoint)
@@ -235,6 +239,11 @@ class Spreader:
         else:
             tuples = sum(each or 0 for each in told)
         states = [self.store.load_sender(standing.batch, each) for each in senders]
+        listed = [self.store.refused_file(standing.batch, each) for each in senders]
+        refused = sum(reports.tuples_of(file) or 0 for file in listed)
+        if rows_of(self.store.refused(standing.batch)) < refused:
+            finding = f"lacks some of {refused} refused rows of micro-batch {standing.batch}"
+            raise unshared(self.store.root, finding)
         routed = sum(each.routed for each in states) - standing.routed
         if routed != tuples:
             finding = f"has {routed} of the {tuples} tuples routed in micro-batch {standing.batch}"
@@ -277,6 +286,14 @@ class GroupingStream:
         """
         with without_stack_traces():
             wait_for(self._start(), GroupingProblem, self._spreader.store.root)
+
+    def rejected(self) -> DataFrame:
+        """Return every refused row (:func:`spark_impl.grouping.rejected`)."""
+        return rejected(self._rows.sparkSession, self._spreader.store.root)
+
+    def progress(self) -> Progress:
+        """Return the position of the stream (:func:`spark_impl.grouping.progress`)."""
+        return progress(self._spreader.store.root)
 
     def _batch(self, rows: DataFrame, number: int) -> None:
         self._spreader.advance(rows, self._work, number)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from model.vocabulary import GroupingConfig
+from model.vocabulary.settings import look_up
 from spark_impl.grouping.candidates import EVERYWHERE, Candidates, candidates, preference
 from spark_impl.grouping.keys import (
     EMPTY,
@@ -80,7 +81,7 @@ def choose(
     """Route tuples without learning from them; return their instances and the next state."""
     codes = keys.indices.to_numpy()
     job = Job(config, table, sender, state, keys.dictionary.to_pylist(), codes)
-    found, state = _OWN.get(config.policy, _least)(job)
+    found, state = look_up("policy", config.policy, _WAYS)(job)
     return found, state._replace(routed=state.routed + len(codes))
 
 
@@ -239,7 +240,13 @@ def _bucketed(
     return tuple((counted + np.array(state.buckets or (0,) * size, np.int64)).tolist())
 
 
-_OWN: Mapping[str, Callable[[Job], tuple[Ints, SenderState]]] = {
+_LEAST_LOADED = (
+    *EVERYWHERE,
+    *("key", "pkg", "d-choices", "w-choices", "dkg", "tag-literal", "tag"),
+)
+"""Policies that send a tuple to the least loaded of its key's candidates."""
+_WAYS: Mapping[str, Callable[[Job], tuple[Ints, SenderState]]] = {
+    **dict.fromkeys(_LEAST_LOADED, _least),
     "round-robin": _in_turns,
     "dag": _by_score,
     "cg": _by_virtual_workers,

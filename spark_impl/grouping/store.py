@@ -5,6 +5,7 @@
     batches/<batch>/sender-<i>.arrow    state of sender i after the micro-batch
     batches/<batch>/instance-<i>.arrow  state of instance i, and its work, if instances have any
     batches/<batch>.json                the standing after the micro-batch, which is then done
+    rejected/batch=<batch>/sender-<i>.parquet   rows of sender i without a finite value, if listed
     empty/<number>.json                 the source's last micro-batch without rows, by its number
 
 Rules of this file:
@@ -18,7 +19,7 @@ Rules of this file:
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -26,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather as feather
+import pyarrow.parquet as pq
 
 from model.vocabulary import GroupingConfig
 from model.vocabulary.settings import JsonObject
@@ -34,7 +36,8 @@ from spark_impl.grouping.router import SenderState
 from spark_impl.grouping.windows import Standing
 from spark_impl.runtime import stores
 from spark_impl.runtime.arrays import Ints
-from spark_impl.runtime.storage import InputProblem, Location, reason_of
+from spark_impl.runtime.histories import write_parquet
+from spark_impl.runtime.storage import InputProblem, Location, reading, reason_of
 
 VERSION = 2
 _SENDER, _WORKED = b"straggler.sender", b"straggler.worked"
@@ -42,6 +45,19 @@ _EMPTY = pa.table({})
 _COLUMNS = ["key", "count", "error"]
 _DAMAGED = (AttributeError, LookupError, TypeError, ValueError)
 """Errors of reading a file that somebody has changed."""
+
+
+REFUSED = pa.schema(
+    [
+        ("seq", pa.int64()),
+        ("key", pa.string()),
+        ("source_id", pa.int64()),
+        ("event_time_us", pa.int64()),
+        ("reason", pa.string()),
+        ("batch", pa.int64()),
+    ]
+)
+"""Columns of refused rows; what the input does not have is NULL."""
 
 
 class Worked(NamedTuple):
@@ -85,6 +101,25 @@ class GroupingStore(stores.Store):
     def forget(self, batch: int) -> None:
         """Remove what an earlier attempt at a micro-batch left."""
         (self._batches / str(batch)).remove()
+        self.refused_file(batch, 0).parent.remove()
+
+    def refused_file(self, batch: int, sender: int) -> Location:
+        """Return the file of a sender's rows in a micro-batch that had no finite value."""
+        return self.root / "rejected" / f"batch={batch}" / f"sender-{sender}.parquet"
+
+    def write_refused(self, batch: int, sender: int, rows: pa.Table) -> None:
+        """Write a sender's rows in a micro-batch that had no finite value."""
+        write_parquet(rows, self.refused_file(batch, sender))
+
+    def refused(self, batch: int) -> list[Location]:
+        """Return the files of all refused rows of one micro-batch."""
+        return self.refused_file(batch, 0).parent.children(r"sender-\d+\.parquet")
+
+    def all_refused(self) -> list[Location]:
+        """Return the files of all refused rows of the micro-batches that are done."""
+        done, folders = self.done(), (self.root / "rejected").children(r"batch=\d+")
+        numbers = sorted(int(folder.name.removeprefix("batch=")) for folder in folders)
+        return [file for batch in numbers if batch < done for file in self.refused(batch)]
 
     def sender_file(self, batch: int, sender: int) -> Location:
         """Return the file of a sender's state after a micro-batch."""
@@ -157,6 +192,21 @@ def unshared(root: Location, finding: str) -> InputProblem:
         f"{root} {finding}: the driver and all workers have to reach one folder under this address"
     )
     return InputProblem(msg)
+
+
+def rows_of(files: Iterable[Location]) -> int:
+    """Return the number of rows of some Parquet files."""
+    found = 0
+    for file in files:
+        with reading(file):
+            found += pq.read_metadata(file.path, filesystem=file.files).num_rows
+    return found
+
+
+def load_store(root: Location) -> GroupingStore:
+    """Return the store that a stream has written. Raise :class:`InputProblem` if there is none."""
+    stores.read_identity(root, VERSION, dict, kind="stream")
+    return GroupingStore(root)
 
 
 def open_store(root: Location, config: GroupingConfig) -> GroupingStore:

@@ -16,9 +16,17 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
-from pyspark.sql.types import DataType, IntegerType, IntegralType, StringType, StructType
+from pyspark.sql.types import (
+    DataType,
+    IntegerType,
+    IntegralType,
+    NumericType,
+    StringType,
+    StructType,
+)
 
 from model.vocabulary import GroupingConfig
+from model.vocabulary.grouping import REASON_NOT_FINITE
 from spark_impl.grouping.keys import (
     EMPTY,
     Summary,
@@ -30,7 +38,7 @@ from spark_impl.grouping.keys import (
 )
 from spark_impl.grouping.reports import Reports
 from spark_impl.grouping.router import SenderState, begin_window, choose, route
-from spark_impl.grouping.store import GroupingStore
+from spark_impl.grouping.store import REFUSED, GroupingStore
 from spark_impl.grouping.windows import Standing
 from spark_impl.runtime.storage import InputProblem
 
@@ -48,6 +56,8 @@ class Columns(NamedTuple):
     key: str
     seq: str | None = None
     """The order of arrival, if there is one."""
+    value: str | None = None
+    """The values, if rows without a finite one are to be listed."""
 
 
 def require_columns(rows: DataFrame, columns: Columns, is_stream: bool) -> None:
@@ -59,6 +69,8 @@ def require_columns(rows: DataFrame, columns: Columns, is_stream: bool) -> None:
     _require_type(rows, columns.key, StringType, "a key is a string")
     if columns.seq is not None:
         _require_type(rows, columns.seq, IntegralType, "an order is made of integers")
+    if columns.value is not None:
+        _require_type(rows, columns.value, NumericType, "a value is a number")
     if INSTANCE in rows.columns:
         msg = (
             f"the input already has a column {INSTANCE!r}; rename it: the new column has this name"
@@ -122,8 +134,33 @@ def _run_sender(
             rows = rows.sort_by(columns.seq)
         places, state = route(config, standing.table, sender, state, _keys(rows, columns.key))
         yield from rows.append_column(INSTANCE, pa.array(places, pa.int32())).to_batches()
+        refused = refused_rows(rows, columns, standing.batch)
+        if refused.num_rows:
+            store.write_refused(standing.batch, sender, refused)
+            reports.tell(store.refused_file(standing.batch, sender), refused.num_rows)
     store.write_sender(standing.batch, sender, state)
     reports.tell(store.sender_file(standing.batch, sender), sum(map(len, given)))
+
+
+def refused_rows(rows: pa.Table, columns: Columns, batch: int) -> pa.Table:
+    """Return the rows whose value is missing or not finite, in the columns of the list of these."""
+    if columns.value is None:
+        return REFUSED.empty_table()
+    values = rows.column(columns.value).cast(pa.float64(), safe=False)
+    gone = rows.filter(pc.invert(pc.fill_null(pc.is_finite(values), fill_value=False)))
+    size = gone.num_rows
+    sources = {"seq": columns.seq, "key": columns.key}
+    found = {
+        "reason": pa.repeat(REASON_NOT_FINITE, size),
+        "batch": pa.repeat(batch, size),
+    }
+    for name in (each for each in REFUSED.names if each not in found):
+        source = sources.get(name, name)
+        given = source in gone.column_names and gone.column(source).type
+        kind = REFUSED.field(name).type
+        fits = given and (pa.types.is_integer(given) or kind == pa.string())
+        found[name] = gone.column(source) if fits else pa.nulls(size, kind)
+    return pa.table({name: found[name] for name in REFUSED.names}).cast(REFUSED)
 
 
 def sender_before(

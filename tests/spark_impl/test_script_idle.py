@@ -219,7 +219,7 @@ def test_the_clock_needs_arrival_times(spark: SparkSession, tmp_path: Path) -> N
         spark, replace(HALL, idle_after_us=None), tmp_path / "history", tmp_path / "never"
     ).run_available()
     query = ScriptQuery(spark, HALL, tmp_path / "history", tmp_path / "idle")
-    with pytest.raises(QueryProblem, match='^arrival_us of sensor "nobody\'s" is NULL in some row'):
+    with pytest.raises(QueryProblem, match=r"^arrival_us of sensor .nobody.s. is NULL"):
         query.run_available()
 
 
