@@ -1,4 +1,4 @@
-"""Where a stream that is spread stands, and the rows that it refused."""
+"""The position of a stream that is spread, and the rows that it refused."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

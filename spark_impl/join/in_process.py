@@ -19,6 +19,7 @@ from spark_impl.join.admission import Admitted, Arrivals, check_times
 from spark_impl.join.checkpoint import adopt, decode_state, empty_state, encode_state
 from spark_impl.join.control import config_of, find_in_force
 from spark_impl.join.idle import Clocks, begin_epoch, end_epoch
+from spark_impl.join.lane import count_accepted
 from spark_impl.join.matching import SCHEMA, Counts, ranks_of, tuples_from_arrow
 from spark_impl.join.messages import Message
 from spark_impl.join.side import Matcher
@@ -238,7 +239,8 @@ class ChainInProcess:
         self._states = [encode_state(state) for state in states]
         r, s = r or Admitted(), s or Admitted()
         self._admitted.append(Counts(r.tuples, s.tuples))
-        accepted = Counts(self.workers[0].accepted.r, self.workers[-1].accepted.s)
+        first, last = (count_accepted(self.workers[each].lanes) for each in (0, -1))
+        accepted = Counts(first.r, last.s)
         t_max_us = Counts(r.t_max_us, s.t_max_us)
         self._clocks = end_epoch(self._config, self._begun, t_max_us, accepted)
 

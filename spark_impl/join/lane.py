@@ -3,14 +3,16 @@
 The pace is section 5 of docs/join.md. Safety does not depend on it, except for :func:`can_forward`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from model.vocabulary.join import NO_WATERMARK_US, JoinConfig, R
+from model.vocabulary.join import NO_WATERMARK_US, JoinConfig, R, S
 from spark_impl.join.admission import Admitted, Arrivals, Intake
 from spark_impl.join.checkpoint import WorkerState
 from spark_impl.join.control import share_of
+from spark_impl.join.matching import Counts
 from spark_impl.join.messages import Block
 from spark_impl.join.side import Matcher, Side
 from spark_impl.runtime.arrays import Ints
@@ -107,6 +109,12 @@ def open_lane(
         intake = Intake(stream, config.lateness_us, admitted or Admitted(), share, floor_us)
         passed_us = max(passed_us, intake.watermark_us)
     return Lane(stream, behind, ahead, store, passed_us, intake)
+
+
+def count_accepted(worker_lanes: Mapping[str, Lane]) -> Counts:
+    """Return the number of arrivals of each stream that entered at a worker and were accepted."""
+    r, s = (worker_lanes[stream].intake for stream in (R, S))
+    return Counts(0 if r is None else r.accepted, 0 if s is None else s.accepted)
 
 
 def can_forward(lane: Lane, config: JoinConfig) -> bool:

@@ -20,6 +20,7 @@ from spark_impl.join.admission import REASONS, Arrivals, Rejections, check_times
 from spark_impl.join.checkpoint import WorkerState, adopt, empty_state
 from spark_impl.join.driving import drive
 from spark_impl.join.idle import Clocks
+from spark_impl.join.lane import count_accepted
 from spark_impl.join.match_file import MatchFile
 from spark_impl.join.matching import (
     FreePredicate,
@@ -229,6 +230,7 @@ def _write(plan: Plan, attempt: str, worker: Worker, work: Work) -> pa.RecordBat
     where = plan.epoch, attempt
     rejected = rejections_table(worker.rejections, plan.epoch)
     reasons, state = count_reasons(worker.rejections), worker.state()
+    accepted = count_accepted(worker.lanes)
     plan.store.write_table(*where, f"rejected-{worker.number}", rejected)
     plan.store.write_state(*where, worker.number, state)
     summary = Summary(
@@ -237,8 +239,8 @@ def _write(plan: Plan, attempt: str, worker: Worker, work: Work) -> pa.RecordBat
         rejected=rejected.num_rows,
         shed=reasons.get(REASON_SHED, 0),
         late=reasons.get(REASON_LATE, 0),
-        r_accepted=worker.accepted.r,
-        s_accepted=worker.accepted.s,
+        r_accepted=accepted.r,
+        s_accepted=accepted.s,
         r_t_max_us=NO_WATERMARK_US if state.r_intake is None else state.r_intake.t_max_us,
         s_t_max_us=NO_WATERMARK_US if state.s_intake is None else state.s_intake.t_max_us,
         compared=worker.compared,

@@ -257,12 +257,6 @@ class Worker:
         """Number of pairs of tuples that were compared, after an index had selected them."""
         return self._matcher.compared
 
-    @property
-    def accepted(self) -> Counts:
-        """Number of arrivals of each stream that entered here and were accepted."""
-        r, s = (self.lanes[stream].intake for stream in (R, S))
-        return Counts(0 if r is None else r.accepted, 0 if s is None else s.accepted)
-
     def take_found(self) -> list[list[Pairs]]:
         """Return the pairs found since the last call, by query."""
         taken, self.found = self.found, [[] for _ in self.found]

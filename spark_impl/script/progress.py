@@ -1,4 +1,4 @@
-"""Where a query of scripts stands, and which sensor holds it back."""
+"""The position of a query of scripts, and the sensor that holds it back."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

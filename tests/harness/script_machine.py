@@ -45,7 +45,7 @@ class SparkScripts:
         self._config = config
         self._plan = compile_plan(config, look_up("placement", way, WAYS))
         self._waiting = waiting_of(config)
-        self._router = Router(self._plan, is_timed=self._waiting.is_timed)
+        self._router = Router(self._plan)
 
     @property
     def hosts(self) -> Sequence[frozenset[str]]:

@@ -19,7 +19,7 @@ class Came(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """What a chain admits, refuses and pairs."""
+    """The arrivals that a chain refuses, and the pairs that it finds."""
 
     rejected: set[tuple[str, int, str]]
     """Name, number and ``late`` or ``not finite``."""
@@ -35,37 +35,39 @@ def join_epochs(  # noqa: C901 (the definition in one piece)
 ) -> Chain:
     """Join two streams, epoch by epoch."""
     admitted: dict[str, dict[int, Came]] = {"R": {}, "S": {}}
-    latest: dict[str, int | None] = {"R": None, "S": None}
-    mark: dict[str, int | None] = {"R": None, "S": None}
-    floor: dict[str, int | None] = {"R": None, "S": None}
+    mark: dict[str, int] = {}
+    floor: dict[str, int] = {}
     rejected, by_floor, returned = set(), 0, 0
+
+    def latest(name: str) -> int | None:
+        return max((each.ts for each in admitted[name].values()), default=None)
+
     for arrivals in epochs:
-        for name, other in OTHER.items() if idle_us is not None else ():
-            theirs, since = latest[other], mark[name]
-            if since is not None and theirs is not None and theirs - since > idle_us:
+        for name, other in OTHER.items():
+            theirs = latest(other)
+            if idle_us is None or theirs is None or name not in mark:
+                continue
+            if theirs - mark[name] > idle_us:
                 rise = theirs - lateness_us - idle_us
-                floor[name] = rise if floor[name] is None else max(floor[name], rise)
+                floor[name] = max(floor.get(name, rise), rise)
         lively = set()
         for each in arrivals:
             if not math.isfinite(each.value):
                 rejected.add((each.name, each.seq, "not finite"))
                 continue
             lively.add(each.name)
-            own = latest[each.name]
-            own = None if own is None else own - lateness_us
-            low = floor[each.name]
-            if own is not None and each.ts < own:
+            own = latest(each.name)
+            by_own = own is not None and each.ts < own - lateness_us
+            if by_own or (each.name in floor and each.ts < floor[each.name]):
                 rejected.add((each.name, each.seq, "late"))
-            elif low is not None and each.ts < low:
-                rejected.add((each.name, each.seq, "late"))
-                by_floor += 1
+                by_floor += not by_own
             elif each.identity not in admitted[each.name]:
                 admitted[each.name][each.identity] = each
-                latest[each.name] = max(each.ts, each.ts if own is None else latest[each.name])
-                returned += low is not None
+                returned += each.name in floor
         for name, other in OTHER.items():
-            if name in lively or mark[name] is None:
-                mark[name] = latest[other]
+            theirs = latest(other)
+            if theirs is not None and (name in lively or name not in mark):
+                mark[name] = theirs
     pairs = {
         (r.identity, s.identity)
         for r, s in product(admitted["R"].values(), admitted["S"].values())

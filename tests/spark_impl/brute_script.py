@@ -63,7 +63,7 @@ def run(workload: Workload) -> Trace:
 
 
 class Sensed:
-    """What is known of a sensor so far."""
+    """The knowledge of a sensor so far."""
 
     def __init__(self) -> None:
         self.wm_us = 0
@@ -84,8 +84,10 @@ def _sensors(config: ScriptConfig, workload: Workload, steps: set[Step]) -> dict
             moments_us[event.key] = clock_us[-1]
         if event.key in found:
             _admit(config, found[event.key], event, steps)
-        for sensor, own in found.items() if config.idle_after_us is not None and clock_us else ():
-            assert config.lateness_us is not None
+        if config.idle_after_us is None or not clock_us:
+            continue
+        assert config.lateness_us is not None
+        for sensor, own in found.items():
             if clock_us[-1] - moments_us.get(sensor, clock_us[0]) > config.idle_after_us:
                 own.wm_us = max(own.wm_us, latest_us - config.lateness_us)
     return {

@@ -168,11 +168,6 @@ def look_at_decisions(
     return tuple(decisions[1:-1])
 
 
-def _of(event: Event) -> tuple[str, int, int, str, int]:
-    """Return an arrival as the list of refused ones shows it."""
-    return event.stream, event.seq, event.source_id, event.key, event.event_time_us
-
-
 def look_at_shed(
     spark: SparkSession, store: Path, taken: Workload, measured: list[Measured]
 ) -> None:
@@ -185,15 +180,7 @@ def look_at_shed(
     assert sum(each.reasons.get(REASON_SHED, 0) for each in snapshots(store)) == len(expected)
     rows = sorted(tuple(row) for row in found.collect())
     assert rows == sorted(
-        (
-            event.stream,
-            event.seq,
-            event.source_id,
-            event.key,
-            event.event_time_us,
-            REASON_SHED,
-            epoch,
-        )
+        (event.stream, *event[:4], REASON_SHED, epoch)
         for epoch, events in enumerate(by_epoch)
         for event in events
     )

@@ -141,7 +141,7 @@ def seconds_of(spark: SparkSession, store: Path) -> dict[int, float]:
 def test_a_sensor_that_falls_silent_is_named_and_then_holds_nothing_back(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """a and b report every second, dead until second 5: the union gave nothing until the flush."""
+    """The union gave nothing until the flush, and nothing named the sensor."""
     history, store = tmp_path / "history", tmp_path / "store"
     rows = [
         reading(3 * second + place, sensor, second)
