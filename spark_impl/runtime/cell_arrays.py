@@ -21,7 +21,7 @@ class Cells(NamedTuple):
     values: pa.Array
     """NULL where a cell cannot be read."""
     reason: pa.Array
-    """Why not, as the end of a sentence about the cell; NULL where it can."""
+    """The end of a sentence about a cell that cannot be read; NULL where it can."""
     texts: pa.Array | None = None
     """Identities only, if they are text: what the user wrote."""
 

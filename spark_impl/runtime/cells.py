@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 TIMES, NUMBERS, KEYS, IDENTITIES = "a time", "a number", "text", "a whole number or text"
-"""What a column may be read as."""
+"""Kinds of cells that a column may be read as."""
 GROUPS = "text or a whole number"
 _NO_NUMBER = "is not a number"
 _INEXACT = "is not exact as a 64-bit float"

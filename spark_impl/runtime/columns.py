@@ -57,7 +57,7 @@ class Chosen(NamedTuple):
     unit: str
     """Unit of times that are not timestamps."""
     max_future_us: int | None
-    """How far beyond its arrival time an event time may be."""
+    """Longest time by which an event time may lie beyond its arrival time."""
 
 
 class _Field(NamedTuple):
@@ -66,11 +66,11 @@ class _Field(NamedTuple):
     name: str
     source: str
     wanted: str
-    """What the stream's column is read as: one of the words of :mod:`spark_impl.runtime.cells`."""
+    """Kind of its cells: one of the words of :mod:`spark_impl.runtime.cells`."""
 
 
 class _Reader(NamedTuple):
-    """What a task needs to read the rows of a stream."""
+    """Everything that a task needs to read the rows of a stream."""
 
     fields: Sequence[_Field]
     row: Sequence[str]

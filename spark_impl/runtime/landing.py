@@ -19,8 +19,6 @@ Rules of this file:
 * The history is its own record: arrival numbers continue those of its last file.
 """
 
-import json
-import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -32,7 +30,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary.durations import duration_us
-from model.vocabulary.settings import JsonObject
 from spark_impl.runtime import histories, packages
 from spark_impl.runtime.cells import UNITS_US
 from spark_impl.runtime.columns import (
@@ -47,6 +44,7 @@ from spark_impl.runtime.columns import (
     union_typed,
 )
 from spark_impl.runtime.histories import SOURCE_TEXT, file_of, history_schema, name_values
+from spark_impl.runtime.landing_note import open_history
 from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
 from spark_impl.runtime.queries import QueryRunner, last_logged, read_files
@@ -61,7 +59,6 @@ from spark_impl.runtime.storage import (
 from spark_impl.runtime.stores import PART
 
 VERSION = 2
-_NOTE = "_landing.json"
 _BATCH = b"straggler.batch"  # in the metadata of a file
 
 
@@ -188,7 +185,7 @@ class Landing:
         }
         if reads_wall_clocks(streams, chosen):  # earlier versions read them in the session's zone
             self._settings["time_zone"] = "UTC"
-        _open(self._history, self._checkpoint, self._settings)
+        open_history(self._history, self._checkpoint, self._settings)
 
     @property
     def spark(self) -> SparkSession:
@@ -239,7 +236,7 @@ class Landing:
 
     def _start(self, lock: Lock, **trigger: str | bool) -> StreamingQuery:
         # Again, under the lock: another landing may have begun the history at the same time.
-        _open(self._history, self._checkpoint, self._settings)
+        open_history(self._history, self._checkpoint, self._settings)
         self._last = None  # another landing may have added rows since
         self._require_plans()
         return self._runner.start(lock, self._rows, self._checkpoint, self._land, **trigger)
@@ -380,32 +377,3 @@ def _last_of(file: Location, footer: pq.FileMetaData) -> _Last:
 def _read_footer(file: Location) -> pq.FileMetaData:
     with reading(file), file.open() as content:
         return pq.read_metadata(content)
-
-
-def _open(history: Location, checkpoint: Location, settings: JsonObject) -> None:
-    """Begin a history, or check that it can be resumed."""
-    there, here = _read_note(checkpoint), _read_note(history)
-    if here is None and last_logged(checkpoint, "offsets") < 0:
-        if not histories.numbers(history):
-            note = json.dumps({"landing": uuid.uuid4().hex, **settings}).encode()
-            # The history's note comes last: a history with a note has begun.
-            for folder in (checkpoint, history):
-                (folder / _NOTE).write_bytes(note)
-            return
-        msg = f"{history} holds files that were not written by a landing"
-    elif here is None or here != there:
-        msg = f"{history} was not landed with the checkpoint {checkpoint}"
-    else:
-        name = next((name for name in settings if here.get(name) != settings[name]), None)
-        if name is None:
-            return
-        msg = f"{history} was landed with {name} = {here.get(name)!r}, not {settings[name]!r}"
-    raise InputProblem(msg)
-
-
-def _read_note(folder: Location) -> JsonObject | None:
-    note = folder / _NOTE
-    if not note.exists():
-        return None
-    found: JsonObject = json.loads(note.read_bytes())
-    return found

@@ -34,8 +34,8 @@ class BatchProgress(NamedTuple):
     rejected: int
     """Number of arrivals that the query has refused until now."""
     held_by: str | None
-    """Who holds the watermark back: the task with the lowest one, such as ``task 3``, with its
-    grouping columns; None if there is no watermark."""
+    """The task that holds the watermark back, because its own is the lowest: ``task 3``, behind its
+    grouping columns. None if there is no watermark."""
 
     @property
     def late_share(self) -> float:

@@ -1,4 +1,4 @@
-"""What a cell of a user's table means, one at a time: an oracle that imports nothing of ours.
+"""Meaning of the cells of a user's table, one at a time: an oracle that imports nothing of ours.
 
 A function returns None for a cell that cannot be read.
 """

@@ -237,52 +237,6 @@ def test_a_crash_at_any_write_is_repaired_by_the_next_run(
     assert not (tmp_path / "broken" / "history" / "_scratch").exists()
 
 
-@pytest.mark.parametrize(
-    ("unit", "times"),
-    [
-        (
-            "timestamp",
-            {
-                "1970-01-01T00:00:05Z": 5 * SECOND,
-                "1970-01-01 01:00:00.25+01:00": SECOND // 4,
-                "1970-01-01 00:00:01.1234567": 1_123_456,
-                "1969-12-31T23:59:59Z": -SECOND,
-                "1970-01-02": 86_400 * SECOND,
-                "12:30": None,  # of which day?
-                "1970": None,
-                "1970-13-01": None,
-                "5": None,
-            },
-        ),
-        (
-            "s",
-            {
-                "5": 5 * SECOND,
-                "5.25": 5_250_000,
-                "-0.0000015": -2,
-                "1700000000.123456": 1_700_000_000_123_456,
-                "1e3": 1000 * SECOND,
-                "253402300799.9999999": 253_402_300_799_999_999,
-                "253402300800": None,  # in the year 10000
-                "9223372036855": None,  # more microseconds than 64 bits hold
-                "NaN": None,
-                "1970-01-01T00:00:05Z": None,
-            },
-        ),
-    ],
-)
-def test_times_are_read_from_text(
-    lines: Lines, tmp_path: Path, unit: str, times: dict[str, int | None]
-) -> None:
-    text = "".join(f'"{time}",{time},1\n' for time in times)
-    put(tmp_path, "a.csv", "ts,k,v\n" + text)
-    made = landing_of(lines(), tmp_path, time_unit=unit, max_future=None)
-    made.run_available()
-    read: dict[str, int | None] = dict(rows(tmp_path, "key", "event_time_us"))
-    read |= {row.text: None for row in made.rejected().collect()}
-    assert read == times
-
-
 def test_typed_columns_are_converted(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     typed = {

@@ -1,4 +1,4 @@
-"""What a landing makes of cells: cases found in the field, and all cells as the oracle has them."""
+"""Landed cells: the cases found in the field, and every kind of cell as the oracle has it."""
 
 import json
 from collections.abc import Callable
