@@ -1,4 +1,4 @@
-"""The note of a landing in its history and its checkpoint: whose they are, and how rows are read."""
+"""The note of a landing in its history and checkpoint: whose they are, and how rows are read."""
 
 import json
 import uuid
