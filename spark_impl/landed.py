@@ -11,14 +11,20 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructField, StructType
 
+from model.vocabulary.windows import REASON_NOT_FINITE
 from spark_impl import slack, watermark
 from spark_impl.runtime.landing import Landing
 from spark_impl.windows.answers import window_struct
+from spark_impl.windows.arrival_files import NO_VALUE
 from spark_impl.windows.progress import BatchProgress
 
 Query: TypeAlias = slack.SlackQuery | watermark.WatermarkQuery
 WINDOW = ("task", "key", "start_us", "end_us", "window")
 """Columns of a window, behind the grouping columns, in results of several aggregates."""
+
+
+_REFUSED = ("reason", "column", "text", "row", "seq", "source_id", "key", "event_time_us", "batch")
+"""Columns of a refused row, behind its stage and perhaps its aggregate."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,8 @@ class LandedQuery:
 
     landing: Landing
     query: Query
+    value: str
+    """Column of the stream with the values."""
     spark: SparkSession
 
     def run_available(self) -> None:
@@ -52,18 +60,21 @@ class LandedQuery:
         return _results(self.spark, self.query)
 
     def rejected(self) -> DataFrame:
-        """Return every row that was refused: it is in no answer.
+        """Return a row for each row of the stream that is in no answer, with the reason.
 
         The columns are:
 
-        * ``stage``: ``landing`` if the row did not land, so that no window is known to lack it, or
-          ``query``;
-        * ``reason``, ``column`` and ``text`` (the content of that column, if the landing refused
-          it), ``row`` (all columns of the stream as JSON, likewise);
-        * ``seq``, ``source_id``, ``key`` and ``event_time_us`` of a row that landed;
-        * ``batch``: the micro-batch of the landing or the query.
+        * ``stage``: ``landing`` for a row that did not land, or that the query has not read yet;
+          ``query`` for one that the query has refused;
+        * ``reason``, ``column`` and ``text``: the column of the stream that is at fault, and what
+          it holds;
+        * ``row``: all columns of the stream as JSON, if the landing found the fault;
+        * ``seq``: the arrival number, NULL for a row that did not land;
+        * ``source_id``, ``key`` and ``event_time_us`` of a row that the query refused;
+        * ``batch``: the micro-batch of the stage.
         """
-        return _rejected(self.landing, {"": self.query}).drop("aggregate")
+        faults, refused = self.landing.rejected(), _refused(self.spark, self.query, self.value)
+        return _unread(faults, [refused]).unionByName(_explained(refused, faults))
 
     def progress(self) -> BatchProgress:
         """Return the figures of the last micro-batch."""
@@ -77,6 +88,8 @@ class LandedQueries:
     landing: Landing
     queries: Mapping[str, Query]
     """The query of each aggregate, by its name."""
+    values: Mapping[str, str | None]
+    """Column of the stream with the values of each aggregate, None if rows are counted."""
     spark: SparkSession
 
     def run_available(self) -> None:
@@ -125,12 +138,19 @@ class LandedQueries:
         return joined.select(*by, window_struct().alias(WINDOW[-1]), *self.queries)
 
     def rejected(self) -> DataFrame:
-        """Return every row that was refused, as :meth:`LandedQuery.rejected` does.
+        """Return the rows that are in no answer, as :meth:`LandedQuery.rejected` does.
 
-        A row that landed is here once for each aggregate that refused it, which the column
-        ``aggregate`` names.
+        A column ``aggregate`` behind ``stage`` names the aggregate that has refused the row; it is
+        NULL in the stage ``landing``.
         """
-        return _rejected(self.landing, self.queries)
+        faults, all_refused = self.landing.rejected(), []
+        for name, query in self.queries.items():
+            refused = _refused(self.spark, query, self.values[name])
+            all_refused.append(refused.withColumn("aggregate", F.lit(name)))
+        unread = _unread(faults, all_refused).withColumn("aggregate", F.lit(None).cast("string"))
+        explained = [_explained(each, faults, "aggregate") for each in all_refused]
+        parts = [unread.select("stage", "aggregate", *_REFUSED), *explained]
+        return reduce(lambda above, below: above.unionByName(below), parts)
 
     def progress(self) -> dict[str, BatchProgress]:
         """Return the figures of the last micro-batch of each aggregate, by its name."""
@@ -166,36 +186,38 @@ def _results(spark: SparkSession, query: Query) -> DataFrame:
     return watermark.results(spark, query.store.root)
 
 
-def _rejected(landing: Landing, queries: Mapping[str, Query]) -> DataFrame:
-    """Return the refused rows of a landing and of its queries, each once a query."""
-    faults = landing.rejected()
-    said = ("column", "text", "row")
-    unlanded = faults.where("seq IS NULL").select(F.lit("landing").alias("stage"), "*")
-    parts = [unlanded.drop("seq")]
-    for name, query in queries.items():
-        # A value that the landing could not read is missing in the history: say what it was.
-        source = landing.source_of(query.store.value)
-        told = (
-            faults.where(F.col("column").eqNullSafe(F.lit(source)))
-            .groupBy("seq")
-            .agg(*(F.first(each).alias(each) for each in (*said, "reason")))
-        )
-        rows = _refused(landing.spark, query).join(
-            told.withColumnRenamed("reason", "fault"), "seq", "left"
-        )
-        reason = F.coalesce("fault", "reason").alias("reason")
-        place = ("seq", "source_id", "key", "event_time_us", "batch")
-        stage = F.lit("query").alias("stage"), F.lit(name).alias("aggregate")
-        parts.append(rows.select(*stage, reason, *said, *place))
-    every = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
-    columns = ("stage", "aggregate", "reason", *said, "seq", "source_id", "key", "event_time_us")
-    return every.select(*columns, "batch")
+def _refused(spark: SparkSession, query: Query, value: str | None) -> DataFrame:
+    """Return the arrivals that a query has refused; ``value`` is the stream's column of values."""
+    room = slack if isinstance(query, slack.SlackQuery) else watermark
+    rows = room.rejected(spark, query.store.root)
+    by_value = F.col("reason").isin(REASON_NOT_FINITE, NO_VALUE)
+    return rows.withColumn("column", F.when(by_value, F.lit(value))).withColumn(
+        "text", F.when(by_value, F.col("value").cast("string"))
+    )
 
 
-def _refused(spark: SparkSession, query: Query) -> DataFrame:
-    if isinstance(query, slack.SlackQuery):
-        return slack.rejected(spark, query.store.root)
-    return watermark.rejected(spark, query.store.root)
+def _explained(refused: DataFrame, faults: DataFrame, *more: str) -> DataFrame:
+    """Return the refused arrivals of a query, with what the landing knows about them."""
+    known = ["reason", "text", "row"]
+    why = faults.where("seq IS NOT NULL").select(
+        "seq", "column", *(F.col(name).alias(f"_{name}") for name in known)
+    )
+    rows = refused.withColumn("row", F.lit(None).cast("string")).join(
+        why, ["seq", "column"], "left"
+    )
+    for name in known:
+        rows = rows.withColumn(name, F.coalesce(f"_{name}", name))
+    return rows.select(F.lit("query").alias("stage"), *more, *_REFUSED)
+
+
+def _unread(faults: DataFrame, refused: Sequence[DataFrame]) -> DataFrame:
+    """Return what the landing has found at fault, without the faults that a query has refused."""
+    known = reduce(DataFrame.union, (each.select("seq", "column") for each in refused))
+    rows = faults.join(known, ["seq", "column"], "left_anti")
+    kinds = {"source_id": "long", "key": "string", "event_time_us": "long"}
+    for name, kind in kinds.items():
+        rows = rows.withColumn(name, F.lit(None).cast(kind))
+    return rows.select(F.lit("landing").alias("stage"), *_REFUSED)
 
 
 def _progress(query: Query) -> BatchProgress:

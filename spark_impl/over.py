@@ -212,7 +212,7 @@ class Aggregate:
         places = _Places.of(folder, checkpoint)
         landing = places.land(self.stream, self.value)
         query = places.open_query("answers", self.stream, self.config, VALUE, sink)
-        return LandedQuery(landing, query, self.stream.rows.sparkSession)
+        return LandedQuery(landing, query, self.value, self.stream.rows.sparkSession)
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ class Aggregates:
                 given.get(name),
             )
         queries = {name: opened[name] for name in self.configs}
-        return LandedQueries(landing, queries, self.stream.rows.sparkSession)
+        return LandedQueries(landing, queries, self.values, self.stream.rows.sparkSession)
 
 
 class _Places(NamedTuple):

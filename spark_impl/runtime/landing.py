@@ -188,15 +188,6 @@ class Landing:
         open_history(self._history, self._checkpoint, self._settings)
 
     @property
-    def spark(self) -> SparkSession:
-        """The session of the landing."""
-        return self._spark
-
-    def source_of(self, value: str | None) -> str | None:
-        """Return the stream's column of a history's column of values, None if there is none."""
-        return None if value is None else self._values[value]
-
-    @property
     def restarts(self) -> int:
         """Number of starts again by ``run_available``, because a Python worker was too slow."""
         return self._runner.restarts

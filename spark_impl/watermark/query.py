@@ -18,12 +18,13 @@ from spark_impl.watermark.rule import CLOCK, Memory, WatermarkRule
 from spark_impl.watermark.upstream import INSERTION, PASSING, UpstreamMemory, UpstreamRule
 from spark_impl.windows import answers, query, system
 from spark_impl.windows import progress as figures
-from spark_impl.windows.room import WindowRoom, WindowSettings, window_settings
+from spark_impl.windows.room import HOLDER, WindowRoom, WindowSettings, window_settings
 from spark_impl.windows.store import Columns
 
 
 def _settings(config: WatermarkConfig) -> WindowSettings:
-    own = {"upstreams": config.upstreams, "insert_every_us": config.insert_every_us}
+    by_arrival = config.insert_every_us > 0 or config.idle_after_us is not None
+    own = {"upstreams": config.upstreams, "times_arrivals": by_arrival}
     plain = {"corrects": config.corrections, "correlates": False}
     return window_settings(config, **plain, **own)
 
@@ -38,7 +39,7 @@ UPSTREAM = WindowRoom(
     settings=_settings,
     rule=UpstreamRule,
     memory=UpstreamMemory(),
-    progress={},
+    progress={HOLDER: pa.int64()},
     records={"passing": PASSING, "inserted": INSERTION},
     columns={"passing": _columns(PASSING), "inserted": _columns(INSERTION)},
     words={"passing": Passing, "inserted": Inserted},
@@ -48,6 +49,7 @@ WATERMARK = replace(
     UPSTREAM,
     rule=WatermarkRule,
     memory=Memory(),
+    progress={},
     records={"clock": CLOCK},
     columns={"clock": _columns(CLOCK)},
     words={"clock": Clock},

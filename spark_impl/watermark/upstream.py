@@ -6,7 +6,10 @@ computes all operators by itself: the same numbers in every task.
 Rules of this file:
 
 * An operator's watermark never falls, so the least watermark after an arrival is the least of all
-  watermarks that a later arrival finds at its operator, and of those at the end.
+  watermarks that a later arrival finds at its operator, and of those at the end. This holds as
+  long as no operator can be idle.
+* Otherwise a *spell* is the run of arrivals from one passing of an operator to the next, cut where
+  the operator becomes idle. The least watermark is the least of all spells that are there.
 * A watermark travels between the arrivals of the task, as a row with the key ``INSERTED``.
 * The task to which an arrival belongs records its passing and the insertion at it.
 """
@@ -20,7 +23,7 @@ from spark_impl.runtime.arrays import Bools, Ints, Records
 from spark_impl.watermark.rule import CLOCK
 from spark_impl.windows.disorder import cluster_sizes, count_inversions, wait_us
 from spark_impl.windows.records import INSERTED, NO_CLOCK, Rows, fill_records
-from spark_impl.windows.room import Path, Stretch
+from spark_impl.windows.room import HOLDER, Path, Stretch
 
 OPERATOR = np.dtype([("t_max_us", "<i8"), ("wm_us", "<i8"), ("inv", "<i8"), ("n", "<i8")])
 """An operator between two micro-batches; ``n`` is the size of its cluster."""
@@ -28,6 +31,8 @@ PASSING = np.dtype([("upstream", "<i8"), *((name, CLOCK[name]) for name in CLOCK
 """The clock of an operator after an arrival."""
 INSERTION = np.dtype([("seq", "<i8"), ("t_max_us", "<i8"), ("wm_us", "<i8")])
 """A watermark that all tasks receive."""
+
+_LAST_US = (1 << 63) - 1
 
 
 class UpstreamMemory(NamedTuple):
@@ -45,6 +50,9 @@ class UpstreamMemory(NamedTuple):
     """Empty before the first micro-batch."""
     clusters: Ints = np.empty(0, np.int64)
     """The last k event times of every operator, one cluster after the other."""
+    moments: Ints = np.empty(0, np.int64)
+    """The arrival clock at the last passing of every operator, at the first passing of any one for
+    those that were never passed. The largest is the clock now. Empty without ``idle_after_us``."""
 
 
 class UpstreamRule:
@@ -66,9 +74,14 @@ class UpstreamRule:
         """Let all arrivals pass; return those of the task, with watermarks between them."""
         if not len(rows.seq):
             return rows
+        known = self._memory.operators["wm_us"]
         passings, before = self._pass(rows, operator)
         t_max = np.maximum.accumulate(np.maximum(passings["t_max_us"], self._memory.t_max_us))
-        where, inserted = self._insert(rows, before, t_max)
+        if self._config.idle_after_us is None:
+            least = self._least(before)
+        else:
+            least = self._least_awake(rows, operator, known, passings["wm_us"])
+        where, inserted = self._insert(rows, least, t_max)
         self._passings = passings[mine]
         self._inserted = inserted[mine[where]]
         own = np.flatnonzero(mine)
@@ -110,11 +123,50 @@ class UpstreamRule:
         self._memory = self._memory._replace(operators=operators, clusters=np.concatenate(clusters))
         return passings, before
 
-    def _insert(self, rows: Rows, before: Ints, t_max: Ints) -> tuple[Ints, Records]:
+    def _least(self, before: Ints) -> Ints:
+        """Return the least watermark that an insertion at each arrival would find.
+
+        ``before`` is the watermark that each arrival finds at its operator.
+        """
+        last = self._memory.operators["wm_us"].min()
+        least: Ints = np.minimum.accumulate(np.append(before, last)[::-1])[::-1]
+        return least[:-1] if self._config.insert_every_us else least[1:]
+
+    def _least_awake(self, rows: Rows, operator: Ints, known: Ints, after: Ints) -> Ints:
+        """Return what :meth:`_least` does, without the operators that are idle.
+
+        ``known`` is the watermark of every operator before the micro-batch, ``after`` that of each
+        arrival's operator behind the arrival.
+        """
+        size, moments = len(operator), self._memory.moments
+        clock = np.maximum.accumulate(rows.arrival_us)
+        if len(moments):
+            clock = np.maximum(clock, moments.max())
+        else:
+            moments = np.full(self._config.upstreams, clock[0])
+        first = np.arange(size) + (self._config.insert_every_us > 0)
+        who = np.concatenate((np.arange(len(moments)), operator))
+        begin = np.concatenate((np.zeros_like(moments), first))
+        order = np.argsort(who, kind="stable")
+        until = np.full(len(who), size)
+        follows = who[order][1:] == who[order][:-1]
+        until[order[:-1][follows]] = begin[order[1:][follows]]
+        awake_us = self._awake_until(np.concatenate((moments, clock)))
+        until = np.minimum(until, np.searchsorted(clock, awake_us, side="right"))
+        moments = moments.copy()
+        np.maximum.at(moments, operator, clock)
+        self._memory = self._memory._replace(moments=moments)
+        least = least_of_spans(size, begin, until, np.concatenate((known, after)))
+        return np.where(least == _LAST_US, NO_CLOCK, least)
+
+    def _awake_until(self, moments: Ints) -> Ints:
+        """Return the last reading of the clock at which an operator is not idle yet."""
+        idle_us = self._config.idle_after_us or 0
+        return np.minimum(moments, _LAST_US - idle_us) + idle_us
+
+    def _insert(self, rows: Rows, least: Ints, t_max: Ints) -> tuple[Ints, Records]:
         """Return the positions of arrivals at which watermarks are inserted, and the watermarks."""
         memory = self._memory
-        last = memory.operators["wm_us"].min()
-        least = np.minimum.accumulate(np.append(before, last)[::-1])[::-1]  # [i]: before arrival i
         if self._config.insert_every_us:
             period = rows.arrival_us // self._config.insert_every_us
             latest = np.maximum.accumulate(np.append(memory.period, period))
@@ -122,9 +174,8 @@ class UpstreamRule:
             wm, top = least[where], np.append(memory.t_max_us, t_max)[where]
             memory = memory._replace(period=int(latest[-1]))
         else:
-            where = np.arange(len(least) - 1)
-            wm, top = least[1:], t_max
-        rises = wm > np.append(memory.inserted_us, wm[:-1])
+            where, wm, top = np.arange(len(least)), least, t_max
+        rises = wm > np.maximum.accumulate(np.append(memory.inserted_us, wm))[:-1]
         where, wm, top = where[rises], wm[rises], top[rises]
         memory = memory._replace(t_max_us=int(t_max[-1]))
         if len(wm):
@@ -163,9 +214,34 @@ class UpstreamRule:
         return self._memory
 
     def progress(self) -> dict[str, float]:
-        """Return no columns: progress needs only the clock that all rooms have."""
-        return {}
+        """Return the operator that holds the watermark back."""
+        wm, moments = self._memory.operators["wm_us"], self._memory.moments
+        if self._config.idle_after_us is not None and len(moments):
+            awake = self._awake_until(moments) >= moments.max()
+            wm = np.where(awake, wm, _LAST_US)
+        return {HOLDER: int(np.argmin(wm))}
 
     def records(self) -> dict[str, Records]:
         """Return the passings and the insertions at arrivals of the task."""
         return {"passing": self._passings, "inserted": self._inserted}
+
+
+def least_of_spans(size: int, begin: Ints, end: Ints, value: Ints) -> Ints:
+    """Return the least value of all spans ``begin .. end - 1`` around each position below ``size``.
+
+    Where no span is, this is the largest integer. A span is the union of two others whose length is
+    a power of 2, and these fall apart into halves, so this takes time O(size * log(size)).
+    """
+    filled = np.flatnonzero(end > begin)
+    begin, end, value = begin[filled], end[filled], value[filled]
+    level = np.frexp(end - begin)[1] - 1
+    least = np.full(size, _LAST_US)
+    for power in range(int(level.max(initial=0)), -1, -1):
+        half = 1 << power
+        above = least
+        least = above.copy()
+        np.minimum(least[half:], above[:-half], out=least[half:])
+        here = level == power
+        np.minimum.at(least, begin[here], value[here])
+        np.minimum.at(least, end[here] - half, value[here])
+    return least

@@ -86,8 +86,8 @@ def rejected(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> 
     """Return a row for each arrival that the query has refused: it is in no answer.
 
     The columns are the grouping columns, ``task``, ``seq``, ``source_id``, ``key``,
-    ``event_time_us``, ``reason`` and ``batch``. Key and event time are NULL if one of them is
-    missing in the history.
+    ``event_time_us``, ``value``, ``reason`` and ``batch``. Key and event time are NULL if one of
+    them is missing in the history, ``value`` if anything is.
 
     Raises :class:`InputProblem` if ``store`` is not the store of a query.
     """
@@ -95,7 +95,8 @@ def rejected(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> 
     rows = read_undisturbed(
         opened, lambda last: queries.read_table(spark, opened, "rejected", last)
     )
-    return rows.select(*opened.by, "seq", "source_id", "key", "event_time_us", "reason", "batch")
+    columns = ["seq", "source_id", "key", "event_time_us", "value", "reason", "batch"]
+    return rows.select(*opened.by, *columns)
 
 
 def read_undisturbed(store: WindowStore, read: Callable[[int], _T]) -> _T:

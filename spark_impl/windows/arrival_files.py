@@ -24,6 +24,8 @@ from spark_impl.windows.panes import compact, stable_order
 from spark_impl.windows.records import Rows
 from spark_impl.windows.room import WindowSettings
 
+NO_VALUE = f"{VALUE} is NULL"
+"""The flaw of an arrival without a value."""
 FLAWS = (
     *(f"{name} is NULL" for name in COLUMNS),
     "a grouping column is NULL",

@@ -113,6 +113,7 @@ class _MicroBatch:
             reason=reason,
             key=_positions(keys, self._keys)[rows.key] if self._settings.keyed else 0,
             event_time_us=np.where(known, rows.event_time_us, NO_CLOCK),
+            value=rows.value,
         )
 
     def _mine(self, rows: Rows, keys: tuple[str, ...]) -> Bools:

@@ -176,6 +176,8 @@ def _unpacked(
         unknown = pa.array(np.ascontiguousarray(records["event_time_us"] == NO_CLOCK))
         for each in ("key", "event_time_us"):
             columns[each] = pc.if_else(unknown, None, columns[each])
+        flawed = pa.array(np.ascontiguousarray(records["reason"] > len(REASONS)))
+        columns["value"] = pc.if_else(flawed, None, columns["value"])
     return pa.table([columns[name] for name in schema.names], schema=schema)
 
 

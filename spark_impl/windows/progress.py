@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from spark_impl.runtime.storage import Address
 from spark_impl.windows.answers import read_undisturbed
 from spark_impl.windows.records import NO_CLOCK
-from spark_impl.windows.room import ConfigT, WindowRoom
+from spark_impl.windows.room import HOLDER, ConfigT, WindowRoom
 from spark_impl.windows.store import WindowStore, load_store
 
 
@@ -34,8 +34,9 @@ class BatchProgress(NamedTuple):
     rejected: int
     """Number of arrivals that the query has refused until now."""
     held_by: str | None
-    """The task that holds the watermark back, because its own is the lowest: ``task 3``, behind its
-    grouping columns. None if there is no watermark."""
+    """The one that holds the watermark back, behind its grouping columns: the task with the lowest
+    one, such as ``task 3``, or the operator upstream that others wait for, such as ``operator 3``.
+    None if there is nobody to wait for."""
 
     @property
     def late_share(self) -> float:
@@ -70,11 +71,19 @@ def _progress_of(store: WindowStore, batch: int) -> BatchProgress:
         total("pending", "windows"),
         store.read("correction", batch).num_rows,
         store.count("rejected", batch),
-        None if lowest in (None, NO_CLOCK) else _name_lowest(store, moved, lowest),
+        _name_holder(store, moved, lowest),
     )
 
 
-def _name_lowest(store: WindowStore, moved: pa.Table, lowest: int) -> str:
-    """Return the name of the first task with the lowest watermark."""
-    at = pc.index(moved.column("wm_us"), lowest).as_py()
-    return ", ".join(f"{name} {moved.column(name)[at].as_py()}" for name in store.by)
+def _name_holder(store: WindowStore, moved: pa.Table, lowest: int | None) -> str | None:
+    """Return the name of the first task with the lowest watermark, or of the operator upstream."""
+    if lowest is None:
+        return None
+    row = moved.slice(pc.index(moved.column("wm_us"), lowest).as_py(), 1).to_pylist()[0]
+    by = {name: row[name] for name in store.by}
+    if row.get(HOLDER) is not None:
+        del by["task"]
+        by["operator"] = row[HOLDER]
+    elif lowest == NO_CLOCK:
+        return None
+    return ", ".join(f"{name} {each}" for name, each in by.items())

@@ -60,6 +60,7 @@ REJECTED = np.dtype(
         ("reason", "<i8"),
         ("key", "<i8"),
         ("event_time_us", "<i8"),
+        ("value", "<f8"),
     ]
 )
 """A rejected arrival; ``reason`` is the code of :func:`spark_impl.windows.arrivals.reject`.

@@ -25,6 +25,8 @@ from spark_impl.windows.records import Memory, Rows
 WindowConfig: TypeAlias = SlackConfig | WatermarkConfig
 """The configuration of a room with windows."""
 ConfigT = TypeVar("ConfigT", bound=WindowConfig)
+HOLDER = "holder"
+"""Column of ``progress``, with operators upstream only: the one with the least watermark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +43,15 @@ class WindowSettings(WindowQuery):
     """Whether corrections record the correlation of values and delays."""
     upstreams: int = 0
     """Operators upstream; with some, every task gets the arrivals of all (``Rule.receive``)."""
-    insert_every_us: int = 0
-    """Period of the watermarks from upstream, by arrival time; 0: one at every arrival."""
+    times_arrivals: bool = False
+    """Whether the watermarks from upstream depend on arrival times."""
     value: str | None = VALUE
     """The column of the history with the values; with None every arrival has the value 1."""
 
     @property
     def reads_arrival_us(self) -> bool:
         """Whether anything depends on the arrival times."""
-        return self.max_future_us is not None or self.insert_every_us > 0
+        return self.max_future_us is not None or self.times_arrivals
 
 
 @lru_cache

@@ -36,13 +36,15 @@ _PAIRS: Columns = {**WINDOW, "source_id": _INT, "event_time_us": _INT, "windows"
 _STREAM: Mapping[str, Columns] = {
     "result": {**WINDOW, "value": _FLOAT, "n_rcv": _INT, "slack_us": _INT, "wm_us": _INT},
     "late": _PAIRS,
-    # The last two are NULL if the windows of the arrival are unknown.
+    # Key and event time are NULL if the windows of the arrival are unknown, the value if it is one
+    # of a row that misses something.
     "rejected": {
         "seq": _INT,
         "source_id": _INT,
         "reason": _TEXT,
         "key": _TEXT,
         "event_time_us": _INT,
+        "value": _FLOAT,
     },
 }
 _PROGRESS: Columns = {
