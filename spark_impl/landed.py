@@ -149,8 +149,10 @@ class LandedQueries:
             all_refused.append(refused.withColumn("aggregate", F.lit(name)))
         unread = _unread(faults, all_refused).withColumn("aggregate", F.lit(None).cast("string"))
         explained = [_explained(each, faults, "aggregate") for each in all_refused]
-        parts = [unread.select("stage", "aggregate", *_REFUSED), *explained]
-        return reduce(lambda above, below: above.unionByName(below), parts)
+        found = unread.select("stage", "aggregate", *_REFUSED)
+        for each in explained:
+            found = found.unionByName(each)
+        return found
 
     def progress(self) -> dict[str, BatchProgress]:
         """Return the figures of the last micro-batch of each aggregate, by its name."""
@@ -189,7 +191,7 @@ def _results(spark: SparkSession, query: Query) -> DataFrame:
 def _refused(spark: SparkSession, query: Query, value: str | None) -> DataFrame:
     """Return the arrivals that a query has refused; ``value`` is the stream's column of values."""
     room = slack if isinstance(query, slack.SlackQuery) else watermark
-    rows = room.rejected(spark, query.store.root)
+    rows: DataFrame = room.rejected(spark, query.store.root)
     by_value = F.col("reason").isin(REASON_NOT_FINITE, NO_VALUE)
     return rows.withColumn("column", F.when(by_value, F.lit(value))).withColumn(
         "text", F.when(by_value, F.col("value").cast("string"))
@@ -212,7 +214,7 @@ def _explained(refused: DataFrame, faults: DataFrame, *more: str) -> DataFrame:
 
 def _unread(faults: DataFrame, refused: Sequence[DataFrame]) -> DataFrame:
     """Return what the landing has found at fault, without the faults that a query has refused."""
-    known = reduce(DataFrame.union, (each.select("seq", "column") for each in refused))
+    known = reduce(lambda a, b: a.union(b), (each.select("seq", "column") for each in refused))
     rows = faults.join(known, ["seq", "column"], "left_anti")
     kinds = {"source_id": "long", "key": "string", "event_time_us": "long"}
     for name, kind in kinds.items():

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from model.vocabulary import Event, SlackConfig, Trace, WatermarkConfig, Workload
-from model.vocabulary.windows import Correction, Final, Late, Rejected
+from model.vocabulary.windows import REASON_NOT_FINITE, Correction, Final, Late, Rejected
 from properties.generators.streams import ROOMS, configs
 from properties.rooms import find_room
 from spark_impl.landed import LandedQueries
@@ -164,7 +164,7 @@ def run(spark: SparkSession, folder: Path, pack: Pack) -> LandedQueries:
 
 
 def projections(pack: Pack, name: str) -> dict[str, Workload]:
-    """Return the workload of an aggregate in each stream: the tuples that have its value."""
+    """Return the workload of an aggregate in each stream; a missing value is NaN."""
     config, column = pack.configs[name], COLUMNS[name]
     found = {}
     for case, batches in pack.streams.items():
@@ -173,8 +173,8 @@ def projections(pack: Pack, name: str) -> dict[str, Workload]:
         for batch in batches:
             for row in batch:
                 value = row.value(column)
-                if value is not None:
-                    events.append(row.event._replace(seq=len(events), value=value))
+                plain = math.nan if value is None else value
+                events.append(row.event._replace(seq=len(events), value=plain))
             cuts.append(len(events))
         found[case] = Workload(
             ROOMS[type(config)], tuple(events), config.to_json(), tuple(cuts[:-1]), name=case
@@ -187,20 +187,16 @@ def renumbered(pack: Pack, name: str, history: pa.Table, traces: Mapping[str, Tr
     for case, trace in traces.items():
         batch_of: dict[int, int] = {}
         for number, batch in enumerate(pack.streams[case]):
-            if any(row.value(COLUMNS[name]) is not None for row in batch):
+            if batch:
                 batch_of[number] = len(batch_of)
         batch_of[pack.batches] = len(batch_of)  # the flush
-        rows = (row for batch in pack.streams[case] for row in batch)
         numbers = history.filter(pa.compute.equal(history["case_id"], case))["seq"].to_pylist()
-        have = [row.value(COLUMNS[name]) is not None for row in rows]
-        kept = [number for number, has in zip(numbers, have, strict=True) if has]
-        seq_of = {number: seq for seq, number in enumerate(kept)}
+        seq_of = {number: seq for seq, number in enumerate(numbers)}
         steps = []
         for step in trace.steps():
-            if isinstance(step, Rejected) and step.reason == "value is NULL":
-                assert step.seq not in seq_of
-                continue
             moved: Any = step  # all steps are named tuples
+            if isinstance(step, Rejected) and step.reason == "value is NULL":
+                moved = step._replace(reason=REASON_NOT_FINITE)
             for field, by in {"batch": batch_of, "seq": seq_of}.items():
                 if field in moved._fields:
                     moved = moved._replace(**{field: by[getattr(moved, field)]})
@@ -257,7 +253,7 @@ def assert_joined(running: LandedQueries, finals: Mapping[str, set[Any]]) -> Non
         found = {
             (*window, own["value"], own["n"], own["revision"], own["state"] == "exact")
             for window, own in here
-            if own is not None
+            if own is not None and own["revision"] is not None
         }
         assert found == wanted
         assert len(found) < len(rows) or name == "rows", "no answer was missing"

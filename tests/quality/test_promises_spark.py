@@ -144,7 +144,6 @@ BUGS = (
         EXACTNESS,
         "final answer",
         "windows/answers.py",
-        "windows/query.py",
         "latest = F.max_by(",
         "latest = F.min_by(",
     ),

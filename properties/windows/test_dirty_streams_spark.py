@@ -1,0 +1,224 @@
+"""Every window of a dirty stream is right and exact, or says how many rows it lacks.
+
+Expected answers are computed from the drawn cells with the standard library alone.
+"""
+
+import json
+import math
+import os
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import pytest
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from spark_impl.aggregates import avg, count, median, sum_
+from spark_impl.landed import LandedQueries
+from spark_impl.over import over
+from tests.harness import profiles, stream_packs
+
+STREAMS, PACKS = profiles.choose(40, nightly=120), profiles.choose(1, nightly=6)
+BEGIN_S = 1_714_521_600  # 2024-05-01
+SIZE_S, SLIDE_S = 10, 5
+GOOD = ("100", "-40", "60", "-60", "0", "-0.0", "0.5", "-0.125", "1e3", "+7.", "1e15", "-1e15")
+BAD = {"NaN": "NaN", "inf": "Infinity", "-Infinity": "-Infinity", "": None, "abc": "abc"} | {
+    text: text for text in ("1e999", "1,5", "0x10", "9007199254740993")
+}
+"""Texts that are no finite numbers, and the text that the list of refused rows shows."""
+BAD_TIMES = ("", "yesterday", "4e18")
+WAITS: tuple[dict[str, Any], ...] = (
+    {"delta": 0.2, "eps": 0.1},
+    {"max_wait": "7 seconds", "k": 4, "corrections": True},
+)
+FUNCTIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "total": math.fsum,
+    "mean": lambda values: math.fsum(values) / len(values),
+    "middle": statistics.median_low,
+    "rows": len,
+}
+Window: TypeAlias = tuple[str, str, int]
+"""Stream, key and start in microseconds."""
+
+
+class Line(NamedTuple):
+    """A row of a CSV file."""
+
+    stream: str
+    source_id: int
+    device: str
+    at: str
+    v: str
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the row has a time, and so windows."""
+        return self.at not in BAD_TIMES
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> list[list[Line]]:
+    """Draw the micro-batches of a stream, without its name."""
+    cells = st.sampled_from(GOOD) | st.sampled_from(sorted(BAD))
+    bad_only = draw(st.sampled_from(["", "z"]))
+    lines: list[Line] = []
+    now = 0
+    for number in range(draw(st.integers(1, 40))):
+        now += draw(st.integers(0, 4))
+        if lines and draw(st.integers(0, 9)) == 0:
+            lines.append(draw(st.sampled_from(lines)))  # delivered again
+            continue
+        device = draw(st.sampled_from(["refund", "b", "c", *bad_only]))
+        late = draw(st.sampled_from([0, 0, 0, 1, 9, 30]))
+        at = draw(st.sampled_from([*[str(BEGIN_S + max(now - late, 0))] * 12, *BAD_TIMES]))
+        value = draw(st.sampled_from(sorted(BAD)) if device == "z" else cells)
+        lines.append(Line("", number, device, at, value))
+    cut = draw(st.integers(0, len(lines)))
+    return [lines[:cut], lines[cut:]]
+
+
+def windows_of(line: Line) -> Iterator[Window]:
+    """Yield the windows of a row."""
+    at = int(line.at)
+    for start in range(at - at % SLIDE_S, at - SIZE_S, -SLIDE_S):
+        yield line.stream, line.device, start * 1_000_000
+
+
+def expected_windows(lines: Iterable[Line], reads: bool) -> dict[Window, tuple[list[float], int]]:
+    """Return the accepted values of each window, and its number of refused rows."""
+    accepted: dict[Window, dict[int, float]] = defaultdict(dict)
+    refused = Counter[Window]()
+    for line in lines:
+        for window in windows_of(line) if line.is_timed else ():
+            if not reads:
+                accepted[window][line.source_id] = 1.0
+            elif line.v in BAD:
+                refused[window] += 1
+            else:
+                accepted[window][line.source_id] = float(line.v)
+    return {
+        window: ([*accepted.get(window, {}).values()], refused[window])
+        for window in {*accepted, *refused}
+    }
+
+
+def open_queries(spark: SparkSession, folder: Path, wait: Mapping[str, Any]) -> LandedQueries:
+    schema = "stream string, source_id string, device string, at string, v string"
+    source = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+    begun = over(
+        source.csv(str(folder / "in")),
+        event_time="at",
+        key="device",
+        source_id="source_id",
+        group_columns=["stream"],
+        time_unit="s",
+    )
+    size, slide = f"{SIZE_S} seconds", f"{SLIDE_S} seconds"
+    windows = begun.window(size, slide, tasks=2, dedup=True, **wait)
+    chosen = (sum_("v"), avg("v"), median("v"), count())
+    named = (each.alias(name) for each, name in zip(chosen, FUNCTIONS, strict=True))
+    return windows.agg(*named).store_in(folder / "kept")
+
+
+def write(folder: Path, number: int, lines: Iterable[Line]) -> None:
+    """Write the file of a micro-batch."""
+    path = folder / "in" / f"{number}.csv"
+    path.parent.mkdir(exist_ok=True)
+    quoted = (
+        ",".join(f'"{cell}"' if "," in str(cell) else str(cell) for cell in line) for line in lines
+    )
+    path.write_text("".join(f"{line}\n" for line in quoted), encoding="utf-8")
+    os.utime(path, (1_000 + number, 1_000 + number))
+
+
+@pytest.fixture(scope="module")
+def seen() -> Counter[str]:
+    """Count windows of the kinds for which streams are drawn."""
+    return Counter()
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("number", range(PACKS))
+@pytest.mark.parametrize("wait", WAITS, ids=["slack", "watermark"])
+def test_every_window_is_exact_or_counts_what_it_lacks(
+    wait: dict[str, Any],
+    number: int,
+    spark: SparkSession,
+    tmp_path: Path,
+    seed: int,
+    seen: Counter[str],
+) -> None:
+    drawn = stream_packs.collect(batches(), STREAMS, seed + number)
+    files: list[list[Line]] = [[], []]
+    for place, own in enumerate(drawn):
+        for file, lines in zip(files, own, strict=True):
+            file.extend(line._replace(stream=f"s{place}") for line in lines)
+    for place, file in enumerate(files):
+        write(tmp_path, place, file)
+    queries = open_queries(spark, tmp_path, wait)
+    queries.flush()
+    lines = [line for file in files for line in file]
+    assert_answers(queries, lines, seen)
+    assert_listed(queries, lines)
+
+
+def assert_answers(queries: LandedQueries, lines: Sequence[Line], seen: Counter[str]) -> None:
+    """Compare every window of every aggregate."""
+    rows = queries.results().drop("window").toArrow().to_pylist()
+    largest = 1e15
+    for name, function in FUNCTIONS.items():
+        found = {
+            (row["stream"], row["key"], row["start_us"]): row[name]
+            for row in rows
+            if row[name] is not None
+        }
+        expected = expected_windows(lines, reads=name != "rows")
+        assert found.keys() == expected.keys(), name
+        for window, (values, refused) in expected.items():
+            own = found[window]
+            state = "incomplete" if refused else "exact"
+            assert (own["n"], own["n_refused"], own["state"]) == (len(values), refused, state)
+            if values:
+                tolerance = 0.0 if name in ("middle", "rows") else 1e-9 * largest
+                small = max(map(abs, values)) < largest
+                exact = 0.0 if small and name == "total" else tolerance
+                assert abs(own["value"] - function(values)) <= exact, (name, window)
+            else:
+                assert (own["value"], own["revision"], own["coverage"]) == (None, None, None)
+            seen["nothing accepted"] += not values
+            seen["some refused"] += bool(values) and bool(refused)
+            seen["negative, exact"] += not refused and min(values, default=0) < 0
+            seen["cancels, exact"] += not refused and not math.fsum(values) and any(values)
+            seen["corrected"] += bool(own["revision"])
+
+
+def assert_listed(queries: LandedQueries, lines: Sequence[Line]) -> None:
+    """Compare the list of refused rows."""
+    listed = queries.rejected().toArrow().to_pylist()
+    unread = Counter((line.device, line.at or None) for line in lines if not line.is_timed)
+    assert unread == Counter(
+        (json.loads(row["row"])["device"], row["text"])
+        for row in listed
+        if row["stage"] == "landing"
+    )
+    bad = Counter(
+        (line.device, int(line.at) * 1_000_000, BAD[line.v])
+        for line in lines
+        if line.is_timed and line.v in BAD
+    )
+    for name in FUNCTIONS:
+        own = [row for row in listed if row["aggregate"] == name]
+        assert Counter((row["key"], row["event_time_us"], row["text"]) for row in own) == (
+            Counter() if name == "rows" else bad
+        )
+        assert all(row["reason"] and row["column"] == "v" for row in own)
+
+
+def test_streams_held_what_they_are_for(seen: Counter[str]) -> None:
+    if not seen:
+        pytest.skip("no stream was run")
+    assert min(seen.values()) > 20, seen
+    assert len(seen) == 5
