@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from spark_impl.script.arithmetic import Tuples
 from spark_impl.script.graph import COMPUTED, UNION
 from spark_impl.script.kernel import Message
 from spark_impl.script.plan import Plan, compile_plan
-from spark_impl.script.processor import ARRIVALS, FLUSH, MESSAGE, ScriptProcessor, result_tables
+from spark_impl.script.processor import FLUSH, MESSAGE, ScriptProcessor, blocks_of, result_tables
 from spark_impl.script.router import Router
 from spark_impl.windows.blocks import slots
 from tests.harness.stream_packs import collect
@@ -114,24 +116,26 @@ def run_grouped(plan: Plan, config: ScriptConfig, case: Workload, groups: list[A
     # Imported here as in the processor: it takes a while.
     import pandas as pd
 
-    tester = TwsTester(Grouped(plan, waiting_of(config), ("site",)))
-    numbers, router = slots(plan.workers), Router(plan)
-    blocks = [
-        (group, worker, ARRIVALS, block)
-        for events in case.batches()
-        for worker, block in router.blocks(arrivals_table(events)).items()
-        for group in groups
-    ]
-    ends = [(group, worker, FLUSH, None) for group in groups for worker in range(plan.workers)]
-    waiting: list[tuple[Any, int, int, bytes | None]] = [*blocks, *(ends if case.flush else [])]
+    waits = waiting_of(config)
+    tester = TwsTester(Grouped(plan, waits, ("site",)))
+    numbers, router = slots(plan.workers), Router(plan, is_timed=waits.is_timed)
+    waiting: list[tuple[Any, int, list[tuple[int, bytes | None]]]] = []
+    for events in case.batches():
+        blocks = sorted(blocks_of(router, arrivals_table(events)))
+        for worker, own in groupby(blocks, itemgetter(0)):
+            together = [each[1:] for each in own]
+            waiting += [(group, worker, [*together]) for group in groups]
+    if case.flush:
+        workers = range(plan.workers)
+        waiting += [(group, worker, [(FLUSH, None)]) for group in groups for worker in workers]
     steps: dict[Any, list[Any]] = {group: [] for group in groups}
-    for group, worker, kind, block in waiting:  # grows
-        given_rows = pd.DataFrame({"kind": [kind], "block": [block]}, dtype=object)
+    for group, worker, given_blocks in waiting:  # grows
+        given_rows = pd.DataFrame(given_blocks, columns=["kind", "block"], dtype=object)
         frame: Any = tester.testInPandas((group, numbers[worker]), given_rows)
         assert {*frame["site"]} == {group}
         assert {*frame["worker"]} == {worker}
         own, *messages = frame.to_dict("records")
-        waiting += [(group, row["to"], MESSAGE, row["messages"]) for row in messages]
+        waiting += [(group, row["to"], [(MESSAGE, row["messages"])]) for row in messages]
         tables = result_tables(plan, own["results"], own["undefined"], own["rejected"])
         steps[group] += [Result(**row) for row in tables["result"].to_pylist()]
     return [Trace("spark", own) for own in steps.values()]
@@ -176,8 +180,12 @@ def check_since(case: Workload, place: int) -> Counter[str]:
     return Counter(answers=bool(answers), fewer=bool(answers) and len(fewer.arrivals) < known)
 
 
-FIXED = cases().filter(lambda case: case.config.get("watermark", "fixed") == "fixed")
-"""Cases whose watermarks do not depend on the disorder of all earlier tuples."""
+FIXED = cases().filter(
+    lambda case: (
+        case.config.get("watermark", "fixed") == "fixed" and not case.config.get("idle_after_us")
+    )
+)
+"""Cases whose watermarks depend neither on the disorder nor on the arrivals of earlier tuples."""
 
 
 @given(FIXED, st.integers(0, 99))
