@@ -190,8 +190,8 @@ def _results(spark: SparkSession, query: Query) -> DataFrame:
 
 def _refused(spark: SparkSession, query: Query, value: str | None) -> DataFrame:
     """Return the arrivals that a query has refused; ``value`` is the stream's column of values."""
-    room = slack if isinstance(query, slack.SlackQuery) else watermark
-    rows: DataFrame = room.rejected(spark, query.store.root)
+    list_rejected = slack.rejected if isinstance(query, slack.SlackQuery) else watermark.rejected
+    rows = list_rejected(spark, query.store.root)
     by_value = F.col("reason").isin(REASON_NOT_FINITE, NO_VALUE)
     return rows.withColumn("column", F.when(by_value, F.lit(value))).withColumn(
         "text", F.when(by_value, F.col("value").cast("string"))

@@ -24,7 +24,21 @@ from tests.harness import profiles, stream_packs
 STREAMS, PACKS = profiles.choose(40, nightly=120), profiles.choose(1, nightly=6)
 BEGIN_S = 1_714_521_600  # 2024-05-01
 SIZE_S, SLIDE_S = 10, 5
-GOOD = ("100", "-40", "60", "-60", "0", "-0.0", "0.5", "-0.125", "1e3", "+7.", "1e15", "-1e15")
+GOOD = (
+    "100",
+    "-40",
+    "60",
+    "-60",
+    "0",
+    "-0.0",
+    "0.5",
+    "-0.125",
+    "1e3",
+    "-1000",
+    "+7.",
+    "1e15",
+    "-1e15",
+)
 BAD = {"NaN": "NaN", "inf": "Infinity", "-Infinity": "-Infinity", "": None, "abc": "abc"} | {
     text: text for text in ("1e999", "1,5", "0x10", "9007199254740993")
 }
@@ -62,12 +76,13 @@ class Line(NamedTuple):
 @st.composite
 def batches(draw: st.DrawFn) -> list[list[Line]]:
     """Draw the micro-batches of a stream, without its name."""
-    cells = st.sampled_from(GOOD) | st.sampled_from(sorted(BAD))
-    bad_only = draw(st.sampled_from(["", "z"]))
+    own = draw(st.lists(st.sampled_from(GOOD), min_size=1, max_size=6))
+    cells = st.sampled_from([*own * 12, *sorted(BAD)])
+    bad_only = draw(st.sampled_from([[], ["z"]]))
     lines: list[Line] = []
-    now = 0
+    now, pace = 0, draw(st.sampled_from([1, 4]))
     for number in range(draw(st.integers(1, 40))):
-        now += draw(st.integers(0, 4))
+        now += draw(st.integers(0, pace))
         if lines and draw(st.integers(0, 9)) == 0:
             lines.append(draw(st.sampled_from(lines)))  # delivered again
             continue
