@@ -17,23 +17,25 @@ from model.windows.upstream import Insertion, Passed
 class _Operator:
     """One upstream operator."""
 
-    __slots__ = ("cluster", "t_max_us", "wm_us")
+    __slots__ = ("cluster", "passed_us", "t_max_us", "wm_us")
 
     def __init__(self, k: int) -> None:
         self.cluster = Cluster(k)
         self.t_max_us = BEFORE_TIME_US
         self.wm_us = BEFORE_TIME_US
+        self.passed_us: int | None = None  # the arrival clock when it was passed last
 
 
 class Upstreams:
     """All upstream operators of a query, and what they have inserted."""
 
-    __slots__ = ("_arrived_us", "_config", "_inserted_us", "_operators", "_rules")
+    __slots__ = ("_arrived_us", "_clock_us", "_config", "_inserted_us", "_operators", "_rules")
 
     def __init__(self, config: WatermarkConfig, rules: Rules) -> None:
         self._config, self._rules = config, rules
         self._operators = [_Operator(config.k) for _ in range(config.upstreams)]
-        self._arrived_us: int | None = None  # the latest arrival time so far
+        self._arrived_us: int | None = None  # the latest arrival time before the present one
+        self._clock_us: int | None = None  # the latest arrival time, with the present one
         self._inserted_us = BEFORE_TIME_US
 
     def arrive(self, event: Event, batch: int) -> Passed:
@@ -42,6 +44,8 @@ class Upstreams:
             return Passed()
         steps: list[Step] = []
         insertion = None
+        clock_us = event.arrival_us
+        self._clock_us = clock_us if self._clock_us is None else max(self._clock_us, clock_us)
         if self._config.insert_every_us:
             if self._rules.is_due(self._config.insert_every_us, self._arrived_us, event.arrival_us):
                 insertion = self._insert(event, batch, steps)
@@ -54,6 +58,9 @@ class Upstreams:
     def _advance(self, event: Event, batch: int) -> Passing:
         rules, number = self._rules, self._rules.upstream_of(event.key, self._config.upstreams)
         operator = self._operators[number]
+        for each in self._operators:
+            if each.passed_us is None or each is operator:
+                each.passed_us = self._clock_us
         operator.t_max_us = max(operator.t_max_us, event.event_time_us)
         operator.cluster = rules.entered(operator.cluster, event.event_time_us)
         wait_us = rules.wait_us(self._config, operator.cluster)
@@ -69,14 +76,22 @@ class Upstreams:
         )
 
     def _insert(self, event: Event, batch: int, steps: list[Step]) -> Insertion | None:
-        """Insert the least watermark if every operator has one and the least has risen."""
-        wm_us = self._rules.least([operator.wm_us for operator in self._operators])
+        """Insert the least watermark if all operators but idle ones have one and it has risen."""
+        live = [operator.wm_us for operator in self._operators if not self._is_idle(operator)]
+        wm_us = self._rules.least(live) if live else BEFORE_TIME_US
         if wm_us <= self._inserted_us:
             return None
         self._inserted_us = wm_us
         t_max_us = max(operator.t_max_us for operator in self._operators)
         steps.append(Inserted(event.seq, batch, t_max_us, wm_us))
         return Insertion(wm_us, t_max_us - wm_us)
+
+    def _is_idle(self, operator: _Operator) -> bool:
+        """Return whether an operator has been silent so long that it holds nothing back."""
+        longest_us, passed_us = self._config.idle_after_us, operator.passed_us
+        if longest_us is None or passed_us is None or self._clock_us is None:
+            return False
+        return self._clock_us - passed_us > longest_us
 
 
 def upstreams_of(config: WatermarkConfig, rules: Rules) -> Upstreams | None:

@@ -74,8 +74,10 @@ def the_least_is_inserted(truth: Truth, observed: Observation, findings: Finding
 
 def _insertions(truth: Truth, observed: Observation) -> Iterator[Inserted]:
     config, period_us = truth.config, truth.config.insert_every_us
+    operators = range(config.upstreams)
     passings = {step.seq: step for step in observed.trace.of(Passing)}
     latest: dict[int, Passing] = {}
+    passed_us: dict[int, int] = {}  # the arrival clock at the last passing of each operator
     arrived_us: int | None = None
     inserted_us: int | None = None
     for batch, events in enumerate(truth.workload.batches()):
@@ -83,19 +85,30 @@ def _insertions(truth: Truth, observed: Observation) -> Iterator[Inserted]:
             passing = passings.get(event.seq)
             if passing is None:
                 continue
+            clock_us = max(event.arrival_us, arrived_us or event.arrival_us)
             if not period_us:
                 latest[passing.upstream] = passing
+                passed_us = {**dict.fromkeys(operators, clock_us), **passed_us}
+                passed_us[passing.upstream] = clock_us
+            waited_for = [
+                number
+                for number in operators
+                if config.idle_after_us is None
+                or clock_us - passed_us.get(number, clock_us) <= config.idle_after_us
+            ]
             is_due = not period_us or (
                 arrived_us is not None and event.arrival_us // period_us > arrived_us // period_us
             )
-            if is_due and len(latest) == config.upstreams:
-                wm_us = min(each.wm_us for each in latest.values())
+            if is_due and waited_for and latest.keys() >= {*waited_for}:
+                wm_us = min(latest[number].wm_us for number in waited_for)
                 if inserted_us is None or wm_us > inserted_us:
                     inserted_us = wm_us
                     t_max_us = max(each.t_max_us for each in latest.values())
                     yield Inserted(event.seq, batch, t_max_us, wm_us)
             latest[passing.upstream] = passing
-            arrived_us = max(event.arrival_us, arrived_us or event.arrival_us)
+            passed_us = {**dict.fromkeys(operators, clock_us), **passed_us}
+            passed_us[passing.upstream] = clock_us
+            arrived_us = clock_us
 
 
 def windows_close_at_the_insertion(truth: Truth, observed: Observation, findings: Findings) -> None:

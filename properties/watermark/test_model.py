@@ -156,6 +156,7 @@ PUBLISHED: dict[str, object] = {
     "clocks": "arrivals",
     "upstreams": 0,
     "insert_every_us": 0,
+    "idle_after_us": None,
 }
 """Settings of a query that names none of them; docs/settings.md publishes them."""
 
@@ -291,9 +292,16 @@ def test_answers_are_those_of_results_without_corrections(system: System, seed: 
         late = {step[:3] for step in trace.of(Late)}
         stream = {result[:3]: result for result in trace.of(Result)}
         finals = {final[:3]: final for final in trace.of(Final)}
+        config = WatermarkConfig.from_json(case.config)
+        refused = {
+            (step.task, index * config.slide_us, event.key if config.keyed else "")
+            for step in trace.of(Rejected)
+            for event in case.arrivals[step.seq : step.seq + 1]
+            for index in config.windows.indices(event.event_time_us)
+        }
         assert finals.keys() == stream.keys()
         for window, final in finals.items():
             assert (final.value, final.n) == (stream[window].value, stream[window].n_rcv)
-            assert final.exact == (window not in late)
+            assert final.exact == (window not in late and window not in refused)
         seen += len(late)
     assert seen, "nothing was late"
