@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from model.vocabulary import SlackConfig, WatermarkConfig
+from model.vocabulary import SlackConfig, WatermarkConfig, task_of
 from spark_impl.runtime.histories import COLUMNS, append
 from spark_impl.runtime.storage import InputProblem
 from spark_impl.slack import SlackQuery
@@ -123,3 +123,28 @@ def test_a_watermark_from_upstream_closes_windows_of_every_task(
     ]
     assert progress(tmp_path / "s").watermark_us == 12
     assert answers(spark, tmp_path / "s").keys() == {0}
+
+
+@pytest.mark.parametrize("tasks", [2, 17])
+def test_the_operator_that_holds_the_watermark_back_is_named_until_it_is_idle(
+    tasks: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    """More than 16 tasks get their arrivals in blocks, fewer read the files themselves."""
+    config = WatermarkConfig(10, 10, 0, k=3, tasks=tasks, upstreams=2, idle_after_us=50)
+    alive, silent = (task_of(key, 2) for key in "ab")
+    assert alive != silent
+    source = history(tmp_path / "h", [(4, 1.0), (12, 2.0)], key="a", arrival_us=1000)
+    query = WatermarkQuery(spark, config, source, tmp_path / "s")
+    query.run_available()
+    found = progress(tmp_path / "s")
+    assert (found.watermark_us, found.held_by) == (None, f"operator {silent}")
+    history(source, [(25, 4.0)], key="a", arrival_us=1051)
+    query.run_available()
+    found = progress(tmp_path / "s")
+    assert (found.watermark_us, found.held_by) == (25, f"operator {alive}")
+    assert answers(spark, tmp_path / "s").keys() == {0, 10}
+    history(source, [(26, 8.0)], key="b", arrival_us=1060)
+    history(source, [(40, 8.0)], key="a", arrival_us=1061)
+    query.run_available()
+    found = progress(tmp_path / "s")
+    assert (found.watermark_us, found.held_by) == (26, f"operator {silent}")
