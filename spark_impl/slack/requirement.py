@@ -66,7 +66,7 @@ def required_tuples(
         return np.zeros(len(total), np.int64)
     elif config.aggregate in ("median", "quantile"):
         wanted = _for_rank(config, total)
-    elif values is not None:
+    elif config.aggregate in ("sum", "avg") and values is not None:
         wanted = missing.required_tuples(config, _level(config), total, values, task, order)
     elif config.aggregate == "sum":
         wanted = _for_sum(config, total, cv2)

@@ -155,6 +155,8 @@ def with_refused(
     how: str,
 ) -> DataFrame:
     """Join answers with the number of refused rows of their windows, ``n_refused``."""
+    if not store.files_until("rejected", last):  # the usual case: nothing to read, nothing to join
+        return answers.withColumn("n_refused", F.lit(0).cast("long"))
     rows = queries.read_table(spark, store, "rejected", last).where("event_time_us IS NOT NULL")
     size, slide = settings.size_us, settings.slide_us
     first = f"(event_time_us - {size} - pmod(event_time_us - {size}, {slide})) div {slide} + 1"
