@@ -19,7 +19,12 @@ from model.vocabulary.slack import Judged, Progress
 from model.vocabulary.windows import Cleared, Correlation, Late, Rejected, Result, Revision
 from model.windows import claims
 from model.windows.claims import claim, is_flushed
-from model.windows.exactness_claims import corrections_do_not_wait, exactness_claim
+from model.windows.exactness_claims import (
+    corrections_do_not_wait,
+    count_incomplete_windows,
+    exactness_claim,
+    has_incomplete_windows,
+)
 
 StepT = TypeVar("StepT", bound=Step)
 
@@ -55,6 +60,14 @@ def _steps(evidence: Evidence, word: type[StepT]) -> Sequence[StepT]:
     return evidence.observed.trace.of(word)
 
 
+def _judged_with_a_negative_value(evidence: Evidence) -> int:
+    windows = evidence.truth.windows
+    judged = {(each.task, each.start_us, each.key) for each in _steps(evidence, Judged)}
+    return sum(any(arrived.value < 0 for arrived in windows.get(each, ())) for each in judged)
+
+
+LACKING = "windows with a rejected row"
+
 CASES: Mapping[str, Callable[[Evidence], int]] = {
     "late pairs": lambda seen: sum(map(len, seen.observed.late.values())),
     "mixed tuples": _mixed_tuples,
@@ -69,6 +82,8 @@ CASES: Mapping[str, Callable[[Evidence], int]] = {
     "rejected arrivals": lambda seen: len(_steps(seen, Rejected)),
     "tasks with a delay": _tasks_with_a_delay,
     "windows": lambda seen: len(seen.truth.windows),
+    "judged windows with a negative value": _judged_with_a_negative_value,
+    LACKING: lambda seen: count_incomplete_windows(seen.truth),
 }
 """Function that counts a case, by its name."""
 
@@ -91,6 +106,7 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         exactness_claim("each pair once"),
         exactness_claim("one writer"),
         exactness_claim("final answers are the latest"),
+        exactness_claim("exact means all rows", LACKING, has_incomplete_windows),
         claim(
             "corrections do not wait",
             corrections_do_not_wait,

@@ -49,9 +49,11 @@ def required_coverage_is_right(truth: Truth, observed: Observation, findings: Fi
             continue
         if _estimates(truth.config):
             cvs = estimates.get((judged.task, judged.batch), ())
-            rules = [_enough_by_cv(truth.config, cv, total) for cv in cvs]
+            is_positive = _is_positive(truth, window, total)
+            rules = [_normal_form(truth.config, cv, total, is_positive) for cv in cvs]
+            rules = rules if is_positive is not None else []
         else:
-            rule = _enough(truth.config, total, _values(truth, window, total), judged[:2])
+            rule = _enough(truth, window, total, judged[:2])
             rules = [] if rule is None else [rule]
         if not rules:
             continue
@@ -121,7 +123,7 @@ def _of_all(truth: Truth, window: WindowId) -> Enough | None:
     total = len(truth.windows.get(window, ()))
     if _is_slow(truth.config) and total > SMALL:
         return None
-    return _enough(truth.config, total, _values(truth, window, total), (0, 0))
+    return _enough(truth, window, total, (0, 0))
 
 
 def _values(truth: Truth, window: WindowId, total: int) -> list[float] | None:
@@ -129,6 +131,17 @@ def _values(truth: Truth, window: WindowId, total: int) -> list[float] | None:
     found = truth.windows.get(window, ())
     is_known = truth.config.needs_values and len(found) == total
     return [arrived.value for arrived in found] if is_known else None
+
+
+def _is_positive(truth: Truth, window: WindowId, total: int) -> bool | None:
+    """Return whether the required coverage may rely on values that are not negative.
+
+    Only a sum needs them. None: the judgement may have counted a negative value, or not.
+    """
+    negative = [arrived.value < 0 for arrived in truth.windows.get(window, ())]
+    if truth.config.aggregate != "sum" or not any(negative):
+        return True
+    return False if len(negative) == total else None
 
 
 # --------------------------------------------------------------------------------- what is enough
@@ -165,7 +178,7 @@ def _estimates_of_cv(truth: Truth) -> Mapping[tuple[int, int], Sequence[float]]:
 
 
 def _cv(n: int, total: float, squares: float) -> float:
-    if total == 0:
+    if total == squares == 0:
         return 0.0
     ratio = n * squares / (total * total) if total * total else inf
     return sqrt(max(0.0, ratio - 1)) if isfinite(ratio) else inf
@@ -181,17 +194,20 @@ def _least(config: SlackConfig) -> int:
     return 0 if has_none else 1
 
 
-def _enough(
-    config: SlackConfig, total: int, values: Sequence[float] | None, seed: tuple[int, int]
-) -> Enough | None:
+def _enough(truth: Truth, window: WindowId, total: int, seed: tuple[int, int]) -> Enough | None:
     """Return the rule; None if it needs values or a cv that are not known."""
-    rule = _rule(config, total, values, seed)
-    least = _least(config)
+    is_positive = _is_positive(truth, window, total)
+    rule = _rule(truth.config, total, _values(truth, window, total), is_positive, seed)
+    least = _least(truth.config)
     return None if rule is None else lambda n, slack: n >= least and rule(n, slack)
 
 
 def _rule(
-    config: SlackConfig, total: int, values: Sequence[float] | None, seed: tuple[int, int]
+    config: SlackConfig,
+    total: int,
+    values: Sequence[float] | None,
+    is_positive: bool | None,
+    seed: tuple[int, int],
 ) -> Enough | None:
     """Return the first rule of section 5 that applies."""
     eps = Fraction(repr(config.eps))
@@ -205,11 +221,20 @@ def _rule(
     d = _level(config)
     if config.aggregate in ("median", "quantile"):
         return _enough_ranks(config, eps, d, total)
+    if is_positive is None:
+        return None
+    if not is_positive:
+        return lambda n, _slack: n == total
     if not config.needs_values:
         return None if config.cv is None else _enough_by_cv(config, config.cv, total)
-    if values is None or not values or (config.aggregate == "sum" and min(values) < 0):
-        return None
-    ordered = sorted(values, reverse=True)
+    return _by_values(config, values, d, seed) if values else None
+
+
+def _by_values(
+    config: SlackConfig, values: Sequence[float], d: float, seed: tuple[int, int]
+) -> Enough:
+    """Return the rule of a method that needs the values of the window."""
+    ordered, eps = sorted(values, reverse=True), Fraction(repr(config.eps))
     if config.sampling == "adversarial":
         return _enough_of_the_worst(ordered, eps, config.aggregate == "avg")
     if config.method == "permutation":
@@ -220,6 +245,11 @@ def _rule(
 
 def _level(config: SlackConfig) -> float:
     return config.delta / 2 if config.control == "conformal" else config.delta
+
+
+def _normal_form(config: SlackConfig, cv: float, total: int, is_positive: bool | None) -> Enough:
+    """Return the normal form, or the rule that a negative value in a sum requires every tuple."""
+    return _enough_by_cv(config, cv, total) if is_positive else lambda n, _slack: n == total
 
 
 def _enough_by_cv(config: SlackConfig, cv: float, total: int) -> Enough:

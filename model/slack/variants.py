@@ -209,6 +209,15 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             _example(25, 12, cuts=(1,), control="max"),
         ),
         _variant(
+            "rejected_rows_do_not_matter",
+            "exact means all rows",
+            "A window is exact if no pair of it is pending, whatever was rejected.",
+            PLANTED,
+            "A rejected row might have changed the answers of the windows of its event time.",
+            replace(RULES, incomplete=variants.lacks_nothing),
+            variants.with_rejected(_example(5, 6)),
+        ),
+        _variant(
             "counts_twice",
             "eventual exactness",
             "A redelivery is handled like a new tuple.",

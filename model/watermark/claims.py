@@ -20,7 +20,12 @@ from model.watermark.evidence import Moment, Truth, closings, moments_of, observ
 from model.watermark.upstream_claims import has_upstreams
 from model.windows import claims
 from model.windows.claims import claim
-from model.windows.exactness_claims import corrections_do_not_wait, exactness_claim
+from model.windows.exactness_claims import (
+    corrections_do_not_wait,
+    count_incomplete_windows,
+    exactness_claim,
+    has_incomplete_windows,
+)
 
 STORMY = Fraction(1, 5)
 """Least disorder of a stormy moment."""
@@ -61,10 +66,15 @@ def _early_answers(evidence: Evidence) -> int:
     return early
 
 
+LACKING = "windows with a rejected row"
+
 CASES: Mapping[str, Callable[[Evidence], int]] = {
     "arrivals": lambda seen: len(seen.observed.trace.of(Clock)),
     "passings": lambda seen: len(seen.observed.trace.of(Passing)),
     "insertions": lambda seen: len(seen.observed.trace.of(Inserted)),
+    "insertions past an idle operator": lambda seen: upstream_claims.count_past_idle(
+        seen.truth, seen.observed
+    ),
     "calm arrivals": _count(lambda moment: moment.inv == 0),
     "stormy arrivals": _count(lambda moment: moment.disorder >= STORMY),
     "reversed clusters": _count(lambda moment: moment.disorder == 1),
@@ -77,6 +87,7 @@ CASES: Mapping[str, Callable[[Evidence], int]] = {
     "redelivered tuples": lambda seen: len(seen.truth.deliveries),
     "rejected arrivals": lambda seen: len(seen.observed.trace.of(Rejected)),
     "windows": lambda seen: len(seen.truth.windows),
+    LACKING: lambda seen: count_incomplete_windows(seen.truth),
 }
 """Function that counts a case, by its name."""
 
@@ -184,6 +195,13 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
             has_upstreams,
         ),
         claim(
+            "an idle operator holds nothing back",
+            upstream_claims.the_least_is_inserted,
+            ((Passing,),),
+            "insertions past an idle operator",
+            upstream_claims.may_be_idle,
+        ),
+        claim(
             "windows close at the inserted watermark",
             upstream_claims.windows_close_at_the_insertion,
             ((Inserted,), (Result,)),
@@ -201,6 +219,7 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         exactness_claim("each pair once"),
         exactness_claim("one writer"),
         exactness_claim("final answers are the latest"),
+        exactness_claim("exact means all rows", LACKING, has_incomplete_windows),
         exactness_claim("eventual exactness", "corrections", _is_corrected_to_the_end),
         exactness_claim("nothing owed after the flush", "corrections", _is_corrected_to_the_end),
         exactness_claim("wrong answers are pending", "corrections", _is_corrected),

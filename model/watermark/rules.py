@@ -41,6 +41,18 @@ def is_due(period_us: int, before_us: int | None, now_us: int) -> bool:
     return before_us is not None and now_us // period_us > before_us // period_us
 
 
+def is_idle(
+    idle_after_us: int | None, passed_us: int | None, began_us: int, arrived_us: int
+) -> bool:
+    """Return whether an operator has been silent for too long to hold a watermark back.
+
+    ``passed_us`` is the arrival clock at its last passing, None if there was none; ``began_us`` the
+    clock at the first passing of any operator.
+    """
+    last_us = began_us if passed_us is None else passed_us
+    return idle_after_us is not None and arrived_us - last_us > idle_after_us
+
+
 def least(watermarks_us: Sequence[int]) -> int:
     """Return the watermark that the tasks may rely on."""
     return min(watermarks_us)
@@ -56,6 +68,7 @@ class Rules(WindowRules[WatermarkConfig]):
     upstream_of: Callable[[str, int], int] = task_of
     """Number of the upstream operator that a key passes."""
     is_due: Callable[[int, int | None, int], bool] = is_due
+    is_idle: Callable[[int | None, int | None, int, int], bool] = is_idle
     least: Callable[[Sequence[int]], int] = least
 
 

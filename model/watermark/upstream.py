@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* No clock: the period of insertions is counted on the arrival times.
+* No clock: the period of insertions and the silence of an operator are counted on arrival times.
 * An operator knows no identities, so a redelivery enters its cluster.
 """
 
@@ -20,22 +20,23 @@ class _Operator:
     __slots__ = ("cluster", "passed_us", "t_max_us", "wm_us")
 
     def __init__(self, k: int) -> None:
+        self.passed_us: int | None = None
+        """The arrival clock at the last passing; None before the first."""
         self.cluster = Cluster(k)
         self.t_max_us = BEFORE_TIME_US
         self.wm_us = BEFORE_TIME_US
-        self.passed_us: int | None = None  # the arrival clock when it was passed last
 
 
 class Upstreams:
     """All upstream operators of a query, and what they have inserted."""
 
-    __slots__ = ("_arrived_us", "_clock_us", "_config", "_inserted_us", "_operators", "_rules")
+    __slots__ = ("_arrived_us", "_began_us", "_config", "_inserted_us", "_operators", "_rules")
 
     def __init__(self, config: WatermarkConfig, rules: Rules) -> None:
         self._config, self._rules = config, rules
         self._operators = [_Operator(config.k) for _ in range(config.upstreams)]
-        self._arrived_us: int | None = None  # the latest arrival time before the present one
-        self._clock_us: int | None = None  # the latest arrival time, with the present one
+        self._arrived_us: int | None = None  # the latest arrival time so far
+        self._began_us = 0  # that of the first arrival
         self._inserted_us = BEFORE_TIME_US
 
     def arrive(self, event: Event, batch: int) -> Passed:
@@ -44,23 +45,23 @@ class Upstreams:
             return Passed()
         steps: list[Step] = []
         insertion = None
-        clock_us = event.arrival_us
-        self._clock_us = clock_us if self._clock_us is None else max(self._clock_us, clock_us)
-        if self._config.insert_every_us:
-            if self._rules.is_due(self._config.insert_every_us, self._arrived_us, event.arrival_us):
-                insertion = self._insert(event, batch, steps)
-            self._arrived_us = max(event.arrival_us, self._arrived_us or event.arrival_us)
-        steps.append(self._advance(event, batch))
-        if not self._config.insert_every_us:
-            insertion = self._insert(event, batch, steps)
+        before_us, now_us = self._arrived_us, event.arrival_us
+        if before_us is None:
+            self._arrived_us = self._began_us = now_us
+        else:
+            self._arrived_us = max(before_us, now_us)
+        period_us = self._config.insert_every_us
+        if period_us and self._rules.is_due(period_us, before_us, now_us):
+            insertion = self._insert(event, batch, self._arrived_us, steps)
+        steps.append(self._advance(event, batch, self._arrived_us))
+        if not period_us:
+            insertion = self._insert(event, batch, self._arrived_us, steps)
         return Passed(tuple(steps), insertion)
 
-    def _advance(self, event: Event, batch: int) -> Passing:
+    def _advance(self, event: Event, batch: int, arrived_us: int) -> Passing:
         rules, number = self._rules, self._rules.upstream_of(event.key, self._config.upstreams)
         operator = self._operators[number]
-        for each in self._operators:
-            if each.passed_us is None or each is operator:
-                each.passed_us = self._clock_us
+        operator.passed_us = arrived_us
         operator.t_max_us = max(operator.t_max_us, event.event_time_us)
         operator.cluster = rules.entered(operator.cluster, event.event_time_us)
         wait_us = rules.wait_us(self._config, operator.cluster)
@@ -75,23 +76,23 @@ class Upstreams:
             operator.wm_us,
         )
 
-    def _insert(self, event: Event, batch: int, steps: list[Step]) -> Insertion | None:
-        """Insert the least watermark if all operators but idle ones have one and it has risen."""
-        live = [operator.wm_us for operator in self._operators if not self._is_idle(operator)]
-        wm_us = self._rules.least(live) if live else BEFORE_TIME_US
+    def _insert(
+        self, event: Event, batch: int, arrived_us: int, steps: list[Step]
+    ) -> Insertion | None:
+        """Insert the least watermark of the operators that are not idle, if it has risen."""
+        is_idle, idle_after_us = self._rules.is_idle, self._config.idle_after_us
+        watermarks_us = [
+            operator.wm_us
+            for operator in self._operators
+            if not is_idle(idle_after_us, operator.passed_us, self._began_us, arrived_us)
+        ]
+        wm_us = self._rules.least(watermarks_us) if watermarks_us else self._inserted_us
         if wm_us <= self._inserted_us:
             return None
         self._inserted_us = wm_us
         t_max_us = max(operator.t_max_us for operator in self._operators)
         steps.append(Inserted(event.seq, batch, t_max_us, wm_us))
         return Insertion(wm_us, t_max_us - wm_us)
-
-    def _is_idle(self, operator: _Operator) -> bool:
-        """Return whether an operator has been silent so long that it holds nothing back."""
-        longest_us, passed_us = self._config.idle_after_us, operator.passed_us
-        if longest_us is None or passed_us is None or self._clock_us is None:
-            return False
-        return self._clock_us - passed_us > longest_us
 
 
 def upstreams_of(config: WatermarkConfig, rules: Rules) -> Upstreams | None:

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import accumulate
+from math import inf
 
 from model.vocabulary import Event, task_of
 from model.vocabulary.watermark import Clock, Inserted, Passing
@@ -62,22 +63,33 @@ def _passings(truth: Truth) -> Iterator[Passing]:
             yield Passing(number, event.seq, batch, latest_us[place], inv, wait_us, wm_us)
 
 
+def may_be_idle(truth: Truth) -> bool:
+    """Return whether an operator that is silent for long holds nothing back."""
+    return has_upstreams(truth) and truth.config.idle_after_us is not None
+
+
+def count_past_idle(truth: Truth, observed: Observation) -> int:
+    """Return the number of insertions that are due while an operator is idle."""
+    return sum(idle > 0 for _, idle in _insertions(truth, observed))
+
+
 def the_least_is_inserted(truth: Truth, observed: Observation, findings: Findings) -> None:
-    """Check that the least watermark is inserted whenever it has risen and is due."""
+    """Check that the least watermark of the operators not idle is inserted if due and risen."""
     recorded = {step.seq: step for step in observed.trace.of(Inserted)}
-    expected = {step.seq: step for step in _insertions(truth, observed)}
+    expected = {step.seq: step for step, _ in _insertions(truth, observed)}
     for seq in sorted(recorded.keys() | expected.keys()):
         found, right = recorded.get(seq), expected.get(seq)
         if found != right:
             findings.add(seq, f"At arrival {seq} the insertion should be {right}, not {found}.")
 
 
-def _insertions(truth: Truth, observed: Observation) -> Iterator[Inserted]:
+def _insertions(truth: Truth, observed: Observation) -> Iterator[tuple[Inserted, int]]:
+    """Yield every insertion that the recorded passings make due, with the number of idle ones."""
     config, period_us = truth.config, truth.config.insert_every_us
-    operators = range(config.upstreams)
+    limit_us = inf if config.idle_after_us is None else config.idle_after_us
     passings = {step.seq: step for step in observed.trace.of(Passing)}
-    latest: dict[int, Passing] = {}
-    passed_us: dict[int, int] = {}  # the arrival clock at the last passing of each operator
+    latest: dict[int, tuple[int, Passing]] = {}
+    first_us: int | None = None
     arrived_us: int | None = None
     inserted_us: int | None = None
     for batch, events in enumerate(truth.workload.batches()):
@@ -85,30 +97,26 @@ def _insertions(truth: Truth, observed: Observation) -> Iterator[Inserted]:
             passing = passings.get(event.seq)
             if passing is None:
                 continue
-            clock_us = max(event.arrival_us, arrived_us or event.arrival_us)
-            if not period_us:
-                latest[passing.upstream] = passing
-                passed_us = {**dict.fromkeys(operators, clock_us), **passed_us}
-                passed_us[passing.upstream] = clock_us
-            waited_for = [
-                number
-                for number in operators
-                if config.idle_after_us is None
-                or clock_us - passed_us.get(number, clock_us) <= config.idle_after_us
-            ]
             is_due = not period_us or (
                 arrived_us is not None and event.arrival_us // period_us > arrived_us // period_us
             )
-            if is_due and waited_for and latest.keys() >= {*waited_for}:
-                wm_us = min(latest[number].wm_us for number in waited_for)
+            now_us = event.arrival_us if arrived_us is None else max(event.arrival_us, arrived_us)
+            first_us = now_us if first_us is None else first_us
+            if not period_us:
+                latest[passing.upstream] = now_us, passing
+            unpassed = config.upstreams - len(latest)
+            is_held = unpassed > 0 and now_us - first_us <= limit_us
+            awake = [each for at_us, each in latest.values() if now_us - at_us <= limit_us]
+            if is_due and awake and not is_held:
+                wm_us = min(each.wm_us for each in awake)
                 if inserted_us is None or wm_us > inserted_us:
                     inserted_us = wm_us
-                    t_max_us = max(each.t_max_us for each in latest.values())
-                    yield Inserted(event.seq, batch, t_max_us, wm_us)
-            latest[passing.upstream] = passing
-            passed_us = {**dict.fromkeys(operators, clock_us), **passed_us}
-            passed_us[passing.upstream] = clock_us
-            arrived_us = clock_us
+                    t_max_us = max(each.t_max_us for _, each in latest.values())
+                    idle = config.upstreams - len(awake)
+                    yield Inserted(event.seq, batch, t_max_us, wm_us), idle
+            if period_us:
+                latest[passing.upstream] = now_us, passing
+            arrived_us = now_us
 
 
 def windows_close_at_the_insertion(truth: Truth, observed: Observation, findings: Findings) -> None:

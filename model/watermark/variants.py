@@ -17,7 +17,7 @@ from model.checking.variants import PLANTED, Variant, factories
 from model.vocabulary import Fault, WatermarkConfig, WindowSpec, Workload
 from model.watermark.claims import MONOTONE
 from model.watermark.machine import MODEL
-from model.watermark.rules import RULES, Rules, entered
+from model.watermark.rules import RULES, Rules, entered, is_idle
 from model.windows import variants
 from model.windows.cluster import Cluster, wait_us
 from model.windows.query import Query
@@ -97,6 +97,20 @@ def _at_once(_period_us: int, _before_us: int | None, _now_us: int) -> bool:
     return True
 
 
+def _never_idle(
+    _idle_after_us: int | None, _passed_us: int | None, _began_us: int, _arrived_us: int
+) -> bool:
+    return False
+
+
+def _idle_until_passed(
+    idle_after_us: int | None, passed_us: int | None, began_us: int, arrived_us: int
+) -> bool:
+    if passed_us is None:
+        return idle_after_us is not None
+    return is_idle(idle_after_us, passed_us, began_us, arrived_us)
+
+
 def _ignores_flushes(config: Query, pending: Pending, wm_us: int, _is_flush: bool) -> str | None:
     return trigger(config, pending, wm_us, False)
 
@@ -111,6 +125,12 @@ def _example(
     settings = {"size_us": 10, "slide_us": 10, "max_wait_us": 10, "k": 3, **config}
     values = [float(1 << seq) for seq in range(len(event_times_us))]
     return variants.example("watermark", settings, event_times_us, values, cuts, keys)
+
+
+def _apart(workload: Workload) -> Workload:
+    """Return the workload with its arrivals two ticks apart."""
+    arrivals = (event._replace(arrival_us=100 + 2 * event.seq) for event in workload.arrivals)
+    return workload.with_(arrivals=tuple(arrivals))
 
 
 # -------------------------------------------------------------------------------------- variants
@@ -228,6 +248,15 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             _example(20, 5),
         ),
         _variant(
+            "rejected_rows_do_not_matter",
+            "exact means all rows",
+            "A window is exact if no pair of it is pending, whatever was rejected.",
+            PLANTED,
+            "A rejected row might have changed the answers of the windows of its event time.",
+            replace(RULES, incomplete=variants.lacks_nothing),
+            variants.with_rejected(_example(5, 6)),
+        ),
+        _variant(
             "counts_twice",
             "each pair once",
             "A redelivery is counted like a new tuple.",
@@ -290,6 +319,24 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "It is inserted at the multiples of the period.",
             replace(RULES, is_due=_at_once),
             _example(5, 6, upstreams=1, insert_every_us=2),
+        ),
+        _variant(
+            "idle_holds_back",
+            "an idle operator holds nothing back",
+            "An operator holds the watermark back however long it is silent.",
+            PLANTED,
+            "The least watermark is that of the operators that are not idle.",
+            replace(RULES, is_idle=_never_idle),
+            _apart(_example(5, 6, upstreams=2, idle_after_us=1)),
+        ),
+        _variant(
+            "idle_until_passed",
+            "an idle operator holds nothing back",
+            "An operator that was never passed holds nothing back.",
+            PLANTED,
+            "It is idle only when the first arrival is longer ago than an operator may be silent.",
+            replace(RULES, is_idle=_idle_until_passed),
+            _example(5, upstreams=2, idle_after_us=1),
         ),
         _variant(
             "closes_before_the_insertion",

@@ -188,10 +188,7 @@ def one_writer(truth: Truth[Query], observed: Observation[Tick], findings: Findi
 def final_answers_are_the_latest(
     truth: Truth[Query], observed: Observation[Tick], findings: Findings
 ) -> None:
-    """Check that a final answer is the latest one, and exact exactly if it has all rows.
-
-    It has not if a pair of the window is pending, or if an arrival of it was rejected.
-    """
+    """Check that a final answer is the latest one, and exact only if nothing of it is pending."""
     last_batch = truth.batches
     knows_pending = observed.cleared or not observed.revisions
     for final in observed.trace.of(Final):
@@ -208,8 +205,6 @@ def final_answers_are_the_latest(
             sentence = f"The final answer of the {name} is not the latest one."
         elif final.exact and owed and knows_pending:
             sentence = f"The {name} is called exact although tuple #{owed[0]} is owed to it."
-        elif final.exact and window in truth.incomplete:
-            sentence = f"The {name} is called exact although an arrival of it was rejected."
         elif not final.exact and not owed and window not in truth.incomplete and observed.late:
             sentence = f"The {name} is called provisional although nothing is owed to it."
         else:
@@ -220,6 +215,44 @@ def final_answers_are_the_latest(
             f"In the end: {_describe(answer)}",
             f"Written last: {_describe(latest)}",
         )
+
+
+def exact_means_all_rows(
+    truth: Truth[Query], observed: Observation[Tick], findings: Findings
+) -> None:
+    """Check that an answer is exact if and only if it lacks nothing, pending or rejected."""
+    knows_pending = observed.cleared or not observed.revisions
+    for final in observed.trace.of(Final):
+        window = final[:3]
+        is_owed = any(
+            observed.is_pending(window, source_id, truth.batches)
+            for source_id in observed.late.get(window, ())
+        )
+        name = name_of(truth, window)
+        if final.exact and window in truth.incomplete:
+            sentence = f"The {name} is called exact although an arrival of it was rejected."
+        elif not knows_pending or window in truth.incomplete or final.exact is not is_owed:
+            continue
+        elif final.exact:
+            sentence = f"The {name} is called exact although a tuple is owed to it."
+        else:
+            sentence = f"The {name} is not called exact, but neither owed nor rejected is anything."
+        findings.add(
+            len(truth.windows.get(window, ())),
+            sentence,
+            tuples_of(truth, window),
+            _describe_lateness(observed, window),
+        )
+
+
+def has_incomplete_windows(truth: Truth[Query]) -> bool:
+    """Return whether a window with an answer lacks a row that was rejected."""
+    return count_incomplete_windows(truth) > 0
+
+
+def count_incomplete_windows(truth: Truth[Query]) -> int:
+    """Return the number of windows with an answer that lack a row that was rejected."""
+    return sum(window in truth.windows for window in truth.incomplete)
 
 
 def corrections_do_not_wait(
@@ -273,6 +306,7 @@ _CHECKS: Mapping[str, tuple[Check, Sequence[Sequence[type]], bool]] = {
         ((Final,), (Result, Revision)),
         False,
     ),
+    "exact means all rows": (exact_means_all_rows, ((Final,), (Late,)), False),
 }
 """Check of each claim, the kinds of steps it needs, and whether it needs identities."""
 OF_ANSWERS = ("eventual exactness",)

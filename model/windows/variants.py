@@ -1,6 +1,7 @@
 """Wrong decisions that variants of windowed rooms share, and the workloads that show them."""
 
 from collections.abc import Sequence
+from math import nan
 
 from model.vocabulary import Event, WindowSpec, Workload
 from model.vocabulary.settings import JsonObject
@@ -45,6 +46,11 @@ def without_age(config: Query, pending: Pending, _wm_us: int, is_flush: bool) ->
     return "gamma" if pending.newest_us - pending.oldest_us > config.gamma_us else None
 
 
+def lacks_nothing(_config: Query, _event: Event) -> Sequence[int]:
+    """Treat a window as complete although an arrival of it was rejected."""
+    return ()
+
+
 # -------------------------------------------------------------------------------------- examples
 
 
@@ -62,6 +68,12 @@ def example(
         for seq, (event_time_us, value) in enumerate(zip(event_times_us, values, strict=True))
     )
     return Workload(room, arrivals, config, tuple(cuts))
+
+
+def with_rejected(workload: Workload) -> Workload:
+    """Return the workload with its last value missing."""
+    *others, last = workload.arrivals
+    return workload.with_(arrivals=(*others, last._replace(value=nan)))
 
 
 def with_redelivery(workload: Workload) -> Workload:

@@ -22,7 +22,7 @@ from model.vocabulary.slack import CONTROLS, METHODS, SAMPLINGS, SELF_SUFFICIENT
 from model.vocabulary.windows import AGGREGATES
 from properties.generators import clusters
 from properties.generators.clusters import Shape
-from properties.generators.networks import EVENTS_MAX, SEEDS, STEPS, plans, sources, upto
+from properties.generators.networks import SEEDS, STEPS, plans, sources, upto
 from properties.judging.plan_counterexamples import SeededPlan
 from sim.kernel.faults import Fail, Fault, Pause
 from sim.kernel.log import simulate_arrivals
@@ -105,8 +105,22 @@ def configs(
 Query: TypeAlias = SlackConfig | WatermarkConfig
 ROOMS: Mapping[type, str] = {SlackConfig: "slack", WatermarkConfig: "watermark"}
 
-BAD_VALUES = st.sampled_from([-1.0, math.inf, -math.inf])
-"""Values that some queries refuse."""
+BAD_MAX = 8
+"""Largest identity with a bad value: even short streams have some of them."""
+BAD_VALUES = st.sampled_from([math.nan, math.inf, -math.inf])
+"""Values that every query refuses; a missing value is NaN."""
+
+
+class Signs(NamedTuple):
+    """Signs of values, by identity in turn."""
+
+    factors: tuple[float, ...] = (1.0,)
+    is_level: bool = False
+    """Whether all values are 1 but for their signs, so that they cancel."""
+
+
+SIGNS = (Signs(), Signs((1.0, -1.0)), Signs((1.0, -1.0), is_level=True), Signs((1.0, 1.0, -1.0)))
+"""As sent; every second one a refund; refunds that cancel; a refund now and then."""
 
 
 class Twist(NamedTuple):
@@ -118,23 +132,27 @@ class Twist(NamedTuple):
     """Lead of the clock of source 0 (us)."""
     bad: tuple[tuple[int, float], ...]
     """Bad values of source 0, by identity."""
+    signs: Signs
 
     def of(self, event: Event) -> Event:
         """Return the changed event."""
         ahead_us = self.ahead_us if event.source_id < IDS_PER_SOURCE else 0
-        value = dict(self.bad).get(event.source_id, event.value / self.divisor)
+        value = 1.0 if self.signs.is_level else event.value / self.divisor
+        value *= self.signs.factors[event.source_id % len(self.signs.factors)]
+        value = dict(self.bad).get(event.source_id, value)
         return event._replace(event_time_us=event.event_time_us + ahead_us, value=value)
 
 
 @cache
 def twists(size_us: int) -> st.SearchStrategy[Twist]:
-    """Draw changes, mostly none."""
-    bad = st.lists(st.tuples(st.integers(0, EVENTS_MAX), BAD_VALUES), max_size=2).map(tuple)
+    """Draw changes: every second stream has bad values, most streams have refunds."""
+    bad = st.lists(st.tuples(st.integers(0, BAD_MAX), BAD_VALUES), min_size=1, max_size=2)
     return st.builds(
         Twist,
         st.sampled_from([1, 8]),
         st.sampled_from([0, 0, 0, 2 * size_us]),
-        st.one_of(st.just(()), st.just(()), bad),
+        st.just(()) | bad.map(tuple),
+        st.sampled_from(SIGNS),
     )
 
 

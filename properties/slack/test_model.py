@@ -22,7 +22,14 @@ from tests.harness.stream_packs import collect
 
 CASES_FOR_GUARDS = profiles.choose(150, nightly=400)
 CASES_FOR_CRASHES = 150
-NEEDED = ("late pairs", "mixed tuples", "corrections of several windows", "misses")
+NEEDED = (
+    "late pairs",
+    "mixed tuples",
+    "corrections of several windows",
+    "misses",
+    "judged windows with a negative value",
+    "windows with a rejected row",
+)
 
 
 def unbatched(trace: Trace) -> list[object]:

@@ -50,7 +50,7 @@ def arrivals(draw: st.DrawFn, max_size: int = 25) -> tuple[Event, ...]:
             events.append(again._replace(seq=seq, arrival_us=now_us))
         else:
             key = draw(st.sampled_from("abc"))
-            value = float(draw(st.integers(0, 6)))
+            value = float(draw(st.integers(-2, 6)))
             event_time_us = now_us - max(delay_us, 0)
             events.append(Event(seq, seq, key, event_time_us, value, now_us))
     return tuple(events)

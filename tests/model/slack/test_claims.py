@@ -106,11 +106,13 @@ def test_guards_count_the_interesting_cases() -> None:
         "corrections of several windows": 1,
         "correlated windows": 1,
         "judged windows": len(trace.of(Judged)),
+        "judged windows with a negative value": 0,
         "misses": 1,
         "redelivered tuples": 1,
         "rejected arrivals": len(trace.of(Rejected)),
         "tasks with a delay": 1,
         "windows": 7,
+        "windows with a rejected row": 2,
     }
     mixed = STREAM.with_(arrivals=stream_of((20, 1.0), (18, 1.0)), cuts=())
     assert judge(mixed, run(mixed)).guards["mixed tuples"] == 1
