@@ -2,6 +2,8 @@
 
 import re
 
+from model.vocabulary.texts import escaped
+
 LONGEST_WORD = 400
 """Characters of a word, such as a value in a file of a user, that are shown in any case."""
 
@@ -16,7 +18,7 @@ class SystemFailedError(Exception):
 
 def format_error(sentence: str) -> str:
     """Return the line that tells a user of an error; the middle of an endless word is left out."""
-    sentence = " ".join(sentence.split())
+    sentence = escaped(" ".join(sentence.split()))
     sentence = re.sub(
         rf"\S{{{LONGEST_WORD},}}", lambda word: f"{word[0][:60]}...{word[0][-60:]}", sentence
     )

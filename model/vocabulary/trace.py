@@ -2,15 +2,16 @@
 
 import hashlib
 import json
+import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
-from math import isfinite
+from math import inf, isfinite
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from model.vocabulary.settings import PlainData, is_int, is_text, look_up, nearest, require
-from model.vocabulary.workload import Workload
+from model.vocabulary.workload import NOT_FINITE, Workload
 
 
 class Step(Protocol):
@@ -23,6 +24,10 @@ StepT = TypeVar("StepT", bound=Step)
 
 VERSION = 1
 """Version of the lines of a trace."""
+_SHOWN = 4
+"""Fields of a wrong step that a sentence on it shows, so that a reader can find it."""
+_DIGITS = 4000
+_MANY_DIGITS = re.compile(rf"\d{{{_DIGITS}}}", re.ASCII)
 
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 """Encoder of a value as JSON. It is shared: ``json.dumps`` makes an encoder for every value."""
@@ -70,6 +75,14 @@ class FieldType(NamedTuple):
             return isinstance(value, tuple) and all(map(self._is_allowed, value))
         return self._is_allowed(value)
 
+    def is_no_number(self, value: object) -> bool:
+        """Return whether a value stands where a number belongs, but is NaN, infinite or null."""
+        if self.is_tuple and isinstance(value, tuple):
+            bad = [each for each in value if not self._is_allowed(each)]
+            return bool(bad) and all(map(self._replace(is_tuple=False).is_no_number, bad))
+        is_float = isinstance(value, float) and not isfinite(value)
+        return self.kind is float and (value is None or is_float)
+
     def _is_allowed(self, value: object) -> bool:
         if self.kind is int or (self.kind is float and is_int(value)):
             return is_int(value) and -(1 << 63) <= value < 1 << 63
@@ -95,20 +108,44 @@ def _field_types(word: Any) -> Mapping[str, FieldType]:
     }
 
 
-def describe_bad_step(step: Step, words: Iterable[type[Step]]) -> str:
-    """Return why a step is none of a room whose step classes are ``words``, or an empty string."""
+def describe_bad_step(
+    step: Step, words: Iterable[type[Step]], *, passes_no_numbers: bool = False
+) -> str:
+    """Return why a step is none of a room whose step classes are ``words``, or an empty string.
+
+    With ``passes_no_numbers`` a step may have NaN, infinity or null as a number.
+    """
     word = type(step)
     if word not in words:
         known = ", ".join(map(kind_of, words))
         return f"a step is {step!r}; it must be one of the room's own: {known}"
     for (name, declared), value in zip(field_types(word).items(), cast("Any", step), strict=True):
-        if not declared.allows(value):
+        if declared.allows(value):
+            continue
+        if declared.is_no_number(value):
+            if not passes_no_numbers:
+                others = {key: each for key, each in step._asdict().items() if key != name}
+                of = ", ".join(f"{key} {each!r}" for key, each in list(others.items())[:_SHOWN])
+                written = json.dumps(value)
+                return (
+                    f"{name} of {_name_of(word)} ({of}) is {written};"
+                    f" it must be {declared.expected}"
+                )
+        else:
             return f"{name} of {_name_of(word)} is {value!r}; it must be {declared.expected}"
     return ""
 
 
 def _line(step: Step) -> str:
     return _encoded({"kind": kind_of(type(step)), **step._asdict()})
+
+
+def _sorted(steps: list[Any]) -> list[Any]:
+    """Return steps in canonical order; wrong ones may have values that cannot be compared."""
+    try:
+        return sorted(steps)
+    except TypeError:
+        return sorted(steps, key=repr)
 
 
 class Trace:
@@ -128,7 +165,7 @@ class Trace:
         by_kind: dict[str, list[Any]] = defaultdict(list)
         for word, found in by_type.items():
             by_kind[kind_of(word)] += found
-        self._by_kind = {kind: tuple(sorted(by_kind[kind])) for kind in sorted(by_kind)}
+        self._by_kind = {kind: tuple(_sorted(by_kind[kind])) for kind in sorted(by_kind)}
 
     def of(self, word: type[StepT]) -> tuple[StepT, ...]:
         """Return all steps of one kind, in canonical order."""
@@ -163,7 +200,8 @@ class TraceReader:
 
     ``words`` are the step classes of the room. ``required`` names the fields that a step must have,
     by step class; other fields may be missing and are then blank. A step class without an entry
-    must have all fields.
+    must have all fields. A number may be NaN, infinite or null: it is the judge who says that such
+    an answer is wrong.
     """
 
     def __init__(
@@ -186,7 +224,7 @@ class TraceReader:
 
         Raise ``ValueError`` with one sentence for a line that does not belong there.
         """
-        row = parse_object(line)
+        row = parse_object(line, has_constants=True)
         if self._producer is None:
             self._producer = _parse_header(row)
         elif "end" in row:
@@ -212,19 +250,25 @@ class TraceReader:
                 msg = f"the field {name!r} of {named} is missing"
                 raise ValueError(msg)
         given = {name: each.blank for name, each in declared.items()}
-        step: Step = cast("Any", word)(
-            **given | {name: _as_recorded(value, declared[name]) for name, value in row.items()}
-        )
-        bad = describe_bad_step(step, [word])
+        needed = self._required.get(word, declared)
+        for name, value in row.items():
+            recorded = _as_recorded(value, declared[name])
+            if name in needed or not declared[name].is_no_number(recorded):
+                given[name] = recorded
+        step: Step = cast("Any", word)(**given)
+        bad = describe_bad_step(step, [word], passes_no_numbers=True)
         if bad:
             raise ValueError(bad)
         return step
 
 
-def parse_object(line: str) -> dict[str, PlainData]:
-    """Return the JSON object of a line; raise ``ValueError`` with one sentence for other text."""
+def parse_object(line: str, *, has_constants: bool = False) -> dict[str, PlainData]:
+    """Return the JSON object of a line; raise ``ValueError`` with one sentence for other text.
+
+    ``has_constants`` says that NaN, Infinity and -Infinity are numbers.
+    """
     try:
-        row = json.loads(line, parse_constant=_refuse_constant)
+        row = parse_json(line, None if has_constants else _refuse_constant)
         if "\\u" in line:
             json.dumps(row, ensure_ascii=False).encode()
     except _NotJsonError:
@@ -239,6 +283,31 @@ def parse_object(line: str) -> dict[str, PlainData]:
         msg = f"{text[:60]!r} is no JSON object" if text else "a line is empty"
         raise ValueError(msg)
     return row
+
+
+def parse_json(text: str, parse_constant: Callable[[str], PlainData] | None = None) -> PlainData:
+    """Return plain data; raise ``ValueError`` for text that is no JSON or is nested too deep."""
+    # Python refuses to read longer integers; as none has more than 64 bits, their end is no matter.
+    parse_int = (lambda digits: int(digits[:_DIGITS])) if _MANY_DIGITS.search(text) else None
+    try:
+        data: PlainData = json.loads(text, parse_int=parse_int, parse_constant=parse_constant)
+    except RecursionError as error:
+        msg = "it is nested too deep"
+        raise ValueError(msg) from error
+    return data
+
+
+def refuse_long_integers(data: PlainData) -> None:
+    """Raise ``ValueError`` with the name of a field whose integer has more than 64 bits."""
+    left: list[tuple[str, PlainData]] = [("", data)]
+    while left:
+        name, value = left.pop()
+        if isinstance(value, dict):
+            left += ((f"{name}.{key}".lstrip("."), each) for key, each in value.items())
+        elif isinstance(value, list):
+            left += ((f"{name}[{place}]", each) for place, each in enumerate(value))
+        elif is_int(value):
+            require(-(1 << 63) <= value < 1 << 63, name, value, "an integer of 64 bits")
 
 
 class _NotJsonError(ValueError):
@@ -271,12 +340,17 @@ def _parse_header(row: dict[str, PlainData]) -> str:
 
 
 def _as_recorded(value: PlainData, declared: FieldType) -> PlainData:
-    """Return a value as steps have it: a tuple for a list, and 2 for 2.0 where integers belong."""
+    """Return a value as steps have it: a tuple for a list, and 2 for 2.0 where integers belong.
+
+    The texts of :data:`NOT_FINITE` are numbers.
+    """
     if declared.is_tuple and isinstance(value, list):
         one = declared._replace(is_tuple=False)
         return tuple([_as_recorded(each, one) for each in value])
     if declared.kind is float and is_int(value):
-        return float(value) if abs(value) < 1 << 1023 else value
+        return float(value) if abs(value) < 1 << 1023 else inf * (1 if value > 0 else -1)
+    if declared.kind is float and value in NOT_FINITE:
+        return float(value)
     if declared.kind is int and isinstance(value, float) and value.is_integer():
         return int(value)
     return value

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from model.vocabulary.texts import escaped
 from properties.cli import render
 from properties.cli.commands import Command
 from properties.cli.outputs import refuse_unwritable, write_json, write_output
@@ -138,7 +139,7 @@ def _report(engine: Engine, results: Results, line: str, *, stores: bool) -> Non
     if stores:
         write_results(engine, results)
     if sys.stderr.isatty():
-        sys.stderr.write(f"{line}\n")
+        sys.stderr.write(f"{escaped(line)}\n")
 
 
 def _lines(row: Row) -> list[str]:

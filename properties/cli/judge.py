@@ -15,7 +15,8 @@ from model.vocabulary.trace import field_types, kind_of
 from properties.cli import render
 from properties.cli.commands import WIDTH, Command
 from properties.cli.outputs import refuse_unwritable, write_json
-from properties.data.protocol import name_of, read_traces, read_workloads
+from properties.data.protocol import read_traces, read_workloads
+from properties.data.text_files import name_of
 from properties.errors import UsageError
 from properties.judging.judge import Judgement, judge
 from properties.judging.levels import ANSWERS, LEVELS, STEPS, Scope

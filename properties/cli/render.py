@@ -2,10 +2,10 @@
 
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.measure import Measurement
 from rich.progress import (
@@ -16,9 +16,11 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.segment import Segment
 from rich.table import Table
 
 from model.checking.claims import Outcome
+from model.vocabulary.texts import escaped, escaped_lines
 from properties.data.durations import write_short
 from properties.errors import counted
 from properties.judging.judge import Judgement
@@ -43,6 +45,16 @@ class Output(Console):
         """Raise BrokenPipeError, because rich would exit with 1, which means that a claim broke."""
         raise BrokenPipeError
 
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        """Yield segments in which nothing but styles of ours controls the terminal."""
+        for each in super().render(renderable, options):
+            if each.control is None and not each.text.isprintable():
+                yield each._replace(text=escaped_lines(each.text))
+            else:
+                yield each
+
 
 def console(*written: Path | None) -> Console:
     """Return a console on standard output, or on standard error if a file is :data:`STDIO`."""
@@ -54,7 +66,12 @@ def console(*written: Path | None) -> Console:
 def print_lines(out: Console, lines: Iterable[str]) -> None:
     """Print lines unfolded and without markup, so that windows like [0, 4) stay as they are."""
     for line in lines:
-        out.print(line, markup=False, soft_wrap=True)
+        out.print(escaped(line), markup=False, emoji=False, soft_wrap=True)
+
+
+def plain(text: str) -> str:
+    """Return a text that a table or a progress bar shows as it is."""
+    return escape(escaped(text))
 
 
 def print_prose(out: Console, lines: Iterable[str]) -> None:
@@ -122,7 +139,7 @@ def _table(
         case = judgement.case
         grid.add_row(
             judgement.room.name,
-            *((escape(case.input), escape(case.query)) if has_names else ("", "")),
+            *((plain(case.input), plain(case.query)) if has_names else ("", "")),
             *(_written(judgement.figures[figure.name], figure.format) for figure in shown),
             f"{judgement.mismatches:,}",
             f"[{COLOURS[outcome]}]{outcome}[/]",
@@ -142,8 +159,8 @@ def _predictions(judgements: Sequence[Judgement]) -> Table:
         case, (rate, *latencies_ms) = judgement.case, judgement.predicted
         grid.add_row(
             judgement.room.name,
-            escape(case.input),
-            escape(case.query),
+            plain(case.input),
+            plain(case.query),
             _written(rate, ",.0f"),
             *("-" if ms is None else write_short(ms * MS_US) for ms in latencies_ms),
         )

@@ -11,15 +11,18 @@ from properties.judging import plan_counterexamples as plans
 from properties.judging.counterexamples import Counterexample, SimulatedCluster
 from properties.judging.levels import Scope
 from properties.judging.references import MODEL
-from properties.judging.systems import local_master, open_system
+from properties.judging.systems import SPARK, local_master, open_system
 from properties.judging.trial import Trial
 from properties.options import PATH, Arguments, Option
 from properties.rooms import Room, find_room
 
 EXAMPLES = """\
 examples:
-  straggler replay counterexamples/slack-1a2b3c4d.json
-  straggler replay counterexamples/slack-1a2b3c4d.json --system mypackage.slack:make
+  straggler replay counterexamples/slack-spark-every-pair-counts-1a2b3c4d.json
+  straggler replay counterexample.json --system mypackage.slack:make
+  straggler replay counterexample.json --trust
+
+A file may name any module or command, and replay would run it: trust files of your own.
 """
 
 
@@ -29,6 +32,7 @@ def make_command(summary: str) -> Command:
     parameters = [
         click.Argument(["file"], help="stored counterexample", type=PATH, metavar="FILE"),
         Option("--system", system, metavar="MODULE:FACTORY"),
+        Option("--trust", "run the module or command that FILE names", is_flag=True),
         *limit_options(),
         Option("--master", "Spark master (local, slots as needed)", metavar="URL"),
     ]
@@ -42,10 +46,15 @@ def run(args: Arguments) -> int:
     scope = Scope.of(tried, ",".join(found.kinds), found.level)
     workload = _workload(args.file.name, tried, found.given, found.reference)
     name = args.system or found.system
+    if name != SPARK and not (args.system or args.trust):
+        raise UsageError(
+            f"{args.file.name} names the system {name!r}; replay runs what a file names only with"
+            " --trust, and another one with --system"
+        )
     master = args.master or local_master(tried.slots(workload))
     limits = limits_of(args, name, found.level)
     with render.progress() as progress, open_system(name, master, limits) as system_of:
-        progress.add_task(f"running {args.file.name}", total=None)
+        progress.add_task(f"running {render.plain(args.file.name)}", total=None)
         trial = Trial(
             tried, system_of(tried), name, scope.step_types, found.reference, level=found.level
         )

@@ -9,6 +9,7 @@ import click
 
 from model.vocabulary import ScriptConfig
 from model.vocabulary.settings import nearest
+from model.vocabulary.texts import escaped
 from properties.cli import render
 from properties.cli.commands import Command, Group, Run, examples_of
 from properties.cli.outputs import refuse_unwritable, write_json
@@ -87,7 +88,7 @@ def _command(name: str, parameters: Iterable[click.Parameter], action: Run) -> C
         try:
             return action(args)
         except InvalidScriptsError as error:
-            sys.stderr.write("\n".join(error.lines) + "\n")
+            sys.stderr.write("\n".join(map(escaped, error.lines)) + "\n")
             return 2
 
     return Command(ACTIONS[name], examples_of(name, EXAMPLES), parameters, run)

@@ -78,7 +78,7 @@ def run(args: Arguments) -> int:
     if args.quick and args.full:
         raise UsageError("--full is not allowed with --quick")
     if args.show is not None:
-        render.print_lines(render.console(), [_text(args.show).rstrip("\n")])
+        render.print_lines(render.console(), _text(args.show).splitlines())
         return 0
     effort = EFFORTS[args.full]
     out = render.console(args.json, args.junit)

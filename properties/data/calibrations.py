@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from properties.data.text_files import read_json
 from properties.errors import UsageError
 from sim.calibration import Calibration
 
@@ -11,11 +12,9 @@ def read_calibration(path: Path) -> Calibration:
     """Read a calibration; raise :class:`UsageError` with one sentence if the file is not one."""
     name = repr(str(path))
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{name} cannot be read: {error.strerror}") from error
+        data = read_json(path)
     except ValueError as error:
-        raise UsageError(f"{name} is no calibration: it is not JSON, {error}") from error
+        raise UsageError(f"{name} is no calibration: {error}") from error
     if not isinstance(data, dict):
         raise UsageError(f"{name} is no calibration: it holds no object")
     try:

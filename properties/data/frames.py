@@ -30,6 +30,7 @@ from pyarrow import parquet
 from pyarrow.lib import ArrowException
 
 from properties.data.set_aside import Flaw
+from properties.data.text_files import FILE_MAX
 from properties.errors import UsageError
 from properties.options import STDIO
 
@@ -115,7 +116,10 @@ def read_frame(path: Path, format: Format) -> Frame:
                 raise UsageError(f"{name} is neither a Parquet nor a CSV file")
             if path.suffix.lower() in {".parquet", ".pq"}:
                 raise UsageError(f"{name} is not a Parquet file that can be read")
-            return _read_csv(name, _unpacked(name, first + file.read()), format)
+            rest = file.read(FILE_MAX if is_stream(path) else -1)
+            if len(rest) == FILE_MAX and is_stream(path):
+                raise UsageError(f"{name} has no end in {FILE_MAX >> 20:,} MiB; save it in a file")
+            return _read_csv(name, _unpacked(name, first + rest), format)
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror or error}") from error
 

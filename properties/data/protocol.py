@@ -9,18 +9,16 @@ Rules of this file:
 """
 
 import json
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 from model.vocabulary import Event, Trace, Workload
 from model.vocabulary.settings import PlainData, nearest, require
-from model.vocabulary.trace import TraceReader, parse_object
+from model.vocabulary.trace import TraceReader, parse_object, refuse_long_integers
 from model.vocabulary.workload import VERSION
+from properties.data.text_files import name_of, read_lines
 from properties.errors import UsageError, counted
-from properties.options import STDIO
 
 FAULTS = ("restart", "kill")
 _FIELDS: Mapping[str, tuple[type, str]] = {
@@ -36,11 +34,6 @@ _FIELDS: Mapping[str, tuple[type, str]] = {
 }
 
 
-def name_of(path: Path) -> str:
-    """Return the name of a file in messages."""
-    return "standard input" if path == STDIO else path.name
-
-
 def workload_line(workload: Workload) -> str:
     """Return a workload as a line of JSON."""
     text = json.dumps(workload.to_json(), ensure_ascii=False, allow_nan=False)
@@ -50,10 +43,12 @@ def workload_line(workload: Workload) -> str:
 def read_workloads(path: Path) -> list[Workload]:
     """Read a file of workloads; raise :class:`UsageError` for a bad line, or if there is none."""
     found = []
-    for number, line in _lines(path):
+    for number, line in read_lines(path):
         try:
-            found.append(parse_workload(parse_object(line)))
-        except (TypeError, ValueError, OverflowError) as error:
+            data = parse_object(line)
+            found.append(parse_workload(data))
+            refuse_long_integers({name: data[name] for name in data if name != "arrivals"})
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise UsageError(f"{name_of(path)}, line {number}: {error}") from error
     if not found:
         raise UsageError(f"{name_of(path)} is empty; it must have a workload in every line")
@@ -67,7 +62,7 @@ def read_traces(path: Path, readers: Sequence[TraceReader]) -> list[Trace]:
     """
     found: list[Trace] = []
     number = 0
-    for number, line in _lines(path):
+    for number, line in read_lines(path):
         if len(found) == len(readers):
             many = counted(len(readers), "workload")
             raise UsageError(f"{name_of(path)}, line {number}: a line after the traces of {many}")
@@ -82,30 +77,6 @@ def read_traces(path: Path, readers: Sequence[TraceReader]) -> list[Trace]:
         end = 'a trace ends with {"end": N}, the number of its steps'
         raise UsageError(f"{name_of(path)}, after line {number}: {trace_number} {what}; {end}")
     return found
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file with their numbers, from 1.
-
-    Some editors and languages write a byte order mark first, or empty lines at the end.
-    """
-    number = empty = 0
-    try:
-        with nullcontext(sys.stdin.buffer) if path == STDIO else path.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-                if not text.strip():
-                    empty = empty or number
-                elif empty:
-                    raise UsageError(f"{name_of(path)}, line {empty}: a line is empty")
-                else:
-                    yield number, text
-    except FileNotFoundError as error:
-        raise UsageError(f"there is no file {str(path)!r}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{name_of(path)}, line {number}: the text is not UTF-8") from error
-    except OSError as error:
-        raise UsageError(f"{name_of(path)} cannot be read: {error.strerror}") from error
 
 
 # --------------------------------------------------------------------------- checks of a workload

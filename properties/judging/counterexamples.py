@@ -1,6 +1,7 @@
 """Counterexamples as small files that people read and ``straggler replay`` runs again."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,11 @@ from model.vocabulary import Workload, stable_hash
 from model.vocabulary.settings import JsonObject, PlainData
 from properties.cli.outputs import write_output
 from properties.data.protocol import parse_workload
+from properties.data.text_files import read_json
 from properties.errors import UsageError
 from properties.judging.levels import LEVELS, STEPS
 from properties.judging.plan_counterexamples import SeededPlan
+from properties.judging.processes import PREFIX
 from properties.judging.references import MODEL, REFERENCES
 from sim.kernel.plain import from_plain, to_plain
 from sim.kernel.plan import Plan
@@ -20,6 +23,7 @@ from sim.kernel.plan import Plan
 RECORDED, SIMULATED = 1, 2
 """Versions of the file: one holds a workload, the other the plan of a simulated cluster."""
 FOLDER = Path("counterexamples")
+_SLUG_MAX = 40
 
 
 class SimulatedCluster(NamedTuple):
@@ -52,30 +56,33 @@ class Counterexample:
         return self.given.room
 
     def store(self, folder: Path) -> Path:
-        """Write the counterexample into ``folder``, named by its content, and return the path.
+        """Write the counterexample into ``folder``, and return the path.
+
+        The name tells room, system and claim, and ends with a digest of the whole file: another
+        counterexample has another name, so that no file is replaced by a different one.
 
         Raise :class:`UsageError` if it cannot be written.
         """
         version, data = _to_json(self.given)
-        digest = stable_hash(json.dumps(data, sort_keys=True)) & 0xFFFFFFFF
-        path = folder / f"{self.room}-{digest:08x}.json"
         head = {"counterexample": version, "room": self.room, "system": self.system}
         if version == RECORDED:
             head["reference"] = self.reference
         if self.level != STEPS:
             head["level"] = self.level
         found = {"kinds": list(self.kinds), "broken": list(self.broken)}
-        write_output(path, _layout({**head, **found, **data}) + "\n")
+        text = _layout({**head, **found, **data}) + "\n"
+        claim = self.broken[0].partition(":")[0] if self.broken else ""
+        words = "-".join(filter(None, (_slug(self.system), _slug(claim))))
+        path = folder / f"{self.room}-{words}-{stable_hash(text) & 0xFFFFFFFF:08x}.json"
+        write_output(path, text)
         return path
 
     @classmethod
     def load(cls, path: Path) -> "Counterexample":
         """Read a file of :meth:`store`; raise :class:`UsageError` for any other file."""
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise UsageError(f"there is no file {str(path)!r}") from error
-        except (OSError, ValueError) as error:
+            record = read_json(path)
+        except ValueError as error:
             raise UsageError(f"{path.name} is not a counterexample: {error}") from error
         version = record.get("counterexample") if isinstance(record, dict) else None
         if version not in (RECORDED, SIMULATED):
@@ -91,8 +98,13 @@ class Counterexample:
             return cls(str(record["system"]), given, kinds, broken, reference, level)
         except KeyError as error:
             raise UsageError(f"{path.name} is not a counterexample: no {error}") from error
-        except (TypeError, ValueError, OverflowError) as error:
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise UsageError(f"{path.name} is not a counterexample: {error}") from error
+
+
+def _slug(text: str) -> str:
+    """Return a text as a short part of a file name."""
+    return re.sub(r"[^a-z0-9]+", "-", text.removeprefix(PREFIX).lower()).strip("-")[:_SLUG_MAX]
 
 
 def _to_json(given: Workload | SimulatedCluster) -> tuple[int, dict[str, PlainData]]:

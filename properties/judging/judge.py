@@ -159,18 +159,22 @@ def judge(scope: Scope, case: Case, system: System, expected: ReferenceRun) -> J
 
 
 def run_system(room: Room, system: System, workload: Workload) -> tuple[Trace, Verdict | None]:
-    """Return the trace of a system, or an empty trace with a verdict on its failure.
+    """Return the trace of a system, with a verdict on its failure if it fails.
 
-    A system fails if it raises anything or records anything but steps of the room.
+    A system fails if it raises anything or records anything but steps of the room: an answer of
+    NaN, infinity or null is none. The good steps are judged all the same.
     :class:`UsageError` passes, because then the system was given no chance.
     """
     try:
         observed = system(workload)
         if not isinstance(observed, Trace):
             raise TypeError(f"it returned {type(observed).__name__}; expected a Trace")
-        words = room.words
-        bad = next(filter(None, (describe_bad_step(step, words) for step in observed.steps())), "")
-        return _failed(bad) if bad else (observed, None)
+        found = [(step, describe_bad_step(step, room.words)) for step in observed.steps()]
+        bad = next((sentence for _, sentence in found if sentence), "")
+        if not bad:
+            return observed, None
+        good = [step for step, sentence in found if not sentence]
+        return Trace(observed.producer, good), Verdict(AGREEMENT, Outcome.BROKEN, bad)
     except UsageError:
         raise
     except SystemFailedError as error:

@@ -123,7 +123,8 @@ class Trial:
         return [
             *broken[:SHOWN_SENTENCES],
             *lines,
-            f"Stored in {path}; run it again with: straggler replay {path}",
+            f"Stored in {path}; run it again with: straggler replay {path}"
+            + ("" if self.name == SPARK else " --trust"),
         ]
 
     def _smallest(self, workload: Workload) -> tuple[Workload, tuple[str, ...]]:

@@ -3,7 +3,6 @@
 A refused file raises :class:`UsageError` with one sentence that names it.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pyarrow.parquet as pq
 from pyarrow.lib import ArrowException
 
 from model.vocabulary.settings import PlainData
+from properties.data.text_files import read_json
 from properties.errors import UsageError
 from properties.rooms import sort_names
 from sim.report.contents import Entry, Report
@@ -92,9 +92,7 @@ def _read_entry(path: Path) -> Entry:
 
 def _read_record(path: Path) -> PlainData:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{str(path)!r} cannot be read: {error.strerror}") from error
+        return read_json(path)
     except ValueError as error:
         raise UsageError(
             f"{str(path)!r} is damaged ({error}); `straggler sweep` writes it again"

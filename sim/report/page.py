@@ -15,6 +15,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from model.checking.claims import Outcome
+from model.vocabulary.texts import escaped_lines
 from sim.report.contents import Chart, Entry, Report, Status
 from sim.report.plot import svg
 from sim.report.words import version
@@ -57,6 +58,7 @@ def render(name: str, **values: object) -> str:
         autoescape=True,
         undefined=StrictUndefined,
         keep_trailing_newline=True,
+        finalize=_shown,
     )
     environment.filters |= {
         "caption": caption,
@@ -67,6 +69,12 @@ def render(name: str, **values: object) -> str:
     }
     style = Markup(_read("page.css"))
     return environment.get_template(name).render(**values, signs=_SIGNS, policy=POLICY, style=style)
+
+
+def _shown(value: object) -> object:
+    """Return a value as a page shows it; keys and messages of systems are texts of strangers."""
+    is_theirs = isinstance(value, str) and not isinstance(value, Markup)
+    return escaped_lines(str(value)) if is_theirs else value
 
 
 def _read(name: str) -> str:

@@ -183,8 +183,19 @@ def _merged_piece(file: Location) -> Piece:
 def open_parquet(file: Location) -> pq.ParquetFile:
     """Open a Parquet file; keys are read as numbers if it has any.
 
-    Raise :class:`InputProblem` if it cannot be read, ``FileNotFoundError`` if it is not there.
+    Raise :class:`InputProblem` if it cannot be read or has two columns of one name, of which
+    neither is the right one, and ``FileNotFoundError`` if it is not there.
     """
+    opened = _open_parquet(file)
+    names = opened.schema_arrow.names
+    for name in names:
+        if names.count(name) > 1:
+            msg = f"{file} has more than one column {name!r}"
+            raise InputProblem(msg)
+    return opened
+
+
+def _open_parquet(file: Location) -> pq.ParquetFile:
     open_it = partial(
         pq.ParquetFile, file.path, filesystem=file.files, page_checksum_verification=True
     )

@@ -82,7 +82,7 @@ def _rooms() -> Iterator[tuple[str, Form]]:
         compared = (*head, *system, *words, "--json", outputs[0], "--html", outputs[1])
         yield f"diff {room}", Form(compared, head, files, outputs, keeps_results=True)
         stored = {"c.json": _counterexample(room, workloads[0])}
-        yield f"replay {room}", Form(("replay", "c.json"), ("replay",), stored)
+        yield f"replay {room}", Form(("replay", "c.json", *system), ("replay",), stored)
 
 
 def _asked() -> dict[str, tuple[Sequence[str], Mapping[str, bytes]]]:

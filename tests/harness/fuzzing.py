@@ -11,6 +11,7 @@ import io
 import json
 import os
 import random
+import re
 import shlex
 import signal
 import sys
@@ -36,11 +37,44 @@ LONGEST_SENTENCE = 1500
 WORDS = (
     *("", " ", "-1", "0", "1", "2", "1e308", "-1e-320", "nan", "inf", "0x10", "1_000", "٣"),
     *("9" * 20, "1" * 400, "🐀", "a,b", "5 s", "5s", "-5s", "1h30", "true", "null", "None", "[]"),
-    *("key", "value <", "a=b", "=", "..", "/", ".", "-", "--", "a\x1bb", "é" * 300, "%s", "{0}"),
+    *(
+        "key",
+        "value <",
+        "a=b",
+        "=",
+        "..",
+        "/",
+        ".",
+        "-",
+        "--",
+        "a\x1bb",
+        "\u202eb",
+        "[red]",
+        "é" * 300,
+        "%s",
+        "{0}",
+    ),
 )
 VALUES: Sequence[object] = (
     *(None, True, False, 0, 1, -1, 2**31, 2**63, -(2**63) - 1, 10**30, 0.5, -0.0, 1e308, 1e-320),
-    *("", "a", "🐀", "NaN", "-Infinity", "\x00", "x" * 5000, [], {}, [[]], [0], {"a": 1}, [None]),
+    *(
+        "",
+        "a",
+        "🐀",
+        "NaN",
+        "-Infinity",
+        "\x00",
+        "\x1b[2J",
+        "\u202e[/red]",
+        "x" * 5000,
+        10**5000,
+        [],
+        {},
+        [[]],
+        [0],
+        {"a": 1},
+        [None],
+    ),
 )
 TEXTS = (
     "NaN",
@@ -213,6 +247,8 @@ def problems(given: Input, outputs_before: Mapping[str, bytes], done: Outcome) -
     said = done.out + done.err
     if "Traceback" in said or "unexpected error" in said or "Warning:" in said:
         yield "a traceback, an unexpected error or a warning of a library"
+    if not re.sub(r"\s", "", said).isprintable():
+        yield "a character that a terminal obeys instead of showing it"
     if done.code is None:
         return
     if done.code not in (0, 1, 2, 3):

@@ -263,9 +263,9 @@ def test_a_wrong_command_gets_a_small_counterexample(straggler: Straggler, files
     assert done.code == 1
     assert "It takes 2 arrivals in 1 batch" in done.out
     (stored,) = (files / "counterexamples").iterdir()
-    assert straggler("replay", str(stored)).code == 1
+    assert straggler("replay", str(stored), "--trust").code == 1
     (files / "adapter.py").write_text(ADAPTER, encoding="utf-8")
-    assert straggler("replay", str(stored), "--timeout", "30s").code == 0
+    assert straggler("replay", str(stored), "--trust", "--timeout", "30s").code == 0
 
 
 @pytest.mark.parametrize(

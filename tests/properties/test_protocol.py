@@ -174,7 +174,7 @@ def test_a_full_disk_leaves_the_old_file(
         ('{"kind":"match","query":"k","r_id":"1","s_id":1}', ("line 2", "r_id", "an integer")),
         ('{"kind":"match","query":"k","rid":1}', ("no field 'rid'", "did you mean 'r_id'?")),
         ('{"kind":"match","que', ("line 2", "is no JSON object")),
-        ('{"kind":"match","r_id":NaN}', ("line 2: NaN is no JSON number",)),
+        ('{"kind":"match","query":"k","r_id":NaN,"s_id":1}', ("line 2: r_id", "is nan", "integer")),
         ('{"kind":"match","query":"\\ud800"}', ("line 2: a text has '\\ud800', a surrogate",)),
         ('{"kind":"admit"}', ("of an admit step is missing",)),
         ("[" * 100_000, ("line 2", "is no JSON object")),

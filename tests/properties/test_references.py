@@ -89,7 +89,7 @@ def test_a_wrong_system_is_named_and_leaves_a_counterexample(
     record = json.loads(stored.read_text(encoding="utf-8"))
     assert record["reference"] == reference
     assert len(record["workload"]["arrivals"]) <= 3
-    again = straggler("replay", f"counterexamples/{stored.name}")
+    again = straggler("replay", f"counterexamples/{stored.name}", "--trust")
     assert again.code == 1
     assert differs in again.out
     assert straggler("replay", f"counterexamples/{stored.name}", "--system", RIGHT).code == 0
@@ -105,7 +105,7 @@ def test_a_wrong_simulation_is_our_mistake(
     assert ours in done.out
     assert "the system differs" not in done.out  # it does what the simulation does
     (stored,) = (files / "counterexamples").iterdir()
-    again = straggler("replay", f"counterexamples/{stored.name}")
+    again = straggler("replay", f"counterexamples/{stored.name}", "--trust")
     assert again.code == 1
     assert ours in again.out
     monkeypatch.setattr("properties.slack.room.ROOM", SLACK)
@@ -358,10 +358,12 @@ def test_an_unknown_stored_reference_is_refused(straggler: Straggler, files: Pat
     (stored,) = (files / "counterexamples").iterdir()
     record = json.loads(stored.read_text(encoding="utf-8"))
     stored.write_text(json.dumps({**record, "reference": "sims"}), encoding="utf-8")
-    assert_refused(straggler("replay", f"counterexamples/{stored.name}"), "'sims'", "sim, model")
+    assert_refused(
+        straggler("replay", f"counterexamples/{stored.name}", "--trust"), "'sims'", "sim, model"
+    )
     del record["reference"]  # as in files that older versions wrote
     stored.write_text(json.dumps(record), encoding="utf-8")
-    again = straggler("replay", f"counterexamples/{stored.name}")
+    again = straggler("replay", f"counterexamples/{stored.name}", "--trust")
     assert "the system differs from the model: " in again.out
 
 

@@ -74,7 +74,7 @@ def test_a_file_holds_the_plan_and_is_read_back_as_it_was(stored: Path) -> None:
 
 
 def test_replay_describes_the_cluster_and_runs_it_again(stored: Path, straggler: Straggler) -> None:
-    done = straggler("replay", f"counterexamples/{stored.name}")
+    done = straggler("replay", f"counterexamples/{stored.name}", "--trust")
     assert done.code == 1
     assert "worker-0 fails from 10ms for 4ms." in done.out
     assert "source-0 sends 30 tuples, one every 1500us on average" in done.out
@@ -156,7 +156,7 @@ def test_an_edited_file_is_refused_with_one_sentence(
 ) -> None:
     record = json.loads(stored.read_text(encoding="utf-8"))
     stored.write_text(json.dumps({**record, **change}), encoding="utf-8")
-    assert_refused(straggler("replay", f"counterexamples/{stored.name}"), words)
+    assert_refused(straggler("replay", f"counterexamples/{stored.name}", "--trust"), words)
 
 
 def test_a_cluster_is_made_as_small_as_what_it_shows() -> None:

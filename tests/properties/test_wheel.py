@@ -220,7 +220,7 @@ def test_the_workflow_passes_and_fails(tester: Installed) -> None:
     assert "It takes 2 arrivals" in failed.stdout
     assert "@reproduce_failure" not in failed.stdout
     # With CI in the environment, pytest prints the whole message in its summary as well.
-    (again,) = set(re.findall(r"run it again with: (straggler replay \S+)", failed.stdout))
+    (again,) = set(re.findall(r"run it again with: (straggler replay \S+ --trust)", failed.stdout))
     assert tester.shell(again).returncode == EXIT_CODES[Outcome.BROKEN]
 
 

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from spark_impl.runtime.histories import append, files_of, numbers
+from spark_impl.runtime.histories import append, files_of, numbers, open_piece
 from spark_impl.runtime.storage import InputProblem, Location, locate
 
 ROWS = pa.table({"x": [1]})
@@ -35,3 +36,13 @@ def test_file_without_a_number_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
     with pytest.raises(InputProblem, match=f"/{name} has no number; the files of a history are"):
         append(tmp_path, ROWS)
+
+
+@pytest.mark.parametrize("name", ["key", "value", "seq", "x"])
+def test_a_column_twice_is_refused_with_file_and_column(tmp_path: Path, name: str) -> None:
+    columns = dict.fromkeys(["seq", "value", "x"], pa.array([1])) | {"key": pa.array(["a"])}
+    names = [*columns, name]
+    table = pa.table([columns[each] for each in names], names)
+    pq.write_table(table, tmp_path / "00000000.parquet")
+    with pytest.raises(InputProblem, match=f"00000000.parquet has more than one column '{name}'"):
+        open_piece(locate(tmp_path) / "00000000.parquet")
