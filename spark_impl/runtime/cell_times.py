@@ -1,6 +1,7 @@
 """Reads times of a user's table (:mod:`spark_impl.runtime.cells`)."""
 
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ from spark_impl.runtime.cell_arrays import (
 
 UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000}
 """Units of numeric times, in microseconds; a time in ``ns`` is a thousandth of one."""
+_UNITS = {name: Fraction(us) for name, us in UNITS_US.items()} | {"ns": Fraction(1, 1_000)}
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?$"
 FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The first microsecond of the year 1 and the last one of the year 9999, since 1970."""
@@ -89,14 +91,26 @@ def _name_unit(us: Floats, outside: Bools, unit: str, reasons: "Reasons") -> Non
 
 
 def _float_times(column: pa.Array, unit: str, reasons: "Reasons") -> Ints:
+    """Convert floats to the nearest microsecond of what they are, exactly."""
     number = filled(column.cast(pa.float64()), 0.0)
     reasons.note(~np.isfinite(number), _NO_TIME)
-    with np.errstate(all="ignore"):
-        us = np.rint(number / 1e3 if unit == "ns" else number * UNITS_US[unit])
-        outside = np.isfinite(number) & ~((us >= FIRST_US) & (us <= LAST_US))
+    number = np.where(reasons.bad, 0.0, number)
+    steps, scale = (1_000.0, 1) if unit == "ns" else (1.0, UNITS_US[unit])  # in a whole time
+    with np.errstate(over="ignore"):
+        about = number / steps * scale
+    outside = ~((about > FIRST_US - 1_000) & (about < LAST_US + 1_000))
+    inside = np.where(outside, 0.0, number)
+    small = np.where(np.abs(inside) < 1 << 62, inside, 0.0)
+    whole = np.floor(small).astype(np.int64)
+    # One product would be rounded twice. Here rounding passes no half, but may end at one.
+    part = (whole % steps + (small - np.floor(small))) / steps * scale
+    us: Ints = whole // int(steps) * scale + np.rint(part).astype(np.int64)
+    for row in np.flatnonzero((part % 1 == 0.5) | (small != inside)).tolist():
+        us[row] = round(Fraction(inside[row]) * _UNITS[unit])
+    outside |= (us < FIRST_US) | (us > LAST_US)
     reasons.note(outside, _OUTSIDE)
-    _name_unit(np.where(outside, us, 0.0), outside, unit, reasons)
-    return np.where(reasons.bad, 0.0, us).astype(np.int64)
+    _name_unit(np.where(outside, about, 0.0), outside, unit, reasons)
+    return us
 
 
 def _decimal_times(texts: pa.Array, unit: str, reasons: "Reasons") -> Ints:
@@ -133,15 +147,16 @@ def _decimal_times(texts: pa.Array, unit: str, reasons: "Reasons") -> Ints:
 def _text_times(column: pa.Array, reasons: "Reasons") -> Ints:
     """Convert texts of ISO 8601 with a calendar date."""
     texts = stripped(column)
-    if (matches(texts, _TEXT_TIME) | reasons.bad).all():
-        for kind in (pa.timestamp("us", "UTC"), pa.timestamp("us")):
-            try:  # fast if all texts have a zone, or none has; refuses the rarer forms
-                us: Ints = filled(texts.cast(kind).cast(pa.int64()), 0)
-            except pa.ArrowInvalid:
-                continue
-            reasons.note((us < FIRST_US) | (us > LAST_US), _OUTSIDE)
-            return us
     reasons.note(matches(texts, r"^$"), MISSING)
+    reasons.note(~matches(texts, _TEXT_TIME), _NO_TIME)
+    readable = pc.if_else(pa.array(reasons.bad), None, texts)
+    for kind in (pa.timestamp("us", "UTC"), pa.timestamp("us")):
+        try:  # fast if all texts have a zone, or none has; refuses the rarer forms
+            us: Ints = filled(readable.cast(kind).cast(pa.int64()), 0)
+        except pa.ArrowInvalid:
+            continue
+        reasons.note((us < FIRST_US) | (us > LAST_US), _OUTSIDE)
+        return us
     parts = pc.extract_regex(texts, _TEXT_TIME)
     read = is_valid(parts)
 

@@ -117,7 +117,8 @@ def read_numbers(column: Column) -> Cells:
     large = finite & np.isfinite(found) & (np.abs(found) >= _EXACT) & ~matches(texts, "[eE]")
     inexact = np.zeros(len(found), np.bool_)
     for row in np.flatnonzero(large).tolist():
-        inexact[row] = Decimal(texts[row].as_py()) != Decimal(found[row].item())
+        number = Decimal(texts[row].as_py())
+        inexact[row] = abs(number) >= _EXACT and number != Decimal(found[row].item())
     reasons.note(inexact, _INEXACT)
     return reasons.cells(found)
 

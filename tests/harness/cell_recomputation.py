@@ -84,7 +84,8 @@ def number_of(cell: object) -> float | None:
     if nearest in (inf, -inf):
         return None
     is_exact_type = not isinstance(cell, str) or "e" not in text.lower()
-    if is_exact_type and abs(nearest) >= 2**53 and Fraction(Decimal(text)) != Fraction(nearest):
+    exact = Fraction(Decimal(text))
+    if is_exact_type and abs(exact) >= 2**53 and exact != Fraction(nearest):
         return None
     return nearest
 
