@@ -94,11 +94,12 @@ class Landing:
 
     ``max_future`` guards against wrong clocks: a row whose event time lies more than that beyond
     its arrival time is refused, because a single one would close all windows up to its time. It is
-    an interval such as ``"1 hour"``, a ``timedelta``, or None for no guard.
+    an interval such as ``"1 hour"``, a ``timedelta``, or None for no guard. Another run of the same
+    landing may have another guard.
 
     A text identity becomes a number by ``model.vocabulary.stable_hash``, unless it is the decimal
-    form of a 64-bit integer; the history keeps the text in ``source_text``. A micro-batch in which
-    two texts share a number is refused with a sentence that names both.
+    form of a 64-bit integer; the history keeps the text in ``source_text``. If two texts among
+    a million rows of a micro-batch share a number, it is refused with a sentence that names both.
 
     A micro-batch becomes one file, or none if it has no arrivals. Rows are numbered from 0 on,
     without gaps. All rows of a micro-batch arrive before those of the next one. Within a

@@ -103,24 +103,18 @@ class _Table:
         return [{"table": self._name, "file": str(self._file), "rows": self.rows}]
 
     def _write(self, size: int) -> None:
+        rows = self._held.slice(0, size)
+        _require_own_numbers(rows)
         if self._writer is None:
             out = self._stack.enter_context(self._file.stream())
             writer = pq.ParquetWriter(out, self._held.schema, **FORMAT)
             self._writer = self._stack.enter_context(writer)
-        self._writer.write_table(self._held.slice(0, size), ROW_GROUP)
+        self._writer.write_table(rows, ROW_GROUP)
         self._held = self._held.slice(size)
 
 
 def _numbered(rows: pa.RecordBatch, first: int, since_us: int, schema: pa.Schema) -> pa.RecordBatch:
-    """Return rows as arrivals with the numbers from ``first`` on and times >= ``since_us``.
-
-    Raise :class:`InputProblem` if two texts stand for one identity: they would count as one tuple.
-    """
-    if SOURCE_TEXT in rows.schema.names:
-        clash = find_clash(rows.column("source_id"), rows.column(SOURCE_TEXT))
-        if clash is not None:
-            msg = f"the identities {clash[0]!r} and {clash[1]!r} share a number: rename one of them"
-            raise InputProblem(msg)
+    """Return rows as arrivals with the numbers from ``first`` on and times >= ``since_us``."""
     seq = pa.array(np.arange(first, first + rows.num_rows))
     columns = {
         "seq": seq,
@@ -131,3 +125,12 @@ def _numbered(rows: pa.RecordBatch, first: int, since_us: int, schema: pa.Schema
     }
     arrays = [columns[field.name].cast(field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _require_own_numbers(rows: pa.Table) -> None:
+    """Raise :class:`InputProblem` if two texts share one number: they would count as one tuple."""
+    if SOURCE_TEXT in rows.schema.names:
+        clash = find_clash(rows.column("source_id"), rows.column(SOURCE_TEXT))
+        if clash is not None:
+            msg = f"the identities {clash[0]!r} and {clash[1]!r} share a number: rename one of them"
+            raise InputProblem(msg)

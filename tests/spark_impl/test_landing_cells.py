@@ -35,8 +35,9 @@ def land(spark: SparkSession, tmp_path: Path) -> Land:
 
     def run(table: pa.Table, name: str = "one", **columns: Any) -> Landing:
         folder = tmp_path / name
-        (folder / "in").mkdir(parents=True)
-        pq.write_table(table, folder / "in" / "a.parquet")
+        (folder / "in").mkdir(parents=True, exist_ok=True)
+        files = len([*(folder / "in").iterdir()])
+        pq.write_table(table, folder / "in" / f"{files}.parquet")
         schema = own.read.parquet(str(folder / "in")).schema
         stream = own.readStream.schema(schema).parquet(str(folder / "in"))
         wanted = {"event_time": "t", "value": "v", **columns}
@@ -125,6 +126,27 @@ def test_the_guard_is_a_day_and_can_be_chosen(land: Land, tmp_path: Path) -> Non
     assert [row["value"] for row in history(tmp_path)] == [1.0, 3.0]
     land(table, "hour", arrival="a", max_future="1 hour")
     assert [row["value"] for row in history(tmp_path, "hour")] == [3.0]
+
+
+def test_a_history_of_another_wall_clock_is_not_continued(land: Land, tmp_path: Path) -> None:
+    """Earlier versions read texts without a zone in the session's zone, and noted it."""
+    notes = [tmp_path / "one" / folder / "_landing.json" for folder in ("history", "checkpoint")]
+    table = pa.table({"t": [MAY_1_2024], "u": [MAY_1_US], "v": [1.0]})
+
+    def note_zone(zone: str) -> None:
+        for note in notes:
+            note.write_text(json.dumps(json.loads(note.read_text()) | {"time_zone": zone}))
+
+    land(table)
+    note_zone("UTC")
+    assert land(table, max_future=None).counts() == (2, 0)
+    note_zone("America/New_York")
+    with pytest.raises(InputProblem, match="with time_zone = 'America/New_York', not 'UTC'"):
+        land(table)
+    notes = [Path(str(note).replace("/one/", "/whole/")) for note in notes]
+    land(table, "whole", event_time="u", time_unit="us")
+    note_zone("America/New_York")  # times that are numbers have no zone
+    assert land(table, "whole", event_time="u", time_unit="us").counts() == (2, 0)
 
 
 COLUMNS = st.fixed_dictionaries(
