@@ -63,6 +63,7 @@ def test_pack_with_operators_upstream_equals_model_whatever_restarts_and_kills(
     spark: SparkSession, seed: int
 ) -> None:
     config = WatermarkConfig(9_000, 4_000, 9_000, k=5, tasks=2, upstreams=2, insert_every_us=500)
+    config = replace(config, idle_after_us=6_000)
     chosen = stream_packs.draw_pack(config, profiles.effort().cases, seed)
     cases = {n: w.with_(flush=True, faults=FAULTS) for n, w in chosen.cases.items()}
     assert max(len(list(case.batches())) for case in cases.values()) > 2
