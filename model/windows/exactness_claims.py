@@ -9,29 +9,17 @@ Rules of this file:
   such ends nothing can become wrong.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import combinations, islice
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from model.checking.claims import Claim
 from model.vocabulary.windows import Cleared, Final, Late, Result, Revision
 from model.windows.claims import Evidence, Findings, QueryT, TickT, claim, name_of, tuples_of
-from model.windows.evidence import AcceptedTuple, Observation, Tick, Truth, WindowId
+from model.windows.course import CurrentAnswer, changes, current, in_time, is_right
+from model.windows.evidence import Observation, Tick, Truth, WindowId
 from model.windows.query import Query
 
 Check: TypeAlias = Callable[[Truth[Query], Observation[Tick], Findings], None]
-
-SOME = 1_000
-"""Largest number of readings of an ambiguous redelivery that are tried."""
-
-
-class CurrentAnswer(NamedTuple):
-    """The answer of a window at some batch end; revision 0 is the stream's own."""
-
-    value: float
-    n: int
-    revision: int
-
 
 # ------------------------------------------------------------------------- promise 1: in the end
 
@@ -106,10 +94,10 @@ def wrong_answers_are_pending(
         return
     for window, closed in observed.closed.items():
         found = truth.windows.get(window, ())
-        for batch in _changes(observed, window, found, closed):
+        for batch in changes(observed, window, found, closed):
             present = [arrived.value for arrived in found if arrived.batch <= batch]
-            answer = _current(observed, window, batch)
-            if _is_right(truth, answer, present):
+            answer = current(observed, window, batch)
+            if is_right(truth, answer, present):
                 continue
             if any(
                 observed.is_pending(window, source_id, batch)
@@ -141,7 +129,7 @@ def each_pair_once(truth: Truth[Query], observed: Observation[Tick], findings: F
         n_rcv = results[0].n_rcv if results else 0
         if any(
             n_rcv == len(values) and (not values or truth.is_right(results[0].value, values))
-            for values in _in_time(truth, observed, window, n_rcv)
+            for values in in_time(truth, observed, window, n_rcv)
         ):
             continue
         findings.add(
@@ -193,7 +181,7 @@ def final_answers_are_the_latest(
     knows_pending = observed.cleared or not observed.revisions
     for final in observed.trace.of(Final):
         window = final[:3]
-        latest = _current(observed, window, last_batch)
+        latest = current(observed, window, last_batch)
         answer = CurrentAnswer(final.value, final.n, final.revision)
         owed = [
             source_id
@@ -331,68 +319,7 @@ def exactness_claim(
     )
 
 
-# --------------------------------------------------------------------------------- one window
-
-
-def _changes(
-    observed: Observation[Tick], window: WindowId, found: Sequence[AcceptedTuple], closed: int
-) -> list[int]:
-    """Return the batches, from the closing on, in which the window or its answer changed."""
-    changes = {closed}
-    changes.update(arrived.batch for arrived in found)
-    changes.update(result.batch for result in observed.results.get(window, ()))
-    changes.update(revision.batch for revision in observed.revisions.get(window, ()))
-    for batches in observed.late.get(window, {}).values():
-        changes.update(batches)
-    for batches in observed.cleared.get(window, {}).values():
-        changes.update(batches)
-    return sorted(batch for batch in changes if batch >= closed)
-
-
-def _current(observed: Observation[Tick], window: WindowId, batch: int) -> CurrentAnswer | None:
-    """Return the latest revision at a batch end, or else the stream's answer, if any."""
-    revisions = [
-        CurrentAnswer(revision.value, revision.n, revision.revision)
-        for revision in observed.revisions.get(window, ())
-        if revision.batch <= batch
-    ]
-    results = [
-        CurrentAnswer(result.value, result.n_rcv, 0)
-        for result in observed.results.get(window, ())
-        if result.batch <= batch
-    ]
-    if revisions:
-        return max(revisions, key=lambda current: current.revision)
-    return results[-1] if results else None
-
-
-def _is_right(truth: Truth[Query], answer: CurrentAnswer | None, values: Sequence[float]) -> bool:
-    if answer is None or not values:
-        return answer is None and not values
-    return answer.n == len(values) and truth.is_right(answer.value, values)
-
-
-def _in_time(
-    truth: Truth[Query], observed: Observation[Tick], window: WindowId, n_rcv: int
-) -> Iterable[Sequence[float]]:
-    """Return every possible list of the values that were not late for the window.
-
-    A tuple in time may be late when it is delivered again. The batch tells both deliveries apart;
-    in one batch the late pair may mean either, and up to SOME choices are tried.
-    """
-    late = observed.late.get(window, {})
-    sure: list[float] = []
-    unsure: list[float] = []
-    for arrived in truth.windows.get(window, ()):
-        deliveries = truth.deliveries.get((window[0], arrived.source_id), ())
-        late_in = late.get(arrived.source_id, ())
-        if not late_in or (deliveries and arrived.batch not in late_in):
-            sure.append(arrived.value)
-        elif deliveries.count(arrived.batch) > 1:
-            unsure.append(arrived.value)
-    chosen_n = min(max(0, n_rcv - len(sure)), len(unsure) + 1)  # one too many: there is no choice
-    choices = combinations(unsure, chosen_n)
-    return ([*sure, *chosen] for chosen in islice(choices, SOME))
+# ------------------------------------------------------------------------------------ in words
 
 
 def _describe(answer: CurrentAnswer | None) -> str:

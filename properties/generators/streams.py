@@ -120,7 +120,7 @@ class Signs(NamedTuple):
 
 
 SIGNS = (Signs(), Signs((1.0, -1.0)), Signs((1.0, -1.0), is_level=True), Signs((1.0, 1.0, -1.0)))
-"""As sent; every second one a refund; refunds that cancel; a refund now and then."""
+"""Values as sent; every second one a refund; refunds that cancel; a refund now and then."""
 
 
 class Twist(NamedTuple):

@@ -61,7 +61,8 @@ def options() -> Iterator[Option]:
     decisions = f"{DECISION},... from these epochs on (none)"
     yield Option("--decisions", decisions, metavar="LIST", section=QUERY)
     known = settings_of(JoinConfig)
-    yield from setting_options({name: known[name] for name in _OWN}, _USUAL)
+    own = {name: known[name] for name in _OWN}
+    yield from setting_options(own, _USUAL, everyday=("block_size", "credit"))
     yield from _second_file_options()
 
 

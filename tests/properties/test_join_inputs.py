@@ -23,7 +23,7 @@ MATCHES = 335_220
 def asked(**given: object) -> Arguments:
     """Parse options of the command line; all others have their defaults."""
     names = ("input", "r", "s", "on", "window_us", "lateness_us", "workers", "block_size")
-    options = dict.fromkeys((*names, "credit", "batches", "decisions"))
+    options = dict.fromkeys((*names, "credit", "batches", "decisions", "idle_after_us"))
     return Arguments(**{**options, "seed": 0, **given})
 
 

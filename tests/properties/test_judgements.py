@@ -100,7 +100,9 @@ def test_a_join_may_find_a_pair_that_came_too_late_but_no_wrong_or_second_one() 
     promise = PROMISES["pairs-in-time"]
     for workload in draw_workloads(Asked("pairs-in-time", "?", {"lateness_us": [0]}), 20, 0):
         expected = run_model(promise.scope.room, workload)
-        patient = workload.with_(config={**workload.config, "lateness_us": None})
+        patient = workload.with_(
+            config={**workload.config, "lateness_us": None, "idle_after_us": None}
+        )
         every = run_model(promise.scope.room, patient).of(Match)
         if len(every) > len(expected.of(Match)) > 0:
             break

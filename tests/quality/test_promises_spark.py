@@ -126,8 +126,8 @@ BUGS = (
         IMBALANCE,
         "tuples above",
         "grouping/router.py",
-        "    found, state = _OWN.get(config.policy, _least)(job)\n",
-        "    found, state = _OWN.get(config.policy, _least)(job)\n"
+        '    found, state = look_up("policy", config.policy, _WAYS)(job)\n',
+        '    found, state = look_up("policy", config.policy, _WAYS)(job)\n'
         "    n = config.instances\n"
         "    found[:: round(n / (0.02 * np.log2(n)))] = 0\n",
     ),

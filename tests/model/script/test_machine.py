@@ -28,7 +28,7 @@ from tests.harness.stream_packs import collect
 from tests.model.script.interleaving import Interleaving, anywhere
 
 RANDOMS = st.randoms(use_true_random=False)
-RUNS_FOR_GUARDS = 200
+RUNS_FOR_GUARDS = 300
 MS = 1_000
 
 
