@@ -18,12 +18,10 @@ from model.vocabulary import SlackConfig, Step, Trace, Workload
 from model.vocabulary.slack import Judged, Progress
 from model.vocabulary.windows import Cleared, Correlation, Late, Rejected, Result, Revision
 from model.windows import claims
-from model.windows.claims import claim, is_flushed
+from model.windows.claims import claim, count_incomplete_windows, is_flushed
 from model.windows.exactness_claims import (
     corrections_do_not_wait,
-    count_incomplete_windows,
     exactness_claim,
-    has_incomplete_windows,
 )
 
 StepT = TypeVar("StepT", bound=Step)
@@ -66,6 +64,10 @@ def _judged_with_a_negative_value(evidence: Evidence) -> int:
     return sum(any(arrived.value < 0 for arrived in windows.get(each, ())) for each in judged)
 
 
+def _has_incomplete_windows(truth: Truth) -> bool:
+    return count_incomplete_windows(truth) > 0
+
+
 LACKING = "windows with a rejected row"
 
 CASES: Mapping[str, Callable[[Evidence], int]] = {
@@ -106,7 +108,7 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         exactness_claim("each pair once"),
         exactness_claim("one writer"),
         exactness_claim("final answers are the latest"),
-        exactness_claim("exact means all rows", LACKING, has_incomplete_windows),
+        exactness_claim("exact means all rows", LACKING, _has_incomplete_windows),
         claim(
             "corrections do not wait",
             corrections_do_not_wait,

@@ -121,6 +121,11 @@ def is_flushed(truth: Truth[Query]) -> bool:
     return truth.flush
 
 
+def count_incomplete_windows(truth: Truth[Query]) -> int:
+    """Return the number of windows with an answer that lack a row that was rejected."""
+    return sum(window in truth.windows for window in truth.incomplete)
+
+
 def claim(
     name: str,
     judge: Callable[[Truth[QueryT], Observation[TickT], Findings], None],

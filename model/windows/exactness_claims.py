@@ -212,35 +212,22 @@ def exact_means_all_rows(
     knows_pending = observed.cleared or not observed.revisions
     for final in observed.trace.of(Final):
         window = final[:3]
-        is_owed = any(
-            observed.is_pending(window, source_id, truth.batches)
-            for source_id in observed.late.get(window, ())
+        lacks = window in truth.incomplete or (
+            knows_pending
+            and any(
+                observed.is_pending(window, source_id, truth.batches)
+                for source_id in observed.late.get(window, ())
+            )
         )
-        name = name_of(truth, window)
-        if final.exact and window in truth.incomplete:
-            sentence = f"The {name} is called exact although an arrival of it was rejected."
-        elif not knows_pending or window in truth.incomplete or final.exact is not is_owed:
-            continue
-        elif final.exact:
-            sentence = f"The {name} is called exact although a tuple is owed to it."
-        else:
-            sentence = f"The {name} is not called exact, but neither owed nor rejected is anything."
-        findings.add(
-            len(truth.windows.get(window, ())),
-            sentence,
-            tuples_of(truth, window),
-            _describe_lateness(observed, window),
-        )
-
-
-def has_incomplete_windows(truth: Truth[Query]) -> bool:
-    """Return whether a window with an answer lacks a row that was rejected."""
-    return count_incomplete_windows(truth) > 0
-
-
-def count_incomplete_windows(truth: Truth[Query]) -> int:
-    """Return the number of windows with an answer that lack a row that was rejected."""
-    return sum(window in truth.windows for window in truth.incomplete)
+        if final.exact is lacks and (final.exact or knows_pending):
+            why = "was rejected" if window in truth.incomplete else "is owed to it"
+            said = f"exact although a row {why}" if lacks else "not exact although it lacks no row"
+            findings.add(
+                len(truth.windows.get(window, ())),
+                f"The {name_of(truth, window)} is called {said}.",
+                tuples_of(truth, window),
+                _describe_lateness(observed, window),
+            )
 
 
 def corrections_do_not_wait(

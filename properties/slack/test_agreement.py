@@ -23,8 +23,8 @@ CASES = 60
 FROM_VALUES = configs(["sum", "avg"], ["conformal"]).filter(lambda config: config.needs_values)
 """Queries that guess judgements ahead, and whose requirements depend on values."""
 DRAWN = (configs() | FROM_VALUES).flatmap(workloads)
-NOT_IN_PROCESS = {"clears_everything", "clears_first", "gamma_only"}
-"""Planted bugs of corrections, which do not run in process."""
+NOT_IN_PROCESS = {"clears_everything", "clears_first", "gamma_only", "rejected_rows_do_not_matter"}
+"""Planted bugs of corrections and final answers, which do not run in process."""
 
 
 def differences(case: Workload) -> str:

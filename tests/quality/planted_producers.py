@@ -108,6 +108,7 @@ CANNOT: tuple[Cannot, ...] = (
             "eventual exactness",
             "nothing owed after the flush",
             "final answers are the latest",
+            "exact means all rows",
             "corrections do not wait",
             "delay and value are compared as they came",
         ),
@@ -118,6 +119,7 @@ CANNOT: tuple[Cannot, ...] = (
         "watermark",
         (
             "final answers are the latest",
+            "exact means all rows",
             "eventual exactness",
             "nothing owed after the flush",
             "corrections do not wait",

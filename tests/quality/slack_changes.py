@@ -1,6 +1,7 @@
 """Wrong changes of a right trace of room ``slack``, each with the claim that must notice it."""
 
 from collections.abc import Callable, Iterable
+from math import inf
 from typing import Any
 
 from model.vocabulary import Step, Workload
@@ -72,6 +73,13 @@ CHANGES: dict[str, tuple[Workload, type, Change, str, str]] = {
         extra(Final(0, 5, "a", 9.0, 1, 1, True)),
         "eventual exactness",
         "Two final answers",
+    ),
+    "an exact final without a rejected row": (
+        STREAM.with_(arrivals=(*STREAM.arrivals, *stream_of((12, inf), first=4))),
+        Final,
+        at(0, exact=True),
+        "exact means all rows",
+        "[5, 15) of task 0, key 'a' is called exact although a row was rejected.",
     ),
     "a provisional final": (STREAM, Final, at(0, exact=False), "eventual exactness", "provisional"),
     "an exact final too early": (

@@ -32,7 +32,7 @@ from model.join.load import Traffic
 from model.join.load_claims import Shared, judge_bytes, judge_shared
 from model.vocabulary import JoinConfig, Trace
 from model.vocabulary.join import Match
-from model.vocabulary.windows import Correction, Correlation
+from model.vocabulary.windows import Correction, Correlation, Final, Rejected
 from properties.rooms import find_room
 from spark_impl.join import control, in_process
 from spark_impl.join.chain import Chain
@@ -55,6 +55,11 @@ LATER_REVISIONS = Bug(
     ("one writer",),
     Mistake(recompute.revision_numbers, "+ 1", "+ 2"),
 )
+REFUSED_ROWS = Bug(
+    "a window with a rejected row is exact",
+    ("exact means all rows",),
+    Mistake(answers.current_answers, 'F.col("n_refused") > 0', "F.lit(False)"),
+)
 
 JOBS: Mapping[str, tuple[Bug, ...]] = {
     "slack": (
@@ -64,6 +69,7 @@ JOBS: Mapping[str, tuple[Bug, ...]] = {
             Mistake(correlation.correlate, "(x * y, x * x, y * y)", "(x + y, x * x, y * y)"),
         ),
         LATER_REVISIONS,
+        REFUSED_ROWS,
     ),
     "watermark": (
         Bug(
@@ -86,6 +92,7 @@ JOBS: Mapping[str, tuple[Bug, ...]] = {
             Mistake(correction._reason, "newest - oldest > settings.gamma_us", "False"),
         ),
         LATER_REVISIONS,
+        REFUSED_ROWS,
     ),
     "join": (
         Bug(
@@ -103,6 +110,12 @@ SHOW_JOBS: Mapping[str, Callable[[Trace], bool]] = {
     "join": lambda trace: any(each.batch for each in trace.of(Match)),
 }
 """Whether the model's trace of a workload has what the bugs of :data:`JOBS` change, by room."""
+
+
+def lacks_a_row(trace: Trace) -> bool:
+    """Return whether an answer lacks a row that was rejected, and perhaps nothing else."""
+    return bool(trace.of(Rejected)) and not all(final.exact for final in trace.of(Final))
+
 
 UNSEEN = {
     Worker._take_in: "connections of Spark's workers repeat no message",
@@ -138,7 +151,8 @@ def numbers(room: str, bug: Bug) -> list[int]:
     found = find_room(room)
     if bug in JOBS.get(room, ()):
         traces = enumerate(map(found.reference(), workloads(room)))
-        return [next(number for number, trace in traces if SHOW_JOBS[room](trace))]
+        shows = lacks_a_row if bug is REFUSED_ROWS else SHOW_JOBS[room]
+        return [next(number for number, trace in traces if shows(trace))]
     silent = frozenset(found.step_types).difference(found.in_process_step_types)
     return [number for number, _ in shown_by(room, found.in_process, bug, Recording(silent))]
 

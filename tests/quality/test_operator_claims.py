@@ -192,9 +192,14 @@ BUGS: Mapping[str, tuple[Bug, ...]] = {
             ),
         ),
         Bug(
+            "an operator upstream is idle after twice the silence",
+            ("an idle operator holds nothing back",),
+            Mistake(UpstreamRule._awake_until, ") + idle_us", ") + 2 * idle_us"),
+        ),
+        Bug(
             "the greatest watermark is inserted",
             ("the least watermark is inserted",),
-            Mistake(UpstreamRule._insert, '["wm_us"].min()', '["wm_us"].max()'),
+            Mistake(UpstreamRule._least, '["wm_us"].min()', '["wm_us"].max()'),
         ),
     ),
     "join": (
