@@ -20,7 +20,15 @@ from model.checking.claims import COMPLETE, Claim, ClaimSet, Judgement, Recordin
 from model.grouping.evidence import Evidence, Window, evidence_of
 from model.grouping.state import counters
 from model.vocabulary import GroupingConfig, Trace, Workload
-from model.vocabulary.grouping import REASON_NOT_FINITE, Answer, Heavy, Partial, Rejected, Route
+from model.vocabulary.grouping import (
+    POLICIES,
+    REASON_NOT_FINITE,
+    Answer,
+    Heavy,
+    Partial,
+    Rejected,
+    Route,
+)
 from model.windows.evidence import has_exact_sums
 
 ONCE = "every arrival goes to one instance"
@@ -127,6 +135,9 @@ def costs_of(config: GroupingConfig, window: Window) -> list[int]:
         return [12 // weight for weight in weights]
     if config.policy == "nag-dynamic":
         return [time_us * 12 // weight for time_us, weight in zip(times_us, weights, strict=True)]
+    if config.policy not in POLICIES:
+        msg = f"there is no policy {config.policy!r}"
+        raise ValueError(msg)
     return [1] * config.instances
 
 

@@ -25,6 +25,8 @@ from model.vocabulary.slack import Judged
 from model.windows.claims import Findings, name_of
 from model.windows.evidence import WindowId
 
+RULED = ("count", "sum", "avg", "min", "max", "median", "quantile")
+"""Aggregates whose required coverage this file knows."""
 SOME = 200
 SMALL = 32
 TOLERANCE = 1e-8
@@ -196,6 +198,9 @@ def _least(config: SlackConfig) -> int:
 
 def _enough(truth: Truth, window: WindowId, total: int, seed: tuple[int, int]) -> Enough | None:
     """Return the rule; None if it needs values or a cv that are not known."""
+    if truth.config.aggregate not in RULED:
+        msg = f"no rule says which coverage the aggregate {truth.config.aggregate!r} requires"
+        raise ValueError(msg)
     is_positive = _is_positive(truth, window, total)
     rule = _rule(truth.config, total, _values(truth, window, total), is_positive, seed)
     least = _least(truth.config)

@@ -102,6 +102,9 @@ def law(config: SlackConfig, factor: Factor, coverage: Coverage) -> Factor:
 
 def slack_us(config: SlackConfig, alpha: float, max_delay_us: int) -> int:
     """Return K of section 2, step 3: a share of the largest delay so far, or the fixed setting."""
+    if config.control not in LAWS:
+        msg = f"there is no control {config.control!r}"
+        raise ValueError(msg)
     if config.control == "fixed":
         slack = config.fixed_slack_us
     else:

@@ -302,7 +302,7 @@ def _promises_of(scope: Scope) -> tuple[StateClaim[State], ...]:
 
 
 def _is_of_reading(scope: Scope, state: State) -> bool:
-    factor = 2 if scope.config.reading == "scaled" else 1
+    factor = {"disorder": 1, "scaled": 2}[scope.config.reading]
     share = min(Fraction(1), factor * _disorder(state))
     wait_us = scope.config.max_wait_us * share.numerator // share.denominator
     return state.clock is None or state.clock.wait_us == wait_us
