@@ -48,7 +48,7 @@ from tests.harness import profiles
 from tests.harness.script_machine import SparkScripts
 from tests.harness.stream_packs import collect
 
-RUNS_FOR_GUARDS = profiles.choose(150, nightly=300)
+RUNS_FOR_GUARDS = profiles.choose(200, nightly=400)
 FAILURE = 1e-6
 """Probability that a confidence interval is wrong."""
 TROUBLES = ("shed", "held_back", "sent_again", "served_again")

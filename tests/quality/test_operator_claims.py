@@ -316,9 +316,9 @@ BUGS: Mapping[str, tuple[Bug, ...]] = {
             Mistake(admission.admit, "arrivals.ts < wm", "arrivals.ts <= wm"),
         ),
         Bug(
-            "the lateness is twice as long",
+            "the lateness is a hundred times as long",
             ("late is what lies behind the latest, and all that lies farther than the lateness",),
-            Mistake(admission._fixed, "latest - longest_us", "latest - 2 * longest_us"),
+            Mistake(admission._fixed, "latest - longest_us", "latest - 100 * longest_us"),
         ),
         Bug(
             "a sensor is sent to nobody",

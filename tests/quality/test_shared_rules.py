@@ -69,7 +69,7 @@ PLAIN = {
     "inside": "data, inside expression_from_json",
 }
 """Functions that compute nothing of an answer."""
-FORMAT = ("settings", "trace", "durations", "extras")
+FORMAT = ("settings", "trace", "durations", "extras", "texts")
 """Modules that read, check and write, with tests of their own in ``tests/model``."""
 
 MISTAKES = (
