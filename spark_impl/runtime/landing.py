@@ -165,9 +165,10 @@ class Landing:
         self._history, self._checkpoint = locate(history), locate(checkpoint)
         self._by_arrival = arrival is not None
         self._values = values
-        self._rows = union_typed(streams, chosen)
-        self._spark = self._rows.sparkSession
+        self._spark = streams[0].sparkSession
+        # First: what runs on workers takes along the interpreter that is chosen when it is made.
         packages.prepare_workers(self._spark.sparkContext)
+        self._rows = union_typed(streams, chosen)
         kinds = {field.name: field.type for field in to_arrow_schema(self._rows.schema)}
         own = history_schema(values=[*values], has_texts=SOURCE_TEXT in kinds)
         self._schema = pa.schema([*own, *(pa.field(name, kinds[name]) for name in groups)])
