@@ -15,10 +15,11 @@ from model.checking.claims import Outcome
 from model.join import run
 from model.join.claims import CASES, judge, over_all
 from model.join.replay import validate_recording
-from model.vocabulary import Fault, JoinConfig, Trace
+from model.vocabulary import Fault, JoinConfig, Trace, Workload
 from model.vocabulary.join import Forward, Quiet, Receive, Rejected
 from model.vocabulary.trace import Step
-from properties.join.strategies import SCALE_US
+from properties.generators.examples import collect
+from properties.join.strategies import SCALE_US, cases
 from properties.join.test_model import results
 from properties.judging.judge import broken_sentences
 from spark_impl.join import run_workloads
@@ -40,6 +41,7 @@ RUNS = 5
 
 def test_chains_on_spark_keep_every_promise(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     given = [*chains(profiles.effort().chains, seed), long_case(4, seed).with_(faults=FAULTS)]
+    given.append(silent_case(seed))
     drawn = [case.with_(name=f"chain {number}") for number, case in enumerate(given)]
     cases = {case.name: case for case in drawn}
     traces = run_workloads(spark, cases, tmp_path)
@@ -65,6 +67,14 @@ def test_chains_on_spark_keep_every_promise(spark: SparkSession, tmp_path: Path,
     long = [trace for trace in traces.values() if workers_of(trace) >= 3]
     assert any(trace.of(Forward) for trace in long), "no chain of three or more sent a block"
     assert any(step.copies for trace in long for step in trace.of(Receive)), "no copy was joined"
+
+
+def silent_case(seed: int) -> Workload:
+    """Return the drawn case with the fewest epochs in which a silent stream makes arrivals late."""
+    late = "arrivals late by a floor"
+    drawn = (case.with_(flush=True) for case in collect(cases(), 200, seed))
+    found = [case for case in drawn if judge(case, run(case)).guards[late]]
+    return min(found, key=lambda case: len(list(case.batches())))
 
 
 def workers_of(trace: Trace) -> int:

@@ -82,6 +82,7 @@ def written() -> ScriptConfig:
         cap_percent=100,
         watermark="disorder",
         cluster=4,
+        idle_after_us=10_000,
     )
 
 
