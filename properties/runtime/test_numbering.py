@@ -6,7 +6,7 @@ The next micro-batch continues behind the last file.
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,7 +35,7 @@ class Row(NamedTuple):
     value_a: float | None
     value_b: float | None
 
-    def faults(self) -> list[dict[str, str]]:
+    def faults(self) -> list[dict[str, Any]]:
         """Return the faults of the row: the first that keeps it out, or else all of its values."""
         said = [
             {"column": name, "reason": "NULL", "text": "?", "row": repr(self)}
@@ -85,12 +85,13 @@ class Log:
 
     def land(
         self, given: MicroBatch, *, is_nullable: bool
-    ) -> tuple[list[tuple[object, ...]], list[dict[str, str]]]:
+    ) -> tuple[list[tuple[object, ...]], list[dict[str, Any]]]:
         """Return the arrivals of a micro-batch, and a row for each fault."""
-        landed, rejected, since_us = list[tuple[object, ...]](), list[dict[str, str]](), self.now_us
+        landed, rejected, since_us = list[tuple[object, ...]](), list[dict[str, Any]](), self.now_us
         for row in (each for part in given.parts for each in part):
-            rejected += row.faults()
             needed = row[:1] if is_nullable else (row.event_time_us, row.value_a, row.value_b)
+            seq = None if None in needed else self.seq
+            rejected += [{**fault, "seq": seq} for fault in row.faults()]
             if None in needed:
                 continue
             arrival_us = row.arrival_us if since_us is None else max(row.arrival_us, since_us)
@@ -148,7 +149,7 @@ def written_by(
     return files
 
 
-def read(files: dict[str, Path]) -> tuple[list[tuple[object, ...]], list[dict[str, str]]]:
+def read(files: dict[str, Path]) -> tuple[list[tuple[object, ...]], list[dict[str, Any]]]:
     """Return the rows that were landed and rejected."""
     tables = [
         pq.read_table(files[name]) if name in files else schema.empty_table()

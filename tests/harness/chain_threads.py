@@ -33,7 +33,9 @@ class ThreadSession:
 
     def __init__(self) -> None:
         settings = {"spark.driver.host": HOST}
-        self.sparkContext = SimpleNamespace(master="local[8]", getConf=lambda: settings)
+        self.sparkContext = SimpleNamespace(
+            master="local[8]", getConf=lambda: settings, pythonExec="python3", environment={}
+        )
 
     def createDataFrame(self, rows: pa.Table) -> pa.Table:  # noqa: N802 (the name is Spark's)
         """Return the rows as they are."""

@@ -138,9 +138,9 @@ def each_step(before: Callable[[str, Location], None]) -> Iterator[None]:
 def _preceded(name: str, before: Callable[[str, Location], None]) -> Callable[..., Any]:
     act = getattr(Location, name)
 
-    def step(location: Location, *args: Any) -> Any:
+    def step(location: Location, *args: Any, **named: Any) -> Any:
         before(name, location)
-        return act(location, *args)
+        return act(location, *args, **named)
 
     return step
 
