@@ -110,7 +110,7 @@ def test_junit_has_a_test_for_every_claim_and_planted_bug(
     suite = ElementTree.parse(tmp_path / "j.xml").getroot()[0]
     assert suite.get("name") == "explore slack"
     names = [case.get("name", "") for case in suite]
-    assert sum(name.startswith("planted bug ") for name in names) == 16
+    assert sum(name.startswith("planted bug ") for name in names) == 17
     assert any(name.startswith("conformal: ") for name in names)
     assert suite.get("failures") == "0"
 

@@ -56,7 +56,7 @@ def test_what_no_chain_does_is_said(straggler: Straggler, tmp_path: Path) -> Non
         (("--links", "100"), "--links: '100' is no bandwidth"),
         (("--links", "0Mb/s"), "--links: '0Mb/s' is no bandwidth"),
         (("--seed", "-1"), "--seed is -1; it must be an integer >= 0"),
-        (("--calibration", "nowhere.json"), "'nowhere.json' cannot be read"),
+        (("--calibration", "nowhere.json"), "there is no file 'nowhere.json'"),
     ],
 )
 def test_a_bad_value_is_refused_in_one_sentence(
@@ -78,7 +78,7 @@ def test_a_missing_option_is_named(straggler: Straggler, name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("{", "it is not JSON"),
+        ("{", "Expecting property name"),
         ("[]", "it holds no object"),
         ("{}", "the setting 'master' is missing"),
         (json.dumps({**CALIBRATION.to_json(), "version": 2}), "version is 2; it must be 1"),

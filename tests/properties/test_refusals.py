@@ -189,7 +189,7 @@ def test_an_edited_counterexample_is_refused(
 
 
 def test_an_unedited_counterexample_is_run(straggler: Straggler, tmp_path: Path) -> None:
-    assert straggler(f"replay {edited(tmp_path)}").code == 0
+    assert straggler(f"replay --trust {edited(tmp_path)}").code == 0
 
 
 # -------------------------------------------------------------------------------------- limits
