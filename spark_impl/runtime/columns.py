@@ -7,6 +7,7 @@ moves once, to the task that numbers it.
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -326,7 +327,13 @@ def _fault(field: _Field, reason: str, row: Mapping[str, object]) -> str:
 
 
 def _cells_of(column: pa.Array) -> list[object]:
-    """Return the cells of a column; to Spark any bytes are text, not to readers."""
+    """Return the cells of a column as JSON has them.
+
+    JSON has no NaN and no infinity. To Spark any bytes are text, not to readers.
+    """
+    if pa.types.is_floating(column.type):
+        floats = column.to_pylist()
+        return [each if each is None or isfinite(each) else str(each) for each in floats]
     if not cells.is_text(column.type):
         return list(column.to_pylist())
     raw = column.cast(pa.binary()).to_pylist()
