@@ -57,12 +57,12 @@ hosts:
 
 # What a change of a room breaks first, without Spark.
 OF_ROOM = tests/model/$(ROOM) tests/sim/test_$(ROOM)*.py tests/sim/$(ROOM) \
-	$(patsubst %,properties/$(ROOM)/test_%.py,model quantiles slices subsets)
+	$(patsubst %,tests/properties/$(ROOM)/test_%.py,model quantiles slices subsets)
 quick: room $(READY) ## the quick tests of one room: make quick ROOM=join (1 min)
 	@$(BIN)/python -m pytest --hypothesis-profile=dev -q -n 2 $(wildcard $(OF_ROOM))
 
 room:
-	@[ -n "$(ROOM)" ] && [ -f "properties/$(ROOM)/room.py" ] || \
+	@[ -n "$(ROOM)" ] && [ -f "straggler/rooms/$(ROOM)/room.py" ] || \
 		{ echo "make quick needs a room, like this: make quick ROOM=join" >&2; exit 2; }
 
 check: $(READY) ## style, types, layers, tidiness (1 min)

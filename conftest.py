@@ -10,7 +10,7 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from model.vocabulary import System
-from properties.judging.systems import load_system
+from straggler.judging.systems import load_system
 from tests.harness import failed_tasks, profiles
 from tests.harness.background_kills import waits
 

@@ -172,7 +172,7 @@ def main(master: str, place: str, wanted: str) -> None:
     with session(master) as spark:
         if cells.get("calibrate"):
             # Not at the top: workers import this module.
-            from properties.calibrating import calibrate
+            from straggler.calibrating import calibrate
 
             found = calibrate(spark, folder / "calibration", 0, COMPARISON_US)
             (folder / "calibration.json").write_text(json.dumps(found.to_json()), "utf-8")

@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from properties.cli.render import markdown
+from straggler.cli.render import markdown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -32,7 +32,7 @@ def zipf(tuples: int, exponent: float) -> pa.StringArray:
 def inputs() -> Iterator[Path]:
     """Yield a folder of files for each stream, among them the recording if it is there."""
     # Not at the top: every Spark worker imports this module for `serve`.
-    from properties.data.inputs import recordings_by_name
+    from straggler.inputs.inputs import recordings_by_name
 
     place = Path(tempfile.mkdtemp(prefix="straggler-bench-"))
     try:

@@ -2,7 +2,7 @@
 
 Hosts are network namespaces of this machine (``tests/harness/hosts.py``), which needs root. Their
 links are shaped to 1, 10 and 100 Mb/s. For each link a calibration is measured
-(:mod:`properties.calibrating`); SimPy predicts every cell from it, and then Spark runs the cell.
+(:mod:`straggler.calibrating`); SimPy predicts every cell from it, and then Spark runs the cell.
 Workers sleep for the time that their work takes, so a few cores are enough.
 
 * ``grouping``: six instances, half of them four times slower, and keys by Zipf's law, in

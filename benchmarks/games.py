@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from model.vocabulary import Trace, Workload
 from model.vocabulary.slack import Progress
 from model.vocabulary.windows import Final, Result, Revision
-from properties.rooms import find_room
 from sim.slack import from_settings
 from spark_impl.runtime.session import session
 from spark_impl.slack import run_workloads
+from straggler.rooms import find_room
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

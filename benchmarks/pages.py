@@ -17,11 +17,17 @@ from typing import Any
 from benchmarks.__main__ import MEASURED, RESULTS, readable
 from benchmarks._cluster_table import with_table
 from model.vocabulary.settings import JsonObject
-from properties.cli.render import markdown
-from properties.data.schemas import FOLDER, calibration_schema, trace_schema, workload_schema, write
-from properties.join import guide as join_guide
-from properties.pages import reproduction, settings
-from properties.rooms import find_rooms, room_names
+from straggler.cli.render import markdown
+from straggler.inputs.schemas import (
+    FOLDER,
+    calibration_schema,
+    trace_schema,
+    workload_schema,
+    write,
+)
+from straggler.pages import reproduction, settings
+from straggler.rooms import find_rooms, room_names
+from straggler.rooms.join import guide as join_guide
 from tests.quality import mutants_page, planted_page, reach_page
 from tests.soak.table import add_to
 

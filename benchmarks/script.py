@@ -38,13 +38,13 @@ from benchmarks._script_input import SCRIPT, SECOND_US, Network, by_hand, lines,
 from benchmarks._windows import in_a_folder
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script import tree
-from properties.data.inputs import recordings_by_name
-from properties.script import inputs
-from properties.script.language import parse
 from spark_impl.runtime.histories import append, history_schema
 from spark_impl.runtime.session import session
 from spark_impl.script import Plan, ScriptQuery, compile_plan, results
 from spark_impl.script.router import Router
+from straggler.inputs.inputs import recordings_by_name
+from straggler.rooms.script import inputs
+from straggler.rooms.script.language import parse
 
 ROWS, FILES = 500_000, 2
 """Size of the measured stream; one more file warms up."""

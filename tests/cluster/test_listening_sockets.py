@@ -118,7 +118,7 @@ def test_pages_of_master_and_worker_need_a_token(hosts: Hosts) -> None:
 
 
 def test_a_driver_without_the_secret_is_refused(hosts: Hosts) -> None:
-    command = (sys.executable, "-m", "properties.cli", "diff", "grouping", "--input", "tokens")
+    command = (sys.executable, "-m", "straggler.cli", "diff", "grouping", "--input", "tokens")
     stranger = {"TMPDIR": str(hosts.shared), "SPARK_CONF_DIR": str(hosts.shared)}
     before = refusals(hosts)
     driver = hosts.start("host-1", *command, "--master", hosts.master, environment=stranger)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from properties.rooms import find_rooms
+from straggler.rooms import find_rooms
 from tests.cluster.commands import DRIVER, diff, shared_temporary
 from tests.harness.hosts import ROOT, Hosts
 
@@ -21,7 +21,7 @@ def test_a_room_agrees_with_the_reference(hosts: Hosts, name: str) -> None:
 
 
 def test_a_command_whose_files_are_not_shared_says_so(hosts: Hosts) -> None:
-    command = (sys.executable, "-m", "properties.cli", "diff", "slack", "--input", "umts")
+    command = (sys.executable, "-m", "straggler.cli", "diff", "slack", "--input", "umts")
     done = hosts.run(DRIVER, *command, "--master", hosts.master)
     assert done.returncode == 2, done.stdout + done.stderr
     assert re.fullmatch(r"straggler: [^\n]*TMPDIR[^\n]*\n", done.stderr), done.stderr

@@ -4,7 +4,7 @@ Rules of this file:
 
 * Hypothesis draws whole packs, so it owns seeds, examples and the line that reproduces them. It
   does not shrink, because a pack takes seconds on Spark. A cluster that fails is shrunk in process,
-  confirmed on Spark and stored with its plan (``properties/judging/trial``). A promise about many
+  confirmed on Spark and stored with its plan (``straggler/judging/trial``). A promise about many
   clusters together, such as a mean, is a plain assertion and stores nothing.
 * A case counts as reached if Spark's own trace shows it, if Spark's side reports it (kills), or if
   it is a fact of the input: clusters, tuples, copies of tuples, new times of instances.
@@ -27,20 +27,20 @@ from model.checking.claims import Verdict
 from model.vocabulary import SlackConfig, Trace, Workload
 from model.vocabulary.settings import JsonObject
 from model.vocabulary.trace import kind_of
-from properties.generators import clusters
-from properties.generators.clusters import Shape
-from properties.judging import counterexamples
-from properties.judging.counterexamples import SimulatedCluster
-from properties.judging.judge import broken_sentences, compare_traces
-from properties.judging.plan_counterexamples import SeededPlan
-from properties.judging.systems import SPARK
-from properties.judging.trial import Promise, Trial
-from properties.rooms import Room, find_room
 from sim.kernel.distributions import Exponential
 from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
 from sim.kernel.source import Source
 from sim.kernel.trigger import EveryTuples
+from straggler.judging import counterexamples
+from straggler.judging.counterexamples import SimulatedCluster
+from straggler.judging.judge import broken_sentences, compare_traces
+from straggler.judging.plan_counterexamples import SeededPlan
+from straggler.judging.systems import SPARK
+from straggler.judging.trial import Promise, Trial
+from straggler.rooms import Room, find_room
+from straggler.strategies import clusters
+from straggler.strategies.clusters import Shape
 from tests.harness.packs_on_spark import run_on_spark
 from tests.harness.promise_recomputation import (
     Steps,

@@ -17,12 +17,12 @@ from unittest.mock import patch
 
 from model.vocabulary import Workload
 from model.vocabulary.trace import kind_of
-from properties.cli import main as cli
-from properties.cli import sweep
-from properties.data.protocol import parse_workload
-from properties.judging.counterexamples import Counterexample
-from properties.rooms import find_room
 from sim.sweep.jobs import Done, Job, perform
+from straggler.cli import main as cli
+from straggler.cli import sweep
+from straggler.inputs.protocol import parse_workload
+from straggler.judging.counterexamples import Counterexample
+from straggler.rooms import find_room
 from tests.house.repository import ROOT
 from tests.sim.calibrations import CALIBRATION
 from tests.sim.experiments import SMALL

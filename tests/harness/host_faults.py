@@ -16,13 +16,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from properties.cli.main import main as straggler
 from spark_impl.grouping import tasks
 from spark_impl.join import system
 from spark_impl.join.chain import Chain
 from spark_impl.script import processor, query
 from spark_impl.windows import history
 from spark_impl.windows import processor as windows
+from straggler.cli.main import main as straggler
 from tests.harness.hosts import NAMES
 from tests.harness.windows_executor_deaths import fatal_reader, fatal_writer
 

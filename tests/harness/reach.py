@@ -17,8 +17,8 @@ from model.vocabulary import SlackConfig, Trace, Workload
 from model.vocabulary.join import Forward, Receive
 from model.vocabulary.slack import Judged
 from model.vocabulary.windows import Final
-from properties.conformance.promises import count_cases
-from properties.rooms import find_room
+from straggler.conformance.promises import count_cases
+from straggler.rooms import find_room
 from tests.harness.reached_cases import (
     LARGE,
     LARGE_PARTIAL,

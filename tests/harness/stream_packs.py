@@ -17,15 +17,6 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from model.vocabulary import Trace, Workload, stable_hash
-from properties.generators import streams as strategies
-from properties.generators.examples import RUN as RUN
-from properties.generators.examples import collect as collect
-from properties.generators.examples import collect_run
-from properties.judging import counterexamples
-from properties.judging.judge import broken_sentences, compare_traces
-from properties.judging.systems import SPARK
-from properties.judging.trial import SHOWN_SENTENCES, Trial
-from properties.rooms import Room
 from sim.kernel.distributions import Exponential
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.source import Source
@@ -33,6 +24,15 @@ from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows.room import WindowRoom
 from spark_impl.windows.system import run_workloads
+from straggler.judging import counterexamples
+from straggler.judging.judge import broken_sentences, compare_traces
+from straggler.judging.systems import SPARK
+from straggler.judging.trial import SHOWN_SENTENCES, Trial
+from straggler.rooms import Room
+from straggler.strategies import streams as strategies
+from straggler.strategies.examples import RUN as RUN
+from straggler.strategies.examples import collect as collect
+from straggler.strategies.examples import collect_run
 from tests.harness import profiles
 from tests.harness.reach import note_traces
 

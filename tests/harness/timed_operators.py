@@ -23,17 +23,6 @@ from model.vocabulary.join import Receive
 from model.vocabulary.script.config import ScriptConfig
 from model.vocabulary.script.tree import Arithmetic, Sensor, Statement, Window, Workflow
 from model.vocabulary.windows import Late, Rejected
-from properties.generators.streams import UNIT_US, arrival_orders, timings
-from properties.generators.streams import configs as slack_configs
-from properties.grouping.strategies import replaying
-from properties.grouping.strategies import timed_cases as grouping_cases
-from properties.join.strategies import TimedCase as ChainCase
-from properties.join.strategies import clusters_of_chains
-from properties.judging.judge import broken_sentences
-from properties.judging.plan_counterexamples import SeededPlan, describe, smallest
-from properties.rooms import Room, find_room
-from properties.script.strategies import timed_cases as script_cases
-from properties.watermark.strategies import configs as watermark_configs
 from sim import grouping, join, script, slack, watermark
 from sim.join.tuning import ChainTuning
 from sim.kernel.faults import Duplicate, Fail
@@ -45,6 +34,17 @@ from sim.kernel.trigger import At
 from sim.script.host import ScriptTuning
 from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
+from straggler.judging.judge import broken_sentences
+from straggler.judging.plan_counterexamples import SeededPlan, describe, smallest
+from straggler.rooms import Room, find_room
+from straggler.strategies.grouping import replaying
+from straggler.strategies.grouping import timed_cases as grouping_cases
+from straggler.strategies.join import TimedCase as ChainCase
+from straggler.strategies.join import clusters_of_chains
+from straggler.strategies.script import timed_cases as script_cases
+from straggler.strategies.streams import UNIT_US, arrival_orders, timings
+from straggler.strategies.streams import configs as slack_configs
+from straggler.strategies.watermark import configs as watermark_configs
 from tests.harness.grouping_machine import SparkMachine as Routers
 from tests.harness.join_machine import SparkMachine as Chain
 from tests.harness.script_machine import WAYS, SparkScripts

@@ -20,7 +20,7 @@ from xdist.workermanage import WorkerController  # type: ignore[import-untyped] 
 
 ASKS_FOR_SPARK = re.compile(r"spark: SparkSession|needs_proc")
 LONGEST = (
-    "tests/properties/test_transcripts.py",
+    "tests/straggler/test_transcripts.py",
     "tests/quality/test_promises_spark.py",
     "properties/test_promises.py",
     "tests/spark_impl/test_kill.py",
@@ -30,10 +30,10 @@ LONGEST = (
     "tests/spark_impl/test_beginnings.py",
     "tests/spark_impl/test_script_query.py",
     "tests/spark_impl/test_failures.py",
-    "tests/properties/test_errata.py",
-    "tests/properties/test_runs_page.py",
-    "properties/slack/test_promise.py",
-    "properties/grouping/test_sim.py",
+    "tests/straggler/test_errata.py",
+    "tests/straggler/test_runs_page.py",
+    "tests/properties/slack/test_promise.py",
+    "tests/properties/grouping/test_sim.py",
 )
 """Files that take longest in relation to their number of tests. All others come after them, those
 with most tests first."""

@@ -40,10 +40,12 @@ def files() -> tuple[Path, ...]:
 
 @cache
 def room_names() -> frozenset[str]:
-    """Return the names of all rooms: packages of ``properties`` with a module ``room``."""
+    """Return the names of all rooms: packages of ``straggler.rooms`` with a module ``room``."""
     paths = (path.relative_to(ROOT).parts for path in files())
     return frozenset(
-        parts[1] for parts in paths if len(parts) == 3 and parts[::2] == ("properties", "room.py")
+        parts[2]
+        for parts in paths
+        if len(parts) == 4 and (*parts[:2], parts[3]) == ("straggler", "rooms", "room.py")
     )
 
 

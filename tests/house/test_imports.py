@@ -114,7 +114,7 @@ def test_every_module_keeps_to_its_folder(rule: Rule, broken: str) -> None:
         (strangers, "spark_impl/join.py", "def f():\n    import sim.join"),
         (strangers, "model/vocabulary/join.py", "from .. import claims"),
         (strangers, "model/vocabulary/__init__.py", "from ..join import match"),
-        (strangers, "model/join.py", "import properties.join"),
+        (strangers, "model/join.py", "import straggler.rooms.join"),
         (strangers, "sim/join.py", "import spark_impl.join"),
         (impurities, "model/join.py", "import simpy"),
         (impurities, "model/join/rules.py", "from time import monotonic"),
@@ -122,10 +122,10 @@ def test_every_module_keeps_to_its_folder(rule: Rule, broken: str) -> None:
         (impurities, "sim/join.py", "from pyspark.sql import SparkSession"),
         (neighbours, "model/join.py", "from model import slack"),
         (neighbours, "model/join/rules.py", "from ..slack import buffer"),
-        (neighbours, "properties/join/test_model.py", "import properties.slack.guards"),
+        (neighbours, "straggler/rooms/join/room.py", "import straggler.rooms.slack.guards"),
         (neighbours, "model/vocabulary/join.py", "from model.vocabulary.slack import Step"),
         (machinery, "properties/packs.py", "def f():\n    import pytest"),
-        (machinery, "properties/join/driver.py", "from tests.harness import announcements"),
+        (machinery, "straggler/rooms/join/driver.py", "from tests.harness import announcements"),
     ],
 )
 def test_planted_import_is_found(rule: Rule, path: str, source: str) -> None:
@@ -141,8 +141,12 @@ def test_planted_import_is_found(rule: Rule, path: str, source: str) -> None:
         (impurities, "model/join.py", "import math, numpy, xxhash"),
         (impurities, "model/vocabulary/trace.py", "from pathlib import Path"),
         (neighbours, "model/join.py", "from model.checking.claims import holds"),
-        (neighbours, "properties/join/test_sim.py", "import sim.join, properties.join.guards"),
-        (machinery, "properties/join/test_sim.py", "import pytest, tests.harness.profiles"),
+        (
+            neighbours,
+            "straggler/rooms/join/room.py",
+            "import sim.join, straggler.rooms.join.guards",
+        ),
+        (machinery, "tests/properties/join/test_sim.py", "import pytest, tests.harness.profiles"),
         (machinery, "properties/conftest.py", "import pytest"),
     ],
 )

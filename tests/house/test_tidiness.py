@@ -15,7 +15,7 @@ FUNCTION_LINES_MAX = 60
 NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"}
 MACHINE_PATH = re.compile(r"(?<![\w.>}])/(?:home|root|Users|work|tmp|opt|mnt)/\w|[A-Z]:\\\w")
 ADDRESS = re.compile(r"\w+://")
-PRODUCERS = ("sim", "spark_impl", "properties")
+PRODUCERS = ("sim", "spark_impl", "straggler")
 
 
 def long_functions(module: Module) -> Iterator[str]:
@@ -33,8 +33,8 @@ def rooms_in(folder: str) -> set[str]:
     return {
         part
         for module in modules()
-        for part in module.name.split(".")[1:2]
-        if module.name.split(".")[0] == folder and part in room_names()
+        for part in module.name.removeprefix("straggler.rooms").split(".")[1:2]
+        if module.path.parts[0] == folder and part in room_names()
     }
 
 

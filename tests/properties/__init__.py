@@ -1,1 +1,0 @@
-"""Tests of inputs, command line, strategies and packs."""

@@ -1,43 +1,65 @@
-"""The command line and a short input as fixtures."""
+"""Fixtures of property tests: the system on trial, and a count of the cases Spark has reached."""
 
-import sys
-from pathlib import Path
+from collections import Counter
+from collections.abc import Generator
+from importlib import import_module
 
 import pytest
+from hypothesis import settings
 
-from properties.cli import main as cli
-from properties.data import inputs
-from properties.data.inputs import DATA_VARIABLE
-from properties.data.tables import Recording
-from tests.properties.straggler import Done, Straggler
+from model.vocabulary import System
+from tests.harness.profiles import DEFAULT
+from tests.harness.reached_cases import Reached
 
-
-@pytest.fixture
-def short_umts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the simulated input of room ``slack`` to a fifth, in which tuples are still late."""
-
-    def shorten(seed: int) -> Recording:
-        whole = inputs.umts(seed)
-        return whole._replace(events=whole.events[: len(whole.events) // 5])
-
-    monkeypatch.setattr(inputs, "NAMED", {**inputs.NAMED, "umts": shorten})
+REACHED = "reached"
+MISSING = "missing"
 
 
-@pytest.fixture
-def straggler(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Straggler:
-    """Run the command line in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(DATA_VARIABLE, raising=False)
-    monkeypatch.setattr(sys, "path", list(sys.path))
+@pytest.fixture(scope="module")
+def system(request: pytest.FixtureRequest, foreign_system: System | None) -> System:
+    """Return the system on trial: that of ``--system``, or the model of the test's room.
 
-    def run(*arguments: str) -> Done:
-        try:
-            code = cli.main(list(arguments))
-        except SystemExit as left:  # --help and --version
-            code = int(left.code or 0)
-        captured = capsys.readouterr()
-        return Done(code, captured.out, captured.err)
+    The model of ``join`` is its chain, because the oracle records no steps of the protocol.
+    """
+    model: System = import_module(f"model.{request.path.parent.name}").make_system()
+    return foreign_system or model
 
-    return run
+
+@pytest.fixture(scope="module")
+def reached() -> Reached:
+    """Return the counter of the cases that occur on Spark during one test."""
+    return Reached()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Fail a test marked ``reaches`` if one of its cases did not occur.
+
+    Profile ``dev`` has few clusters; there the missing cases are only reported.
+    """
+    marker = item.get_closest_marker("reaches")
+    counter: Reached | None = getattr(item, "funcargs", {}).get("reached")
+    if marker is None or counter is None:
+        return (yield)
+    counter.counts.clear()
+    result = yield
+    missing = counter.missing(marker.args)
+    if missing and settings.get_current_profile_name() != DEFAULT:
+        pytest.fail(f"undetermined: on Spark there were no {', '.join(missing)}", pytrace=False)
+    item.user_properties += [(REACHED, dict(counter.counts)), (MISSING, missing)]
+    return result
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print how often each case occurred on Spark."""
+    counts = Counter[str]()
+    for report in terminalreporter.getreports("passed"):
+        properties = dict(report.user_properties)
+        counts.update(properties.get(REACHED, {}))
+        if properties.get(MISSING):
+            name, none = report.nodeid.split("::")[-1], ", ".join(properties[MISSING])
+            terminalreporter.write_line(f"{name}: there were no {none} in so few clusters")
+    if counts:
+        terminalreporter.section("what Spark saw")
+        for name, count in counts.items():
+            terminalreporter.write_line(f"{count:>12,} {name}")

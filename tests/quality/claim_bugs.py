@@ -10,8 +10,8 @@ import pytest
 
 from model.checking.claims import COMPLETE, Outcome, Recording
 from model.vocabulary import Trace, Workload
-from properties.generators.examples import collect, workloads_of
-from properties.rooms import find_room
+from straggler.rooms import find_room
+from straggler.strategies.examples import collect, workloads_of
 from tests.quality.mistakes import Mistake
 
 SEED = 11

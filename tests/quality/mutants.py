@@ -42,9 +42,12 @@ TEST_LIMIT_S = 150
 KILLED, SURVIVED, UNDECIDED = "killed", "survived", "undecided"
 RECORDED = (
     "properties",
-    *(f"tests/{name}" for name in ("model", "sim", "quality", "spark_impl", "properties")),
+    *(
+        f"tests/{name}"
+        for name in ("model", "sim", "quality", "spark_impl", "straggler", "properties")
+    ),
 )
-_PAGES = "tests/properties/test_pages.py::"
+_PAGES = "tests/straggler/test_pages.py::"
 """Tests that see values outside of functions: pages show defaults and tables."""
 _LEFT_OUT = (".git", ".hypothesis", "__pycache__", ".*_cache", "build", "sweeps", "counterexamples")
 _STORED = "tests/golden/test_golden.py"
@@ -131,7 +134,8 @@ def _on_spark(mutation: Mutation, root: Path) -> Iterator[str]:
         room = mutation.file.split("/")[1].removesuffix(".py")
     else:
         return
-    for path in sorted((root / "properties").rglob("test_*.py")):
+    folders = (root / "properties", root / "tests" / "properties")
+    for path in [path for folder in folders for path in sorted(folder.rglob("test_*.py"))]:
         owner = path.parent.name
         if starts_spark(path) and owner in (room, *_ROOMS.get(room, ()), "properties"):
             yield path.relative_to(root).as_posix()

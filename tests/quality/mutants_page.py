@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from properties.cli.render import markdown
+from straggler.cli.render import markdown
 from tests.quality.mutants import (
     EQUIVALENT,
     KILLED,

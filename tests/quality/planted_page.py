@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from textwrap import indent, wrap
 
-from properties.cli.render import markdown
-from properties.errors import counted
-from properties.rooms import sort_names
+from straggler.cli.render import markdown
+from straggler.errors import counted
+from straggler.rooms import sort_names
 from tests.harness.broken_claims import TESTS, Broken, Claimed, all_claims, read
 from tests.quality.planted_producers import AGAIN, CANNOT, PRODUCERS, producer_of
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from model.vocabulary.slack import CONTROLS
 from model.vocabulary.windows import AGGREGATES
-from properties.cli.render import markdown
-from properties.generators.streams import requirements
-from properties.rooms import sort_names
+from straggler.cli.render import markdown
+from straggler.rooms import sort_names
+from straggler.strategies.streams import requirements
 from tests.harness.reach import SHARES, Reach, Rule, method_of, read
 from tests.harness.reached_cases import LARGE_PARTIAL, OPERATIONS, PARTIAL
 
@@ -112,12 +112,12 @@ Only these tests are in the record:
 differ from run to run.
 """
 TESTS = (
-    "properties/slack/test_spark.py",
-    "properties/join/test_spark.py",
-    "properties/join/test_load_on_spark.py",
-    "properties/grouping/test_spark.py",
-    "properties/watermark/test_spark.py",
-    "properties/script/test_spark.py",
+    "tests/properties/slack/test_spark.py",
+    "tests/properties/join/test_spark.py",
+    "tests/properties/join/test_load_on_spark.py",
+    "tests/properties/grouping/test_spark.py",
+    "tests/properties/watermark/test_spark.py",
+    "tests/properties/script/test_spark.py",
     "properties/test_promises.py::test_every_pair_is_joined_exactly_once",
     "properties/test_promises.py::test_imbalance_does_not_grow_with_instances",
     "properties/test_promises.py::test_first_answers_contain_the_requested_share",

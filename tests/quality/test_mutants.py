@@ -177,7 +177,7 @@ def test_the_tests_that_call_a_function_are_asked(small: Path) -> None:
 def test_what_no_function_uses_is_judged_by_pages_and_modules_that_import_it(
     tmp_path: Path,
 ) -> None:
-    page, user = "tests/properties/test_pages.py::test_x", "tests/sim/test_user.py::test_y"
+    page, user = "tests/straggler/test_pages.py::test_x", "tests/sim/test_user.py::test_y"
     calls = Calls({page: 1.0, user: 1.0}, {"sim/user.py": frozenset([user])})
     (tmp_path / "sim").mkdir()
     (tmp_path / "sim" / "words.py").write_text("LIMIT = 5\n", encoding="utf-8")
@@ -277,11 +277,11 @@ def test_equivalent_mutations_exist_have_reasons_and_are_not_killed() -> None:
     [
         (
             "spark_impl/join/lane.py",
-            ("properties/join/test_spark.py", "properties/test_promises.py"),
+            ("tests/properties/join/test_spark.py", "properties/test_promises.py"),
         ),
-        ("spark_impl/windows/panes.py", ("properties/slack/test_spark.py",)),
+        ("spark_impl/windows/panes.py", ("tests/properties/slack/test_spark.py",)),
         ("spark_impl/retention.py", ("tests/spark_impl/test_retention.py",)),
-        ("model/vocabulary/script/tree.py", ("properties/script/test_spark.py",)),
+        ("model/vocabulary/script/tree.py", ("tests/properties/script/test_spark.py",)),
         ("model/join/chain.py", ()),
     ],
 )

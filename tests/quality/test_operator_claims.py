@@ -13,10 +13,6 @@ import pytest
 from model.checking.claims import Outcome, Recording
 from model.grouping import balance_claims
 from model.join.decision_claims import judge_log
-from properties.generators.examples import collect
-from properties.join.load_curves import courses
-from properties.join.test_control import log_of
-from properties.rooms import find_room
 from spark_impl.grouping import candidates, instances, keys, router
 from spark_impl.grouping import system as grouping
 from spark_impl.join import control, in_process, matching
@@ -34,6 +30,10 @@ from spark_impl.watermark.upstream import UpstreamRule
 from spark_impl.windows import disorder
 from spark_impl.windows import kernel as windows
 from spark_impl.windows.kernel import OpenWindows
+from straggler.rooms import find_room
+from straggler.rooms.join.load_curves import courses
+from straggler.strategies.examples import collect
+from tests.properties.join.test_control import log_of
 from tests.quality.claim_bugs import SEED, Bug, assert_breaks, run_with
 from tests.quality.mistakes import Mistake
 from tests.quality.test_grouping_balance import CASE, WEIGHTS

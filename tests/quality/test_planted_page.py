@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from properties.rooms import find_room, room_names
+from straggler.rooms import find_room, room_names
 from tests.harness.broken_claims import (
     Broken,
     Claimed,

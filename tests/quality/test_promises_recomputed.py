@@ -23,13 +23,13 @@ from model.vocabulary import (
     Workload,
     hashing,
 )
-from properties.generators.examples import collect, workloads_of
-from properties.rooms import find_room
 from spark_impl.grouping.system import run_in_process as run_grouping
 from spark_impl.join.in_process import run_in_process as run_join
 from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows.system import run_in_process as run_windows
+from straggler.rooms import find_room
+from straggler.strategies.examples import collect, workloads_of
 from tests.harness import profiles
 from tests.harness.cluster_packs import plain_steps
 from tests.harness.promise_recomputation import (

@@ -9,8 +9,8 @@ from model.script import run as run_script
 from model.slack import make_system
 from model.vocabulary import Event, ScriptConfig, SlackConfig, Workload
 from model.vocabulary.script.config import MILLISECOND_US
-from properties.rooms import find_room
-from properties.script.language import parse
+from straggler.rooms import find_room
+from straggler.rooms.script.language import parse
 from tests.harness import reach, stream_packs
 from tests.harness.reach import read
 from tests.harness.reached_cases import LARGE, LARGE_PARTIAL, PARTIAL, count_script_cases

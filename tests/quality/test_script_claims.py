@@ -20,7 +20,7 @@ from model.script.claims import (
 from model.script.silence_claims import SILENCE
 from model.vocabulary import Event, ScriptConfig, Step, Trace, Workload
 from model.vocabulary.script.config import REASON_LATE, Hosted, Rejected, Result, Undefined
-from properties.script.language import parse
+from straggler.rooms.script.language import parse
 
 SCRIPT = """
 total = sum("a", 4, 4)

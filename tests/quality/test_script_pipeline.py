@@ -1,7 +1,7 @@
 """Mistakes of the Spark pipeline itself are caught by comparing it with the model.
 
 Each is one expression of a function of the pipeline, written otherwise. The workers run in process;
-as they are, they pass the same cases (``properties/script/test_agreement.py``).
+as they are, they pass the same cases (``tests/properties/script/test_agreement.py``).
 """
 
 import pytest
@@ -19,9 +19,9 @@ from spark_impl.script import (
     run_in_process,
     slices,
 )
-from tests.properties.agreement import script_differences as differences
-from tests.properties.script_cases import TELLING
 from tests.quality.mistakes import Mistake
+from tests.straggler.agreement import script_differences as differences
+from tests.straggler.script_cases import TELLING
 
 MISTAKES = {
     "a tuple at the watermark is late": Mistake(

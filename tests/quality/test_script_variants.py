@@ -12,7 +12,7 @@ from model.script import variants as module
 from model.script.claims import judge
 from model.script.variants import VARIANTS
 from model.vocabulary import Trace, Workload
-from properties.script.strategies import cases
+from straggler.strategies.script import cases
 from tests.harness.stream_packs import collect
 
 

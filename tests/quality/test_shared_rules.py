@@ -19,7 +19,7 @@ from model.vocabulary import (
 from model.vocabulary.join_load import Limits
 from model.vocabulary.script import problems, tree
 from model.vocabulary.windows import WindowQuery
-from properties import test_shared_rules as oracles
+from tests.properties import test_shared_rules as oracles
 from tests.quality.mistakes import Mistake
 
 VOCABULARY = Path(hashing.__file__).parent

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from properties.grouping import test_kept_states
-from properties.join import test_messages
 from spark_impl.grouping import instances
 from spark_impl.join import messages
+from tests.properties.grouping import test_kept_states
+from tests.properties.join import test_messages
 from tests.quality.mistakes import Mistake
 
 CAUGHT = (AssertionError, ExceptionGroup, pytest.fail.Exception)

@@ -27,13 +27,13 @@ from model.slack import rules as slack_rules
 from model.vocabulary import Trace, Workload
 from model.watermark import machine as watermark
 from model.windows import correction, rules, state
-from properties.rooms import find_room
 from sim.grouping.record import GroupingRecord
 from sim.join import content
 from sim.join import room as chain
 from sim.join.load import LoadControl
 from sim.join.room import TIMED_ROOM
 from sim.script.cluster import ScriptCluster
+from straggler.rooms import find_room
 from tests.quality.claim_bugs import Bug, assert_breaks, broken, run_with
 from tests.quality.mistakes import Mistake
 from tests.quality.test_grouping_balance import CASE, WEIGHTS

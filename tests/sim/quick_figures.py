@@ -10,10 +10,10 @@ import sys
 from itertools import product
 from pathlib import Path
 
-from properties.sweeps.files import read_table
 from sim.sweep.experiment import Experiment
 from sim.sweep.reading import catalogue, find
 from sim.sweep.results import Columns
+from straggler.sweeps.files import read_table
 
 EFFORT = "quick"
 FILE = Path(__file__).with_name("quick_figures.json")

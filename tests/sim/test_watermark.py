@@ -10,13 +10,13 @@ from model.vocabulary import WatermarkConfig, task_of
 from model.vocabulary.watermark import Clock, Inserted
 from model.vocabulary.windows import Final, Late, Result
 from model.watermark import run as model_run
-from properties.watermark.measures import measure
 from sim.kernel.distributions import Constant
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import Recording, Row
 from sim.watermark import SETTINGS, TimedRun, from_settings, simulate
 from sim.watermark.room import TIMED_ROOM
 from sim.windows.scenarios import phases as phases_plan
+from straggler.rooms.watermark.measures import measure
 
 SECOND_US = 1_000_000
 QUERY = WatermarkConfig(10 * SECOND_US, 10 * SECOND_US, 8 * SECOND_US, k=20, tasks=2)

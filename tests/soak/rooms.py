@@ -18,10 +18,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from model.vocabulary import ScriptConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.join import REASON_SHED, And, Band, Equi, Ineq
 from model.vocabulary.join_load import Measured
-from properties.script.language import parse
 from spark_impl import join, script, slack, watermark
 from spark_impl.grouping import Grouping, MicroBatch, at_instances
 from spark_impl.grouping.query import GroupingStream
+from straggler.rooms.script.language import parse
 from tests.harness.announcements import announced, reach, say
 from tests.harness.join_driver import AnnouncedStream
 from tests.harness.landing_driver import AnnouncedLanding

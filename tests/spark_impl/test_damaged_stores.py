@@ -1,6 +1,6 @@
 """Damaged stores: a query gives right answers or one sentence, and half-writes nothing.
 
-``tests/properties/test_fuzzing.py`` does the same with the files that commands read.
+``tests/straggler/test_fuzzing.py`` does the same with the files that commands read.
 """
 
 import shutil

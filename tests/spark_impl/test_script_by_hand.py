@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from model.script import make_system
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import Result
-from properties.script.language import parse
 from sim.kernel.seeds import Seeds
 from sim.script.by_hand import WORKFLOWS, line_count
+from straggler.rooms.script.language import parse
 
 SENSORS = ("A", "B", "8MD1-AZ", "8MD2-A", "8MD3-A", "8MD4-AZ")
 SECONDS = 1_500

@@ -13,7 +13,7 @@ from spark_impl.script.system import read_traces
 from tests.harness import profiles
 from tests.harness.background_kills import Query
 from tests.harness.driver_kills import needs_proc
-from tests.properties.agreement import script_differences as differences
+from tests.straggler.agreement import script_differences as differences
 
 
 @needs_proc

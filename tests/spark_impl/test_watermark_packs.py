@@ -1,6 +1,6 @@
 """A pack of workloads on Spark, each compared with docs/watermark.md tuple by tuple.
 
-Late pairs are a side output here; ``properties/watermark`` tests their corrections.
+Late pairs are a side output here; ``straggler/rooms/watermark`` tests their corrections.
 """
 
 from pathlib import Path

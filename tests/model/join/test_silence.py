@@ -12,7 +12,7 @@ from model.join.claims import judge
 from model.join.oracle import admission
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import NO_WATERMARK_US, REASON_LATE, And, Drop, Match, Quiet, Rejected
-from properties.join.strategies import cases
+from straggler.strategies.join import cases
 from tests.harness.join_recomputation import Recomputation
 from tests.harness.stream_packs import collect
 

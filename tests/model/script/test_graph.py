@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from model.script.graph import Graph, compile_workflows
-from properties.script.language import parse
+from straggler.rooms.script.language import parse
 
 RATES = {"a": 3_600, "b": 7_200, "c": 1}
 

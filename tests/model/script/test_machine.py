@@ -23,7 +23,7 @@ from model.vocabulary.script.tree import (
     Window,
     Workflow,
 )
-from properties.script.strategies import cases
+from straggler.strategies.script import cases
 from tests.harness.stream_packs import collect
 from tests.model.script.interleaving import Interleaving, anywhere
 

@@ -14,7 +14,7 @@ from model.script.silence_claims import CASES
 from model.vocabulary import Event, ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import REASON_LATE, REASON_NOT_FINITE, Rejected, Result
 from model.vocabulary.script.tree import Sensor, Statement, Union, Window, Workflow
-from properties.script.strategies import cases
+from straggler.strategies.script import cases
 from tests.harness import script_recomputation
 from tests.harness.script_recomputation import Lateness, Row
 from tests.harness.stream_packs import collect

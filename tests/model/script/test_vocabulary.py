@@ -24,7 +24,7 @@ from model.vocabulary.script.tree import (
     is_constant,
 )
 from model.vocabulary.settings import PlainData
-from properties.script.strategies import configs
+from straggler.strategies.script import configs
 
 A = Sensor("a")
 TWO = Arithmetic("+", Number(1), Number(1))

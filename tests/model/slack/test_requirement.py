@@ -1,7 +1,7 @@
 """Required coverage against its definitions, not against its formulas.
 
-Requirements from values and from ranks have tests in ``properties/slack``, ``test_subsets.py`` and
-``test_quantiles.py``.
+Requirements from values and from ranks have tests in ``tests/properties/slack``,
+``test_subsets.py`` and ``test_quantiles.py``.
 """
 
 from fractions import Fraction

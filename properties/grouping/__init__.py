@@ -1,1 +1,0 @@
-"""Room ``grouping``: balanced routing of skewed streams to unequal workers."""

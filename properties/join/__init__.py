@@ -1,1 +1,0 @@
-"""Room ``join``: claims on the model (docs/join.md)."""

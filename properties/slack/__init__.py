@@ -1,1 +1,0 @@
-"""Room ``slack``: its promises, checked on model, simulation and Spark pipeline."""

@@ -1,1 +1,0 @@
-"""Properties of room ``watermark``: model, simulation and Spark pipeline side by side."""

@@ -1,0 +1,120 @@
+"""Options that describe a user's file: its columns, its form, and what to do with bad rows."""
+
+import codecs
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from straggler.errors import UsageError
+from straggler.inputs.frames import is_stream
+from straggler.inputs.tables import NO_GUARD_US, TIME_UNITS, Columns
+from straggler.options import Arguments, Duration, Option
+
+SECTION = "columns of a file"
+_COLUMNS = (
+    ("--event-time", "event times (event_time)", False),
+    ("--value", "values (value)", False),
+    ("--key", "keys (key, if the file has it)", False),
+    ("--arrival", "arrival times (arrival_time, if the file has it)", True),
+    ("--id", "identities, to recognise redeliveries", True),
+)
+_NAMES = tuple(flag[2:].replace("-", "_") for flag, _, _ in _COLUMNS)
+_OF_FILE = (*_NAMES, "time_unit", "separator")
+"""Options that may differ between two files of one comparison."""
+
+
+class MaxFuture(click.ParamType[int]):
+    """A duration, or ``none``, as integer microseconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: object, ctx: object) -> int:
+        """Read a duration or ``none``; raise :class:`UsageError` for any other text."""
+        try:
+            return NO_GUARD_US if value == "none" else Duration().convert(value, param, ctx)
+        except click.BadParameter as error:
+            raise click.BadParameter(f"{error.message}, or none") from error
+
+
+class Header(click.ParamType[int]):
+    """The number of a line, or ``none``, which is 0."""
+
+    name = "line"
+
+    def convert(self, value: Any, param: object, ctx: object) -> int:
+        """Read a number or ``none``; raise :class:`UsageError` for any other text."""
+        if value == "none":
+            return 0
+        if not re.fullmatch(r"[1-9]\d{0,8}", str(value), re.ASCII):
+            raise click.BadParameter(f"{value!r} is neither the number of a line nor none")
+        return int(value)
+
+
+def column_options() -> Iterator[Option]:
+    """Yield an option for each column, and those for the form of the file and for bad rows."""
+    for flag, help, is_rare in _COLUMNS:
+        yield Option(flag, help, metavar="COLUMN", section=SECTION, is_rare=is_rare)
+    units = click.Choice(TIME_UNITS)
+    yield Option("--time-unit", "unit of times (us)", type=units, section=SECTION)
+    rare: dict[str, Any] = {"section": SECTION, "is_rare": True}
+    yield Option(
+        "--separator", "one character, also with a blank, or tab (,)", metavar="CHARACTER", **rare
+    )
+    yield Option("--encoding", "encoding of a CSV file (utf-8)", metavar="NAME", **rare)
+    header = "line of the header, or none: columns are then called 1, 2, ... (1)"
+    yield Option("--header", header, type=Header(), metavar="LINE", **rare)
+    guard = "how far an event time may lie beyond its arrival, or none (1d)"
+    yield Option("--max-future", guard, type=MaxFuture(), **rare)
+    strict = "refuse a file with bad rows, instead of setting them aside"
+    yield Option("--strict", strict, is_flag=True, **rare)
+
+
+def columns_of(args: Arguments) -> Columns:
+    """Return the columns that the options name; raise :class:`UsageError` for a bad option."""
+    given = _given(args, "")
+    if args.header is not None:
+        given["header"] = args.header or None
+    if args.encoding is not None:
+        given["encoding"] = _encoding(args.encoding)
+    return Columns(
+        **given,
+        max_future_us=args.max_future,
+        is_strict=args.strict,
+        differences=_given(args, "s_"),
+    )
+
+
+def refuse_streams(args: Arguments, rooms: int) -> None:
+    """Raise :class:`UsageError` for standard input or a pipe that would be read twice."""
+    for name in args.input:
+        if is_stream(Path(name)) and (rooms > 1 or args.input.count(name) > 1):
+            why = "every room reads its input" if rooms > 1 else "it is named twice"
+            raise UsageError(f"--input {name!r} is a pipe, which can be read once, and {why}")
+
+
+def _given(args: Arguments, prefix: str) -> dict[str, Any]:
+    values: Mapping[str, Any] = vars(args)
+    given = {name: values.get(prefix + name) for name in _OF_FILE}
+    if given["separator"] is not None:
+        flag = f"--{prefix}separator".replace("_", "-")
+        given["separator"] = _separator(flag, given["separator"])
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _separator(flag: str, text: str) -> str:
+    separator = "\t" if text in {"tab", "\\t"} else text
+    if not re.fullmatch(r'[^"\r\n\0] ?', separator):
+        raise UsageError(f"{flag} is {text!r}; it must be one character, also with a blank, or tab")
+    return separator
+
+
+def _encoding(name: str) -> str:
+    try:
+        codecs.lookup(name)
+        b"".decode(name)
+    except (LookupError, ValueError) as error:
+        raise UsageError(f"--encoding is {name!r}; there is no such encoding of text") from error
+    return name

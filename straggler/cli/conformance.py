@@ -1,0 +1,150 @@
+"""``straggler conformance``: engines of others, judged by the promises, as a page."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import click
+
+from model.vocabulary.texts import escaped
+from straggler.cli import render
+from straggler.cli.commands import Command
+from straggler.cli.outputs import refuse_unwritable, write_json, write_output
+from straggler.conformance.engines import Engine, engine_names, load_engine
+from straggler.conformance.page import Row, verdict, write_page
+from straggler.conformance.promises import PROMISES
+from straggler.conformance.results import Results, read_results, write_results
+from straggler.conformance.trials import judge_engine
+from straggler.errors import UsageError, format_error
+from straggler.options import PATH, Arguments, Option
+
+EXAMPLES = """\
+examples:
+  make engines                                     the environments of all engines
+  straggler conformance                            judge every engine
+  straggler conformance duckdb polars --workloads 20
+  straggler conformance duckdb --promise pairs-once
+  straggler conformance --stored --markdown docs/conformance.md
+
+What was judged is stored in results.json beside the adapter, case by case; --markdown and --json
+write what is stored of all engines. The exit code is 0 if all engines could be judged, whatever
+they keep. If some could not, a sentence says why of each, the others are judged, and it is 2.
+"""
+
+
+WORKLOADS = 100
+SEED = 0
+
+
+def make_command(summary: str) -> Command:
+    """Return the command with the options that choose engines and output files."""
+    parameters = [
+        click.Argument(["engines"], nargs=-1, metavar="[ENGINE]..."),
+        Option("--folder", "folder of the engines", type=PATH, default=Path("engines")),
+        Option(
+            "--environments",
+            "folder of their environments",
+            type=PATH,
+            default=Path(".engines"),
+            metavar="FOLDER",
+        ),
+        Option(
+            "--promise",
+            f"judge this promise again, and keep the rest: {', '.join(PROMISES)}; may be repeated",
+            type=click.Choice(tuple(PROMISES)),
+            multiple=True,
+        ),
+        Option(
+            "--workloads",
+            f"workloads of each cell; {WORKLOADS} by default",
+            type=click.IntRange(1),
+        ),
+        Option("--seed", f"seed of the workloads; {SEED} by default", type=click.IntRange(0)),
+        Option("--stored", "judge nothing, read what is stored", is_flag=True),
+        Option("--json", "also write all results to FILE", type=PATH, metavar="FILE"),
+        Option("--markdown", "also write the page to FILE", type=PATH, metavar="FILE"),
+    ]
+    return Command(summary, EXAMPLES, parameters, run)
+
+
+def run(args: Arguments) -> int:
+    """Judge the engines, store and print the verdicts."""
+    refuse_unwritable("--json", args.json)
+    refuse_unwritable("--markdown", args.markdown)
+    if args.stored and args.engines:
+        raise UsageError("--stored judges nothing, so that it takes no names of engines")
+    if args.stored and not (args.workloads is None and args.seed is None and not args.promise):
+        raise UsageError(
+            "--stored judges nothing, so that it takes no --workloads, --seed or --promise"
+        )
+    number = WORKLOADS if args.workloads is None else args.workloads
+    seed = SEED if args.seed is None else args.seed
+    names = engine_names(args.folder)
+    engines = [load_engine(args.folder, name, args.environments) for name in names]
+    chosen = [load_engine(args.folder, name, args.environments) for name in args.engines or names]
+    out = render.console(args.json, args.markdown)
+    refusals: dict[str, UsageError] = {}
+    for engine in () if args.stored else chosen:
+        with _collected(refusals, engine):
+            _judge(engine, number, seed, args.promise)
+    rows = []
+    for engine in engines:
+        row = Row(engine, None)
+        with _collected(refusals, engine):
+            row = Row(engine, read_results(engine))
+        rows.append(row)
+    shown = [engine for engine in chosen if engine.name not in refusals]
+    if shown:
+        lines = [line for row in rows if row.engine in shown for line in _lines(row)]
+        render.print_lines(out, lines)
+        judged = [row.results.to_json() for row in rows if row.results is not None]
+        write_json(args.json, judged)
+        write_output(args.markdown, write_page(rows))
+    sys.stderr.writelines(format_error(str(error)) for error in refusals.values())
+    return 2 if refusals else 0
+
+
+@contextmanager
+def _collected(refusals: dict[str, UsageError], engine: Engine) -> Iterator[None]:
+    """Keep the first refusal of an engine, instead of ending with it."""
+    try:
+        yield
+    except UsageError as error:
+        refusals.setdefault(engine.name, error)
+
+
+def _judge(engine: Engine, number: int, seed: int, promises: Sequence[str]) -> None:
+    """Judge an engine, and store the results; each stored one stays until it is replaced."""
+    try:
+        stored = read_results(engine)
+    except UsageError:  # damaged, or of another version: nothing of it can stay
+        if promises:
+            raise
+        stored = None
+    has_seed = stored is None or stored.seed == seed
+    if promises and stored is not None and not has_seed:
+        raise UsageError(
+            f"{engine.results} is about seed {stored.seed}, not {seed}; judge all promises"
+        )
+    earlier = stored if has_seed else None
+    # Results of two seeds do not mix: those of the earlier one stay until all others are there.
+    report = partial(_report, engine, stores=has_seed)
+    write_results(engine, judge_engine(engine, number, seed, report, earlier, promises))
+
+
+def _report(engine: Engine, results: Results, line: str, *, stores: bool) -> None:
+    """Store the results so far, and say on a terminal what was done."""
+    if stores:
+        write_results(engine, results)
+    if sys.stderr.isatty():
+        sys.stderr.write(f"{escaped(line)}\n")
+
+
+def _lines(row: Row) -> list[str]:
+    title = f"{row.engine.title} {row.engine.version}"
+    return [
+        title,
+        *(f"  {promise.title:<30} {verdict(row, name)}" for name, promise in PROMISES.items()),
+    ]

@@ -1,0 +1,396 @@
+"""``straggler diff``: compare the Spark pipeline, or your implementation, with the reference."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import click
+from click.core import ParameterSource
+from rich.progress import Progress
+
+from model.checking.claims import Outcome, worst
+from model.vocabulary import System
+from straggler.cli import interrupts, render
+from straggler.cli.columns import column_options, columns_of, refuse_streams
+from straggler.cli.commands import Group
+from straggler.cli.outputs import (
+    refuse_unmakable,
+    refuse_unwritable,
+    write_json,
+    write_output,
+)
+from straggler.cli.room_commands import room_group
+from straggler.cli.selection import parse_selection
+from straggler.errors import UsageError, counted
+from straggler.inputs.durations import write_duration
+from straggler.judging import counterexamples
+from straggler.judging.judge import Judgement, judge
+from straggler.judging.levels import LEVELS, STEPS, Scope, level_of
+from straggler.judging.processes import DEFAULT_LIMITS, PREFIX, Limits
+from straggler.judging.references import BOTH, REFERENCES, run_reference
+from straggler.judging.systems import SPARK, local_master, open_system
+from straggler.judging.trial import Trial
+from straggler.options import LATENESS, PATH, QUERY, Arguments, Duration, Option, Size
+from straggler.pages.junit import SKIPPED, Check, check_of, junit
+from straggler.rooms import Case, Room, SkippedInput, find_rooms
+
+if TYPE_CHECKING:
+    from sim.report.run_page import RunSection
+
+EXAMPLES = """\
+examples:
+  straggler diff all --html runs.html
+  straggler diff slack --input umts --window 2s --slide 500ms --per key --json verdict.json
+  straggler diff slack --input trips.csv --event-time picked_up --value fare --time-unit iso \\
+      --window 1h --slide 5min
+  straggler diff slack --system mypackage.slack:make
+  straggler diff join --input flights --workers 4 --on key --on "key and value within 100"
+  straggler diff join --r orders.csv --s trades.csv --window 1min --on "key and value >"
+  straggler diff grouping --input tokens --policy all --set instances=4 --set times_us=9,9,9,40
+  straggler diff grouping --input hits.csv --key page --value bytes
+  straggler diff script --script *.script --input readings.csv --key sensor --lateness 5s
+  straggler diff watermark --input trips.csv --time-unit s --key car --window 1min --max-wait 20s
+
+Without --input a room takes its default inputs. A path may be a Parquet or CSV file; without an
+arrival column its rows arrive in the order of the file. Room grouping needs no column of times.
+"""
+
+INTERRUPTED = "then interrupted"
+Chosen = list[tuple[Room, Case | SkippedInput]]
+
+
+def make_command(summary: str) -> Group:
+    """Return a command for each room, and one for all of them."""
+    return room_group(summary, EXAMPLES, _options, run, has_all=True)
+
+
+def _options(rooms: Sequence[Room]) -> Iterator[Option]:
+    """Yield the options of a comparison, those of the rooms' queries, and those of files."""
+    yield from input_options(rooms)
+    yield Option("--json", "also write the verdicts to FILE", type=PATH, metavar="FILE")
+    yield Option("--html", "also write a page with every run", type=PATH, metavar="FILE.html")
+    yield Option("--junit", "also write the verdicts to FILE, for CI", type=PATH, metavar="FILE")
+    if len(rooms) > 1:
+        quick = "compare one query of each room, on real data"
+        yield Option("--quick", quick, "is_quick", is_flag=True)
+        selected = "compare only what has these words in its row, as 'slack and not umts'"
+        yield Option("-k", selected, "selection", metavar="EXPRESSION")
+        yield Option("-x", "stop at the first broken comparison", "stops", is_flag=True)
+    yield from _comparison_options()
+
+
+def input_options(rooms: Sequence[Room]) -> Iterator[Option]:
+    """Yield the options of inputs, of files, and of the rooms' queries."""
+    inputs = "; ".join(dict.fromkeys(room.inputs for room in rooms))
+    yield Option("--input", f"{inputs}; repeatable", multiple=True, metavar="NAME|PATH")
+    yield Option("--seed", "seed of simulated inputs (0)", type=int, default=0, metavar="N")
+    usual = ", ".join(dict.fromkeys(str(room.batches) for room in rooms))
+    batches = f"number of equal micro-batches, at most one per row ({usual})"
+    yield Option("--batches", batches, type=int, metavar="N", is_rare=True)
+    for room in rooms:
+        for option in map(copy, _query_options(room)):
+            # The queries of all rooms do not fit a screen.
+            option.is_rare = option.is_rare or len(rooms) > 1
+            yield option
+    yield from column_options()
+
+
+def _query_options(room: Room) -> Iterator[Option]:
+    yield from room.options()
+    if room.workers is not None:
+        yield LATENESS
+        yield Option(
+            "--workers", f"number of workers ({room.workers})", type=int, metavar="N", section=QUERY
+        )
+
+
+def _comparison_options() -> Iterator[Option]:
+    """Yield the options that choose system, reference and Spark master."""
+    yield Option(
+        "--reference",
+        "compare with a simulated cluster, the untimed model, or both (both)",
+        type=click.Choice(REFERENCES),
+        default=BOTH,
+    )
+    system = "implementation to judge instead of Spark, or exec:COMMAND"
+    yield Option("--system", system, default=SPARK, metavar="MODULE:FACTORY")
+    yield from limit_options()
+    level = "compare answers, or every step (answers of --system)"
+    yield Option("--level", level, type=click.Choice(LEVELS), is_rare=True)
+    kinds = "kinds of steps to compare, if the system does not record all (all of the level)"
+    yield Option("--kinds", kinds, metavar="KIND,...", is_rare=True)
+    master = "Spark master (local, slots as needed)"
+    yield Option("--master", master, metavar="URL", is_rare=True)
+    yield Option(
+        "--counterexamples",
+        f"folder for counterexamples ({counterexamples.FOLDER})",
+        type=PATH,
+        default=counterexamples.FOLDER,
+        metavar="DIR",
+        is_rare=True,
+    )
+
+
+def limit_options() -> Iterator[Option]:
+    """Yield the options that limit a system that is a command."""
+    timeout = f"time of exec:COMMAND for a workload ({write_duration(DEFAULT_LIMITS.timeout_us)})"
+    yield Option("--timeout", timeout, "timeout_us", type=Duration(), is_rare=True)
+    memory = "memory of exec:COMMAND (half of the machine's)"
+    yield Option("--memory", memory, "memory_bytes", type=Size(), metavar="SIZE", is_rare=True)
+
+
+def limits_of(args: Arguments, system: str, level: str) -> Limits:
+    """Return the limits of a system; raise :class:`UsageError` unless it is a command."""
+    given = {"timeout_us": args.timeout_us, "memory_bytes": args.memory_bytes}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    for name in chosen:
+        option = f"--{name.partition('_')[0]}"
+        if not system.startswith(PREFIX):
+            raise UsageError(f"{option} is for --system exec:COMMAND, not for {system!r}")
+        if chosen[name] <= 0:
+            raise UsageError(f"{option} is {chosen[name]}; it must be more than 0")
+    return Limits(**chosen, whole_steps=level == STEPS)
+
+
+@dataclass
+class Comparisons:
+    """The comparisons that were asked for, and what has been judged so far."""
+
+    chosen: Chosen
+    judgements: list[Judgement] = field(default_factory=list)
+    reports: list[list[str]] = field(default_factory=list)
+    """A report on each broken comparison."""
+    sections: list["RunSection"] = field(default_factory=list)
+    """Sections of the page, if one is written."""
+    stopped: str = ""
+    """Reason why no more were judged; empty if all were."""
+
+    @property
+    def cases(self) -> list[tuple[Room, Case]]:
+        """Comparisons that can be judged, without inputs that are skipped."""
+        return [(room, case) for room, case in self.chosen if isinstance(case, Case)]
+
+    @property
+    def note(self) -> str:
+        """Sentence on a result that is not complete; empty for a complete one."""
+        judged = f"{len(self.judgements)} of {counted(len(self.cases), 'comparison')}"
+        return f"Not complete: {judged} judged, {self.stopped}." if self.stopped else ""
+
+
+def run(args: Arguments) -> int:
+    """Judge every case and return the exit code of the worst outcome."""
+    _refuse_options(args)
+    rooms = find_rooms(args.room)
+    if args.system != SPARK and len(rooms) > 1:
+        raise UsageError(f"--system {args.system!r} belongs to one room; name it, not {args.room}")
+    level = level_of(args.system, args.level)
+    scopes = {each.name: Scope.of(each, args.kinds, level) for each in rooms}
+    columns = columns_of(args)
+    refuse_streams(args, len(rooms))
+    with render.progress() as progress:
+        reading = progress.add_task("reading inputs", total=None)
+        chosen = [
+            (each, case) for each in rooms for case in each.cases(_arguments(args, each), columns)
+        ]
+        progress.remove_task(reading)
+        found = Comparisons(_select(chosen, getattr(args, "selection", None)))
+        limits = limits_of(args, args.system, level)
+        with open_system(args.system, args.master or _master(found.cases), limits) as system_of:
+            _judge_all(args, found, scopes, system_of, progress)
+    if found.judgements or not found.stopped:
+        _print(args, found)
+        _write(args, found)
+    if found.stopped == INTERRUPTED:
+        raise KeyboardInterrupt
+    return render.EXIT_CODES[worst(judgement.outcome for judgement in found.judgements)]
+
+
+def _refuse_options(args: Arguments) -> None:
+    """Raise :class:`UsageError` for output that cannot be written, or for bad numbers."""
+    refuse_unwritable("--json", args.json)
+    refuse_unwritable("--junit", args.junit)
+    refuse_unwritable("--html", args.html)
+    refuse_unmakable("--counterexamples", args.counterexamples)
+    refuse_numbers(args)
+
+
+def refuse_numbers(args: Arguments) -> None:
+    """Raise :class:`UsageError` for an impossible seed or number of micro-batches."""
+    if args.seed < 0:
+        raise UsageError(f"--seed is {args.seed}; it must be an integer >= 0")
+    if args.batches is not None and args.batches < 1:
+        raise UsageError(f"--batches is {args.batches}; it must be an integer >= 1")
+
+
+def _arguments(args: Arguments, room: Room) -> Arguments:
+    """Return the arguments for a room, with its own of the quick comparison if that was chosen."""
+    if not getattr(args, "is_quick", False):
+        return args
+    if args.input:
+        raise UsageError(f"--quick chooses the inputs itself, without --input {args.input[0]!r}")
+    command = make_command("").load(room.name)
+    context = command.make_context(room.name, room.quick.split())
+    chosen = {
+        name: value
+        for name, value in context.params.items()
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    return Arguments(**{**vars(args), **chosen})
+
+
+def _select(chosen: Chosen, expression: str | None) -> Chosen:
+    """Return the cases that an expression selects; raise :class:`UsageError` for none."""
+    if expression is None:
+        return chosen
+    is_selected = parse_selection(expression)
+    selected = [
+        (room, case)
+        for room, case in chosen
+        if is_selected(" ".join([room.name, case.input, getattr(case, "query", "")]))
+    ]
+    if not selected:
+        total = counted(len(chosen), "comparison")
+        raise UsageError(f"-k is {expression!r}, which selects none of {total}")
+    return selected
+
+
+def _master(cases: Sequence[tuple[Room, Case]]) -> str:
+    """Return a local master with the slots of the most demanding case."""
+    return local_master(max((each.slots(case.workload) for each, case in cases), default=1))
+
+
+def _judge_all(
+    args: Arguments,
+    found: Comparisons,
+    scopes: Mapping[str, Scope],
+    system_of: Callable[[Room], System],
+    progress: Progress,
+) -> None:
+    """Judge every case until one is broken, if that stops the command, or until Ctrl-C."""
+    cases = found.cases
+    task = progress.add_task("", total=len(cases))
+    try:
+        for number, (room, case) in enumerate(cases, start=1):
+            judgement = _judge_one(args, found, scopes[room.name], case, system_of(room), progress)
+            progress.advance(task)
+            if len(cases) > 1 and not progress.console.is_terminal:
+                row = f"{room.name} {case.input}, {case.query}: {judgement.outcome}"
+                line = f"{number} of {len(cases)}: {row} ({judgement.seconds:.1f} s)"
+                render.print_lines(progress.console, [line])
+            if judgement.outcome is Outcome.BROKEN and getattr(args, "stops", False):
+                found.stopped = "the last of them broken" if number < len(cases) else ""
+                return
+    except (Exception, KeyboardInterrupt) as error:
+        # A library may have turned the interrupt into an error of its own.
+        if not isinstance(error, KeyboardInterrupt) and not interrupts.came():
+            raise
+        found.stopped = INTERRUPTED
+
+
+def _judge_one(
+    args: Arguments,
+    found: Comparisons,
+    scope: Scope,
+    case: Case,
+    system: System,
+    progress: Progress,
+) -> Judgement:
+    """Judge a case and store the judgement, with a report if it is broken."""
+    (task,) = progress.task_ids
+    progress.update(task, description=f"reference of {case.input}: {case.query}")
+    expected = run_reference(scope.room, case.workload, args.reference, scope.step_types)
+    progress.update(task, description=f"{case.input}: {case.query}")
+    judgement = judge(scope, case, system, expected)
+    course = expected.course
+    del expected  # a large trace, which should be gone before the next one is made
+    if interrupts.came():  # the system may have noticed it and given up
+        raise KeyboardInterrupt
+    found.judgements.append(judgement)
+    if judgement.outcome is Outcome.BROKEN:
+        progress.update(task, description="shrinking the counterexample")
+        trial = Trial(
+            scope.room,
+            system,
+            args.system,
+            scope.step_types,
+            args.reference,
+            level=scope.level,
+        )
+        found.reports.append(trial.report(case.workload, args.counterexamples))
+    if args.html is not None:
+        # Imported here: matplotlib takes a second, and no other output needs it.
+        from straggler.pages.runs import compared_section
+
+        progress.update(task, description="drawing")
+        report = found.reports[-1] if judgement.outcome is Outcome.BROKEN else ()
+        found.sections.append(compared_section(judgement, course, report, len(found.sections)))
+    return judgement
+
+
+# ---------------------------------------------------------------------------------------- output
+
+
+def _print(args: Arguments, found: Comparisons) -> None:
+    out = render.console(args.json, args.junit, args.html)
+    judgements = found.judgements
+    render.print_tables(out, judgements)
+    lines = [*render.remarks(judgements), *render.undecided(judgements)]
+    lines += _skipped(found)
+    lines += render.bad_rows(case for _, case in found.cases)
+    for report in found.reports:
+        lines += ["", *report]
+    lines += ["", _summary(args, found)]
+    render.print_lines(out, [*lines, *([found.note] if found.note else [])])
+
+
+def _summary(args: Arguments, found: Comparisons) -> str:
+    name = "the Spark pipeline" if args.system == SPARK else args.system
+    return f"{render.summarise(found.judgements, name)} Seed {args.seed}."
+
+
+def _skipped(found: Comparisons) -> list[str]:
+    skipped = [case for _, case in found.chosen if isinstance(case, SkippedInput)]
+    return [render.describe_skipped(case) for case in skipped]
+
+
+def _write(args: Arguments, found: Comparisons) -> None:
+    """Write the files that the options name; JSON that is not complete has another form."""
+    rows = [
+        {**each.to_json(), "files": [file.to_json() for file in each.case.set_aside]}
+        for each in found.judgements
+    ]
+    write_json(args.json, {"incomplete": found.note, "comparisons": rows} if found.note else rows)
+    if args.junit is not None:
+        suites: dict[str, list[Check]] = {}
+        for room, test in _checks_of(found):
+            suites.setdefault(room.name, []).append(test)
+        write_output(args.junit, junit("straggler diff", suites))
+    if args.html is not None:
+        from sim.report.run_page import RunPage, run_page
+
+        name = "Spark" if args.system == SPARK else args.system
+        title = f"{name} against the reference"
+        notes = (*_skipped(found), *render.bad_rows(case for _, case in found.cases))
+        notes += (found.note,) if found.note else ()
+        if (undrawn := len(found.judgements) - len(found.sections)) > 0:
+            notes += (f"Judged and not drawn: {counted(undrawn, 'comparison')}.",)
+        page = RunPage(title, _summary(args, found), "diff", args.line, found.sections, notes)
+        write_output(args.html, run_page(page))
+
+
+def _checks_of(found: Comparisons) -> Iterator[tuple[Room, Check]]:
+    """Yield a check for each comparison; one without a verdict is skipped."""
+    judged = {id(judgement.case): judgement for judgement in found.judgements}
+    for room, case in found.chosen:
+        judgement = judged.get(id(case))
+        if isinstance(case, SkippedInput):
+            yield room, Check(case.input, SKIPPED, case.reason)
+            continue
+        name = f"{case.input}, {case.query}"
+        if judgement is None:
+            yield room, Check(name, SKIPPED, found.note)
+            continue
+        first, *_ = broken = judgement.broken or (render.reasons([judgement]),)
+        text = "\n".join(broken)
+        yield room, check_of(name, judgement.outcome, first, text, judgement.seconds)

@@ -1,0 +1,133 @@
+"""Checks that output files can be written, made before a command does anything else.
+
+A run may take an hour, so that an impossible output has to be refused before it begins.
+"""
+
+import json
+import os
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from straggler.errors import UsageError
+from straggler.options import STDIO, Arguments
+
+WRITTEN = ("html", "json", "junit", "plot", "svg", "markdown", "output", "reproduction")
+ON_STDOUT = ("--html", "--json", "--junit", "--markdown")
+"""Options whose file may be :data:`STDIO`."""
+READ = (
+    "calibration",
+    "experiments",
+    "files",
+    "input",
+    "r",
+    "s",
+    "script",
+    "scripts",
+    "trace",
+    "workload",
+)
+"""Arguments that name files which a command reads."""
+FROM_STDIN = ("input", "r", "s", "trace", "workload")
+"""Arguments whose file may be standard input, which has the same name as :data:`STDIO`."""
+
+
+def write_output(path: Path | None, text: str) -> None:
+    """Write a text to a file, to standard output for :data:`STDIO`, or nowhere for ``None``.
+
+    The file is complete or stays as it was; pipes and devices take what comes. Raise
+    :class:`UsageError` if it cannot be written, such as on a full disk.
+    """
+    # Imported here because simulations take a while to load, and --version does without them.
+    from sim.sweep.store import WriteFailed, write_atomically
+
+    if path == STDIO:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    if path is None:
+        return
+    try:
+        if _is_stream(path):
+            path.write_text(text, encoding="utf-8")
+        else:
+            write_atomically(path.resolve(), text)
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        raise
+    except OSError as error:
+        raise UsageError(f"{str(path)!r} cannot be written: {_why(error)}") from error
+    except WriteFailed as error:
+        raise UsageError(str(error)) from error
+
+
+def write_json(path: Path | None, record: object) -> None:
+    """Write plain data as :func:`write_output` writes texts."""
+    write_output(path, json.dumps(record, indent=1) + "\n")
+
+
+def refuse_unwritable(option: str, path: Path | None) -> None:
+    """Raise :class:`UsageError` if a file cannot be written; an existing file stays as it is.
+
+    :func:`write_output` needs a folder in which another file can be made.
+    """
+    if path is None or (path == STDIO and option in ON_STDOUT):
+        return
+    name = f"{option} {str(path)!r}"
+    try:
+        # Follow links, so that the file created here is removed below, never a link to it.
+        target = path.resolve()
+        if target.is_dir():
+            raise UsageError(f"{name} is a folder; it must be a file")
+        if not target.parent.is_dir():
+            raise UsageError(f"{name}: there is no such folder")
+        existed = target.exists()
+        with target.open("a"):
+            pass
+        if not existed:
+            target.unlink()
+        if not _is_stream(target):
+            tempfile.TemporaryFile(dir=target.parent).close()
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
+        raise UsageError(f"{name} cannot be written: {_why(error)}") from error
+
+
+def refuse_overwriting(args: Arguments) -> None:
+    """Raise :class:`UsageError` if a command would write a file that it also reads or writes."""
+    named = [
+        (option, os.path.realpath(each))
+        for option, value in vars(args).items()
+        for each in (value if isinstance(value, tuple) else [value])
+        if option in WRITTEN + READ and isinstance(each, str | Path)
+        if option not in FROM_STDIN or each != STDIO
+    ]
+    for option, path in named:
+        if Path(path).is_char_device():
+            continue  # such as /dev/null
+        if option in WRITTEN and any(path == other for to, other in named if to != option):
+            name = str(getattr(args, option))
+            raise UsageError(f"--{option} {name!r} is named twice; it would be overwritten")
+
+
+def refuse_unmakable(option: str, folder: Path) -> None:
+    """Raise :class:`UsageError` if no file can be created in ``folder``; leave nothing behind."""
+    try:
+        target = folder.resolve()
+        missing = [each for each in (target, *target.parents) if not each.exists()]
+        with ExitStack() as made:
+            for each in reversed(missing):
+                each.mkdir()
+                made.callback(each.rmdir)
+            tempfile.TemporaryFile(dir=target).close()
+    except (OSError, RuntimeError) as error:
+        name = f"{option} {str(folder)!r}"
+        raise UsageError(f"{name}: no file can be made there: {_why(error)}") from error
+
+
+def _is_stream(path: Path) -> bool:
+    """Say whether a path is a pipe or a device, which no other file can replace."""
+    return path.exists() and not path.is_file()
+
+
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)

@@ -1,0 +1,251 @@
+"""Output for people: tables of judgements, sentences and progress."""
+
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markup import escape
+from rich.measure import Measurement
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.segment import Segment
+from rich.table import Table
+
+from model.checking.claims import Outcome
+from model.vocabulary.texts import escaped, escaped_lines
+from straggler.errors import counted
+from straggler.inputs.durations import write_short
+from straggler.judging.judge import Judgement
+from straggler.judging.levels import ANSWERS
+from straggler.judging.predictions import MS_US, NO_PREDICTION
+from straggler.options import STDIO
+from straggler.rooms import Case, Figure, SkippedInput
+
+NARROWEST = 110
+"""Width of output that is not a terminal, because rich would assume 80 and fold every row."""
+
+UNLIMITED = 10_000
+
+EXIT_CODES = {Outcome.HOLDS: 0, Outcome.BROKEN: 1, Outcome.UNDETERMINED: 3}
+COLOURS = {Outcome.HOLDS: "green", Outcome.BROKEN: "bold red", Outcome.UNDETERMINED: "yellow"}
+
+
+class Output(Console):
+    """A console whose reader may close it."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise BrokenPipeError, because rich would exit with 1, which means that a claim broke."""
+        raise BrokenPipeError
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        """Yield segments in which nothing but styles of ours controls the terminal."""
+        for each in super().render(renderable, options):
+            if each.control is None and not each.text.isprintable():
+                yield each._replace(text=escaped_lines(each.text))
+            else:
+                yield each
+
+
+def console(*written: Path | None) -> Console:
+    """Return a console on standard output, or on standard error if a file is :data:`STDIO`."""
+    on_stderr = STDIO in written
+    wide = None if (sys.stderr if on_stderr else sys.stdout).isatty() else NARROWEST
+    return Output(stderr=on_stderr, width=wide, highlight=False, soft_wrap=False)
+
+
+def print_lines(out: Console, lines: Iterable[str]) -> None:
+    """Print lines unfolded and without markup, so that windows like [0, 4) stay as they are."""
+    for line in lines:
+        out.print(escaped(line), markup=False, emoji=False, soft_wrap=True)
+
+
+def plain(text: str) -> str:
+    """Return a text that a table or a progress bar shows as it is."""
+    return escape(escaped(text))
+
+
+def print_prose(out: Console, lines: Iterable[str]) -> None:
+    """Print sentences; on a terminal fold them between words and indent what follows."""
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        fold = textwrap.TextWrapper(out.width, subsequent_indent=indent, break_on_hyphens=False)
+        print_lines(out, (fold.wrap(line) or [""]) if out.is_terminal else [line])
+
+
+def progress(*more: ProgressColumn) -> Progress:
+    """Return a progress bar on standard error, shown on terminals only, that ends with ``more``."""
+    console = Output(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20 if more else 40),  # so that 80 columns hold all of it
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        *more,
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+def print_tables(out: Console, judgements: Sequence[Judgement]) -> None:
+    """Print for each room a table with a row for each case, and a table of predictions.
+
+    A narrow terminal gets fewer figures, and a file gets all of them in longer lines. The verdict
+    is always shown.
+    """
+    for name in dict.fromkeys(judgement.room.name for judgement in judgements):
+        of_room = [judgement for judgement in judgements if judgement.room.name == name]
+        shown = of_room[0].room.shown
+        while out.is_terminal and shown and _narrowest(out, of_room, shown) > out.width:
+            shown = shown[:-1]
+        out.width = max(out.width, _narrowest(out, of_room, shown))
+        out.print(_table(of_room, shown))
+        out.print()
+        if any(judgement.predicted != NO_PREDICTION for judgement in of_room):
+            out.print(_predictions(of_room))
+            print_prose(out, [of_room[0].room.predictor.describe()])
+            out.print()
+
+
+def _narrowest(out: Console, judgements: Sequence[Judgement], shown: Sequence[Figure]) -> int:
+    """Return the smallest width of a table, with inputs and queries folded as far as possible."""
+    folded = _table(judgements, shown, has_names=False)
+    return Measurement.get(out, out.options.update(width=UNLIMITED), folded).maximum
+
+
+def _table(
+    judgements: Sequence[Judgement], shown: Sequence[Figure], has_names: bool = True
+) -> Table:
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    grid.add_column("room", no_wrap=True)
+    grid.add_column("input", overflow="fold", min_width=16)
+    grid.add_column("query", overflow="fold", min_width=16)
+    for heading in (*(figure.heading for figure in shown), "mis-\nmatches"):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    grid.add_column("verdict", no_wrap=True)
+    grid.add_column("seconds", justify="right", no_wrap=True)
+    for judgement in judgements:
+        outcome = judgement.outcome
+        case = judgement.case
+        grid.add_row(
+            judgement.room.name,
+            *((plain(case.input), plain(case.query)) if has_names else ("", "")),
+            *(_written(judgement.figures[figure.name], figure.format) for figure in shown),
+            f"{judgement.mismatches:,}",
+            f"[{COLOURS[outcome]}]{outcome}[/]",
+            f"{judgement.seconds:.1f}",
+        )
+    return grid
+
+
+def _predictions(judgements: Sequence[Judgement]) -> Table:
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    grid.add_column("predicted", no_wrap=True)
+    grid.add_column("input", overflow="fold", min_width=16)
+    grid.add_column("query", overflow="fold", min_width=16)
+    for heading in ("tuples/s", "p50", "p99"):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    for judgement in judgements:
+        case, (rate, *latencies_ms) = judgement.case, judgement.predicted
+        grid.add_row(
+            judgement.room.name,
+            plain(case.input),
+            plain(case.query),
+            _written(rate, ",.0f"),
+            *("-" if ms is None else write_short(ms * MS_US) for ms in latencies_ms),
+        )
+    return grid
+
+
+def _written(number: float | None, how: str) -> str:
+    return "-" if number is None else format(number, how)
+
+
+def remarks(judgements: Iterable[Judgement]) -> list[str]:
+    """Return a line for every remark."""
+    return [
+        f"{judgement.case.input}, {judgement.case.query}, {remark.name}: {remark.sentence}."
+        for judgement in judgements
+        for remark in judgement.remarks
+    ]
+
+
+def undecided(judgements: Iterable[Judgement]) -> list[str]:
+    """Return, if answers alone were judged, a line for all claims that the same steps decide."""
+    claims: dict[tuple[str, str], dict[str, None]] = {}
+    for judgement in judgements:
+        for verdict in judgement.evidence.verdicts if judgement.level == ANSWERS else ():
+            if verdict.outcome is Outcome.UNDETERMINED:
+                found = claims.setdefault((judgement.room.name, verdict.sentence), {})
+                found[verdict.claim] = None
+    return [
+        f"{room}, undetermined: {'; '.join(names)}. {sentence}"
+        for (room, sentence), names in claims.items()
+    ]
+
+
+def bad_rows(cases: Iterable[Case]) -> list[str]:
+    """Return a line for every file with bad rows."""
+    found = (each.sentence for case in cases for each in case.set_aside)
+    return [f"{sentence}." for sentence in dict.fromkeys(found) if sentence]
+
+
+def describe_skipped(omitted: SkippedInput) -> str:
+    """Return the sentence on a default input that was skipped."""
+    return f"skipped {omitted.input}: {omitted.reason}."
+
+
+def summarise(judgements: Sequence[Judgement], system: str) -> str:
+    """Summarise all cases in one sentence."""
+    outcomes = [judgement.outcome for judgement in judgements]
+    broken = outcomes.count(Outcome.BROKEN)
+    unsaid = outcomes.count(Outcome.UNDETERMINED)
+    cases = counted(len(judgements), "comparison")
+    ours = sum(judgement.is_ours for judgement in judgements)
+    if broken and broken == ours:
+        return (
+            f"{broken} of {cases} broken: the simulation differs from the model, which is our"
+            f" mistake and says nothing against {system}."
+        )
+    if broken:
+        more = f", and in {ours} the simulation differs from the model, our mistake" if ours else ""
+        return f"{broken - ours} of {cases} broken: {system} does not do what was promised{more}."
+    if unsaid:
+        return f"{unsaid} of {cases} undetermined: {reasons(judgements)}."
+    asked = {judgement.room.name: judgement.room for judgement in judgements}
+    agreed = [
+        room.summarise_agreement([each.figures for each in judgements if each.room is room])
+        for room in asked.values()
+    ]
+    return f"{cases}, none broken: {system} agrees with the reference in {'; in '.join(agreed)}."
+
+
+def reasons(judgements: Sequence[Judgement]) -> str:
+    """Return why comparisons are undetermined."""
+    sentences = (
+        verdict.sentence
+        for judgement in judgements
+        for verdict in (judgement.agreement, judgement.guard)
+        if verdict.outcome is Outcome.UNDETERMINED
+    )
+    return "; ".join(dict.fromkeys(sentences))
+
+
+def markdown(header: Mapping[str, str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table in Markdown; the values of ``header`` are the formats of its columns."""
+    lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
+    formats = header.values()
+    for each in rows:
+        cells = (format(value, spec) for value, spec in zip(each, formats, strict=True))
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)

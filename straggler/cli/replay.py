@@ -1,0 +1,87 @@
+"""``straggler replay``: run a stored counterexample again."""
+
+import click
+
+from model.vocabulary import Workload
+from straggler.cli import render
+from straggler.cli.commands import Command
+from straggler.cli.diff import limit_options, limits_of
+from straggler.errors import UsageError
+from straggler.judging import plan_counterexamples as plans
+from straggler.judging.counterexamples import Counterexample, SimulatedCluster
+from straggler.judging.levels import Scope
+from straggler.judging.references import MODEL
+from straggler.judging.systems import SPARK, local_master, open_system
+from straggler.judging.trial import Trial
+from straggler.options import PATH, Arguments, Option
+from straggler.rooms import Room, find_room
+
+EXAMPLES = """\
+examples:
+  straggler replay counterexamples/slack-spark-every-pair-counts-1a2b3c4d.json
+  straggler replay counterexample.json --system mypackage.slack:make
+  straggler replay counterexample.json --trust
+
+A file may name any module or command, and replay would run it: trust files of your own.
+"""
+
+
+def make_command(summary: str) -> Command:
+    """Return the command with the options for file, system and Spark master."""
+    system = "system to run instead of the stored one"
+    parameters = [
+        click.Argument(["file"], help="stored counterexample", type=PATH, metavar="FILE"),
+        Option("--system", system, metavar="MODULE:FACTORY"),
+        Option("--trust", "run the module or command that FILE names", is_flag=True),
+        *limit_options(),
+        Option("--master", "Spark master (local, slots as needed)", metavar="URL"),
+    ]
+    return Command(summary, EXAMPLES, parameters, run)
+
+
+def run(args: Arguments) -> int:
+    """Run a counterexample and report whether it still fails."""
+    found = Counterexample.load(args.file)
+    tried = find_room(found.room)
+    scope = Scope.of(tried, ",".join(found.kinds), found.level)
+    workload = _workload(args.file.name, tried, found.given, found.reference)
+    name = args.system or found.system
+    if name != SPARK and not (args.system or args.trust):
+        raise UsageError(
+            f"{args.file.name} names the system {name!r}; replay runs what a file names only with"
+            " --trust, and another one with --system"
+        )
+    master = args.master or local_master(tried.slots(workload))
+    limits = limits_of(args, name, found.level)
+    with render.progress() as progress, open_system(name, master, limits) as system_of:
+        progress.add_task(f"running {render.plain(args.file.name)}", total=None)
+        trial = Trial(
+            tried, system_of(tried), name, scope.step_types, found.reference, level=found.level
+        )
+        if isinstance(found.given, SimulatedCluster):
+            broken = trial.broken_cluster(found.given)
+        else:
+            broken = trial.broken(found.given)
+    out = render.console()
+    lines = plans.describe(found.given.case) if isinstance(found.given, SimulatedCluster) else []
+    if broken:
+        render.print_lines(out, [*lines, *broken, "It still fails."])
+        return 1
+    render.print_lines(out, [*lines, f"{args.file.name} does not fail any more."])
+    return 0
+
+
+def _workload(
+    file: str, tried: Room, given: Workload | SimulatedCluster, reference: str
+) -> Workload:
+    """Return the workload; refuse an edited one that even the reference cannot run."""
+    try:
+        if isinstance(given, SimulatedCluster):
+            given = tried.simulate_plan(given.case.plan, given.config, given.case.seed).workload
+        tried.refuse(given)
+        tried.reference()(given)
+        if reference != MODEL:
+            tried.replay(given)
+    except Exception as error:  # no error here comes from the system on trial
+        raise UsageError(f"{file} cannot be run: {error}") from error
+    return given

@@ -1,0 +1,141 @@
+"""``straggler script run``: compute the results of sensor scripts on Spark."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pyarrow as pa
+from rich.table import Table
+from rich.text import Text
+
+from model.vocabulary import ScriptConfig
+from model.vocabulary.script.config import REASON_LATE
+from straggler.cli import render
+from straggler.cli.columns import column_options, columns_of
+from straggler.cli.outputs import refuse_unwritable
+from straggler.errors import UsageError, counted
+from straggler.judging.systems import local_master, open_session
+from straggler.options import LATENESS, PATH, Arguments, Option
+from straggler.rooms.script import inputs, limits
+from straggler.rooms.script.execution import SUFFIXES, Found, compute, explain, readable, write
+from straggler.rooms.script.plan import print_query
+from straggler.rooms.script.queries import (
+    CAP_PERCENT,
+    SENSORS,
+    WORKERS,
+    load_scripts,
+    query,
+    watermark_options,
+)
+
+DEFAULT = "weather"
+SHOWN = 12
+RESULTS_MAX = 100_000_000
+"""Most results of all computations together, because they are sorted in memory."""
+
+
+def options() -> Iterator[click.Parameter]:
+    """Yield the arguments for scripts, sensors and results."""
+    yield click.Argument(["scripts"], nargs=-1, required=True, type=PATH, metavar="FILE...")
+    known = ", ".join(inputs.NAMED)
+    yield Option(
+        "--input",
+        f"{known}, or a Parquet or CSV file; its keys are the sensors ({DEFAULT})",
+        metavar="NAME|PATH",
+        default=DEFAULT,
+    )
+    yield SENSORS
+    yield LATENESS
+    yield from watermark_options()
+    yield Option("--workers", f"number of workers ({WORKERS})", type=int, metavar="N")
+    cap = f"most that one should have, in percent of an even share ({CAP_PERCENT})"
+    yield Option("--cap-percent", cap, type=int, metavar="N")
+    results = "write all results to FILE, .csv or .parquet"
+    yield Option("--output", results, type=PATH, metavar="FILE")
+    yield Option("--explain", "print the Spark query, compute nothing", is_flag=True)
+    yield Option("--seed", "seed of simulated delays (0)", type=int, default=0, metavar="N")
+    yield Option("--master", "Spark master (local)", metavar="URL")
+    yield from column_options()
+
+
+def run(args: Arguments) -> int:
+    """Compute the results; print the first of them, or write all."""
+    _refuse_output(args.output)
+    if args.seed < 0:
+        raise UsageError(f"--seed is {args.seed}; it must be an integer >= 0")
+    columns, texts = columns_of(args), load_scripts(args)
+    with render.progress() as progress:
+        progress.add_task("reading the input", total=None)
+        network = inputs.load(args.input, args.seed, columns, args.sensors)
+        config, title = query(args, network, texts)
+        limits.refuse_impossible(config, network.events, network.label)
+    if args.explain:
+        return _explain(args.master, config, network)
+    _refuse_results(limits.estimate(config, network.events).results, network.label)
+    with render.progress() as progress:
+        progress.add_task("computing on Spark", total=None)
+        with open_session(args.master or local_master(2)) as spark:
+            found = compute(spark, config, network.events)
+    out = render.console()
+    if args.output is not None:
+        write(found.results, args.output)
+    else:
+        _print(found.results)
+    unasked = sum(event.key not in config.asked_for for event in network.events)
+    said = [f"{network.label}, {title}: {_summary(found, len(network.events), unasked)}"]
+    if args.output is not None:
+        said.append(f"All results are in {args.output}.")
+    elif len(found.results) > SHOWN:
+        said.append(f"These are the first {SHOWN}; --output FILE.csv keeps all.")
+    said += [f"{file.sentence}." for file in network.set_aside if file.sentence]
+    render.print_lines(out, said)
+    return 0
+
+
+def _explain(master: str | None, config: ScriptConfig, network: inputs.Network) -> int:
+    with render.progress() as progress:
+        progress.add_task("asking Spark", total=None)
+        with open_session(master or local_master(2)) as spark:
+            query = explain(spark, config, network.events)
+    print_query(render.console(), query)
+    return 0
+
+
+def _refuse_output(path: Path | None) -> None:
+    refuse_unwritable("--output", path)
+    if path is not None and path.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"--output {str(path)!r}: its name must end in {' or '.join(SUFFIXES)}")
+
+
+def _refuse_results(results: int, name: str) -> None:
+    if results > RESULTS_MAX:
+        limit = f"{name} would have up to {results:,} results of all computations"
+        raise UsageError(f"{limit}; at most {RESULTS_MAX:,} are computed: take longer slides")
+
+
+def _summary(found: Found, events: int, unasked: int) -> str:
+    late = found.rejected[REASON_LATE]
+    others = found.rejected.total() - late
+    return (
+        f"{counted(len(found.results), 'result')}, {counted(found.undefined, 'time')} without one;"
+        f" of {counted(events, 'tuple')} {late:,} came too late, {others:,} had no value,"
+        f" {unasked:,} nobody asked for."
+    )
+
+
+def _print(results: pa.Table) -> None:
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    grid.add_column("time", no_wrap=True)
+    grid.add_column("script", overflow="fold")
+    grid.add_column("name", overflow="fold")
+    grid.add_column("value", justify="right", no_wrap=True)
+    for row in _rows(results):
+        grid.add_row(*(Text(cell) for cell in row))
+    out = render.console()
+    out.print(grid)
+    out.print()
+
+
+def _rows(results: pa.Table) -> Iterator[tuple[str, str, str, str]]:
+    for row in readable(results.slice(0, SHOWN)).to_pylist():
+        yield row["time"], row["workflow"], row["name"], f"{row['value']:,.6g}"

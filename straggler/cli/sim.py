@@ -1,0 +1,171 @@
+"""``straggler sim``: one timed run, its figures and its plot."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.table import Table
+
+from model.checking.claims import Outcome
+from sim.kernel.run import TimedRun
+from sim.timed_figures import ENDINGS
+from straggler.cli import render
+from straggler.cli.assignments import parse_settings
+from straggler.cli.commands import Group
+from straggler.cli.outputs import refuse_unwritable, write_json, write_output
+from straggler.cli.room_commands import room_group
+from straggler.errors import UsageError
+from straggler.judging.judge import Judgement, judge
+from straggler.judging.levels import Scope
+from straggler.judging.references import MODEL, run_reference
+from straggler.options import PATH, Arguments, Option
+from straggler.rooms import Alternatives, Case, Remark, Room, find_room
+
+EXAMPLES = """\
+examples:
+  straggler sim slack --seed 7
+  straggler sim slack --set control=max --set size_us=5s --plot run.svg
+  straggler sim join --set scale=yes --set workers=2 --plot chain.svg
+  straggler sim grouping --set scenario=swap --set policies=tag,pkg,key
+  straggler sim script --set disorder=bursts --set workers=3 --plot run.svg
+  straggler sim watermark --set reading=scaled --set k=20 --plot run.svg
+  straggler sim watermark --set faults="slow worker-1 2s 500ms 4; fail worker-0 9s 1s"
+  straggler sim slack --set tasks=12 --html run.html
+  straggler sim slack --set nonsense=1              lists the settings there are
+"""
+
+CHANGED = {
+    Outcome.HOLDS: "Scheduling and batches changed no step",
+    Outcome.BROKEN: "Scheduling and batches changed steps",
+    Outcome.UNDETERMINED: "There was no step that scheduling and batches could have changed",
+}
+
+
+def make_command(summary: str) -> Group:
+    """Return a command for each room."""
+    return room_group(summary, EXAMPLES, _options, run)
+
+
+def _options(_rooms: Sequence[Room]) -> Iterator[Option]:
+    """Yield the options for seed, settings and output files."""
+    yield Option("--seed", "seed of everything random (0)", type=int, default=0, metavar="N")
+    settings = "setting of the run, durations with or without a unit; may be repeated"
+    yield Option("--set", settings, multiple=True, metavar="KEY=VALUE")
+    yield Option("--plot", "draw the run, as SVG or PNG", type=PATH, metavar="FILE.svg")
+    yield Option("--html", "write the run as a page", type=PATH, metavar="FILE.html")
+    yield Option("--json", "also write the figures to FILE", type=PATH, metavar="FILE")
+
+
+def run(args: Arguments) -> int:
+    """Simulate, print the figures, and check the claims on the trace."""
+    refuse_unwritable("--plot", args.plot)
+    refuse_unwritable("--json", args.json)
+    refuse_unwritable("--html", args.html)
+    if args.plot is not None and args.plot.suffix.lower() not in ENDINGS:
+        endings = " or ".join(ENDINGS)
+        raise UsageError(f"--plot is {str(args.plot)!r}; its name must end in {endings}")
+    chosen = find_room(args.room)
+    settings = parse_settings(args.set)
+    with render.progress() as progress:
+        progress.add_task("simulating", total=None)
+        try:
+            timed = chosen.simulate(settings, args.seed)
+            beside = chosen.alternatives(timed, settings, args.seed)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+    name = str(timed.summary["input"])
+    case = Case(name, name, "", timed.workload, in_order=False)
+    step_types = chosen.determined_steps(timed.plan, chosen.step_types)
+    expected = run_reference(chosen, timed.workload, MODEL, step_types)
+    scope = Scope(chosen, step_types)
+    judgement = judge(scope, case, lambda _: timed.trace, expected)
+    out = render.console(args.json, args.html)
+    out.print(_table(timed))
+    if beside is not None:
+        out.print(_alternatives_table(beside))
+    timed_remarks = (*chosen.timed_remarks(timed), *_too_late(timed))
+    # Both sides are the model: the comparison says nothing about another implementation.
+    summary = (
+        f"{CHANGED[judgement.agreement.outcome]}: compared with the model run without them,"
+        f" {judgement.agreement.sentence}; {judgement.guard.sentence}."
+        f" Seed {args.seed}, digest {timed.digest[:16]}."
+    )
+    lines = [f"{name}, {remark.name}: {remark.sentence}." for remark in timed_remarks]
+    if beside is not None:
+        lines.append(beside.remark)
+    render.print_lines(out, [*judgement.broken, *lines, summary])
+    if args.html is not None:
+        _write_page(args, chosen, timed, beside, judgement, [summary, *lines])
+    if args.plot is not None:
+        chosen.plot(timed, args.plot)
+    if args.json is not None:
+        record: dict[str, object] = {
+            **timed.summary,
+            "digest": timed.digest,
+            "verdict": str(judgement.outcome),
+        }
+        record["remarks"] = [
+            {"name": each.name, "sentence": each.sentence, **each.data} for each in timed_remarks
+        ]
+        if beside is not None:
+            record["beside"] = list(beside.data)
+        write_json(args.json, record)
+    return render.EXIT_CODES[judgement.outcome]
+
+
+def _write_page(
+    args: Arguments,
+    room: Room,
+    timed: TimedRun,
+    beside: Alternatives | None,
+    judgement: Judgement,
+    sentences: Sequence[str],
+) -> None:
+    """Write the run as a page of one section."""
+    # Imported here: matplotlib takes a second, and no other output needs it.
+    from sim.report.run_page import RunPage, run_page
+    from straggler.pages.runs import SimulatedRun, simulated_section
+
+    settings = {name: value for name, _, value in (text.partition("=") for text in args.set)}
+    run = SimulatedRun(room, timed, beside, judgement, settings, args.seed, sentences)
+    title = f"A timed run of room {room.name}"
+    lead = "A simulated run of a stated cluster: its verdict, its settings, and its course."
+    page = RunPage(title, lead, "sim", args.line, (simulated_section(run),))
+    write_output(args.html, run_page(page))
+
+
+def _too_late(timed: TimedRun) -> Iterator[Remark]:
+    """Yield remarks on faults that begin after the end of the run, perhaps with a wrong unit."""
+    end_us = float(timed.summary["duration_us"])
+    for fault in timed.plan.faults:
+        at_us = getattr(fault, "at_us", 0.0)
+        if at_us > end_us:
+            change = f"{fault.kind} {fault[0]} at {at_us:.0f} us changed nothing"
+            sentence = f"{change}, because the run was over at {end_us:.0f} us"
+            yield Remark("fault", sentence, {"fault": fault.kind, "at_us": at_us})
+
+
+def _table(timed: TimedRun) -> Table:
+    grid = Table(box=None, pad_edge=False, show_header=False)
+    grid.add_column()
+    grid.add_column(justify="right")
+    for name, value in timed.summary.items():
+        grid.add_row(*_in_words(name, value))
+    return grid
+
+
+def _alternatives_table(beside: Alternatives) -> Table:
+    grid = Table(box=None, pad_edge=False)
+    for number, heading in enumerate(beside.header):
+        grid.add_column(heading, justify="right" if number else "left")
+    for row in beside.rows:
+        grid.add_row(*row)
+    return grid
+
+
+def _in_words(name: str, value: float | int | str) -> tuple[str, str]:
+    """Return the name of a figure, and its value with the unit; times are in seconds."""
+    if isinstance(value, str):
+        return name, value
+    if name.endswith("_us"):
+        return name.removesuffix("_us").replace("_", " "), f"{value / 1e6:,.3f} s"
+    number = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+    return name.replace("_", " "), number

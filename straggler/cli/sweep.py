@@ -1,0 +1,232 @@
+"""``straggler sweep``: run experiments in parallel; an interrupted sweep resumes."""
+
+import json
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from datetime import timedelta
+from functools import partial
+from io import FileIO
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import Progress, TaskID, TextColumn
+
+from sim.sweep.engine import Ended, Event, JobFailed, JobFinished, Judged, Started, Sweep, as_record
+from sim.sweep.experiment import EFFORTS, Experiment
+from sim.sweep.forecast import TIMES
+from sim.sweep.jobs import Mapper, cores, run_on_processes
+from sim.sweep.reading import catalogue, change_settings, find, find_file, load
+from sim.sweep.results import Results, record_of
+from sim.sweep.store import RUNS, Store, WriteFailed, as_json, wrap_os_errors, write_atomically
+from straggler.cli import render
+from straggler.cli.assignments import parse_settings
+from straggler.cli.commands import Command
+from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_output
+from straggler.errors import UsageError
+from straggler.options import PATH, STDIO, Arguments, Option
+from straggler.sweeps import output
+from straggler.sweeps.files import write_table
+
+EXAMPLES = """\
+examples:
+  straggler sweep                              the whole catalogue, quick
+  straggler sweep grouping-speeds --full       one experiment, in full
+  straggler sweep mine.toml --jobs 4           your own experiment, in four processes
+  straggler sweep --on local[4]                on Spark; any master will do
+  straggler sweep --list                       lists the catalogue
+  straggler sweep --show grouping-speeds       shows the file of an experiment
+  straggler sweep grouping-speeds --set tuples=9000 --seeds 1,2,3 --out mine
+
+A finished run is stored and never repeated: after an interrupt, or kill -9, the same command
+resumes. docs/sweeps.md describes experiment files and results.
+"""
+
+SEEDS_MAX = 1_000
+PROCESSES = "processes"
+FOLDER = Path("sweeps")
+
+
+def make_command(summary: str) -> Command:
+    """Return the command with the options for experiments, effort, place and output."""
+    experiments = "experiment of the catalogue, or a file (the whole catalogue)"
+    settings = "setting of every run, instead of that of the files; may be repeated"
+    events = "write events to FILE, one line of JSON per event"
+    parameters = [
+        click.Argument(["experiments"], nargs=-1, help=experiments, metavar="[NAME|FILE.toml]..."),
+        Option("--quick", "run the part that files call quick (unless --full)", is_flag=True),
+        Option("--full", "run the part that files call full", is_flag=True),
+        Option("--on", "Spark master to run on (processes)", default=PROCESSES, metavar="MASTER"),
+        Option("--jobs", "number of parallel jobs (one per core)", type=int, metavar="N"),
+        Option("--seed", "first seed (0)", type=int, default=0, metavar="N"),
+        Option("--seeds", "seeds instead of those that files ask for", metavar="N,N,..."),
+        Option("--set", settings, multiple=True, metavar="KEY=VALUE"),
+        Option("--out", f"folder for results ({FOLDER})", type=PATH, default=FOLDER, metavar="DIR"),
+        Option("--fresh", "repeat stored runs", is_flag=True),
+        Option("--json", events, type=PATH, metavar="FILE"),
+        Option("--junit", "write expectations to FILE, for CI", type=PATH, metavar="FILE"),
+        Option("--list", "list the catalogue and run nothing", is_flag=True),
+        Option("--show", "print the file of an experiment and run nothing", metavar="NAME"),
+    ]
+    return Command(summary, EXAMPLES, parameters, run)
+
+
+def run(args: Arguments) -> int:
+    """Sweep and return the exit code of the worst outcome."""
+    if args.quick and args.full:
+        raise UsageError("--full is not allowed with --quick")
+    if args.show is not None:
+        render.print_lines(render.console(), _text(args.show).splitlines())
+        return 0
+    effort = EFFORTS[args.full]
+    out = render.console(args.json, args.junit)
+    settings = parse_settings(args.set)
+    experiments = _experiments(args.experiments, settings)
+    if args.list:
+        lines = [f"{name}: {each.title}" for name, each in experiments.items()]
+        render.print_prose(out, lines)
+        return 0
+    seeds = _seeds(args)
+    refuse_unwritable("--json", args.json)
+    refuse_unwritable("--junit", args.junit)
+    _refuse_results(args.out, [each.name for each in experiments.values()], effort)
+    with _mapper(args.on, args.jobs) as mapper:
+        args.out.mkdir(parents=True, exist_ok=True)
+        sweep = Sweep(
+            list(experiments.values()),
+            effort,
+            Store(args.out),
+            mapper,
+            args.seed,
+            args.fresh,
+            {each.name: name for name, each in experiments.items()},
+            seeds,
+            " ".join(f"--set {shlex.quote(f'{key}={text}')}" for key, text in settings.items()),
+        )
+        try:
+            found, end = _swept(sweep, out, args.json)
+            if args.junit is not None:
+                write_output(args.junit, output.write_junit(found))
+        except (WriteFailed, UsageError) as error:
+            kept = "stored runs are kept, and the same command resumes the sweep"
+            raise UsageError(f"{error}; {kept}") from error
+    out.print(output.table(found))
+    render.print_lines(out, ["", *output.remarks(found)])
+    render.print_lines(out, [output.describe_end(found, end, str(args.out))])
+    return render.EXIT_CODES[end.outcome]
+
+
+def _refuse_results(folder: Path, names: Iterable[str], effort: str) -> None:
+    """Raise :class:`UsageError` for a folder in which results could not be written."""
+    refuse_unmakable("--out", folder)
+    refuse_unmakable("--out", folder / RUNS)
+    if folder.is_dir():
+        results = [f"{name}-{effort}{kind}" for name in names for kind in (".parquet", ".json")]
+        for each in (*results, TIMES):
+            refuse_unwritable("--out", folder / each)
+
+
+def _seeds(args: Arguments) -> tuple[int, ...]:
+    """Return the seeds that are asked for; raise :class:`UsageError` for an impossible number."""
+    for option, value, least in (("--jobs", args.jobs, 1), ("--seed", args.seed, 0)):
+        if value is not None and value < least:
+            raise UsageError(f"{option} {value}: it must be at least {least}")
+    if args.seeds is None:
+        return ()
+    if args.seed:
+        raise UsageError("--seed is not allowed with --seeds")
+    words = args.seeds.split(",")
+    seeds = tuple([int(word) for word in words if word.isascii() and word.isdecimal()])
+    if len(set(seeds)) < len(words) or len(seeds) > SEEDS_MAX:
+        allowed = f"up to {SEEDS_MAX:,} different integers >= 0 with commas between"
+        raise UsageError(f"--seeds is {args.seeds!r}; it must be {allowed}")
+    return seeds
+
+
+def _text(name: str) -> str:
+    """Return the file of an experiment; raise :class:`UsageError` if there is none."""
+    try:
+        load(find_file(name))
+        return find_file(name).read_text(encoding="utf-8")
+    except ValueError as error:
+        raise UsageError(f"--show: {error}") from error
+
+
+def _experiments(asked: Sequence[str], settings: Mapping[str, str]) -> dict[str, Experiment]:
+    """Return the experiments of the given names, or the whole catalogue, by name."""
+    try:
+        found = {name: find(name) for name in asked or catalogue()}
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    try:
+        found = {name: change_settings(each, settings) for name, each in found.items()}
+    except ValueError as error:
+        raise UsageError(f"--set: {error}") from error
+    names = [experiment.name for experiment in found.values()]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"two experiments are called {name!r}; their results would be mixed")
+    return found
+
+
+@contextmanager
+def _mapper(place: str, jobs: int | None) -> Iterator[Mapper]:
+    if place == PROCESSES:
+        yield partial(run_on_processes, processes=jobs or cores())
+        return
+    # Imported here because it takes a second that other sweeps do not need.
+    from straggler.sweeps.on_spark import AT_ONCE, on_spark
+
+    with on_spark(place, jobs or AT_ONCE) as mapper:
+        yield mapper
+
+
+def _swept(sweep: Sweep, out: Console, events: Path | None) -> tuple[list[Results], Ended]:
+    """Sweep and write each event at once; return the results and the last event."""
+    found: list[Results] = []
+    with ExitStack() as stack:
+        log: FileIO | None = None
+        if events is not None:
+            # Without a buffer, closing the file has nothing left to write and cannot fail.
+            target = sys.stdout.fileno() if events == STDIO else events
+            log = stack.enter_context(FileIO(target, "w", closefd=events != STDIO))
+        progress = stack.enter_context(render.progress(TextColumn("{task.fields[left]}")))
+        task = progress.add_task("sweeping", left="")
+        for event in stack.enter_context(closing(sweep.events())):
+            _write_event(log, event)
+            match event:
+                case Started():
+                    render.print_lines(progress.console, [output.describe_start(event)])
+                    progress.update(task, total=event.jobs)
+                case JobFinished():
+                    _advance(progress, task, event)
+                case JobFailed():
+                    _advance(progress, task, event)
+                    render.print_lines(progress.console, output.describe_failures(event.failed))
+                case Judged():
+                    found.append(event.results)
+                    write(event.results, sweep.store.folder)
+                case Ended():
+                    asked = [experiment.name for experiment in sweep.experiments]
+                    return sorted(found, key=lambda each: asked.index(each.experiment.name)), event
+    raise AssertionError("a sweep ends with the event that says so")
+
+
+def _advance(progress: Progress, task: TaskID, event: JobFinished | JobFailed) -> None:
+    left = f"{timedelta(seconds=round(event.left_s))} left"
+    progress.update(task, description=event.experiment, advance=1, left=left)
+
+
+def write(results: Results, folder: Path) -> None:
+    """Write the table and the record of an experiment. Raise :class:`WriteFailed` on failure."""
+    stem = f"{results.experiment.name}-{results.effort}"
+    write_table(folder / f"{stem}.parquet", results.columns, results.experiment)
+    write_atomically(folder / f"{stem}.json", as_json(record_of(results)))
+
+
+def _write_event(log: FileIO | None, event: Event) -> None:
+    if log is not None:
+        with wrap_os_errors(Path(str(log.name))):
+            log.write((json.dumps(as_record(event), ensure_ascii=False) + "\n").encode("utf-8"))

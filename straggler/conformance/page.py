@@ -1,0 +1,262 @@
+"""The page of judged engines, written from stored results alone.
+
+Rules of this file:
+
+* Rows are engines, columns are promises. Every number is one of the results.
+* A broken cell shows its counterexample, what the documentation says, and the script that
+  reproduces the defect without the adapter.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from model.checking.claims import Outcome, worst
+from straggler.cli.render import markdown
+from straggler.conformance.engines import Asked, Engine
+from straggler.conformance.promises import PROMISES
+from straggler.conformance.results import CLOSED, REPRODUCED, Case, Results, Trail
+from straggler.judging.judge import AGREEMENT
+
+NOT_ASKED = "not asked"
+NOT_JUDGED = "not judged"
+NOT_REPRODUCED = "not reproduced"
+FAILED = "failed"
+HEAD = """\
+# Engines of others, judged
+
+After reading this page you know which promises some engines keep on streams with late data,
+redeliveries, equal times and times on the boundary of a window, and which they do not give.
+
+`straggler conformance` writes this page. Each engine runs in an environment of its own, behind an
+[adapter](../engines) that speaks the [protocol](protocol.md). It gets streams from the generators
+that our own pipelines are tested with, fitted to what the engine can express: its section says
+which settings, and a cell whether redeliveries were left out. It is judged by its answers.
+[your-system.md](your-system.md) says how to have an engine of yours judged.
+
+- **holds**: no counterexample was found in the streams that the cell counts, and the cases that
+  matter occurred in them. If not all ways to ask the engine were run, the cell says how many were.
+- **broken**: a promise broke, and a script of the engine alone, without our adapter, shows the
+  defect. What the documentation says stands beside it, because an engine may give no such promise.
+- **not reproduced**: the adapter's answers were wrong, and no script shows a defect of the engine.
+  Such a cell does not count.
+- **failed**: the adapter ended, refused or was silent, and no script shows that the engine is the
+  cause in this very case. Such a cell does not count. After two streams without an answer in time,
+  no more were asked.
+- **undetermined**: the streams lacked a case that matters, or an answer holds some of the late
+  tuples and nobody says which.
+- **not asked**: the section of the engine says why, mostly because it has no such operation.
+- **not judged**: the adapter can ask it, and nobody has run it with the pinned version yet.
+
+A promise is judged with the settings under which the documentation of an engine gives it. Averages
+may be rounded more than once; other answers have to be exact, because the sums of the generated
+values are.
+"""
+
+
+class Row(NamedTuple):
+    """An engine with its results; ``None`` if it was never judged."""
+
+    engine: Engine
+    results: Results | None
+
+
+def verdict(row: Row, promise: str) -> str:
+    """Return the verdict of a cell."""
+    if row.results is None:
+        return NOT_JUDGED
+    asked = _asked(row.engine, promise)
+    cases = _judged(row, promise)
+    if not cases:
+        return NOT_JUDGED if asked else NOT_ASKED
+    found = {_case_verdict(row.results, case) for case in cases}
+    for bad in (str(Outcome.BROKEN), FAILED, NOT_REPRODUCED):
+        if bad in found:
+            return bad
+    outcome = str(worst(case.outcome for case in cases))
+    few = f" ({len(cases)} of {len(asked)} ways judged)" if len(cases) < len(asked) else ""
+    return outcome + few
+
+
+def _asked(engine: Engine, promise: str) -> list[Asked]:
+    return [case for case in engine.cases if case.promise == promise]
+
+
+def _judged(row: Row, promise: str) -> list[Case]:
+    """Return the results of the cases that the engine is still asked for."""
+    stored = {(case.promise, case.how): case for case in row.results.cases} if row.results else {}
+    return [
+        stored[promise, asked.how]
+        for asked in _asked(row.engine, promise)
+        if (promise, asked.how) in stored
+    ]
+
+
+def _case_verdict(results: Results, case: Case) -> str:
+    """Return the verdict of a way to ask; one that is broken needs a script that shows it."""
+    if case.outcome is not Outcome.BROKEN or _reproduced(results, case):
+        return str(case.outcome)
+    return FAILED if case.failure else NOT_REPRODUCED
+
+
+def _reproduced(results: Results, case: Case) -> list[Trail]:
+    """Return the scripts that show the defect; only one that names the case explains a failure."""
+    explained = (case.how,) if case.failure else (case.how, "")
+    return [
+        trail
+        for trail in results.trails
+        if trail.promise == case.promise and trail.how in explained and trail.outcome == REPRODUCED
+    ]
+
+
+def write_page(rows: Sequence[Row]) -> str:
+    """Return the page."""
+    lines = [HEAD, _matrix(rows), "", "## Promises", ""]
+    for promise in PROMISES.values():
+        lines.append(f"- **{promise.title}**: {promise.question}")
+    for row in rows:
+        lines += ["", *_section(row)]
+    lines += ["", *_trails(rows)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _matrix(rows: Sequence[Row]) -> str:
+    shown = [name for name in PROMISES if any(_asked(row.engine, name) for row in rows)]
+    header = dict.fromkeys(["engine", *(PROMISES[name].title for name in shown)], "")
+    cells = [
+        [f"[{row.engine.title} {row.engine.version}](#{_anchor(row.engine)})"]
+        + [_cell(row, promise) for promise in shown]
+        for row in rows
+    ]
+    table = "A row is an engine, a column is a promise.\n\n" + markdown(header, cells)
+    hidden = [
+        f"*{promise.title}* has no column, because no engine is asked for it."
+        for name, promise in PROMISES.items()
+        if name not in shown
+    ]
+    return "\n\n".join([table, *hidden])
+
+
+def _cell(row: Row, promise: str) -> str:
+    found = verdict(row, promise)
+    if row.results is None or found in (NOT_ASKED, NOT_JUDGED):
+        return found
+    asked, cases = _asked(row.engine, promise), _judged(row, promise)
+    number = sum(case.counts["workloads"] for case in cases)
+    wrong = sum(case.outcome is Outcome.BROKEN for case in cases)
+    calm = sum(not case.counts["redeliveries"] for case in cases)
+    notes = []
+    if wrong and len(cases) > 1:
+        notes.append(f"{wrong} of {len(cases)} ways")
+    if len(cases) < len(asked):
+        notes.append(f"{len(cases)} of {len(asked)} ways judged")
+    notes.append(f"{number:,} streams")
+    if calm:
+        ways = f"{calm} of {len(cases)} ways with " if calm < len(cases) else ""
+        notes.append(f"{ways}no redeliveries")
+    return f"**{found.partition(' (')[0]}** ({', '.join(notes)})"
+
+
+def _anchor(engine: Engine) -> str:
+    text = f"{engine.title} {engine.version}".lower()
+    kept = "".join(letter for letter in text if letter.isalnum() or letter in " -")
+    return kept.replace(" ", "-")
+
+
+# ------------------------------------------------------------------------------------ one engine
+
+
+def _section(row: Row) -> Iterator[str]:
+    engine = row.engine
+    yield f"## {engine.title} {engine.version}"
+    yield ""
+    yield f"{engine.about} [Home page]({engine.homepage}), [adapter](../engines/{engine.name})."
+    if row.results is None:
+        yield ""
+        yield "It was not judged yet."
+        return
+    yield ""
+    for name in PROMISES:
+        yield from _line(row, row.results, name)
+    for name in PROMISES:
+        yield from _breakage(row, row.results, name)
+
+
+def _line(row: Row, results: Results, name: str) -> Iterator[str]:
+    """Yield what was asked for a promise, and on what it was tried."""
+    title = PROMISES[name].title
+    if name in row.engine.unasked:
+        yield f"- {title}, *{NOT_ASKED}*: {row.engine.unasked[name]}"
+    cases = {case.how: case for case in _judged(row, name)}
+    for asked in _asked(row.engine, name):
+        if asked.how not in cases:
+            yield f"- {title}, *{NOT_JUDGED}*: {asked.how} It was not run yet."
+            continue
+        case = cases[asked.how]
+        counts = [
+            f"{number:,} {each}" if number else f"no {each}"
+            for each, number in case.counts.items()
+            if number or each == "redeliveries"
+        ]
+        drawn = ", ".join(counts).replace("workloads", "streams")
+        outcome = _case_verdict(results, case)
+        found = f"It breaks on {case.broken:,} of them." if case.broken else case.sentence
+        if outcome == FAILED:
+            found = f"It failed on {case.broken:,} of them, which does not count: {case.failure}."
+        yield f"- {title}, *{outcome}*: {case.how} Drawn: {drawn}. {found}"
+
+
+def _breakage(row: Row, results: Results, name: str) -> Iterator[str]:
+    """Yield the counterexamples to a promise, and the scripts that show the defect."""
+    cases = [case for case in _judged(row, name) if case.counterexample]
+    if not cases:
+        return
+    yield ""
+    yield f"### {row.engine.title}: {PROMISES[name].title}, {verdict(row, name)}"
+    for case in cases:
+        yield ""
+        yield f"{case.how} The smallest counterexample:"
+        yield ""
+        yield from (f"    {line.removeprefix(f'{AGREEMENT}: ')}" for line in case.counterexample)
+    shown = [trail for case in cases for trail in _reproduced(results, case)]
+    for trail in dict.fromkeys(shown):
+        yield ""
+        yield from _shown_trail(row.engine, trail)
+
+
+def _shown_trail(engine: Engine, trail: Trail) -> Iterator[str]:
+    path = f"engines/{engine.name}/trails/{trail.script}"
+    yield f"{trail.sentence} {trail.says} ([source]({trail.address}))"
+    yield ""
+    yield f"[{path}](../{path}) shows it without the adapter:"
+    yield ""
+    yield "```python"
+    yield (engine.folder / "trails" / trail.script).read_text(encoding="utf-8").rstrip()
+    yield "```"
+    yield ""
+    yield from (f"    {line}".rstrip() for line in trail.output.splitlines())
+
+
+# ----------------------------------------------------------------------------------- all reports
+
+
+def _trails(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the table of all findings and reports, closed ones too."""
+    words = {REPRODUCED: "yes", CLOSED: "no longer"}
+    cells = [
+        [
+            f"{row.engine.title} {row.engine.version}",
+            f"{trail.sentence} {trail.says}",
+            f"[source]({trail.address})",
+            f"[{trail.script}](../engines/{row.engine.name}/trails/{trail.script})",
+            words.get(trail.outcome, "could not be tried"),
+        ]
+        for row in rows
+        if row.results is not None
+        for trail in row.results.trails
+    ]
+    yield "## Reports that were tried"
+    yield ""
+    yield "A row is a finding of ours, or a report of somebody else, tried with the pinned version."
+    yield ""
+    header = ("engine", "report", "address", "script", "reproduced")
+    yield markdown(dict.fromkeys(header, ""), cells)

@@ -1,0 +1,100 @@
+"""Results of an engine, and the file beside its adapter that stores them."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from model.checking.claims import Outcome
+from straggler.cli.outputs import write_output
+from straggler.conformance.engines import Engine
+from straggler.errors import UsageError
+
+REPRODUCED, CLOSED, FAILED = "reproduced", "closed", "failed"
+
+
+class Case(NamedTuple):
+    """The outcome of a case on all its workloads."""
+
+    promise: str
+    how: str
+    outcome: Outcome
+    sentence: str
+    counts: Mapping[str, int]
+    """Number of interesting cases in all workloads, by name."""
+    broken: int
+    """Number of workloads on which the promise broke."""
+    counterexample: tuple[str, ...]
+    """Sentences on the smallest workload that breaks the promise."""
+    workload: Any
+    """The smallest workload as plain data, or ``None``."""
+    failure: str = ""
+    """Sentence on how the adapter failed; empty if it answered one broken workload or more."""
+
+
+class Trail(NamedTuple):
+    """A finding that was tried on the engine alone."""
+
+    promise: str
+    sentence: str
+    script: str
+    says: str
+    address: str
+    outcome: str
+    """``reproduced``, ``closed`` or ``failed``."""
+    output: str
+    how: str = ""
+    """Sentence of the only case that it explains; empty if it explains all wrong answers."""
+
+
+class Results(NamedTuple):
+    """Everything that was judged of an engine."""
+
+    engine: str
+    version: str
+    seed: int
+    cases: tuple[Case, ...]
+    trails: tuple[Trail, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data; :meth:`from_json` reads it back."""
+        cases = [{**each._asdict(), "outcome": str(each.outcome)} for each in self.cases]
+        trails = [each._asdict() for each in self.trails]
+        return {**self._asdict(), "cases": cases, "trails": trails}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Results":
+        """Read plain data; raise ``KeyError``, ``TypeError`` or ``ValueError`` for other data."""
+        cases = tuple(
+            Case(
+                **{
+                    **each,
+                    "outcome": Outcome(each["outcome"]),
+                    "counterexample": tuple(each["counterexample"]),
+                }
+            )
+            for each in data["cases"]
+        )
+        trails = tuple(Trail(**each) for each in data["trails"])
+        return cls(data["engine"], data["version"], data["seed"], cases, trails)
+
+
+def read_results(engine: Engine) -> Results | None:
+    """Read what was judged last; raise :class:`UsageError` if the file is damaged or outdated."""
+    if not engine.results.exists():
+        return None
+    try:
+        found = Results.from_json(json.loads(engine.results.read_text(encoding="utf-8")))
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{engine.results} cannot be read: {error}") from error
+    if found.version != engine.version:
+        raise UsageError(
+            f"{engine.results} is about version {found.version}, not {engine.version}; judge"
+            f" {engine.name} again"
+        )
+    return found
+
+
+def write_results(engine: Engine, results: Results) -> None:
+    """Store results beside the engine; the file is complete or stays as it was."""
+    text = json.dumps(results.to_json(), indent=1, ensure_ascii=False)
+    write_output(engine.results, text + "\n")

@@ -1,0 +1,257 @@
+"""Trials of engines: what is broken on drawn workloads, made small, and tried without the adapter.
+
+Rules of this file:
+
+* A promise is *broken* only if a script of the engine alone, without its adapter, reproduces a
+  defect. Otherwise the cell says that nothing was reproduced, and does not count.
+* An adapter that fails, refuses or is silent has *failed*; a promise is broken by that only if a
+  finding names this very case, because the fault may be the adapter's.
+* Cases are counted in the trace of the model: an engine cannot talk itself into having been tested.
+* Everything that the page shows is in the results, so that the page can be written without engines.
+"""
+
+import shlex
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
+from typing import NamedTuple
+
+from model.checking.claims import Outcome
+from model.vocabulary import System, Workload
+from straggler.conformance.engines import Asked, Engine, Finding
+from straggler.conformance.judgements import Answered, Judged
+from straggler.conformance.promises import PROMISES, count_cases
+from straggler.conformance.results import CLOSED, FAILED, REPRODUCED, Case, Results, Trail
+from straggler.errors import counted
+from straggler.judging.judge import AGREEMENT, broken_sentences, run_system
+from straggler.judging.processes import Limits, ProcessSystem
+from straggler.judging.references import run_model
+from straggler.judging.trial import NOT_AGAIN, SHOWN_ARRIVALS, shrink
+
+TRAIL_S = 300
+"""Time for a script (s)."""
+TIMEOUTS_MAX = 2
+"""Workloads without an answer in time after which a case ends."""
+SHOWN_SENTENCES = 4
+
+
+Report = Callable[[Results, str], None]
+"""Function that is told the results so far, and what was done last."""
+
+
+def judge_engine(
+    engine: Engine,
+    number: int,
+    seed: int,
+    report: Report,
+    earlier: Results | None = None,
+    promises: Collection[str] = (),
+) -> Results:
+    """Judge an engine on ``number`` workloads a case, and try its findings.
+
+    Only the cases of ``promises`` are judged, or all of them if there are none. What ``earlier``
+    results have of a case or finding is kept until it is replaced. ``report`` is told after each
+    case and finding, because all of them may take an hour. Raise
+    :class:`straggler.errors.UsageError` if the environment lacks the engine.
+    """
+    engine.refuse_absent()
+    chosen = [each for each in engine.cases if not promises or each.promise in promises]
+    for asked in chosen:
+        _draw(asked, 1, seed)  # refuses bad settings before an hour has passed
+    cases = {(each.promise, each.how): each for each in earlier.cases} if earlier else {}
+    trails = {_finding_of(each): each for each in earlier.trails} if earlier else {}
+
+    def results() -> Results:
+        known = [cases.get((asked.promise, asked.how)) for asked in engine.cases]
+        tried = [trails.get(finding) for finding in engine.findings]
+        found = tuple(filter(None, known)), tuple(filter(None, tried))
+        return Results(engine.name, engine.version, seed, *found)
+
+    for finding in engine.findings:
+        is_new = not finding.promise and finding not in trails
+        if not promises or finding.promise in promises or is_new:
+            trail = trails[finding] = follow_trail(engine, finding)
+            report(results(), f"{engine.name}: {finding.script} {trail.outcome}")
+    with closing(open_engine(engine)) as system:
+        for asked in chosen:
+            case = judge_case(asked, system, number, seed)
+            cases[asked.promise, asked.how] = case
+            report(results(), f"{engine.name}: {asked.promise} {case.outcome}")
+    return results()
+
+
+def open_engine(engine: Engine) -> ProcessSystem:
+    """Return an engine as a System, whose process starts with the first workload."""
+    words = [str(engine.python.absolute()), "-u", str(engine.adapter)]
+    return ProcessSystem(shlex.join(words), Limits(engine.timeout_s * 1_000_000))
+
+
+def follow_trail(engine: Engine, finding: Finding) -> Trail:
+    """Run the script of a finding: it exits with 0 if the engine behaves as the finding says."""
+    words = [str(engine.python.absolute()), str(engine.trail(finding))]
+    try:
+        run = subprocess.run(
+            words, capture_output=True, text=True, timeout=TRAIL_S, check=False, errors="replace"
+        )
+    except subprocess.TimeoutExpired:
+        return _trail(finding, FAILED, f"no end within {TRAIL_S} s")
+    outcome = {0: REPRODUCED, 1: CLOSED}.get(run.returncode, FAILED)
+    if outcome == CLOSED and "Traceback (most recent call last)" in run.stderr:
+        outcome = FAILED  # Python ends with 1 as well
+    output = run.stdout.strip() or run.stderr.strip()[-500:]
+    return _trail(finding, outcome, output)
+
+
+def _trail(finding: Finding, outcome: str, output: str) -> Trail:
+    return Trail(
+        finding.promise,
+        finding.sentence,
+        finding.script,
+        finding.says,
+        finding.address,
+        outcome,
+        output,
+        finding.how,
+    )
+
+
+def _finding_of(trail: Trail) -> Finding:
+    return Finding(
+        trail.promise, trail.sentence, trail.script, trail.says, trail.address, trail.how
+    )
+
+
+# --------------------------------------------------------------------------------------- a case
+
+
+def _draw(asked: Asked, number: int, seed: int) -> Sequence[Workload]:
+    """Return the workloads of a case; only this part of the command needs Hypothesis."""
+    from straggler.conformance.draws import draw_workloads
+
+    return draw_workloads(asked, number, seed)
+
+
+class Tried(NamedTuple):
+    """The judgement of a workload."""
+
+    judged: Judged
+    has_failed: bool
+    """True if the adapter failed instead of answering."""
+
+
+def judge_case(asked: Asked, system: ProcessSystem, number: int, seed: int) -> Case:
+    """Judge a system on the workloads of a case; one that does not answer in time is asked twice.
+
+    The counts are those of the workloads that were tried.
+    """
+    scope = PROMISES[asked.promise].scope
+    counts: Counter[str] = Counter()
+    wrong: list[Workload] = []
+    failed: list[Workload] = []
+    unclear: list[str] = []
+    timeouts_max = system.timeouts + TIMEOUTS_MAX
+    for workload in _draw(asked, number, seed):
+        counts.update(count_cases(workload, run_model(scope.room, workload)))
+        tried = try_workload(asked, system, workload)
+        if tried.judged.broken:
+            (failed if tried.has_failed else wrong).append(workload)
+        unclear += tried.judged.undetermined[:1]
+        if system.timeouts == timeouts_max:
+            break
+    if not wrong and not failed:
+        return _unbroken(asked, counts, unclear)
+    is_failure = not wrong
+    least = min(wrong or failed, key=lambda workload: len(workload.arrivals))
+    is_hanging = system.timeouts == timeouts_max
+    small = least if is_hanging else make_small(asked, system, least, is_failure)
+    sentences = try_workload(asked, system, small).judged.broken or (NOT_AGAIN,)
+    said = sentences[0].removeprefix(f"{AGREEMENT}: ").replace("the system ", "the adapter ", 1)
+    number_broken = len(wrong) + len(failed)
+    of_all = f"{number_broken:,} of {counted(counts['workloads'], 'workload')}"
+    return Case(
+        asked.promise,
+        asked.how,
+        Outcome.BROKEN,
+        f"It breaks on {of_all}.",
+        dict(counts),
+        number_broken,
+        (*_describe(small), *sentences[:SHOWN_SENTENCES]),
+        small.to_json(),
+        said if is_failure else "",
+    )
+
+
+def _unbroken(asked: Asked, counts: Counter[str], unclear: Sequence[str]) -> Case:
+    """Return the outcome of a case without a counterexample."""
+    excused = set() if asked.redeliveries else {"redeliveries"}
+    guards = PROMISES[asked.promise].guards
+    lacking = [name for name in guards if not counts[name] and name not in excused]
+    outcome, sentence = Outcome.HOLDS, "No counterexample was found."
+    if unclear:
+        outcome = Outcome.UNDETERMINED
+        sentence = f"In {counted(len(unclear), 'stream')} it is not clear: {unclear[0]}"
+    if lacking:
+        outcome = Outcome.UNDETERMINED
+        sentence = f"The streams had no {' and no '.join(lacking)}."
+    return Case(asked.promise, asked.how, outcome, sentence, dict(counts), 0, (), None)
+
+
+def try_workload(asked: Asked, system: System, workload: Workload) -> Tried:
+    """Run a workload on a system, and judge the promise that a case asks for."""
+    promise = PROMISES[asked.promise]
+    room = promise.scope.room
+    observed, failure = run_system(room, system, workload)
+    if failure is not None:
+        return Tried(Judged(broken_sentences([failure])), True)
+    expected = run_model(room, workload)
+    answered = Answered(promise.scope, workload, expected, observed, asked.late_by)
+    return Tried(promise.judge(answered), False)
+
+
+def make_small(
+    asked: Asked, system: ProcessSystem, workload: Workload, is_failure: bool
+) -> Workload:
+    """Return the smallest workload found that breaks a promise.
+
+    A failure stays a failure, and wrong answers stay wrong answers.
+    """
+    before = system.timeouts
+
+    def broken(candidate: Workload) -> tuple[str, ...]:
+        tried = try_workload(asked, system, candidate)
+        return tried.judged.broken if tried.has_failed == is_failure else ()
+
+    if not broken(workload):
+        return workload
+    room = PROMISES[asked.promise].scope.room
+    return shrink(workload, broken, room.simpler, ends=lambda: system.timeouts > before)
+
+
+def _describe(workload: Workload) -> list[str]:
+    """Return a sentence for the query, and one for each arrival if there are few."""
+    shown = {name: value for name, value in workload.config.items() if name in _SHOWN_SETTINGS}
+    head = ", ".join(f"{name}={value}" for name, value in shown.items())
+    if len(workload.arrivals) > SHOWN_ARRIVALS:
+        return [f"{counted(len(workload.arrivals), 'arrival')}; {head}."]
+    return [
+        f"With {head}:",
+        *(
+            f"Tuple {event.stream}{event.source_id} arrives: key {event.key!r}, event time"
+            f" {event.event_time_us} us, value {event.value!r}."
+            for event in workload.arrivals
+        ),
+    ]
+
+
+_SHOWN_SETTINGS = (
+    "size_us",
+    "slide_us",
+    "aggregate",
+    "keyed",
+    "fixed_slack_us",
+    "window_us",
+    "queries",
+    "lateness_us",
+    "instances",
+)

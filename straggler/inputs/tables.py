@@ -1,0 +1,354 @@
+"""A user's file as arrivals: Parquet or CSV, with the columns and the time unit that it has.
+
+Rules of this file:
+
+1. Cells are read as Landing reads them (:mod:`spark_impl.runtime.cells`); nothing is guessed.
+2. A row without a readable event time, arrival time, key or identity is set aside and counted. A
+   row without a readable value stays, with the value NaN.
+3. The identity of a row without a column of identities is its place among all rows of the file.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from model.vocabulary import Event
+from model.vocabulary.durations import UNITS_US
+from model.vocabulary.settings import nearest
+from sim.kernel.distributions import AnyArray
+from spark_impl.runtime import cells
+from straggler.errors import UsageError
+from straggler.inputs.durations import write_duration
+from straggler.inputs.frames import Format, Frame, file_name, read_frame
+from straggler.inputs.set_aside import Flaw, SetAside, kinds_of
+
+EVENT_TIME, VALUE, KEY, ARRIVAL = "event_time", "value", "key", "arrival_time"
+"""Default names of columns."""
+TIME_UNITS = ("us", "ms", "s", "ns", "iso")
+MAX_FUTURE_US = UNITS_US["d"]
+"""Default of the guard: how far an event time may lie beyond its arrival time."""
+NO_GUARD_US = 1 << 60
+"""A guard that no time within the years 1 to 9999 reaches."""
+_SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Names of the columns of a file, its form, and what is required of it.
+
+    ``None`` stands for the default name of a column, which is used if the file has it.
+    """
+
+    event_time: str | None = None
+    """Default ``event_time``; required if ``needs_times``."""
+    value: str | None = None
+    """Default ``value``; required if ``needs_values``."""
+    key: str | None = None
+    """Default ``key``; without it every tuple has the key ``""``."""
+    arrival: str | None = None
+    """Default ``arrival_time``; without it rows arrive in file order, as early as possible."""
+    id: str | None = None
+    """Default: the place of the row in the file."""
+    time_unit: str = "us"
+    separator: str = ","
+    encoding: str = "utf-8"
+    header: int | None = 1
+    """Line of the header; without one the columns are called 1, 2, and so on."""
+    max_future_us: int | None = None
+    """Limit of event time minus arrival time; default: a day, if there are arrival times."""
+    is_strict: bool = False
+    """Bad rows are refused instead of set aside."""
+    needs_times: bool = True
+    """Event times are required; without them rows are a microsecond apart."""
+    needs_values: bool = True
+    """Values are required; without them every row has the value 1."""
+    differences: Mapping[str, Any] = field(default_factory=dict)
+    """Attributes that differ in the other one of two files, by name."""
+
+    options: str = "--"
+    """Beginning of the options that name the columns."""
+
+    def of_s(self) -> "Columns":
+        """Return the columns of the other one of two files."""
+        return replace(self, **self.differences, options="--s-")
+
+
+class Recording(NamedTuple):
+    """Arrivals with the name that a user gave."""
+
+    name: str
+    label: str
+    """Name with a note for the reader, for example that the arrivals are simulated."""
+    events: tuple[Event, ...]
+    set_aside: tuple[SetAside, ...] = ()
+    """Bad rows of the files that were read."""
+
+    @property
+    def in_order(self) -> bool:
+        """True if no event arrives after one with a later event time."""
+        times = np.fromiter((e.event_time_us for e in self.events), np.int64, len(self.events))
+        return bool(np.all(np.diff(times) >= 0))
+
+
+DEFAULT_COLUMNS = Columns()
+
+
+def read_table(path: Path, columns: Columns = DEFAULT_COLUMNS) -> Recording:
+    """Read a Parquet or CSV file in order of arrival.
+
+    Raise :class:`UsageError` for a file that cannot be read, one without a column that is needed,
+    and one without a row that can be used; if ``columns`` are strict, for any bad row.
+    """
+    form = Format(columns.separator, columns.encoding, columns.header)
+    frame = read_frame(path, form)
+    reader = _Reader(frame, columns)
+    event_us, arrival_us = reader.times()
+    keys = reader.keys()
+    ids, texts = reader.identities()
+    values = reader.values()
+    if columns.id is not None:
+        reader.refuse_repeated(ids, texts, {"event time": event_us, "value": values, "key": keys})
+    found = reader.set_aside()
+    kept = reader.is_kept
+    if not (kept & np.isfinite(values)).any():
+        if not found.rows:
+            raise UsageError(f"{frame.file} has no rows")
+        raise UsageError(f"no row can be used of {found.sentence}")
+    if columns.is_strict and found.sentence:
+        raise UsageError(f"{found.sentence}; without --strict they are set aside")
+    if arrival_us is None:
+        arrival_us = event_us.copy()
+        arrival_us[kept] = np.maximum.accumulate(event_us[kept])
+    parts = ids[kept], keys[kept], event_us[kept], values[kept], arrival_us[kept]
+    label = file_name(path)
+    name = label if label != path.name else path.stem
+    return Recording(name, label, arrivals(*parts), (found,))
+
+
+def arrivals(
+    ids: Ints, keys: Iterable[str], event_us: Ints, values: Iterable[float], arrival_us: Ints
+) -> tuple[Event, ...]:
+    """Return events in a stable order of arrival, from parallel columns."""
+    order = np.argsort(arrival_us, kind="stable")
+    columns = (
+        ids[order].tolist(),
+        np.asarray(list(keys), dtype=object)[order].tolist(),
+        event_us[order].tolist(),
+        np.asarray(values, dtype=np.float64)[order].tolist(),
+        arrival_us[order].tolist(),
+    )
+    rows = zip(*columns, strict=True)
+    return tuple(Event(seq, *row) for seq, row in enumerate(rows))
+
+
+def cuts_into(rows: int, batches: int) -> tuple[int, ...]:
+    """Return the cuts of ``rows`` rows into at most ``batches`` equal micro-batches, none empty."""
+    made = min(rows, batches)
+    return tuple(rows * number // made for number in range(1, made))
+
+
+# -------------------------------------------------------------------------------- rows of a file
+
+
+class _Reader:
+    """Reader of the columns of a file, which remembers the rows that cannot be used."""
+
+    def __init__(self, frame: Frame, columns: Columns) -> None:
+        self.frame = frame
+        self.columns = columns
+        self.event_time = self._name("event-time", columns.event_time, EVENT_TIME)
+        self.value = self._name("value", columns.value, VALUE)
+        self.key = self._name("key", columns.key, KEY)
+        self.arrival = self._name("arrival", columns.arrival, ARRIVAL)
+        self.id = self._name("id", columns.id, None)
+        if columns.max_future_us is not None and self.arrival is None:
+            raise UsageError(
+                f"--max-future needs arrival times: --arrival names their column of {frame.file}"
+            )
+        self.rows = len(frame.numbers)
+        self.is_kept: Bools = np.ones(self.rows, bool)
+        self.gone = list(frame.flaws)
+        """Flaws of rows that are set aside, one for each."""
+        self.lacking: list[Flaw] = []
+        """Flaws of rows that stay without a value."""
+
+    def set_aside(self) -> SetAside:
+        """Return the rows that cannot be used, or not as they are."""
+        kept = set(self.frame.numbers[self.is_kept].tolist())
+        lacking = (flaw for flaw in self.lacking if flaw.number in kept)
+        rows = self.rows + len(self.frame.flaws)
+        found = kinds_of(self.gone), kinds_of(lacking)
+        return SetAside(self.frame.file, rows, self.frame.unit, *found)
+
+    # -------------------------------------------------------------------------------- columns
+
+    def times(self) -> tuple[Ints, Ints | None]:
+        """Return event times and, if there are any, arrival times, in microseconds."""
+        if self.event_time is None:
+            event_us = np.arange(self.rows, dtype=np.int64)
+        else:
+            event_us = self._times(self.event_time)
+        if self.arrival is None:
+            return event_us, None
+        arrival_us = self._times(self.arrival)
+        if self.event_time is not None:
+            limit_us = self.columns.max_future_us
+            limit_us = MAX_FUTURE_US if limit_us is None else limit_us
+            ahead = event_us - arrival_us > limit_us
+            reason = f"lies more than {write_duration(limit_us)} beyond its arrival"
+            self._drop(self.event_time, self.frame.column(self.event_time), ahead, reason)
+        return event_us, arrival_us
+
+    def _times(self, name: str) -> Ints:
+        column = self._column(name, cells.TIMES)
+        found = cells.read_times(column, self.columns.time_unit)
+        self._drop_refused(name, column, found)
+        return _filled(found.values, 0).astype(np.int64)
+
+    def keys(self) -> NDArray[np.object_]:
+        """Return the key of every row."""
+        if self.key is None:
+            return np.full(self.rows, "", object)
+        column = self._column(self.key, cells.KEYS)
+        found = cells.read_keys(column)
+        self._drop_refused(self.key, column, found)
+        return _texts(found.values)
+
+    def identities(self) -> tuple[Ints, NDArray[np.object_]]:
+        """Return the identity of every row, and its text as the file has it."""
+        if self.id is None:
+            rows = np.arange(self.rows, dtype=np.int64)
+            return rows, rows.astype(object)
+        column = self._column(self.id, cells.IDENTITIES)
+        found = cells.read_identities(column)
+        self._drop_refused(self.id, column, found)
+        return _filled(found.values, 0).astype(np.int64), _texts(
+            found.values if found.texts is None else found.texts
+        )
+
+    def values(self) -> NDArray[np.float64]:
+        """Return the value of every row; NaN if it has none."""
+        if self.value is None:
+            return np.ones(self.rows)
+        column = self._column(self.value, cells.NUMBERS)
+        found = cells.read_numbers(column)
+        values = _filled(found.values, np.nan).astype(np.float64)
+        is_refused = np.asarray(found.reason.is_valid())
+        self.lacking += self._flaws(self.value, column, is_refused, found.reason)
+        is_bad = ~np.isfinite(values) & ~is_refused
+        self.lacking += self._flaws(self.value, column, is_bad, "is not finite")
+        return values
+
+    def refuse_repeated(
+        self, ids: Ints, texts: NDArray[np.object_], parts: Mapping[str, AnyArray]
+    ) -> None:
+        """Set aside rows whose identity an earlier row has with another tuple.
+
+        A redelivery repeats its tuple: the parts are what has to be equal.
+        """
+        kept = np.flatnonzero(self.is_kept)
+        _, first, group = np.unique(ids[kept], return_index=True, return_inverse=True)
+        earlier = kept[first[group]]
+        for what, part in {"text": texts, **parts}.items():
+            mine, theirs = part[kept], part[earlier]
+            # NaN differs from itself; two missing values are equal.
+            differs = (mine != theirs) & ~((mine != mine) & (theirs != theirs))
+            for at, before in zip(kept[differs], earlier[differs], strict=True):
+                if self.is_kept[at]:
+                    number = int(self.frame.numbers[before])
+                    if what == "text":
+                        reason = f"has the number of another identity, {texts[before]!r}"
+                    else:
+                        reason = f"comes again with another {what}"
+                    text = f"{texts[at]} (first in {self.frame.unit} {number:,})"
+                    flaw = Flaw(int(self.frame.numbers[at]), reason, self.id, text)
+                    self.gone.append(flaw)
+                    self.is_kept[at] = False
+
+    # ---------------------------------------------------------------------------------- flaws
+
+    def _drop_refused(self, name: str, column: pa.Array, found: cells.Cells) -> None:
+        is_refused = np.asarray(found.reason.is_valid())
+        self._drop(name, column, is_refused, found.reason)
+
+    def _drop(self, name: str, column: pa.Array, is_bad: Bools, reasons: pa.Array | str) -> None:
+        is_bad = is_bad & self.is_kept
+        self.gone += self._flaws(name, column, is_bad, reasons)
+        self.is_kept &= ~is_bad
+
+    def _flaws(
+        self, name: str, column: pa.Array, is_bad: Bools, reasons: pa.Array | str
+    ) -> Iterator[Flaw]:
+        for at in np.flatnonzero(is_bad).tolist():
+            reason = reasons if isinstance(reasons, str) else reasons[at].as_py()
+            text = _text(column[at]) if column[at].is_valid else ""
+            yield Flaw(int(self.frame.numbers[at]), reason, name, text)
+
+    def _column(self, name: str, wanted: str) -> pa.Array:
+        column = self.frame.column(name)
+        said = cells.refuse_type(wanted, column.type, self.columns.time_unit)
+        if said is not None:
+            raise UsageError(f"column {name!r} of {self.frame.file} {said}")
+        return column
+
+    def _name(self, option: str, given: str | None, usual: str | None) -> str | None:
+        """Return the name of a column; raise :class:`UsageError` if a needed one is missing."""
+        columns, names = self.columns, self.frame.names
+        is_needed = {"event-time": columns.needs_times, "value": columns.needs_values}
+        name = usual if given is None else given
+        if name is None or name in names:
+            return name
+        if given is None and not is_needed.get(option):
+            return None
+        is_usual = given is None or columns.options != DEFAULT_COLUMNS.options
+        option = f" ({columns.options}{option} names another)" if is_usual else ""
+        raise UsageError(
+            f"{self.frame.file} has no column {name!r}{option};"
+            f" its columns are {', '.join(names)}{self._hint(name) or nearest(name, names)}"
+        )
+
+    def _hint(self, wanted: str) -> str:
+        """Return what may be wrong with a header that lacks a column."""
+        names = self.frame.names
+        if self.columns.header is None or self.frame.unit != "line":
+            return ""
+        if not wanted.isdigit():
+            for line, row in self.frame.head:
+                if wanted in map(str.strip, row):
+                    return f"; line {line} has it, and --header {line} takes that as the header"
+        names = self.frame.names
+        if len(names) == 1:
+            found = [name for sign, name in _SEPARATORS.items() if sign in names[0]]
+            found = ["' '"] if wanted in names[0].split(" ") else found
+            return f"; --separator {found[0]} would make several of it" if found else ""
+        if any(name.startswith('"') for name in names):
+            comma = self.columns.separator
+            return f"; --separator '{comma} ' takes blanks before a cell as no part of it"
+        texts = pa.array(names, pa.string())
+        readers = cells.read_numbers(texts), cells.read_times(texts, "iso")
+        if any(found.reason.null_count for found in readers):
+            return "; if that is a row, --header none calls the columns 1, 2, ..."
+        return ""
+
+
+def _filled(column: pa.Array, rest: float) -> AnyArray:
+    return np.asarray(column.fill_null(rest).to_numpy(zero_copy_only=False))
+
+
+def _texts(column: pa.Array) -> NDArray[np.object_]:
+    return np.array([*column.to_pylist(), None], object)[:-1]
+
+
+def _text(cell: pa.Scalar) -> str:
+    try:
+        return str(cell.as_py())
+    except (OverflowError, ValueError):  # a timestamp that Python has no date for
+        return str(cell.cast(pa.int64()).as_py())

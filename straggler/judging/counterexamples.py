@@ -1,0 +1,160 @@
+"""Counterexamples as small files that people read and ``straggler replay`` runs again."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from model.vocabulary import Workload, stable_hash
+from model.vocabulary.settings import JsonObject, PlainData
+from sim.kernel.plain import from_plain, to_plain
+from sim.kernel.plan import Plan
+from straggler.cli.outputs import write_output
+from straggler.errors import UsageError
+from straggler.inputs.protocol import parse_workload
+from straggler.inputs.text_files import read_json
+from straggler.judging.levels import LEVELS, STEPS
+from straggler.judging.plan_counterexamples import SeededPlan
+from straggler.judging.processes import PREFIX
+from straggler.judging.references import MODEL, REFERENCES
+
+RECORDED, SIMULATED = 1, 2
+"""Versions of the file: one holds a workload, the other the plan of a simulated cluster."""
+FOLDER = Path("counterexamples")
+_SLUG_MAX = 40
+
+
+class SimulatedCluster(NamedTuple):
+    """A simulated cluster and its query; SimPy derives the workload."""
+
+    room: str
+    config: JsonObject
+    case: SeededPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """A workload, or a simulated cluster, on which a system broke a promise."""
+
+    system: str
+    """``spark``, or ``MODULE:FACTORY`` of a foreign system."""
+    given: Workload | SimulatedCluster
+    kinds: tuple[str, ...]
+    """Kinds of steps that were compared."""
+    broken: tuple[str, ...]
+    """Differences between expected and observed behaviour, one sentence an element."""
+    reference: str = MODEL
+    """Reference of a workload. The reference of a simulated cluster is its simulation."""
+    level: str = STEPS
+    """``answers`` or ``steps``."""
+
+    @property
+    def room(self) -> str:
+        """Name of the room."""
+        return self.given.room
+
+    def store(self, folder: Path) -> Path:
+        """Write the counterexample into ``folder``, and return the path.
+
+        The name tells room, system and claim, and ends with a digest of the whole file: another
+        counterexample has another name, so that no file is replaced by a different one.
+
+        Raise :class:`UsageError` if it cannot be written.
+        """
+        version, data = _to_json(self.given)
+        head = {"counterexample": version, "room": self.room, "system": self.system}
+        if version == RECORDED:
+            head["reference"] = self.reference
+        if self.level != STEPS:
+            head["level"] = self.level
+        found = {"kinds": list(self.kinds), "broken": list(self.broken)}
+        text = _layout({**head, **found, **data}) + "\n"
+        claim = self.broken[0].partition(":")[0] if self.broken else ""
+        words = "-".join(filter(None, (_slug(self.system), _slug(claim))))
+        path = folder / f"{self.room}-{words}-{stable_hash(text) & 0xFFFFFFFF:08x}.json"
+        write_output(path, text)
+        return path
+
+    @classmethod
+    def load(cls, path: Path) -> "Counterexample":
+        """Read a file of :meth:`store`; raise :class:`UsageError` for any other file."""
+        try:
+            record = read_json(path)
+        except ValueError as error:
+            raise UsageError(f"{path.name} is not a counterexample: {error}") from error
+        version = record.get("counterexample") if isinstance(record, dict) else None
+        if version not in (RECORDED, SIMULATED):
+            known = f"{RECORDED} or {SIMULATED}"
+            raise UsageError(f"{path.name} is not a counterexample of version {known}")
+        try:
+            given = (
+                parse_workload(record["workload"]) if version == RECORDED else _simulated(record)
+            )
+            kinds, broken = _texts(record, "kinds"), _texts(record, "broken")
+            reference = _one_of(REFERENCES, record, "reference", MODEL)  # old files have neither
+            level = _one_of(LEVELS, record, "level", STEPS)
+            return cls(str(record["system"]), given, kinds, broken, reference, level)
+        except KeyError as error:
+            raise UsageError(f"{path.name} is not a counterexample: no {error}") from error
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise UsageError(f"{path.name} is not a counterexample: {error}") from error
+
+
+def _slug(text: str) -> str:
+    """Return a text as a short part of a file name."""
+    return re.sub(r"[^a-z0-9]+", "-", text.removeprefix(PREFIX).lower()).strip("-")[:_SLUG_MAX]
+
+
+def _to_json(given: Workload | SimulatedCluster) -> tuple[int, dict[str, PlainData]]:
+    if isinstance(given, Workload):
+        return RECORDED, {"workload": given.to_json()}
+    data = {"config": dict(given.config), "seed": given.case.seed}
+    return SIMULATED, {**data, "plan": to_plain(given.case.plan)}
+
+
+def _simulated(record: JsonObject) -> SimulatedCluster:
+    """Read a simulated cluster, which a user may have edited."""
+    plan, seed, config = from_plain(record["plan"]), record["seed"], record["config"]
+    if not isinstance(plan, Plan):
+        msg = f"its plan is {record['plan']!r}, which is no Plan"
+        raise ValueError(msg)
+    if not plan.sources:
+        msg = "its plan has no sources; it must have at least one"
+        raise ValueError(msg)
+    if type(seed) is not int or seed < 0:
+        msg = f"its seed is {seed!r}; it must be an integer, at least 0"
+        raise ValueError(msg)
+    if not isinstance(config, dict):
+        msg = f"its config is {config!r}, which is no object"
+        raise ValueError(msg)
+    return SimulatedCluster(str(record["room"]), config, SeededPlan(plan, seed))
+
+
+def _one_of(known: Sequence[str], record: JsonObject, name: str, default: str) -> str:
+    found = record.get(name, default)
+    if found not in known:
+        msg = f"its {name} is {found!r}; it must be one of {', '.join(known)}"
+        raise ValueError(msg)
+    return str(found)
+
+
+def _texts(record: dict[str, PlainData], name: str) -> tuple[str, ...]:
+    value = record[name]
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        msg = f"{name} is {value!r}; it must be a list of texts"
+        raise ValueError(msg)
+    return tuple(value)
+
+
+def _layout(value: PlainData, indent: str = "") -> str:
+    """Write JSON with one line for each sentence and each arrival."""
+    deeper = indent + " "
+    if isinstance(value, dict) and value:
+        lines = [f"{json.dumps(key)}: {_layout(item, deeper)}" for key, item in value.items()]
+        return "{\n" + ",\n".join(deeper + line for line in lines) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(item, list | str) for item in value):
+        lines = [json.dumps(item, ensure_ascii=False) for item in value]
+        return "[\n" + ",\n".join(deeper + line for line in lines) + f"\n{indent}]"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,105 @@
+"""The promises of a room, tried on a system with generated streams: for the tests of a user."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+
+from model.checking.claims import Outcome, worst
+from model.vocabulary import System, Workload
+from model.vocabulary.settings import look_up
+from straggler.errors import UsageError
+from straggler.judging.counterexamples import FOLDER
+from straggler.judging.judge import judge
+from straggler.judging.levels import ANSWERS, Scope
+from straggler.judging.processes import Limits
+from straggler.judging.references import MODEL, run_reference
+from straggler.judging.systems import open_system
+from straggler.judging.trial import Trial
+from straggler.rooms import Case, Room, find_room
+from straggler.strategies.examples import collect, workloads_of
+
+EFFORTS = {"dev": 25, "ci": 200, "nightly": 5_000}
+"""Number of generated streams, by effort."""
+TRIES = 20
+"""Number of workloads drawn for each one that is used, at most."""
+
+
+def assert_keeps_promises(
+    system: System | str,
+    room: str = "join",
+    effort: str = "dev",
+    *,
+    kinds: str | None = None,
+    level: str = ANSWERS,
+    accepts: Callable[[Workload], bool] = lambda _: True,
+    seed: int = 0,
+    folder: Path = FOLDER,
+) -> None:
+    """Try a system on generated streams, and raise ``AssertionError`` if it breaks a promise.
+
+    ``system`` is a System, ``"MODULE:FACTORY"`` or ``"exec:COMMAND"``. The error describes the
+    smallest stream found, which is stored in ``folder``. ``effort`` is ``dev``, ``ci`` or
+    ``nightly``; the same ``seed`` draws the same streams. ``kinds`` and ``level`` are those of
+    ``straggler diff``. ``accepts`` returns whether the system can run a workload, for a system that
+    does not know every query. If nothing was compared, the error says so.
+    """
+    __tracebackhide__ = True  # pytest shows the line of the caller
+    scope = Scope.of(find_room(room), kinds, level)
+    number = look_up("effort", effort, EFFORTS)
+    if not (isinstance(system, str) or callable(system)):
+        allowed = "a System, 'MODULE:FACTORY' or 'exec:COMMAND'"
+        raise UsageError(f"system is {system!r}; it must be {allowed}")
+    name = system if isinstance(system, str) else _name_of(system)
+    with ExitStack() as stack:
+        tried = system
+        if isinstance(tried, str):
+            limits = Limits(whole_steps=level != ANSWERS)
+            tried = stack.enter_context(open_system(tried, None, limits))(scope.room)
+        trial = Trial(
+            scope.room, tried, name, scope.step_types, MODEL, level=level, accepts=accepts
+        )
+        outcomes = set()
+
+        def is_asked(workload: Workload) -> bool:
+            # What a chain of ours sheds is no answer to a query.
+            decides = level == ANSWERS and bool(workload.config.get("decisions"))
+            return not decides and accepts(workload)
+
+        for workload in islice(_accepted(scope.room, is_asked, number, seed), number):
+            expected = run_reference(scope.room, workload, MODEL, scope.step_types)
+            case = Case(workload.name, workload.name, "", workload, in_order=False)
+            judgement = judge(scope, case, tried, expected)
+            if judgement.outcome is Outcome.BROKEN:
+                report = "\n".join(trial.report(workload, folder))
+                if not isinstance(system, str):
+                    report = f"{report.removesuffix(' --trust')} --system MODULE:FACTORY"
+                raise AssertionError(f"{name} breaks a promise of room {room}:\n{report}")
+            outcomes.add(judgement.agreement.outcome)
+    if not outcomes:
+        raise AssertionError(f"undetermined: {name} accepts none of {TRIES * number:,} workloads")
+    if Outcome.HOLDS not in outcomes:
+        kinds = ", ".join(word.__name__.lower() for word in scope.step_types)
+        raise AssertionError(f"{worst(outcomes)}: no step of kind {kinds} was compared")
+
+
+def _name_of(system: System) -> str:
+    return f"{system.__module__}:{getattr(system, '__qualname__', type(system).__qualname__)}"
+
+
+def _accepted(
+    room: Room, accepts: Callable[[Workload], bool], number: int, seed: int
+) -> Iterator[Workload]:
+    """Yield drawn workloads that both the room and the system accept."""
+    for run in range(TRIES):
+        for workload in collect(workloads_of(room.name), number, seed + run):
+            if _is_in_room(room, workload) and accepts(workload):
+                yield workload
+
+
+def _is_in_room(room: Room, workload: Workload) -> bool:
+    try:
+        room.refuse(workload)
+    except UsageError:
+        return False
+    return True

@@ -1,0 +1,142 @@
+"""The system on trial: the Spark pipeline, or ``MODULE:FACTORY`` or ``exec:COMMAND`` of a user."""
+
+import atexit
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from model.vocabulary import System
+from model.vocabulary.settings import nearest
+from straggler.errors import UsageError
+from straggler.judging.processes import DEFAULT_LIMITS, PREFIX, Limits, ProcessSystem
+from straggler.rooms import Room
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPARK = "spark"
+"""Name of the Spark pipeline, in the place of MODULE:FACTORY."""
+
+
+def local_master(slots: int) -> str:
+    """Return the master of a local session with ``slots`` task slots, at least two."""
+    return f"local[{max(2, slots)}]"
+
+
+@contextmanager
+def open_system(
+    reference: str, master: str | None = None, limits: Limits = DEFAULT_LIMITS
+) -> Iterator[Callable[[Room], System]]:
+    """Give a function from a room to its system; Spark runs only inside the block, and if needed.
+
+    ``limits`` are those of a command, which ends with the block. Raise :class:`UsageError` if the
+    system is not available.
+    """
+    if reference.startswith(PREFIX):
+        with closing(ProcessSystem(reference.removeprefix(PREFIX), limits)) as process:
+            yield lambda room: process
+        return
+    if reference != SPARK:
+        foreign = load_system(reference)
+        yield lambda room: foreign
+        return
+    with open_session(master) as spark:
+        _require_shared_folder(spark)
+        yield lambda room: room.spark()
+
+
+def _require_shared_folder(spark: "SparkSession") -> None:
+    """Raise :class:`UsageError` if a worker does not see where systems keep their files."""
+    context = spark.sparkContext
+    if str(context.master).startswith("local"):
+        return
+    with tempfile.NamedTemporaryFile(prefix="straggler-shared-") as file:
+        path = file.name
+        slots = context.defaultParallelism
+        seen = context.parallelize(range(slots), slots).map(lambda _: os.path.exists(path))
+        if not all(seen.collect()):
+            folder = tempfile.gettempdir()
+            raise UsageError(
+                f"workers of {context.master} do not see the files in {folder} of this machine;"
+                " set TMPDIR to a folder that all machines share"
+            )
+
+
+@contextmanager
+def open_session(master: str | None = None) -> Iterator["SparkSession"]:
+    """Give a Spark session; raise :class:`UsageError` if it cannot be started."""
+    # Imported here because it takes a second that most commands do not need.
+    from spark_impl.runtime.session import EnvironmentProblem, session
+
+    with ExitStack() as stack:
+        try:
+            with delay_interrupts():
+                spark = stack.enter_context(session(master))
+        except EnvironmentProblem as problem:
+            raise UsageError(str(problem)) from problem
+        yield spark
+
+
+@contextmanager
+def delay_interrupts() -> Iterator[None]:
+    """Delay Ctrl-C until the end of this block.
+
+    If PySpark is interrupted while it starts Java, it forgets that process, which then never ends.
+    The handler that PySpark installs is removed too: it calls Java from within the handler, which
+    fails while an interrupted call to Java is under way.
+    """
+    came: list[int] = []
+
+    def remember(number: int, _frame: object) -> None:
+        came.append(number)
+
+    before = signal.signal(signal.SIGINT, remember)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:  # even if an error is under way, because the interrupt may have caused it
+            signal.raise_signal(signal.SIGINT)
+
+
+def load_system(reference: str) -> System:
+    """Call the factory named by ``package.module:factory`` and return its system.
+
+    Modules in the current folder are found too. ``exec:COMMAND`` is a system whose process ends
+    with this one. Raise :class:`UsageError` if there is no system.
+    """
+    if reference.startswith(PREFIX):
+        process = ProcessSystem(reference.removeprefix(PREFIX), DEFAULT_LIMITS)
+        atexit.register(process.close)
+        return process
+    module_name, colon, factory_name = reference.partition(":")
+    if not (module_name and colon and factory_name):
+        raise UsageError(
+            f"{reference!r} does not name a system; write MODULE:FACTORY or exec:COMMAND"
+        )
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        module = import_module(module_name)
+    except Exception as error:  # a module may raise anything while it is imported
+        raise UsageError(f"module {module_name!r} cannot be imported: {error}") from error
+    factory = getattr(module, factory_name, None)
+    if factory is None:
+        names = [name for name in dir(module) if not name.startswith("_")]
+        hint = nearest(factory_name, names)
+        raise UsageError(f"module {module_name!r} has no {factory_name!r}{hint}")
+    if not callable(factory):
+        raise UsageError(f"{reference!r} is not a factory, because it cannot be called")
+    try:
+        system: System = factory()
+    except Exception as error:
+        name = type(error).__name__
+        raise UsageError(f"the factory {reference!r} raised {name}: {error}") from error
+    if not callable(system):
+        raise UsageError(f"{reference!r} returned {system!r}, which is not a System")
+    return system

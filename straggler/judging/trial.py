@@ -1,0 +1,258 @@
+"""A system on trial: shrink what it breaks in reasonable time, store it and describe it."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from model.checking.shrink import smallest
+from model.vocabulary import System, Trace, Workload
+from model.vocabulary.trace import kind_of
+from straggler.errors import counted
+from straggler.judging import plan_counterexamples as plans
+from straggler.judging.counterexamples import Counterexample, SimulatedCluster
+from straggler.judging.judge import (
+    broken_sentences,
+    compare_traces,
+    describe_difference,
+    run_system,
+)
+from straggler.judging.levels import STEPS, Scope
+from straggler.judging.plan_counterexamples import SeededPlan
+from straggler.judging.processes import ProcessSystem
+from straggler.judging.references import MODEL, run_reference
+from straggler.judging.systems import SPARK
+from straggler.rooms import Room
+
+SECONDS_MAX = 60.0
+SHOWN_SENTENCES = 16
+SHOWN_ARRIVALS = 20
+NOT_AGAIN = "A second run alone breaks nothing: the failure depends on more than the workload."
+
+Tried = Callable[[Workload], tuple[str, ...]]
+"""Function that returns a sentence for each thing that a workload breaks."""
+Promise = Callable[[Workload, Trace], Sequence[str]]
+"""Function that lists how a trace breaks a promise that is not among the claims of its room."""
+
+
+class _EnoughError(Exception):
+    """The time limit for shrinking has passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A system on trial."""
+
+    room: Room
+    system: System
+    name: str
+    """``spark``, or MODULE:FACTORY."""
+    step_types: tuple[type, ...]
+    """Step classes that are compared."""
+    reference: str = MODEL
+    """Reference of a workload: ``sim``, ``model`` or ``both``."""
+    promise: Promise = lambda *_: ()
+    level: str = STEPS
+    accepts: Callable[[Workload], bool] = lambda _: True
+    """Return whether the system can run a workload: no other is tried to make one smaller."""
+
+    @property
+    def scope(self) -> Scope:
+        """The part of a trace that is judged."""
+        return Scope(self.room, self.step_types, self.level)
+
+    def broken(self, workload: Workload) -> tuple[str, ...]:
+        """Run a workload on system and reference; return sentences on what is broken."""
+        return self._beside_reference(self.system, workload, self.step_types)
+
+    def broken_cluster(self, given: SimulatedCluster) -> tuple[str, ...]:
+        """Simulate a cluster, run its workload on the system, and return what is broken."""
+        run = self.room.simulate_plan(given.case.plan, given.config, given.case.seed)
+        observed, failure = run_system(self.room, self.system, run.workload)
+        if failure is not None:
+            return broken_sentences([failure])
+        own = tuple(self.promise(run.workload, observed))
+        step_types = self.room.determined_steps(run.plan, self.step_types)
+        return own + self._judged(run.workload, run.trace, observed, step_types)
+
+    def report(self, workload: Workload, folder: Path) -> list[str]:
+        """Shrink a workload that broke something, store it, and return its description."""
+        small, broken = self._smallest(workload)
+        lines = _describe(small, self.room.settings(small))
+        return self._reported(small, broken, lines, folder)
+
+    def report_cluster(
+        self, given: SimulatedCluster, folder: Path, seen: Sequence[str] = ()
+    ) -> list[str]:
+        """Shrink a simulated cluster that broke something, store it, and return its description.
+
+        ``seen`` lists what was broken. The file repeats it if the cluster alone breaks nothing.
+        """
+
+        def fails_in_process(case: SeededPlan) -> bool:
+            run = self.room.simulate_plan(case.plan, given.config, case.seed)
+            step_types = self.room.determined_steps(case.plan, self._in_process_step_types)
+            if self.promise(run.workload, run.trace):  # The simulation itself breaks it.
+                return True
+            return bool(self._broken(self.room.in_process, run.workload, run.trace, step_types))
+
+        def fails(case: SeededPlan) -> bool:
+            return bool(self.broken_cluster(given._replace(case=case)))
+
+        # Spark takes seconds a run: shrink in process if the failure shows there, then confirm.
+        tried = fails_in_process if self.name == SPARK else fails
+        case = plans.smallest(given.case, tried) if tried(given.case) else given.case
+        small = given._replace(case=case if fails(case) else given.case)
+        config = ", ".join(f"{name}={value}" for name, value in given.config.items() if value)
+        lines = [f"It takes this cluster, with {config}:"]
+        lines += [f"  {line}" for line in plans.describe(small.case)]
+        broken = self.broken_cluster(small) or tuple(seen)
+        return self._reported(small, broken, lines, folder)
+
+    def _reported(
+        self,
+        small: Workload | SimulatedCluster,
+        broken: tuple[str, ...],
+        lines: list[str],
+        folder: Path,
+    ) -> list[str]:
+        broken = broken or (NOT_AGAIN,)
+        kinds = tuple(kind_of(word) for word in self.step_types)
+        found = Counterexample(self.name, small, kinds, broken, self.reference, self.level)
+        path = found.store(folder)
+        return [
+            *broken[:SHOWN_SENTENCES],
+            *lines,
+            f"Stored in {path}; run it again with: straggler replay {path}"
+            + ("" if self.name == SPARK else " --trust"),
+        ]
+
+    def _smallest(self, workload: Workload) -> tuple[Workload, tuple[str, ...]]:
+        """Return the smallest workload found, and what it breaks."""
+        # Spark takes seconds a run; its state operator alone shows most failures in a millisecond.
+        most = self.room.in_process_max
+        is_small = most is None or len(workload.arrivals) <= most
+
+        def fails_in_process(candidate: Workload) -> tuple[str, ...]:
+            step_types = self._in_process_step_types
+            return self._beside_reference(self.room.in_process, candidate, step_types)
+
+        if self.name == SPARK and is_small and fails_in_process(workload):
+            small = shrink(workload, fails_in_process, self.room.simpler)
+            if broken := self.broken(small):
+                return small, broken
+        before = self._timeouts
+        found = self.broken(workload)
+        if not found or self._timeouts > before:
+            return workload, found
+
+        def ends() -> bool:
+            return self._timeouts > before
+
+        def fails(candidate: Workload) -> tuple[str, ...]:
+            nonlocal found
+            broken = self.broken(candidate) if self.accepts(candidate) else ()
+            found = found if ends() else broken or found
+            return broken
+
+        small = shrink(workload, fails, self.room.simpler, ends=ends)
+        return small, found if ends() else self.broken(small)
+
+    @property
+    def _timeouts(self) -> int:
+        return self.system.timeouts if isinstance(self.system, ProcessSystem) else 0
+
+    @property
+    def _in_process_step_types(self) -> tuple[type, ...]:
+        return tuple(word for word in self.room.in_process_step_types if word in self.step_types)
+
+    def _beside_reference(
+        self, system: System, workload: Workload, step_types: tuple[type, ...]
+    ) -> tuple[str, ...]:
+        expected = run_reference(self.room, workload, self.reference, self.step_types)
+        differs = describe_difference(expected)
+        found = self._broken(system, expected.workload, expected.trace, step_types, differs)
+        return found + broken_sentences(expected.simulated)
+
+    def _broken(
+        self,
+        system: System,
+        workload: Workload,
+        expected: Trace,
+        step_types: tuple[type, ...],
+        differs: str = "",
+    ) -> tuple[str, ...]:
+        observed, failure = run_system(self.room, system, workload)
+        if failure is not None:
+            return broken_sentences([failure])
+        return self._judged(workload, expected, observed, step_types, differs)
+
+    def _judged(
+        self,
+        workload: Workload,
+        expected: Trace,
+        observed: Trace,
+        step_types: tuple[type, ...],
+        differs: str = "",
+    ) -> tuple[str, ...]:
+        wanted = self.scope.reduce(expected, workload)
+        seen = self.scope.reduce(observed, workload)
+        agreement, _ = compare_traces(
+            self.room, workload, wanted, seen, step_types, differs, self.scope.unjudged
+        )
+        return broken_sentences((*self.scope.check(workload, seen).verdicts, agreement))
+
+
+def shrink(
+    workload: Workload,
+    tried: Tried,
+    simpler: Callable[[Workload], Iterator[Workload]],
+    seconds: float = SECONDS_MAX,
+    ends: Callable[[], bool] = lambda: False,
+) -> Workload:
+    """Return the smallest workload found in ``seconds`` that still breaks something.
+
+    ``simpler`` yields workloads with a simpler query; they are tried when arrivals are few. The
+    search ends if ``ends`` is true of the last one: a command that did not answer in time may
+    never do so.
+    """
+    ends_s = time.monotonic() + seconds
+    best = workload
+
+    def fails(candidate: Workload) -> bool:
+        nonlocal best
+        if time.monotonic() > ends_s:
+            raise _EnoughError
+        broken = bool(tried(candidate))
+        if ends():
+            raise _EnoughError
+        if broken:
+            best = candidate
+        return broken
+
+    try:
+        small = smallest(workload, fails)
+        while (less := next(filter(fails, simpler(small)), None)) is not None:
+            small = less
+        return smallest(small, fails)
+    except _EnoughError:
+        return best
+
+
+def _describe(workload: Workload, settings: Mapping[str, object]) -> list[str]:
+    """Describe a workload, with one sentence for each arrival if there are few."""
+    arrivals = counted(len(workload.arrivals), "arrival")
+    batches = counted(len(list(workload.batches())), "batch")
+    changed = ", ".join(f"{name}={value}" for name, value in settings.items() if value)
+    head = f"It takes {arrivals} in {batches}, with {changed}"
+    if len(workload.arrivals) > SHOWN_ARRIVALS:
+        return [f"{head}."]
+    return [
+        f"{head}:",
+        *(
+            f"  {event.seq}. tuple {event.stream}{event.source_id}, key {event.key!r}, event"
+            f" time {event.event_time_us} us, value {event.value!r} (batch {batch})"
+            for batch, events in enumerate(workload.batches())
+            for event in events
+        ),
+    ]

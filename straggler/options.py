@@ -1,0 +1,185 @@
+"""Options of the command line; those of a query follow from its settings.
+
+Rules of this file:
+
+1. The option of a setting is its name without the unit: ``fixed_slack_us`` is ``--fixed-slack``.
+   Times are durations with a unit there.
+2. A refusal names the option and what the user wrote, not the setting.
+3. An option that is not given is ``None``; one that may be repeated is then empty.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+import click
+
+from model.vocabulary.durations import parse_duration_us
+from model.vocabulary.settings import TOO_LONG_US, PlainData, Setting
+from straggler.errors import UsageError
+from straggler.inputs.durations import write_duration
+
+Arguments: TypeAlias = SimpleNamespace
+"""Values of the options and other arguments of a command, by name."""
+
+PATH = click.Path(path_type=Path)
+STDIO = Path("-")
+"""Standard input or output, in the place of a file; then people read standard error."""
+QUERY = "query"
+"""Section of the help with the options of a query."""
+
+_NO_OPTION = re.compile(r"-?(\.?\d|$)|[^-]")
+"""Beginning of a value that is no option; a negative duration is a value that can be refused."""
+_SIZE = re.compile(r"([1-9]\d{0,9}) ?(MB|GB|MiB|GiB)")
+_BANDWIDTH = re.compile(r"(\d+(?:\.\d+)?) ?(kb/s|Mb/s|Gb/s)")
+_MBPS = {"kb/s": 0.001, "Mb/s": 1.0, "Gb/s": 1_000.0}
+_UNITS = {"MB": 10**6, "GB": 10**9, "MiB": 1 << 20, "GiB": 1 << 30}
+_METAVARS = {int: "N", float: "X"}
+
+
+class Duration(click.ParamType[int]):
+    """A duration with a unit, as integer microseconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: object, ctx: object) -> int:
+        """Read a duration; raise :class:`UsageError` for any other text."""
+        try:
+            return parse_duration_us(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
+
+
+class Size(click.ParamType[int]):
+    """An amount of memory with a unit, in bytes."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: object, ctx: object) -> int:
+        """Read an amount; raise :class:`UsageError` for any other text."""
+        found = _SIZE.fullmatch(str(value).strip())
+        if found is None:
+            message = f"{value!r} is no amount of memory; write a number and a unit, like 512MB"
+            raise click.BadParameter(message)
+        return int(found[1]) * _UNITS[found[2]]
+
+
+class Bandwidth(click.ParamType[float]):
+    """A bandwidth with a unit, in Mb/s."""
+
+    name = "bandwidth"
+
+    def convert(self, value: Any, param: object, ctx: object) -> float:
+        """Read a bandwidth; raise :class:`UsageError` for any other text, and for 0."""
+        found = _BANDWIDTH.fullmatch(str(value).strip())
+        if found is None or not float(found[1]):
+            units = ", ".join(_MBPS)
+            message = f"{value!r} is no bandwidth; write a number above 0 and a unit ({units})"
+            raise click.BadParameter(message)
+        return float(found[1]) * _MBPS[found[2]]
+
+
+class Option(click.Option):
+    """An option, and the section of the help that lists it."""
+
+    def __init__(self, flag: str, help: str, name: str = "", **more: Any) -> None:
+        """Declare an option; ``name`` is that of its value, ``more`` is what click takes.
+
+        ``--help`` only names an option that ``is_rare``; ``--help-all`` describes it.
+        """
+        self.section: str = more.pop("section", "options")
+        self.is_rare: bool = more.pop("is_rare", False)
+        self.takes_several: bool = more.pop("takes_several", False)
+        super().__init__([flag, *([name] if name else [])], help=help, **more)
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """Read the value; raise :class:`UsageError` if another option stands in its place."""
+        for text in value if self.multiple and value else [value]:
+            if isinstance(text, str) and not self.is_flag and not _NO_OPTION.match(text):
+                raise UsageError(f"{self.opts[0]} needs a value, and {text!r} is an option")
+        return super().type_cast_value(ctx, value)
+
+
+LATENESS = Option(
+    "--lateness",
+    "how far a tuple may lie behind the latest of its stream or sensor (by input)",
+    "lateness_us",
+    type=Duration(),
+    section=QUERY,
+)
+
+
+def option_of(name: str) -> str:
+    """Return the option of a setting."""
+    return "--" + name.removesuffix("_us").replace("_", "-")
+
+
+def setting_options(
+    known: Mapping[str, Setting],
+    usual: Mapping[str, str] | None = None,
+    everyday: Collection[str] | None = None,
+) -> Iterator[Option]:
+    """Yield an option for each of these settings.
+
+    ``usual`` describes the value without the option, if it is not the default of the setting.
+    ``everyday`` settings are described by ``--help`` (``None``: all of them).
+    """
+    for name, setting in known.items():
+        words = [setting.help]
+        if setting.choices:
+            words.append(f": {', '.join(setting.choices)}")
+        is_in_help = setting.default is None or setting.kind is bool
+        usually = (usual or {}).get(name, "" if is_in_help else default_in_words(setting))
+        words.append(f" ({usually})" if usually else "")
+        is_rare = everyday is not None and name not in everyday
+        common: dict[str, Any] = {"name": name, "section": QUERY, "is_rare": is_rare}
+        if setting.kind is bool:
+            common |= {"is_flag": True, "flag_value": True, "default": None}
+        elif name.endswith("_us"):
+            common["type"] = Duration()
+        else:
+            common |= {"type": setting.kind, "metavar": _METAVARS.get(setting.kind, "NAME")}
+            common["shell_complete"] = partial(_complete, setting.choices or ())
+        yield Option(option_of(name), "".join(words), **common)
+
+
+def _complete(
+    choices: Iterable[str], _context: object, _parameter: object, incomplete: str
+) -> list[str]:
+    return [each for each in choices if each.startswith(incomplete)]
+
+
+def default_in_words(setting: Setting) -> str:
+    """Return the default of a setting as a user writes it."""
+    is_time = setting.name.endswith("_us") and isinstance(setting.default, int)
+    return write_duration(setting.default) if is_time else setting.write(setting.default)
+
+
+def given(args: Arguments, names: Iterable[str]) -> dict[str, PlainData]:
+    """Return the settings that the user gave."""
+    return {name: value for name in names if (value := getattr(args, name)) is not None}
+
+
+def in_options(sentence: str, names: Iterable[str], others: Mapping[str, str] | None = None) -> str:
+    """Return a refusal of a setting in the words of the command line.
+
+    ``names`` are settings whose option has the same name. ``others`` maps the first words of a
+    refusal to another option. Microseconds become a duration.
+    """
+    options = {name: option_of(name) for name in names} | dict(others or {})
+    for name, option in options.items():
+        if sentence.startswith(f"{name} "):
+            rest = sentence.removeprefix(name)
+            if name.endswith("_us"):
+                rest = re.sub(r"^ is (-?\d+)\b", _with_unit, rest)
+                rest = rest.replace("must be an integer", "must be a duration")
+                rest = rest.replace("less than 2^61", f"less than {write_duration(TOO_LONG_US)}")
+            return option + rest
+    return sentence
+
+
+def _with_unit(number_us: re.Match[str]) -> str:
+    return f" is {write_duration(int(number_us[1]))}"

@@ -1,0 +1,335 @@
+"""Evidence of the page of claims: tests of promises, and figures of benchmarks on Spark."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sim.sweep.experiment import Reproduction
+
+# -------------------------------------------------------------------------------- promises
+
+REPRODUCED, ASSUMING = Reproduction.REPRODUCED, Reproduction.UNDER_ASSUMPTIONS
+HPM = "HPM: continuous aggregates over out-of-order streams by a hybrid processing model"
+S2J = "S2J: a scalable framework for stream joins"
+TAG = "TAG: time-aware grouping for stream processing"
+DISORDER = "Dynamic adjustment of the watermark by local disorder"
+SCRIPTS = "A framework for real-time aggregation over large numbers of sensors"
+
+
+class Promise(NamedTuple):
+    """A published promise without a figure, and the tests that decide it."""
+
+    room: str
+    claim: str
+    source: str
+    verdict: Reproduction
+    found: str
+    """The result and its conditions."""
+    tests: tuple[str, ...]
+    """Test ids of pytest."""
+    errata: tuple[str, ...] = ()
+    """Names of errata: readings of the promise that do not hold."""
+
+
+PROMISES = (
+    Promise(
+        "slack",
+        "Corrections from history make every answer exact in the end.",
+        HPM,
+        ASSUMING,
+        "Holds in every behaviour of small scopes, on generated streams and on Spark, with the open"
+        " rules for corrections filled in as in slack.md, section 6.",
+        (
+            "tests/properties/slack/test_model.py::test_every_behaviour_of_a_small_scope_keeps_the_promises",
+            "tests/properties/slack/test_model.py::test_no_claim_is_broken",
+            "tests/properties/slack/test_spark.py::test_pack_in_spark_equals_model",
+        ),
+        ("closing-rule", "mixed-tuples", "lost-update", "gamma-without-age", "missing-flush"),
+    ),
+    Promise(
+        "slack",
+        "A first answer is off by eps or more with a probability of at most delta.",
+        HPM,
+        Reproduction.REFUTED,
+        "The published law controls a mean and no single answer. The conformal rule keeps the"
+        " promise, under the assumptions of slack.md, section 5.",
+        (
+            "tests/properties/slack/test_published_law.py::test_the_promise_is_refuted",
+            "tests/properties/slack/test_promise.py::test_first_answers_are_as_good_as_promised",
+        ),
+        ("pd-promise", "windup"),
+    ),
+    Promise(
+        "join",
+        "Every pair that matches comes out, and comes out once.",
+        S2J,
+        ASSUMING,
+        "Conditions: only copies of one stream are joined with; a tuple that the other stream has"
+        " moved past is sent on at any load, and the progress of the other stream drops it.",
+        (
+            "tests/properties/join/test_model.py::test_every_behaviour_of_a_small_scope_keeps_the_promises",
+            "tests/properties/join/test_chain.py::test_workers_keep_the_promises_of_the_chain",
+            "tests/properties/join/test_spark.py::test_chains_on_spark_keep_every_promise",
+        ),
+        ("both-copies", "quiet-chain", "local-timer"),
+    ),
+    Promise(
+        "join",
+        "Queries over the same streams share a chain and its bandwidth.",
+        S2J,
+        REPRODUCED,
+        "Each query finds what it finds alone, and bytes between workers are those of one query.",
+        (
+            "tests/properties/join/test_model.py::test_a_query_finds_what_it_finds_alone",
+            "tests/properties/join/test_load_claims.py::test_queries_share_the_bandwidth_and_chains_do_not",
+        ),
+    ),
+    Promise(
+        "join",
+        "Nothing is shed while the chain has room.",
+        S2J,
+        REPRODUCED,
+        "Holds in generated loads and in timed runs; blocks of fixed size shed in these cases.",
+        (
+            "tests/properties/join/test_load_claims.py::test_there_is_no_false_shedding",
+            "tests/properties/join/test_sim_load.py::test_nothing_is_shed_below_the_limit",
+        ),
+    ),
+    Promise(
+        "join",
+        "Workers come and go with the load, and no result is lost.",
+        S2J,
+        ASSUMING,
+        "Condition: workers are removed after too little work, as 3.4 has it, and not after too"
+        " much, as 2.2.3 has it.",
+        (
+            "tests/properties/join/test_chain.py"
+            "::test_workers_that_come_and_go_between_epochs_change_no_result",
+            "tests/properties/join/test_sim_load.py::test_four_workers_become_eight_and_four_again",
+        ),
+        ("scale-in",),
+    ),
+    Promise(
+        "grouping",
+        "The imbalance is O(1): it does not grow with instances or tuples.",
+        TAG,
+        ASSUMING,
+        "Conditions: candidates are weighted by speed, with at least two for a heavy key; the time"
+        " of a tuple is that at its instance, without its way; balance is compared with a fluid.",
+        (
+            "tests/properties/grouping/test_model.py::test_work_is_within_the_bounds",
+            "properties/test_promises.py::test_imbalance_does_not_grow_with_instances",
+            "tests/properties/grouping/test_model.py::test_the_makespan_is_that_of_a_fluid_but_for_two_tuples",
+            "tests/properties/grouping/test_model.py::test_rho_does_not_grow_with_tuples",
+            "tests/properties/grouping/test_sim.py::test_rho_does_not_grow_with_instances",
+        ),
+        ("uniform-candidates", "hidden-makespan", "way-as-work", "one-candidate"),
+    ),
+    Promise(
+        "grouping",
+        "A key is at few instances, and merged answers are those of all its tuples.",
+        TAG,
+        ASSUMING,
+        "Holds with the bound for a window instead of all time, and one more counter. Routes on"
+        " Spark equal those of the model, tuple by tuple.",
+        (
+            "tests/properties/grouping/test_model.py::test_no_claim_is_broken",
+            "tests/properties/grouping/test_model.py::test_answers_do_not_depend_on_routes",
+            "tests/properties/grouping/test_agreement.py::test_the_pipeline_does_what_the_model_does",
+        ),
+        ("memory", "counters-rounded-down"),
+    ),
+    Promise(
+        "watermark",
+        "The calmer the stream, the shorter the wait; it is never longer than that of a fixed"
+        " watermark.",
+        DISORDER,
+        ASSUMING,
+        "Condition: the wait is proportional to the disorder. The text has no formula for disorder;"
+        " here it is the share of pairs out of order. As written, the wait is longest in order.",
+        (
+            "tests/properties/watermark/test_model.py::test_no_claim_is_broken",
+            "tests/properties/watermark/test_model.py"
+            "::test_nothing_is_answered_earlier_than_by_a_fixed_watermark_can_be",
+            "tests/properties/watermark/test_model.py"
+            "::test_the_literal_reading_keeps_all_promises_but_those_on_disorder",
+        ),
+        ("order-degree",),
+    ),
+    Promise(
+        "script",
+        "Sharing intermediate results changes no result.",
+        SCRIPTS,
+        ASSUMING,
+        "The results of a workflow equal those of computing it alone from all tuples, if each"
+        " operation gives one result per time.",
+        (
+            "tests/properties/script/test_model.py::test_no_claim_is_broken",
+            "tests/properties/script/test_model.py::test_other_scripts_change_no_result",
+        ),
+        ("half-updated",),
+    ),
+    Promise(
+        "script",
+        "Components go to the worker with the least load, so that loads are even.",
+        SCRIPTS,
+        ASSUMING,
+        "Condition: the load of the worker that gets a component grows, which the listing that we"
+        " have omits; then the largest load is within the bound of LPT.",
+        ("tests/properties/script/test_model.py::test_placements_keep_their_bounds",),
+        ("load-not-added",),
+    ),
+)
+
+# -------------------------------------------------------------------------- figures on Spark
+
+
+class Measured(NamedTuple):
+    """A benchmark figure that stands beside an experiment."""
+
+    says: str
+    benchmark: str
+    figure: str
+
+
+GROUPING, JOIN, WATERMARK = "grouping", "join", "watermark"
+SLACK, SCRIPT, GAMES = "slack", "script", "games"
+RATE_64 = "64: tuples/s"
+"""End of the figures of chains with blocks of 64."""
+BYTES = "Bytes between workers relative to the possible minimum, blocks of"
+
+WAIT = "disorder: mean wait, s"
+BY_ITSELF = "measured on the operator of one task alone"
+
+PRINTED, LIMITED = "HPM as printed", "HPM, alpha limited"
+
+MEASURED: Mapping[str, tuple[Measured, ...]] = {
+    "slack-buffer": (
+        Measured("Buffer (s) of MP-K-slack at the end", GAMES, "MP-K-slack: buffer at the end, s"),
+        Measured("Mean buffer (s) of HPM, alpha limited", GAMES, f"{LIMITED}: mean buffer, s"),
+        Measured("Mean buffer (s) of HPM as printed", GAMES, f"{PRINTED}: mean buffer, s"),
+    ),
+    "slack-latency": (
+        Measured(
+            "Mean latency of HPM, alpha limited, relative to MP-K-slack",
+            GAMES,
+            "mean latency, HPM with alpha limited / MP-K-slack",
+        ),
+    ),
+    "slack-accuracy": (
+        Measured(
+            "Accuracy (%) of first answers of HPM as printed",
+            GAMES,
+            f"{PRINTED}: accuracy of first answers, %",
+        ),
+        Measured(
+            "Accuracy (%) of its answers in force at the end",
+            GAMES,
+            f"{PRINTED}: accuracy of answers in force, %",
+        ),
+    ),
+    "slack-batches": (
+        Measured(
+            "Rows read for a correction relative to rows needed, five windows per tuple",
+            SLACK,
+            "5 windows: rows read a correction / rows needed",
+        ),
+        Measured(
+            "The same with fifty windows per tuple",
+            SLACK,
+            "50 windows: rows read a correction / rows needed",
+        ),
+        Measured(
+            "Tuples/s of the whole query with 30% late for a window, relative to 1% late",
+            SLACK,
+            "30% late against 1%",
+        ),
+    ),
+    "grouping-dag": (
+        Measured(
+            "Tuples/s relative to DAG with alpha 0, half of the instances 1.25 times slower",
+            GROUPING,
+            "zipf, 1.25x, tag / dag, alpha 0",
+        ),
+        Measured("Relative to DAG with its usual alpha", GROUPING, "zipf, 1.25x, tag / dag"),
+        Measured(
+            "Relative to DAG with alpha 0, half of the instances 4 times slower",
+            GROUPING,
+            "zipf, 4x, tag / dag, alpha 0",
+        ),
+    ),
+    "grouping-throughput": (
+        Measured(
+            "Tuples/s relative to DAG, half of the instances 1.25 times slower",
+            GROUPING,
+            "zipf, 1.25x, tag / dag",
+        ),
+        Measured("The same, half of the instances 4 times slower", GROUPING, "zipf, 4x, tag / dag"),
+    ),
+    "join-block-bytes": (
+        Measured(f"{BYTES} 20 tuples", JOIN, "zeta 20: bytes / least bytes"),
+        Measured(f"{BYTES} 64 tuples", JOIN, "zeta 64: bytes / least bytes"),
+        Measured(f"{BYTES} 256 tuples", JOIN, "zeta 256: bytes / least bytes"),
+    ),
+    "join-efficiency": (
+        Measured("Share of comparisons that give a pair, in the chain", JOIN, "P of the chain"),
+        Measured("The same in Spark's own join", JOIN, "P of native"),
+        Measured("The same if every pair is compared", JOIN, "P of plain"),
+    ),
+    "join-queries-bytes": (
+        Measured(
+            "Bytes with 4 queries relative to one query", JOIN, "4 queries: bytes / bytes of one"
+        ),
+        Measured(
+            "Bytes with 16 queries relative to one query", JOIN, "16 queries: bytes / bytes of one"
+        ),
+    ),
+    "join-queries-rate": (
+        Measured("Tuples/s with one query", JOIN, "1 queries: tuples/s"),
+        Measured("Tuples/s with 4 queries", JOIN, "4 queries: tuples/s"),
+        Measured("Tuples/s with 16 queries", JOIN, "16 queries: tuples/s"),
+    ),
+    "join-rate": (
+        Measured("Tuples/s relative to Spark's own join, 2 workers", JOIN, "chain 2, 64 / native"),
+        Measured("Tuples/s with one worker, on two cores in all", JOIN, f"chain 1, {RATE_64}"),
+        Measured("Tuples/s with 2 workers", JOIN, f"chain 2, {RATE_64}"),
+        Measured("Tuples/s with 4 workers", JOIN, f"chain 4, {RATE_64}"),
+    ),
+    "script-balance": (
+        Measured(
+            "Largest load relative to an even share, 4 workers, 1,024 workflows of 1,000 sensors",
+            SCRIPT,
+            "largest load by even share, 1,024 workflows",
+        ),
+    ),
+    "script-computations": (
+        Measured(
+            "Share of bytes that blocks of 1,024 workflows save compared with a hash of sensors",
+            SCRIPT,
+            "bytes less than by hash, 1,024 workflows",
+        ),
+    ),
+    "script-lines": (
+        Measured("Lines of the first script of script.md", SCRIPT, "lines of the script"),
+        Measured("Lines of the same computation in PySpark", SCRIPT, "lines of PySpark"),
+    ),
+    "script-shared-sensors": (
+        Measured(
+            "Share of bytes that blocks save compared with a hash of sensors, 8 of 16 in a union",
+            SCRIPT,
+            "bytes less than by hash, printed set",
+        ),
+    ),
+    "watermark-reading": (
+        Measured(f"Mean wait (s) with the wait by disorder, M = 3 s, {BY_ITSELF}", WATERMARK, WAIT),
+    ),
+    "watermark-wait": (
+        Measured(
+            f"Ratio E relative to the fixed watermark, 3 s, {BY_ITSELF}",
+            WATERMARK,
+            "E, disorder / fixed",
+        ),
+        Measured("Coverage of the dynamic watermark", WATERMARK, "disorder: coverage"),
+        Measured("Coverage of the fixed watermark", WATERMARK, "fixed: coverage"),
+    ),
+}
+"""Figures by the name of their experiment."""

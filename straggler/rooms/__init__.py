@@ -1,0 +1,356 @@
+"""Rooms: what the command line and the property tests know about each published idea.
+
+Rules of this file:
+
+* Room ``x`` is the package ``straggler.rooms.x`` with a module ``room`` that defines ``ROOM``.
+  Rooms are found in every folder ``straggler/rooms`` on the search path, and are listed nowhere.
+* Output lists rooms by their ``position``. Help and errors list their names alphabetically, which
+  imports no room.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import extend_path, iter_modules
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from model.checking.claims import COMPLETE, Recording, Verdict
+from model.checking.diff import Difference
+from model.checking.explorer import Exploration
+from model.checking.explorer import Path as Behaviour
+from model.vocabulary import System, Trace, Workload
+from model.vocabulary.settings import JsonObject, Settings, nearest
+from model.vocabulary.trace import TraceReader
+from sim.kernel.plan import Plan
+from sim.kernel.run import Course, TimedRun
+from sim.timed_figures import RunPlot
+from straggler.errors import UsageError
+from straggler.inputs.set_aside import SetAside
+from straggler.inputs.tables import Columns
+from straggler.judging.predictions import NO_PREDICTION, Prediction, Predictor
+from straggler.options import Arguments, Option
+from straggler.pages.errata import Erratum
+
+__path__ = extend_path(__path__, __name__)
+
+
+class Case(NamedTuple):
+    """One comparison that is due: an input and a query, as a workload."""
+
+    name: str
+    """Name of the input, as given."""
+    input: str
+    """Name of the input for a reader, for example with the word simulated."""
+    query: str
+    workload: Workload
+    in_order: bool
+    """Nothing in the input is late, so a run without late pairs is no objection."""
+    set_aside: tuple[SetAside, ...] = ()
+    """Bad rows of the files of the input."""
+
+
+class SkippedInput(NamedTuple):
+    """A default input that is not available."""
+
+    input: str
+    reason: str
+
+
+Figures = Mapping[str, float | int | None]
+"""Figures of a run, by name; ``None`` for those without observations."""
+
+
+class Figure(NamedTuple):
+    """A column of the table of judgements."""
+
+    name: str
+    """Name in :data:`Figures`."""
+    heading: str
+    format: str = ","
+    """Format specification of the number."""
+
+
+class ReferenceRun(NamedTuple):
+    """The workload that a system on trial receives, and the trace that is expected of it."""
+
+    reference: str
+    """``sim``, ``model`` or ``both``."""
+    workload: Workload
+    trace: Trace
+    predicted: Prediction = NO_PREDICTION
+    """Prediction of the simulation, if there was one."""
+    simulated: tuple[Verdict, ...] = ()
+    """Verdict on the agreement of simulation and model, if both ran."""
+    course: Course | None = None
+    """The course of the simulation over its time, if there was one."""
+
+
+class Remark(NamedTuple):
+    """A note on a case; it is not a verdict."""
+
+    name: str
+    sentence: str
+    """Sentence without a full stop."""
+    data: JsonObject
+    """The same note as plain data."""
+
+
+class Evidence(Protocol):
+    """Results of the claims of a room on one trace."""
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Verdicts on all claims that the workload puts to the test."""
+        ...
+
+    @property
+    def guards(self) -> Mapping[str, int]:
+        """Number of interesting cases, by name."""
+        ...
+
+
+class Check(Protocol):
+    """Function that checks the claims of a room."""
+
+    def __call__(
+        self, workload: Workload, trace: Trace, /, *, recording: Recording = COMPLETE
+    ) -> Evidence:
+        """Check the claims on a trace, as far as what is recorded decides them."""
+        ...
+
+
+class Compare(Protocol):
+    """Function that compares traces of a room."""
+
+    def __call__(
+        self,
+        workload: Workload,
+        expected: Trace,
+        observed: Trace,
+        step_types: Collection[type],
+        ignore: Collection[str] = (),
+        /,
+    ) -> Difference:
+        """Compare the expected with the observed trace of a workload in some step classes.
+
+        Fields in ``ignore`` are neither compared nor shown.
+        """
+        ...
+
+
+class JudgedCase(NamedTuple):
+    """A case that was run, with both traces and the evidence."""
+
+    case: Case
+    expected: Trace
+    """Trace of the reference."""
+    observed: Trace
+    """Trace of the system on trial."""
+    evidence: Evidence
+    """Evidence from the observed trace."""
+    step_types: Collection[type]
+    """Step classes that are compared."""
+
+
+class PlantedBug(Protocol):
+    """Rules of the model that break a promise on purpose."""
+
+    @property
+    def promise(self) -> str:
+        """Name of the claim that the rules break."""
+        ...
+
+    @property
+    def mistake(self) -> str:
+        """Sentence that states the wrong rule."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """Text or author of the rule."""
+        ...
+
+    @property
+    def corrected(self) -> str:
+        """Sentence that states the rule that keeps the promise."""
+        ...
+
+    @property
+    def example(self) -> Workload:
+        """Small workload on which the promise breaks."""
+        ...
+
+    def make_system(self) -> System:
+        """Return the model with these rules."""
+        ...
+
+
+class Alternatives(NamedTuple):
+    """A table of runs with the same arrivals as a timed run, under other settings."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    data: tuple[Mapping[str, object], ...]
+    """The same rows as plain data."""
+    remark: str
+    """Sentence that explains the table."""
+
+
+AnyExploration: TypeAlias = Exploration[Hashable, object]
+"""The result of a search, whatever the states and actions of its machine are."""
+
+
+class Explorer(NamedTuple):
+    """The small scopes of a room's model."""
+
+    scopes: Collection[str]
+    everyday: tuple[str, ...]
+    """Scopes that take seconds, the quickest first."""
+    variants: Mapping[str, PlantedBug]
+    """Planted bugs, by name."""
+    explore: Callable[[str, str | None], AnyExploration]
+    """Explore a scope with the correct rules, or with those of a variant."""
+    homes: Mapping[str, str] = {}
+    """The only scope in which a variant is searched for, by variant; others have no entry."""
+    chart: Callable[[str, str, Behaviour[Any, Any]], tuple[str, ...]] | None = None
+    """Draw a path of a scope with a variant in it. Without it, paths become sentences."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """One published idea, wired together."""
+
+    name: str
+    position: int
+    """Rank in output that lists several rooms."""
+    step_types: tuple[type, ...]
+    """Step classes that are compared."""
+    answers: Mapping[type, tuple[str, ...]]
+    """Fields of answers, by step class: what a user reads, however the system came to it."""
+    config: type[Settings]
+    """Class of the settings of a query."""
+    inputs: str
+    """Inputs that ``--input`` accepts, for its help."""
+    batches: int
+    """Default number of micro-batches."""
+    options: Callable[[], Iterator[Option]]
+    """Yield the options of a query of ``straggler diff``."""
+    cases: Callable[[Arguments, Columns], Iterator[Case | SkippedInput]]
+    """Yield the cases that the options ask for."""
+    reference: Callable[[], System]
+    """Return the model."""
+    spark: Callable[[], System]
+    """Return the Spark pipeline in the running session."""
+    slots: Callable[[Workload], int]
+    """Return the number of task slots that a workload needs."""
+    in_process: System
+    """The part of the Spark pipeline that runs without Spark."""
+    in_process_step_types: tuple[type, ...]
+    """Step classes that :attr:`in_process` records."""
+    compare: Compare
+    """Compare the expected with the observed trace."""
+    check: Check
+    """Check the claims on a trace of a workload."""
+    refuse: Callable[[Workload], None]
+    """Raise :class:`UsageError` for a stored workload that has no query or would not end."""
+    figures: Callable[[JudgedCase], Figures]
+    """Return the figures of a case."""
+    shown: tuple[Figure, ...]
+    """Figures that are columns of the table."""
+    summarise_agreement: Callable[[Sequence[Figures]], str]
+    """Return the end of the sentence that states in what all cases agree with the reference."""
+    guard: Callable[[Case, Figures], Verdict]
+    """Judge whether the interesting case occurred."""
+    remarks: Callable[[JudgedCase], tuple[Remark, ...]]
+    """Return the remarks on a case."""
+    explorer: Explorer
+    simulate: Callable[[Mapping[str, str], int], TimedRun]
+    """Simulate settings with a seed.
+
+    Raise ``ValueError`` with one sentence for an impossible setting, and :class:`UsageError` for a
+    run that would not end.
+    """
+    simulate_plan: Callable[[Plan, JsonObject, int], TimedRun]
+    """Simulate a plan and the configuration of a query with a seed."""
+    replay: Callable[[Workload], TimedRun]
+    """Replay a workload through the stated cluster."""
+    predictor: Predictor
+    """Reader of the predicted times in a replay."""
+    panels: RunPlot
+    """Title, panels and columns of the plot of a timed run."""
+    plot: Callable[[Any, Path], None]
+    """Draw a timed run as a file: SVG or PNG, by the ending of its name."""
+    workers: int | None = None
+    """Default number of workers, if the room has ``--workers`` and ``--lateness``."""
+    timed_remarks: Callable[[Any], tuple[Remark, ...]] = lambda _: ()
+    """Return the remarks on a timed run."""
+    alternatives: Callable[[Any, Mapping[str, str], int], Alternatives | None] = lambda *_: None
+    """Return the runs under other settings that are shown with a timed run."""
+    undetermined_steps: Callable[[Plan], Collection[type]] = lambda _: ()
+    """Return the step classes that the workload of a plan does not determine."""
+    simpler: Callable[[Workload], Iterator[Workload]] = lambda _: iter(())
+    """Yield workloads with the same arrivals and a simpler query, to shrink a counterexample."""
+    settings: Callable[[Workload], Mapping[str, object]] = lambda workload: workload.config
+    """Return the settings that the description of a counterexample names."""
+    errata: tuple[Erratum, ...] = ()
+    """Promises that the published idea breaks if it is read literally."""
+    quick: str = ""
+    """Options of ``straggler diff`` that choose a query and an input for a quick comparison."""
+    protocol_types: tuple[type, ...] = ()
+    """Step classes that a trace may have and that only claims read."""
+    in_process_max: int | None = None
+    """Number of arrivals beyond which Spark is faster than the in-process part."""
+
+    @property
+    def words(self) -> tuple[type, ...]:
+        """Step classes that a trace may have."""
+        return (*self.step_types, *self.protocol_types)
+
+    def trace_reader(self, whole_steps: bool) -> TraceReader:
+        """Return a reader of traces; without ``whole_steps`` only fields of answers are needed."""
+        return TraceReader(self.words, {} if whole_steps else self.answers)
+
+    def determined_steps(self, plan: Plan, step_types: Iterable[type]) -> tuple[type, ...]:
+        """Return the step classes that the workload of a plan determines."""
+        undetermined = self.undetermined_steps(plan)
+        return tuple([step_type for step_type in step_types if step_type not in undetermined])
+
+
+def room_names() -> tuple[str, ...]:
+    """Return the names of all rooms, sorted."""
+    packages = [module.name for module in iter_modules(__path__) if module.ispkg]
+    return tuple([name for name in sorted(packages) if find_spec(f"{__name__}.{name}.room")])
+
+
+def find_room(name: str) -> Room:
+    """Return the room called ``name``.
+
+    Raise :class:`UsageError` with a suggestion if there is no such room, and for a room without
+    its object.
+    """
+    known = room_names()
+    if name not in known:
+        raise UsageError(
+            f"there is no room {name!r}, only {', '.join(known)}{nearest(name, known)}"
+        )
+    module = import_module(f"{__name__}.{name}.room")
+    if not hasattr(module, "ROOM"):
+        raise UsageError(f"{module.__name__} defines no ROOM; a room is its folder and this object")
+    room: Room = module.ROOM
+    return room
+
+
+def find_rooms(name: str) -> list[Room]:
+    """Return the room called ``name``, or every room in order of display for ``all``."""
+    if name != "all":
+        return [find_room(name)]
+    return sorted(map(find_room, room_names()), key=lambda room: (room.position, room.name))
+
+
+def sort_names(names: Iterable[str]) -> list[str]:
+    """Sort names of rooms in order of display; names of no room come last, alphabetically."""
+    order = [room.name for room in find_rooms("all")]
+    given = set(names)
+    return [name for name in order if name in given] + sorted(given.difference(order))

@@ -1,0 +1,1 @@
+"""Room ``grouping`` on the command line (docs/grouping.md)."""

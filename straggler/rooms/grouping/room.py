@@ -1,0 +1,250 @@
+"""Room ``grouping`` as the command line and the tests know it."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from model.checking import diff
+from model.checking.claims import Verdict
+from model.checking.diff import Difference
+from model.grouping import make_system
+from model.grouping.balance import total_speed, work_us
+from model.grouping.claims import judge
+from model.grouping.evidence import Evidence, evidence_of
+from model.grouping.scopes import EVERYDAY, HOMES, SCOPES, explore
+from model.grouping.variants import VARIANTS
+from model.vocabulary import GroupingConfig, Trace, Workload
+from model.vocabulary.grouping import ANSWERS, WORDS, Answer, Heavy, Partial, Route
+from model.windows.evidence import has_exact_sums
+from sim.grouping import TimedRun, from_settings, side_by_side
+from sim.grouping.room import TIMED_ROOM
+from straggler.cases import make_case, select_inputs
+from straggler.errors import UsageError, counted
+from straggler.inputs.tables import Columns
+from straggler.judging.predictions import Predictor
+from straggler.options import Arguments
+from straggler.rooms import (
+    Alternatives,
+    Case,
+    Explorer,
+    Figure,
+    Figures,
+    JudgedCase,
+    Room,
+    SkippedInput,
+)
+from straggler.rooms.grouping import inputs, queries
+from straggler.rooms.grouping.errata import ERRATA
+from straggler.rooms.grouping.limits import refuse_settings, refuse_values, refuse_workload
+from straggler.wiring import (
+    compare_sides,
+    judge_guard,
+    spark_operator,
+    spark_pipeline,
+    timed_run,
+)
+
+GUARD = "keys were heavy, and merged"
+STAYING = ("key", "dkg", "dag")
+"""Policies that may leave every key at one instance, so that no answers are merged."""
+IDENTITY = {
+    "route": ("seq",),
+    "heavy": ("window", "key"),
+    "partial": ("window", "instance", "key"),
+    "answer": ("window", "key"),
+    "rejected": ("seq",),
+}
+"""Identifying fields, by kind of step; all other fields are compared."""
+
+
+def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
+    """Yield one case for every router on every input that the options select."""
+    if args.room == "grouping" and args.window_us is not None:
+        raise UsageError("--window is a length of time; in room grouping --set window_tuples=N")
+    for name in select_inputs(args, inputs.DEFAULT):
+        if isinstance(name, SkippedInput):
+            yield name
+            continue
+        recording = inputs.load(name, args.seed, columns)
+        refuse_values(recording.events, recording.label)
+        for config, title in queries.queries(args, name, len(recording.events)):
+            yield make_case("grouping", recording, config, title, args, batches=queries.BATCHES)
+
+
+def compare(
+    workload: Workload,
+    expected: Trace,
+    observed: Trace,
+    step_types: Collection[type],
+    ignore: Collection[str] = (),
+) -> Difference:
+    """Compare steps exactly (promise 6 of docs/grouping.md), without sums that float64 rounds.
+
+    The claims check those sums: they know how much rounding each of them allows.
+    """
+    exact = has_exact_sums([event.value for event in workload.arrivals])
+    chosen = [word for word in WORDS if word in step_types]
+    ignored = ignore if exact else (*ignore, "total")
+    return diff.compare(expected, observed, chosen, identity=IDENTITY, ignore=ignored)
+
+
+# --------------------------------------------------------------------------- figures and guards
+
+
+class Balance(NamedTuple):
+    """Balance of the tuples of a trace, in window 1 and later.
+
+    In window 0 no key is known to be heavy. Several windows make one figure by their sums: the
+    largest work of each window, relative to the least possible work or to the mean work.
+    """
+
+    rho: float
+    """Excess of the makespans over those of a fluid."""
+    imbalance: float
+    """Excess of the makespans over the mean work; it hides how long everything takes."""
+    replication: float
+    """Mean number of instances per key and window."""
+    busiest_us: int
+    """Largest work of an instance in a window (us)."""
+
+
+def balance_of(seen: Evidence) -> Balance | None:
+    """Return the balance of the observed routes; ``None`` without a route after window 0."""
+    largest = fluid = mean = 0.0
+    busiest_us = keys = places = 0
+    for window in seen.windows[1:]:
+        times_us = seen.config.times_of(window.first_batch)
+        counts = seen.counts(window)
+        work = work_us(counts, times_us)
+        largest += max(work)
+        fluid += sum(counts) / total_speed(times_us)
+        mean += sum(work) / len(work)
+        busiest_us = max(busiest_us, *work)
+        at = seen.places(window)
+        keys += len(at)
+        places += sum(map(len, at.values()))
+    if not busiest_us:
+        return None
+    return Balance(largest / fluid - 1, largest / mean - 1, places / keys, busiest_us)
+
+
+def figures(seen: JudgedCase) -> Figures:
+    """Return what happened in the reference, and the balance of the observed routes, if any."""
+    workload, expected = seen.case.workload, seen.expected
+    places = Counter((each.window, each.key) for each in expected.of(Partial))
+    observed = evidence_of(workload, seen.observed)
+    balance = balance_of(observed)
+    return {
+        "tuples": len(workload.arrivals),
+        "routes": len(expected.of(Route)) if Route in seen.step_types else 0,
+        "windows": len(observed.windows),
+        "heavy": len(expected.of(Heavy)),
+        "answers": len(expected.of(Answer)) if Answer in seen.step_types else 0,
+        "merged": sum(several > 1 for several in places.values()),
+        **(balance._asdict() if balance else dict.fromkeys(Balance._fields)),
+    }
+
+
+SHOWN = (
+    Figure("tuples", "tuples"),
+    Figure("heavy", "heavy\nkeys"),
+    Figure("rho", "rho", ".3f"),
+    Figure("imbalance", "I", ".3f"),
+    Figure("replication", "instances\na key", ".2f"),
+    Figure("busiest_us", "busiest,\nus"),
+)
+
+
+def summarise_agreement(cases: Sequence[Figures]) -> str:
+    """Return how many routes and answers agreed, over all cases."""
+    routes, answers = (sum(each[name] or 0 for each in cases) for name in ("routes", "answers"))
+    return f"{routes:,} routes, tuple by tuple, and {answers:,} merged answers"
+
+
+def guard(case: Case, figures: Figures) -> Verdict:
+    """Require heavy keys and merged answers: without them a router does what a hash does."""
+    config = GroupingConfig.from_json(case.workload.config)
+    needed = [
+        ("windows", 2, "there was one window, so that nothing was rebalanced"),
+        ("heavy", 1, "no key was heavy"),
+    ]
+    if config.policy not in STAYING:
+        needed.append(("merged", 1, "no key went to several instances"))
+    lacking = [sentence for name, least, sentence in needed if (figures[name] or 0) < least]
+    heavy, merged = int(figures["heavy"] or 0), int(figures["merged"] or 0)
+    occurred = f"there were {counted(heavy, 'heavy key')} and {counted(merged, 'merged key')}"
+    hint = " (a smaller theta or window_tuples may help)"
+    return judge_guard(GUARD, case, lacking[0] if lacking else "", occurred, hint)
+
+
+# ------------------------------------------------------------------------------------ timed runs
+
+
+SIDES = {
+    "policy": ("policy", ""),
+    "tuples/s": ("throughput_hz", ",.0f"),
+    "of ideal": ("share_of_ideal", ".0%"),
+    "latency, ms": ("mean_latency_us", "ms"),
+    "99%, ms": ("p99_latency_us", "ms"),
+    "rho": ("mean_rho", ".3f"),
+    "I": ("mean_imbalance", ".3f"),
+    "instances\na key": ("instances_a_key", ".2f"),
+}
+"""Columns of the table of all policies: field of a side, and format."""
+
+
+def alternatives(run: TimedRun, settings: Mapping[str, str], seed: int) -> Alternatives | None:
+    """Return all policies side by side, if a second window tells them apart."""
+    sides = side_by_side(settings, seed) if "mean_rho" in run.summary else ()
+    remark = (
+        "tuples/s: the rate at which a backlog shrinks; latency: at the load of the run, in the"
+        " second half of it, - where the policy cannot keep up; rho, I, instances a key: means over"
+        " windows, without the first one for rho and I."
+    )
+    return compare_sides(SIDES, sides, remark) if sides else None
+
+
+EXPLORER = Explorer(
+    scopes=tuple(SCOPES), everyday=EVERYDAY, variants=VARIANTS, explore=explore, homes=HOMES
+)
+
+ROOM = Room(
+    name="grouping",
+    position=30,
+    step_types=WORDS,
+    answers=ANSWERS,
+    config=GroupingConfig,
+    inputs=f"{', '.join(inputs.NAMED)}, a recording, or a file",
+    quick="--input flights",
+    batches=queries.BATCHES,
+    options=queries.options,
+    cases=cases,
+    reference=make_system,
+    spark=spark_pipeline("grouping"),
+    slots=lambda _: 2,
+    in_process=spark_operator("grouping"),
+    in_process_step_types=WORDS,
+    compare=compare,
+    check=judge,
+    refuse=refuse_workload,
+    figures=figures,
+    shown=SHOWN,
+    summarise_agreement=summarise_agreement,
+    guard=guard,
+    remarks=lambda _: (),
+    explorer=EXPLORER,
+    simulate=timed_run(refuse_settings, from_settings),
+    simulate_plan=TIMED_ROOM.simulate_plan,
+    replay=TIMED_ROOM.replay,
+    predictor=Predictor(
+        "median_latency_us",
+        "p99_latency_us",
+        "from the arrival of a tuple to the end of its service",
+        ("busiest",),
+        "as fast as times_us says at first (exponential)",
+    ),
+    panels=TIMED_ROOM.plot,
+    plot=TIMED_ROOM.draw,
+    alternatives=alternatives,
+    errata=ERRATA,
+)

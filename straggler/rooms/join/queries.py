@@ -1,0 +1,194 @@
+"""Queries of room ``join`` on the command line: options, defaults by input, validation."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import isfinite
+from typing import Any, NamedTuple
+
+import click
+
+from model.vocabulary import Event, JoinConfig
+from model.vocabulary.durations import parse_duration_us
+from model.vocabulary.join import And, Decision, Equi, Ineq
+from model.vocabulary.settings import settings_of
+from straggler.errors import UsageError
+from straggler.inputs.durations import write_duration
+from straggler.inputs.tables import TIME_UNITS
+from straggler.options import PATH, QUERY, Arguments, Duration, Option, in_options, setting_options
+from straggler.rooms.join.conditions import GRAMMAR, parse_condition, write_condition
+from straggler.rooms.join.limits import refuse_chain
+
+BATCHES = 4
+"""Default of ``--batches``."""
+WORKERS = 3
+"""Default number of workers, with one in the middle."""
+BLOCK_SIZE = 64
+CREDIT = 4
+
+
+class Defaults(NamedTuple):
+    """Default queries of an input; all conditions share one chain."""
+
+    window: str
+    conditions: tuple[str, ...]
+    block_size: int = BLOCK_SIZE
+
+
+OF_FILES = (Defaults("5s", ("key",), 8),)
+BY_INPUT = {
+    "flights": (Defaults("0s", ("key",)),),
+    "january": (Defaults("1h", ("key",)),),
+    "stations": (Defaults("1h", ("value apart 10", "value within 1"), 16),),
+    "iot_umts": (Defaults("5s", ("key",), 16),),
+    "beijing": (Defaults("0s", ("key", "key and value >")),),
+}
+
+_OWN = ("block_size", "credit", "idle_after_us")
+_USUAL = {"block_size": f"by input, at most {BLOCK_SIZE}", "credit": str(CREDIT)}
+OTHERS = {"window_us": "--window", "the name of a query": "--on"}
+DECISION = "EPOCH:WORKERS:BLOCK:SHARE"
+
+
+def options() -> Iterator[Option]:
+    """Yield the options of a chain."""
+    files = "with --s two files to join, instead of --input"
+    yield Option("--r", files, type=PATH, metavar="FILE", section=QUERY)
+    yield Option("--s", "the other file", type=PATH, metavar="FILE", section=QUERY)
+    window = "largest distance in time of a pair (by input)"
+    yield Option("--window", window, "window_us", type=Duration(), section=QUERY)
+    conditions = f"{GRAMMAR}; may be repeated, all share one chain (key)"
+    yield Option("--on", conditions, metavar="CONDITION", multiple=True, section=QUERY)
+    decisions = f"{DECISION},... from these epochs on (none)"
+    yield Option("--decisions", decisions, metavar="LIST", section=QUERY)
+    known = settings_of(JoinConfig)
+    own = {name: known[name] for name in _OWN}
+    yield from setting_options(own, _USUAL, everyday=("block_size", "credit"))
+    yield from _second_file_options()
+
+
+def _second_file_options() -> Iterator[Option]:
+    """Yield the options of file S, if its columns differ from those of file R."""
+    rare: dict[str, Any] = {"section": QUERY, "is_rare": True}
+    for name in ("event-time", "value", "key", "arrival", "id"):
+        yield Option(f"--s-{name}", f"--{name} of file S (the same)", metavar="COLUMN", **rare)
+    units = click.Choice(TIME_UNITS)
+    yield Option("--s-time-unit", "--time-unit of file S (the same)", type=units, **rare)
+    one = "--separator of file S (the same)"
+    yield Option("--s-separator", one, metavar="CHARACTER", **rare)
+
+
+def needs_values(args: Arguments) -> bool:
+    """Say whether a condition compares values; by default none does, for two files."""
+    return any("value" in text.split() for text in args.on or ())
+
+
+def queries(
+    args: Arguments, input_name: str | None, events: Sequence[Event]
+) -> Iterator[JoinConfig]:
+    """Yield the chains for an input that the options describe (``None``: for two files).
+
+    Without ``--lateness`` it is the smallest with which none of the events is late.
+
+    Raise :class:`UsageError` with one sentence that names the offending value.
+    """
+    defaults = OF_FILES if input_name is None else BY_INPUT[input_name]
+    lateness_us = smallest_lateness(events)
+    configs = [_config(args, each, lateness_us) for each in defaults]
+    # Options may have made them the same.
+    yield from dict.fromkeys(configs)
+
+
+def smallest_lateness(events: Sequence[Event]) -> int:
+    """Return the smallest lateness (us) with which no event is late in its stream."""
+    latest: dict[str, int] = {}
+    lateness_us = 0
+    for event in events:
+        if isfinite(event.value):
+            before_us = latest.setdefault(event.stream, event.event_time_us)
+            lateness_us = max(lateness_us, before_us - event.event_time_us)
+            latest[event.stream] = max(before_us, event.event_time_us)
+    return lateness_us
+
+
+def _config(args: Arguments, defaults: Defaults, lateness_us: int) -> JoinConfig:
+    try:
+        conditions = [parse_condition(text) for text in args.on or defaults.conditions]
+    except ValueError as error:
+        raise UsageError(f"--on: {error}") from error
+    given = {
+        "window_us": parse_duration_us(defaults.window),
+        "lateness_us": lateness_us,
+        "workers": WORKERS,
+        "block_size": defaults.block_size,
+        "credit": CREDIT,
+    }
+    for setting in (*given, "idle_after_us"):
+        if (value := getattr(args, setting)) is not None:
+            given[setting] = value
+    named = tuple((write_condition(condition), condition) for condition in conditions)
+    decisions = parse_decisions(args.decisions or "")
+    try:
+        config = JoinConfig(queries=named, **given)  # type: ignore[arg-type]  # the fields are given by name
+    except ValueError as error:
+        raise UsageError(in_options(str(error), settings_of(JoinConfig), OTHERS)) from error
+    try:
+        config = replace(config, decisions=decisions)
+    except ValueError as error:
+        raise UsageError(f"--decisions: {error}") from error
+    refuse_chain("--workers", config.workers, "--window", config.window_us)
+    for decision in config.decisions:
+        name = f"--decisions: workers from epoch {decision.epoch} on"
+        refuse_chain(name, decision.workers, "--window", config.window_us)
+    return config
+
+
+def parse_decisions(text: str) -> tuple[Decision, ...]:
+    """Read decisions such as ``1:4:16:0,3:2:16:0.25``.
+
+    Raise :class:`UsageError` with one sentence that names the offending value.
+    """
+    found = []
+    for part in text.split(",") if text else ():
+        fields = part.split(":")
+        try:
+            epoch, workers, block_size, share = fields
+            found.append(Decision(int(epoch), int(workers), int(block_size), float(share)))
+        except ValueError as error:
+            msg = f"--decisions has {part!r}; it must be {DECISION}, such as 3:4:64:0.25"
+            raise UsageError(msg) from error
+    return tuple(found)
+
+
+def refuse_keyless(config: JoinConfig, without_keys: Sequence[str]) -> None:
+    """Refuse a condition on the key for streams without keys: it would match nothing, or all."""
+    for name, predicate in config.queries:
+        parts = predicate.parts if isinstance(predicate, And) else (predicate,)
+        columns = {part.column for part in parts if isinstance(part, Equi)}
+        columns |= {part.left for part in parts if isinstance(part, Ineq)}
+        if "key" in columns and without_keys:
+            where = " and ".join(without_keys)
+            raise UsageError(
+                f"--on is {name!r}, but there are no keys in {where}: --key names a column,"
+                " --on any joins every pair within the window"
+            )
+
+
+def describe(config: JoinConfig, is_asked: bool) -> str:
+    """Return the queries in a few words: conditions, window, lateness, and other differences.
+
+    ``is_asked`` says whether the user chose the lateness; otherwise nothing is late.
+    """
+    times = f"+-{write_duration(config.window_us)}"
+    lateness = write_duration(config.lateness_us or 0)
+    times += f", late after {lateness}" if is_asked else f", none late (lateness {lateness})"
+    if config.idle_after_us is not None:
+        times += f", idle after {write_duration(config.idle_after_us)}"
+    plain = {"workers": WORKERS, "credit": CREDIT}
+    others = [
+        f"{name}={getattr(config, name)}"
+        for name, usual in plain.items()
+        if getattr(config, name) != usual
+    ]
+    if config.decisions:
+        others.append(f"decisions={','.join(':'.join(map(str, d)) for d in config.decisions)}")
+    return ", ".join([" | ".join(name for name, _ in config.queries), times, *others])

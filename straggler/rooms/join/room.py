@@ -1,0 +1,252 @@
+"""Room ``join`` as the command line and the tests know it."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from model.checking import diff
+from model.checking.claims import COMPLETE, Judgement, Outcome, Recording, Verdict
+from model.checking.diff import Difference
+from model.checking.explorer import Path
+from model.join import load_claims
+from model.join.claims import judge
+from model.join.control import decision_at
+from model.join.oracle import make_system
+from model.join.replay import CLAIM as CONFORMS
+from model.join.scopes import EVERYDAY, SCOPES, State, chart
+from model.join.state import Action
+from model.join.variants import VARIANTS, explore, scope_of
+from model.vocabulary import JoinConfig, Trace, Workload
+from model.vocabulary.join import ANSWERS, PROTOCOL, RESULTS, Forward, Match, Receive, Rejected
+from sim.join import ChainRun, from_settings
+from sim.join.room import TIMED_ROOM, replay
+from straggler.cases import make_case, select_inputs
+from straggler.errors import UsageError, counted
+from straggler.inputs.tables import Columns
+from straggler.judging.predictions import Predictor
+from straggler.options import Arguments
+from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Remark, Room, SkippedInput
+from straggler.rooms.join import inputs, limits, queries
+from straggler.rooms.join.errata import ERRATA
+from straggler.wiring import judge_guard, spark_operator, spark_pipeline, timed_run
+
+GUARD = "pairs met where it is difficult"
+COUNTED_MAX = 2_000
+"""Most arrivals for which the pairs of every recorded step are counted again."""
+
+
+def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
+    """Yield one case for every chain on every input that the options select."""
+    if (args.r is None) != (args.s is None):
+        given, other = ("--r", "--s") if args.s is None else ("--s", "--r")
+        raise UsageError(f"{given} is one of the two files to join: {other} is missing")
+    if args.r is not None:
+        if args.input:
+            raise UsageError(f"--input {args.input[0]!r} and --r are two ways to name an input")
+        needed = replace(columns, needs_values=queries.needs_values(args))
+        yield from _cases(args, inputs.from_files(args.r, args.s, needed), None)
+        return
+    for name in select_inputs(args, inputs.NAMED, inputs.why_missing):
+        if isinstance(name, SkippedInput):
+            yield name
+        elif reason := inputs.why_missing(name):
+            raise UsageError(reason)
+        else:
+            yield from _cases(args, inputs.load(name, args.seed, columns), name)
+
+
+def _cases(args: Arguments, streams: inputs.TwoStreams, name: str | None) -> Iterator[Case]:
+    in_order = streams.in_order
+    for config in queries.queries(args, name, streams.events):
+        queries.refuse_keyless(config, streams.without_keys)
+        limits.refuse_pairs(streams.events, config, "--window")
+        title = queries.describe(config, args.lateness_us is not None)
+        yield make_case(
+            "join", streams, config, title, args, batches=queries.BATCHES, in_order=in_order
+        )
+
+
+def compare(
+    workload: Workload,
+    expected: Trace,
+    observed: Trace,
+    step_types: Collection[type],
+    ignore: Collection[str] = (),
+) -> Difference:
+    """Compare rejections and matches, each match as often as it came, whatever its epoch."""
+    chosen = [word for word in RESULTS if word in step_types]
+    one, other = _untimed(expected), _untimed(observed)
+    return diff.compare(one, other, chosen, identity={}, ignore=("batch", *ignore))
+
+
+def _untimed(trace: Trace) -> Trace:
+    # In one epoch: with its epoch ignored, a match that came in two epochs would look like one.
+    matches = [match._replace(batch=0) for match in trace.of(Match)]
+    return Trace(trace.producer, [*matches, *trace.of(Rejected)])
+
+
+def check(workload: Workload, trace: Trace, *, recording: Recording = COMPLETE) -> Judgement:
+    """Judge the claims; in large recordings the pairs of a step are not counted again."""
+    return judge(workload, trace, len(workload.arrivals) <= COUNTED_MAX, recording)
+
+
+# --------------------------------------------------------------------------- figures and guards
+
+
+def most_workers(config: JoinConfig) -> int:
+    """Return the largest number of workers that a chain ever has."""
+    return max([config.workers, *(each.workers for each in config.decisions)])
+
+
+def figures(seen: JudgedCase) -> Figures:
+    """Return the results of the reference, and counts of the recorded protocol, if there is one."""
+    observed = seen.observed
+    config = JoinConfig.from_json(seen.case.workload.config)
+    steps = sum(len(observed.of(word)) for word in PROTOCOL)
+    received = observed.of(Receive)
+    recorded = {
+        "steps": steps,
+        "blocks": len(observed.of(Forward)),
+        "copies": sum(step.copies for step in received),
+        "in_the_middle": sum(
+            step.pairs
+            for step in received
+            if 0 < step.worker < decision_at(config, step.epoch).workers - 1
+        ),
+    }
+    return {
+        "tuples": len(seen.case.workload.arrivals),
+        "matches": len(seen.expected.of(Match)) if Match in seen.step_types else 0,
+        "rejected": len(seen.expected.of(Rejected)) if Rejected in seen.step_types else 0,
+        "across_epochs": seen.evidence.guards["results across epochs"],
+        "workers": most_workers(config),
+        **{name: number if steps else None for name, number in recorded.items()},
+    }
+
+
+SHOWN = (
+    Figure("tuples", "tuples"),
+    Figure("matches", "matches"),
+    Figure("rejected", "rejec-\nted"),
+    Figure("blocks", "blocks"),
+    Figure("copies", "copies\nmet"),
+)
+
+
+def summarise_agreement(cases: Sequence[Figures]) -> str:
+    """Return how many matches and rejections agreed, over all cases."""
+    matches, rejected = (sum(each[name] or 0 for each in cases) for name in ("matches", "rejected"))
+    return f"{matches:,} matches, each found once, and in {rejected:,} rejected arrivals"
+
+
+def guard(case: Case, figures: Figures) -> Verdict:
+    """Require blocks, copies and pairs across epochs: one worker alone is no test of a chain."""
+    several = int(figures["workers"] or 0)
+    needed = [("matches", "nothing matched")]
+    if len(list(case.workload.batches())) > 1:
+        needed.append(("across_epochs", "no pair matched across two epochs"))
+    if figures["steps"] and several > 1:
+        needed.append(("blocks", "no block was sent from worker to worker"))
+        needed.append(("copies", "no block met a copy of a block that was on its way"))
+    if figures["steps"] and several > 2:
+        needed.append(("in_the_middle", "no pair was found in the middle of the chain"))
+    lacking = [sentence for name, sentence in needed if not figures[name]]
+    occurred = f"{counted(int(figures['across_epochs'] or 0), 'match')} came across epochs"
+    hint = " (more tuples, or a smaller --block-size, may help)"
+    return judge_guard(GUARD, case, lacking[0] if lacking else "", occurred, hint)
+
+
+def remarks(seen: JudgedCase) -> tuple[Remark, ...]:
+    """Return whether the recorded steps are a behaviour of the protocol."""
+    config = JoinConfig.from_json(seen.case.workload.config)
+    steps = sum(len(seen.observed.of(word)) for word in PROTOCOL)
+    found = [each for each in seen.evidence.verdicts if each.claim == CONFORMS]
+    data = {"steps": steps, "workers": config.workers}
+    if not found:
+        sentence = "no step of the protocol was recorded, so results alone were compared"
+        return (Remark("recording", sentence, {**data, "outcome": str(Outcome.UNDETERMINED)}),)
+    workers = counted(config.workers, "worker")
+    sentence = f"{counted(steps, 'step')} of {workers} are a behaviour of the protocol"
+    if len(seen.case.workload.arrivals) > COUNTED_MAX:
+        sentence += f" (above {COUNTED_MAX:,} tuples, pairs of a step are not counted again)"
+    if found[0].outcome is not Outcome.HOLDS:
+        sentence = found[0].sentence.removesuffix(".")
+    return (Remark("recording", sentence, {**data, "outcome": str(found[0].outcome)}),)
+
+
+# ------------------------------------------------------------------------------------ timed runs
+
+
+def timed_remarks(run: ChainRun) -> tuple[Remark, ...]:
+    """Return a remark if a worker was ever fuller than section 8 of docs/join.md says.
+
+    The other statements there are about shedding and scaling, which a run may have switched off.
+    """
+    verdicts = load_claims.judge(run.moments, run.rule).verdicts
+    return tuple(
+        Remark(
+            "load",
+            f"not kept in every moment: {each.claim}. {each.sentence} There is no verdict, because"
+            " the claim assumes fresh sizes and a full window",
+            {"claim": each.claim, "outcome": str(each.outcome), "witness": list(each.witness)},
+        )
+        for each in verdicts
+        if each.claim == load_claims.NO_FALSE_SHEDDING and each.outcome is Outcome.BROKEN
+    )
+
+
+def _draw_chart(scope: str, variant: str, path: Path[State, Action]) -> tuple[str, ...]:
+    return chart(scope_of(scope, variant), path)
+
+
+EXPLORER = Explorer(
+    scopes=tuple(SCOPES),
+    everyday=EVERYDAY,
+    variants=VARIANTS,
+    explore=explore,
+    homes={name: variant.home for name, variant in VARIANTS.items()},
+    chart=_draw_chart,
+)
+
+ROOM = Room(
+    name="join",
+    position=20,
+    step_types=RESULTS,
+    answers=ANSWERS,
+    config=JoinConfig,
+    protocol_types=PROTOCOL,
+    inputs=f"{', '.join(inputs.NAMED)}",
+    quick="--input january --lateness 1h",
+    batches=queries.BATCHES,
+    options=queries.options,
+    workers=queries.WORKERS,
+    cases=cases,
+    reference=make_system,
+    spark=spark_pipeline("join"),
+    slots=lambda workload: most_workers(JoinConfig.from_json(workload.config)),
+    in_process=spark_operator("join"),
+    in_process_step_types=RESULTS,
+    compare=compare,
+    check=check,
+    refuse=limits.refuse_workload,
+    figures=figures,
+    shown=SHOWN,
+    summarise_agreement=summarise_agreement,
+    guard=guard,
+    remarks=remarks,
+    explorer=EXPLORER,
+    simulate=timed_run(limits.refuse_settings, from_settings),
+    simulate_plan=TIMED_ROOM.simulate_plan,
+    replay=partial(replay, record=False),  # results are what is compared
+    predictor=Predictor(
+        "median_latency_us",
+        "p99_latency_us",
+        "from the arrival of the later tuple of a pair to the pair",
+        ("busy_",),
+    ),
+    panels=TIMED_ROOM.plot,
+    plot=TIMED_ROOM.draw,
+    timed_remarks=timed_remarks,
+    errata=ERRATA,
+    in_process_max=30_000,
+)

@@ -1,0 +1,161 @@
+"""Execution of scripts on Spark, for a user who wants their results.
+
+A run keeps its data in a temporary folder. For a query that runs for ever, use
+:class:`spark_impl.script.ScriptQuery`.
+"""
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv, parquet
+
+from model.vocabulary import Event, ScriptConfig
+from model.vocabulary.script.config import MILLISECOND_US
+from model.vocabulary.settings import JsonObject
+from straggler.errors import UsageError
+from straggler.inputs.tables import cuts_into
+from straggler.rooms.script.queries import BATCHES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from spark_impl.script import Plan
+
+COLUMNS = ("workflow", "name", "time", "value")
+SUFFIXES = (".csv", ".parquet")
+
+
+class Found(NamedTuple):
+    """Results of a run."""
+
+    results: pa.Table
+    """``workflow``, ``name``, ``time`` (UTC) and ``value``, by time."""
+    undefined: int
+    """Number of times at which a statement had no finite result."""
+    rejected: Counter[str]
+    """Number of rejected arrivals, by reason."""
+
+
+class Explained(NamedTuple):
+    """A query as rows of ``spark_impl.script.explain``, and Spark's plan of it."""
+
+    computations: Sequence[JsonObject]
+    cuttings: Sequence[JsonObject]
+    workers: Sequence[JsonObject]
+    dropped: Sequence[str]
+    """Sensors that no script names."""
+    figures: JsonObject
+    physical: str
+    """Spark's plan of a micro-batch."""
+
+
+def explain(spark: "SparkSession", config: ScriptConfig, events: Sequence[Event]) -> Explained:
+    """Explain the single query for all scripts, without running it."""
+    from spark_impl.script import ScriptQuery
+
+    with (
+        _one_sentence(),
+        tempfile.TemporaryDirectory(prefix="straggler-run-") as folder,
+    ):
+        history, store = _lay_out(Path(folder), events[:1])
+        query = ScriptQuery(spark, config, history, store)
+        physical = query.explain().replace(f"{folder}/", "")
+    return explained(query.plan, physical)
+
+
+def explained(plan: "Plan", physical: str) -> Explained:
+    """Return the compiled plan of the pipeline, beside Spark's plan."""
+    from spark_impl.script import explain as rows
+
+    return Explained(
+        rows.computations(plan),
+        rows.cuttings(plan),
+        rows.workers(plan),
+        [name for name in plan.graph.per_hour if name not in plan.numbers],
+        rows.figures(plan),
+        physical,
+    )
+
+
+def compute(spark: "SparkSession", config: ScriptConfig, events: Sequence[Event]) -> Found:
+    """Run scripts on all events, to the end of the stream.
+
+    Raise :class:`UsageError` with one sentence if the query stops.
+    """
+    # Imported here because it takes a second, and most commands do not need it.
+    from spark_impl.script import ScriptQuery, rejected, results, undefined
+
+    with (
+        _one_sentence(),
+        tempfile.TemporaryDirectory(prefix="straggler-run-") as folder,
+    ):
+        history, store = _lay_out(Path(folder), events)
+        ScriptQuery(spark, config, history, store).flush()
+        found = results(spark, store).toArrow()
+        reasons = rejected(spark, store).toArrow().column("reason").to_pylist()
+        return Found(_with_times(found), undefined(spark, store).count(), Counter(reasons))
+
+
+def _lay_out(folder: Path, events: Sequence[Event]) -> tuple[Path, Path]:
+    """Write the events as a history; return its folder, and the folder of the store."""
+    from spark_impl.runtime.histories import append
+
+    history = folder / "history"
+    for begin, end in _batches(len(events)):
+        append(history, pa.Table.from_pylist([each._asdict() for each in events[begin:end]]))
+    return history, folder / "store"
+
+
+def _batches(events: int) -> Iterator[tuple[int, int]]:
+    ends = (*cuts_into(events, BATCHES), events)
+    return zip((0, *ends), ends, strict=False)
+
+
+def _with_times(results: pa.Table) -> pa.Table:
+    """Return the results in time order, with readable times."""
+    ordered = results.sort_by([(name, "ascending") for name in ("ts_us", "workflow", "name")])
+    times = ordered.column("ts_us").cast(pa.timestamp("us", tz="UTC"))
+    return ordered.append_column("time", times).select(COLUMNS)
+
+
+@contextmanager
+def _one_sentence() -> Iterator[None]:
+    """Turn errors of Spark and of the query into one sentence."""
+    from spark_impl.runtime.storage import InputProblem
+    from spark_impl.script import QueryProblem
+
+    try:
+        yield
+    except (InputProblem, QueryProblem) as problem:
+        raise UsageError(str(problem)) from problem
+
+
+# ---------------------------------------------------------------------------------------- output
+
+
+def write(results: pa.Table, path: Path) -> None:
+    """Write Parquet or CSV, by the suffix of the file; the file appears complete, or not at all."""
+    scratch = path.with_name(f".{path.name}.part")
+    try:
+        if path.suffix.lower() == ".parquet":
+            parquet.write_table(results, scratch, compression="zstd")
+        else:
+            csv.write_csv(readable(results), scratch)
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def readable(results: pa.Table) -> pa.Table:
+    """Return the results with times in ISO 8601, to the millisecond if that is exact."""
+    times = results.column("time")
+    are_whole = not (times.cast(pa.int64()).to_numpy() % MILLISECOND_US).any()
+    unit = "ms" if are_whole else "us"
+    texts = pc.strftime(times.cast(pa.timestamp(unit, tz="UTC")), format="%Y-%m-%dT%H:%M:%SZ")
+    return results.set_column(results.schema.get_field_index("time"), "time", texts)

@@ -1,0 +1,325 @@
+"""Plan of a set of workflows, as data, tables and sentences; also the plan of the query on Spark.
+
+Rules of this file:
+
+* A computation has the name of the first statement that contains it, or else a number.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.console import Console, JustifyMethod
+from rich.table import Table
+from rich.text import Text
+
+from model.script.graph import CONSTANT, OPERATION, SENSOR, UNION, Graph, compile_graph
+from model.script.placement import Placement, hash_baseline, load_cap, place
+from model.script.rules import RULES
+from model.script.slices import Choice, choose
+from model.vocabulary import ScriptConfig
+from model.vocabulary.script.config import MILLISECOND_US
+from model.vocabulary.settings import JsonObject
+from straggler.cli import render
+from straggler.errors import counted
+from straggler.inputs.durations import write_duration
+
+SIGNS = ("+", "-", "*", "/")
+
+
+Rate = Fraction | float
+LARGEST = Fraction(sys.float_info.max)
+
+
+class Summary(NamedTuple):
+    """Figures of a plan; loads and rates in tuples per hour."""
+
+    written: int
+    """Number of computations that are written."""
+    computed: int
+    sensors: int
+    asked_for: int
+    placement: str
+    loads: Sequence[Rate]
+    cap: Rate
+    sent: Rate
+    """Tuples and results sent."""
+    sent_by_hash: Rate
+    largest_by_hash: Rate
+    """Largest load of a worker, if sensors are placed by their hash."""
+
+    def sentences(self) -> Iterator[str]:
+        """Yield the figures as sentences."""
+        written = counted(self.written, "computation")
+        made = f"{self.computed:,} {_be(self.computed)} made."
+        yield f"{written} {_be(self.written)} written, {made}"
+        yield f"Asked for: {self.asked_for:,} of {counted(self.sensors, 'sensor')}."
+        above = ", which is above" if max(self.loads) > self.cap else ", within"
+        yield (
+            f"Placement {self.placement}, tuples an hour by worker:"
+            f" {', '.join(map(figure, self.loads))}{above} the cap of {figure(self.cap)}."
+        )
+        yield (
+            f"Sent in an hour, tuples and results: {figure(self.sent)}"
+            f"{_less(self.sent, self.sent_by_hash)}; by the hash of sensors it would be"
+            f" {figure(self.sent_by_hash)}, and at one worker up to {figure(self.largest_by_hash)}."
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Workflows compiled and placed."""
+
+    config: ScriptConfig
+    graph: Graph
+    placement: Placement
+    slices: dict[int, Choice]
+    """The slicing of each stream for its windows, by number of the stream."""
+
+    @cached_property
+    def names(self) -> dict[int, tuple[str, ...]]:
+        """Names of computations, by number."""
+        found: dict[int, list[str]] = {}
+        for output in self.graph.outputs:
+            if output.is_result:
+                found.setdefault(output.node, []).append(f"{output.workflow}.{output.name}")
+        return {number: tuple(names) for number, names in found.items()}
+
+    @cached_property
+    def dropped(self) -> tuple[str, ...]:
+        """Sensors that no script names."""
+        asked_for = self.config.asked_for
+        return tuple(sensor for sensor, _ in self.config.sensors if sensor not in asked_for)
+
+    def name(self, number: int) -> str:
+        """Return the name of a node within the text of another."""
+        node = self.graph.nodes[number]
+        if node.kind in (SENSOR, CONSTANT, UNION):
+            return self.expression_of(number)
+        return self.names.get(number, (f"#{number}",))[0]
+
+    def expression_of(self, number: int) -> str:
+        """Return the computation of a node, in the language of scripts."""
+        node = self.graph.nodes[number]
+        if node.kind == SENSOR:
+            return f'"{node.sensor}"'
+        if node.kind == CONSTANT:
+            return f"{node.value:g}"
+        inputs = [self.name(each) for each in node.inputs]
+        if node.kind == UNION:
+            return f"union({', '.join(inputs)})"
+        if node.kind == OPERATION and node.op in SIGNS:
+            return f" {node.op} ".join(inputs)
+        if node.span is not None:
+            inputs += [write_duration(span * MILLISECOND_US) for span in node.span]
+        return f"{node.op}({', '.join(inputs)})"
+
+    def cut(self, number: int) -> str:
+        """Return how a stream is cut, in words."""
+        choice = self.slices[number]
+        if choice.is_panes:
+            return f"panes of {write_duration(choice.cutting[0].every_ms * MILLISECOND_US)}"
+        return f"at the edges, {counted(len(choice.cutting), 'comb')}"
+
+    def summary(self) -> Summary:
+        """Return the figures."""
+        graph, placed = self.graph, self.placement
+        most, sent = hash_baseline(graph, self.config.workers)
+        return Summary(
+            graph.written,
+            len(graph.computed),
+            len(self.config.sensors),
+            len(self.config.sensors) - len(self.dropped),
+            placed.way,
+            placed.loads,
+            load_cap(graph, self.config.workers, self.config.cap_percent),
+            placed.communication,
+            sent,
+            most,
+        )
+
+    def sentences(self) -> Iterator[str]:
+        """Yield the figures as sentences."""
+        return self.summary().sentences()
+
+    def to_json(self) -> JsonObject:
+        """Return plain data; rates in tuples per hour."""
+        graph, placed = self.graph, self.placement
+        most, sent = hash_baseline(graph, self.config.workers)
+        return {
+            "written": graph.written,
+            "computations": [
+                {
+                    "number": number,
+                    "says": self.expression_of(number),
+                    "names": list(self.names.get(number, ())),
+                    "worker": placed.worker[number],
+                    "per_hour": as_float(graph.per_hour[number]),
+                }
+                for number in graph.computed
+            ],
+            "streams": [
+                {
+                    "stream": self.name(number),
+                    "cut": self.cut(number),
+                    "panes_cost": as_float(choice.panes_cost),
+                    "edges_cost": as_float(choice.edges_cost),
+                }
+                for number, choice in self.slices.items()
+            ],
+            "dropped": list(self.dropped),
+            "placement": placed.way,
+            "workers": [
+                {
+                    "sensors": sorted(graph.nodes[each].sensor for each in hosts),
+                    "per_hour": float(load),
+                }
+                for hosts, load in zip(placed.hosts, placed.loads, strict=True)
+            ],
+            "communication": as_float(placed.communication),
+            "by_hash": {"largest_load": as_float(most), "communication": as_float(sent)},
+        }
+
+
+def figure(number: Rate) -> str:
+    """Return a rate or a load as text, to three digits or as a whole number."""
+    return f"{as_float(number):,.0f}" if 1_000 <= number < 1e15 else f"{as_float(number):,.3g}"
+
+
+def as_float(rate: Rate) -> float:
+    """Return a rate as float64, at most the largest one: rates may double line by line."""
+    return float(max(-LARGEST, min(rate, LARGEST)))
+
+
+def _be(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _less(sent: Rate, baseline: Rate) -> str:
+    share = as_float(1 - sent / baseline) if baseline else 0.0
+    return f", {share:.0%} less" if share > 0 else ""
+
+
+def make_plan(config: ScriptConfig) -> Plan:
+    """Compile and place the workflows of a configuration."""
+    graph = compile_graph(config)
+    placed = place(graph, config.workers, config.cap_percent, RULES)
+    cut = {number: choose(spans, graph.per_hour[number]) for number, spans in graph.spans().items()}
+    return Plan(config, graph, placed, cut)
+
+
+if TYPE_CHECKING:
+    from straggler.rooms.script.execution import Explained
+
+NUMBERS = ("per hour", "worker", "panes cost", "edges cost")
+"""Headings of columns with numbers."""
+
+
+def print_plan(out: Console, plan: Plan) -> None:
+    """Print the computations, the cuts of streams, the dropped sensors and the figures."""
+    graph = plan.graph
+    made = [
+        (
+            f"#{number}",
+            plan.expression_of(number),
+            ", ".join(plan.names.get(number, ())),
+            figure(graph.per_hour[number]),
+            str(plan.placement.worker[number]),
+        )
+        for number in graph.computed
+    ]
+    _print_table(out, ("", "computation", "called", "per hour", "worker"), made)
+    cut = [
+        (plan.name(number), plan.cut(number), *map(_cost, choice[1:]))
+        for number, choice in plan.slices.items()
+    ]
+    _print_table(out, ("windows over", "cut into", "panes cost", "edges cost"), cut)
+    _print_dropped(out, plan.dropped)
+    render.print_lines(out, plan.sentences())
+
+
+def print_query(out: Console, query: "Explained") -> None:
+    """Print the plan of the query on Spark: also what each worker is sent, and Spark's own plan."""
+    made = [
+        (
+            f"#{row['number']}",
+            row["says"],
+            ", ".join(row["names"]),
+            figure(row["per_hour"]),
+            str(row["worker"]),
+            _numbers(row["to"]),
+        )
+        for row in query.computations
+    ]
+    _print_table(out, ("", "computation", "called", "per hour", "worker", "sent on to"), made)
+    cut = [
+        (
+            row["stream"],
+            _combs(row["combs"]),
+            _cost(row["panes_cost"]),
+            _cost(row["edges_cost"]),
+        )
+        for row in query.cuttings
+    ]
+    _print_table(out, ("windows over", "cut every", "panes cost", "edges cost"), cut)
+    sent = [
+        (str(row["worker"]), figure(row["per_hour"]), ", ".join(row["sensors"]))
+        for row in query.workers
+    ]
+    _print_table(out, ("worker", "per hour", "is sent"), sent)
+    _print_dropped(out, query.dropped)
+    render.print_lines(out, summary_of(query).sentences())
+    render.print_lines(out, ["", "A micro-batch in Spark:", ""])
+    render.print_lines(out, query.physical.splitlines())
+
+
+def summary_of(query: "Explained") -> Summary:
+    """Return the figures of the plan of a query on Spark."""
+    found = query.figures
+    return Summary(
+        found["written"],
+        found["computed"],
+        found["sensors"],
+        found["asked_for"],
+        found["placement"],
+        [row["per_hour"] for row in query.workers],
+        found["cap"],
+        found["communication"],
+        found["communication_by_hash"],
+        found["largest_load_by_hash"],
+    )
+
+
+def _cost(steps: Rate) -> str:
+    return f"{as_float(steps):,.1f}" if steps < 1e15 else figure(steps)
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _combs(combs: Sequence[tuple[int, int]]) -> str:
+    """Return the cuts of a stream, in milliseconds."""
+    return " and ".join(
+        f"{every_ms:_} ms" + (f" from {offset_ms:_}" if offset_ms else "")
+        for every_ms, offset_ms in combs
+    )
+
+
+def _print_dropped(out: Console, sensors: Sequence[str]) -> None:
+    if sensors:
+        render.print_lines(out, [f"Dropped: {', '.join(sensors)}.", ""])
+
+
+def _print_table(out: Console, headings: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        justify: JustifyMethod = "right" if heading in NUMBERS else "left"
+        grid.add_column(heading, justify=justify, overflow="fold")
+    for row in rows:
+        grid.add_row(*(Text(cell) for cell in row))
+    out.print(grid)
+    out.print()

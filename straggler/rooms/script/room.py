@@ -1,0 +1,361 @@
+"""Room ``script`` as the command line and the tests know it."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import isfinite
+
+from model.checking import diff
+from model.checking.claims import COMPLETE, Judgement, Recording, Verdict
+from model.checking.diff import Difference
+from model.script import make_system
+from model.script.claims import judge
+from model.script.evidence import align, deviation
+from model.script.placement import components, hash_baseline, load_cap
+from model.script.scopes import EVERYDAY, SCOPES, explore
+from model.script.variants import VARIANTS
+from model.vocabulary import ScriptConfig, Trace, Workload
+from model.vocabulary.script.config import (
+    ANSWERS,
+    CLUSTER,
+    REASON_LATE,
+    WORDS,
+    Hosted,
+    Rejected,
+    Result,
+    Undefined,
+)
+from model.vocabulary.script.tree import Name, Sensor, Statement, Workflow, walk
+from sim.kernel.plan import Plan as TimedPlan
+from sim.script import ScriptRun, from_settings, side_by_side
+from sim.script.figures import WorkerShare
+from sim.script.host import ScriptTuning
+from sim.script.placements import PLAN
+from sim.script.room import TIMED_ROOM
+from straggler.cases import make_case, select_inputs
+from straggler.errors import UsageError, counted
+from straggler.inputs.tables import Columns
+from straggler.judging.predictions import Predictor
+from straggler.options import Arguments
+from straggler.rooms import (
+    Alternatives,
+    Case,
+    Explorer,
+    Figure,
+    Figures,
+    JudgedCase,
+    Remark,
+    Room,
+    SkippedInput,
+)
+from straggler.rooms.script import inputs, limits, queries
+from straggler.rooms.script.errata import ERRATA
+from straggler.rooms.script.formatter import statement_text
+from straggler.rooms.script.plan import Plan, as_float, make_plan
+from straggler.wiring import (
+    compare_sides,
+    judge_guard,
+    spark_operator,
+    spark_pipeline,
+    timed_run,
+)
+
+GUARD = "work was shared, and tuples were late"
+IDENTITY = {
+    "result": ("workflow", "name", "ts_us"),
+    "rejected": ("seq",),
+}
+"""Identifying fields, by kind of step; all other fields are compared."""
+
+
+def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
+    """Yield one case for every input, with all the scripts that the options select."""
+    if args.room == "script" and args.window_us is not None:
+        raise UsageError("--window: in room script the scripts say how long windows are")
+    # A user's scripts name the sensors of the input that needs no recording.
+    usual = ("weather",) if args.scripts else tuple(inputs.NAMED)
+    texts = queries.load_scripts(args)
+    for name in select_inputs(args, usual):
+        if isinstance(name, SkippedInput):
+            yield name
+            continue
+        network = inputs.load(name, args.seed, columns, args.sensors)
+        config, title = queries.query(args, network, texts)
+        limits.refuse(config, network.events, network.label)
+        yield make_case("script", network, config, title, args, batches=queries.BATCHES)
+
+
+def compare(
+    workload: Workload,
+    expected: Trace,
+    observed: Trace,
+    step_types: Collection[type],
+    ignore: Collection[str] = (),
+) -> Difference:
+    """Compare steps exactly (promise 6 of docs/script.md), and inexact results closely.
+
+    A result is inexact if float64 rounds the sums of its values.
+    """
+    chosen = [word for word in WORDS if word in step_types]
+    near = align(workload, expected, observed)
+    return diff.compare(expected, near, chosen, identity=IDENTITY, ignore=ignore)
+
+
+def check(workload: Workload, trace: Trace, *, recording: Recording = COMPLETE) -> Judgement:
+    """Judge the claims; long inputs are computed naively from a part of the arrivals only."""
+    return judge(workload, trace, limits.naive_arrivals(workload), recording)
+
+
+# --------------------------------------------------------------------------- figures and guards
+
+
+def figures(seen: JudgedCase) -> Figures:
+    """Return what happened in the reference, and the loads and messages of its plan."""
+    workload, expected = seen.case.workload, seen.expected
+    config = ScriptConfig.from_json(workload.config)
+    plan = make_plan(config)
+    placed, guards = plan.placement, seen.evidence.guards
+    nodes = plan.graph.nodes
+    windows = Counter(node.inputs[0] for node in nodes if node.span is not None)
+    _, by_hash = hash_baseline(plan.graph, config.workers)
+    off = deviation(workload, expected, seen.observed)
+    return {
+        "tuples": len(workload.arrivals),
+        "results": len(expected.of(Result)) if Result in seen.step_types else 0,
+        "undefined": len(expected.of(Undefined)),
+        "late": sum(each.reason == REASON_LATE for each in expected.of(Rejected)),
+        "computations": len(plan.graph.computed),
+        "shared": plan.graph.written - len(plan.graph.computed),
+        "slices_shared": sum(several > 1 for several in windows.values()),
+        "narrow_panes": guards["panes narrower than a slide"],
+        "edges": guards["streams cut at edges"],
+        "components": len(components(plan.graph)),
+        "results_sent": as_float(placed.derived),
+        "sensors_sent_twice": sum(_hosts(plan, each) > 1 for each in config.asked_for),
+        "largest_load": float(max(placed.loads)),
+        "load_cap": float(load_cap(plan.graph, config.workers, config.cap_percent)),
+        "sent": as_float(placed.communication),
+        "sent_by_hash": as_float(by_hash),
+        "saved": as_float(1 - placed.communication / by_hash) if by_hash else 0.0,
+        "deviation": off if isfinite(off) else None,
+    }
+
+
+def _hosts(plan: Plan, sensor: str) -> int:
+    """Return the number of workers that are sent tuples of a sensor."""
+    nodes = plan.graph.nodes
+    return sum(any(nodes[each].sensor == sensor for each in at) for at in plan.placement.hosts)
+
+
+SHOWN = (
+    Figure("tuples", "tuples"),
+    Figure("results", "results"),
+    Figure("shared", "shared"),
+    Figure("late", "late"),
+    Figure("sent", "sent\nan hour", ",.0f"),
+    Figure("saved", "less than\nby hash", ".0%"),
+    Figure("deviation", "off by", ".1g"),
+)
+
+
+def summarise_agreement(cases: Sequence[Figures]) -> str:
+    """Return how many results and late arrivals agreed, over all cases."""
+    results, undefined, late = (
+        sum(each[name] or 0 for each in cases) for name in ("results", "undefined", "late")
+    )
+    return (
+        f"{results:,} results, {counted(int(undefined), 'time')} without one, and {late:,} late"
+        " arrivals"
+    )
+
+
+def guard(case: Case, figures: Figures) -> Verdict:
+    """Require shared work and late tuples: otherwise any way to compute would do."""
+    config = ScriptConfig.from_json(case.workload.config)
+    results, shared, slices, late = (
+        int(figures[name] or 0) for name in ("results", "shared", "slices_shared", "late")
+    )
+    if not results:
+        lacking = "nothing was computed"
+    elif not shared + slices:
+        lacking = "no computation and no slice was shared"
+    else:
+        lacking = "" if late or config.lateness_us is None else "nothing was late"
+    shares = counted(shared, "computation"), counted(slices, "stream"), counted(late, "tuple")
+    occurred = f"{shares[0]} and the slices of {shares[1]} were shared, and {shares[2]} came late"
+    return judge_guard(GUARD, case, lacking, occurred)
+
+
+def remarks(seen: JudgedCase) -> tuple[Remark, ...]:
+    """Return the plan: what is computed, and how much each worker is sent."""
+    plan = make_plan(ScriptConfig.from_json(seen.case.workload.config))
+    sentences = [sentence.removesuffix(".") for sentence in plan.sentences()]
+    return (Remark("plan", "; ".join(sentences), plan.to_json()),)
+
+
+# ------------------------------------------------------------------------------------ timed runs
+
+SIDES = {
+    "placement": ("placement", ""),
+    "came to": ("way", ""),
+    "sent/h": ("predicted_per_hour", ",.0f"),
+    "counted/h": ("measured_per_hour", ",.0f"),
+    "of by-sensor": ("sent_over_baseline", ".0%"),
+    "most/even": ("largest_over_even", ".2f"),
+    "busiest": ("busiest", ".0%"),
+    "tuple, ms": ("mean_tuple_latency_us", "ms"),
+    "result, ms": ("mean_result_latency_us", "ms"),
+}
+"""Columns of the table of all placements: field of a side, and format."""
+
+
+def alternatives(_: ScriptRun, settings: Mapping[str, str], seed: int) -> Alternatives | None:
+    """Return all placements side by side."""
+    sides = side_by_side(settings, seed)
+    remark = (
+        "sent/h: tuples and results that the rates predict, counted/h: those of the run; by-sensor"
+        " is the baseline; most/even: the largest load by an even share; tuple: from arrival until"
+        " served; result: from its stamp until it is there."
+    )
+    return compare_sides(SIDES, sides, remark) if sides else None
+
+
+def undetermined_steps(plan: TimedPlan) -> tuple[type, ...]:
+    """Return the kind of step that names hosts, if the placement is not that of docs/script.md."""
+    return () if plan.tuned(ScriptTuning()).placement == PLAN else (Hosted,)
+
+
+def timed_remarks(run: ScriptRun) -> tuple[Remark, ...]:
+    """Return every worker's part, and a note on an unspecified placement."""
+    parts = "; ".join(_describe_share(share) for share in run.shares)
+    found = [Remark("workers", parts, {"workers": [share._asdict() for share in run.shares]})]
+    placement = run.summary["placement"]
+    if placement != PLAN:
+        other = (
+            f"{placement} is not the placement of docs/script.md: tuples of sensors go to other"
+            " workers, and which of them host a sensor is not compared"
+        )
+        found.append(Remark("placement", other, {"placement": placement}))
+    return tuple(found)
+
+
+def _describe_share(share: WorkerShare) -> str:
+    measured = 0.0 if share.measured_per_hour is None else share.measured_per_hour
+    return (
+        f"worker {share.worker} is sent {measured:,.0f} tuples an hour"
+        f" ({share.predicted_per_hour:,.0f} by the rates) and {share.bytes_received:,} bytes,"
+        f" sends {share.results_sent:,} results, is busy {share.busy:.0%}"
+    )
+
+
+# ------------------------------------------------------------- counterexamples that people read
+
+
+def simpler(workload: Workload) -> Iterator[Workload]:
+    """Yield workloads with the same arrivals and less to compute.
+
+    They have fewer scripts or statements, one worker, a fixed watermark, or fewer sensors.
+    """
+    config = ScriptConfig.from_json(workload.config)
+    flows = config.workflows
+    found: list[tuple[Workflow, ...]] = [(flow,) for flow in flows] if len(flows) > 1 else []
+    found += [(*flows[:n], *flows[n + 1 :]) for n in range(len(flows)) if len(flows) > 2]
+    for n, flow in enumerate(flows):
+        found += [(*flows[:n], each, *flows[n + 1 :]) for each in _shorter(flow)]
+    configs = [replace(config, workflows=each) for each in found]
+    if config.workers > 1:
+        configs.append(replace(config, workers=1))
+    if config.watermark != "fixed":
+        configs.append(replace(config, watermark="fixed", cluster=CLUSTER))
+    used = config.asked_for | _named(flows) | {event.key for event in workload.arrivals}
+    kept = tuple(pair for pair in config.sensors if pair[0] in used)
+    if len(kept) < len(config.sensors):
+        configs.append(replace(config, sensors=kept))
+    for each in configs:
+        yield workload.with_(config=each.to_json())
+
+
+def _shorter(flow: Workflow) -> Iterator[Workflow]:
+    """Yield the workflow without one of the statements that no other one needs."""
+    for statement in reversed(flow.statements):
+        others = tuple(each for each in flow.statements if each is not statement)
+        if others and statement.name not in _names(others):
+            yield Workflow(flow.name, others)
+
+
+def _names(statements: Sequence[Statement]) -> set[str]:
+    nodes = (node for each in statements for node, _ in walk(each.expression))
+    return {node.name for node in nodes if isinstance(node, Name)}
+
+
+def _named(flows: Sequence[Workflow]) -> set[str]:
+    statements = (each for flow in flows for each in flow.statements)
+    nodes = (node for each in statements for node, _ in walk(each.expression))
+    return {node.id for node in nodes if isinstance(node, Sensor)}
+
+
+def settings(workload: Workload) -> Mapping[str, object]:
+    """Return the scripts as text, and the settings with which they run."""
+    config = ScriptConfig.from_json(workload.config)
+    scripts = {
+        flow.name: "; ".join(statement_text(each.name, each.expression) for each in flow.statements)
+        for flow in config.workflows
+    }
+    names = ["workers", "lateness_us", "cap_percent"]
+    if config.watermark != "fixed":
+        names += ["watermark", "cluster"]
+    if config.idle_after_us is not None:
+        names.append("idle_after_us")
+    return {**{name: getattr(config, name) for name in names}, **_quoted(scripts)}
+
+
+def _quoted(scripts: Mapping[str, str]) -> dict[str, str]:
+    return {f"the script {name}": f"[{text}]" for name, text in scripts.items()}
+
+
+EXPLORER = Explorer(scopes=tuple(SCOPES), everyday=EVERYDAY, variants=VARIANTS, explore=explore)
+
+ROOM = Room(
+    name="script",
+    position=50,
+    step_types=WORDS,
+    answers=ANSWERS,
+    config=ScriptConfig,
+    inputs=f"{', '.join(inputs.NAMED)}, or a file",
+    quick="--input weather",
+    batches=queries.BATCHES,
+    options=queries.options,
+    workers=queries.WORKERS,
+    cases=cases,
+    reference=make_system,
+    spark=spark_pipeline("script"),
+    slots=lambda _: 2,
+    in_process=spark_operator("script"),
+    in_process_step_types=WORDS,
+    compare=compare,
+    check=check,
+    refuse=limits.refuse_workload,
+    figures=figures,
+    shown=SHOWN,
+    summarise_agreement=summarise_agreement,
+    guard=guard,
+    remarks=remarks,
+    explorer=EXPLORER,
+    simulate=timed_run(limits.refuse_settings, from_settings),
+    simulate_plan=TIMED_ROOM.simulate_plan,
+    replay=TIMED_ROOM.replay,
+    predictor=Predictor(
+        "p50_result_latency_us",
+        "p99_result_latency_us",
+        "from the stamp of a result, by the sensors' clock, to the result",
+        ("busiest",),
+    ),
+    panels=TIMED_ROOM.plot,
+    plot=TIMED_ROOM.draw,
+    timed_remarks=timed_remarks,
+    alternatives=alternatives,
+    undetermined_steps=undetermined_steps,
+    simpler=simpler,
+    settings=settings,
+    errata=ERRATA,
+)

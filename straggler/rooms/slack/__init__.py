@@ -1,0 +1,1 @@
+"""Room ``slack`` on the command line (docs/slack.md)."""

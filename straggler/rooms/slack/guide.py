@@ -1,0 +1,298 @@
+"""Tables and figures of docs/slack-guide.md: ``python -m straggler.rooms.slack.guide [TABLE ...]``.
+
+Tables are Markdown, the same every time; ``--figures docs/figures`` draws the figures.
+
+* required: tuples that a first answer must contain, in percent. A window of N tuples has the values
+  1, 2, ..., N; (eps, delta) and the control are the defaults. For ``normal`` the coefficient of
+  variation is that of the window.
+* settings, assumptions: one setting after the other is changed on the flights of the figures. Wrong
+  answers are counted after the warm-up, everything else over the whole run.
+* promises: how well the promise of quality is kept, with upper limits in brackets.
+  ``test_promise.py`` tests the same queries and processes.
+* law, windup: what the published control law does (``published_law``).
+* figures: the controls ``conformal``, the published law and the longest wait, on the same arrivals.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from model.slack import make_system
+from model.slack.assumption import status_of
+from model.slack.requirement import WindowFacts, requirement_of
+from model.vocabulary import Event, SlackConfig, System, Trace, Workload
+from model.vocabulary.windows import Correlation, Result
+from sim.kernel.plan import Plan, replay
+from sim.kernel.source import Source
+from sim.kernel.trigger import Every
+from sim.scenarios import DEPENDENT, INDEPENDENT, umts
+from sim.slack import TimedRun, simulate
+from sim.slack.plots import plot_controls
+from straggler.inputs import inputs
+from straggler.pages import tables
+from straggler.pages.tables import Table, columns
+from straggler.rooms.slack import published_law
+from straggler.rooms.slack.promise import (
+    AGGREGATES,
+    FAILURE,
+    PROMISES,
+    QUERY,
+    Share,
+    bonferroni,
+    first_answers,
+    share_of,
+    stream,
+    warm_up,
+)
+
+SECOND_US = 1_000_000
+MINUTE_US = 60 * SECOND_US
+HOUR_US = 60 * MINUTE_US
+DAY_US = 24 * HOUR_US
+SEED = 0
+
+# ------------------------------------------------------------------------------ required tuples
+
+TOTALS = (20, 100, 1_000, 10_000)
+REQUIRED_QUERY = SlackConfig(1, 1, q=0.9)
+ADVERSARIAL: Mapping[str, object] = {"sampling": "adversarial"}
+REQUIRED_CASES: Mapping[str, Mapping[str, object]] = {
+    "`count`": {"aggregate": "count"},
+    "`sum`, `normal`": {},
+    "`sum`, `rigorous`": {"method": "rigorous"},
+    "`sum`, `permutation`": {"method": "permutation"},
+    "`sum`, `adversarial`": ADVERSARIAL,
+    "`avg`, `normal`": {"aggregate": "avg"},
+    "`avg`, `rigorous`": {"aggregate": "avg", "method": "rigorous"},
+    "`avg`, `adversarial`": {"aggregate": "avg", **ADVERSARIAL},
+    "`median`": {"aggregate": "median"},
+    "`median`, `adversarial`": {"aggregate": "median", **ADVERSARIAL},
+    "`quantile`, q = 0.9": {"aggregate": "quantile"},
+    "`quantile`, q = 0.9, `adversarial`": {"aggregate": "quantile", **ADVERSARIAL},
+}
+REQUIRED_HEADER = {"what": "", "N = 20": ".1f", "100": ".1f", "1,000": ".1f", "10,000": ".1f"}
+"""Columns with their formats."""
+
+
+def required_percent(config: SlackConfig, total: int) -> float:
+    """Return the share of tuples that a first answer must contain, in percent."""
+    values = [float(value) for value in range(1, total + 1)]
+    # 1..N has the variance (N^2 - 1)/12 and the mean (N + 1)/2.
+    cv_squared = (total - 1) / (3 * (total + 1))
+    return 100 * requirement_of(config)(WindowFacts(total, cv_squared, values)) / total
+
+
+def required_rows(totals: tuple[int, ...] = TOTALS) -> Iterator[tuple[str | float, ...]]:
+    """Yield a row for every rule."""
+    for name, changes in REQUIRED_CASES.items():
+        config = replace(REQUIRED_QUERY, **changes)  # type: ignore[arg-type]  # the fields are given by name
+        yield (name, *(required_percent(config, total) for total in totals))
+
+
+# ---------------------------------------------------------------------------------- figures
+
+CONTROLS = ("conformal", "pd", "max")
+MESSAGES = 7_200
+"""Messages of each phone: an hour of them."""
+FLIGHTS_SHOWN = 85_000
+"""Number of flights shown: the first quarter of the year."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Content of one figure."""
+
+    config: SlackConfig
+    """Query of every control, but for the control."""
+    trigger_interval_us: int
+    unit: str
+    """Unit of slack and latency; see :data:`sim.slack.plots.UNITS_US`."""
+    time_unit: str
+
+
+PICTURES: Mapping[str, Picture] = {
+    "umts": Picture(
+        SlackConfig(
+            10 * SECOND_US, 2 * SECOND_US, aggregate="sum", keyed=False, feedback_us=10 * SECOND_US
+        ),
+        SECOND_US,
+        "s",
+        "min",
+    ),
+    "flights": Picture(
+        SlackConfig(6 * HOUR_US, HOUR_US, aggregate="count", keyed=False, feedback_us=6 * HOUR_US),
+        10 * MINUTE_US,
+        "h",
+        "days",
+    ),
+}
+
+
+def arrivals(name: str) -> Plan:
+    """Return the arrivals of the figure ``name``, or of any other recording that is present."""
+    if name == "umts":
+        plan = umts(SEED)
+        sources = tuple(replace(s, events=MESSAGES) for s in plan.sources if isinstance(s, Source))
+        return replace(plan, sources=sources)
+    recording = inputs.load(name, SEED)
+    return replay(recording.events[:FLIGHTS_SHOWN], recording.label)
+
+
+def runs(name: str, picture: Picture, plan: Plan | None = None) -> list[TimedRun]:
+    """Return a timed run of every control; ``plan`` replaces the arrivals of that name."""
+    plan = replace(plan or arrivals(name), trigger=Every(picture.trigger_interval_us))
+    return [simulate(plan, replace(picture.config, control=each), SEED) for each in CONTROLS]
+
+
+def draw(name: str, path: Path) -> None:
+    """Draw the figure ``name`` as SVG."""
+    picture = PICTURES[name]
+    plot_controls(runs(name, picture), path, unit=picture.unit, time_unit=picture.time_unit)
+
+
+# --------------------------------------------------------------------- settings, on the flights
+
+FLIGHTS = PICTURES["flights"].config
+
+SETTINGS: Mapping[str, dict[str, object]] = {
+    "W = 6 h, s = 1 h, count, the rest by default": {},
+    "eps = 0.02": {"eps": 0.02},
+    "eps = 0.1": {"eps": 0.1},
+    "delta = 0.2": {"delta": 0.2},
+    "learning_rate = 0.2": {"learning_rate": 0.2},
+    "W = 24 h": {"size_us": DAY_US, "feedback_us": None},
+    "s = 2 h": {"slide_us": 2 * HOUR_US},
+    "L = 0": {"feedback_us": 0},
+    "L = 24 h": {"feedback_us": DAY_US},
+    "Gamma = 24 h, max_age = 48 h": {"gamma_us": DAY_US, "max_age_us": 2 * DAY_US},
+    "max_slack = 3 h": {"max_slack_us": 3 * HOUR_US},
+    "control = max": {"control": "max"},
+    "control = pd": {"control": "pd"},
+}
+ASSUMPTIONS: Mapping[str, dict[str, object]] = {
+    f"{aggregate}, W = {hours} h{', adversarial' * (sampling == 'adversarial')}": {
+        "aggregate": aggregate,
+        "size_us": hours * HOUR_US,
+        "feedback_us": None,
+        "sampling": sampling,
+    }
+    for aggregate, hours in (("sum", 6), ("sum", 24), ("avg", 24), ("median", 24))
+    for sampling in ("exchangeable", "adversarial")
+}
+
+
+class FlightsRow(NamedTuple):
+    """One query on the flights; means are over windows after the warm-up."""
+
+    setting: str
+    slack_h: float
+    """Mean K when a window closed (h)."""
+    latency_h: float
+    """Mean time from the end of a window to its first answer (h)."""
+    wrong: float
+    """Share of first answers with an error of eps or more."""
+    buffered: float
+    """Mean number of tuples in open windows, over the whole run."""
+    rows_read: int
+    """Rows of history that corrections read, over the whole run."""
+    assumption: str
+
+
+def flights_row(setting: str, config: SlackConfig, plan: Plan) -> FlightsRow:
+    """Run a query on the flights."""
+    trigger = Every(PICTURES["flights"].trigger_interval_us)
+    run = simulate(replace(plan, trigger=trigger), config, SEED)
+    skipped, flush = warm_up(config), len(tuple(run.workload.batches()))
+    answers = first_answers(run.workload, run.trace).after(skipped)
+    closed = sorted(
+        (step for step in run.trace.of(Result) if step.batch < flush), key=lambda s: s.start_us
+    )[skipped:]
+    ends_us = [run.workload.arrivals[cut - 1].arrival_us for cut in run.workload.cuts]
+    ends_us.append(run.workload.arrivals[-1].arrival_us)
+    waited_us = [ends_us[step.batch] - step.start_us - config.size_us for step in closed]
+    return FlightsRow(
+        setting,
+        float(np.mean([step.slack_us for step in closed])) / HOUR_US,
+        float(np.mean(waited_us)) / HOUR_US,
+        float(answers.wrong(config).mean()),
+        float(run.summary["mean_buffered"]),
+        int(run.summary["history_rows_read"]),
+        _assumption(config, run.trace),
+    )
+
+
+def _assumption(config: SlackConfig, trace: Trace) -> str:
+    """Return the status of the assumption, if the promise rests on one."""
+    if config.aggregate == "count" or config.sampling == "adversarial":
+        return "none is made"
+    found = status_of(trace.of(Correlation))
+    rho = "" if found.rho is None else f" (rho {found.rho:.2f}, {found.windows} windows)"
+    return found.status + rho
+
+
+def flights_rows(cases: Mapping[str, dict[str, object]]) -> Iterator[FlightsRow]:
+    """Yield a row for every case of a table."""
+    plan = arrivals("flights")
+    for setting, changes in cases.items():
+        yield flights_row(setting, replace(FLIGHTS, **changes), plan)  # type: ignore[arg-type]  # the fields are given by name
+
+
+FLIGHTS_HEADER = {
+    "setting": "",
+    "K (h)": ".2f",
+    "latency (h)": ".2f",
+    "wrong": ".3f",
+    "buffered": ".0f",
+    "rows read": ",d",
+    "assumption": "",
+}
+"""Columns with their formats."""
+
+
+# ------------------------------------------------------------------------------ the promise
+
+PROMISE_TUPLES = 120_000
+
+
+def wrong(events: tuple[Event, ...], config: SlackConfig, system: System) -> Share:
+    """Return how often first answers after the warm-up have an error of eps or more."""
+    workload = Workload("slack", events, config.to_json())
+    answers = first_answers(workload, system(workload)).after(warm_up(config))
+    return share_of(answers.wrong(config), config, bonferroni(FAILURE, PROMISES))
+
+
+def promise_row(name: str, events: tuple[Event, ...], config: SlackConfig) -> tuple[str, ...]:
+    """Return the shares of all aggregates, with their upper limits in brackets."""
+    shares = (
+        wrong(events, replace(config, aggregate=aggregate), make_system())
+        for aggregate in AGGREGATES
+    )
+    return (name, *(f"{share.share:.3f} ({share.high:.3f})" for share in shares))
+
+
+def promise_rows(tuples: int = PROMISE_TUPLES) -> Iterator[tuple[str, ...]]:
+    """Yield a row for every process, and two for the one whose delays follow the values."""
+    for process in INDEPENDENT:
+        yield promise_row(process, stream(process, tuples, SEED), QUERY)
+    events = stream(DEPENDENT, tuples, SEED)
+    yield promise_row(DEPENDENT, events, QUERY)
+    yield promise_row(f"{DEPENDENT}, adversarial", events, replace(QUERY, sampling="adversarial"))
+
+
+TABLES: Mapping[str, Table] = {
+    "required": Table(REQUIRED_HEADER, required_rows),
+    "settings": Table(FLIGHTS_HEADER, partial(flights_rows, SETTINGS)),
+    "assumptions": Table(FLIGHTS_HEADER, partial(flights_rows, ASSUMPTIONS)),
+    "promises": Table(columns("process", *AGGREGATES), promise_rows),
+    "law": Table(published_law.LAW_HEADER, published_law.table),
+    "windup": Table(published_law.WINDUP_HEADER, published_law.windups),
+}
+FIGURES = {f"slack-{name}.svg": partial(draw, name) for name in PICTURES}
+
+if __name__ == "__main__":
+    tables.run(TABLES, FIGURES, sys.argv[1:])

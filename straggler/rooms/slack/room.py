@@ -1,0 +1,148 @@
+"""Room ``slack`` as the command line and the tests know it."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from model.checking.claims import Outcome, Verdict
+from model.slack import make_system
+from model.slack.assumption import ENOUGH_WINDOWS, UNTESTED, Assumption, status_of
+from model.slack.claims import judge
+from model.slack.evidence import IDENTITY
+from model.slack.scopes import SCOPES, explore
+from model.slack.variants import VARIANTS
+from model.vocabulary import SlackConfig, Trace
+from model.vocabulary.slack import WORDS, Judged, Progress
+from model.vocabulary.windows import ANSWERS, Correction, Correlation, Final, Late, Rejected, Result
+from sim.slack import from_settings
+from sim.slack.room import TIMED_ROOM
+from sim.slack.settings import SETTINGS
+from straggler.errors import counted
+from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Remark, Room
+from straggler.rooms.slack import queries
+from straggler.rooms.slack.errata import ERRATA
+from straggler.rooms.windows import queries as windowed
+from straggler.rooms.windows.cases import PREDICTOR, Agreement, cases
+from straggler.rooms.windows.limits import refuse_settings, refuse_workload
+from straggler.wiring import judge_guard, spark_operator, spark_pipeline, timed_run
+
+GUARD = "something was late"
+ASSUMPTION = "values exchangeable and independent of delay"
+"""The assumption behind (eps, delta). With method ``normal`` the promise also assumes that missing
+sums are nearly normal, which is not tested."""
+
+
+def figures(seen: JudgedCase) -> Figures:
+    """Return late pairs, corrections and coverage of a run, and the number of compared windows."""
+    trace, step_types = seen.expected, seen.step_types
+    final = trace.of(Final)
+    tuples = sum(answer.n for answer in final)
+    at_first = sum(result.n_rcv for result in trace.of(Result))
+    compared = final if Final in step_types else trace.of(Result) if Result in step_types else ()
+    return {
+        "compared": len(compared),
+        "late": len(trace.of(Late)),
+        "corrections": len(trace.of(Correction)),
+        "coverage_before": at_first / tuples if tuples else 1.0,
+    }
+
+
+SHOWN = (
+    Figure("compared", "windows"),
+    Figure("late", "late\npairs"),
+    Figure("corrections", "correc-\ntions"),
+    Figure("coverage_before", "coverage\nbefore", ".2%"),
+)
+
+
+def summarise_agreement(cases: Sequence[Figures]) -> str:
+    """Return how many windows and late pairs agreed, over all cases."""
+    windows, late = (sum(each[name] or 0 for each in cases) for name in ("compared", "late"))
+    pairs = "the one late pair" if late == 1 else f"every one of {late:,} late pairs"
+    return f"{windows:,} windows, and {pairs} is accounted for"
+
+
+def guard(case: Case, figures: Figures) -> Verdict:
+    """Require a late pair and a correction: without them nothing that matters was compared."""
+    late, corrections = int(figures["late"] or 0), int(figures["corrections"] or 0)
+    if case.in_order and not (late and corrections):
+        sentence = (
+            f"{case.input} is in order, so nothing can be late: that puts nothing to the test"
+        )
+        return Verdict(GUARD, Outcome.UNDETERMINED, sentence)
+    lacking = "" if late and corrections else "nothing was late"
+    made = counted(corrections, "correction")
+    occurred = f"there were {counted(late, 'late pair')} and {made}"
+    return judge_guard(GUARD, case, lacking, occurred)
+
+
+# ------------------------------------------------------------------------------- the assumption
+
+
+def remarks(case: Case, trace: Trace) -> tuple[Remark, ...]:
+    """Return the status of the assumption, if the first answers of the query rest on it."""
+    config = SlackConfig.from_json(case.workload.config)
+    if not rests_on_assumption(config):
+        return ()
+    try:
+        status = status_of(trace.of(Correlation))
+    except (ArithmeticError, TypeError, ValueError):  # no figures that correlations can have
+        status = Assumption(UNTESTED, None, None, None, 0)
+    data = {"assumption": ASSUMPTION, **status._asdict()}
+    return (Remark("assumption", f"{ASSUMPTION}: {describe_status(status)}", data),)
+
+
+def rests_on_assumption(config: SlackConfig) -> bool:
+    """Return whether (eps, delta) is promised under an assumption (docs/slack.md, section 7)."""
+    is_promised = config.control == "conformal" and config.lambda_thr is None
+    return is_promised and config.sampling == "exchangeable" and config.aggregate != "count"
+
+
+def describe_status(status: Assumption) -> str:
+    """Return the status with its figures, as a phrase."""
+    windows = counted(status.windows, "window")
+    if status.status == UNTESTED:
+        return f"{status.status}, {windows} where {ENOUGH_WINDOWS} are needed"
+    interval = f"99.9%: {status.low:+.2f}..{status.high:+.2f}"
+    return f"{status.status}, rho {status.rho:+.2f} ({interval}), {windows}"
+
+
+EXPLORER = Explorer(
+    scopes=tuple(SCOPES),
+    everyday=("conformal", "pd", "small", "redelivery"),
+    variants=VARIANTS,
+    explore=explore,
+)
+
+ROOM = Room(
+    name="slack",
+    position=10,
+    step_types=WORDS,
+    answers=ANSWERS,
+    config=SlackConfig,
+    inputs="flights, umts, a recording in $STRAGGLER_DATA, or a file",
+    quick="--input flights --per task",
+    batches=windowed.BATCHES,
+    options=queries.options,
+    cases=partial(cases, "slack", queries.queries),
+    reference=make_system,
+    spark=spark_pipeline("slack"),
+    slots=lambda _: 2,
+    in_process=spark_operator("slack"),
+    in_process_step_types=(Result, Late, Judged, Rejected, Progress),
+    compare=Agreement(WORDS, IDENTITY).compare,
+    check=judge,
+    refuse=partial(refuse_workload, SlackConfig.from_json),
+    figures=figures,
+    shown=SHOWN,
+    summarise_agreement=summarise_agreement,
+    guard=guard,
+    remarks=lambda seen: remarks(seen.case, seen.observed),
+    explorer=EXPLORER,
+    simulate=timed_run(partial(refuse_settings, SETTINGS), from_settings),
+    simulate_plan=TIMED_ROOM.simulate_plan,
+    replay=TIMED_ROOM.replay,
+    predictor=PREDICTOR,
+    panels=TIMED_ROOM.plot,
+    plot=TIMED_ROOM.draw,
+    errata=ERRATA,
+)

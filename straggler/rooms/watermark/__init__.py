@@ -1,0 +1,1 @@
+"""Room ``watermark`` on the command line (docs/watermark.md)."""

@@ -1,0 +1,127 @@
+"""Room ``watermark`` as the command line and the tests know it."""
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from statistics import fmean
+
+from model.checking.claims import Verdict
+from model.vocabulary import WatermarkConfig
+from model.vocabulary.watermark import WORDS, Clock, Inserted, Passing
+from model.vocabulary.windows import ANSWERS, Final, Late, Rejected, Result
+from model.watermark import make_system
+from model.watermark.claims import judge
+from model.watermark.evidence import IDENTITY
+from model.watermark.scopes import SCOPES, explore
+from model.watermark.variants import VARIANTS
+from sim.watermark import SETTINGS, from_settings
+from sim.watermark.room import TIMED_ROOM
+from straggler.errors import counted
+from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Room
+from straggler.rooms.watermark import queries
+from straggler.rooms.watermark.errata import ERRATA
+from straggler.rooms.windows import queries as windowed
+from straggler.rooms.windows.cases import PREDICTOR, Agreement, cases
+from straggler.rooms.windows.limits import refuse_settings
+from straggler.wiring import judge_guard, spark_operator, spark_pipeline, timed_run
+
+GUARD = "the wait followed the disorder"
+SECOND_US = 1_000_000
+
+
+def figures(seen: JudgedCase) -> Figures:
+    """Return windows, clocks, waits and late pairs of the reference."""
+    trace = seen.expected
+    clocks: Sequence[Clock | Passing] = [*trace.of(Clock), *trace.of(Passing)]
+    late = len(trace.of(Late))
+    received = sum(result.n_rcv for result in trace.of(Result))
+    waits = {clock.wait_us for clock in clocks}
+    waited_us = fmean(clock.t_max_us - clock.wm_us for clock in clocks) if clocks else None
+    windows = len(trace.of(Final)) if Final in seen.step_types else len(trace.of(Result))
+    return {
+        "compared": windows,
+        "clocks": len(clocks) if {Clock, Passing} <= {*seen.step_types} else 0,
+        "waits": len(waits),
+        "late": late,
+        "coverage": received / (received + late) if received + late else 1.0,
+        "waited_s": None if waited_us is None else waited_us / SECOND_US,
+    }
+
+
+SHOWN = (
+    Figure("compared", "windows"),
+    Figure("clocks", "clocks"),
+    Figure("late", "late\npairs"),
+    Figure("coverage", "coverage", ".2%"),
+    Figure("waited_s", "mean\nwait, s", ",.3f"),
+)
+
+
+def summarise_agreement(cases: Sequence[Figures]) -> str:
+    """Return how many windows, clocks and late pairs agreed, over all cases."""
+    windows, clocks, late = (
+        sum(each[name] or 0 for each in cases) for name in ("compared", "clocks", "late")
+    )
+    compared = f"{windows:,} windows" + (f" and {clocks:,} clocks" if clocks else "")
+    return f"{compared}, and every one of {late:,} late pairs is accounted for"
+
+
+def guard(case: Case, figures: Figures) -> Verdict:
+    """Require disorder and waits of several lengths: otherwise any watermark would do.
+
+    The first arrival of a task always changes its wait; only later changes count. An input whose
+    devices are each in order counts as disordered if the devices together are not.
+    """
+    waits, late = int(figures["waits"] or 0), int(figures["late"] or 0)
+    arrivals = case.workload.arrivals
+    if case.workload.config.get("reading") == "fixed":
+        lacking = "" if late else "nothing was late"
+    elif all(one.event_time_us <= other.event_time_us for one, other in pairwise(arrivals)):
+        lacking = "everything came in order"
+    else:
+        lacking = "" if waits > 1 else "the wait was the same all the time"
+    occurred = f"waits had {counted(waits, 'length')}, and {counted(late, 'pair')} came late"
+    return judge_guard(GUARD, case, lacking, occurred)
+
+
+EXPLORER = Explorer(
+    scopes=tuple(SCOPES),
+    everyday=("small", "scaled", "redelivery"),
+    variants=VARIANTS,
+    explore=explore,
+)
+
+
+ROOM = Room(
+    name="watermark",
+    position=40,
+    step_types=WORDS,
+    answers=ANSWERS,
+    config=WatermarkConfig,
+    inputs="flights, umts, a recording in $STRAGGLER_DATA, or a file",
+    quick="--input flights",
+    batches=windowed.BATCHES,
+    options=queries.options,
+    cases=partial(cases, "watermark", queries.queries),
+    reference=make_system,
+    spark=spark_pipeline("watermark"),
+    slots=lambda _: 2,
+    in_process=spark_operator("watermark"),
+    in_process_step_types=(Clock, Passing, Inserted, Result, Late, Rejected),
+    compare=Agreement(WORDS, IDENTITY).compare,
+    check=judge,
+    refuse=queries.refuse_workload,
+    figures=figures,
+    shown=SHOWN,
+    summarise_agreement=summarise_agreement,
+    guard=guard,
+    remarks=lambda _: (),
+    explorer=EXPLORER,
+    simulate=timed_run(partial(refuse_settings, SETTINGS), from_settings),
+    simulate_plan=TIMED_ROOM.simulate_plan,
+    replay=TIMED_ROOM.replay,
+    predictor=PREDICTOR,
+    panels=TIMED_ROOM.plot,
+    plot=TIMED_ROOM.draw,
+    errata=ERRATA,
+)

@@ -1,0 +1,1 @@
+"""What rooms ``slack`` and ``watermark`` share on the command line."""

@@ -1,0 +1,83 @@
+"""Cases of rooms that answer windows: inputs, queries, and how answers are compared."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+from math import isfinite
+from typing import NamedTuple
+
+from model.checking import diff
+from model.checking.diff import Difference
+from model.vocabulary import Trace, Workload
+from model.windows.evidence import has_exact_sums
+from straggler.cases import make_case, select_inputs
+from straggler.inputs import inputs
+from straggler.inputs.tables import Columns, Recording
+from straggler.judging.predictions import Predictor
+from straggler.options import Arguments
+from straggler.rooms import Case, SkippedInput
+from straggler.rooms.windows.queries import BATCHES, ConfigT
+
+DEFAULT_INPUTS = ("flights", "umts", "iot_umts")
+TOLERANCE = 1e-9
+"""Relative tolerance of sums that float64 rounds."""
+SUMMED = ("sum", "avg")
+"""Aggregates that float64 may round, and in which values may cancel; all others are exact."""
+PREDICTOR = Predictor(
+    "p50_window_latency_us",
+    "p99_window_latency_us",
+    "from the end of a window, by the sources' clock, to its first answer",
+    ("utilisation_",),
+)
+Queries = Callable[[Arguments, str, Recording], Iterator[tuple[ConfigT, str]]]
+"""Function that yields the queries for an input, as the options say, each with its title."""
+
+
+def cases(
+    room: str, queries: Queries[ConfigT], args: Arguments, columns: Columns
+) -> Iterator[Case | SkippedInput]:
+    """Yield one case for every query on every input that the options select."""
+    needs_values = set(args.aggregate or ()) != {"count"}
+    columns = replace(columns, needs_values=needs_values)
+    for name in select_inputs(args, DEFAULT_INPUTS):
+        if isinstance(name, SkippedInput):
+            yield name
+            continue
+        recording = inputs.load(name, args.seed, columns)
+        in_order = recording.in_order
+        for config, title in queries(args, name, recording):
+            yield make_case(
+                room, recording, config, title, args, batches=BATCHES, in_order=in_order
+            )
+
+
+class Agreement(NamedTuple):
+    """Rule by which the steps of a room are compared."""
+
+    words: tuple[type, ...]
+    identity: Mapping[str, tuple[str, ...]]
+    """Identifying fields, by kind of step."""
+
+    def compare(
+        self,
+        workload: Workload,
+        expected: Trace,
+        observed: Trace,
+        step_types: Collection[type],
+        ignore: Collection[str] = (),
+    ) -> Difference:
+        """Compare steps exactly; inexact sums may differ within the tolerance.
+
+        See docs/slack.md, section 3.
+        """
+        values = [event.value for event in workload.arrivals if isfinite(event.value)]
+        chosen = [word for word in self.words if word in step_types]
+        is_summed = workload.config.get("aggregate", "sum") in SUMMED
+        return diff.compare(
+            expected,
+            observed,
+            chosen,
+            identity=self.identity,
+            ignore=ignore,
+            rel_tol=TOLERANCE if is_summed and not has_exact_sums(values) else None,
+            scales={"value": max(map(abs, values), default=0.0)},
+        )

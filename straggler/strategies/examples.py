@@ -1,0 +1,56 @@
+"""Examples that Hypothesis draws, the same ones for the same seed."""
+
+from importlib import import_module
+from typing import TypeVar
+
+import hypothesis
+from hypothesis import HealthCheck, Phase
+from hypothesis.strategies import SearchStrategy
+
+from model.vocabulary import Workload, stable_hash
+
+T = TypeVar("T")
+
+RUN = 50
+"""Number of examples that one run of Hypothesis draws."""
+_STREAMS = {"slack": "streams"}
+
+
+def workloads_of(room: str) -> SearchStrategy[Workload]:
+    """Return the strategy of the workloads of a room."""
+    module = import_module(f"straggler.strategies.{_STREAMS.get(room, room)}")
+    cases: SearchStrategy[Workload] = module.cases()
+    return cases
+
+
+def collect(strategy: SearchStrategy[T], n: int, seed: int) -> list[T]:
+    """Return ``n`` examples of a strategy, the same ones for the same seed.
+
+    They come from several runs with different seeds, because within a run Hypothesis tends to
+    repeat its draws.
+    """
+    found: list[T] = []
+    for run in range(-(-n // RUN)):
+        found += collect_run(strategy, min(RUN, n - len(found)), stable_hash(f"{seed} {run}"))
+    return found
+
+
+def collect_run(strategy: SearchStrategy[T], n: int, seed: int) -> list[T]:
+    """Return the first ``n`` examples of a single run of Hypothesis."""
+    found: list[T] = []
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=n,
+        database=None,
+        deadline=None,
+        derandomize=False,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @hypothesis.given(strategy)
+    def draw(example: T) -> None:
+        found.append(example)
+
+    draw()
+    return found[:n]

@@ -1,0 +1,253 @@
+"""Hypothesis strategies: workloads whose order of arrival is simulated.
+
+Rules of this file:
+
+1. Disorder is never drawn as a shuffle: a small plan (``generators/networks``) is drawn, and the
+   simulation decides the order of arrival.
+2. Values are integers or dyadic fractions, so that their sums are exact in every order.
+3. No integer is drawn from 100 or more, for the reason given in ``generators/networks``.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from typing import NamedTuple, TypeAlias
+
+from hypothesis import strategies as st
+
+from model.vocabulary import Event, SlackConfig, WatermarkConfig, Workload, task_of
+from model.vocabulary.slack import CONTROLS, METHODS, SAMPLINGS, SELF_SUFFICIENT_AGGREGATES
+from model.vocabulary.windows import AGGREGATES
+from sim.kernel.faults import Fail, Fault, Pause
+from sim.kernel.log import simulate_arrivals
+from sim.kernel.plan import Worker
+from sim.kernel.source import IDS_PER_SOURCE
+from sim.windows.cluster import CORRECTOR, WindowTuning
+from straggler.judging.plan_counterexamples import SeededPlan
+from straggler.strategies import clusters
+from straggler.strategies.clusters import Shape
+from straggler.strategies.networks import SEEDS, STEPS, plans, sources, upto
+
+__all__ = ["SEEDS", "plans", "sources", "upto"]  # besides the names defined here
+CUTS_MAX = 4
+
+# ------------------------------------------------------------------------------------- queries
+
+UNIT_US = 1_000
+"""Unit of windows, slides and slacks, except for those that are odd on purpose (us)."""
+
+
+class Required(NamedTuple):
+    """Way in which a query gets its required coverage."""
+
+    lambda_thr: float | None = None
+    method: str = "normal"
+    sampling: str = "exchangeable"
+
+
+@cache
+def requirements(aggregate: str) -> tuple[Required, ...]:
+    """Return every requirement that an aggregate allows, the simplest first.
+
+    They are one choice, because with three draws Hypothesis would skip many combinations.
+    """
+    given = tuple(Required(share) for share in (0.5, 0.9, 1.0))
+    if aggregate not in SELF_SUFFICIENT_AGGREGATES:
+        return given
+    methods = [method for method, aggregates in METHODS.items() if aggregate in aggregates]
+    return (*(Required(None, *way) for way in product(methods, SAMPLINGS)), *given)
+
+
+@st.composite
+def configs(
+    draw: st.DrawFn,
+    aggregates: Sequence[str] = AGGREGATES,
+    controls: Sequence[str] = CONTROLS,
+) -> SlackConfig:
+    """Draw queries: overlapping, tumbling and gapped windows, small and odd limits."""
+    slide_us = draw(st.sampled_from([4, 6, 7])) * UNIT_US
+    size_us = draw(
+        st.sampled_from([slide_us, 3 * slide_us, slide_us // 2, 5 * UNIT_US, 9 * UNIT_US])
+    )
+    limits_us = st.none() | upto(4 * size_us)
+    quality = st.sampled_from([0.05, 0.2, 0.5])
+    aggregate = draw(st.sampled_from(aggregates))
+    required = draw(st.sampled_from(requirements(aggregate)))
+    return SlackConfig(
+        size_us=size_us,
+        slide_us=slide_us,
+        aggregate=aggregate,
+        q=draw(st.sampled_from([0.1, 0.25, 0.9])),
+        keyed=draw(st.booleans()),
+        tasks=draw(st.integers(1, 3)),
+        control=draw(st.sampled_from(controls)),
+        eps=draw(quality),
+        delta=draw(quality),
+        lambda_thr=required.lambda_thr,
+        method=required.method,
+        sampling=required.sampling,
+        cv=draw(st.none() | st.just(0.5)),
+        fixed_slack_us=draw(st.sampled_from([0, size_us // 3, 2 * size_us, 1_000 * size_us])),
+        learning_rate=draw(st.sampled_from([0.05, 0.3, 1.0])),
+        feedback_us=draw(st.sampled_from([None, 0, 1, size_us // 2, 3 * size_us])),
+        max_slack_us=draw(limits_us),
+        max_future_us=draw(st.none() | st.just(size_us)),
+        gamma_us=draw(upto(8 * size_us)),
+        max_age_us=draw(limits_us),
+        dedup=draw(st.sampled_from([True, True, False])),
+    )
+
+
+# ----------------------------------------------------------------------------------- workloads
+
+Query: TypeAlias = SlackConfig | WatermarkConfig
+ROOMS: Mapping[type, str] = {SlackConfig: "slack", WatermarkConfig: "watermark"}
+
+BAD_MAX = 8
+"""Largest identity with a bad value: even short streams have some of them."""
+BAD_VALUES = st.sampled_from([math.nan, math.inf, -math.inf])
+"""Values that every query refuses; a missing value is NaN."""
+
+
+class Signs(NamedTuple):
+    """Signs of values, by identity in turn."""
+
+    factors: tuple[float, ...] = (1.0,)
+    is_level: bool = False
+    """Whether all values are 1 but for their signs, so that they cancel."""
+
+
+SIGNS = (Signs(), Signs((1.0, -1.0)), Signs((1.0, -1.0), is_level=True), Signs((1.0, 1.0, -1.0)))
+"""Values as sent; every second one a refund; refunds that cancel; a refund now and then."""
+
+
+class Twist(NamedTuple):
+    """Changes of simulated tuples that make them fit the query, or violate it."""
+
+    divisor: int
+    """Divisor of values, which makes them dyadic fractions."""
+    ahead_us: int
+    """Lead of the clock of source 0 (us)."""
+    bad: tuple[tuple[int, float], ...]
+    """Bad values of source 0, by identity."""
+    signs: Signs
+
+    def of(self, event: Event) -> Event:
+        """Return the changed event."""
+        ahead_us = self.ahead_us if event.source_id < IDS_PER_SOURCE else 0
+        value = 1.0 if self.signs.is_level else event.value / self.divisor
+        value *= self.signs.factors[event.source_id % len(self.signs.factors)]
+        value = dict(self.bad).get(event.source_id, value)
+        return event._replace(event_time_us=event.event_time_us + ahead_us, value=value)
+
+
+@cache
+def twists(size_us: int) -> st.SearchStrategy[Twist]:
+    """Draw changes: every second stream has bad values, most streams have refunds."""
+    bad = st.lists(st.tuples(st.integers(0, BAD_MAX), BAD_VALUES), min_size=1, max_size=2)
+    return st.builds(
+        Twist,
+        st.sampled_from([1, 8]),
+        st.sampled_from([0, 0, 0, 2 * size_us]),
+        st.just(()) | bad.map(tuple),
+        st.sampled_from(SIGNS),
+    )
+
+
+@st.composite
+def arrival_orders(
+    draw: st.DrawFn, config: Query, orders: int = 1
+) -> tuple[tuple[Event, ...], ...]:
+    """Draw arrivals for a query; several orders have the same tuples on different routes."""
+    scale_us = max(config.size_us, config.slide_us)
+    sent = tuple(draw(st.lists(sources(scale_us), min_size=1, max_size=4)))
+    twist = draw(twists(config.size_us))
+    seed = draw(SEEDS)
+    found: list[tuple[Event, ...]] = []
+    for _ in range(orders):
+        events = simulate_arrivals(draw(plans(scale_us, sent, seed)), seed).events
+        delivered = events if config.dedup else without_redeliveries(events)
+        found.append(tuple(twist.of(event) for event in delivered))
+    return tuple(found)
+
+
+def without_redeliveries(events: Sequence[Event]) -> Sequence[Event]:
+    """Return the first delivery of every tuple, for a query without deduplication."""
+    first = {event.source_id: event for event in reversed(events)}
+    kept = sorted(first.values(), key=lambda event: event.seq)
+    return [event._replace(seq=seq) for seq, event in enumerate(kept)]
+
+
+def cuts(n_events: int) -> st.SearchStrategy[tuple[int, ...]]:
+    """Draw positions of micro-batch boundaries; some batches are empty."""
+    positions = st.integers(0, min(n_events, 99))
+    return st.lists(positions, max_size=CUTS_MAX).map(sorted).map(tuple)
+
+
+@st.composite
+def workloads(draw: st.DrawFn, config: Query) -> Workload:
+    """Draw a stream for a query, cut into micro-batches, mostly with a flush at its end."""
+    (events,) = draw(arrival_orders(config))
+    flush = draw(st.sampled_from([True, True, True, False]))
+    return _workload(config, events, draw(cuts(len(events)))).with_(flush=flush)
+
+
+@st.composite
+def reordered(draw: st.DrawFn, config: Query) -> tuple[Workload, Workload]:
+    """Draw two orders of arrival of the same tuples, both flushed.
+
+    Rejections must not depend on the order, so no tuple is rejected for an early arrival.
+    """
+    calm = replace(config, max_future_us=None)
+    one, other = draw(arrival_orders(calm, orders=2))
+    return _workload(calm, one, draw(cuts(len(one)))), _workload(calm, other, ())
+
+
+@st.composite
+def timings(draw: st.DrawFn, scale_us: int, tasks: int) -> SeededPlan:
+    """Draw a cluster for a windowed room with ``tasks`` tasks, and the cost of corrections."""
+    plan, seed = draw(clusters.cases(Shape(scale_us, tasks, events=(6, 12, 24))))
+    tuning = WindowTuning(
+        Worker(draw(st.sampled_from([1.0, 0.2]))),
+        draw(st.sampled_from([0.0, scale_us / 2, 3.0 * scale_us])),
+        draw(st.sampled_from([0.0, scale_us / 20])),
+    )
+    wrong = draw(st.sampled_from([None, "task fails", "corrector fails", "corrector pauses"]))
+    nth, for_us = draw(st.integers(0, STEPS)), draw(upto(8 * scale_us, above=1))
+    more: tuple[Fault, ...] = ()
+    if wrong is not None and (events := simulate_arrivals(plan, seed).events):
+        # Soon after an arrival there is something to serve again.
+        event = events[nth * (len(events) - 1) // STEPS]
+        at_us = event.arrival_us - plan.epoch_us + scale_us // 8
+        kind = Pause if wrong == "corrector pauses" else Fail
+        task = f"worker-{task_of(event.key, tasks)}"
+        more = (kind(task if wrong == "task fails" else CORRECTOR, at_us, for_us),)
+    flush = draw(st.sampled_from([True, True, True, False]))
+    return SeededPlan(replace(plan, tuning=tuning, faults=(*plan.faults, *more), flush=flush), seed)
+
+
+class TimedCase(NamedTuple):
+    """Query and cluster of a timed run of room ``slack``."""
+
+    config: SlackConfig
+    timing: SeededPlan
+
+
+@st.composite
+def timed_cases(draw: st.DrawFn) -> TimedCase:
+    """Draw a query and a cluster that serves it."""
+    config = draw(configs())
+    return TimedCase(config, draw(timings(max(config.size_us, config.slide_us), config.tasks)))
+
+
+def cases(
+    aggregates: Sequence[str] = AGGREGATES, controls: Sequence[str] = CONTROLS
+) -> st.SearchStrategy[Workload]:
+    """Draw a query and a stream for it."""
+    return configs(aggregates, controls).flatmap(workloads)
+
+
+def _workload(config: Query, events: tuple[Event, ...], cuts: tuple[int, ...]) -> Workload:
+    return Workload(ROOMS[type(config)], events, config.to_json(), cuts, name="generated")

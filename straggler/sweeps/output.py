@@ -1,0 +1,113 @@
+"""Output of a sweep: sentences and a table for a terminal, and JUnit XML for CI."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.table import Table
+
+from model.checking.claims import Outcome
+from sim.sweep.engine import Ended, Started
+from sim.sweep.results import Failed, Results
+from straggler.cli.render import COLOURS
+from straggler.errors import counted
+from straggler.pages.junit import ERROR, Check, check_of, junit
+
+# -------------------------------------------------------------------------------- a terminal
+
+
+def describe_start(event: Started) -> str:
+    """Describe the work ahead."""
+    experiments = counted(len(event.experiments), "experiment")
+    stored = f", {event.stored:,} of them stored already" if event.stored else ""
+    runs = counted(event.runs + event.repeated, "run")
+    twice = f", {event.repeated:,} of them in another experiment, too" if event.repeated else ""
+    work = f"{experiments}, {event.effort}: {runs}{twice}{stored}."
+    if not event.damaged:
+        return work
+    damaged = counted(len(event.damaged), "stored run")
+    return (
+        f"{work} {damaged} cannot be trusted, because the file was cut off or changed,"
+        f" and will be done again: {event.damaged[0]}{' and others' if event.damaged[1:] else ''}."
+    )
+
+
+def describe_failures(failed: Sequence[Failed]) -> Iterator[str]:
+    """Yield each failed run with its settings, its error and the line that repeats it."""
+    for each in failed:
+        settings = " ".join(f"{key}={text}" for key, text in each.run.settings.items())
+        yield f"failed, seed {each.run.seed}, {settings}: {each.error}."
+        yield f"    again: {each.again}"
+
+
+def table(found: Sequence[Results]) -> Table:
+    """Return a table with one row per experiment."""
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("experiment", "effort"):
+        grid.add_column(heading, no_wrap=True)
+    for heading in ("runs", "failed", "met"):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    grid.add_column("outcome", no_wrap=True)
+    grid.add_column("the claim is")
+    for results in found:
+        met = [finding.outcome for finding in results.findings].count(Outcome.HOLDS)
+        grid.add_row(
+            results.experiment.name,
+            results.effort,
+            f"{results.rows + len(results.failed):,}",
+            f"{len(results.failed):,}",
+            f"{met} of {len(results.findings)}",
+            f"[{COLOURS[results.outcome]}]{results.outcome}[/]",
+            results.verdict.value if results.verdict else "-",
+        )
+    return grid
+
+
+def remarks(found: Sequence[Results]) -> Iterator[str]:
+    """Yield a sentence for each problem and each expectation that is not met."""
+    for results in found:
+        name = results.experiment.name
+        for problem in results.problems:
+            yield f"{name}: {problem}."
+        for finding in results.findings:
+            if finding.outcome is not Outcome.HOLDS:
+                says = finding.expectation.says
+                yield f"{name}, {finding.outcome}: {says}; {finding.sentence}."
+
+
+def describe_end(found: Sequence[Results], event: Ended, folder: str) -> str:
+    """Summarise the sweep in one sentence."""
+    runs = sum(results.rows for results in found)
+    failed = sum(len(results.failed) for results in found)
+    outcomes = [results.outcome for results in found]
+    outcome = "every expectation is met"
+    if event.outcome is not Outcome.HOLDS:
+        outcome = f"{outcomes.count(event.outcome)} {event.outcome}"
+    lost = f", {failed:,} failed" if failed else ""
+    return (
+        f"{counted(len(found), 'experiment')}, {counted(runs, 'run')}{lost}: {outcome};"
+        f" {event.seconds:,.0f} s, results in {folder}."
+    )
+
+
+# --------------------------------------------------------------------------------------- CI
+
+
+def write_junit(results: Iterable[Results]) -> str:
+    """Return JUnit XML: a suite for each experiment, a test for each expectation.
+
+    A failed run is an error; an undetermined expectation is skipped.
+    """
+    suites = {each.experiment.name: list(_checks_of(each)) for each in results}
+    return junit("straggler sweep", suites)
+
+
+def _checks_of(results: Results) -> Iterator[Check]:
+    group = f"{results.experiment.name}.{results.effort}"
+    for finding in results.findings:
+        test = check_of(finding.expectation.says, finding.outcome, finding.sentence)
+        yield test._replace(group=group)
+    for problem in results.problems:
+        yield Check("table", ERROR, problem, group=group)
+    for failed in results.failed:
+        settings = ", ".join(f"{key}={text}" for key, text in failed.run.settings.items())
+        name = f"run, seed {failed.run.seed}, {settings}"
+        yield Check(name, ERROR, failed.error, failed.again, group=group)

@@ -1,0 +1,63 @@
+"""Spark's workers, chained in one process over all kinds of networks, against the reference.
+
+Whatever the network does, the results are those of the nested loop, and what the workers record is
+a behaviour of the protocol.
+"""
+
+from random import Random
+
+import pytest
+
+from model.checking.claims import Outcome
+from model.join import run
+from model.join.claims import CASES, DECIDED_CASES, judge, over_all
+from model.join.replay import validate_recording
+from model.vocabulary.join import Forward, Quiet, Receive, Rejected
+from spark_impl.join import run_in_process
+from spark_impl.join.in_process import Network
+from straggler.strategies.join import cases
+from tests.harness.chain_workloads import loaded_chains
+from tests.harness.stream_packs import collect
+from tests.properties.join.test_model import results
+
+CASES_A_NETWORK = 60
+FEW = 30
+CURVES = 16
+NETWORKS = {
+    "fifo": Network(),
+    "unforced": Network(unforced=0.3),
+    "unordered": Network(ordered=False, unforced=0.3),
+    "twice": Network(twice=0.2, unforced=0.3),
+    "cut": Network(cut=0.05, unforced=0.3),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_workers_keep_the_promises_of_the_chain(name: str, seed: int) -> None:
+    undecided = collect(cases(decided=False), CASES_A_NETWORK, seed)
+    drawn = [*undecided, *collect(cases(), FEW, seed), *loaded_chains(CURVES, seed)]
+    traces = [run_in_process(case, NETWORKS[name], seed) for case in drawn]
+    evidence = [judge(case, trace) for case, trace in zip(drawn, traces, strict=True)]
+    for verdict in over_all(evidence):
+        assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence)
+    for case, trace in zip(drawn, traces, strict=True):
+        verdict = validate_recording(case, trace)
+        assert verdict.outcome is Outcome.HOLDS, (verdict.sentence, verdict.witness)
+    for guard in (*CASES, *DECIDED_CASES):
+        assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
+    assert any(trace.of(Forward) for trace in traces), "no block was sent"
+    assert any(trace.of(Receive) for trace in traces), "no block came"
+
+
+def test_workers_that_come_and_go_between_epochs_change_no_result(seed: int) -> None:
+    random = Random(seed)
+    taken_over = 0
+    for case in collect(cases(), CASES_A_NETWORK, seed):
+        flushed = case.with_(flush=True)
+        sizes = tuple(random.randint(1, 5) for _ in range(4))
+        trace = run_in_process(flushed, NETWORKS["cut"], seed, workers=sizes)
+        reference = run(flushed)
+        assert results(trace) == results(reference), sizes
+        assert trace.of(Rejected) == reference.of(Rejected), sizes
+        taken_over += sum(step.r_held + step.s_held for step in trace.of(Quiet))
+    assert taken_over, "no worker held anything when their number changed"

@@ -1,0 +1,132 @@
+"""Promises of docs/join.md on the model, or on what ``--system`` names.
+
+Arrivals come from simulated networks; see ``straggler/strategies/join.py``.
+"""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.checking.claims import Outcome
+from model.join import run
+from model.join.claims import CASES, CLAIMS, DECIDED_CASES, judge, over_all
+from model.join.decision_claims import RESIZED
+from model.join.replay import CLAIM as CONFORMS
+from model.join.scopes import EVERYDAY, SCOPES, Protocol
+from model.join.variants import explore
+from model.vocabulary import JoinConfig, System, Trace, Workload
+from model.vocabulary.join import Match, Rejected
+from straggler.judging.judge import broken_sentences
+from straggler.strategies.join import cases, configs
+from straggler.strategies.streams import SEEDS, cuts
+from tests.harness import profiles
+from tests.harness.chain_workloads import loaded_chains
+from tests.harness.stream_packs import collect
+from tests.model.join.golden import GOLDEN
+from tests.model.join.test_scopes import reachable
+
+CASES_FOR_GUARDS = profiles.choose(150, nightly=300)
+FEW_CASES = 40
+CURVES = 16
+FEW_TUPLES = 12
+
+
+def results(trace: Trace) -> list[tuple[str, int, int]]:
+    """Return the matches without their epochs."""
+    return [(match.query, match.r_id, match.s_id) for match in trace.of(Match)]
+
+
+@given(case=cases())
+def test_no_claim_is_broken(system: System, case: Workload) -> None:
+    broken = broken_sentences(judge(case, system(case)).verdicts)
+    assert not broken, "\n".join(broken)
+
+
+def test_every_claim_is_put_to_the_test(
+    system: System, foreign_system: System | None, seed: int
+) -> None:
+    undecided = collect(cases(decided=False), CASES_FOR_GUARDS, seed)
+    drawn = [*undecided, *collect(cases(), FEW_CASES, seed), *loaded_chains(CURVES, seed)]
+    evidence = [judge(case, system(case)) for case in drawn]
+    for guard in (*CASES, *DECIDED_CASES):
+        assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
+    verdicts = over_all(evidence)
+    judged = {verdict.claim for verdict in verdicts}
+    # A system of somebody else need not be a chain.
+    optional = {CONFORMS, RESIZED} if foreign_system else set()
+    assert judged in (set(CLAIMS.guards), set(CLAIMS.guards) - optional)
+    for verdict in verdicts:
+        assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)
+
+
+@given(case=cases(), chain=configs(), seed=SEEDS, data=st.data())
+def test_epochs_workers_blocks_and_timing_change_no_result(
+    system: System, case: Workload, chain: JoinConfig, seed: int, data: st.DataObject
+) -> None:
+    other = {name: getattr(chain, name) for name in ("workers", "block_size", "credit")}
+    flushed = case.with_(flush=True)
+    # The results of a query that is limited to epochs depend on the cuts, and so does what is shed,
+    # and what is late by the silence of a stream.
+    config = JoinConfig.from_json(case.config)
+    by_epoch = config.epochs or config.idle_after_us or any(e.share for e in config.decisions)
+    other_cuts = case.cuts if by_epoch else data.draw(cuts(len(case.arrivals)))
+    changed = flushed.with_(config={**case.config, **other}, cuts=other_cuts, seed=seed)
+    one, another = system(flushed), system(changed)
+    assert results(one) == results(another)
+    assert one.of(Rejected) == another.of(Rejected)
+
+
+@given(case=cases())
+def test_a_query_finds_what_it_finds_alone(system: System, case: Workload) -> None:
+    flushed = case.with_(flush=True)
+    together = results(system(flushed))
+    for query in case.config["queries"]:
+        epochs = [each for each in case.config["epochs"] if each[0] == query[0]]
+        alone = flushed.with_(config={**case.config, "queries": [query], "epochs": epochs})
+        assert results(system(alone)) == [each for each in together if each[0] == query[0]]
+
+
+def chosen(choices: Sequence[int]) -> Callable[[int], int]:
+    """Return a lot that follows the choices, then always takes the first."""
+    left = list(reversed(choices))
+
+    def lot(n: int) -> int:
+        return left.pop() % n if left else 0
+
+    return lot
+
+
+@given(case=cases(), choices=st.lists(st.integers(0, 23), max_size=99))
+def test_no_sequence_of_choices_breaks_a_claim(case: Workload, choices: Sequence[int]) -> None:
+    few = case.with_(arrivals=case.arrivals[:FEW_TUPLES], cuts=())
+    broken = broken_sentences(judge(few, run(few, lot=chosen(choices))).verdicts)
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize("scope", ["adding", "removing"])
+def test_every_action_happens_at_a_worker_of_the_chain(scope: str) -> None:
+    protocol = Protocol(SCOPES[scope])
+    sizes = set()
+    for state in reachable(protocol):
+        workers = range(len(state.chain.workers))
+        assert all(action.worker in workers for action, _ in protocol.actions(state)), state
+        sizes.add(len(workers))
+    assert len(sizes) > 1
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [each if each in EVERYDAY else pytest.param(each, marks=pytest.mark.long) for each in GOLDEN],
+)
+def test_every_behaviour_of_a_small_scope_keeps_the_promises(scope: str) -> None:
+    exploration = explore(scope)
+    assert (exploration.unique_states, exploration.transitions) == GOLDEN[scope]
+    assert exploration.cut is None
+    for verdict in exploration.verdicts:
+        assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.witness)
+
+
+def test_every_scope_has_a_golden_count() -> None:
+    assert set(GOLDEN) == set(SCOPES)

@@ -1,0 +1,216 @@
+"""Workers of scripts exchange the results that others read, and get no more and no less."""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.streaming.tws_tester import TwsTester
+
+from model.script import run
+from model.vocabulary import ScriptConfig, Trace, Workload
+from model.vocabulary.script.config import MILLISECOND_US, Result, Undefined
+from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
+from spark_impl.runtime.systems import arrivals_table
+from spark_impl.script import encoding
+from spark_impl.script.admission import waiting_of
+from spark_impl.script.arithmetic import Tuples
+from spark_impl.script.graph import COMPUTED, UNION
+from spark_impl.script.kernel import Message
+from spark_impl.script.plan import Plan, compile_plan
+from spark_impl.script.processor import FLUSH, MESSAGE, ScriptProcessor, blocks_of, result_tables
+from spark_impl.script.router import Router
+from spark_impl.windows.blocks import slots
+from straggler.strategies.script import SENSORS, SPANS_MS, arrivals, cases, configs
+from tests.harness.stream_packs import collect
+
+CASES = 30
+"""Number of drawn cases that together have to contain every interesting one."""
+MESSAGES = st.dictionaries(
+    st.integers(0, 3),
+    st.tuples(
+        st.lists(st.tuples(st.integers(0, 99), st.floats(-9, 9)), max_size=3), st.integers(0, 99)
+    ),
+    max_size=3,
+)
+"""Tuples of some streams, and the stamps until which these are known."""
+
+
+@given(st.lists(MESSAGES, max_size=4))
+def test_messages_about_a_stream_are_combined(
+    sent: list[dict[int, tuple[list[tuple[int, float]], int]]],
+) -> None:
+    blocks = []
+    for each in sent:
+        parts = {}
+        for number, (tuples, until_us) in each.items():
+            ts, values = [ts for ts, _ in tuples], [value for _, value in tuples]
+            arrays = Tuples(np.array(ts, np.int64), np.array(values, np.float64))
+            parts[number] = Message(arrays, until_us)
+        blocks.append(encoding.encode_message(parts))
+    found = {
+        number: (list(zip(*(each.tolist() for each in message.tuples), strict=True)), until_us)
+        for number, message in encoding.decode_messages(blocks).items()
+        for until_us in [message.until_us]
+    }
+    streams = {number for each in sent for number in each}
+    assert found == {
+        number: (
+            [pair for each in sent if number in each for pair in each[number][0]],
+            max(each[number][1] for each in sent if number in each),
+        )
+        for number in streams
+    }
+
+
+def read_by(plan: Plan, number: int) -> Iterator[int]:
+    """Yield the computations and sensors that one reads; a union is read by whoever reads it."""
+    for each in plan.graph.nodes[number].inputs:
+        if plan.graph.nodes[each].kind == UNION:
+            yield from read_by(plan, each)
+        else:
+            yield each
+
+
+@given(configs())
+def test_a_worker_sends_a_result_to_the_other_workers_that_read_it(config: ScriptConfig) -> None:
+    plan = compile_plan(config)
+    at = plan.placement.worker
+    assert set(at) == {n for n, node in enumerate(plan.graph.nodes) if node.kind in COMPUTED}
+    readers: dict[int, set[int]] = {number: set() for number in at}
+    for number, worker in at.items():
+        for each in read_by(plan, number):
+            if each in at and at[each] != worker:
+                readers[each].add(worker)
+    for worker in range(plan.workers):
+        share = plan.share(worker)
+        own = [number for number in at if at[number] == worker]
+        assert share.computed == tuple(sorted(own))
+        assert share.sent == {n: tuple(sorted(readers[n])) for n in own if readers[n]}
+        assert share.foreign == tuple(sorted(n for n in readers if worker in readers[n]))
+    assert plan.exchanges == any(readers.values())
+
+
+# --------------------------------------------------------------------------------- grouping columns
+
+
+class Grouped(ScriptProcessor):
+    """A processor whose keys Spark's test driver has wrapped once more."""
+
+    def handleInputRows(  # noqa: N802 (the name is Spark's)
+        self,
+        key: Any,
+        rows: Any,
+        timerValues: Any,  # noqa: N803 (the name is Spark's)
+    ) -> Any:
+        """Process the rows of a group and a worker."""
+        return super().handleInputRows(key[0], rows, timerValues)
+
+
+def run_grouped(plan: Plan, config: ScriptConfig, case: Workload, groups: list[Any]) -> list[Trace]:
+    """Run a case in several groups at once, in process; return the results of each group."""
+    # Imported here as in the processor: it takes a while.
+    import pandas as pd
+
+    waits = waiting_of(config)
+    tester = TwsTester(Grouped(plan, waits, ("site",)))
+    numbers, router = slots(plan.workers), Router(plan, is_timed=waits.is_timed)
+    waiting: list[tuple[Any, int, list[tuple[int, bytes | None]]]] = []
+    for events in case.batches():
+        blocks = sorted(blocks_of(router, arrivals_table(events)))
+        for worker, own in groupby(blocks, itemgetter(0)):
+            together = [each[1:] for each in own]
+            waiting += [(group, worker, [*together]) for group in groups]
+    if case.flush:
+        workers = range(plan.workers)
+        waiting += [(group, worker, [(FLUSH, None)]) for group in groups for worker in workers]
+    steps: dict[Any, list[Any]] = {group: [] for group in groups}
+    for group, worker, given_blocks in waiting:  # grows
+        given_rows = pd.DataFrame(given_blocks, columns=["kind", "block"], dtype=object)
+        frame: Any = tester.testInPandas((group, numbers[worker]), given_rows)
+        assert {*frame["site"]} == {group}
+        assert {*frame["worker"]} == {worker}
+        own, *messages = frame.to_dict("records")
+        waiting += [(group, row["to"], [(MESSAGE, row["messages"])]) for row in messages]
+        tables = result_tables(plan, own["results"], own["undefined"], own["rejected"])
+        steps[group] += [Result(**row) for row in tables["result"].to_pylist()]
+    return [Trace("spark", own) for own in steps.values()]
+
+
+@given(cases(), st.sampled_from([["north", "south"], [7, -1], ["7", "0"]]))
+def test_every_group_has_the_results_of_its_own_stream(case: Workload, groups: list[Any]) -> None:
+    config = ScriptConfig.from_json(case.config)
+    expected = run(case).of(Result)
+    for found in run_grouped(compile_plan(config), config, case, groups):
+        assert repr(found.of(Result)) == repr(expected)
+
+
+# ------------------------------------------------------------------- scripts that came into force
+
+
+def kept(case: Workload, since_us: int) -> Workload:
+    """Return a case with the arrivals alone that a query from ``since_us`` on reads."""
+    config = ScriptConfig.from_json(case.config)
+    blocks = Router(compile_plan(config), since_us).blocks(arrivals_table(case.arrivals))
+    every = [np.frombuffer(block, encoding.ARRIVAL)["seq"].tolist() for block in blocks.values()]
+    chosen = sorted({seq for each in every for seq in each})
+    events = [case.arrivals[seq]._replace(seq=number) for number, seq in enumerate(chosen)]
+    return case.with_(arrivals=tuple(events), cuts=())
+
+
+def answers_since(case: Workload, since_us: int) -> list[str]:
+    """Return what the model says about stamps from ``since_us`` on."""
+    trace = run(case)
+    steps: list[Result | Undefined] = [*trace.of(Result), *trace.of(Undefined)]
+    return sorted(repr(step) for step in steps if step.ts_us >= since_us)
+
+
+def check_since(case: Workload, place: int) -> Counter[str]:
+    """Leave out what no result from a stamp on needs; return which interesting cases occurred."""
+    times = sorted(event.event_time_us for event in case.arrivals)
+    since_us = times[place % len(times)] // MILLISECOND_US * MILLISECOND_US if times else 0
+    fewer = kept(case, since_us)
+    answers = answers_since(case, since_us)
+    assert answers_since(fewer, since_us) == answers
+    known = sum(event.key in SENSORS for event in case.arrivals)
+    return Counter(answers=bool(answers), fewer=bool(answers) and len(fewer.arrivals) < known)
+
+
+FIXED = cases().filter(
+    lambda case: (
+        case.config.get("watermark", "fixed") == "fixed" and not case.config.get("idle_after_us")
+    )
+)
+"""Cases whose watermarks depend neither on the disorder nor on the arrivals of earlier tuples."""
+
+
+@given(FIXED, st.integers(0, 99))
+def test_no_result_needs_what_is_left_out(case: Workload, place: int) -> None:
+    check_since(case, place)
+
+
+@given(arrivals(), SPANS_MS, SPANS_MS, st.integers(0, 99))
+def test_a_window_alone_reads_back_no_further_than_its_length(
+    events: tuple[Any, ...], length_ms: int, slide_ms: int, place: int
+) -> None:
+    window = Window("sum", Sensor(SENSORS[0]), length_ms, slide_ms)
+    flow = Workflow("w", (Statement("A", window),))
+    config = ScriptConfig((flow,), tuple((sensor, 3_600) for sensor in SENSORS))
+    case = Workload("script", events, config.to_json())
+    own = [event for event in events if event.key == SENSORS[0]]
+    times = sorted(event.event_time_us for event in own)
+    since_us = times[place % len(times)] // MILLISECOND_US * MILLISECOND_US if times else 0
+    from_us = since_us - length_ms * MILLISECOND_US
+    expected = [event.source_id for event in own if event.event_time_us >= from_us]
+    assert [event.source_id for event in kept(case, since_us).arrivals] == expected
+
+
+def test_drawn_cases_leave_something_out(seed: int) -> None:
+    drawn = enumerate(collect(FIXED, CASES, seed))
+    met = sum((check_since(case, place) for place, case in drawn), Counter[str]())
+    assert met["answers"] >= 3, met
+    assert met["fewer"] >= 3, met

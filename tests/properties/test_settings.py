@@ -1,0 +1,180 @@
+"""Any values of settings are taken, and read again as they are, or refused with one sentence."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from itertools import pairwise
+from math import inf, nan
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.vocabulary import (
+    GroupingConfig,
+    JoinConfig,
+    ScriptConfig,
+    SlackConfig,
+    WatermarkConfig,
+)
+from model.vocabulary.join import Decision, Equi
+from model.vocabulary.join_load import Limits, LoadRules
+from model.vocabulary.script.config import WATERMARKS
+from model.vocabulary.script.tree import Across, Number, Sensor, Union, Window
+from model.vocabulary.settings import settings_of
+from straggler.rooms.script.language import parse
+from tests.harness.stream_packs import collect
+
+CASES = 300
+"""Number of drawn settings of one class that together have to be taken and refused."""
+SCRIPTS = ScriptConfig((parse('mean = avg("A", 4, 2)', "mine", ["A"]),), (("A", 3_600),))
+SETTINGS: Mapping[str, Any] = {
+    "slack": SlackConfig(4_000, 2_000),
+    "watermark": WatermarkConfig(4_000, 2_000, max_wait_us=3_000),
+    "join": JoinConfig(window_us=4_000, queries=(("q", Equi("key")),), workers=2),
+    "grouping": GroupingConfig(4),
+    "script": SCRIPTS,
+    "limits": Limits(0.3, 0.8, 0.9),
+    "load": LoadRules(0.3, 0.8, 0.9),
+}
+"""Valid settings of each class."""
+BOUNDS = [bound + each for bound in (0, 1 << 61, 1 << 63) for each in (-1, 0, 1)]
+ODD: list[Any] = [
+    None,
+    True,
+    "x",
+    "",
+    nan,
+    inf,
+    -0.5,
+    0.25,
+    1.5,
+    (),
+    (1,),
+    (1, 2, 3, 4),
+    [1],
+    ((),),
+]
+
+
+@st.composite
+def changed(draw: st.DrawFn, name: str) -> dict[str, Any]:
+    """Draw other values for one to three settings of a class."""
+    right = SETTINGS[name]
+    names = draw(st.lists(st.sampled_from(sorted(settings_of(type(right)))), max_size=3))
+    words = [value for each in fields(right) if isinstance(value := getattr(right, each.name), str)]
+    values = st.sampled_from([*BOUNDS, 2, 100, 5_000, *ODD, *words, *WATERMARKS])
+    return {each: draw(values) for each in names}
+
+
+def refusal(name: str, given: Mapping[str, Any]) -> str:
+    """Return the sentence that refuses changed settings; empty if they are taken."""
+    try:
+        made = replace(SETTINGS[name], **given)
+    except ValueError as error:
+        return str(error)
+    if hasattr(made, "to_json"):
+        assert repr(type(made).from_json(made.to_json())) == repr(made)
+    return ""
+
+
+# ------------------------------------------------------------------------------- any values at all
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_are_taken_or_refused_with_one_sentence(name: str, seed: int) -> None:
+    outcomes = Counter[bool]()
+    for given_values in collect(changed(name), CASES, seed):
+        said = refusal(name, given_values)
+        outcomes[bool(said)] += 1
+        assert "\n" not in said
+    assert len(outcomes) == 2, outcomes
+
+
+# ------------------------------------------------------------------------ rules of several values
+
+
+@given(
+    watermark=st.sampled_from(WATERMARKS),
+    lateness_us=st.sampled_from([None, 0, 1, (1 << 61) - 1, 1 << 61])
+    | st.integers(((1 << 63) // 2_450) - 2, ((1 << 63) // 2_450) + 2),
+    cluster=st.sampled_from([1, 2, 50, 51]),
+)
+def test_a_wait_by_disorder_needs_a_lateness_whose_product_fits(
+    watermark: str, lateness_us: int | None, cluster: int
+) -> None:
+    given_values = {"watermark": watermark, "lateness_us": lateness_us, "cluster": cluster}
+    fits = lateness_us is not None and lateness_us < 1 << 61
+    fits = fits and int(lateness_us or 0) * cluster * (cluster - 1) < 1 << 63
+    said = refusal("script", given_values)
+    assert bool(said) != (watermark == "fixed" or fits), said
+    assert not said or said.startswith(f"lateness_us is {lateness_us}")
+
+
+NUMBERS: st.SearchStrategy[Any] = st.sampled_from([0, 1, 2, 3, -1, 1, 2, 3, True, 1.0, None])
+SHARES: st.SearchStrategy[Any] = st.sampled_from([0, 0.5, 1, 0.25, -0.1, 1.1, nan, None, True])
+
+
+def is_whole(value: object, least: int) -> bool:
+    """Return whether a value is an integer, and not below ``least``."""
+    return type(value) is int and value >= least
+
+
+@given(st.lists(st.builds(Decision, NUMBERS, NUMBERS, NUMBERS, SHARES), max_size=3))
+def test_decisions_have_rising_epochs_and_numbers_in_range(decisions: list[Any]) -> None:
+    epochs = [epoch for epoch, *_ in decisions]
+    allowed = all(
+        is_whole(epoch, 0)
+        and is_whole(workers, 1)
+        and is_whole(block_size, 1)
+        and type(share) in (int, float)
+        and 0 <= share <= 1
+        for epoch, workers, block_size, share in decisions
+    )
+    allowed = allowed and all(one < other for one, other in pairwise(epochs))
+    assert bool(refusal("join", {"decisions": tuple(decisions)})) != allowed
+
+
+@given(st.sampled_from(["q", "p"]), NUMBERS, NUMBERS, st.booleans())
+def test_a_query_is_limited_once_to_epochs_in_order(
+    query: str, first: Any, last: Any, twice: bool
+) -> None:
+    allowed = query == "q" and not twice and is_whole(first, 0)
+    allowed = allowed and (last is None or is_whole(last, first))
+    entry = query, first, last
+    assert bool(refusal("join", {"epochs": (entry, entry) if twice else (entry,)})) != allowed
+
+
+@given(st.lists(NUMBERS, max_size=4).map(tuple) | st.sampled_from([None, [1, 1, 1, 1], (1,) * 5]))
+def test_a_router_has_one_latency_tier_and_time_an_instance(values: Any) -> None:
+    def allows(least: int) -> bool:
+        return type(values) is tuple and all(is_whole(each, least) for each in values)
+
+    fits = values in ((), None) or len(values) == 4
+    for name in ("latency_us", "tiers"):
+        assert bool(refusal("grouping", {name: values})) != (fits and allows(0)), name
+    given_times = refusal("grouping", {"times_us": ((0, values),)})
+    assert bool(given_times) != (fits and allows(1) and bool(values))
+
+
+@given(NUMBERS)
+def test_a_block_of_a_load_has_a_tuple(block_size: Any) -> None:
+    assert bool(refusal("load", {"block_size": block_size})) != is_whole(block_size, 1)
+
+
+@given(st.lists(st.sampled_from([Sensor("A"), Number(1.0), "A"]), max_size=2).map(tuple))
+def test_streams_of_a_script_are_made_of_sensors(parts: Any) -> None:
+    allowed = bool(parts) and all(isinstance(each, Sensor) for each in parts)
+    made: list[tuple[Callable[..., object], tuple[object, ...], bool]] = [
+        (Union, (parts,), allowed),
+        (Across, ("max", parts), allowed),
+        *((Window, ("max", each, 4, 2), isinstance(each, Sensor)) for each in parts),
+    ]
+    for make, values, good in made:
+        try:
+            make(*values)
+        except ValueError:
+            assert not good, values
+        else:
+            assert good, values

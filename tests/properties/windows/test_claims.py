@@ -1,0 +1,294 @@
+"""A claim notices every wrong number that it answers for, and guards count what they name.
+
+Traces of the model are right; one recorded step is then changed. Tuples come once and the stream is
+flushed, so that a trace leaves no choice which delivery was late.
+"""
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model import slack, watermark
+from model.checking.claims import Judgement, Outcome
+from model.slack import claims as slack_claims
+from model.vocabulary import SlackConfig, System, Trace, Workload, task_of
+from model.vocabulary.slack import CONTROLS, Judged, Progress
+from model.vocabulary.trace import fields_of
+from model.vocabulary.watermark import Clock, Inserted, Passing
+from model.vocabulary.windows import (
+    Cleared,
+    Correlation,
+    Final,
+    Late,
+    Rejected,
+    Result,
+    Revision,
+)
+from model.watermark import claims as watermark_claims
+from straggler.judging.levels import ANSWERS, Scope
+from straggler.rooms import find_room
+from straggler.strategies import streams
+from straggler.strategies import watermark as strategies
+from tests.harness.stream_packs import collect
+
+CASES = 40
+"""Number of drawn cases that together have to contain every kind of step."""
+DROPPED, TWICE, ELSEWHERE = "not recorded", "recorded twice", "recorded of another window as well"
+
+# ------------------------------------------------------------------------------- changed recordings
+
+
+class Answering(NamedTuple):
+    """A claim that answers for some changes of one kind of step."""
+
+    word: Any
+    changes: tuple[str, ...]
+    """Names of fields, or what happens to a step as a whole."""
+    claim: str
+
+
+EXACT, ALL_ROWS = "eventual exactness", "exact means all rows"
+OF_ANSWERS = (
+    Answering(Result, ("value", "n_rcv"), "each pair once"),
+    Answering(Result, (TWICE,), "one writer"),
+    Answering(Result, (ELSEWHERE,), "each pair once"),
+    Answering(Late, (DROPPED, "start_us"), "each pair once"),
+    Answering(Final, ("revision", "start_us", "value", "n"), "final answers are the latest"),
+    Answering(Final, ("exact",), ALL_ROWS),
+)
+OF_CORRECTIONS = (
+    *OF_ANSWERS,
+    Answering(Final, (ELSEWHERE,), EXACT),
+    Answering(Final, (DROPPED, TWICE, "start_us", "value", "n", "exact"), EXACT),
+    Answering(Late, (DROPPED, "start_us", "source_id"), "nothing owed after the flush"),
+    Answering(
+        Cleared, (DROPPED, ELSEWHERE, "start_us", "source_id"), "nothing owed after the flush"
+    ),
+    Answering(Revision, (DROPPED, "value", "n"), "wrong answers are pending"),
+    Answering(Revision, (TWICE, "revision"), "one writer"),
+)
+
+
+class Room(NamedTuple):
+    """A producer of right traces, and the claims that judge them."""
+
+    cases: st.SearchStrategy[Workload]
+    run: System
+    judge: Callable[[Workload, Trace], Judgement]
+    answering: tuple[Answering, ...]
+
+
+ROOMS = {
+    "slack": Room(
+        streams.cases(controls=[each for each in CONTROLS if each != "fixed"]),
+        slack.run,
+        slack_claims.judge,
+        (
+            *OF_CORRECTIONS,
+            Answering(
+                Correlation,
+                (TWICE, ELSEWHERE, *Correlation._fields),
+                "delay and value are compared as they came",
+            ),
+            Answering(
+                Judged,
+                (TWICE, "start_us", "n_rcv", "miss"),
+                "judgements measure what was recorded",
+            ),
+            Answering(Progress, ("slack_us",), "slack follows alpha"),
+        ),
+    ),
+    "watermark": Room(
+        strategies.cases(corrections=(True,)),
+        watermark.run,
+        watermark_claims.judge,
+        (
+            *OF_CORRECTIONS,
+            Answering(Clock, (DROPPED, "seq", "batch"), "every accepted arrival has a clock"),
+            Answering(Clock, ("inv",), "pairs out of order are counted"),
+            Answering(Clock, ("wait_us",), "the wait is that of the reading"),
+            Answering(Clock, ("wm_us",), "watermark follows the wait"),
+        ),
+    ),
+    "upstream": Room(
+        strategies.cases(upstreams=(1, 2, 3)),
+        watermark.run,
+        watermark_claims.judge,
+        (
+            *OF_ANSWERS,
+            Answering(Passing, (DROPPED, *Passing._fields), "upstream clocks follow the disorder"),
+            Answering(Inserted, (DROPPED, *Inserted._fields), "the least watermark is inserted"),
+            Answering(Late, ("batch",), "late means that a watermark was inserted"),
+        ),
+    ),
+}
+
+
+def once(case: Workload) -> Workload:
+    """Return a case in which each tuple comes once, every clock is recorded, and the end is."""
+    arrivals = tuple(streams.without_redeliveries(case.arrivals))
+    cuts = tuple(min(cut, len(arrivals)) for cut in case.cuts)
+    clocks = {"clocks": "arrivals"} if case.room == "watermark" else {}
+    config = {**case.config, **clocks}
+    return case.with_(arrivals=arrivals, cuts=cuts, config=config, flush=True)
+
+
+def changed(step: Any, change: str) -> list[Any]:
+    """Return what is recorded instead of a step."""
+    if change in (DROPPED, TWICE):
+        return [step] * (2 * (change == TWICE))
+    if change == ELSEWHERE:
+        return [step, step._replace(start_us=step.start_us + 1)]
+    value = getattr(step, change)
+    if isinstance(value, bool):
+        return [step._replace(**{change: not value})]
+    return [step._replace(**{change: value + ("!" if isinstance(value, str) else 1)})]
+
+
+def check_changes(room: Room, case: Workload, rng: random.Random, met: Counter[str]) -> None:
+    """Change a step of each kind, and ask the claim that answers for it."""
+    trace = room.run(case)
+    outcomes = {each.claim: each.outcome for each in room.judge(case, trace).verdicts}
+    assert Outcome.BROKEN not in outcomes.values()
+    steps = [*trace.steps()]
+    places = defaultdict[Any, list[int]](list)
+    for n, step in enumerate(steps):
+        places[type(step)].append(n)
+    for word, changes, claim in room.answering:
+        # Without any step of a kind the verdict is undetermined.
+        if len(places[word]) < 2:
+            continue
+        change, n = rng.choice(changes), rng.choice(places[word])
+        if change == "exact" and (claim == ALL_ROWS) is not (ALL_ROWS in outcomes):
+            continue  # one claim is about cases with rejected rows, the other about those without
+        wrong = Trace("x", [*steps[:n], *changed(steps[n], change), *steps[n + 1 :]])
+        [verdict] = [each for each in room.judge(case, wrong).verdicts if each.claim == claim]
+        assert verdict.outcome is Outcome.BROKEN, (steps[n], change, claim)
+        met[f"{word.__name__}: {claim}"] += 1
+
+
+@pytest.mark.parametrize("name", ROOMS)
+@given(data=st.data())
+def test_a_wrong_number_breaks_the_claim_that_answers_for_it(
+    name: str, data: st.DataObject
+) -> None:
+    rng = data.draw(st.randoms(use_true_random=False))
+    check_changes(ROOMS[name], once(data.draw(ROOMS[name].cases)), rng, Counter())
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_every_kind_of_step_is_changed(name: str, seed: int) -> None:
+    met = Counter[str]()
+    for case in collect(ROOMS[name].cases, CASES, seed):
+        check_changes(ROOMS[name], once(case), random.Random(seed), met)
+    assert {*met} == {f"{each.word.__name__}: {each.claim}" for each in ROOMS[name].answering}
+
+
+# -------------------------------------------------------------------------------- answers alone
+
+READ = {
+    Result: {"start_us", "key", "value", "n_rcv"},
+    Late: {"start_us", "key", "source_id"},
+    Rejected: {"seq", "source_id", "reason"},
+    Final: {"start_us", "key", "value", "n"},
+}
+"""Fields that a user reads. The task of a key follows from the key, if there are keys."""
+
+
+@pytest.mark.parametrize("name", ["slack", "watermark"])
+@given(data=st.data())
+def test_at_level_answers_a_system_may_differ_in_what_no_user_reads(
+    name: str, data: st.DataObject
+) -> None:
+    case = data.draw(ROOMS[name].cases)
+    room = find_room(name)
+    scope = Scope.of(room, level=ANSWERS)
+    is_keyed = case.config["keyed"]
+    steps: list[Any] = [*ROOMS[name].run(case).steps()]
+    right = scope.reduce(Trace("right", steps), case)
+    for word in dict.fromkeys(map(type, steps)):
+        n = data.draw(st.sampled_from([n for n, each in enumerate(steps) if type(each) is word]))
+        field = data.draw(st.sampled_from(fields_of(word)))
+        trace = Trace("x", [*steps[:n], *changed(steps[n], field), *steps[n + 1 :]])
+        read = READ.get(word, set()) | ({"task"} if word in READ and not is_keyed else set())
+        found = scope.reduce(trace, case)
+        difference = room.compare(case, right, found, scope.step_types, scope.unjudged)
+        assert bool(difference.mismatches) == (field in read), (word, field)
+
+
+# ------------------------------------------------------------------------------------------ guards
+
+
+def counted(case: Workload, trace: Trace) -> dict[str, int]:
+    """Count the cases of room ``slack`` in the arrivals and the steps, one by one."""
+    config = SlackConfig.from_json(case.config)
+    size, slide = config.size_us, config.slide_us
+    rejected = {step.seq for step in trace.of(Rejected)}
+    windows, redelivered = set(), set()
+    incomplete, negative = set(), set()
+    behind = set[int]()
+    clocks: dict[int, int] = {}
+    known = set()
+    of_tuple = Counter[tuple[int, int]]()
+    for event in case.arrivals:
+        task, now_us = task_of(event.key, config.tasks), event.event_time_us
+        held = {
+            (task, start, event.key if config.keyed else "")
+            for start in range(
+                now_us - now_us % slide - slide * (size // slide + 1), now_us + 1, slide
+            )
+            if start <= now_us < start + size
+        }
+        if event.seq in rejected:
+            incomplete |= held
+            continue
+        clocks[task] = max(now_us, clocks.get(task, now_us))
+        behind.update({task} if now_us < clocks[task] else ())
+        identity = task, event.source_id
+        if identity in known:
+            redelivered.add(identity)
+            continue
+        known.add(identity)
+        windows |= held
+        negative |= held if event.value < 0 else set()
+        of_tuple[identity] += len(held)
+    late = {(step.task, step.start_us, step.key, step.source_id) for step in trace.of(Late)}
+    late_of = Counter((task, source_id) for task, _, _, source_id in late)
+    revised = Counter((step.task, step.batch) for step in trace.of(Revision))
+    return {
+        "late pairs": len(late),
+        "mixed tuples": sum(n < of_tuple[identity] for identity, n in late_of.items()),
+        "corrections": len(revised),
+        "corrections of several windows": sum(n > 1 for n in revised.values()),
+        "correlated windows": len(trace.of(Correlation)),
+        "judged windows": len(trace.of(Judged)),
+        "judged windows with a negative value": len(
+            negative & {(step.task, step.start_us, step.key) for step in trace.of(Judged)}
+        ),
+        "misses": sum(step.miss for step in trace.of(Judged)),
+        "redelivered tuples": len(redelivered),
+        "rejected arrivals": len(rejected),
+        "tasks with a delay": len(behind),
+        "windows": len(windows),
+        "windows with a rejected row": len(windows & incomplete),
+    }
+
+
+@given(streams.cases(), st.booleans())
+def test_a_guard_counts_the_cases_that_it_names(case: Workload, is_dense: bool) -> None:
+    if is_dense and case.arrivals:
+        # The least delay is one microsecond.
+        middle_us = sorted(each.event_time_us for each in case.arrivals)[len(case.arrivals) // 2]
+        case = case.with_(
+            arrivals=tuple(
+                each._replace(event_time_us=int(each.event_time_us >= middle_us))
+                for each in case.arrivals
+            )
+        )
+    trace = slack.run(case)
+    assert dict(slack_claims.judge(case, trace).guards) == counted(case, trace)

@@ -1,0 +1,1 @@
+"""Tests of inputs, command line, strategies and packs."""

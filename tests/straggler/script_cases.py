@@ -1,0 +1,105 @@
+"""Small cases of scripts, each of which tests one thing that random draws rarely meet.
+
+Each has sensors ``a``, ``b`` and ``c``; times are in milliseconds, a list is a micro-batch.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from model.vocabulary import Event, ScriptConfig, Workload
+from model.vocabulary.script.config import MILLISECOND_US
+from straggler.rooms.script.language import parse
+
+SECOND = 3_600
+"""Tuples an hour of a sensor that sends once a second."""
+NAN = float("nan")
+Measured = tuple[str, int, float]
+"""Sensor, time (ms) and value; an equal row is a redelivery."""
+
+
+def _case(
+    script: str,
+    *batches: Sequence[Measured],
+    per_hour: int = SECOND,
+    flush: bool = True,
+    **settings: Any,
+) -> Workload:
+    sensors = tuple((sensor, per_hour) for sensor in "abc")
+    config = ScriptConfig((parse(script, "w"),), sensors, **settings)
+    rows = [row for batch in batches for row in batch]
+    arrivals = tuple(
+        Event(seq, rows.index(row), sensor, at_ms * MILLISECOND_US, value, seq)
+        for seq, row in enumerate(rows)
+        for sensor, at_ms, value in [row]
+    )
+    cuts = tuple(sum(map(len, batches[:number])) for number in range(1, len(batches)))
+    return Workload("script", arrivals, config.to_json(), cuts, flush=flush)
+
+
+TELLING: Mapping[str, Workload] = {
+    "redelivered in another micro-batch": _case(
+        'x = sum("a", 4, 4)', [("a", 1, 1.0)], [("a", 1, 1.0)]
+    ),
+    "redelivered, where the watermark follows the disorder": _case(
+        'x = sum("a", 4, 4)',
+        [("a", 1, 1.0), ("a", 1, 1.0), ("a", 0, 1.0), ("a", 3, 1.0)],
+        lateness_us=4_000,
+        watermark="disorder",
+    ),
+    "a missing value far ahead": _case(
+        'x = sum("a", 4, 4)',
+        [("a", 3, 1.0), ("a", 9, NAN), ("a", 2, 1.0)],
+        lateness_us=2_000,
+    ),
+    "as late as may be": _case(
+        'x = sum("a", 4, 4)', [("a", 3, 1.0), ("a", 1, 1.0)], lateness_us=2_000
+    ),
+    "several values of a stamp": _case(
+        'x = "a" + "b"', [("b", 1, 5.0), ("a", 1, 2.0), ("a", 1, 3.0), ("a", 1, 1.0)]
+    ),
+    "a value from an earlier micro-batch": _case(
+        'x = "a" + "b"',
+        [("b", 1, 5.0), ("b", 9, 6.0), ("a", 1, 1.0), ("a", 2, 2.0)],
+        [("a", 3, 3.0)],
+        lateness_us=0,
+    ),
+    "one input is known further than the other": _case(
+        'x = "a" + "b"; y = max(x, 1, 1)',
+        [("a", 1, 1.0), ("a", 2, 2.0), ("b", 1, 5.0), ("b", 2, 6.0), ("b", 3, 7.0)],
+        flush=False,
+        lateness_us=0,
+    ),
+    "sides that differ": _case('y = max("a", 1, 1); x = "b" - y', [("a", 0, 1.0), ("b", 1, 5.0)]),
+    "the same twice": _case('x = max("a", 1, 1); y = max("a", 1, 1)', [("a", 0, 1.0)]),
+    "two components": _case(
+        'x = max("a", 1, 1); y = max("b", 1, 1)', [("a", 0, 1.0)], workers=2, cap_percent=200
+    ),
+    "twice in a union": _case(
+        'x = sum(union("a", "b", "a"), 4, 4)', [("a", 1, 1.0), ("b", 1, 5.0)]
+    ),
+    "cut at edges": _case(
+        'x = sum("a", 47, 8)',
+        [("a", at_ms, float(1 << at_ms)) for at_ms in range(20)],
+        per_hour=1_000 * SECOND,
+    ),
+    "finer values later": _case(
+        'x = stddev("a", 8, 8)',
+        [("a", 1, 0.5), ("a", 2, 2.0)],
+        [("a", 3, 0.125), ("a", 4, 1.0)],
+        lateness_us=0,
+    ),
+    "late for two workers": _case(
+        'x = "a" + "b"; y = "a" - "c"',
+        [("b", 1, 1.0), ("c", 1, 2.0), ("a", 3, 5.0), ("a", 1, 7.0)],
+        lateness_us=1_000,
+        workers=2,
+        cap_percent=100,
+    ),
+    "read by two other workers": _case(
+        'x = max("a", 2, 2); y = max(union("b", x), 4, 4); z = max(union("c", x), 4, 4)',
+        [("a", 1, 5.0), ("b", 1, 1.0), ("c", 2, 1.0)],
+        [("a", 6, 7.0), ("b", 5, 1.0), ("c", 6, 1.0)],
+        workers=3,
+        cap_percent=100,
+    ),
+}

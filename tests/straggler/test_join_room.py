@@ -1,0 +1,176 @@
+"""Room ``join`` judged: conditions as text, limits, comparison and guards."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+from model.checking.claims import Outcome
+from model.join import run
+from model.join.oracle import nested_loop_join
+from model.vocabulary import Event, JoinConfig, Trace, Workload
+from model.vocabulary.join import RESULTS, And, Apart, Band, Equi, Ineq, Match, Predicate, Rejected
+from straggler.errors import UsageError
+from straggler.judging.judge import Judgement, judge
+from straggler.judging.levels import Scope
+from straggler.judging.references import MODEL, run_reference
+from straggler.rooms import Case
+from straggler.rooms.join import limits
+from straggler.rooms.join.conditions import parse_condition, write_condition
+from straggler.rooms.join.room import ROOM
+from straggler.strategies.join import PREDICATES
+
+CONFIG = JoinConfig(4, (("key", Equi("key")),), workers=3, block_size=2, lateness_us=3)
+
+
+def workload(n: int = 60) -> Workload:
+    """Return two streams that take turns, each in four batches, with some late tuples."""
+    arrivals = tuple(
+        Event(seq, seq // 2, "abc"[seq % 3], seq - 9 * (seq % 7 == 0) + 20, 1.0, seq, "RS"[seq % 2])
+        for seq in range(n)
+    )
+    return Workload("join", arrivals, CONFIG.to_json(), (n // 4, n // 2, 3 * n // 4))
+
+
+def case(each: Workload) -> Case:
+    return Case("made", "made", "key", each, in_order=False)
+
+
+def judged(each: Case) -> Judgement:
+    """Judge the chain of the model against the model."""
+    return judge(
+        Scope(ROOM, RESULTS), each, run, run_reference(ROOM, each.workload, MODEL, RESULTS)
+    )
+
+
+# ----------------------------------------------------------------------------------- conditions
+
+
+@pytest.mark.parametrize(
+    ("text", "predicate"),
+    [
+        ("key", Equi("key")),
+        (" any ", And()),
+        ("value within 2", Band("value", 2.0)),
+        ("value  apart  0.1", Apart("value", 0.1)),
+        ("value >=", Ineq("value", ">=", "value")),
+        ("key and value within 2", And((Equi("key"), Band("value", 2.0)))),
+    ],
+)
+def test_conditions_are_parsed_into_predicates(text: str, predicate: Predicate) -> None:
+    assert parse_condition(text) == predicate
+
+
+@given(predicate=PREDICATES)
+def test_conditions_that_were_written_are_read_back(predicate: Predicate) -> None:
+    read = parse_condition(write_condition(predicate))
+    single = isinstance(predicate, And) and len(predicate.parts) == 1
+    assert read == (predicate.parts[0] if isinstance(predicate, And) and single else predicate)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "'' is not a condition"),
+        ("vaule", "did you mean 'value'?"),
+        ("key =", "'key =' is not a condition"),
+        ("value within", "'value within' is not a condition"),
+        ("value within two", "'two' in 'value within two' is not a number"),
+        ("value within -1", "eps is -1.0"),
+        ("value within nan", "eps is nan"),
+        ("key apart 2", "keys have no distance"),
+        ("key and", "'key and' is not a condition"),
+        ("value < value", "is not a condition"),
+    ],
+)
+def test_an_invalid_condition_is_refused(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=r".") as refused:
+        parse_condition(text)
+    assert words in str(refused.value)
+
+
+# --------------------------------------------------------------------------------------- limits
+
+
+def test_too_many_pairs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "PAIRS_MAX", 100)
+    wide = replace(CONFIG, window_us=1_000)
+    with pytest.raises(UsageError, match="900 pairs lie within --window 1ms of each other"):
+        limits.refuse_pairs(workload().arrivals, wide, "--window")
+
+
+def test_times_near_the_end_are_refused() -> None:
+    late = workload().arrivals[0]._replace(event_time_us=2**62)
+    with pytest.raises(UsageError, match=f"event_time_us of arrival 0 is {2**62}"):
+        limits.refuse_workload(workload().with_(arrivals=(late,), cuts=()))
+
+
+# ------------------------------------------------------------------------------------ comparison
+
+
+def test_epochs_of_matches_are_not_compared_but_their_number_is() -> None:
+    each = workload()
+    expected = nested_loop_join(each)
+    later = [match._replace(batch=4) for match in expected.of(Match)]
+    rejected = expected.of(Rejected)
+    assert later
+    assert rejected
+    assert not ROOM.compare(each, expected, Trace("s", [*later, *rejected]), RESULTS).mismatches
+    twice = Trace("s", [*expected.steps(), later[0]])
+    difference = ROOM.compare(each, expected, twice, RESULTS)
+    assert difference.mismatches == 1
+    assert difference.sentences == (
+        f"match query 'key', r_id {later[0].r_id}, s_id {later[0].s_id} was not expected.",
+    )
+    assert ROOM.compare(each, expected, Trace("s", later), RESULTS).mismatches == len(rejected)
+
+
+# ---------------------------------------------------------------------------------------- guards
+
+
+def test_the_chain_of_the_model_is_put_to_the_test() -> None:
+    judgement = judged(case(workload()))
+    assert judgement.outcome is Outcome.HOLDS, judgement.guard.sentence
+    assert judgement.figures["rejected"]
+    (remark,) = judgement.remarks
+    assert remark.sentence.endswith(" steps of 3 workers are a behaviour of the protocol")
+
+
+def test_large_recordings_have_a_remark_that_pairs_were_not_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("straggler.rooms.join.room.COUNTED_MAX", 59)
+    (remark,) = judged(case(workload())).remarks
+    assert remark.sentence.endswith("(above 59 tuples, pairs of a step are not counted again)")
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("matches", "nothing matched"),
+        ("across_epochs", "no pair matched across two epochs"),
+        ("blocks", "no block was sent from worker to worker"),
+        ("copies", "no block met a copy of a block that was on its way"),
+        ("in_the_middle", "no pair was found in the middle of the chain"),
+    ],
+)
+def test_cases_that_never_occur_leave_the_guard_undetermined(name: str, sentence: str) -> None:
+    each = case(workload())
+    figures = judged(each).figures
+    assert ROOM.guard(each, figures).outcome is Outcome.HOLDS
+    verdict = ROOM.guard(each, {**figures, name: 0})
+    assert verdict.outcome is Outcome.UNDETERMINED
+    assert verdict.sentence.startswith(f"{sentence} in made: the cases that matter never came up")
+
+
+def test_short_chains_have_no_middle() -> None:
+    each = case(workload())
+    figures = judged(each).figures
+    two = {**figures, "workers": 2, "in_the_middle": 0}
+    assert ROOM.guard(each, two).outcome is Outcome.HOLDS
+    one = {**two, "workers": 1, "blocks": 0, "copies": 0}
+    assert ROOM.guard(each, one).outcome is Outcome.HOLDS
+
+
+def test_slots_are_those_of_the_chain() -> None:
+    assert ROOM.slots(workload()) == 3

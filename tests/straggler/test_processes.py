@@ -1,0 +1,286 @@
+"""``--system exec:COMMAND``: whatever a command does ends in a verdict, and the judge lives on."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from model.checking.claims import Outcome
+from model.vocabulary import Workload
+from straggler import assert_keeps_promises
+from straggler.errors import SystemFailedError
+from straggler.judging.judge import Judgement
+from straggler.judging.processes import Limits, ProcessSystem
+from straggler.judging.references import MODEL
+from straggler.judging.workloads import judge_workload
+from tests.house.repository import ROOT
+from tests.straggler.command import Straggler, assert_refused
+from tests.straggler.test_levels import pairs
+from tests.straggler.test_protocol import ASK, ORDERS, TRADES
+
+PAGE = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+ADAPTER = PAGE.partition("```python adapter.py\n")[2].partition("```")[0]
+JAVA = PAGE.partition("```java Adapter.java\n")[2].partition("```")[0]
+HEADER = '{"trace": 1}'
+SECOND_US = 1_000_000
+LONG_US = 60 * SECOND_US
+
+Judge = Callable[..., Judgement]
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Callable[[str], str]:
+    """Return a function that returns a command that runs some Python."""
+
+    def write(code: str) -> str:
+        path = tmp_path / "adapter.py"
+        path.write_text(code, encoding="utf-8")
+        return shlex.join([sys.executable, str(path)])
+
+    return write
+
+
+Command = Callable[[str], str]
+
+
+def failing_first(code: str) -> str:
+    """Return an adapter that fails on the first workload of all, and then answers rightly."""
+    head, _, rest = ADAPTER.partition("for line in sys.stdin:\n")
+    fails = f"""\
+import os, pathlib, time
+once = pathlib.Path(__file__).with_suffix('.once')
+for line in sys.stdin:
+    if not once.exists():
+        once.touch()
+        {code}
+"""
+    return head + fails + rest
+
+
+FAILURES = {
+    "sys.exit(3)": "the system ended with exit code 3: it wrote nothing",
+    "raise RuntimeError('no disk')": "exit code 1 (RuntimeError: no disk)",
+    "os.kill(os.getpid(), 9)": "the system was killed by SIGKILL",
+    "os.kill(os.getpid(), 40)": "the system was killed by signal 40: it wrote nothing",
+    "os._exit(0)": "the system ended with exit code 0: it wrote nothing",
+    "print('hello', flush=True)": "bad line 1 of its trace: 'hello' is no JSON object",
+    "sys.stdout.buffer.write(b'\\xff\\n'); sys.stdout.flush()": "line 1 of its trace not in UTF-8",
+    f"print('{HEADER}'); print('{{\"kind\": \"mach\"}}', flush=True)": "bad line 2 of its trace",
+    f"print('{HEADER}', flush=True); sys.exit()": "exit code 0: it wrote 1 line of its trace",
+    "print('{', end='', flush=True); sys.exit(5)": "exit code 5: it wrote a bad line 1 of its",
+    "print('x' * 2_000_000, flush=True)": "wrote a line of more than 1,048,576 bytes",
+    """os.write(1, b'{"trace": 1}\\n{"end": 0}\\nmore\\n')""": "wrote more after the end",
+    "os.close(1); time.sleep(60)": "the system closed its output",
+    "x = [bytes(10_000_000) for _ in range(1_000)]": "(MemoryError)",
+}
+
+
+@pytest.mark.parametrize(("code", "sentence"), FAILURES.items())
+def test_a_failure_costs_one_workload(command: Command, code: str, sentence: str) -> None:
+    limits = Limits(LONG_US, memory_bytes=400_000_000)
+    with closing(ProcessSystem(command(failing_first(code)), limits)) as system:
+        failed = judge_workload(pairs(), system, reference=MODEL)
+        assert failed.agreement.outcome is Outcome.BROKEN
+        assert sentence in failed.agreement.sentence
+        again = judge_workload(pairs(), system, reference=MODEL)
+        assert again.outcome is Outcome.HOLDS, again.broken
+
+
+@pytest.mark.parametrize("code", ["time.sleep(600)", f"print('{HEADER}', flush=True); os.pause()"])
+def test_silence_and_hanging_end_with_the_time(command: Command, code: str) -> None:
+    code = code.replace("os.pause()", "time.sleep(600)")
+    wrote = "1 line" if "print" in code else "nothing"
+    with closing(ProcessSystem(command(failing_first(code)), Limits(SECOND_US))) as system:
+        failed = judge_workload(pairs(), system, reference=MODEL)
+        assert f"the system did not answer in 1 s: it wrote {wrote}" in failed.agreement.sentence
+
+
+def test_a_trace_may_end_with_the_output_instead_of_a_line_break(command: Command) -> None:
+    rows = 'print("\\n".join(map(json.dumps, rows)), end=""); sys.stdout.flush()'
+    head, _, _ = ADAPTER.rpartition("    for row in [")
+    tail = '    rows = [{"trace": 1}, *steps, {"end": len(steps)}]\n    ' + rows
+    with closing(ProcessSystem(command(f"{head}{tail}; sys.exit()\n"), Limits(LONG_US))) as system:
+        judged = judge_workload(pairs(), system, reference=MODEL)
+        assert judged.outcome is Outcome.HOLDS, judged.broken
+    silent = ProcessSystem(command(f"{head}{tail}\n"), Limits(SECOND_US))
+    with closing(silent), pytest.raises(SystemFailedError, match="a line without a line break"):
+        silent(pairs())
+
+
+def test_a_command_whose_child_outlives_it_ends_with_its_exit_code(command: Command) -> None:
+    code = "import subprocess; subprocess.Popen(['sleep', '600']); sys.exit(4)"
+    with closing(ProcessSystem(command(failing_first(code)), Limits(2 * SECOND_US))) as system:
+        said = "ended with exit code 4, and a child of it kept its output open: it wrote nothing"
+        with pytest.raises(SystemFailedError, match=said):
+            system(pairs())
+
+
+def test_a_lower_limit_of_the_machine_stays(command: Command) -> None:
+    """The system gets what memory there may be: a limit of the machine cannot be raised."""
+    code = f"""\
+import resource
+resource.setrlimit(resource.RLIMIT_DATA, (10**9, 10**9))
+from straggler.judging.processes import Limits, ProcessSystem
+from tests.straggler.test_levels import pairs
+system = ProcessSystem({command(ADAPTER)!r}, Limits(memory_bytes=2 * 10**9))
+print(len(system(pairs())) > 0)
+system.close()
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
+
+
+def test_one_process_gets_many_workloads(command: Command) -> None:
+    counted = ADAPTER.replace(
+        '"nested loop"', "str(id(sys)) + str(sum(1 for _ in [seen.append(1)]))"
+    )
+    assert counted != ADAPTER
+    with closing(ProcessSystem(command("seen = []\n" + counted), Limits(LONG_US))) as system:
+        names = {system(pairs()).producer for _ in range(3)}
+    assert len(names) == 1
+
+
+def test_a_large_workload_and_a_large_trace_pass_at_once(command: Command) -> None:
+    """Neither side waits for the other while the pipes are full."""
+    few = pairs()
+    arrivals = tuple(
+        each._replace(seq=seq, source_id=seq, event_time_us=seq, arrival_us=seq)
+        for seq, each in ((n, few.arrivals[n % 2]) for n in range(4_000))
+    )
+    config = {**few.config, "window_us": 9, "lateness_us": None}
+    many = Workload("join", arrivals, config)
+    echo = ADAPTER.replace("    workload =", "    sys.stderr.write('x' * 200_000)\n    workload =")
+    echo = echo.replace("sys.stdout.flush()", "print(end='', flush=True)")
+    with closing(ProcessSystem(command(echo), Limits(LONG_US))) as system:
+        assert len(system(many)) > 10_000
+
+
+def test_children_of_a_command_are_killed_with_it(command: Command, tmp_path: Path) -> None:
+    code = "import subprocess; p = subprocess.Popen(['sleep', '600'])"
+    code += f"; pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(p.pid)); time.sleep(600)"
+    system = ProcessSystem(command(failing_first(code)), Limits(2 * SECOND_US))
+    with pytest.raises(SystemFailedError, match="did not answer"):
+        system(pairs())
+    pid = int((tmp_path / "pid").read_text(encoding="utf-8"))
+    assert is_gone(pid)
+
+
+def test_a_command_that_never_answers_is_asked_twice(straggler: Straggler, files: Path) -> None:
+    """A search for a smaller counterexample would wait once for each workload that it tries."""
+    adapter = "import sys, time\nfor _ in sys.stdin:\n    print('asked', file=open('asked', 'a'))\n"
+    (files / "adapter.py").write_text(f"{adapter}    time.sleep(600)\n", encoding="utf-8")
+    system = ("--system", f"exec:{sys.executable} -u adapter.py", "--timeout", "2s")
+    done = straggler(*OWN, *system)
+    assert done.code == 1
+    assert "the system did not answer in 2 s: it wrote nothing" in done.out
+    assert "It takes 9 arrivals" in done.out
+    assert (files / "asked").read_text(encoding="utf-8") == 2 * "asked\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such signal")
+def test_a_command_ends_with_a_judge_that_is_killed(command: Command, tmp_path: Path) -> None:
+    code = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+    words = command(code + "time.sleep(600)\n")
+    judge = f"""\
+from straggler.judging.processes import Limits, ProcessSystem
+from tests.straggler.test_levels import pairs
+ProcessSystem({words!r}, Limits())(pairs())
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-c", judge], env=environment) as running:
+        for _ in range(600):
+            if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(encoding="utf-8"):
+                break
+            time.sleep(0.1)
+        running.kill()
+    assert is_gone(int((tmp_path / "pid").read_text(encoding="utf-8")))
+
+
+def is_gone(pid: int) -> bool:
+    """Return whether a process is gone after a while, in which init takes it."""
+    for _ in range(100):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+# ----------------------------------------------------------------------------- the command line
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Write the two files of a join, and the adapter of the page."""
+    (tmp_path / "orders.csv").write_text(ORDERS, encoding="utf-8")
+    (tmp_path / "trades.csv").write_text(TRADES, encoding="utf-8")
+    (tmp_path / "adapter.py").write_text(ADAPTER, encoding="utf-8")
+    return tmp_path
+
+
+OWN = ("diff", "join", "--r", "orders.csv", "--s", "trades.csv", *ASK[4:], "--on", "key")
+
+
+def test_the_adapter_of_the_page_is_short_and_right(straggler: Straggler, files: Path) -> None:
+    assert len(ADAPTER.strip().splitlines()) <= 40
+    line = PAGE.partition("    straggler diff ")[2].partition("\n\n")[0].replace("\\", "")
+    done = straggler("diff", *shlex.split(line.replace("python3", sys.executable)))
+    assert (done.code, done.err) == (0, ""), done.out
+    assert "agrees with the reference in 4 matches" in done.out
+
+
+def joins_on_key(workload: Workload) -> bool:
+    predicates = [predicate for _, predicate in workload.config["queries"]]
+    return predicates == [["equi", "key"]] and not workload.config["epochs"]
+
+
+@pytest.mark.skipif(not shutil.which("javac"), reason="there is no javac")
+def test_the_java_of_the_page_is_short_and_right(tmp_path: Path) -> None:
+    assert len(JAVA.splitlines()) <= 60
+    source = tmp_path / "Adapter.java"
+    source.write_text(JAVA, encoding="utf-8")
+    assert_keeps_promises(f"exec:java {source}", accepts=joins_on_key, folder=tmp_path)
+    source.write_text(JAVA.replace("<= windowUs", "< windowUs"), encoding="utf-8")
+    with pytest.raises(AssertionError, match="no pair lost"):
+        assert_keeps_promises(f"exec:java {source}", accepts=joins_on_key, folder=tmp_path)
+
+
+def test_a_wrong_command_gets_a_small_counterexample(straggler: Straggler, files: Path) -> None:
+    wrong = ADAPTER.replace('<= config["window_us"]', '< config["window_us"]')
+    (files / "adapter.py").write_text(wrong, encoding="utf-8")
+    done = straggler(*OWN, "--system", f"exec:{sys.executable} adapter.py")
+    assert done.code == 1
+    assert "It takes 2 arrivals in 1 batch" in done.out
+    (stored,) = (files / "counterexamples").iterdir()
+    assert straggler("replay", str(stored), "--trust").code == 1
+    (files / "adapter.py").write_text(ADAPTER, encoding="utf-8")
+    assert straggler("replay", str(stored), "--trust", "--timeout", "30s").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--system", "exec:"), ("'exec:' names no command",)),
+        (("--system", "exec:no-such-command -v"), ("there is no command 'no-such-command'",)),
+        (("--system", "exec:a 'b"), ("cannot be read",)),
+        (("--system", "exec:cat", "--timeout", "0s"), ("--timeout is 0",)),
+        (("--system", "exec:cat", "--memory", "much"), ("--memory", "'much'", "like 512MB")),
+        (("--system", "model.join:make_system", "--memory", "1GB"), ("--memory is for",)),
+        (("--timeout", "5s"), ("--timeout is for --system exec:COMMAND, not for 'spark'",)),
+    ],
+)
+def test_refusals(
+    straggler: Straggler, files: Path, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    assert_refused(straggler(*OWN, *arguments), *words)

@@ -1,0 +1,325 @@
+"""``straggler workload`` and ``straggler judge``: two files, no Spark, any language."""
+
+import errno
+import io
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.vocabulary import Event, Workload
+from model.vocabulary.trace import TraceReader
+from straggler.inputs.protocol import parse_workload, workload_line
+from straggler.inputs.schemas import FOLDER
+from straggler.rooms import Room, find_room, room_names
+from tests.house.repository import ROOT
+from tests.straggler.command import Straggler, assert_refused
+from tests.straggler.json_schema import is_valid
+from tests.straggler.test_levels import drawn
+
+ORDERS = "event_time,key,value\n10,a,1\n20,a,2\n15,b,3\n60,a,4\n"
+TRADES = "event_time,key,value\n12,a,7\n30,a,5\n16,b,1\n2,a,9\n65,a,3\n"
+ASK = ("--r", "r.csv", "--s", "s.csv", "--time-unit", "s", "--window", "10s", "--lateness", "5s")
+
+
+@pytest.fixture
+def work(straggler: Straggler, tmp_path: Path) -> Path:
+    """Write a file with the workload of a join."""
+    (tmp_path / "r.csv").write_text(ORDERS, encoding="utf-8")
+    (tmp_path / "s.csv").write_text(TRADES, encoding="utf-8")
+    done = straggler("workload", "join", *ASK, "--on", "key", "--output", "work.jsonl")
+    assert (done.code, done.err) == (0, "")
+    assert "line 1: r.csv, s.csv, key, +-10s, late after 5s, 9 arrivals" in done.out
+    return tmp_path / "work.jsonl"
+
+
+def answers(work: Path) -> list[str]:
+    """Return the lines of the right traces of all workloads in a file."""
+    workloads = [parse_workload(json.loads(line)) for line in work.read_text("utf-8").splitlines()]
+    traces = [find_room(each.room).reference()(each) for each in workloads]
+    return [line for trace in traces for line in trace.lines()]
+
+
+def put(work: Path, lines: list[str]) -> Path:
+    path = work.with_name("trace.jsonl")
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+def test_right_answers_hold_and_wrong_ones_are_broken(straggler: Straggler, work: Path) -> None:
+    lines = answers(work)
+    put(work, lines)
+    done = straggler("judge", "work.jsonl", "trace.jsonl", "--json", "verdict.json")
+    assert (done.code, done.err) == (0, ""), done.out
+    assert "agrees with the reference in 4 matches" in done.out
+    (row,) = json.loads(work.with_name("verdict.json").read_text(encoding="utf-8"))
+    assert (row["level"], row["reference"], row["verdict"]) == ("answers", "model", "holds")
+    kept = [line for line in lines if '"match"' not in line][:-1]
+    put(work, [*kept, json.dumps({"end": len(kept) - 1})])
+    lost = straggler("judge", "work.jsonl", "trace.jsonl")
+    assert lost.code == 1
+    assert "no pair lost: r #0" in lost.out
+
+
+def test_fields_that_are_no_answers_may_be_left_out(straggler: Straggler, work: Path) -> None:
+    bare = [line.replace(',"batch":0', "").replace(',"batch":1', "") for line in answers(work)]
+    assert bare != answers(work)
+    put(work, [line for line in bare if '"batch"' not in line])
+    done = straggler("judge", "work.jsonl", put(work, bare).name, "--level", "steps")
+    assert_refused(done, "trace.jsonl, line 2: the field 'batch' of a match step is missing")
+
+
+def test_several_workloads_have_several_traces(straggler: Straggler, work: Path) -> None:
+    line = work.read_text(encoding="utf-8")
+    work.write_text(2 * line, encoding="utf-8")
+    put(work, answers(work))
+    assert straggler("judge", "work.jsonl", "trace.jsonl").code == 0
+    work.write_text(line, encoding="utf-8")
+    refused = straggler("judge", "work.jsonl", "trace.jsonl")
+    assert_refused(refused, "a line after the traces of 1 workload")
+    work.write_text(3 * line, encoding="utf-8")
+    refused = straggler("judge", "work.jsonl", "trace.jsonl")
+    assert_refused(refused, "trace 3 of 3 is missing", '{"end": N}')
+
+
+def test_a_dash_is_standard_output_or_standard_input(
+    straggler: Straggler, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = straggler("workload", "join", *ASK, "--on", "key", "--output", "-")
+    assert (done.code, done.out) == (0, work.read_text("utf-8"))
+    assert "straggler judge WORKLOAD TRACE" in done.err
+    assert not work.with_name("-").exists()
+    for text, code in (("".join(answers(work)), 0), ('{"trace":1}\nmore\n', 2)):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        judged = straggler("judge", "work.jsonl", "-", "--json", "-")
+        assert judged.code == code
+    assert_refused(judged, "standard input, line 2: 'more' is no JSON object")
+    assert_refused(straggler("judge", "-", "-"), "only one can be standard input")
+
+
+def test_a_byte_order_mark_and_empty_lines_at_the_end_are_no_lines(
+    straggler: Straggler, work: Path
+) -> None:
+    right = answers(work)
+    put(work, ["\ufeff", *right, "\n", "  \r\n"])
+    work.write_text(f"\ufeff{work.read_text('utf-8')}\n", encoding="utf-8")
+    done = straggler("judge", "work.jsonl", "trace.jsonl")
+    assert (done.code, done.err) == (0, ""), done.out
+    put(work, ["\n", *right])
+    assert_refused(straggler("judge", "work.jsonl", "trace.jsonl"), "line 1: a line is empty")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no file that is always full")
+@pytest.mark.parametrize("more", [(), ("--json", "-")])
+def test_a_full_disk_below_standard_output_is_one_sentence(
+    work: Path, more: tuple[str, ...]
+) -> None:
+    put(work, answers(work))
+    command = [
+        sys.executable,
+        "-m",
+        "straggler.cli.main",
+        "judge",
+        work.name,
+        "trace.jsonl",
+        *more,
+    ]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command,
+            cwd=work.parent,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    said = done.stderr.splitlines()[-1]
+    assert (done.returncode, said) == (
+        2,
+        "straggler: the output cannot be written: No space left on device.",
+    )
+    assert "Exception" not in done.stderr
+
+
+def test_a_full_disk_leaves_the_old_file(
+    straggler: Straggler, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = work.read_text(encoding="utf-8")
+    ask = ("workload", "join", *ASK, "--on", "value", "--output", "work.jsonl")
+
+    def write_a_part(path: Path, text: str, **_: object) -> None:
+        path.write_bytes(text[:9].encode())
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", write_a_part)
+    assert_refused(straggler(*ask), "work.jsonl", "No space left on device")
+    assert work.read_text(encoding="utf-8") == before
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"kind":"mach"}', ("line 2", "kind is 'mach'", "did you mean 'match'?")),
+        ('{"kind":"match","query":"key","r_id":1}', ("line 2", "'s_id' of a match step")),
+        ('{"kind":"match","query":0,"r_id":1,"s_id":1}', ("line 2", "query of a match step is 0")),
+        ('{"kind":"match","query":"k","r_id":"1","s_id":1}', ("line 2", "r_id", "an integer")),
+        ('{"kind":"match","query":"k","rid":1}', ("no field 'rid'", "did you mean 'r_id'?")),
+        ('{"kind":"match","que', ("line 2", "is no JSON object")),
+        ('{"kind":"match","query":"k","r_id":NaN,"s_id":1}', ("line 2: r_id", "is nan", "integer")),
+        ('{"kind":"match","query":"\\ud800"}', ("line 2: a text has '\\ud800', a surrogate",)),
+        ('{"kind":"admit"}', ("of an admit step is missing",)),
+        ("[" * 100_000, ("line 2", "is no JSON object")),
+        ("", ("line 2", "a line is empty")),
+        ('{"end":7}', ("line 2", "end is 7; it must be 0, the number of steps")),
+    ],
+)
+def test_a_bad_line_is_refused(
+    straggler: Straggler, work: Path, line: str, words: tuple[str, ...]
+) -> None:
+    put(work, ['{"trace":1}\n', line + "\n", '{"end":1}\n'])
+    done = straggler("judge", "work.jsonl", "trace.jsonl", "--json", "verdict.json")
+    assert_refused(done, "trace.jsonl", *words)
+    assert not work.with_name("verdict.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"flush": "no"}, "flush is 'no'; it must be true or false"),
+        ({"version": True}, "version is True; it must be an integer"),
+        ({"seed": 1.5}, "seed is 1.5; it must be an integer"),
+        ({"cuts": [True]}, "a cut is True; it must be an integer"),
+        ({"cuts": ["a"]}, "a cut is 'a'; it must be an integer"),
+        ({"arrivals": {}}, "arrivals is {}; it must be an array"),
+        ({"name": "\udc00"}, "a text has '\\udc00', a surrogate"),
+        ({"cut": []}, "a workload has no field 'cut', only version, room"),
+        ({"faults": ...}, "the field 'faults' of a workload is missing"),
+    ],
+)
+def test_a_bad_field_of_a_workload_is_refused(
+    straggler: Straggler, work: Path, changes: dict[str, Any], words: str
+) -> None:
+    put(work, answers(work))
+    row = {**json.loads(work.read_text(encoding="utf-8")), **changes}
+    kept = {name: value for name, value in row.items() if value is not ...}
+    work.write_text(json.dumps(kept) + "\n", encoding="utf-8")
+    assert_refused(straggler("judge", "work.jsonl", "trace.jsonl"), "work.jsonl, line 1", words)
+    assert not is_valid(kept, schema("workload")) or "name" in changes
+
+
+def test_another_version_or_half_a_trace_is_refused(straggler: Straggler, work: Path) -> None:
+    ask = ("judge", "work.jsonl", "trace.jsonl")
+    put(work, ['{"trace":2}\n'])
+    assert_refused(straggler(*ask), "line 1: trace is 2; it must be 1, the version")
+    put(work, answers(work)[:-1])
+    assert_refused(straggler(*ask), "after line", "trace 1 of 1 has no end")
+    put(work, answers(work)).write_bytes(b'{"trace":1}\n\xff\n')
+    assert_refused(straggler(*ask), "line 2: the text is not UTF-8")
+    work.write_text(work.read_text("utf-8").replace('"version": 1', '"version": 3'), "utf-8")
+    assert_refused(straggler(*ask), "work.jsonl, line 1: workload version 3 is not 1")
+    assert_refused(straggler("judge", "nothing", "trace.jsonl"), "there is no file 'nothing'")
+    work.write_text("", encoding="utf-8")
+    assert_refused(straggler(*ask), "work.jsonl is empty")
+
+
+def test_the_help_names_every_kind_and_field_of_answers(straggler: Straggler) -> None:
+    text = straggler("judge", "--help").out
+    for room in map(find_room, room_names()):
+        assert f"  {room.name}\n" in text
+        for word, fields in room.answers.items():
+            assert f"    {word.__name__.lower()}: " in text
+            assert all(re.search(rf"\b{name}\s", text) for name in fields)
+    assert "reason: 'event time lies below the watermark of the stream', or 'shed, because" in text
+
+
+# ------------------------------------------------------------------------------- the JSON Schemas
+
+
+def schema(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((FOLDER / f"{name}.schema.json").read_text(encoding="utf-8"))
+    return found
+
+
+def is_read(room: Room, row: dict[str, Any]) -> bool:
+    """Return whether the reader takes a line, as the header or after one."""
+    reader = TraceReader(room.words, room.answers)
+    try:
+        if "trace" not in row:
+            reader.feed('{"trace":1}')
+        reader.feed(json.dumps(row))
+    except ValueError:
+        return False
+    return True
+
+
+def spoilt(row: dict[str, Any], data: st.DataObject) -> dict[str, Any]:
+    """Return a line without a field, with one more, or with another value of one."""
+    name = data.draw(st.sampled_from(sorted(row)))
+    values: st.SearchStrategy[Any] = st.sampled_from(
+        [None, True, 0, -1, 2.0, 2.5, 1 << 63, "", "a", [], [1], [2.5], {}]
+    )
+    how = data.draw(st.sampled_from(["drop", "add", "change", "keep"]))
+    if how == "drop":
+        return {key: value for key, value in row.items() if key != name}
+    if how == "keep":
+        return row
+    return row | {name if how == "change" else "more": data.draw(values)}
+
+
+@pytest.mark.parametrize("name", room_names())
+def test_schema_and_reader_take_the_same_lines(name: str, seed: int) -> None:
+    room, published = find_room(name), schema(f"trace-{name}")
+    rows: dict[str, dict[str, Any]] = {}
+    for workload in drawn(name, seed)[:20]:
+        for line in room.reference()(workload).lines():
+            row = json.loads(line)
+            rows.setdefault(row.get("kind", min(row)), row)
+    rows["end"] = {"end": 0}
+
+    @given(st.data())
+    def agree(data: st.DataObject) -> None:
+        row = spoilt(rows[data.draw(st.sampled_from(sorted(rows)))], data)
+        if row.get("end", 0) == 0:  # a schema cannot know the number of steps
+            assert is_valid(row, published) == is_read(room, row), row
+
+    agree()
+    assert len(rows) > len(room.answers)
+
+
+@pytest.mark.parametrize("name", room_names())
+def test_every_workload_obeys_the_schema_and_is_read_again(name: str, seed: int) -> None:
+    published = schema("workload")
+    for workload in drawn(name, seed):
+        row = json.loads(workload_line(workload))
+        assert is_valid(row, published)
+        assert repr(parse_workload(row)) == repr(workload)  # not a number is not itself
+        for field in ("arrivals", "config", "room", "version"):
+            assert not is_valid({**row, field: 7}, published)
+
+
+def test_values_that_are_no_numbers_survive_strict_json() -> None:
+    values = (math.nan, math.inf, -math.inf, 1.5)
+    events = tuple(Event(n, n, "k", n, value, n) for n, value in enumerate(values))
+    line = workload_line(Workload("slack", events, {}))
+    row = json.loads(line, parse_constant=pytest.fail)
+    assert repr([each.value for each in parse_workload(row).arrivals]) == repr([*values])
+
+
+def test_no_pyspark_is_needed(work: Path) -> None:
+    put(work, answers(work))
+    code = "import sys; sys.modules['pyspark'] = None; from straggler.cli.main import main\n"
+    code += f"sys.exit(main({['judge', str(work), str(work.with_name('trace.jsonl'))]}))"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAVA_HOME": "", "PATH": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
