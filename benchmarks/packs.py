@@ -24,11 +24,12 @@ from pyspark.sql import SparkSession
 
 from benchmarks.join_profile import processor_times
 from model.vocabulary import Workload
+from properties import packs as cluster_packs
+from properties import stream_packs
+from properties.on_spark import run_on_spark
 from spark_impl.runtime.session import session
 from straggler.strategies import queries
 from straggler.strategies import script as strategies
-from tests.harness import cluster_packs, stream_packs
-from tests.harness.packs_on_spark import run_on_spark
 from tests.properties.grouping import test_spark as grouping_tests
 from tests.properties.script import test_spark as script_tests
 from tests.properties.slack import test_spark as slack_tests

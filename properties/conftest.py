@@ -1,3 +1,11 @@
-"""Fixtures of the promises: a count of the cases Spark has reached."""
+"""Loads the plugin of our tests, unless a checkout has done so."""
 
-from tests.properties.conftest import *  # noqa: F403
+import pytest
+
+PLUGIN = "properties.fixtures"
+
+
+def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Load the plugin while pytest still takes new options."""
+    if not pluginmanager.has_plugin(PLUGIN):
+        pluginmanager.import_plugin(PLUGIN)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.harness import profiles, stream_packs
-from tests.harness.timed_operators import OPERATORS, report
+from properties import profiles, stream_packs
+from properties.operators.timed import OPERATORS, report
 
 RUNS_FOR_GUARDS = 6
 """Most extra runs, of 50 clusters each, if the clusters of the property lacked some case."""

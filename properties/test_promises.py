@@ -7,7 +7,7 @@ workload. Then
 
 1. Spark's trace equals the simulation's,
 2. the promise holds on Spark's own trace, recomputed from the arrivals in plain Python that shares
-   nothing with model or Spark (``tests/harness/promise_recomputation.py``),
+   nothing with model or Spark (``properties/oracles/promises.py``),
 3. the cases that matter occurred on Spark.
 
 A cluster that fails is shrunk and stored; ``straggler replay FILE`` runs it again.
@@ -33,12 +33,10 @@ from model.vocabulary import SlackConfig, Trace, Workload
 from model.vocabulary.grouping import Heavy, Route
 from model.vocabulary.join import Forward, Match, Receive, Rejected
 from model.vocabulary.windows import Correction, Late
-from sim.sweep.statistics import clopper_pearson
-from straggler.rooms.slack.promise import first_answers, warm_up
-from straggler.strategies import queries
-from straggler.strategies.clusters import SEEDS
-from tests.harness import profiles
-from tests.harness.cluster_packs import (
+from properties import profiles
+from properties.on_spark import recompute_windows_in_spark
+from properties.oracles.router import Router
+from properties.packs import (
     ClusterPack,
     ClusterRun,
     PackRun,
@@ -52,13 +50,15 @@ from tests.harness.cluster_packs import (
     list_wrong_pairs,
     list_wrong_routes,
     packs,
-    promise,
     recompute_windows,
     run_packs,
 )
-from tests.harness.packs_on_spark import recompute_windows_in_spark
-from tests.harness.reached_cases import PARTIAL, Reached, count_partial
-from tests.harness.router_recomputation import Router
+from properties.promised import Reached, promised
+from properties.reached_cases import PARTIAL, count_partial
+from sim.sweep.statistics import clopper_pearson
+from straggler.rooms.slack.promise import first_answers, warm_up
+from straggler.strategies import queries
+from straggler.strategies.clusters import SEEDS
 
 COVERAGE = (
     "slack follows alpha",
@@ -83,7 +83,7 @@ DELTA = 1e-9
 # ------------------------------------------------------------------------- join exactly once
 
 
-@promise(4, "rejected", "redelivered tuples", "forwarded blocks", "copies met", "kills with state")
+@promised("rejected", "redelivered tuples", "forwarded blocks", "copies met", "kills with state")
 @given(pack=packs("join", 8, queries.join_queries(), queries.chain_shape))
 def test_every_pair_is_joined_exactly_once(
     spark: SparkSession, reached: Reached, pack: ClusterPack
@@ -102,7 +102,7 @@ def test_every_pair_is_joined_exactly_once(
 # ----------------------------------------------------------------------------- imbalance O(1)
 
 
-@promise(1, "rebalances", "heavy keys", "new times", *(f"windows of {n} instances" for n in SIZES))
+@promised("rebalances", "heavy keys", "new times", *(f"windows of {n} instances" for n in SIZES))
 @given(pack=packs("grouping", 32, ROUTERS, queries.router_shape))
 def test_imbalance_does_not_grow_with_instances(
     spark: SparkSession, reached: Reached, pack: ClusterPack
@@ -154,7 +154,7 @@ def coverage_packs(aggregate: str, *, is_given: bool) -> st.SearchStrategy[Clust
     return packs("slack", 44, asked, queries.windowed_shape)
 
 
-@promise(1, "late pairs", PARTIAL, "windows below the coverage", "wrong first answers")
+@promised("late pairs", PARTIAL, "windows below the coverage", "wrong first answers")
 @pytest.mark.parametrize("aggregate", profiles.first(["sum", "count", "avg"], ci=2))
 @given(data=st.data(), seed=SEEDS)
 def test_first_answers_contain_the_requested_share(
@@ -197,7 +197,7 @@ def count_below_coverage(seen: ClusterRun) -> tuple[int, int, int]:
 # ---------------------------------------------------------------------------- eventual exactness
 
 
-@promise(2, "late pairs", "corrections", "redelivered tuples", "kills with state")
+@promised("late pairs", "corrections", "redelivered tuples", "kills with state")
 @given(
     slack=packs("slack", 44, queries.corrected_queries(), queries.windowed_shape),
     watermark=packs("watermark", 20, queries.corrected_watermarks(), queries.windowed_shape),

@@ -5,7 +5,7 @@ Rules of this file:
 * The machine decides everything about tuples; the simulation decides when it is called.
 * The model's senders and instances are one machine, the routers of the Spark side another.
 
-The second machine (``tests/harness/grouping_machine.py``) is a thin adapter of the functions that a
+The second machine (``properties/operators/grouping.py``) is a thin adapter of the functions that a
 Spark job calls for a whole micro-batch:
 
 * ``route`` calls ``router.choose`` for a single tuple.

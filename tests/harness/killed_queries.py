@@ -1,12 +1,12 @@
 """Queries whose driver is killed: windows of two rooms in turn, chains, and sensor scripts."""
 
 from model.vocabulary import ScriptConfig, SlackConfig, WatermarkConfig, Workload
+from properties.chain_workloads import long_case
 from sim.kernel.log import simulate_arrivals
 from sim.scenarios import umts
 from straggler.rooms.script.language import parse
 from tests.harness import join_driver, windows_driver
 from tests.harness.background_kills import Subject
-from tests.harness.chain_workloads import long_case
 
 WINDOW_BATCHES, CHAIN_BATCHES, SCRIPT_BATCHES = 10, 5, 4
 """Micro-batches of a query, by kind of query."""

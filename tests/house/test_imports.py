@@ -30,9 +30,8 @@ OTHER_PROCESSES = {"multiprocessing", "socket", "subprocess"}
 # Simulations run on Spark through a mapper that `properties` hands them.
 SIM_REFUSED = {"pyspark", "pandas", "pyarrow"}
 
-# Users of the library need neither, but for the plugin; `pytest properties/` runs in a checkout.
+# Users of the library need no pytest, but for the plugin, and nobody who installed it has `tests`.
 SHIPPED = ("model", "sim", "spark_impl", "properties", "straggler")
-TEST_MACHINERY = {"pytest", "_pytest", "tests"}
 
 
 def strangers(module: Module) -> Iterable[str]:
@@ -72,17 +71,14 @@ def neighbours(module: Module) -> Iterable[str]:
                     yield name
 
 
-def is_test(module: Module) -> bool:
-    """Return whether pytest alone loads a module: a test file, a conftest.py or the plugin."""
-    loaded = ("test_", "conftest", "pytest_plugin")
-    return module.path.parts[0] == "tests" or module.path.name.startswith(loaded)
-
-
 def machinery(module: Module) -> Iterable[str]:
-    """Yield test machinery that shipped code imports."""
-    if module.path.parts[0] in SHIPPED and not is_test(module):
+    """Yield test machinery that shipped code imports; `properties` are tests that are shipped."""
+    refused = {"tests"}
+    if module.path.parts[0] != "properties" and module.path.name != "pytest_plugin.py":
+        refused |= {"pytest", "_pytest"}
+    if module.path.parts[0] in SHIPPED:
         for name in imports(module):
-            if name.split(".")[0] in TEST_MACHINERY:
+            if name.split(".")[0] in refused:
                 yield name
 
 
@@ -124,7 +120,8 @@ def test_every_module_keeps_to_its_folder(rule: Rule, broken: str) -> None:
         (neighbours, "model/join/rules.py", "from ..slack import buffer"),
         (neighbours, "straggler/rooms/join/room.py", "import straggler.rooms.slack.guards"),
         (neighbours, "model/vocabulary/join.py", "from model.vocabulary.slack import Step"),
-        (machinery, "properties/packs.py", "def f():\n    import pytest"),
+        (machinery, "straggler/packs.py", "def f():\n    import pytest"),
+        (machinery, "properties/test_promises.py", "import tests.harness.s3_server"),
         (machinery, "straggler/rooms/join/driver.py", "from tests.harness import announcements"),
     ],
 )
@@ -146,7 +143,7 @@ def test_planted_import_is_found(rule: Rule, path: str, source: str) -> None:
             "straggler/rooms/join/room.py",
             "import sim.join, straggler.rooms.join.guards",
         ),
-        (machinery, "tests/properties/join/test_sim.py", "import pytest, tests.harness.profiles"),
+        (machinery, "tests/properties/join/test_sim.py", "import pytest, properties.profiles"),
         (machinery, "properties/conftest.py", "import pytest"),
     ],
 )
@@ -154,18 +151,8 @@ def test_an_allowed_import_is_no_finding(rule: Rule, path: str, source: str) -> 
     assert not list(rule(module_at(Path(path), source)))
 
 
-ORACLES = (
-    "recomputation",
-    "join_recomputation",
-    "hash_recomputation",
-    "router_recomputation",
-    "script_recomputation",
-)
-ORACLES_OF_PROMISES = {
-    *(f"tests.harness.{name}" for name in ORACLES),
-    "tests.harness.promise_recomputation",
-    "tests.soak.oracles",
-}
+ORACLES = ("hashing", "join", "promises", "router", "script", "windows")
+ORACLES_OF_PROMISES = {*(f"properties.oracles.{name}" for name in ORACLES), "tests.soak.oracles"}
 
 
 def test_an_oracle_imports_the_standard_library_and_other_oracles_alone() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from model.checking.diff import compare
 from model.vocabulary import Trace
-from tests.harness import profiles
+from properties import profiles
 
 EXAMPLES = profiles.choose(400, nightly=3_000)
 """Number of comparisons; few of them have pairs that differ a little."""

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.vocabulary import ScriptConfig, SlackConfig, WatermarkConfig
+from properties.stream_packs import collect
 from spark_impl.runtime.histories import file_of, history_schema
 from spark_impl.runtime.sources import PATH
 from spark_impl.runtime.storage import InputProblem, locate
@@ -25,7 +26,6 @@ from spark_impl.watermark.query import WatermarkQuery
 from spark_impl.windows import blocks
 from spark_impl.windows.arrival_files import FileShares
 from straggler.rooms.script.language import parse
-from tests.harness.stream_packs import collect
 
 CASES = 400
 """Number of drawn queries that together have to contain every flaw in every room."""

@@ -43,7 +43,7 @@ from model.vocabulary.script.tree import (
     depth_of,
     is_constant,
 )
-from tests.harness.hash_recomputation import xxh64
+from properties.oracles.hashing import xxh64
 
 SPECS = st.builds(WindowSpec, st.integers(1, 30), st.integers(1, 30))
 TIMES = st.integers(-100, 200)

@@ -33,6 +33,7 @@ from model.join.load_claims import Shared, judge_bytes, judge_shared
 from model.vocabulary import JoinConfig, Trace
 from model.vocabulary.join import Match
 from model.vocabulary.windows import Correction, Correlation, Final, Rejected
+from properties.forks import first_in_forks
 from spark_impl.join import control, in_process
 from spark_impl.join.chain import Chain
 from spark_impl.join.match_file import MatchFile
@@ -43,7 +44,6 @@ from spark_impl.windows import answers, correction, correlation, recompute
 from spark_impl.windows import kernel as windows
 from spark_impl.windows.correction import Corrections
 from straggler.rooms import find_room
-from tests.harness.python_forks import first_in_forks
 from tests.quality import test_operator_claims as operators
 from tests.quality.claim_bugs import Bug, broken, shown_by, workload_of, workloads
 from tests.quality.mistakes import Mistake

@@ -38,7 +38,7 @@ from model.vocabulary.join import (
     Rejected,
 )
 from model.vocabulary.join_load import LoadRules, LoadState, Measured
-from tests.harness.join_recomputation import Recomputation, Row, split_mix
+from properties.oracles.join import Recomputation, Row, split_mix
 from tests.model.join.strategies import workload
 
 # ------------------------------------------------------------------------------- an own oracle

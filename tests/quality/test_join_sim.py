@@ -12,6 +12,7 @@ from model.join.rules import FIFO, NUMBERED, Rules, Setup, Step
 from model.join.state import Action, ChainState
 from model.join.state_claims import LOST, TWICE
 from model.vocabulary.settings import read_settings
+from properties.operators.join import SparkMachine
 from sim.join import SETTINGS, simulate
 from sim.join import cluster as timed
 from sim.join.content import Index
@@ -24,7 +25,6 @@ from spark_impl.join.matching import Tuples
 from spark_impl.join.messages import Block, Message
 from spark_impl.join.side import Side
 from spark_impl.join.worker import Worker as SparkWorker
-from tests.harness.join_machine import SparkMachine
 
 BUSY = {
     "scenario": "steady",

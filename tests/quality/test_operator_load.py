@@ -20,11 +20,11 @@ from model.join.load_claims import (
 )
 from model.vocabulary.join_load import Limits, LoadRules, LoadState, Measured
 from model.vocabulary.settings import read_settings
+from properties.operators.join import SparkMachine
 from sim.join import SETTINGS, ChainRun, simulate
 from sim.join.settings import config_of, plan_of
 from spark_impl.join import control
 from spark_impl.join.worker import Worker
-from tests.harness.join_machine import SparkMachine
 from tests.properties.join.test_load_claims import found, sent
 from tests.properties.join.test_sim_load import CALM as STEADY
 from tests.properties.join.test_sim_load import figure

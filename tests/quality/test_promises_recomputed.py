@@ -1,7 +1,7 @@
 """Each headline promise has an oracle of its own, which shares nothing with model or Spark.
 
 A mistake in a rule that both ask for keeps them in agreement. The oracles of
-:mod:`tests.harness.promise_recomputation` notice it: here on Spark's operators in process, and in
+:mod:`properties.oracles.promises` notice it: here on Spark's operators in process, and in
 ``properties/test_promises.py`` on Spark itself.
 """
 
@@ -23,6 +23,14 @@ from model.vocabulary import (
     Workload,
     hashing,
 )
+from properties import profiles
+from properties.oracles.promises import (
+    Steps,
+    wrong_joins,
+    wrong_routes,
+    wrong_windows,
+)
+from properties.packs import plain_steps
 from spark_impl.grouping.system import run_in_process as run_grouping
 from spark_impl.join.in_process import run_in_process as run_join
 from spark_impl.slack.query import SLACK
@@ -30,14 +38,6 @@ from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows.system import run_in_process as run_windows
 from straggler.rooms import find_room
 from straggler.strategies.examples import collect, workloads_of
-from tests.harness import profiles
-from tests.harness.cluster_packs import plain_steps
-from tests.harness.promise_recomputation import (
-    Steps,
-    wrong_joins,
-    wrong_routes,
-    wrong_windows,
-)
 from tests.quality.mistakes import Mistake
 
 SEED = 7

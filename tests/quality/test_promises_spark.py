@@ -42,7 +42,8 @@ running = []
 
 def pytest_collection_finish():
     from properties import test_promises
-    from tests.harness import broken_claims, cluster_packs
+    from properties import packs as cluster_packs
+    from tests.harness import broken_claims
 
     broken_claims.watch(note)
     test_promises.assert_same = lambda seen: None

@@ -14,11 +14,11 @@ from model.script.placement import Placement, place
 from model.script.rules import RULES
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script.tree import Arithmetic, Expression, Sensor, Statement, Workflow
+from properties.stream_packs import collect
 from straggler.rooms.script import formatter
 from straggler.rooms.script.formatter import text_of, unparse
 from straggler.rooms.script.language import parse
 from straggler.strategies.script import configs
-from tests.harness.stream_packs import collect
 
 DRAWN = 300
 

@@ -12,8 +12,8 @@ from model.script import variants as module
 from model.script.claims import judge
 from model.script.variants import VARIANTS
 from model.vocabulary import Trace, Workload
+from properties.stream_packs import collect
 from straggler.strategies.script import cases
-from tests.harness.stream_packs import collect
 
 
 def broken(workload: Workload, trace: Trace) -> dict[str, str]:

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from model.vocabulary.settings import JsonObject
+from properties import stream_packs
+from properties.operators.timed import OPERATORS, Drawn
 from spark_impl.grouping import instances, router, store
 from spark_impl.grouping import windows as grouping_windows
 from spark_impl.join import checkpoint
@@ -24,8 +26,6 @@ from spark_impl.watermark.rule import WatermarkRule
 from spark_impl.windows import disorder, records
 from spark_impl.windows.processor import WindowProcessor
 from spark_impl.windows.records import LATE, Output
-from tests.harness import stream_packs
-from tests.harness.timed_operators import OPERATORS, Drawn
 from tests.quality.mistakes import Mistake
 
 Plant = Callable[[pytest.MonkeyPatch], None]

@@ -7,6 +7,7 @@ import pytest
 from model.join.live import LEAVING, REDIRECTED
 from model.join.run import run as model_run
 from model.vocabulary.settings import read_settings
+from properties import profiles
 from sim.join import ChainRun, from_settings, simulate
 from sim.join.cluster import ChainCluster
 from sim.join.line import LOG, Do, Line
@@ -14,7 +15,6 @@ from sim.join.live_chain import LiveChain
 from sim.join.machine import MachineOf, Service
 from sim.join.model_chain import ModelChain
 from sim.join.settings import SETTINGS, config_of, plan_of
-from tests.harness import profiles
 from tests.sim.chains import found
 
 WINDOW_US = 1_000_000

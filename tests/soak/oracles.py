@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* It imports the standard library and :mod:`tests.harness.recomputation`, and nothing of ours.
+* It imports the standard library and :mod:`properties.oracles.windows`, and nothing of ours.
 * An oracle lives as long as the store that it checks. It remembers what it saw, so an answer that
   disappears again is lost, whatever comes later.
 * Before the end of a stream some answers may be missing. What is there must be right, and what the
@@ -15,7 +15,7 @@ from fractions import Fraction
 from math import inf, sqrt
 from typing import Any, NamedTuple
 
-from tests.harness.recomputation import Delivery, matches, window_aggregates
+from properties.oracles.windows import Delivery, matches, window_aggregates
 
 WINDOWS = {"slack": ("sum", 1_000_000, 200_000), "watermark": ("median", 500_000, 200_000)}
 """Aggregate, size and slide (us) of the windowed rooms; windows of ``watermark`` have no key."""

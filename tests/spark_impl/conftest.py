@@ -7,8 +7,9 @@ from typing import TypeAlias
 
 import pytest
 
+from properties import profiles
 from spark_impl.runtime.storage import Location, locate
-from tests.harness import profiles, s3_server
+from tests.harness import s3_server
 from tests.harness.background_kills import (
     KILLED_CHAINS,
     KILLED_QUERIES,

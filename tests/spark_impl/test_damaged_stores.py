@@ -13,6 +13,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from properties import profiles
 from spark_impl.grouping.store import GroupingStore
 from spark_impl.join.store import ChainStore
 from spark_impl.runtime.queries import read_table, require_identity
@@ -22,7 +23,6 @@ from spark_impl.slack.query import SLACK
 from spark_impl.windows.store import load_store
 from tests.golden.__main__ import FOLDER, PRESENT
 from tests.golden.archive import unpack
-from tests.harness import profiles
 from tests.harness.damaged_stores import KINDS, Damage, apply_damage, damages, go_on
 from tests.soak.oracles import ORACLES
 

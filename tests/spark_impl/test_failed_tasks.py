@@ -10,8 +10,8 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.harness import failed_tasks
-from tests.harness.failed_tasks import MARK, count, newest_errors
+from properties import failed_tasks
+from properties.failed_tasks import MARK, count, newest_errors
 
 pytestmark = pytest.mark.fails_tasks
 

@@ -13,10 +13,10 @@ from model.join import run
 from model.join.claims import judge
 from model.join.replay import validate_recording
 from model.vocabulary.join import Forward, Quiet, Receive
+from properties.chain_workloads import long_case
 from spark_impl.join.system import read_trace
 from straggler.judging.judge import broken_sentences
 from tests.harness import join_executor_deaths
-from tests.harness.chain_workloads import long_case
 from tests.harness.driver_kills import assert_ended, needs_proc, run_to_its_end
 from tests.properties.join.test_model import results
 

@@ -7,13 +7,13 @@ the background (``conftest.py``), beside other tests.
 import pytest
 from pyspark.sql import SparkSession
 
+from properties import profiles
+from properties.oracles.join import Recomputation
 from spark_impl.join import results as found_in
 from spark_impl.join import snapshots
-from tests.harness import profiles
 from tests.harness.background_kills import Query
 from tests.harness.driver_kills import needs_proc
 from tests.harness.join_driver import read_sink
-from tests.harness.join_recomputation import Recomputation
 
 
 @needs_proc

@@ -13,11 +13,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import Workload
+from properties import profiles
 from spark_impl.runtime.storage import Location
 from spark_impl.windows.system import read_trace
 from straggler.judging.judge import broken_sentences
 from straggler.rooms import find_room
-from tests.harness import profiles, s3_server
+from tests.harness import s3_server
 from tests.harness.background_kills import Query
 from tests.harness.driver_kills import Kill, kills, needs_proc, run_to_its_end
 from tests.harness.killed_queries import WINDOWS

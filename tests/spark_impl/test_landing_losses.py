@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
+from properties import profiles
 from spark_impl.runtime import histories, landing, locks, numbering
 from spark_impl.runtime.columns import FAULT
 from spark_impl.runtime.histories import COLUMNS, file_of, history_schema, numbers, open_piece
@@ -23,7 +24,7 @@ from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.numbering import LANDED, REJECTED, write_in_order
 from spark_impl.runtime.queries import QueryProblem
 from spark_impl.runtime.storage import InputProblem, locate
-from tests.harness import landing_driver, profiles
+from tests.harness import landing_driver
 from tests.harness.driver_kills import kills, needs_proc, run_to_its_end
 from tests.harness.landing_driver import FILES, ROWS, prepare
 

@@ -8,9 +8,9 @@ import pytest
 from model.script import run
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script.config import Rejected
+from properties import profiles
 from spark_impl.script import compile_plan
 from spark_impl.script.system import read_traces
-from tests.harness import profiles
 from tests.harness.background_kills import Query
 from tests.harness.driver_kills import needs_proc
 from tests.straggler.agreement import script_differences as differences

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from properties.chain_workloads import long_case
 from spark_impl.join import snapshots
 from tests.harness import unshared_stores
-from tests.harness.chain_workloads import long_case
 from tests.harness.driver_kills import needs_proc, run_to_its_end
 from tests.harness.killed_queries import script_workload, windows_workload
 from tests.harness.unshared_stores import CHAIN_WORKERS, OWN, TUPLES

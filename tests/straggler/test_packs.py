@@ -9,11 +9,11 @@ import pytest
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig, System, Trace, Workload
 from model.vocabulary.windows import Correction
+from properties import stream_packs
 from straggler.judging.counterexamples import Counterexample
 from straggler.judging.systems import SPARK
 from straggler.rooms import Room, find_room
 from straggler.strategies.streams import cases
-from tests.harness import stream_packs
 
 CONFIG = SlackConfig(9_000, 4_000, tasks=2, gamma_us=9_000)
 

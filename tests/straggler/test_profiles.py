@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.harness import profiles
+from properties import profiles
 from tests.house.repository import ROOT
 
 

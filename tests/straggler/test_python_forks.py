@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.python_forks import first_in_forks, forking
+from properties.forks import first_in_forks, forking
 
 ECHO = """
 import os, sys

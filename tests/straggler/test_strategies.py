@@ -8,6 +8,7 @@ from model.vocabulary import SlackConfig, Workload
 from model.vocabulary.slack import ADAPTIVE_CONTROLS, CONTROLS, SELF_SUFFICIENT_AGGREGATES
 from model.vocabulary.windows import AGGREGATES
 from model.windows.evidence import has_exact_sums
+from properties.stream_packs import collect
 from sim.kernel.disorder import measure
 from sim.kernel.distributions import Constant, Exponential
 from sim.kernel.faults import Congest, Duplicate, Fail, Lose, Pause, Replay, Slow
@@ -15,7 +16,6 @@ from sim.kernel.log import simulate_arrivals
 from sim.kernel.source import IDS_PER_SOURCE, Source
 from straggler.strategies.networks import plans
 from straggler.strategies.streams import cases, configs, reordered, requirements, timed_cases
-from tests.harness.stream_packs import collect
 
 
 @pytest.fixture(scope="module")

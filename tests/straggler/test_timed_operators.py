@@ -6,14 +6,14 @@ import pytest
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import And
+from properties.operators.join import SparkMachine
+from properties.operators.timed import OPERATORS, report
+from properties.stream_packs import collect
 from sim.join import simulate
 from sim.kernel.plan import Plan
 from sim.kernel.source import Recording, Row
 from spark_impl.windows.kernel import OpenWindows
 from straggler.judging.plan_counterexamples import SeededPlan, describe, smallest
-from tests.harness.join_machine import SparkMachine
-from tests.harness.stream_packs import collect
-from tests.harness.timed_operators import OPERATORS, report
 
 AT_US = 1_577_836_800_000_000
 ROWS = tuple([Row(AT_US + n, AT_US + 1_000 * n, "ab"[n % 2], float(n)) for n in range(13)])

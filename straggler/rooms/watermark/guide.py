@@ -1,7 +1,8 @@
 """Tables and figure of a guide: ``python -m straggler.rooms.watermark.guide [TABLE]``.
 
 The guide is docs/watermark-guide.md. Tables compare rules of waiting (Markdown, the same every
-time); ``--figures docs/figures`` draws the figure. The published experiments have the same four sweeps; streams here are simulated.
+time); ``--figures docs/figures`` draws the figure. The published experiments have the same four
+sweeps; streams here are simulated.
 
 Rules of this file:
 

@@ -12,9 +12,9 @@ from model.join.claims import judge
 from model.join.oracle import admission
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import NO_WATERMARK_US, REASON_LATE, And, Drop, Match, Quiet, Rejected
+from properties.oracles.join import Recomputation
+from properties.stream_packs import collect
 from straggler.strategies.join import cases
-from tests.harness.join_recomputation import Recomputation
-from tests.harness.stream_packs import collect
 
 RUNS = 200
 SILENT_CASES = ("arrivals late by a floor", "tuples above a floor")

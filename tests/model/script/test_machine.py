@@ -23,8 +23,8 @@ from model.vocabulary.script.tree import (
     Window,
     Workflow,
 )
+from properties.stream_packs import collect
 from straggler.strategies.script import cases
-from tests.harness.stream_packs import collect
 from tests.model.script.interleaving import Interleaving, anywhere
 
 RANDOMS = st.randoms(use_true_random=False)

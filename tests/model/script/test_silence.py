@@ -14,10 +14,10 @@ from model.script.silence_claims import CASES
 from model.vocabulary import Event, ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import REASON_LATE, REASON_NOT_FINITE, Rejected, Result
 from model.vocabulary.script.tree import Sensor, Statement, Union, Window, Workflow
+from properties.oracles import script as script_recomputation
+from properties.oracles.script import Lateness, Row
+from properties.stream_packs import collect
 from straggler.strategies.script import cases
-from tests.harness import script_recomputation
-from tests.harness.script_recomputation import Lateness, Row
-from tests.harness.stream_packs import collect
 
 MS = 1_000
 BOTH = Window("sum", Union((Sensor("a"), Sensor("dead"))), 10, 10)

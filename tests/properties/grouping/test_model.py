@@ -18,6 +18,8 @@ from model.grouping.claims import CASES, judge, over_all
 from model.grouping.variants import VARIANTS
 from model.vocabulary import GroupingConfig, System, Workload
 from model.vocabulary.grouping import POLICIES, Answer, Rejected, Route
+from properties import profiles
+from properties.stream_packs import collect
 from straggler.judging.judge import broken_sentences
 from straggler.rooms.grouping.draws import (
     Draws,
@@ -29,8 +31,6 @@ from straggler.rooms.grouping.draws import (
 )
 from straggler.strategies.grouping import TIMES_US, cases
 from straggler.strategies.streams import SEEDS
-from tests.harness import profiles
-from tests.harness.stream_packs import collect
 
 CASES_FOR_GUARDS = profiles.choose(150, nightly=400)
 DELTA = 1e-9

@@ -19,6 +19,8 @@ from model.checking.claims import Outcome
 from model.grouping import balance, balance_claims, make_system
 from model.grouping.claims import CASES, judge, over_all
 from model.vocabulary import Event, GroupingConfig
+from properties import profiles
+from properties.stream_packs import collect
 from sim.grouping import TimedRun, from_settings, simulate
 from sim.grouping.cluster import GroupingTuning
 from sim.grouping.instances import times_us
@@ -36,8 +38,6 @@ from sim.sweep.statistics import clopper_pearson
 from straggler.judging.judge import broken_sentences
 from straggler.rooms.grouping.draws import limits, with_more_rho
 from straggler.strategies.grouping import TimedCase, timed_cases
-from tests.harness import profiles
-from tests.harness.stream_packs import collect
 
 RUNS_FOR_GUARDS = profiles.choose(250, nightly=500)
 TROUBLES = ("shed", "sent_again", "served_again")

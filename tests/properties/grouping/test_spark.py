@@ -10,14 +10,13 @@ from pyspark.sql import SparkSession
 
 from model.grouping.claims import judge
 from model.vocabulary import Fault, Workload
+from properties import profiles
+from properties.on_spark import run_on_spark
+from properties.stream_packs import collect
 from spark_impl.grouping import make_system
 from straggler.conformance.promises import count_cases
 from straggler.strategies.grouping import cases
-from tests.harness import profiles
 from tests.harness.hot_keys import WINDOW, skewed
-from tests.harness.packs_on_spark import run_on_spark
-from tests.harness.reach import note_traces
-from tests.harness.stream_packs import collect
 from tests.straggler.agreement import grouping_differences as differences
 
 STATEFUL = ("tag", "dkg", "round-robin", "cg", "dag")
@@ -67,7 +66,6 @@ def test_spark_does_what_the_model_does(spark: SparkSession, seed: int, policy: 
         faults=(Fault("restart", 0), Fault("kill", 2)),
     )
     observed = make_system()(case)
-    note_traces({policy: case}, {policy: observed})
     assert not differences(case, observed)
     guards = judge(case, observed).guards
     for guard in ("tuples of heavy keys", "rebalances that changed the table", "rejected arrivals"):

@@ -13,11 +13,11 @@ from model.join import run
 from model.join.claims import CASES, DECIDED_CASES, judge, over_all
 from model.join.replay import validate_recording
 from model.vocabulary.join import Forward, Quiet, Receive, Rejected
+from properties.chain_workloads import loaded_chains
+from properties.stream_packs import collect
 from spark_impl.join import run_in_process
 from spark_impl.join.in_process import Network
 from straggler.strategies.join import cases
-from tests.harness.chain_workloads import loaded_chains
-from tests.harness.stream_packs import collect
 from tests.properties.join.test_model import results
 
 CASES_A_NETWORK = 60

@@ -15,6 +15,9 @@ from model.checking.claims import Outcome
 from model.join.replay import validate_recording
 from model.vocabulary import Fault, JoinConfig, Trace, Workload
 from model.vocabulary.join import Admit, Match, Quiet, Rejected
+from properties.chain_workloads import long_case
+from properties.oracles.join import Recomputation
+from properties.stream_packs import collect
 from spark_impl.join import snapshots
 from spark_impl.join.answers import epochs_of, find_complete
 from spark_impl.join.store import MATCHES, load_store
@@ -23,9 +26,6 @@ from spark_impl.runtime import stores
 from spark_impl.runtime.stores import read_parquet
 from straggler.strategies.join import cases
 from tests.harness.chain_threads import ThreadSession, chains_on_threads
-from tests.harness.chain_workloads import long_case
-from tests.harness.join_recomputation import Recomputation
-from tests.harness.stream_packs import collect
 
 CASES = 6
 FAULTS = (Fault("restart", 0), Fault("kill", 1), Fault("kill", 3))

@@ -10,9 +10,9 @@ from model.join import control as model
 from model.join.decision_claims import LOG_CLAIMS, ControlLog, Logged, judge_log
 from model.vocabulary.join import Decision
 from model.vocabulary.join_load import LoadRules, LoadState, Measured
+from properties.stream_packs import collect
 from spark_impl.join import control as spark
 from straggler.rooms.join.load_curves import Course, courses
-from tests.harness.stream_packs import collect
 
 COURSES = 400
 STEPS = 3_000

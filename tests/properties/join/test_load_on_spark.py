@@ -17,11 +17,10 @@ from model.join.replay import CLAIM as CONFORMS
 from model.join.state_claims import LOST, TWICE
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Match, Rejected
+from properties import profiles
+from properties.chain_workloads import CURVES_A_CHAIN, loaded_chains
+from properties.oracles.join import Recomputation
 from spark_impl.join import run_workloads
-from tests.harness import profiles
-from tests.harness.chain_workloads import CURVES_A_CHAIN, loaded_chains
-from tests.harness.join_recomputation import Recomputation
-from tests.harness.reach import note_traces
 
 
 def test_every_pair_of_admitted_tuples_comes_out_once_under_every_load(
@@ -31,7 +30,6 @@ def test_every_pair_of_admitted_tuples_comes_out_once_under_every_load(
     cases = {f"chain {n}": case for n, case in enumerate(loaded_chains(curves, seed))}
     killed: list[int] = []
     traces = run_workloads(spark, cases, tmp_path, killed.append)
-    note_traces(cases, traces)
     evidence = []
     for name, case in cases.items():
         trace, expected = traces[name], Recomputation(case.to_json())

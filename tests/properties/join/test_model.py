@@ -18,12 +18,12 @@ from model.join.scopes import EVERYDAY, SCOPES, Protocol
 from model.join.variants import explore
 from model.vocabulary import JoinConfig, System, Trace, Workload
 from model.vocabulary.join import Match, Rejected
+from properties import profiles
+from properties.chain_workloads import loaded_chains
+from properties.stream_packs import collect
 from straggler.judging.judge import broken_sentences
 from straggler.strategies.join import cases, configs
 from straggler.strategies.streams import SEEDS, cuts
-from tests.harness import profiles
-from tests.harness.chain_workloads import loaded_chains
-from tests.harness.stream_packs import collect
 from tests.model.join.golden import GOLDEN
 from tests.model.join.test_scopes import reachable
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import NO_WATERMARK_US, And, R, S
+from properties.stream_packs import collect
 from spark_impl.join import driving
 from spark_impl.join.admission import Arrivals
 from spark_impl.join.checkpoint import empty_state
@@ -22,7 +23,6 @@ from spark_impl.join.lane import Lane, arrivals_to_admit, blocks_to_send, open_l
 from spark_impl.join.matching import Tuples
 from spark_impl.join.side import Matcher
 from spark_impl.join.worker import Worker
-from tests.harness.stream_packs import collect
 
 RUN = 1_024
 """Most arrivals that are admitted at once, and by which a stream runs ahead."""

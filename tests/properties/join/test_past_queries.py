@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import And, Equi, Predicate
+from properties.stream_packs import collect
 from spark_impl.join.queries import continue_config
 from spark_impl.runtime.storage import InputProblem
-from tests.harness.stream_packs import collect
 
 CASES = 600
 """Number of drawn chains that together have to contain every refusal."""

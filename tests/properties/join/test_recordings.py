@@ -13,8 +13,8 @@ from model.join.replay import validate_recording
 from model.join.state import Block, Copy, Lane, unacknowledged
 from model.vocabulary import Trace, Workload
 from model.vocabulary.join import PROTOCOL, Ack, Admit, Drop, Forward, Quiet, R, Receive
+from properties.stream_packs import collect
 from straggler.strategies.join import cases
-from tests.harness.stream_packs import collect
 
 CASES = 150
 """Number of drawn cases that together have to contain every kind of step."""

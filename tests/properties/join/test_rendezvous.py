@@ -15,6 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from properties import profiles
 from spark_impl.join import messages
 from spark_impl.join.rendezvous import (
     Meeting,
@@ -26,7 +27,6 @@ from spark_impl.join.rendezvous import (
     meet,
 )
 from spark_impl.join.transport import STRANGERS_MAX, Address, listen
-from tests.harness import profiles
 
 HOST = "127.0.0.1"
 PATIENCE_S = 60.0

@@ -11,6 +11,9 @@ from model.join.claims import CASES, judge, over_all
 from model.join.run import run as model_run
 from model.vocabulary import Trace
 from model.vocabulary.join import Match, Rejected
+from properties import profiles
+from properties.operators.join import SparkMachine
+from properties.stream_packs import collect
 from sim.join import ChainRun, simulate
 from sim.join.machine import MachineOf
 from sim.join.model_chain import ModelChain
@@ -18,9 +21,6 @@ from sim.kernel.link import Tier, Tiers
 from sim.kernel.plain import from_plain, to_plain
 from straggler.judging.judge import broken_sentences
 from straggler.strategies.join import TimedCase, clusters_of_chains, recordings_on_chains
-from tests.harness import profiles
-from tests.harness.join_machine import SparkMachine
-from tests.harness.stream_packs import collect
 
 RUNS_FOR_GUARDS = profiles.choose(100, nightly=300)
 

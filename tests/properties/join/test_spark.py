@@ -18,6 +18,8 @@ from model.join.replay import validate_recording
 from model.vocabulary import Fault, JoinConfig, Trace, Workload
 from model.vocabulary.join import Forward, Quiet, Receive, Rejected
 from model.vocabulary.trace import Step
+from properties import profiles
+from properties.chain_workloads import chains, long_case
 from spark_impl.join import run_workloads
 from spark_impl.join.chain import Chain
 from spark_impl.join.matching import FreePredicate, Tuples
@@ -27,9 +29,6 @@ from spark_impl.runtime.arrays import Bools
 from straggler.judging.judge import broken_sentences
 from straggler.strategies.examples import collect
 from straggler.strategies.join import SCALE_US, cases
-from tests.harness import profiles
-from tests.harness.chain_workloads import chains, long_case
-from tests.harness.reach import note_traces
 from tests.properties.join.test_model import results
 
 FEW = 8
@@ -45,7 +44,6 @@ def test_chains_on_spark_keep_every_promise(spark: SparkSession, tmp_path: Path,
     drawn = [case.with_(name=f"chain {number}") for number, case in enumerate(given)]
     cases = {case.name: case for case in drawn}
     traces = run_workloads(spark, cases, tmp_path)
-    note_traces(cases, traces)
     evidence = []
     for case in drawn:
         trace = traces[case.name]

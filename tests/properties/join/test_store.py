@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import END_US, And, Band, Equi, Predicate, R, S
+from properties.stream_packs import collect
 from spark_impl.join.index import Index
 from spark_impl.join.matching import Pairs, Tuples
 from spark_impl.join.side import Matcher, Side
-from tests.harness.stream_packs import collect
 
 WINDOW_US = 40
 QUERIES: tuple[tuple[str, Predicate], ...] = (

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from properties import profiles
 from spark_impl.runtime import histories
 from spark_impl.runtime.histories import file_of, numbers, open_piece, remove_below
 from spark_impl.runtime.storage import InputProblem, locate
-from tests.harness import profiles
 
 MERGED, REMOVED, TWICE = (
     "files were merged",

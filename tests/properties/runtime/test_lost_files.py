@@ -9,12 +9,12 @@ import pytest
 from hypothesis import strategies as st
 
 from model.vocabulary import SlackConfig
+from properties.stream_packs import collect
 from spark_impl.runtime import stores
 from spark_impl.runtime.histories import write_parquet
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.slack.query import SLACK
 from spark_impl.windows.store import WindowStore, load_store, open_store
-from tests.harness.stream_packs import collect
 
 CASES = 120
 """Number of drawn stores that together have to lose files of every kind."""

@@ -26,11 +26,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from properties import profiles
 from spark_impl.runtime import locks
 from spark_impl.runtime.histories import append, file_of, files_of, next_number, write_parquet
 from spark_impl.runtime.locks import LOCK, Lease, Lock, require_held
 from spark_impl.runtime.storage import InputProblem, Location, NameTaken, locate
-from tests.harness import profiles
 
 WRITERS = 3
 STEPS = 30

@@ -16,12 +16,12 @@ from model.script.claims import CASES, judge
 from model.script.variants import VARIANTS
 from model.vocabulary import ScriptConfig, System, Trace, Workload
 from model.vocabulary.script.config import Hosted, Rejected, Result, Undefined
+from properties.stream_packs import collect
 from spark_impl.script import run_in_process
 from straggler.judging.judge import broken_sentences
 from straggler.rooms.script.room import compare
 from straggler.strategies.script import cases
 from straggler.strategies.streams import cuts
-from tests.harness.stream_packs import collect
 from tests.straggler.agreement import script_differences as differences
 from tests.straggler.script_cases import TELLING
 

@@ -12,8 +12,8 @@ from model.script import run
 from model.script.claims import HOSTS, REJECTIONS, RESULTS, UNDEFINED, judge
 from model.vocabulary import ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import Hosted, Rejected, Result, Undefined
+from properties.stream_packs import collect
 from straggler.strategies.script import cases
-from tests.harness.stream_packs import collect
 
 CASES = 150
 """Number of drawn cases that together have to contain most kinds of steps."""

@@ -23,9 +23,9 @@ from model.vocabulary.script.tree import (
     Window,
     Workflow,
 )
+from properties.stream_packs import collect
 from straggler.rooms.script.room import compare
 from straggler.strategies.script import SENSORS, SPANS_MS, cases
-from tests.harness.stream_packs import collect
 
 CASES = 60
 """Number of drawn cases that together have to contain a result of every statement."""

@@ -6,10 +6,10 @@ from lark import Token
 
 from model.vocabulary.script.problems import problems
 from model.vocabulary.script.tree import Workflow
+from properties.stream_packs import collect
 from straggler.rooms.script.formatter import formatted, statement_text, unparse
 from straggler.rooms.script.language import LARK, ScriptError, parse
 from straggler.strategies.script import SENSORS, workflows
-from tests.harness.stream_packs import collect
 
 WORDS = ["avg", "union", "A", "zz", '"8MD1-AZ"', '"zz"', "1", "0", "1e999", "600_000", "(", ")"]
 SIGNS = ["=", ",", ";", "\n", "+", "-", "*", "/", "#", '"', "@", "\x00", "“", "\t", " ", "\\", "é"]

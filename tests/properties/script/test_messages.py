@@ -15,6 +15,7 @@ from model.script import run
 from model.vocabulary import ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import MILLISECOND_US, Result, Undefined
 from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
+from properties.stream_packs import collect
 from spark_impl.runtime.systems import arrivals_table
 from spark_impl.script import encoding
 from spark_impl.script.admission import waiting_of
@@ -26,7 +27,6 @@ from spark_impl.script.processor import FLUSH, MESSAGE, ScriptProcessor, blocks_
 from spark_impl.script.router import Router
 from spark_impl.windows.blocks import slots
 from straggler.strategies.script import SENSORS, SPANS_MS, arrivals, cases, configs
-from tests.harness.stream_packs import collect
 
 CASES = 30
 """Number of drawn cases that together have to contain every interesting one."""

@@ -26,11 +26,11 @@ from model.script.placement import HASHED, LARGE_SPLIT, WHOLE, load_cap, place, 
 from model.script.rules import RULES
 from model.vocabulary import ScriptConfig, System, Trace, Workload
 from model.vocabulary.script.config import Rejected, Result
+from properties.stream_packs import collect
 from straggler.judging.judge import broken_sentences
 from straggler.rooms.script.formatter import unparse
 from straggler.rooms.script.language import parse
 from straggler.strategies.script import SENSORS, cases, configs
-from tests.harness.stream_packs import collect
 
 CASES_FOR_GUARDS = 200
 PLACED = 300

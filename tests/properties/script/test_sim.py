@@ -28,6 +28,9 @@ from model.script.variants import VARIANTS
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import WORDS, Rejected, Result, Undefined
 from model.vocabulary.script.tree import Arithmetic, Sensor, Statement, Window, Workflow
+from properties import profiles
+from properties.operators.script import SparkScripts
+from properties.stream_packs import collect
 from sim.kernel.faults import Congest, Duplicate, Fail, Lose, Pause, Replay, Slow
 from sim.kernel.plan import Plan
 from sim.kernel.run import run as run_plan
@@ -44,9 +47,6 @@ from straggler.judging.judge import broken_sentences
 from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.rooms.script.room import compare
 from straggler.strategies.script import SENSORS, TimedCase, timed_cases
-from tests.harness import profiles
-from tests.harness.script_machine import SparkScripts
-from tests.harness.stream_packs import collect
 
 RUNS_FOR_GUARDS = profiles.choose(200, nightly=400)
 FAILURE = 1e-6

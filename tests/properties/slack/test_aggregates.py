@@ -20,6 +20,8 @@ from pyspark.sql import SparkSession
 
 from model.vocabulary import Event, SlackConfig, Trace, WatermarkConfig, Workload
 from model.vocabulary.windows import REASON_NOT_FINITE, Correction, Final, Late, Rejected
+from properties import profiles, stream_packs
+from properties.stream_packs import WINDOWED
 from spark_impl.landed import LandedQueries
 from spark_impl.over import Aggregates, over
 from spark_impl.runtime.histories import files_of
@@ -27,8 +29,6 @@ from spark_impl.runtime.storage import locate
 from spark_impl.windows.system import read_trace
 from straggler.rooms import find_room
 from straggler.strategies.streams import ROOMS, configs
-from tests.harness import profiles, stream_packs
-from tests.harness.stream_packs import WINDOWED
 
 CASES, PACKS = profiles.choose(24, nightly=100), profiles.choose(1, nightly=8)
 SCHEMA = pa.schema(

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from model.slack.variants import VARIANTS
 from model.vocabulary import Workload
+from properties.stream_packs import collect
 from spark_impl.slack.retained_values import RetainedValues
 from straggler.rooms import find_room
 from straggler.strategies.streams import configs, cuts, workloads
-from tests.harness.stream_packs import collect
 from tests.properties.slack.test_model import NEEDED, unbatched
 
 SLACK = find_room("slack")

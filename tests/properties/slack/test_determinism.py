@@ -5,9 +5,9 @@ import os
 import subprocess
 import sys
 
+from properties.stream_packs import collect
 from straggler.rooms import find_room
 from straggler.strategies.streams import cases, timed_cases
-from tests.harness.stream_packs import collect
 
 SEED = 12_345
 CASES = 25

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from model.vocabulary import Trace
 from model.vocabulary.windows import Final, Result
+from properties.stream_packs import run_in_spark
 from sim.slack import from_settings
 from straggler.rooms import find_room
-from tests.harness.stream_packs import run_in_spark
 
 GAME = {
     "scenario": "game-2",

@@ -13,12 +13,12 @@ from model.slack.scopes import explore
 from model.vocabulary import Fault, System, Trace, Workload
 from model.vocabulary.slack import Judged
 from model.vocabulary.windows import Correction, Final, Late, Rejected, Result
+from properties import profiles
+from properties.stream_packs import collect
 from straggler.judging.judge import broken_sentences
 from straggler.judging.levels import Scope
 from straggler.rooms import find_room
 from straggler.strategies.streams import CUTS_MAX, cases, configs, cuts, reordered
-from tests.harness import profiles
-from tests.harness.stream_packs import collect
 
 CASES_FOR_GUARDS = profiles.choose(150, nightly=400)
 CASES_FOR_CRASHES = 150

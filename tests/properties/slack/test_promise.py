@@ -27,6 +27,7 @@ from model.slack.machine import MODEL
 from model.slack.rules import RULES, Coverage, Factor, Rules, clip
 from model.vocabulary import Event, SlackConfig, Trace, Workload
 from model.vocabulary.windows import Correlation, Late
+from properties.profiles import effort
 from sim.scenarios import DEPENDENT, INDEPENDENT, SECOND_US
 from straggler.rooms.slack.promise import (
     AGGREGATES,
@@ -41,7 +42,6 @@ from straggler.rooms.slack.promise import (
     stream,
     warm_up,
 )
-from tests.harness.profiles import effort
 
 System: TypeAlias = Callable[[Workload], Trace]
 """A System that a cache can remember."""

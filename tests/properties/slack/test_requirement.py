@@ -28,7 +28,7 @@ from scipy import stats
 from model.slack.requirement import Requirement, WindowFacts, requirement_of
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig
-from tests.harness.profiles import effort
+from properties.profiles import effort
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

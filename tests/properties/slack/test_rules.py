@@ -13,12 +13,12 @@ import pytest
 from model.vocabulary import SlackConfig, Workload
 from model.vocabulary.slack import CONTROLS
 from model.vocabulary.windows import AGGREGATES
+from properties import profiles, stream_packs
+from properties.reached_cases import count_partial
 from spark_impl.slack.query import SLACK
 from spark_impl.windows.system import run_in_process
 from straggler.rooms import find_room
 from straggler.strategies.streams import configs, requirements
-from tests.harness import profiles, stream_packs
-from tests.harness.reached_cases import count_partial
 
 ROOM = find_room("slack")
 STREAMS = profiles.choose(2, nightly=16)

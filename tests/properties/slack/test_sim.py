@@ -8,15 +8,15 @@ from model.checking.claims import Outcome
 from model.slack.claims import judge, over_all
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import CONTROLS
+from properties import profiles
+from properties.reached_cases import count_troubles
+from properties.stream_packs import collect
 from sim.kernel.plain import from_plain, to_plain
 from sim.scenarios import umts
 from sim.slack import TimedRun, simulate
 from straggler.judging.judge import broken_sentences
 from straggler.rooms import find_room
 from straggler.strategies.streams import TimedCase, timed_cases
-from tests.harness import profiles
-from tests.harness.reached_cases import count_troubles
-from tests.harness.stream_packs import collect
 
 RUNS_FOR_GUARDS = profiles.choose(100, nightly=200)
 

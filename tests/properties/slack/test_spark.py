@@ -16,12 +16,11 @@ from pyspark.sql import SparkSession
 from model.vocabulary import Fault, SlackConfig, Trace, Workload
 from model.vocabulary.slack import CONTROLS, SAMPLINGS
 from model.vocabulary.windows import AGGREGATES
+from properties import profiles, stream_packs
+from properties.reached_cases import LARGE, count_partial
+from properties.stream_packs import StreamPack
 from straggler.rooms import find_room
 from straggler.strategies.streams import configs, reordered, requirements
-from tests.harness import profiles, stream_packs
-from tests.harness.reach import method_of
-from tests.harness.reached_cases import LARGE, count_partial
-from tests.harness.stream_packs import StreamPack
 from tests.properties.slack.test_model import NEEDED, answers, unbatched
 from tests.properties.slack.test_rules import assert_parts, queries_of, streams_of
 
@@ -94,6 +93,10 @@ def drawn(seed: int) -> Iterator[list[Future[StreamPack]]]:
 def seen() -> Counter[str]:
     """Count the cases of the packs that have run."""
     return Counter()
+
+
+def method_of(method: str, lambda_thr: float | None) -> str:
+    return method if lambda_thr is None else "lambda_thr"
 
 
 def test_shapes_cover_every_aggregate_control_and_requirement() -> None:

@@ -13,10 +13,10 @@ from model.vocabulary import Event, WatermarkConfig, Workload
 from model.vocabulary.watermark import READINGS
 from model.vocabulary.windows import AGGREGATES
 from model.watermark.variants import VARIANTS
+from properties import stream_packs
 from straggler.rooms import find_room
 from straggler.strategies.streams import cuts
 from straggler.strategies.watermark import cases
-from tests.harness import stream_packs
 from tests.properties.watermark.test_model import NEEDED, changed, unbatched
 
 WATERMARK = find_room("watermark")

@@ -16,12 +16,12 @@ from model.vocabulary.watermark import Clock, Inserted, Passing
 from model.vocabulary.windows import Correction, Final, Late, Rejected, Result
 from model.watermark.claims import judge, over_all
 from model.watermark.scopes import explore
+from properties import profiles
+from properties.oracles.promises import tuples_of
+from properties.stream_packs import collect
 from straggler.judging.judge import broken_sentences
 from straggler.strategies.streams import CUTS_MAX, cuts, reordered, without_redeliveries
 from straggler.strategies.watermark import cases, configs
-from tests.harness import profiles
-from tests.harness.promise_recomputation import tuples_of
-from tests.harness.stream_packs import collect
 
 CASES_FOR_GUARDS = profiles.choose(150, nightly=300)
 CASES_FOR_CRASHES = 100

@@ -12,14 +12,14 @@ from model.vocabulary.watermark import READINGS, WORDS
 from model.watermark import run as model_run
 from model.watermark.claims import judge, over_all
 from model.watermark.evidence import IDENTITY
+from properties.reached_cases import count_troubles
+from properties.stream_packs import collect
 from sim.watermark import TimedRun, simulate
 from sim.windows.scenarios import phases
 from straggler.judging.judge import broken_sentences
 from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.strategies.streams import timings
 from straggler.strategies.watermark import configs
-from tests.harness.reached_cases import count_troubles
-from tests.harness.stream_packs import collect
 
 RUNS_FOR_GUARDS = 360
 SECOND_US = 1_000_000

@@ -15,12 +15,12 @@ from pyspark.sql import SparkSession
 
 from model.vocabulary import Event, Fault, WatermarkConfig, Workload
 from model.vocabulary.windows import Late
+from properties import profiles, stream_packs
+from properties.stream_packs import StreamPack
 from straggler.inputs import inputs
 from straggler.inputs.tables import Recording, cuts_into
 from straggler.rooms import find_room
 from straggler.rooms.windows.queries import BATCHES
-from tests.harness import profiles, stream_packs
-from tests.harness.stream_packs import StreamPack
 
 WATERMARK = find_room("watermark")
 SHAPES = (("disorder", "sum", True), ("scaled", "median", False))

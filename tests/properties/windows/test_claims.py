@@ -30,11 +30,11 @@ from model.vocabulary.windows import (
     Revision,
 )
 from model.watermark import claims as watermark_claims
+from properties.stream_packs import collect
 from straggler.judging.levels import ANSWERS, Scope
 from straggler.rooms import find_room
 from straggler.strategies import streams
 from straggler.strategies import watermark as strategies
-from tests.harness.stream_packs import collect
 
 CASES = 40
 """Number of drawn cases that together have to contain every kind of step."""

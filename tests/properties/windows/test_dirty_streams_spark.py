@@ -16,10 +16,10 @@ import pytest
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from properties import profiles, stream_packs
 from spark_impl.aggregates import avg, count, median, sum_
 from spark_impl.landed import LandedQueries
 from spark_impl.over import over
-from tests.harness import profiles, stream_packs
 
 STREAMS, PACKS = profiles.choose(40, nightly=120), profiles.choose(1, nightly=6)
 BEGIN_S = 1_714_521_600  # 2024-05-01

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.vocabulary import SlackConfig
+from properties import profiles
 from spark_impl.runtime.histories import COLUMNS, file_of
 from spark_impl.runtime.storage import locate
 from spark_impl.slack.query import SLACK
@@ -22,7 +23,6 @@ from spark_impl.windows import recompute
 from spark_impl.windows.history import History
 from spark_impl.windows.row_groups import Footers
 from spark_impl.windows.store import WindowStore
-from tests.harness import profiles
 
 SCHEMA = pa.schema([pa.field(*each) for each in COLUMNS.items()])
 EDGES = (

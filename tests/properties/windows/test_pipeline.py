@@ -17,9 +17,9 @@ from model.vocabulary import Event, Fault, Step, Trace, Workload, task_of
 from model.vocabulary.windows import Correction, Late, Revision
 from model.watermark.machine import MODEL as WATERMARK
 from model.windows.pipeline import WindowModel
+from properties.stream_packs import collect
 from straggler.strategies import streams
 from straggler.strategies import watermark as strategies
-from tests.harness.stream_packs import collect
 
 CASES = 60
 """Number of drawn cases that together have to contain every course of a correction."""

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.vocabulary import SlackConfig
+from properties.stream_packs import collect
 from spark_impl.runtime.storage import locate
 from spark_impl.slack.query import SLACK
 from spark_impl.windows.answers import read_undisturbed
 from spark_impl.windows.progress import BatchProgress, progress
 from spark_impl.windows.store import open_store
-from tests.harness.stream_packs import collect
 
 CASES = 200
 """Number of drawn writers that together have to disturb a reader in every way."""

@@ -20,10 +20,10 @@ from itertools import accumulate, chain, islice, pairwise
 from model.vocabulary import Event, Fault, JoinConfig, Step, Trace, Workload
 from model.vocabulary.join import And, Decision, Equi, Match, Rejected
 from model.vocabulary.join_load import LoadRules
+from properties.stream_packs import collect
 from sim.kernel.source import IDS_PER_SOURCE
 from straggler.rooms.join.load_curves import LoadCurve, follow, load_rules
 from straggler.strategies.join import SCALE_US, cases, configs
-from tests.harness.stream_packs import collect
 
 GAP_US = 1_000_000
 IDS_A_CASE = 1 << 40

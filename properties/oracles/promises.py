@@ -15,10 +15,10 @@ from fractions import Fraction
 from math import ceil, inf, isfinite
 from typing import Any, NamedTuple
 
-from tests.harness.hash_recomputation import signed_hash
-from tests.harness.join_recomputation import Recomputation, batches_of
-from tests.harness.recomputation import Delivery, window_values
-from tests.harness.router_recomputation import Router
+from properties.oracles.hashing import signed_hash
+from properties.oracles.join import Recomputation, batches_of
+from properties.oracles.router import Router
+from properties.oracles.windows import Delivery, window_values
 
 Workload = Mapping[str, Any]
 Steps = Mapping[str, Sequence[Mapping[str, Any]]]

@@ -73,6 +73,8 @@ EFFORTS = {
 }
 
 
+TIMES = {"dev": 1, "ci": 3, "nightly": 16}
+"""Number of examples of a promise for each one in profile ``dev``, by profile."""
 SIMULATED = {"dev": 10, "ci": 40, "nightly": 160}
 """Number of drawn clusters of each operator in simulated time, by profile."""
 
@@ -118,3 +120,8 @@ def except_in_dev() -> pytest.MarkDecorator:
 def simulated() -> int:
     """Return the number of drawn clusters of each operator in the profile in force."""
     return SIMULATED.get(settings.get_current_profile_name(), SIMULATED[DEFAULT])
+
+
+def times() -> int:
+    """Return how many examples a promise has in the profile in force for each one in ``dev``."""
+    return TIMES.get(settings.get_current_profile_name(), TIMES[DEFAULT])

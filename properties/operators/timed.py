@@ -23,6 +23,10 @@ from model.vocabulary.join import Receive
 from model.vocabulary.script.config import ScriptConfig
 from model.vocabulary.script.tree import Arithmetic, Sensor, Statement, Window, Workflow
 from model.vocabulary.windows import Late, Rejected
+from properties.operators.grouping import SparkMachine as Routers
+from properties.operators.join import SparkMachine as Chain
+from properties.operators.script import WAYS, SparkScripts
+from properties.operators.windows import SparkMachine as Task
 from sim import grouping, join, script, slack, watermark
 from sim.join.tuning import ChainTuning
 from sim.kernel.faults import Duplicate, Fail
@@ -45,10 +49,6 @@ from straggler.strategies.script import timed_cases as script_cases
 from straggler.strategies.streams import UNIT_US, arrival_orders, timings
 from straggler.strategies.streams import configs as slack_configs
 from straggler.strategies.watermark import configs as watermark_configs
-from tests.harness.grouping_machine import SparkMachine as Routers
-from tests.harness.join_machine import SparkMachine as Chain
-from tests.harness.script_machine import WAYS, SparkScripts
-from tests.harness.windows_machine import SparkMachine as Task
 
 SHOWN_SENTENCES = 8
 SECONDS_MAX = 20.0

@@ -12,8 +12,8 @@ from itertools import count
 from math import ceil, isfinite, log
 from typing import Any, NamedTuple
 
-from tests.harness.hash_recomputation import GOLDEN, MASK, mix, xxh64
-from tests.harness.join_recomputation import batches_of
+from properties.oracles.hashing import GOLDEN, MASK, mix, xxh64
+from properties.oracles.join import batches_of
 
 Counts = dict[str, tuple[int, int]]
 """Count and error of each key in a summary."""

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from model.vocabulary import Trace, Workload, stable_hash
+from properties import profiles
 from sim.kernel.distributions import Exponential
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.source import Source
@@ -33,8 +34,6 @@ from straggler.strategies import streams as strategies
 from straggler.strategies.examples import RUN as RUN
 from straggler.strategies.examples import collect as collect
 from straggler.strategies.examples import collect_run
-from tests.harness import profiles
-from tests.harness.reach import note_traces
 
 WINDOWED: Mapping[str, WindowRoom[Any]] = {room.name: room for room in (SLACK, WATERMARK)}
 """Rooms that run many cases in one job, by name."""
@@ -129,9 +128,7 @@ def run_in_spark(spark: SparkSession, cases: Mapping[str, Workload]) -> dict[str
     """Run all cases in one job and leave no files behind."""
     room = WINDOWED[next(iter(cases.values())).room]
     with tempfile.TemporaryDirectory(prefix="straggler-pack-") as folder:
-        traces = run_workloads(room, spark, cases, Path(folder))
-    note_traces(cases, traces)
-    return traces
+        return run_workloads(room, spark, cases, Path(folder))
 
 
 def list_failing(

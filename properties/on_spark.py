@@ -12,13 +12,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import Fault, Trace, Workload
+from properties.chain_workloads import pack_together, take_apart
+from properties.oracles.windows import Answer, Windows
 from spark_impl import grouping, join, script
 from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows.system import run_workloads
-from tests.harness.chain_workloads import pack_together, take_apart
-from tests.harness.reach import note_traces
-from tests.harness.recomputation import Answer, Windows
 
 AT_ONCE = 4
 """Number of streams of room ``grouping`` that run at the same time."""
@@ -43,9 +42,7 @@ def run_on_spark(spark: SparkSession, workloads: Mapping[str, Workload], kills: 
     """
     room = next(iter(workloads.values())).room
     with tempfile.TemporaryDirectory(prefix="straggler-pack-") as folder:
-        found = RUNNERS[room](spark, workloads, Path(folder), kills)
-    note_traces(workloads, found.traces, found.shared)
-    return found
+        return RUNNERS[room](spark, workloads, Path(folder), kills)
 
 
 _Runner = Callable[[SparkSession, Mapping[str, Workload], Path, int], PackTraces]

@@ -1,7 +1,7 @@
 """Counts of the cases that matter, in one test of a promise and in simulated runs."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from model.script.graph import compile_graph
@@ -41,21 +41,6 @@ OPERATIONS: Mapping[tuple[type, str], str] = {
     **{(Arithmetic, op): f"results of arithmetic: {op}" for op in ARITHMETIC_OPS},
 }
 """Name of the results that an operation of a script has a part in."""
-
-
-class Reached:
-    """Counter of interesting cases, by name."""
-
-    def __init__(self) -> None:
-        self.counts = Counter[str]()
-
-    def add(self, counts: Mapping[str, int]) -> None:
-        """Add counts to those of the same names."""
-        self.counts.update({name: count for name, count in counts.items() if count})
-
-    def missing(self, needed: Sequence[str]) -> list[str]:
-        """Return the needed cases that never occurred."""
-        return [name for name in needed if not self.counts[name]]
 
 
 def count_troubles(runs: Iterable[TimedRun]) -> Counter[str]:

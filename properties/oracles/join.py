@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import inf, isfinite
 from typing import Any
 
-from tests.harness.recomputation import Delivery, matches
+from properties.oracles.windows import Delivery, matches
 
 SHED = "shed, because utilisation was too high"
 LATE = "event time lies below the watermark of the stream"

@@ -16,10 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import Phase, assume, settings
+from hypothesis import assume, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -27,6 +27,15 @@ from model.checking.claims import Verdict
 from model.vocabulary import SlackConfig, Trace, Workload
 from model.vocabulary.settings import JsonObject
 from model.vocabulary.trace import kind_of
+from properties.on_spark import run_on_spark
+from properties.oracles.promises import (
+    Steps,
+    wrong_coverage,
+    wrong_joins,
+    wrong_routes,
+    wrong_windows,
+)
+from properties.oracles.windows import Delivery, Windows, window_aggregates
 from sim.kernel.distributions import Exponential
 from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
@@ -41,17 +50,7 @@ from straggler.judging.trial import Promise, Trial
 from straggler.rooms import Room, find_room
 from straggler.strategies import clusters
 from straggler.strategies.clusters import Shape
-from tests.harness.packs_on_spark import run_on_spark
-from tests.harness.promise_recomputation import (
-    Steps,
-    wrong_coverage,
-    wrong_joins,
-    wrong_routes,
-    wrong_windows,
-)
-from tests.harness.recomputation import Delivery, Windows, window_aggregates
 
-TestT = TypeVar("TestT", bound=Callable[..., None])
 SCALES: Mapping[str, float] = {"dev": 0.125, "ci": 0.375, "nightly": 6.0}
 """Number of packs and length of streams relative to what a test names, by profile."""
 CLUSTERS_MIN: Mapping[str, int] = {"dev": 3, "ci": 8, "nightly": 8}
@@ -61,8 +60,6 @@ BATCHES_MAX = 3
 EPS = {"count": 0.1, "sum": 0.05, "avg": 0.03}
 """Error bounds that first answers of a long stream exceed now and then, but not too often."""
 SHOWN_SENTENCES = 8
-PATIENCE_S = 600
-"""Time limit of a test in profile ``ci``, on a busy machine."""
 
 
 def scaled(number: int) -> int:
@@ -249,7 +246,7 @@ def plain_steps(trace: Trace) -> Steps:
 def list_wrong(
     wrong: Callable[[Mapping[str, Any], Steps], list[str]], workload: Workload, trace: Trace
 ) -> list[str]:
-    """Judge a trace by an oracle of :mod:`tests.harness.promise_recomputation`."""
+    """Judge a trace by an oracle of :mod:`properties.oracles.promises`."""
     return wrong(workload.to_json(), plain_steps(trace))
 
 
@@ -268,25 +265,3 @@ def recompute_windows(workload: Workload) -> Windows:
     config = workload.config
     tuples = (Delivery(*event[1:5]) for event in workload.arrivals)
     return window_aggregates(tuples, config["aggregate"], config["size_us"], config["slide_us"])
-
-
-# ------------------------------------------------------------------------------------------ tests
-
-
-def promise(packs: int, *needed: str) -> Callable[[TestT], TestT]:
-    """Decorate a test: Hypothesis draws ``packs`` packs, and the needed cases must occur.
-
-    A promise that was never put to the test is undetermined and fails. Profile ``dev`` has few
-    clusters, so there the missing cases are only reported.
-    """
-    effort = settings(
-        max_examples=scaled(packs),
-        phases=[Phase.explicit, Phase.reuse, Phase.generate],
-        report_multiple_bugs=False,
-    )
-
-    def decorate(test: TestT) -> TestT:
-        patient = pytest.mark.timeout(max(PATIENCE_S, scaled(PATIENCE_S)))
-        return pytest.mark.reaches(*needed)(patient(effort(test)))  # type: ignore[no-any-return]  # pytest's marks have no types
-
-    return decorate

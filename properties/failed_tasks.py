@@ -9,7 +9,7 @@ Rules of this file:
 """
 
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 MARK = "fails_tasks"
 DESCRIPTION = f"{MARK}: tasks of Spark fail in this test on purpose; in others none may"
-COUNTING = {"spark__ui__liveUpdate__period": "0"}
+COUNTING: Mapping[str, Any] = {"spark__ui__liveUpdate__period": "0"}
 """Option of :func:`spark_impl.runtime.session.session` with which Spark publishes its counts with
 every event; by default they may be 100 ms old."""
 PATIENCE_MS = 60_000

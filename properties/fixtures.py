@@ -1,0 +1,114 @@
+"""The plugin of pytest for our tests: profiles, seed, the system on trial, and one Spark session.
+
+It is loaded once, by the ``conftest.py`` of a checkout or by that of an installed ``properties``.
+"""
+
+import os
+import random
+from collections import Counter
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from pyspark.sql import SparkSession
+
+from model.vocabulary import System
+from properties import failed_tasks, profiles
+from properties.promised import REACHED
+from straggler.judging.systems import load_system
+
+profiles.register()
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", profiles.DEFAULT))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--system``, ``--kinds``, ``--long`` and ``--master``."""
+    parser.addoption(
+        "--system",
+        metavar="MODULE:FACTORY",
+        help="judge this implementation instead of ours, in tests that take a system",
+    )
+    parser.addoption(
+        "--kinds",
+        metavar="KIND,...",
+        help="kinds of steps to compare, for a --system that does not record all (all)",
+    )
+    parser.addoption("--long", action="store_true", help="run tests that are marked long as well")
+    parser.addoption("--master", metavar="URL", help="run Spark on this master (a local one)")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the seed before Hypothesis reads it; only a nightly run is random."""
+    config.addinivalue_line("markers", failed_tasks.DESCRIPTION)
+    profile = config.getoption("--hypothesis-profile") or settings.get_current_profile_name()
+    if config.getoption("--hypothesis-seed") is None and profile != "ci":  # ci needs no seed
+        drawn = random.SystemRandom().randrange(2**32) if profile == "nightly" else 0
+        config.option.hypothesis_seed = str(drawn)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Fail a test on Spark if a task failed that it does not expect."""
+    return (yield from failed_tasks.watch(item))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Return the options that repeat this run."""
+    return (
+        f"straggler: --hypothesis-profile={settings.get_current_profile_name()}"
+        f" --hypothesis-seed={_seed(config)}"
+    )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print, for each property, how often its cases occurred."""
+    found = {
+        report.nodeid.split("::")[-1]: Counter[str](dict(report.user_properties)[REACHED])
+        for report in terminalreporter.getreports("passed")
+        if REACHED in dict(report.user_properties)
+    }
+    if found:
+        terminalreporter.section("what the properties saw")
+    for name, counts in found.items():
+        seen = ", ".join(f"{count:,} {case}" for case, count in counts.items())
+        terminalreporter.write_line(f"{name}: {seen}")
+
+
+def _seed(config: pytest.Config) -> int:
+    return int(config.getoption("--hypothesis-seed") or 0)
+
+
+@pytest.fixture(scope="session")
+def seed(pytestconfig: pytest.Config) -> int:
+    """Return the seed of everything that is generated outside Hypothesis."""
+    return _seed(pytestconfig)
+
+
+@pytest.fixture(scope="session")
+def foreign_system(pytestconfig: pytest.Config) -> System | None:
+    """Return the system that ``--system`` names, if it is given."""
+    reference = pytestconfig.getoption("--system")
+    return None if reference is None else load_system(reference)
+
+
+@pytest.fixture(scope="session")
+def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
+    """Start one session for all tests of a process, when the first test needs it.
+
+    The session has slots for a chain of eight workers, and a task may fail once, in tests that are
+    marked ``fails_tasks``. Its Python processes are forks, which start at once. With ``--master``
+    it is a session on that master.
+    """
+    from properties.forks import forking
+    from spark_impl.runtime.session import session
+
+    master = pytestconfig.getoption("--master")
+    if master is not None:
+        with session(master, **failed_tasks.COUNTING) as running:
+            yield running
+        return
+    with forking() as launcher, session("local[8,2]", **failed_tasks.COUNTING) as running:
+        running.sparkContext.pythonExec = str(launcher)
+        yield running

@@ -1,0 +1,1 @@
+"""Spark's operators as the machines of a simulated cluster, without Spark."""

@@ -1,0 +1,1 @@
+"""Oracles: each promise by definition, with the standard library alone."""

@@ -1,0 +1,76 @@
+"""Properties that have to meet their cases: ``@promised``.
+
+Rules of this file:
+
+* A property that never met a case which it is about says nothing: it fails as *undetermined*, in
+  every profile. Profiles differ in how much is drawn, never in what counts as a pass.
+* A property draws once. Its cases are counted on the very runs that are compared.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any
+
+import pytest
+from hypothesis import Phase, event, settings
+from hypothesis.control import currently_in_test_context
+
+from properties import profiles
+
+REACHED = "reached"
+"""Property of a test's report: how often each case occurred."""
+PATIENCE_S = 600
+"""Time limit of a property in profile ``dev``, on a busy machine; others have more."""
+
+
+class Reached:
+    """Counter of the cases that occur during one property, by name."""
+
+    def __init__(self) -> None:
+        self.counts = Counter[str]()
+
+    def add(self, counts: Mapping[str, int]) -> None:
+        """Add counts to those of the same names; Hypothesis shows them as events."""
+        found = {name: count for name, count in counts.items() if count}
+        self.counts.update(found)
+        if currently_in_test_context():
+            for name in found:
+                event(name)
+
+    def missing(self, needed: Iterable[str]) -> list[str]:
+        """Return the needed cases that never occurred."""
+        return [name for name in needed if not self.counts[name]]
+
+
+def promised(*needed: str, examples: int = 1) -> Callable[[Callable[..., None]], Any]:
+    """Decorate a property, which gets a counter ``reached``: the needed cases have to occur.
+
+    Hypothesis draws ``examples`` examples in profile ``dev``, and more in the others. It does not
+    shrink, because what fails on Spark is shrunk as a cluster (``straggler/judging/trial``).
+    """
+
+    def decorate(test: Callable[..., None]) -> Any:
+        effort = settings(
+            max_examples=examples * profiles.times(),
+            phases=[Phase.explicit, Phase.reuse, Phase.generate],
+            report_multiple_bugs=False,
+        )
+        drawn: Callable[..., None] = effort(test)
+
+        @wraps(drawn)
+        def run(*args: Any, request: pytest.FixtureRequest, **given: Any) -> None:
+            reached = Reached()
+            drawn(*args, reached=reached, **given)
+            request.node.user_properties.append((REACHED, dict(reached.counts)))
+            if missing := reached.missing(needed):
+                pytest.fail(f"undetermined: there were no {', '.join(missing)}", pytrace=False)
+
+        asked = signature(drawn)
+        kept = [each for each in asked.parameters.values() if each.name != "reached"]
+        own = Parameter("request", Parameter.KEYWORD_ONLY)
+        run.__signature__ = asked.replace(parameters=[*kept, own])  # type: ignore[attr-defined]  # pytest reads it
+        return pytest.mark.timeout(PATIENCE_S * profiles.times())(run)
+
+    return decorate
