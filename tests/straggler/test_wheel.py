@@ -191,6 +191,17 @@ def test_a_pipeline_needs_the_extra_spark_only(wheel: Path, tmp_path: Path) -> N
 # ------------------------------------------------------------------------ in an empty folder
 
 
+@pytest.mark.parametrize("chosen", ["operator", pytest.param("promise", marks=pytest.mark.long)])
+def test_the_promises_are_checked_with_the_wheel_alone(
+    wheel: Path, tmp_path: Path, chosen: str
+) -> None:
+    installed = install(wheel, tmp_path, "spark", "sim", "test")
+    done = installed.shell(f"pytest --pyargs properties -k {chosen}")
+    assert done.returncode == 0, done.stdout
+    assert "what the properties saw" in done.stdout
+    assert {path.name for path in installed.folder.iterdir()} <= {".hypothesis"}
+
+
 def test_the_tutorial_needs_an_empty_folder_and_the_wheel(tester: Installed) -> None:
     """Every block of code of the page is a file that one of its commands reads."""
     commands = tester.follow("docs/your-system.md")
