@@ -57,7 +57,7 @@ def promised(*needed: str, examples: int = 1) -> Callable[[Callable[..., None]],
             phases=[Phase.explicit, Phase.reuse, Phase.generate],
             report_multiple_bugs=False,
         )
-        drawn: Callable[..., None] = effort(test)
+        drawn: Callable[..., None] = effort(test) if hasattr(test, "hypothesis") else test
 
         @wraps(drawn)
         def run(*args: Any, request: pytest.FixtureRequest, **given: Any) -> None:

@@ -7,6 +7,7 @@ as they are, they pass the same cases (``tests/properties/script/test_agreement.
 import pytest
 
 from model.vocabulary import Workload
+from properties.telling_scripts import TELLING
 from spark_impl.script import (
     admission,
     arithmetic,
@@ -21,7 +22,6 @@ from spark_impl.script import (
 )
 from tests.quality.mistakes import Mistake
 from tests.straggler.agreement import script_differences as differences
-from tests.straggler.script_cases import TELLING
 
 MISTAKES = {
     "a tuple at the watermark is late": Mistake(

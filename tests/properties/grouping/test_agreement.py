@@ -14,12 +14,12 @@ from model.grouping.variants import VARIANTS
 from model.vocabulary import System, Workload
 from model.vocabulary.grouping import POLICIES, WORDS
 from properties import profiles
+from properties.hot_keys import one_key, skewed
 from properties.stream_packs import collect
 from spark_impl.grouping import run_in_process
 from straggler.judging.judge import broken_sentences
 from straggler.rooms.grouping.room import compare
 from straggler.strategies.grouping import cases
-from tests.harness.hot_keys import one_key, skewed
 from tests.straggler.agreement import grouping_differences as differences
 
 DRAWN = profiles.choose(100, nightly=200)

@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 from model.grouping.claims import judge
 from model.vocabulary import Fault, Workload
 from properties import profiles
+from properties.hot_keys import WINDOW, skewed
 from properties.on_spark import run_on_spark
 from properties.stream_packs import collect
 from spark_impl.grouping import make_system
 from straggler.conformance.promises import count_cases
 from straggler.strategies.grouping import cases
-from tests.harness.hot_keys import WINDOW, skewed
 from tests.straggler.agreement import grouping_differences as differences
 
 STATEFUL = ("tag", "dkg", "round-robin", "cg", "dag")

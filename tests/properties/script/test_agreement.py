@@ -17,13 +17,13 @@ from model.script.variants import VARIANTS
 from model.vocabulary import ScriptConfig, System, Trace, Workload
 from model.vocabulary.script.config import Hosted, Rejected, Result, Undefined
 from properties.stream_packs import collect
+from properties.telling_scripts import TELLING
 from spark_impl.script import run_in_process
 from straggler.judging.judge import broken_sentences
 from straggler.rooms.script.room import compare
 from straggler.strategies.script import cases
 from straggler.strategies.streams import cuts
 from tests.straggler.agreement import script_differences as differences
-from tests.straggler.script_cases import TELLING
 
 DRAWN = 200
 """Number of cases that together have to contain every interesting one."""

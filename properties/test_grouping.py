@@ -1,0 +1,34 @@
+"""Room ``grouping``: model, simulation and Spark's operator agree, and its claims hold."""
+
+from hypothesis import given
+
+from model.grouping.claims import CLAIMS
+from model.grouping.variants import VARIANTS
+from model.vocabulary import Workload
+from model.vocabulary.grouping import POLICIES
+from properties.agreement import Agreement, guards_of, telling
+from properties.hot_keys import one_key, skewed
+from properties.promised import Reached, promised
+from sim.grouping import simulate
+from straggler.strategies.grouping import TimedCase, cases, timed_cases
+
+
+@promised(*guards_of(CLAIMS), examples=80)
+@telling(each.example for each in VARIANTS.values())
+@given(case=cases())
+def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:
+    Agreement.of("grouping", reached).of_operator(case)
+
+
+@promised("tuples of heavy keys", "rebalances that changed the table", "full summaries")
+def test_every_policy_agrees_on_hot_keys_that_change(reached: Reached, seed: int) -> None:
+    for policy in POLICIES:
+        for case in (skewed(policy, seed), one_key(policy)):
+            Agreement.of("grouping", reached).of_operator(case)
+
+
+@promised("shed", "sent_again", "served_again", "several senders", examples=120)
+@given(case=timed_cases())
+def test_a_timed_run_is_a_run_of_the_model(reached: Reached, case: TimedCase) -> None:
+    plan, seed = case.timing
+    Agreement.of("grouping", reached).of_run(simulate(plan, case.config, seed))

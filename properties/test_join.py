@@ -1,0 +1,101 @@
+"""Room ``join``: every worker's steps are a behaviour of the protocol, on any network."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.checking.claims import Outcome
+from model.join.claims import CLAIMS
+from model.join.replay import validate_recording
+from model.join.run import run as model_run
+from model.vocabulary import Trace, Workload
+from model.vocabulary.join import Match, Rejected
+from properties.agreement import Agreement, crowded, guards_of
+from properties.chain_workloads import loaded_chains, long_case
+from properties.operators.join import SparkMachine
+from properties.promised import Reached, promised
+from sim.join import ChainRun, simulate
+from sim.join.machine import MachineOf
+from sim.join.model_chain import ModelChain
+from spark_impl.join import run_in_process
+from spark_impl.join.in_process import Network
+from straggler.strategies.join import TimedCase, cases, clusters_of_chains, recordings_on_chains
+from straggler.strategies.streams import SEEDS
+
+NETWORKS = (
+    Network(),
+    Network(unforced=0.3),
+    Network(ordered=False, unforced=0.3),
+    Network(twice=0.2, unforced=0.3),
+    Network(cut=0.05, unforced=0.3),
+)
+ACROSS = "pairs across the first epoch of a query"
+LOADED = 16
+"""Load curves that chains follow, one after another."""
+
+
+def follows_the_protocol(case: Workload, network: Network, seed: int, reached: Reached) -> None:
+    """Run Spark's workers in process; their steps have to be a behaviour of MP-2PF."""
+    trace = run_in_process(case, network, seed)
+    verdict = validate_recording(case, trace)
+    assert verdict.outcome is Outcome.HOLDS, (verdict.sentence, verdict.witness)
+    Agreement.of("join", reached).keeps_claims(case, trace)
+
+
+@promised(*set(guards_of(CLAIMS)) - {ACROSS}, examples=100)
+@given(case=cases(), network=st.sampled_from(NETWORKS), seed=SEEDS)
+def test_spark_s_workers_follow_the_protocol(
+    reached: Reached, case: Workload, network: Network, seed: int
+) -> None:
+    follows_the_protocol(case, network, seed, reached)
+    Agreement.of("join", reached).keeps_claims(case, model_run(case))
+
+
+@promised("shed arrivals", "tuples held when workers came or went", ACROSS)
+def test_workers_follow_the_protocol_while_load_changes(reached: Reached, seed: int) -> None:
+    for number, case in enumerate([long_case(3, seed), *loaded_chains(LOADED, seed)]):
+        for network in NETWORKS:
+            follows_the_protocol(case, network, seed + number, reached)
+
+
+def results(trace: Trace) -> Counter[tuple[str, int, int]]:
+    """Count the matches, without their epochs."""
+    return Counter(match[:3] for match in trace.of(Match))
+
+
+def run_is_right(timed: ChainRun, reached: Reached) -> None:
+    """Assert that the claims hold on a timed run, and that the model has the same results."""
+    Agreement.of("join", reached).keeps_claims(timed.workload, timed.trace)
+    model = model_run(timed.workload.with_(flush=True))
+    assert model.of(Rejected) == timed.trace.of(Rejected)
+    assert not results(timed.trace) - results(model)
+    assert results(model) == results(timed.trace) or not timed.workload.flush
+    reached.add({name: int(timed.summary.get(name, 0)) for name in FIGURES})
+
+
+MACHINES = st.sampled_from([ModelChain, SparkMachine])
+TROUBLES = ("arrivals_taken_again", "intake_pauses", "blocks", "sent_again", "came_again")
+"""Trouble between workers that timed runs have to meet."""
+FIGURES = ("shed", "shed_at_log", "failures", *TROUBLES)
+
+
+@promised(*TROUBLES, examples=50)
+@given(case=recordings_on_chains(), machine=MACHINES)
+def test_a_recording_finds_every_pair_once_whatever_the_timing(
+    reached: Reached, case: TimedCase, machine: MachineOf
+) -> None:
+    run_is_right(simulate(case.plan, case.config, case.seed, machine=machine), reached)
+
+
+def dropping(case: TimedCase) -> TimedCase:
+    """Return the case with workers that have room for one tuple, and drop all others."""
+    return case._replace(plan=crowded(case.plan, "drop"))
+
+
+@promised("shed", "shed_at_log", "failures", examples=40)
+@given(case=clusters_of_chains() | clusters_of_chains().map(dropping), machine=MACHINES)
+def test_a_cluster_finds_every_pair_once_whatever_the_timing(
+    reached: Reached, case: TimedCase, machine: MachineOf
+) -> None:
+    run_is_right(simulate(case.plan, case.config, case.seed, machine=machine), reached)

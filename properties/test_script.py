@@ -1,0 +1,51 @@
+"""Room ``script``: model, simulation and Spark's operator agree, and its claims hold."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.script.claims import CLAIMS
+from model.script.variants import VARIANTS
+from model.vocabulary import ScriptConfig, Workload
+from properties.agreement import Agreement, crowded, guards_of, telling
+from properties.promised import Reached, promised
+from properties.telling_scripts import TELLING
+from sim.script import simulate
+from sim.script.host import ScriptTuning
+from straggler.rooms.script.formatter import unparse
+from straggler.rooms.script.language import parse
+from straggler.strategies.script import SENSORS, TimedCase, cases, timed_cases
+
+
+def written_and_read(case: Workload) -> Workload:
+    """Return the workload with its workflows written as scripts and read again."""
+    config = ScriptConfig.from_json(case.config)
+    read = tuple(parse(unparse(each), each.name, SENSORS) for each in config.workflows)
+    assert read == config.workflows
+    return case.with_(config=replace(config, workflows=read).to_json())
+
+
+@promised(*guards_of(CLAIMS), examples=80)
+@telling(each.example for each in VARIANTS.values())
+@telling(TELLING.values())
+@given(case=cases().map(written_and_read))
+def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:
+    Agreement.of("script", reached).of_operator(case)
+
+
+@st.composite
+def crowded_cases(draw: st.DrawFn) -> TimedCase:
+    """Draw workers that have room for one tuple."""
+    case = draw(timed_cases())
+    plan = crowded(case.timing.plan, draw(st.sampled_from(["block", "drop"])))
+    return case._replace(timing=case.timing._replace(plan=plan))
+
+
+@promised("late arrivals", "shed", "held_back", "sent_again", "served_again", examples=80)
+@given(case=timed_cases() | crowded_cases())
+def test_a_timed_run_is_a_run_of_the_model(reached: Reached, case: TimedCase) -> None:
+    plan, seed = case.timing
+    # With the placement of docs/script.md, which the model has.
+    planned = replace(plan, tuning=ScriptTuning())
+    Agreement.of("script", reached).of_run(simulate(planned, case.config, seed))

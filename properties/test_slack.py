@@ -1,0 +1,28 @@
+"""Room ``slack``: model, simulation and Spark's operator agree, and its claims hold."""
+
+from hypothesis import given
+
+from model.slack.claims import CLAIMS
+from model.slack.variants import VARIANTS
+from model.vocabulary import Workload
+from properties.agreement import Agreement, guards_of, telling
+from properties.promised import Reached, promised
+from sim.slack import simulate
+from straggler.strategies.streams import TimedCase, cases, configs, timed_cases, workloads
+
+FROM_VALUES = configs(["sum", "avg"], ["conformal"]).filter(lambda config: config.needs_values)
+"""Queries that guess judgements ahead, and whose requirements depend on values."""
+
+
+@promised(*guards_of(CLAIMS), "judged windows with a negative value", examples=100)
+@telling(each.example for each in VARIANTS.values())
+@given(case=cases() | FROM_VALUES.flatmap(workloads))
+def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:
+    Agreement.of("slack", reached).of_operator(case)
+
+
+@promised("late pairs", "misses", "shed", "held_back", "sent_again", "served_again", examples=80)
+@given(case=timed_cases())
+def test_a_timed_run_is_a_run_of_the_model(reached: Reached, case: TimedCase) -> None:
+    plan, seed = case.timing
+    Agreement.of("slack", reached).of_run(simulate(plan, case.config, seed))
