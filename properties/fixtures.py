@@ -1,4 +1,4 @@
-"""The plugin of pytest for our tests: profiles, seed, the system on trial, and one Spark session.
+"""The plugin of pytest for our tests: profiles, seed, and one Spark session.
 
 It is loaded once, by the ``conftest.py`` of a checkout or by that of an installed ``properties``.
 """
@@ -13,27 +13,15 @@ import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
 
-from model.vocabulary import System
 from properties import failed_tasks, profiles
 from properties.promised import REACHED
-from straggler.judging.systems import load_system
 
 profiles.register()
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", profiles.DEFAULT))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--system``, ``--kinds``, ``--long`` and ``--master``."""
-    parser.addoption(
-        "--system",
-        metavar="MODULE:FACTORY",
-        help="judge this implementation instead of ours, in tests that take a system",
-    )
-    parser.addoption(
-        "--kinds",
-        metavar="KIND,...",
-        help="kinds of steps to compare, for a --system that does not record all (all)",
-    )
+    """Add ``--long`` and ``--master``."""
     parser.addoption("--long", action="store_true", help="run tests that are marked long as well")
     parser.addoption("--master", metavar="URL", help="run Spark on this master (a local one)")
 
@@ -84,13 +72,6 @@ def _seed(config: pytest.Config) -> int:
 def seed(pytestconfig: pytest.Config) -> int:
     """Return the seed of everything that is generated outside Hypothesis."""
     return _seed(pytestconfig)
-
-
-@pytest.fixture(scope="session")
-def foreign_system(pytestconfig: pytest.Config) -> System | None:
-    """Return the system that ``--system`` names, if it is given."""
-    reference = pytestconfig.getoption("--system")
-    return None if reference is None else load_system(reference)
 
 
 @pytest.fixture(scope="session")

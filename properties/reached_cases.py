@@ -1,46 +1,15 @@
-"""Counts of the cases that matter, in one test of a promise and in simulated runs."""
+"""Counts of the cases that matter, in traces and in simulated runs."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Iterable
 
-from model.script.graph import compile_graph
-from model.script.slices import Span
-from model.vocabulary import Event, ScriptConfig, Trace, Workload
-from model.vocabulary.script.config import (
-    MILLISECOND_US,
-    REASON_NOT_FINITE,
-    Rejected,
-    Result,
-    Undefined,
-)
-from model.vocabulary.script.tree import (
-    ACROSS_OPS,
-    ARITHMETIC_OPS,
-    WINDOW_OPS,
-    Across,
-    Arithmetic,
-    Statement,
-    Window,
-    walk,
-)
+from model.vocabulary import Trace
 from model.vocabulary.slack import Judged
 from sim.kernel.run import TimedRun
 
-LARGE = 100
-"""Fewest tuples of a large window."""
 PARTIAL = "windows that require a part"
-LARGE_PARTIAL = f"windows of {LARGE} tuples or more that require a part"
-
 TROUBLES = ("shed", "held_back", "sent_again", "served_again")
 """Entries of a run's summary that count trouble; a run without trouble has none of them."""
-
-OPERATIONS: Mapping[tuple[type, str], str] = {
-    **{(Window, op): f"results of windows: {op}" for op in WINDOW_OPS},
-    **{(Across, op): f"results over streams: {op}" for op in ACROSS_OPS},
-    **{(Arithmetic, op): f"results of arithmetic: {op}" for op in ARITHMETIC_OPS},
-}
-"""Name of the results that an operation of a script has a part in."""
 
 
 def count_troubles(runs: Iterable[TimedRun]) -> Counter[str]:
@@ -56,70 +25,3 @@ def count_partial(trace: Trace, least: int = 0) -> int:
     """Count judged windows of ``least`` tuples or more that need only a part of them at first."""
     known = [(step.n_rcv + step.n_late, step.n_req) for step in trace.of(Judged)]
     return sum(total >= least and 0 < required < total for total, required in known)
-
-
-# ---------------------------------------------------------------------------------- room script
-
-
-def count_script_cases(workload: Workload, trace: Trace) -> dict[str, int]:
-    """Count the results of every operation, and the arrivals that scripts may get wrong."""
-    config = ScriptConfig.from_json(workload.config)
-    rejected = {step.seq: step.reason for step in trace.of(Rejected)}
-    asked_for = [event for event in workload.arrivals if event.key in config.asked_for]
-    admitted = [event for event in asked_for if event.seq not in rejected]
-    spans = _windows_of(config)
-    return {
-        **dict.fromkeys(OPERATIONS.values(), 0),
-        **_count_results(config, trace),
-        "redelivered tuples": len(admitted) - len({(e.key, e.source_id) for e in admitted}),
-        "values that are not finite": list(rejected.values()).count(REASON_NOT_FINITE),
-        "on a boundary": sum(_is_on_an_edge(event, spans[event.key]) for event in admitted),
-    }
-
-
-def _count_results(config: ScriptConfig, trace: Trace) -> Counter[str]:
-    """Count the results of each operation, and the windows of statements, also the empty ones."""
-    stamps_us = defaultdict[tuple[str, str], list[int]](list)
-    counts = Counter({"windows": 0, "empty windows": 0})
-    results = Counter((each.workflow, each.name) for each in trace.of(Result))
-    answers: list[Result | Undefined] = [*trace.of(Result), *trace.of(Undefined)]
-    for step in answers:
-        stamps_us[step.workflow, step.name].append(step.ts_us)
-    for workflow in config.workflows:
-        for statement in workflow.statements:
-            place = workflow.name, statement.name
-            counts.update(dict.fromkeys(_operations(statement), results[place]))
-            if isinstance(statement.expression, Window):
-                counts["windows"] += results[place]
-                slide_us = statement.expression.slide_ms * MILLISECOND_US
-                skipped = (b - a - slide_us for a, b in pairwise(sorted(stamps_us[place])))
-                counts["empty windows"] += sum(skipped) // slide_us
-    return counts
-
-
-def _operations(statement: Statement) -> Iterator[str]:
-    """Yield the names of the operations that a statement is written with."""
-    for node, _ in walk(statement.expression):
-        if isinstance(node, Window | Across | Arithmetic):
-            yield OPERATIONS[type(node), node.op]
-
-
-def _windows_of(config: ScriptConfig) -> Mapping[str, set[Span]]:
-    """Return the windows that read each sensor, also through unions and names."""
-    found = defaultdict[str, set[Span]](set)
-    graph = compile_graph(config)
-    for number, node in enumerate(graph.nodes):
-        if node.span is not None:
-            for each in graph.streams(number):
-                found[graph.nodes[each].sensor].add(node.span)
-    return found
-
-
-def _is_on_an_edge(event: Event, spans: Iterable[Span]) -> bool:
-    """Return whether a window starts or ends at the time of an event."""
-    time_us = event.event_time_us
-    return any(
-        time_us % (span.slide_ms * MILLISECOND_US) == 0
-        or (time_us + span.length_ms * MILLISECOND_US) % (span.slide_ms * MILLISECOND_US) == 0
-        for span in spans
-    )

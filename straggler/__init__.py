@@ -7,7 +7,10 @@ the answers of a :class:`SlackQuery`.
 """
 
 from importlib import import_module
+from pkgutil import extend_path
 from typing import TYPE_CHECKING
+
+__path__ = extend_path(__path__, __name__)  # a room may lie elsewhere: straggler/rooms/<room>
 
 if TYPE_CHECKING:
     from model.vocabulary import (

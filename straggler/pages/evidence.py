@@ -40,7 +40,7 @@ PROMISES = (
         " rules for corrections filled in as in slack.md, section 6.",
         (
             "tests/properties/slack/test_model.py::test_every_behaviour_of_a_small_scope_keeps_the_promises",
-            "tests/properties/slack/test_model.py::test_no_claim_is_broken",
+            "properties/test_slack.py::test_spark_s_operator_does_what_the_model_does",
             "tests/properties/slack/test_spark.py::test_pack_in_spark_equals_model",
         ),
         ("closing-rule", "mixed-tuples", "lost-update", "gamma-without-age", "missing-flush"),
@@ -67,7 +67,7 @@ PROMISES = (
         " moved past is sent on at any load, and the progress of the other stream drops it.",
         (
             "tests/properties/join/test_model.py::test_every_behaviour_of_a_small_scope_keeps_the_promises",
-            "tests/properties/join/test_chain.py::test_workers_keep_the_promises_of_the_chain",
+            "properties/test_join.py::test_spark_s_workers_follow_the_protocol",
             "tests/properties/join/test_spark.py::test_chains_on_spark_keep_every_promise",
         ),
         ("both-copies", "quiet-chain", "local-timer"),
@@ -132,9 +132,8 @@ PROMISES = (
         "Holds with the bound for a window instead of all time, and one more counter. Routes on"
         " Spark equal those of the model, tuple by tuple.",
         (
-            "tests/properties/grouping/test_model.py::test_no_claim_is_broken",
+            "properties/test_grouping.py::test_spark_s_operator_does_what_the_model_does",
             "tests/properties/grouping/test_model.py::test_answers_do_not_depend_on_routes",
-            "tests/properties/grouping/test_agreement.py::test_the_pipeline_does_what_the_model_does",
         ),
         ("memory", "counters-rounded-down"),
     ),
@@ -147,7 +146,7 @@ PROMISES = (
         "Condition: the wait is proportional to the disorder. The text has no formula for disorder;"
         " here it is the share of pairs out of order. As written, the wait is longest in order.",
         (
-            "tests/properties/watermark/test_model.py::test_no_claim_is_broken",
+            "properties/test_watermark.py::test_spark_s_operator_does_what_the_model_does",
             "tests/properties/watermark/test_model.py"
             "::test_nothing_is_answered_earlier_than_by_a_fixed_watermark_can_be",
             "tests/properties/watermark/test_model.py"
@@ -163,7 +162,7 @@ PROMISES = (
         "The results of a workflow equal those of computing it alone from all tuples, if each"
         " operation gives one result per time.",
         (
-            "tests/properties/script/test_model.py::test_no_claim_is_broken",
+            "properties/test_script.py::test_spark_s_operator_does_what_the_model_does",
             "tests/properties/script/test_model.py::test_other_scripts_change_no_result",
         ),
         ("half-updated",),

@@ -1,4 +1,4 @@
-"""The system on trial, as a fixture."""
+"""The model of a test's room, as a fixture."""
 
 from importlib import import_module
 
@@ -8,10 +8,10 @@ from model.vocabulary import System
 
 
 @pytest.fixture(scope="module")
-def system(request: pytest.FixtureRequest, foreign_system: System | None) -> System:
-    """Return the system on trial: that of ``--system``, or the model of the test's room.
+def system(request: pytest.FixtureRequest) -> System:
+    """Return the model of the test's room.
 
     The model of ``join`` is its chain, because the oracle records no steps of the protocol.
     """
     model: System = import_module(f"model.{request.path.parent.name}").make_system()
-    return foreign_system or model
+    return model

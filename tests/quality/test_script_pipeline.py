@@ -1,7 +1,7 @@
 """Mistakes of the Spark pipeline itself are caught by comparing it with the model.
 
 Each is one expression of a function of the pipeline, written otherwise. The workers run in process;
-as they are, they pass the same cases (``tests/properties/script/test_agreement.py``).
+as they are, they pass the same cases (``properties/test_script.py``).
 """
 
 import pytest

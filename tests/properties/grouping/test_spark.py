@@ -1,6 +1,6 @@
 """Promise 6 of docs/grouping.md, in Spark itself: senders and instances are tasks.
 
-``test_agreement.py`` has many more cases, without Spark.
+``properties/test_grouping.py`` has many more cases, without Spark.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from tests.straggler.agreement import grouping_differences as differences
 STATEFUL = ("tag", "dkg", "round-robin", "cg", "dag")
 """Policies whose senders carry something of their own from one micro-batch to the next.
 
-``test_agreement.py`` has them all, in process."""
+``properties/test_grouping.py`` has them all, in process."""
 
 DRAWN = profiles.choose(12, nightly=100)
 """Number of drawn streams. So few hold no heavy keys, which the other tests have."""

@@ -6,14 +6,8 @@ a behaviour of the protocol.
 
 from random import Random
 
-import pytest
-
-from model.checking.claims import Outcome
 from model.join import run
-from model.join.claims import CASES, DECIDED_CASES, judge, over_all
-from model.join.replay import validate_recording
-from model.vocabulary.join import Forward, Quiet, Receive, Rejected
-from properties.chain_workloads import loaded_chains
+from model.vocabulary.join import Quiet, Rejected
 from properties.stream_packs import collect
 from spark_impl.join import run_in_process
 from spark_impl.join.in_process import Network
@@ -21,8 +15,6 @@ from straggler.strategies.join import cases
 from tests.properties.join.test_model import results
 
 CASES_A_NETWORK = 60
-FEW = 30
-CURVES = 16
 NETWORKS = {
     "fifo": Network(),
     "unforced": Network(unforced=0.3),
@@ -30,23 +22,6 @@ NETWORKS = {
     "twice": Network(twice=0.2, unforced=0.3),
     "cut": Network(cut=0.05, unforced=0.3),
 }
-
-
-@pytest.mark.parametrize("name", NETWORKS)
-def test_workers_keep_the_promises_of_the_chain(name: str, seed: int) -> None:
-    undecided = collect(cases(decided=False), CASES_A_NETWORK, seed)
-    drawn = [*undecided, *collect(cases(), FEW, seed), *loaded_chains(CURVES, seed)]
-    traces = [run_in_process(case, NETWORKS[name], seed) for case in drawn]
-    evidence = [judge(case, trace) for case, trace in zip(drawn, traces, strict=True)]
-    for verdict in over_all(evidence):
-        assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence)
-    for case, trace in zip(drawn, traces, strict=True):
-        verdict = validate_recording(case, trace)
-        assert verdict.outcome is Outcome.HOLDS, (verdict.sentence, verdict.witness)
-    for guard in (*CASES, *DECIDED_CASES):
-        assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
-    assert any(trace.of(Forward) for trace in traces), "no block was sent"
-    assert any(trace.of(Receive) for trace in traces), "no block came"
 
 
 def test_workers_that_come_and_go_between_epochs_change_no_result(seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Promises of docs/join.md on the model, or on what ``--system`` names.
+"""Promises of docs/join.md on the model.
 
 Arrivals come from simulated networks; see ``straggler/strategies/join.py``.
 """
@@ -11,54 +11,23 @@ from hypothesis import strategies as st
 
 from model.checking.claims import Outcome
 from model.join import run
-from model.join.claims import CASES, CLAIMS, DECIDED_CASES, judge, over_all
-from model.join.decision_claims import RESIZED
-from model.join.replay import CLAIM as CONFORMS
+from model.join.claims import judge
 from model.join.scopes import EVERYDAY, SCOPES, Protocol
 from model.join.variants import explore
 from model.vocabulary import JoinConfig, System, Trace, Workload
 from model.vocabulary.join import Match, Rejected
-from properties import profiles
-from properties.chain_workloads import loaded_chains
-from properties.stream_packs import collect
 from straggler.judging.judge import broken_sentences
 from straggler.strategies.join import cases, configs
 from straggler.strategies.streams import SEEDS, cuts
 from tests.model.join.golden import GOLDEN
 from tests.model.join.test_scopes import reachable
 
-CASES_FOR_GUARDS = profiles.choose(150, nightly=300)
-FEW_CASES = 40
-CURVES = 16
 FEW_TUPLES = 12
 
 
 def results(trace: Trace) -> list[tuple[str, int, int]]:
     """Return the matches without their epochs."""
     return [(match.query, match.r_id, match.s_id) for match in trace.of(Match)]
-
-
-@given(case=cases())
-def test_no_claim_is_broken(system: System, case: Workload) -> None:
-    broken = broken_sentences(judge(case, system(case)).verdicts)
-    assert not broken, "\n".join(broken)
-
-
-def test_every_claim_is_put_to_the_test(
-    system: System, foreign_system: System | None, seed: int
-) -> None:
-    undecided = collect(cases(decided=False), CASES_FOR_GUARDS, seed)
-    drawn = [*undecided, *collect(cases(), FEW_CASES, seed), *loaded_chains(CURVES, seed)]
-    evidence = [judge(case, system(case)) for case in drawn]
-    for guard in (*CASES, *DECIDED_CASES):
-        assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
-    verdicts = over_all(evidence)
-    judged = {verdict.claim for verdict in verdicts}
-    # A system of somebody else need not be a chain.
-    optional = {CONFORMS, RESIZED} if foreign_system else set()
-    assert judged in (set(CLAIMS.guards), set(CLAIMS.guards) - optional)
-    for verdict in verdicts:
-        assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)
 
 
 @given(case=cases(), chain=configs(), seed=SEEDS, data=st.data())

@@ -2,7 +2,7 @@
 
 What ``straggler script run`` writes is held to the model, too.
 
-``test_agreement.py`` has many more cases, without Spark.
+``properties/test_script.py`` has many more cases, without Spark.
 """
 
 import csv

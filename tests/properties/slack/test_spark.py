@@ -17,12 +17,23 @@ from model.vocabulary import Fault, SlackConfig, Trace, Workload
 from model.vocabulary.slack import CONTROLS, SAMPLINGS
 from model.vocabulary.windows import AGGREGATES
 from properties import profiles, stream_packs
-from properties.reached_cases import LARGE, count_partial
+from properties.reached_cases import count_partial
 from properties.stream_packs import StreamPack
 from straggler.rooms import find_room
 from straggler.strategies.streams import configs, reordered, requirements
-from tests.properties.slack.test_model import NEEDED, answers, unbatched
+from tests.properties.slack.test_model import answers, unbatched
 from tests.properties.slack.test_rules import assert_parts, queries_of, streams_of
+
+LARGE = 100
+"""Fewest tuples of a large window."""
+NEEDED = (
+    "late pairs",
+    "mixed tuples",
+    "corrections of several windows",
+    "misses",
+    "judged windows with a negative value",
+    "windows with a rejected row",
+)
 
 
 class Shape(NamedTuple):

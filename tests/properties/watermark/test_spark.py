@@ -1,7 +1,7 @@
 """Promise 4 of docs/watermark.md: Spark = model, on packs of generated cases.
 
-``test_agreement.py`` does the same in process. Drivers that are killed, of both rooms that answer
-windows, are with the tests of the pipeline.
+``properties/test_watermark.py`` does the same in process. Drivers that are killed, of both rooms
+that answer windows, are with the tests of the pipeline.
 """
 
 from bisect import bisect_left
