@@ -1,6 +1,7 @@
 """A simulated cluster that breaks a promise: made small, stored with its plan, and run again."""
 
 import json
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -95,7 +96,7 @@ def test_a_smaller_cluster_in_which_a_fault_has_no_target_is_passed_over() -> No
     def crashes(case: SeededPlan) -> bool:
         return bool(find_room("slack").simulate_plan(case.plan, CONFIG, case.seed).workload.faults)
 
-    small = smallest(SeededPlan(lossy, 7), crashes).plan
+    small = smallest(SeededPlan(lossy, 7), crashes, seconds=inf).plan
     assert len(small.sources) == 1
     assert [fault.kind for fault in small.faults] == ["fail"]
 
@@ -167,7 +168,7 @@ def test_a_cluster_is_made_as_small_as_what_it_shows() -> None:
         return int(run.summary["late_pairs"]) >= 1
 
     assert fails(CASE)
-    small = smallest(CASE, fails)
+    small = smallest(CASE, fails, seconds=inf)
     assert fails(small)
     assert not small.plan.faults
     assert len(small.plan.sources) == 1
