@@ -37,6 +37,7 @@ def _case(
 
 
 TELLING: Mapping[str, Workload] = {
+    "nothing finite": _case('x = "a" / ("a" - "a")', [("a", 1, 1.0)], [("a", 2, 2.0)]),
     "redelivered in another micro-batch": _case(
         'x = sum("a", 4, 4)', [("a", 1, 1.0)], [("a", 1, 1.0)]
     ),
