@@ -60,7 +60,7 @@ def test_only_the_room_that_is_asked_for_is_loaded() -> None:
         "print(sorted(name for name in sys.modules if name.endswith('.room')), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    assert done.stderr == b"['straggler.rooms.join.room', 'sim.join.room']\n"
+    assert done.stderr == b"['sim.join.room', 'straggler.rooms.join.room']\n"
 
 
 @pytest.mark.parametrize(
