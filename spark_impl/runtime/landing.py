@@ -300,9 +300,12 @@ def _read_guard(max_future: object) -> int | None:
     if max_future is None:
         return None
     try:
-        return duration_us("max_future", max_future)
+        found = duration_us("max_future", max_future)
     except ValueError as error:
         raise InputProblem(str(error)) from error
+    if found < 0:
+        raise InputProblem(f"max_future is {max_future!r}; it must not be negative")
+    return found
 
 
 def _require_free(groups: Iterable[str], taken: Collection[str]) -> None:

@@ -123,6 +123,30 @@ def test_a_type_that_can_never_be_read_is_named(wanted: str, kind: pa.DataType) 
 
 # -- drawn -----------------------------------------------------------------------------------------
 
+TEXT_TYPES = (
+    pa.string(),
+    pa.large_string(),
+    pa.string_view(),
+    pa.dictionary(pa.int32(), pa.string()),
+)
+
+
+@given(
+    st.lists(drawn.TEXT_TIMES | drawn.TEXT_NUMBERS | st.text() | st.none(), max_size=20),
+    st.sampled_from(TEXT_TYPES),
+)
+def test_every_type_of_text_is_read_alike(texts: list[str | None], kind: pa.DataType) -> None:
+    one, other = pa.array(texts, pa.string()), pa.array(texts, pa.string()).cast(kind)
+    assert cells.read_times(one, "iso") == cells.read_times(other, "iso")
+    for read in (cells.read_numbers, cells.read_keys, cells.read_identities):
+        assert read(one) == read(other)
+    for wanted in (cells.TIMES, cells.NUMBERS, cells.KEYS, cells.IDENTITIES, cells.GROUPS):
+        assert cells.refuse_type(wanted, kind, "iso") is None
+    assert cells.read_keys(pa.array([b"\xff", b"a"], pa.binary_view())).values.to_pylist() == [
+        None,
+        "a",
+    ]
+
 
 @given(st.lists(drawn.TEXT_TIMES | st.none(), max_size=30))
 def test_text_times_are_those_of_the_calendar(texts: list[str | None]) -> None:

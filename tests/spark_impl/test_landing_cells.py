@@ -117,6 +117,8 @@ def test_a_clock_that_runs_years_ahead_closes_no_window(
     assert len(history(tmp_path, "unguarded")) == 2
     with pytest.raises(InputProblem, match="max_future is 5; it must be a text such as '6 hours'"):
         land(table, "wrong", max_future=5)
+    with pytest.raises(InputProblem, match="max_future is '-1 day'; it must not be negative"):
+        land(table, "negative", max_future="-1 day")
 
 
 def test_the_guard_is_a_day_and_can_be_chosen(land: Land, tmp_path: Path) -> None:
