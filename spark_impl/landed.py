@@ -77,8 +77,8 @@ class LandedQuery:
         return _unread(faults, [refused]).unionByName(_explained(refused, faults))
 
     def progress(self) -> BatchProgress:
-        """Return the figures of the last micro-batch."""
-        return _progress(self.query)
+        """Return the figures of the last micro-batch; ``rejected`` counts rows of both stages."""
+        return _progress(self.query, self.landing)
 
 
 @dataclass(frozen=True)
@@ -155,8 +155,11 @@ class LandedQueries:
         return found
 
     def progress(self) -> dict[str, BatchProgress]:
-        """Return the figures of the last micro-batch of each aggregate, by its name."""
-        return {name: _progress(query) for name, query in self.queries.items()}
+        """Return the figures of the last micro-batch of each aggregate, by its name.
+
+        ``rejected`` counts the rows that did not land, too, for each aggregate.
+        """
+        return {name: _progress(query, self.landing) for name, query in self.queries.items()}
 
 
 def _run_all(runs: Sequence[Callable[[], object]]) -> None:
@@ -222,7 +225,7 @@ def _unread(faults: DataFrame, refused: Sequence[DataFrame]) -> DataFrame:
     return rows.select(F.lit("landing").alias("stage"), *_REFUSED)
 
 
-def _progress(query: Query) -> BatchProgress:
-    if isinstance(query, slack.SlackQuery):
-        return slack.progress(query.store.root)
-    return watermark.progress(query.store.root)
+def _progress(query: Query, landing: Landing) -> BatchProgress:
+    read = slack.progress if isinstance(query, slack.SlackQuery) else watermark.progress
+    found = read(query.store.root)
+    return found._replace(rejected=found.rejected + landing.not_landed())

@@ -56,7 +56,7 @@ from spark_impl.runtime.storage import (
     name_taken,
     reading,
 )
-from spark_impl.runtime.stores import PART
+from spark_impl.runtime.stores import PART, read_parquet
 
 VERSION = 2
 _BATCH = b"straggler.batch"  # in the metadata of a file
@@ -174,6 +174,8 @@ class Landing:
         self._schema = pa.schema([*own, *(pa.field(name, kinds[name]) for name in groups)])
         self._runner = QueryRunner()
         self._last: _Last | None = None
+        self._not_landed: dict[str, int] = {}
+        """Number of rows that did not land, by file of rejected rows."""
         self._settings = {
             "version": VERSION,
             "event_time": event_time,
@@ -221,6 +223,16 @@ class Landing:
         """Return the number of rows landed, and of rows of :meth:`rejected`, until now."""
         rejected = sum(int(file.stem.split("-")[-1]) for file in self._rejected())
         return _find_last(self._history).seq + 1, rejected
+
+    def not_landed(self) -> int:
+        """Return the number of rows that did not land until now."""
+        return sum(map(self._count_not_landed, self._rejected()))
+
+    def _count_not_landed(self, file: Location) -> int:
+        if file.path not in self._not_landed:  # a file never changes
+            seq = read_parquet([file], pa.schema([FAULTS.field("seq")])).column("seq")
+            self._not_landed[file.path] = seq.null_count
+        return self._not_landed[file.path]
 
     def _rejected(self) -> list[Location]:
         """Return the files of rejected rows."""

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 import straggler
 from spark_impl.landed import LandedQuery
 from spark_impl.over import Stream
-from spark_impl.slack import rejected
+from spark_impl.slack import progress, rejected
 
 T = 1_714_521_600  # 2024-05-01 00:00 UTC
 BAD = ("NaN", "inf", "abc", "")
@@ -72,10 +72,11 @@ def test_a_window_lists_the_rows_that_it_lacks(spark: SparkSession, tmp_path: Pa
 
 
 def test_progress_counts_refused_rows(spark: SparkSession, tmp_path: Path) -> None:
-    begun = stream(spark, tmp_path, f"a,{T},1", f"a,{T + 1},nan", f"b,{T + 2},")
+    begun = stream(spark, tmp_path, f"a,{T},1", f"a,{T + 1},nan", f"b,{T + 2},", "c,?,1")
     query = begun.window("10 seconds").sum("v").store_in(tmp_path / "kept")
     query.run_available()
-    assert query.progress().rejected == 2
+    assert query.progress().rejected == query.rejected().count() == 3
+    assert progress(query.query.store.root).rejected == 2, "a query knows nothing of the landing"
     assert query.progress().held_by == "task 0"
 
 

@@ -230,6 +230,7 @@ def assert_listed(queries: LandedQueries, lines: Sequence[Line]) -> None:
             Counter() if name == "rows" else bad
         )
         assert all(row["reason"] and row["column"] == "v" for row in own)
+        assert queries.progress()[name].rejected == len(own) + unread.total()
 
 
 def test_streams_held_what_they_are_for(seen: Counter[str]) -> None:
