@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -35,6 +36,7 @@ from properties.oracles.promises import (
     wrong_routes,
     wrong_windows,
 )
+from properties.oracles.router import Router
 from properties.oracles.windows import Delivery, Windows, window_aggregates
 from sim.kernel.distributions import Exponential
 from sim.kernel.plan import Plan
@@ -106,6 +108,13 @@ def packs(
         chosen = [draw(configs[number % len(configs)]) for number in range(n)]
     cases = [draw(clusters.cases(shape(config))) for config in chosen]
     return ClusterPack(name, tuple(chosen), tuple(cases))
+
+
+def join_packs(*packs: ClusterPack) -> ClusterPack:
+    """Return one pack of all clusters, for a room whose queries may differ in a pack."""
+    configs = chain.from_iterable(pack.configs for pack in packs)
+    cases = chain.from_iterable(pack.cases for pack in packs)
+    return ClusterPack(packs[0].room, tuple(configs), tuple(cases))
 
 
 def exchangeable_stream(aggregate: str, windows: int, seed: int) -> ClusterPack:
@@ -252,12 +261,15 @@ def list_wrong(
 
 list_wrong_pairs = partial(list_wrong, wrong_joins)
 """List the differences between pairs and rejections, and a nested loop."""
-list_wrong_routes = partial(list_wrong, wrong_routes)
-"""List the differences between routes and answers, and a router by definition."""
 list_wrong_answers = partial(list_wrong, wrong_windows)
 """List the differences between first and last answers, and a dictionary of all windows."""
 list_low_coverage = partial(list_wrong, wrong_coverage)
 """List what is wrong with the share of windows whose first answer is as good as asked for."""
+
+
+def list_wrong_routes(workload: Workload, trace: Trace) -> list[str]:
+    """List the differences between routes and answers, and a router by definition."""
+    return wrong_routes(Router(workload.to_json()), plain_steps(trace))
 
 
 def recompute_windows(workload: Workload) -> Windows:

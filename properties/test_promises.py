@@ -14,28 +14,26 @@ A cluster that fails is shrunk and stored; ``straggler replay FILE`` runs it aga
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
-from math import isclose
-from statistics import fmean
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from model.grouping import balance, balance_claims
-from model.grouping.balance_claims import Closeness, closeness
+from model.grouping import balance_claims
 from model.join.claims import REJECTIONS, WRONG
 from model.join.state_claims import LOST, TWICE
 from model.slack.coverage_claims import shortfalls
 from model.slack.evidence import observe_trace, truth_of
-from model.vocabulary import SlackConfig, Trace, Workload
+from model.vocabulary import GroupingConfig, SlackConfig, Trace
 from model.vocabulary.grouping import Heavy, Route
 from model.vocabulary.join import Forward, Match, Receive, Rejected
 from model.vocabulary.windows import Correction, Late
 from properties import profiles
 from properties.on_spark import recompute_windows_in_spark
-from properties.oracles.router import Router
+from properties.oracles.promises import unbalanced, wrong_routes
+from properties.oracles.router import Excess, Router
 from properties.packs import (
     ClusterPack,
     ClusterRun,
@@ -44,18 +42,21 @@ from properties.packs import (
     assert_promise_kept,
     assert_same,
     exchangeable_stream,
+    join_packs,
     judge_claims,
     list_low_coverage,
     list_wrong_answers,
     list_wrong_pairs,
     list_wrong_routes,
     packs,
+    plain_steps,
     recompute_windows,
     run_packs,
 )
 from properties.promised import Reached, promised
 from properties.reached_cases import PARTIAL, count_partial
 from sim.sweep.statistics import clopper_pearson
+from spark_impl.grouping import run_in_process
 from straggler.rooms.slack.promise import first_answers, warm_up
 from straggler.strategies import queries
 from straggler.strategies.clusters import SEEDS
@@ -70,15 +71,18 @@ JUDGED_WINDOWS = 2_000
 JUDGED_SHARE = 0.9
 """Smallest share of the windows of a long stream that have to be judged."""
 CONFIDENCE = 0.999
-SIZES = (4, 16, 8, 2)
+SIZES = (2, 4, 8, 16)
 """Numbers of instances."""
-DRAWN_SIZE = [queries.balanced_routers()]
-ROUTERS = [*map(queries.balanced_routers, SIZES)] if profiles.effort().packs > 1 else DRAWN_SIZE
-"""Routers of every size in turn; profile ``dev`` has too few clusters, and draws the sizes."""
-SMALL = 4
-"""Most instances of a router whose fluid is found by trying all sets of them in a loop."""
+WORSE = ("key", "pkg", "tag-literal")
+"""Policies that break the promise on the very streams on which ``tag`` keeps it."""
 DELTA = 1e-9
 """Probability that a window of a correct router exceeds the claimed imbalance."""
+
+
+def routers_of(*senders: int) -> list[st.SearchStrategy[GroupingConfig]]:
+    """Return strategies for routers of every size in turn."""
+    return [queries.balanced_routers(n, senders) for n in SIZES]
+
 
 # ------------------------------------------------------------------------- join exactly once
 
@@ -102,42 +106,61 @@ def test_every_pair_is_joined_exactly_once(
 # ----------------------------------------------------------------------------- imbalance O(1)
 
 
-@promised("rebalances", "heavy keys", "new times", *(f"windows of {n} instances" for n in SIZES))
-@given(pack=packs("grouping", 32, ROUTERS, queries.router_shape))
+@promised(
+    "rebalances",
+    "heavy keys",
+    "new times",
+    "kills with state",
+    "windows of several senders",
+    "windows of drifting keys",
+    *(f"windows of {n} instances" for n in SIZES),
+)
+@given(
+    light=packs("grouping", 32, routers_of(1), queries.light_shape),
+    shared=packs("grouping", 32, routers_of(2, 4, 3), queries.router_shape),
+    drifting=packs("grouping", 16, routers_of(1), queries.drifting_shape),
+)
 def test_imbalance_does_not_grow_with_instances(
-    spark: SparkSession, reached: Reached, pack: ClusterPack
+    spark: SparkSession,
+    reached: Reached,
+    light: ClusterPack,
+    shared: ClusterPack,
+    drifting: ClusterPack,
 ) -> None:
-    windows: dict[int, list[Closeness]] = defaultdict(list)
-    for seen in run_packs(spark, pack)[0].seen:
-        assert_same(seen)
-        assert_promise_kept(seen, list_wrong_routes)
+    (observed,) = run_packs(spark, join_packs(light, shared, drifting), kills=1)
+    windows: dict[str, dict[int, list[Excess]]] = defaultdict(lambda: defaultdict(list))
+    for seen in observed.seen:
         workload, plan = seen.run.workload, seen.given.case.plan
-        assert_claims_hold(
-            seen, *balance_claims.check(workload, seen.trace, queries.key_weights_of(plan), DELTA)
-        )
-        found = closeness(workload, seen.trace)
-        assert_same_closeness(workload, seen.trace, found)
-        if found and queries.is_steady(plan):  # Nobody can know what keys will drift to.
-            windows[workload.config["instances"]] += found
-        changes = len(workload.config["times_us"]) - 1
-        reached.add({**count_cases(seen), "rebalances": len(found), "new times": changes})
+        router, senders = Router(workload.to_json()), workload.config["senders"]
+        assert_same(seen)
+        if broken := wrong_routes(router, plain_steps(seen.trace)):
+            seen.fail(broken, list_wrong_routes)
+        if senders == 1:
+            weights = queries.key_weights_of(plan)
+            assert_claims_hold(seen, *balance_claims.check(workload, seen.trace, weights, DELTA))
+        found = router.excesses(routes_of(seen.trace))
+        times_us = [each.times_us for each in router.tables]
+        reached.add({**count_cases(seen), "rebalances": len(router.windows) - 1})
         reached.add({"heavy keys": len(seen.trace.of(Heavy))})
-    for n, judged in windows.items():
-        above = fmean(each.above for each in judged)
-        limit = fmean(balance.tuples_above(each.times_us) for each in judged)
-        reached.add({f"windows of {n} instances": len(judged)})
-        assert above <= limit, f"with {n} instances {above:.2f} tuples above, {limit} allowed"
+        reached.add({"new times": sum(one != other for one, other in pairwise(times_us))})
+        if not queries.is_steady(plan):  # Nobody can know what keys will drift to.
+            reached.add({"windows of drifting keys": len(found)})
+            continue
+        reached.add({f"windows of {router.n} instances": len(found)})
+        reached.add({"windows of several senders": len(found) * (senders > 1)})
+        windows["tag"][router.n] += found
+        for policy in WORSE:
+            other = workload.with_(config={**workload.config, "policy": policy})
+            windows[policy][router.n] += router.excesses(routes_of(run_in_process(other)))
+    reached.add(count_kills(observed))
+    assert unbalanced(windows["tag"]) == []
+    for policy in WORSE:
+        assert unbalanced(windows[policy]), f"the promise says nothing: {policy} keeps it, too"
 
 
-def assert_same_closeness(workload: Workload, trace: Trace, found: Sequence[Closeness]) -> None:
-    """Compare the distances from a fluid with those of a router by definition, if it is small."""
-    if workload.config["instances"] > SMALL:
-        return
-    router = Router(workload.to_json())
-    routes = {step.seq: step.instance for step in trace.of(Route)}
-    for each in found:
-        assert isclose(each.above, router.tuples_above(each.window, routes), abs_tol=1e-6)
-        assert balance.tuples_above(each.times_us) == router.allowed(each.window)
+def routes_of(trace: Trace) -> dict[int, int]:
+    """Return the instance of each arrival, by its number."""
+    return {step.seq: step.instance for step in trace.of(Route)}
 
 
 # ------------------------------------------------------- coverage of first answers >= lambda_thr

@@ -12,12 +12,14 @@ Rules of this file:
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from math import ceil, inf, isfinite
+from itertools import pairwise
+from math import ceil, inf, isfinite, log2
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from properties.oracles.hashing import signed_hash
 from properties.oracles.join import Recomputation, batches_of
-from properties.oracles.router import Router
+from properties.oracles.router import Excess, Router
 from properties.oracles.windows import Delivery, window_values
 
 Workload = Mapping[str, Any]
@@ -42,9 +44,8 @@ def wrong_joins(workload: Workload, steps: Steps) -> list[str]:
     ]
 
 
-def wrong_routes(workload: Workload, steps: Steps) -> list[str]:
+def wrong_routes(expected: Router, steps: Steps) -> list[str]:
     """Compare routes, heavy keys and answers with those of a router by definition."""
-    expected = Router(workload)
     routes = Counter((each["seq"], each["sender"], each["instance"]) for each in steps["route"])
     heavy = Counter(
         (each["window"], each["key"], each["counted"], tuple(each["candidates"]))
@@ -58,6 +59,31 @@ def wrong_routes(workload: Workload, steps: Steps) -> list[str]:
         *_differences("heavy key", Counter(expected.heavy), heavy),
         *_differences("answer", Counter(expected.answers()), answers),
     ]
+
+
+def unbalanced(windows: Mapping[int, Sequence[Excess]]) -> list[str]:
+    """Judge the windows of routers, by their number of instances: each size, and the growth.
+
+    A size is allowed what section 7 of docs/grouping.md derives. A doubling of the instances adds
+    at most one tuple, because the share of speed that is h + 1 tuples above is that of h squared.
+    """
+    means = {n: fmean(each.above for each in windows[n]) for n in sorted(windows)}
+    found = []
+    for n, above in means.items():
+        limit = fmean(each.allowed for each in windows[n])
+        if above > limit:
+            found.append(
+                f"{n} instances are {above:.2f} tuples above a fluid for every sender, on average"
+                f" over {len(windows[n])} windows; {limit:g} are allowed"
+            )
+    for few, many in pairwise(means):
+        doublings = log2(many / few)
+        if means[many] - means[few] > doublings:
+            found.append(
+                f"imbalance grows from {means[few]:.2f} tuples above a fluid with {few} instances"
+                f" to {means[many]:.2f} with {many}; {doublings:g} more are allowed"
+            )
+    return found
 
 
 # ----------------------------------------------------------------------------------- windows

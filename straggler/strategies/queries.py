@@ -119,25 +119,29 @@ def chain_shape(config: JoinConfig) -> Shape:
 # ------------------------------------------------------------------------------------- routers
 
 
-@st.composite
-def balanced_routers(draw: st.DrawFn, instances: int | None = None) -> GroupingConfig:
-    """Draw routers that promise balance, for instances whose times differ or change.
-
-    By default their number is drawn, too: 2 to 16.
-    """
-    n = draw(st.sampled_from([4, 16, 8, 2])) if instances is None else instances
-    alike, unequal = (100,) * n, tuple([1_000 if i % 2 else 100 for i in range(n)])
-    first, later = draw(st.sampled_from([(unequal, alike), (unequal, unequal), (alike, unequal)]))
-    return GroupingConfig(
-        n,
-        times_us=((0, first), (1, later)),
-        window_tuples=EACH * n // 3,
-        hash_seed=draw(SEEDS),
+def balanced_routers(instances: int, senders: Sequence[int]) -> st.SearchStrategy[GroupingConfig]:
+    """Draw routers that promise balance, for instances whose times change and then differ."""
+    alike, slower = (100,) * instances, tuple([1_000 if i % 2 else 100 for i in range(instances)])
+    faster = tuple([100 if i % 2 else 1_000 for i in range(instances)])
+    return st.builds(
+        lambda first, senders, seed: GroupingConfig(
+            instances,
+            times_us=((0, first), (1, slower)),
+            senders=senders,
+            window_tuples=EACH * instances // 3,
+            hash_seed=seed,
+        ),
+        st.sampled_from([alike, faster]),
+        st.sampled_from(senders),
+        SEEDS,
     )
 
 
 def router_shape(config: GroupingConfig) -> Shape:
-    """Return what clusters for a router are like: keys drift, no tuple is a copy of another."""
+    """Return what clusters for a router are like: keys are skewed, no tuple is a copy of another.
+
+    The times of a window may be those that instances took in the window before.
+    """
     return Shape(
         10 * UNIT_US,
         config.instances,
@@ -146,9 +150,22 @@ def router_shape(config: GroupingConfig) -> Shape:
         copies=False,
         keys=(ranks(400), ranks(2_000), ranks(40)),
         zipf=(1.0, 1.5, 0.5),
-        drifts=True,
         tunings=(GroupingTuning(measured=True), GroupingTuning()),
     )
+
+
+def light_shape(config: GroupingConfig) -> Shape:
+    """Return what clusters for a router are like if no key is heavy, and times are as configured.
+
+    Only candidates that are drawn by speed then balance unequal instances.
+    """
+    few_tuples = (ranks(2_000), ranks(1_000))
+    return router_shape(config)._replace(keys=few_tuples, zipf=(0.0, 0.5), tunings=(None,))
+
+
+def drifting_shape(config: GroupingConfig) -> Shape:
+    """Return what clusters for a router are like if its keys may drift."""
+    return router_shape(config)._replace(drifts=True)
 
 
 def ranks(keys: int) -> tuple[str, ...]:
