@@ -25,23 +25,20 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from model.checking.claims import Verdict
-from model.vocabulary import SlackConfig, Trace, Workload
+from model.vocabulary import Trace, Workload
 from model.vocabulary.settings import JsonObject
 from model.vocabulary.trace import kind_of
 from properties.on_spark import run_on_spark
+from properties.oracles import coverage
 from properties.oracles.promises import (
     Steps,
-    wrong_coverage,
     wrong_joins,
     wrong_routes,
     wrong_windows,
 )
 from properties.oracles.router import Router
 from properties.oracles.windows import Delivery, Windows, window_aggregates
-from sim.kernel.distributions import Exponential
-from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
-from sim.kernel.source import Source
 from sim.kernel.trigger import EveryTuples
 from straggler.judging import counterexamples
 from straggler.judging.counterexamples import SimulatedCluster
@@ -59,8 +56,6 @@ CLUSTERS_MIN: Mapping[str, int] = {"dev": 3, "ci": 8, "nightly": 8}
 """Smallest pack, by profile: with fewer clusters the interesting cases may not occur."""
 BATCHES_MAX = 3
 """Most micro-batches of a cluster, because Spark takes long for each, however small."""
-EPS = {"count": 0.1, "sum": 0.05, "avg": 0.03}
-"""Error bounds that first answers of a long stream exceed now and then, but not too often."""
 SHOWN_SENTENCES = 8
 
 
@@ -115,26 +110,6 @@ def join_packs(*packs: ClusterPack) -> ClusterPack:
     configs = chain.from_iterable(pack.configs for pack in packs)
     cases = chain.from_iterable(pack.cases for pack in packs)
     return ClusterPack(packs[0].room, tuple(configs), tuple(cases))
-
-
-def exchangeable_stream(aggregate: str, windows: int, seed: int) -> ClusterPack:
-    """Return one long stream whose values are independent of their delays and of each other.
-
-    It has ``windows`` windows, scaled to the profile in force but at least a quarter of them.
-    """
-    eps = EPS[aggregate]
-    config = SlackConfig(
-        2_000_000, 2_000_000, aggregate=aggregate, keyed=False, tasks=1, eps=eps, delta=0.1
-    )
-    source = Source(
-        events=20 * max(windows // 4, scaled(windows)),
-        interval=Exponential(100_000.0),
-        delay=Exponential(400_000.0),
-        high=1_000,
-    )
-    trigger = EveryTuples(ceil(source.events / BATCHES_MAX))
-    plan = Plan((source,), trigger=trigger, name="exchangeable")
-    return ClusterPack("slack", (config,), (SeededPlan(plan, seed),))
 
 
 class ClusterRun(NamedTuple):
@@ -263,8 +238,8 @@ list_wrong_pairs = partial(list_wrong, wrong_joins)
 """List the differences between pairs and rejections, and a nested loop."""
 list_wrong_answers = partial(list_wrong, wrong_windows)
 """List the differences between first and last answers, and a dictionary of all windows."""
-list_low_coverage = partial(list_wrong, wrong_coverage)
-"""List what is wrong with the share of windows whose first answer is as good as asked for."""
+list_low_coverage = partial(list_wrong, coverage.list_low_coverage)
+"""List what is wrong with the first answers of a long stream."""
 
 
 def list_wrong_routes(workload: Workload, trace: Trace) -> list[str]:

@@ -16,7 +16,6 @@ A cluster that fails is shrunk and stored; ``straggler replay FILE`` runs it aga
 from collections import defaultdict
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -24,14 +23,12 @@ from pyspark.sql import SparkSession
 from model.grouping import balance_claims
 from model.join.claims import REJECTIONS, WRONG
 from model.join.state_claims import LOST, TWICE
-from model.slack.coverage_claims import shortfalls
-from model.slack.evidence import observe_trace, truth_of
-from model.vocabulary import GroupingConfig, SlackConfig, Trace
+from model.vocabulary import GroupingConfig, Trace
 from model.vocabulary.grouping import Heavy, Route
 from model.vocabulary.join import Forward, Match, Receive, Rejected
 from model.vocabulary.windows import Correction, Late
-from properties import profiles
 from properties.on_spark import recompute_windows_in_spark
+from properties.oracles.coverage import first_answers
 from properties.oracles.promises import unbalanced, wrong_routes
 from properties.oracles.router import Excess, Router
 from properties.packs import (
@@ -41,7 +38,6 @@ from properties.packs import (
     assert_claims_hold,
     assert_promise_kept,
     assert_same,
-    exchangeable_stream,
     join_packs,
     judge_claims,
     list_low_coverage,
@@ -55,11 +51,8 @@ from properties.packs import (
 )
 from properties.promised import Reached, promised
 from properties.reached_cases import PARTIAL, count_partial
-from sim.sweep.statistics import clopper_pearson
 from spark_impl.grouping import run_in_process
-from straggler.rooms.slack.promise import first_answers, warm_up
 from straggler.strategies import queries
-from straggler.strategies.clusters import SEEDS
 
 COVERAGE = (
     "slack follows alpha",
@@ -67,10 +60,6 @@ COVERAGE = (
     "the controller answers for its misses",
     "required coverage is right",
 )
-JUDGED_WINDOWS = 2_000
-JUDGED_SHARE = 0.9
-"""Smallest share of the windows of a long stream that have to be judged."""
-CONFIDENCE = 0.999
 SIZES = (2, 4, 8, 16)
 """Numbers of instances."""
 WORSE = ("key", "pkg", "tag-literal")
@@ -112,7 +101,6 @@ def test_every_pair_is_joined_exactly_once(
     "new times",
     "kills with state",
     "windows of several senders",
-    "windows of drifting keys",
     *(f"windows of {n} instances" for n in SIZES),
 )
 @given(
@@ -166,55 +154,50 @@ def routes_of(trace: Trace) -> dict[int, int]:
 # ------------------------------------------------------- coverage of first answers >= lambda_thr
 
 
-SHARES = (0.5, 0.75, 0.9, 1.0)[: profiles.choose(2, nightly=4)]
-"""Required shares. A window of a few tuples needs all of them for more than the first two, and the
-few queries of the other profiles have to meet windows that need a part."""
+@st.composite
+def coverage_packs(
+    draw: st.DrawFn, share: float | None = None, control: str = "conformal"
+) -> ClusterPack:
+    """Draw drawn clusters for one query, and a long stream of exchangeable tuples as the last."""
+    asked = queries.coverage_queries(share, control)
+    pack = draw(packs("slack", 16, asked, queries.windowed_shape))
+    long = draw(queries.exchangeable_cases(pack.configs[0]))
+    return ClusterPack("slack", (*pack.configs, pack.configs[0]), (*pack.cases, long))
 
 
-def coverage_packs(aggregate: str, *, is_given: bool) -> st.SearchStrategy[ClusterPack]:
-    """Draw clusters for queries with a given ``lambda_thr``, or with a quality (eps, delta)."""
-    asked = queries.coverage_queries(aggregate, SHARES if is_given else ())
-    return packs("slack", 44, asked, queries.windowed_shape)
-
-
-@promised("late pairs", PARTIAL, "windows below the coverage", "wrong first answers")
-@pytest.mark.parametrize("aggregate", profiles.first(["sum", "count", "avg"], ci=2))
-@given(data=st.data(), seed=SEEDS)
-def test_first_answers_contain_the_requested_share(
-    spark: SparkSession, reached: Reached, aggregate: str, data: st.DataObject, seed: int
-) -> None:
-    given = profiles.first([True, False], ci=1)
-    drawn = [data.draw(coverage_packs(aggregate, is_given=each)) for each in given]
-    long_stream = exchangeable_stream(aggregate, JUDGED_WINDOWS, seed)
-    *seen, long = [each for found in run_packs(spark, *drawn, long_stream) for each in found.seen]
-    for each in seen:
-        assert_same(each)
-        assert_claims_hold(each, *judge_claims(each, *COVERAGE))
-        assert_promise_kept(each, list_wrong_answers)
-        reached.add({**count_cases(each), PARTIAL: count_partial(each.trace)})
-        reached.add({"windows below the coverage": count_below_coverage(each)[0]})
-    assert_same(long)
-    assert_claims_hold(long, *judge_claims(long, *COVERAGE))
-    config, (too_few, judged, windows) = (
-        SlackConfig.from_json(long.given.config),
-        count_below_coverage(long),
+@promised(
+    "late pairs",
+    "short windows of 0.9",
+    "short windows of 0.95",
+    "short windows of 0.99",
+    "short windows of (eps, delta)",
+    "short windows of the published law",
+    PARTIAL,
+)
+@given(
+    asked=st.tuples(
+        *map(coverage_packs, (0.9, 0.95, 0.99, None)),
+        st.sampled_from([0.9, 0.95]).flatmap(lambda share: coverage_packs(share, "pd")),
     )
-    assert judged >= JUDGED_SHARE * windows
-    assert too_few / judged <= config.delta + 1 / (config.learning_rate * judged)
-    wrong = first_answers(long.run.workload, long.trace).after(warm_up(config)).wrong(config)
-    share = clopper_pearson(int(wrong.sum()), len(wrong), CONFIDENCE)
-    assert share.low <= config.delta, f"wrong answers: {share}, promised {config.delta}"
-    assert_promise_kept(long, list_wrong_answers)
-    assert_promise_kept(long, list_low_coverage)
-    reached.add({**count_cases(long), "wrong first answers": int(wrong.sum())})
-
-
-def count_below_coverage(seen: ClusterRun) -> tuple[int, int, int]:
-    """Return the numbers of windows below ceil(lambda_thr n) of n tuples, judged, and in all."""
-    truth = truth_of(seen.run.workload)
-    found = shortfalls(truth, observe_trace(truth, seen.trace))
-    judged = sum(each.judged for each in found)
-    return sum(each.below for each in found), judged, len(truth.windows)
+)
+def test_first_answers_contain_the_requested_share(
+    spark: SparkSession, reached: Reached, asked: tuple[ClusterPack, ...]
+) -> None:
+    for pack, observed in zip(asked, run_packs(spark, *asked), strict=True):
+        config, long = pack.configs[0], observed.seen[-1]
+        for trace in (long.trace, long.run.trace):
+            assert list_low_coverage(long.run.workload, trace) == []
+        for seen in observed.seen:
+            assert_same(seen)
+            assert_claims_hold(seen, *judge_claims(seen, *COVERAGE))
+            assert_promise_kept(seen, list_wrong_answers)
+            reached.add({**count_cases(seen), PARTIAL: count_partial(seen.trace)})
+        law = "(eps, delta)" if config.lambda_thr is None else f"{config.lambda_thr}"
+        name = "the published law" if config.control == "pd" else law
+        answers = first_answers(long.run.workload.to_json(), plain_steps(long.trace))
+        windows = [each for of_task in answers.values() for each in of_task]
+        reached.add({f"windows of {name}": len(windows)})
+        reached.add({f"short windows of {name}": sum(each.is_short for each in windows)})
 
 
 # ---------------------------------------------------------------------------- eventual exactness

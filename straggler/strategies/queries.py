@@ -1,14 +1,18 @@
 """Hypothesis strategies: queries whose promises are checked on Spark, with matching clusters."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import ceil
 
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, GroupingConfig, JoinConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
 from sim.grouping.cluster import GroupingTuning
-from sim.kernel.plan import Plan
+from sim.kernel.distributions import Exponential, Mixture, Uniform
+from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import IDS_PER_SOURCE, Source
+from sim.kernel.trigger import EveryTuples
+from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.strategies.clusters import SEEDS, Shape
 
 UNIT_US = 1_000
@@ -18,29 +22,73 @@ EACH = 200
 """Tuples of an instance in three windows. With four instances or more, a growth of rho by
 0.02 log2 n is then more than two tuples."""
 
+EPS = {"sum": 0.1, "count": 0.1, "avg": 0.05}
+"""Error bounds that first answers of a long stream exceed now and then, but not too often."""
+LARGE_SHARE = 0.95
+"""Share above which windows are large, and so fewer."""
+LONGEST = 4
+"""More than the longest delay of an exchangeable stream, in windows."""
+WINDOWS_PER_DELTA = 40
+"""Number of windows of a task times delta."""
+MANY_KEYS = tuple([f"k{number}" for number in range(60)])
+
 # ----------------------------------------------------------------------------- windowed rooms
 
 
 @st.composite
-def coverage_queries(draw: st.DrawFn, aggregate: str, shares: Sequence[float]) -> SlackConfig:
-    """Draw queries under adaptive control, which ask for one of some shares, or for a quality.
+def coverage_queries(
+    draw: st.DrawFn, share: float | None = None, control: str = "conformal"
+) -> SlackConfig:
+    """Draw queries that ask for a share of a window's tuples, or else for a quality (eps, delta).
 
-    Without shares they ask for a quality, (eps, delta).
+    Judgements are late enough to see every tuple of :func:`exchangeable_cases`.
     """
-    size_us, slide_us = draw(st.sampled_from(WINDOWS_US))
+    size_us = draw(st.sampled_from([8_000, 10_000]))
+    deltas = [0.2] if share and share > LARGE_SHARE else [0.1] if control == "pd" else [0.1, 0.2]
+    aggregate = "sum" if share else draw(st.sampled_from([*EPS]))
     return SlackConfig(
         size_us,
-        slide_us,
+        size_us,
         aggregate=aggregate,
-        tasks=draw(st.sampled_from([3, 2, 4, 8, 16])),
-        control="conformal",
-        lambda_thr=draw(st.sampled_from(shares)) if shares else None,
-        eps=draw(st.sampled_from([0.05, 0.2])),
-        delta=draw(st.sampled_from([0.05, 0.2])),
-        learning_rate=draw(st.sampled_from([0.05, 0.3, 1.0])),
-        feedback_us=draw(st.sampled_from([None, 0, 3 * size_us])),
+        keyed=False,
+        tasks=2 if share and share > LARGE_SHARE else draw(st.sampled_from([3, 2])),
+        control=control,
+        lambda_thr=share,
+        eps=EPS[aggregate],
+        delta=draw(st.sampled_from(deltas)),
+        method="normal" if aggregate == "count" else "rigorous",
+        learning_rate=draw(st.sampled_from([0.1, 0.15])),
+        feedback_us=LONGEST * size_us,
         gamma_us=2 * size_us,
     )
+
+
+@st.composite
+def exchangeable_cases(draw: st.DrawFn, config: SlackConfig) -> SeededPlan:
+    """Draw long streams whose tuples are exchangeable, for workers of different speeds.
+
+    Delays are alike up to two or three windows: a wait for half of that lacks a quarter of a
+    window. A few are longer, so that a controller need not wait for the longest. A window has so
+    many tuples that the asked share is not all of them, and there are so many windows that a share
+    of delta/2 is clearly less than delta.
+    """
+    tuples = 20 if config.lambda_thr is None else ceil(1.1 / (1 - config.lambda_thr))
+    events = round(WINDOWS_PER_DELTA / config.delta) * tuples * config.tasks
+    gap_us = config.size_us / (tuples * config.tasks)
+    longest_us = draw(st.sampled_from([2, 3])) * config.size_us
+    source = Source(
+        events=events,
+        interval=Exponential(gap_us),
+        delay=Mixture(0.01, Uniform(0, round(1.3 * longest_us)), Uniform(0, longest_us)),
+        high=1_000,
+        keys=MANY_KEYS,
+    )
+    speeds = draw(st.sampled_from([(1.0, 0.5), (1.0, 0.8, 0.6), (0.6, 1.0)]))
+    workers = [Worker(speeds[n % len(speeds)]) for n in range(config.tasks)]
+    # The slowest worker is busy for less than its share of the time.
+    cluster = Cluster(tuple(workers), Exponential(config.tasks * gap_us / 4))
+    plan = Plan((source,), cluster=cluster, trigger=EveryTuples(events // 3 + 1), name="long")
+    return SeededPlan(plan, draw(SEEDS))
 
 
 @st.composite
