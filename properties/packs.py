@@ -20,7 +20,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import assume, settings
+from hypothesis import assume
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -48,21 +48,11 @@ from straggler.judging.systems import SPARK
 from straggler.judging.trial import Promise, Trial
 from straggler.rooms import Room, find_room
 from straggler.strategies import clusters
-from straggler.strategies.clusters import Shape
+from straggler.strategies.clusters import REGIONS, Shape
 
-SCALES: Mapping[str, float] = {"dev": 0.125, "ci": 0.375, "nightly": 6.0}
-"""Number of packs and length of streams relative to what a test names, by profile."""
-CLUSTERS_MIN: Mapping[str, int] = {"dev": 3, "ci": 8, "nightly": 8}
-"""Smallest pack, by profile: with fewer clusters the interesting cases may not occur."""
 BATCHES_MAX = 3
 """Most micro-batches of a cluster, because Spark takes long for each, however small."""
 SHOWN_SENTENCES = 8
-
-
-def scaled(number: int) -> int:
-    """Scale a number to the profile in force; return at least 1."""
-    scale = SCALES.get(settings.get_current_profile_name(), SCALES["dev"])
-    return max(1, round(number * scale))
 
 
 # ----------------------------------------------------------------------------------------- packs
@@ -87,21 +77,23 @@ def packs(
     size: int,
     configs: st.SearchStrategy[Any] | Sequence[st.SearchStrategy[Any]],
     shape: Callable[[Any], Shape],
+    regions: Sequence[str] = REGIONS,
 ) -> ClusterPack:
-    """Draw ``size`` clusters, scaled to the profile in force.
+    """Draw ``size`` clusters, each from one of ``regions`` in turn.
 
     All of them share one query drawn from ``configs``. If there are several strategies, each
     cluster has a query of its own, drawn from these strategies in turn.
     """
-    # Hypothesis tries the simplest clusters first: all alike, and nothing goes wrong.
+    # Hypothesis tries the simplest example first, in which all clusters of a region are alike.
     assume(draw(st.integers(0, 7)))
-    smallest = CLUSTERS_MIN.get(settings.get_current_profile_name(), CLUSTERS_MIN["dev"])
-    n = min(size, max(smallest, scaled(size)))
     if isinstance(configs, st.SearchStrategy):
-        chosen = [draw(configs)] * n
+        chosen = [draw(configs)] * size
     else:
-        chosen = [draw(configs[number % len(configs)]) for number in range(n)]
-    cases = [draw(clusters.cases(shape(config))) for config in chosen]
+        chosen = [draw(configs[number % len(configs)]) for number in range(size)]
+    cases = [
+        draw(clusters.cases(shape(config), regions[number % len(regions)]))
+        for number, config in enumerate(chosen)
+    ]
     return ClusterPack(name, tuple(chosen), tuple(cases))
 
 
@@ -144,11 +136,10 @@ class PackRun:
 def run_packs(spark: SparkSession, *packs: ClusterPack, kills: int = 0) -> list[PackRun]:
     """Simulate packs, then run them on Spark side by side, because a query waits half of its time.
 
-    The query of a pack is killed at most ``kills`` times, scaled to the profile in force.
+    The query of a pack is killed at most ``kills`` times.
     """
-    struck = min(kills, scaled(kills))
     with ThreadPoolExecutor(len(packs)) as pool:
-        return list(pool.map(partial(_run_pack, spark, kills=struck), packs))
+        return list(pool.map(partial(_run_pack, spark, kills=kills), packs))
 
 
 def _run_pack(spark: SparkSession, pack: ClusterPack, kills: int) -> PackRun:

@@ -195,6 +195,7 @@ def router_shape(config: GroupingConfig) -> Shape:
         config.instances,
         events=(2 * EACH * config.instances,),
         batches=(3,),
+        sheds=False,
         copies=False,
         keys=(ranks(400), ranks(2_000), ranks(40)),
         zipf=(1.0, 1.5, 0.5),
@@ -212,8 +213,8 @@ def light_shape(config: GroupingConfig) -> Shape:
 
 
 def drifting_shape(config: GroupingConfig) -> Shape:
-    """Return what clusters for a router are like if its keys may drift."""
-    return router_shape(config)._replace(drifts=True)
+    """Return what clusters for a router are like if its keys may drift, and workers shed."""
+    return router_shape(config)._replace(drifts=True, sheds=True)
 
 
 def ranks(keys: int) -> tuple[str, ...]:
