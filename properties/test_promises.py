@@ -129,22 +129,23 @@ def test_imbalance_does_not_grow_with_instances(
         if senders == 1:
             weights = queries.key_weights_of(plan)
             assert_claims_hold(seen, *balance_claims.check(workload, seen.trace, weights, DELTA))
-        found = router.excesses(routes_of(seen.trace))
+        excesses = router.excesses(routes_of(seen.trace))
         times_us = [each.times_us for each in router.tables]
         reached.add({**count_cases(seen), "rebalances": len(router.windows) - 1})
         reached.add({"heavy keys": len(seen.trace.of(Heavy))})
         reached.add({"new times": sum(one != other for one, other in pairwise(times_us))})
         if not queries.is_steady(plan):  # Nobody can know what keys will drift to.
-            reached.add({"windows of drifting keys": len(found)})
+            reached.add({"windows of drifting keys": len(excesses)})
             continue
-        reached.add({f"windows of {router.n} instances": len(found)})
-        reached.add({"windows of several senders": len(found) * (senders > 1)})
-        windows["tag"][router.n] += found
+        reached.add({f"windows of {router.n} instances": len(excesses)})
+        reached.add({"windows of several senders": len(excesses) * (senders > 1)})
+        windows["tag"][router.n] += excesses
         for policy in WORSE:
             other = workload.with_(config={**workload.config, "policy": policy})
             windows[policy][router.n] += router.excesses(routes_of(run_in_process(other)))
     reached.add(count_kills(observed))
-    assert unbalanced(windows["tag"]) == []
+    found = unbalanced(windows["tag"])
+    assert not found, "\n".join(found)
     for policy in WORSE:
         assert unbalanced(windows[policy]), f"the promise says nothing: {policy} keeps it, too"
 
@@ -189,7 +190,8 @@ def test_first_answers_contain_the_requested_share(
     for pack, observed in zip(asked, run_packs(spark, *asked), strict=True):
         config, long = pack.configs[0], observed.seen[-1]
         assert_same(long)
-        assert list_low_coverage(long.run.workload, long.trace) == []
+        found = list_low_coverage(long.run.workload, long.trace)
+        assert not found, "\n".join(found)
         for seen in observed.seen:
             assert_same(seen)
             assert_claims_hold(seen, *judge_claims(seen, *COVERAGE))

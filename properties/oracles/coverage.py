@@ -66,14 +66,15 @@ def list_low_coverage(workload: Workload, steps: Steps) -> list[str]:
 def _conformal(workload: Workload, task: int, windows: list[Window]) -> Iterator[str]:
     """Judge how many windows are short: a share of delta, and what the first step adds."""
     config, number = workload["config"], len(windows)
-    promised = config["delta"] + 1 / (config["learning_rate"] * number)
+    first_step = 1 / (config["learning_rate"] * number)
+    if first_step > config["delta"] / 2:
+        yield f"undetermined: task {task} has {number} windows, fewer than a controller learns from"
+        return
+    promised = config["delta"] + first_step
     short = sum(each.is_short for each in windows)
     low, high = interval(short, number)
     if high >= promised:
-        is_broken = low > promised
-        verdict = (
-            "too many first answers are short" if is_broken else "undetermined: too few windows"
-        )
+        verdict = "too many are short" if low > promised else "undetermined"
         yield (
             f"{verdict}: {short} of {number} windows of task {task} are short, which is a share"
             f" between {low:.4f} and {high:.4f}; less than {promised:.4f} is promised"

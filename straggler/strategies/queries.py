@@ -26,8 +26,10 @@ EPS = {"sum": 0.1, "count": 0.1, "avg": 0.05}
 """Error bounds that first answers of a long stream exceed now and then, but not too often."""
 LARGE_SHARE = 0.95
 """Share above which windows are large, and so fewer."""
-LONGEST = 4
-"""More than the longest delay of an exchangeable stream, in windows."""
+LONGEST: Mapping[str, tuple[int, ...]] = {"conformal": (2, 3), "pd": (6,)}
+"""Choices for the longest delay but for a few, in windows, by control.
+
+The published law makes up for a wait that is too short, unless it lacks a quarter of a window."""
 WINDOWS_PER_DELTA = 40
 """Number of windows of a task times delta."""
 MANY_KEYS = tuple([f"k{number}" for number in range(60)])
@@ -58,7 +60,7 @@ def coverage_queries(
         delta=draw(st.sampled_from(deltas)),
         method="normal" if aggregate == "count" else "rigorous",
         learning_rate=draw(st.sampled_from([0.1, 0.15])),
-        feedback_us=LONGEST * size_us,
+        feedback_us=(LONGEST[control][-1] + 1) * size_us,
         gamma_us=2 * size_us,
     )
 
@@ -67,19 +69,20 @@ def coverage_queries(
 def exchangeable_cases(draw: st.DrawFn, config: SlackConfig) -> SeededPlan:
     """Draw long streams whose tuples are exchangeable, for workers of different speeds.
 
-    Delays are alike up to two or three windows: a wait for half of that lacks a quarter of a
-    window. A few are longer, so that a controller need not wait for the longest. A window has so
+    Delays are alike up to some windows: a wait for half of that lacks an eighth of a window or
+    more. A few are longer, so that ``conformal`` need not wait for the longest. A window has so
     many tuples that the asked share is not all of them, and there are so many windows that a share
     of delta/2 is clearly less than delta.
     """
     tuples = 20 if config.lambda_thr is None else ceil(1.1 / (1 - config.lambda_thr))
     events = round(WINDOWS_PER_DELTA / config.delta) * tuples * config.tasks
     gap_us = config.size_us / (tuples * config.tasks)
-    longest_us = draw(st.sampled_from([2, 3])) * config.size_us
+    longest_us = draw(st.sampled_from(LONGEST[config.control])) * config.size_us
+    alike, few = Uniform(0, longest_us), Uniform(0, round(1.3 * longest_us))
     source = Source(
         events=events,
         interval=Exponential(gap_us),
-        delay=Mixture(0.01, Uniform(0, round(1.3 * longest_us)), Uniform(0, longest_us)),
+        delay=alike if config.control == "pd" else Mixture(0.01, few, alike),
         high=1_000,
         keys=MANY_KEYS,
     )
