@@ -46,7 +46,7 @@ _HISTORY = history_schema(pa.field(CASE, pa.string()))
 
 
 class _Observed(NamedTuple):
-    """What a micro-batch of a pack has shown."""
+    """Observations of a micro-batch of a pack."""
 
     parts: tuple[Part, ...]
     """Part of every stream of the pack, by position."""
