@@ -71,8 +71,7 @@ def draw_watermark(cases: int) -> Cases:
 
 def draw_join(cases: int) -> Cases:
     """Draw and simulate clusters of one chain."""
-    size = round(cases / cluster_packs.SCALES["dev"])  # of which profile dev, or none, draws a part
-    drawn = cluster_packs.packs("join", size, queries.join_queries(), queries.chain_shape)
+    drawn = cluster_packs.packs("join", cases, queries.join_queries(), queries.chain_shape)
     clusters = cluster_packs.simulate(stream_packs.collect(drawn, 2, SEED)[-1])
     return {name: run.workload.with_(name=name) for name, (_, run) in clusters.items()}
 

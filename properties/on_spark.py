@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -18,9 +17,6 @@ from spark_impl import grouping, join, script
 from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows.system import run_workloads
-
-AT_ONCE = 4
-"""Number of streams of room ``grouping`` that run at the same time."""
 
 
 class PackTraces(NamedTuple):
@@ -89,30 +85,12 @@ def _in_one_chain(
     return PackTraces(dict(zip(cases, apart, strict=True)), trace, killed)
 
 
-def _side_by_side(
-    spark: SparkSession, cases: Mapping[str, Workload], folder: Path, _kills: int
-) -> PackTraces:
-    """Run several streams at the same time, because their jobs wait more than they work.
-
-    Every drawn kill is carried out: a killed stream repeats a micro-batch but needs no restart.
-    """
-    killed: list[int] = []
-
-    def run(number: int, name: str) -> Trace:
-        own, place = {name: cases[name]}, folder / str(number)
-        return grouping.run_workloads(spark, own, place, killed.append)[name]
-
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        traces = dict(zip(cases, pool.map(run, range(len(cases)), cases), strict=True))
-    return PackTraces(traces, NOTHING, killed)
-
-
 RUNNERS: Mapping[str, _Runner] = {
     "slack": _in_one_query(run_workloads, SLACK),
     "watermark": _in_one_query(run_workloads, WATERMARK),
     "script": _in_one_query(script.run_workloads),
     "join": _in_one_chain,
-    "grouping": _side_by_side,
+    "grouping": _in_one_query(grouping.run_workloads),
 }
 """Runner of each room, by its name."""
 

@@ -15,31 +15,30 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from math import ceil
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import assume, settings
+from hypothesis import assume
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from model.checking.claims import Verdict
-from model.vocabulary import SlackConfig, Trace, Workload
+from model.vocabulary import Trace, Workload
 from model.vocabulary.settings import JsonObject
 from model.vocabulary.trace import kind_of
 from properties.on_spark import run_on_spark
+from properties.oracles import coverage
 from properties.oracles.promises import (
     Steps,
-    wrong_coverage,
     wrong_joins,
     wrong_routes,
     wrong_windows,
 )
+from properties.oracles.router import Router
 from properties.oracles.windows import Delivery, Windows, window_aggregates
-from sim.kernel.distributions import Exponential
-from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
-from sim.kernel.source import Source
 from sim.kernel.trigger import EveryTuples
 from straggler.judging import counterexamples
 from straggler.judging.counterexamples import SimulatedCluster
@@ -49,23 +48,11 @@ from straggler.judging.systems import SPARK
 from straggler.judging.trial import Promise, Trial
 from straggler.rooms import Room, find_room
 from straggler.strategies import clusters
-from straggler.strategies.clusters import Shape
+from straggler.strategies.clusters import REGIONS, Shape
 
-SCALES: Mapping[str, float] = {"dev": 0.125, "ci": 0.375, "nightly": 6.0}
-"""Number of packs and length of streams relative to what a test names, by profile."""
-CLUSTERS_MIN: Mapping[str, int] = {"dev": 3, "ci": 8, "nightly": 8}
-"""Smallest pack, by profile: with fewer clusters the interesting cases may not occur."""
 BATCHES_MAX = 3
 """Most micro-batches of a cluster, because Spark takes long for each, however small."""
-EPS = {"count": 0.1, "sum": 0.05, "avg": 0.03}
-"""Error bounds that first answers of a long stream exceed now and then, but not too often."""
 SHOWN_SENTENCES = 8
-
-
-def scaled(number: int) -> int:
-    """Scale a number to the profile in force; return at least 1."""
-    scale = SCALES.get(settings.get_current_profile_name(), SCALES["dev"])
-    return max(1, round(number * scale))
 
 
 # ----------------------------------------------------------------------------------------- packs
@@ -90,42 +77,31 @@ def packs(
     size: int,
     configs: st.SearchStrategy[Any] | Sequence[st.SearchStrategy[Any]],
     shape: Callable[[Any], Shape],
+    regions: Sequence[str] = REGIONS,
 ) -> ClusterPack:
-    """Draw ``size`` clusters, scaled to the profile in force.
+    """Draw ``size`` clusters, each from one of ``regions`` in turn.
 
     All of them share one query drawn from ``configs``. If there are several strategies, each
     cluster has a query of its own, drawn from these strategies in turn.
     """
-    # Hypothesis tries the simplest clusters first: all alike, and nothing goes wrong.
+    # Hypothesis tries the simplest example first, in which all clusters of a region are alike.
     assume(draw(st.integers(0, 7)))
-    smallest = CLUSTERS_MIN.get(settings.get_current_profile_name(), CLUSTERS_MIN["dev"])
-    n = min(size, max(smallest, scaled(size)))
     if isinstance(configs, st.SearchStrategy):
-        chosen = [draw(configs)] * n
+        chosen = [draw(configs)] * size
     else:
-        chosen = [draw(configs[number % len(configs)]) for number in range(n)]
-    cases = [draw(clusters.cases(shape(config))) for config in chosen]
+        chosen = [draw(configs[number % len(configs)]) for number in range(size)]
+    cases = [
+        draw(clusters.cases(shape(config), regions[number % len(regions)]))
+        for number, config in enumerate(chosen)
+    ]
     return ClusterPack(name, tuple(chosen), tuple(cases))
 
 
-def exchangeable_stream(aggregate: str, windows: int, seed: int) -> ClusterPack:
-    """Return one long stream whose values are independent of their delays and of each other.
-
-    It has ``windows`` windows, scaled to the profile in force but at least a quarter of them.
-    """
-    eps = EPS[aggregate]
-    config = SlackConfig(
-        2_000_000, 2_000_000, aggregate=aggregate, keyed=False, tasks=1, eps=eps, delta=0.1
-    )
-    source = Source(
-        events=20 * max(windows // 4, scaled(windows)),
-        interval=Exponential(100_000.0),
-        delay=Exponential(400_000.0),
-        high=1_000,
-    )
-    trigger = EveryTuples(ceil(source.events / BATCHES_MAX))
-    plan = Plan((source,), trigger=trigger, name="exchangeable")
-    return ClusterPack("slack", (config,), (SeededPlan(plan, seed),))
+def join_packs(*packs: ClusterPack) -> ClusterPack:
+    """Return one pack of all clusters, for a room whose queries may differ in a pack."""
+    configs = chain.from_iterable(pack.configs for pack in packs)
+    cases = chain.from_iterable(pack.cases for pack in packs)
+    return ClusterPack(packs[0].room, tuple(configs), tuple(cases))
 
 
 class ClusterRun(NamedTuple):
@@ -160,11 +136,10 @@ class PackRun:
 def run_packs(spark: SparkSession, *packs: ClusterPack, kills: int = 0) -> list[PackRun]:
     """Simulate packs, then run them on Spark side by side, because a query waits half of its time.
 
-    The query of a pack is killed at most ``kills`` times, scaled to the profile in force.
+    The query of a pack is killed at most ``kills`` times.
     """
-    struck = min(kills, scaled(kills))
     with ThreadPoolExecutor(len(packs)) as pool:
-        return list(pool.map(partial(_run_pack, spark, kills=struck), packs))
+        return list(pool.map(partial(_run_pack, spark, kills=kills), packs))
 
 
 def _run_pack(spark: SparkSession, pack: ClusterPack, kills: int) -> PackRun:
@@ -252,12 +227,15 @@ def list_wrong(
 
 list_wrong_pairs = partial(list_wrong, wrong_joins)
 """List the differences between pairs and rejections, and a nested loop."""
-list_wrong_routes = partial(list_wrong, wrong_routes)
-"""List the differences between routes and answers, and a router by definition."""
 list_wrong_answers = partial(list_wrong, wrong_windows)
 """List the differences between first and last answers, and a dictionary of all windows."""
-list_low_coverage = partial(list_wrong, wrong_coverage)
-"""List what is wrong with the share of windows whose first answer is as good as asked for."""
+list_low_coverage = partial(list_wrong, coverage.list_low_coverage)
+"""List what is wrong with the first answers of a long stream."""
+
+
+def list_wrong_routes(workload: Workload, trace: Trace) -> list[str]:
+    """List the differences between routes and answers, and a router by definition."""
+    return wrong_routes(Router(workload.to_json()), plain_steps(trace))
 
 
 def recompute_windows(workload: Workload) -> Windows:

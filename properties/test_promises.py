@@ -14,28 +14,23 @@ A cluster that fails is shrunk and stored; ``straggler replay FILE`` runs it aga
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
-from math import isclose
-from statistics import fmean
+from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from model.grouping import balance, balance_claims
-from model.grouping.balance_claims import Closeness, closeness
+from model.grouping import balance_claims
 from model.join.claims import REJECTIONS, WRONG
 from model.join.state_claims import LOST, TWICE
-from model.slack.coverage_claims import shortfalls
-from model.slack.evidence import observe_trace, truth_of
-from model.vocabulary import SlackConfig, Trace, Workload
+from model.vocabulary import GroupingConfig, Trace
 from model.vocabulary.grouping import Heavy, Route
 from model.vocabulary.join import Forward, Match, Receive, Rejected
 from model.vocabulary.windows import Correction, Late
-from properties import profiles
 from properties.on_spark import recompute_windows_in_spark
-from properties.oracles.router import Router
+from properties.oracles.coverage import first_answers
+from properties.oracles.promises import unbalanced, wrong_routes
+from properties.oracles.router import Excess, Router
 from properties.packs import (
     ClusterPack,
     ClusterRun,
@@ -43,22 +38,21 @@ from properties.packs import (
     assert_claims_hold,
     assert_promise_kept,
     assert_same,
-    exchangeable_stream,
+    join_packs,
     judge_claims,
     list_low_coverage,
     list_wrong_answers,
     list_wrong_pairs,
     list_wrong_routes,
     packs,
+    plain_steps,
     recompute_windows,
     run_packs,
 )
 from properties.promised import Reached, promised
 from properties.reached_cases import PARTIAL, count_partial
-from sim.sweep.statistics import clopper_pearson
-from straggler.rooms.slack.promise import first_answers, warm_up
+from spark_impl.grouping import run_in_process
 from straggler.strategies import queries
-from straggler.strategies.clusters import SEEDS
 
 COVERAGE = (
     "slack follows alpha",
@@ -66,25 +60,27 @@ COVERAGE = (
     "the controller answers for its misses",
     "required coverage is right",
 )
-JUDGED_WINDOWS = 2_000
-JUDGED_SHARE = 0.9
-"""Smallest share of the windows of a long stream that have to be judged."""
-CONFIDENCE = 0.999
-SIZES = (4, 16, 8, 2)
+SIZES = (2, 4, 8, 16)
 """Numbers of instances."""
-DRAWN_SIZE = [queries.balanced_routers()]
-ROUTERS = [*map(queries.balanced_routers, SIZES)] if profiles.effort().packs > 1 else DRAWN_SIZE
-"""Routers of every size in turn; profile ``dev`` has too few clusters, and draws the sizes."""
-SMALL = 4
-"""Most instances of a router whose fluid is found by trying all sets of them in a loop."""
+LIGHT = ("late", "bursty", "slow", "calm")
+SHARED = ("failing", "late", "lossy", "slow")
+"""Regions of the clusters of each size."""
+WORSE = ("key", "pkg", "tag-literal")
+"""Policies that break the promise on the very streams on which ``tag`` keeps it."""
 DELTA = 1e-9
 """Probability that a window of a correct router exceeds the claimed imbalance."""
+
+
+def routers_of(*senders: int) -> list[st.SearchStrategy[GroupingConfig]]:
+    """Return strategies for routers of every size in turn."""
+    return [queries.balanced_routers(n, senders) for n in SIZES]
+
 
 # ------------------------------------------------------------------------- join exactly once
 
 
 @promised("rejected", "redelivered tuples", "forwarded blocks", "copies met", "kills with state")
-@given(pack=packs("join", 8, queries.join_queries(), queries.chain_shape))
+@given(pack=packs("join", 7, queries.join_queries(), queries.chain_shape))
 def test_every_pair_is_joined_exactly_once(
     spark: SparkSession, reached: Reached, pack: ClusterPack
 ) -> None:
@@ -102,96 +98,111 @@ def test_every_pair_is_joined_exactly_once(
 # ----------------------------------------------------------------------------- imbalance O(1)
 
 
-@promised("rebalances", "heavy keys", "new times", *(f"windows of {n} instances" for n in SIZES))
-@given(pack=packs("grouping", 32, ROUTERS, queries.router_shape))
+@promised(
+    "rebalances",
+    "heavy keys",
+    "new times",
+    "kills with state",
+    "windows of several senders",
+    *(f"windows of {n} instances" for n in SIZES),
+)
+@given(
+    light=packs("grouping", 4, routers_of(1), queries.light_shape, LIGHT),
+    shared=packs("grouping", 4, routers_of(2, 4, 3), queries.router_shape, SHARED),
+    drifting=packs("grouping", 2, routers_of(1)[::-1], queries.drifting_shape, LIGHT),
+)
 def test_imbalance_does_not_grow_with_instances(
-    spark: SparkSession, reached: Reached, pack: ClusterPack
+    spark: SparkSession,
+    reached: Reached,
+    light: ClusterPack,
+    shared: ClusterPack,
+    drifting: ClusterPack,
 ) -> None:
-    windows: dict[int, list[Closeness]] = defaultdict(list)
-    for seen in run_packs(spark, pack)[0].seen:
-        assert_same(seen)
-        assert_promise_kept(seen, list_wrong_routes)
+    (observed,) = run_packs(spark, join_packs(light, shared, drifting), kills=1)
+    windows: dict[str, dict[int, list[Excess]]] = defaultdict(lambda: defaultdict(list))
+    for seen in observed.seen:
         workload, plan = seen.run.workload, seen.given.case.plan
-        assert_claims_hold(
-            seen, *balance_claims.check(workload, seen.trace, queries.key_weights_of(plan), DELTA)
-        )
-        found = closeness(workload, seen.trace)
-        assert_same_closeness(workload, seen.trace, found)
-        if found and queries.is_steady(plan):  # Nobody can know what keys will drift to.
-            windows[workload.config["instances"]] += found
-        changes = len(workload.config["times_us"]) - 1
-        reached.add({**count_cases(seen), "rebalances": len(found), "new times": changes})
+        router, senders = Router(workload.to_json()), workload.config["senders"]
+        assert_same(seen)
+        if broken := wrong_routes(router, plain_steps(seen.trace)):
+            seen.fail(broken, list_wrong_routes)
+        if senders == 1:
+            weights = queries.key_weights_of(plan)
+            assert_claims_hold(seen, *balance_claims.check(workload, seen.trace, weights, DELTA))
+        excesses = router.excesses(routes_of(seen.trace))
+        times_us = [each.times_us for each in router.tables]
+        reached.add({**count_cases(seen), "rebalances": len(router.windows) - 1})
         reached.add({"heavy keys": len(seen.trace.of(Heavy))})
-    for n, judged in windows.items():
-        above = fmean(each.above for each in judged)
-        limit = fmean(balance.tuples_above(each.times_us) for each in judged)
-        reached.add({f"windows of {n} instances": len(judged)})
-        assert above <= limit, f"with {n} instances {above:.2f} tuples above, {limit} allowed"
+        reached.add({"new times": sum(one != other for one, other in pairwise(times_us))})
+        if not queries.is_steady(plan):  # Nobody can know what keys will drift to.
+            reached.add({"windows of drifting keys": len(excesses)})
+            continue
+        reached.add({f"windows of {router.n} instances": len(excesses)})
+        reached.add({"windows of several senders": len(excesses) * (senders > 1)})
+        windows["tag"][router.n] += excesses
+        for policy in WORSE:
+            other = workload.with_(config={**workload.config, "policy": policy})
+            windows[policy][router.n] += router.excesses(routes_of(run_in_process(other)))
+    reached.add(count_kills(observed))
+    found = unbalanced(windows["tag"])
+    assert not found, "\n".join(found)
+    for policy in WORSE:
+        assert unbalanced(windows[policy]), f"the promise says nothing: {policy} keeps it, too"
 
 
-def assert_same_closeness(workload: Workload, trace: Trace, found: Sequence[Closeness]) -> None:
-    """Compare the distances from a fluid with those of a router by definition, if it is small."""
-    if workload.config["instances"] > SMALL:
-        return
-    router = Router(workload.to_json())
-    routes = {step.seq: step.instance for step in trace.of(Route)}
-    for each in found:
-        assert isclose(each.above, router.tuples_above(each.window, routes), abs_tol=1e-6)
-        assert balance.tuples_above(each.times_us) == router.allowed(each.window)
+def routes_of(trace: Trace) -> dict[int, int]:
+    """Return the instance of each arrival, by its number."""
+    return {step.seq: step.instance for step in trace.of(Route)}
 
 
 # ------------------------------------------------------- coverage of first answers >= lambda_thr
 
 
-SHARES = (0.5, 0.75, 0.9, 1.0)[: profiles.choose(2, nightly=4)]
-"""Required shares. A window of a few tuples needs all of them for more than the first two, and the
-few queries of the other profiles have to meet windows that need a part."""
+@st.composite
+def coverage_packs(
+    draw: st.DrawFn, share: float | None = None, control: str = "conformal"
+) -> ClusterPack:
+    """Draw drawn clusters for one query, and a long stream of exchangeable tuples as the last."""
+    asked = queries.coverage_queries(share, control)
+    pack = draw(packs("slack", 2, asked, queries.windowed_shape, ("late", "bursty")))
+    long = draw(queries.exchangeable_cases(pack.configs[0]))
+    return ClusterPack("slack", (*pack.configs, pack.configs[0]), (*pack.cases, long))
 
 
-def coverage_packs(aggregate: str, *, is_given: bool) -> st.SearchStrategy[ClusterPack]:
-    """Draw clusters for queries with a given ``lambda_thr``, or with a quality (eps, delta)."""
-    asked = queries.coverage_queries(aggregate, SHARES if is_given else ())
-    return packs("slack", 44, asked, queries.windowed_shape)
-
-
-@promised("late pairs", PARTIAL, "windows below the coverage", "wrong first answers")
-@pytest.mark.parametrize("aggregate", profiles.first(["sum", "count", "avg"], ci=2))
-@given(data=st.data(), seed=SEEDS)
-def test_first_answers_contain_the_requested_share(
-    spark: SparkSession, reached: Reached, aggregate: str, data: st.DataObject, seed: int
-) -> None:
-    given = profiles.first([True, False], ci=1)
-    drawn = [data.draw(coverage_packs(aggregate, is_given=each)) for each in given]
-    long_stream = exchangeable_stream(aggregate, JUDGED_WINDOWS, seed)
-    *seen, long = [each for found in run_packs(spark, *drawn, long_stream) for each in found.seen]
-    for each in seen:
-        assert_same(each)
-        assert_claims_hold(each, *judge_claims(each, *COVERAGE))
-        assert_promise_kept(each, list_wrong_answers)
-        reached.add({**count_cases(each), PARTIAL: count_partial(each.trace)})
-        reached.add({"windows below the coverage": count_below_coverage(each)[0]})
-    assert_same(long)
-    assert_claims_hold(long, *judge_claims(long, *COVERAGE))
-    config, (too_few, judged, windows) = (
-        SlackConfig.from_json(long.given.config),
-        count_below_coverage(long),
+@promised(
+    "late pairs",
+    "short windows of 0.9",
+    "short windows of 0.95",
+    "short windows of 0.99",
+    "short windows of (eps, delta)",
+    "short windows of the published law",
+    PARTIAL,
+)
+@given(
+    asked=st.tuples(
+        *map(coverage_packs, (0.9, 0.95, 0.99, None)),
+        st.sampled_from([0.9, 0.95]).flatmap(lambda share: coverage_packs(share, "pd")),
     )
-    assert judged >= JUDGED_SHARE * windows
-    assert too_few / judged <= config.delta + 1 / (config.learning_rate * judged)
-    wrong = first_answers(long.run.workload, long.trace).after(warm_up(config)).wrong(config)
-    share = clopper_pearson(int(wrong.sum()), len(wrong), CONFIDENCE)
-    assert share.low <= config.delta, f"wrong answers: {share}, promised {config.delta}"
-    assert_promise_kept(long, list_wrong_answers)
-    assert_promise_kept(long, list_low_coverage)
-    reached.add({**count_cases(long), "wrong first answers": int(wrong.sum())})
-
-
-def count_below_coverage(seen: ClusterRun) -> tuple[int, int, int]:
-    """Return the numbers of windows below ceil(lambda_thr n) of n tuples, judged, and in all."""
-    truth = truth_of(seen.run.workload)
-    found = shortfalls(truth, observe_trace(truth, seen.trace))
-    judged = sum(each.judged for each in found)
-    return sum(each.below for each in found), judged, len(truth.windows)
+)
+def test_first_answers_contain_the_requested_share(
+    spark: SparkSession, reached: Reached, asked: tuple[ClusterPack, ...]
+) -> None:
+    for pack, observed in zip(asked, run_packs(spark, *asked), strict=True):
+        config, long = pack.configs[0], observed.seen[-1]
+        assert_same(long)
+        found = list_low_coverage(long.run.workload, long.trace)
+        assert not found, "\n".join(found)
+        for seen in observed.seen:
+            assert_same(seen)
+            assert_claims_hold(seen, *judge_claims(seen, *COVERAGE))
+            assert_promise_kept(seen, list_wrong_answers)
+            reached.add({**count_cases(seen), PARTIAL: count_partial(seen.trace)})
+        law = "(eps, delta)" if config.lambda_thr is None else f"{config.lambda_thr}"
+        name = "the published law" if config.control == "pd" else law
+        answers = first_answers(long.run.workload.to_json(), plain_steps(long.trace))
+        windows = [each for of_task in answers.values() for each in of_task]
+        reached.add({f"windows of {name}": len(windows)})
+        reached.add({f"short windows of {name}": sum(each.is_short for each in windows)})
 
 
 # ---------------------------------------------------------------------------- eventual exactness
@@ -199,8 +210,8 @@ def count_below_coverage(seen: ClusterRun) -> tuple[int, int, int]:
 
 @promised("late pairs", "corrections", "redelivered tuples", "kills with state")
 @given(
-    slack=packs("slack", 44, queries.corrected_queries(), queries.windowed_shape),
-    watermark=packs("watermark", 20, queries.corrected_watermarks(), queries.windowed_shape),
+    slack=packs("slack", 7, queries.corrected_queries(), queries.windowed_shape),
+    watermark=packs("watermark", 7, queries.corrected_watermarks(), queries.windowed_shape),
 )
 def test_every_answer_ends_exact(
     spark: SparkSession, reached: Reached, slack: ClusterPack, watermark: ClusterPack

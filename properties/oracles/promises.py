@@ -12,12 +12,14 @@ Rules of this file:
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from math import ceil, inf, isfinite
+from itertools import pairwise
+from math import ceil, inf, isfinite, log2
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from properties.oracles.hashing import signed_hash
 from properties.oracles.join import Recomputation, batches_of
-from properties.oracles.router import Router
+from properties.oracles.router import Excess, Router
 from properties.oracles.windows import Delivery, window_values
 
 Workload = Mapping[str, Any]
@@ -42,9 +44,8 @@ def wrong_joins(workload: Workload, steps: Steps) -> list[str]:
     ]
 
 
-def wrong_routes(workload: Workload, steps: Steps) -> list[str]:
+def wrong_routes(expected: Router, steps: Steps) -> list[str]:
     """Compare routes, heavy keys and answers with those of a router by definition."""
-    expected = Router(workload)
     routes = Counter((each["seq"], each["sender"], each["instance"]) for each in steps["route"])
     heavy = Counter(
         (each["window"], each["key"], each["counted"], tuple(each["candidates"]))
@@ -58,6 +59,31 @@ def wrong_routes(workload: Workload, steps: Steps) -> list[str]:
         *_differences("heavy key", Counter(expected.heavy), heavy),
         *_differences("answer", Counter(expected.answers()), answers),
     ]
+
+
+def unbalanced(windows: Mapping[int, Sequence[Excess]]) -> list[str]:
+    """Judge the windows of routers, by their number of instances: each size, and the growth.
+
+    A size is allowed what section 7 of docs/grouping.md derives. A doubling of the instances adds
+    at most one tuple, because the share of speed that is h + 1 tuples above is that of h squared.
+    """
+    means = {n: fmean(each.above for each in windows[n]) for n in sorted(windows)}
+    found = []
+    for n, above in means.items():
+        limit = fmean(each.allowed for each in windows[n])
+        if above > limit:
+            found.append(
+                f"{n} instances are {above:.2f} tuples above a fluid for every sender, on average"
+                f" over {len(windows[n])} windows; {limit:g} are allowed"
+            )
+    for few, many in pairwise(means):
+        doublings = log2(many / few)
+        if means[many] - means[few] > doublings:
+            found.append(
+                f"imbalance grows from {means[few]:.2f} tuples above a fluid with {few} instances"
+                f" to {means[many]:.2f} with {many}; {doublings:g} more are allowed"
+            )
+    return found
 
 
 # ----------------------------------------------------------------------------------- windows
@@ -172,7 +198,7 @@ def wrong_windows(workload: Workload, steps: Steps) -> list[str]:
         # Without corrections a window is not exact while tuples are late for it, either.
         inexact = tuples.incomplete | ({} if corrects else late_pairs(steps)).keys()
         expected = Counter(
-            (window, _aggregate(workload, values), len(values), window not in inexact)
+            (window, aggregate_of(workload, values), len(values), window not in inexact)
             for window, values in tuples.of.items()
         )
         finals = Counter(
@@ -187,7 +213,7 @@ def _wrong_first_answers(workload: Workload, steps: Steps) -> Iterator[str]:
     """Yield the first answers that do not hold exactly what arrived and was not late."""
     tuples = tuples_of(workload)
     late = late_pairs(steps)
-    answers = _by_window(steps["result"])
+    answers = answers_by_window(steps["result"])
     for window in late.keys() - tuples.of.keys():
         yield f"window {window} has late tuples, but none at all"
     for window in answers.keys() | tuples.of.keys():
@@ -199,42 +225,13 @@ def _wrong_first_answers(workload: Workload, steps: Steps) -> Iterator[str]:
             continue  # the trace does not show which delivery was late
         kept = {each: value for each, value in values.items() if each not in late[window]}
         is_due = kept and (found or workload["flush"])
-        expected = [(_aggregate(workload, kept), len(kept))] if is_due else []
+        expected = [(aggregate_of(workload, kept), len(kept))] if is_due else []
         if [(each["value"], each["n_rcv"]) for each in found] != expected:
             yield f"window {window} was answered by {found}, but its tuples give {expected}"
         for each in found:
             later = [i for i in kept if tuples.batch_of[window[0], i] > each["batch"]]
             if later:
                 yield f"window {window} holds tuples {later}, which had not arrived"
-
-
-def wrong_coverage(workload: Workload, steps: Steps) -> list[str]:
-    """Judge the share of windows whose first answer holds, or errs by, more than was asked for.
-
-    It is a promise about many windows whose tuples are exchangeable.
-    """
-    config, tuples = workload["config"], tuples_of(workload).of
-    answers = _by_window(steps["result"])
-    wrong = sum(
-        is_wrong(workload, values, answers.get(window)) for window, values in tuples.items()
-    )
-    # Misses count from the first judgement on; before it the operator learns.
-    allowed = config["delta"] * len(tuples) + 1 / config["learning_rate"]
-    if wrong <= allowed:
-        return []
-    return [f"{wrong} of {len(tuples)} first answers are worse than asked for, not {allowed:g}"]
-
-
-def is_wrong(
-    workload: Workload, values: Mapping[int, float], found: Sequence[Mapping[str, Any]] | None
-) -> bool:
-    """Return whether a window's first answer lacks tuples, or errs by more than it may."""
-    share = workload["config"].get("lambda_thr")
-    if share is not None:
-        return (found[0]["n_rcv"] if found else 0) < ceil(Fraction(str(share)) * len(values))
-    exact = _aggregate(workload, values)
-    first = found[0]["value"] if found else 0.0
-    return bool(abs(first - exact) > workload["config"]["eps"] * abs(exact))
 
 
 def late_pairs(steps: Steps) -> Mapping[Window, set[int]]:
@@ -245,14 +242,17 @@ def late_pairs(steps: Steps) -> Mapping[Window, set[int]]:
     return found
 
 
-def _by_window(rows: Iterable[Mapping[str, Any]]) -> dict[Window, list[Mapping[str, Any]]]:
+def answers_by_window(
+    rows: Iterable[Mapping[str, Any]],
+) -> dict[Window, list[Mapping[str, Any]]]:
+    """Return the answers of each window."""
     found: dict[Window, list[Mapping[str, Any]]] = {}
     for each in rows:
         found.setdefault((each["task"], each["start_us"], each["key"]), []).append(each)
     return found
 
 
-def _aggregate(workload: Workload, values: Mapping[int, float]) -> float:
+def aggregate_of(workload: Workload, values: Mapping[int, float]) -> float:
     """Return the aggregate of the values of a window."""
     config = workload["config"]
     found = sorted(values.values())

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from math import ceil, isfinite, log
+from operator import add
 from typing import Any, NamedTuple
 
 from properties.oracles.hashing import GOLDEN, MASK, mix, xxh64
@@ -27,6 +28,14 @@ class Table(NamedTuple):
     """Counts of the heavy keys."""
     tuples: int
     """Number of tuples of the window before."""
+
+
+class Excess(NamedTuple):
+    """Makespan of a window above that of a fluid, in tuples of the slowest instance per sender."""
+
+    above: float
+    allowed: int
+    """Most tuples above the fluid on average, by section 7."""
 
 
 class Router:
@@ -52,6 +61,8 @@ class Router:
         self._summaries: list[Counts] = []
         self._loads: list[list[int]] = []
         self._senders = config.get("senders", 1)
+        self._known: dict[tuple[int, str], tuple[int, ...]] = {}
+        self._fluids_us: dict[int, float] = {}
         for batch, rows in enumerate(batches_of(workload)):
             if not self.windows or len(self.windows[-1]) >= config["window_tuples"]:
                 self._begin_window(batch)
@@ -108,6 +119,12 @@ class Router:
 
     def candidates(self, key: str, window: int = -1) -> tuple[int, ...]:
         """Return the candidates of a key in a window, by default the last one."""
+        place = window % len(self.tables), key
+        if place not in self._known:
+            self._known[place] = self._find_candidates(key, window)
+        return self._known[place]
+
+    def _find_candidates(self, key: str, window: int) -> tuple[int, ...]:
         table = self.tables[window]
         hashed = xxh64(key.encode(), self.config.get("hash_seed", 42))
         speeds = [1 / time_us for time_us in table.times_us]
@@ -134,28 +151,47 @@ class Router:
             for key, found in values.items():
                 yield number, key, len(found), sum(found, 0.0)
 
-    def tuples_above(self, window: int, routes: Mapping[int, int]) -> float:
-        """Return how many tuples of the slowest instance a window's makespan is above a fluid's.
+    def excesses(self, routes: Mapping[int, int]) -> list[Excess]:
+        """Return the excess of every full window but the first, which knows no heavy keys.
 
-        ``routes`` gives the instance by the number of an arrival. All sets of instances are tried.
+        ``routes`` gives the instance by the number of an arrival, under any policy. The fluid keeps
+        to the candidates of ``tag``.
         """
+        full = self.config["window_tuples"]
+        return [
+            Excess(self._above(window, routes) / self._senders, self._allowed(window))
+            for window, rows in enumerate(self.windows)
+            if window and len(rows) >= full
+        ]
+
+    def _above(self, window: int, routes: Mapping[int, int]) -> float:
         times_us = self.tables[window].times_us
-        keys = Counter(row[2] for row, _ in self.windows[window])
-        needs = Counter[frozenset[int]]()
-        for key, tuples in keys.items():
-            needs[frozenset(self.candidates(key, window))] += tuples
-        fluid_us = 0.0
-        for number in range(1, 1 << self.n):
-            inside = {i for i in range(self.n) if number >> i & 1}
-            tuples = sum(each for instances, each in needs.items() if instances <= inside)
-            fluid_us = max(fluid_us, tuples / _summed([1 / times_us[i] for i in sorted(inside)]))
         work_us = Counter[int]()
         for row, _ in self.windows[window]:
             work_us[routes[row[0]]] += times_us[routes[row[0]]]
-        return (max(work_us.values()) - fluid_us) / max(times_us)
+        if window not in self._fluids_us:
+            self._fluids_us[window] = self._fluid_us(window)
+        return (max(work_us.values()) - self._fluids_us[window]) / max(times_us)
 
-    def allowed(self, window: int) -> int:
-        """Return how many tuples above a fluid a window may be on average, by section 7."""
+    def _fluid_us(self, window: int) -> float:
+        """Return the makespan of a fluid: the largest need of a set of instances, by its speed."""
+        needs, speeds = [0.0] * (1 << self.n), [0.0] * (1 << self.n)
+        for key, tuples in Counter(row[2] for row, _ in self.windows[window]).items():
+            needs[sum(1 << i for i in self.candidates(key, window))] += tuples
+        for i, time_us in enumerate(self.tables[window].times_us):
+            speeds[1 << i] = 1 / time_us
+        for sums in (needs, speeds):  # over all subsets, one instance after the other
+            for i in range(self.n):
+                half = 1 << i
+                for start in range(half, 1 << self.n, 2 * half):
+                    inside = sums[start : start + half]
+                    without = sums[start - half : start]
+                    sums[start : start + half] = map(add, inside, without)
+        return max(need / speed for need, speed in zip(needs[1:], speeds[1:], strict=True))
+
+    def _allowed(self, window: int) -> int:
+        if self.n <= 2:
+            return 1  # every key has all instances to choose from
         times_us = self.tables[window].times_us
         speed, slowest_us = _summed([1 / each for each in times_us]), max(times_us)
         slow = _summed([1 / each for each in times_us if each > slowest_us / 2])

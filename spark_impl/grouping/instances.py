@@ -147,15 +147,17 @@ _INPUT = pa.schema([field for field in PARTIAL if field.name in _GROUP]).append(
 
 
 def partial_aggregates(
-    rows: DataFrame, key: str, value: str, *, window: int = 0, top: int = 3
+    rows: DataFrame, key: str, value: str, *, window: int | str = 0, top: int = 3
 ) -> DataFrame:
     """Return the aggregates of every instance over its rows, without values that are not finite.
 
-    ``rows`` are spread (:class:`spark_impl.grouping.Grouping`): a partition is an instance. The
-    columns are those of :data:`PARTIAL`.
+    ``rows`` are spread (:class:`spark_impl.grouping.Grouping`): a partition is an instance.
+    ``window`` is the number of their window, or the column that has it. The columns are those of
+    :data:`PARTIAL`.
     """
+    number = F.col(window) if isinstance(window, str) else F.lit(window)
     chosen = {
-        "window": F.lit(window).cast("bigint"),
+        "window": number.cast("bigint"),
         "instance": F.col(INSTANCE).cast("bigint"),
         "key": F.col(key),
         "value": F.col(value).cast("double"),

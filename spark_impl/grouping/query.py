@@ -22,6 +22,7 @@ from spark_impl.grouping.store import open_store, rows_of, unshared
 from spark_impl.grouping.tasks import (
     INSTANCE,
     Columns,
+    Part,
     count_keys,
     require_columns,
     route_bounded,
@@ -181,29 +182,51 @@ class Spreader:
     def _advance(self, rows: DataFrame, work: Work, source_batch: int, lock: Lock) -> None:
         if self.source is not None and self._reports is None:  # the first micro-batch of a run
             note_history(self.store.root, self.source)
-        standing = self._before(source_batch)
-        self.store.forget(standing.batch)
         reports = self._reports = self._reports or Reports(rows.sparkSession.sparkContext)
         reports.begin()
-        batch = MicroBatch(
-            standing.batch, standing.table.window, self.store, standing.has_states, reports
-        )
-        found = route_stream(rows, self.config, self.columns, standing, self.store, reports)
-        given = work(found.repartitionById(self.config.instances, INSTANCE), batch)
+        part = self.begin(source_batch, reports)
+        found = route_stream(rows, part)
+        given = work(found.repartitionById(self.config.instances, INSTANCE), _batch_of(part))
+
+        def require_lock() -> None:
+            if not lock.is_held:  # somebody else may spread the same micro-batch
+                number = part.standing.batch
+                msg = f"{self.store.root} was not kept locked during micro-batch {number}"
+                raise InputProblem(msg)
+
+        self.finish(part, found, source_batch, given, require_lock)
+
+    def begin(self, source_batch: int, reports: Reports) -> Part:
+        """Return a micro-batch as the senders need it."""
+        standing = self._before(source_batch)
+        self.store.forget(standing.batch)
+        return Part(self.config, self.columns, standing, self.store, reports)
+
+    def finish(
+        self,
+        part: Part,
+        found: DataFrame,
+        source_batch: int,
+        given: Sequence[int] | None = None,
+        require_lock: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Commit a micro-batch whose rows were routed to ``found``, and worked on.
+
+        ``given`` are the times that the work returned.
+        """
+        standing, reports = part.standing, part.reports
         states = self._senders(standing, found, reports)
         tuples = sum(each.routed for each in states) - standing.routed
         if not tuples:
             self.store.note_empty(source_batch)
             return
-        spent = finish_work(batch, self.config.instances, tuples)
+        spent = finish_work(_batch_of(part), self.config.instances, tuples)
         if given is None:
             standing = add_times(standing, spent)
         else:
             standing = set_times(standing, times_of(self.config, given))
         after = advance(self.config, standing, states, tuples)
-        if not lock.is_held:  # somebody else may spread the same micro-batch
-            msg = f"{self.store.root} was not kept locked during micro-batch {standing.batch}"
-            raise InputProblem(msg)
+        require_lock()
         has_states = standing.has_states or reports.is_work_expected
         self.store.finish(after._replace(source_batch=source_batch, has_states=has_states))
 
@@ -249,6 +272,14 @@ class Spreader:
             finding = f"has {routed} of the {tuples} tuples routed in micro-batch {standing.batch}"
             raise unshared(self.store.root, finding)
         return states
+
+
+def _batch_of(part: Part) -> MicroBatch:
+    """Return a micro-batch as the work needs it."""
+    standing = part.standing
+    return MicroBatch(
+        standing.batch, standing.table.window, part.store, standing.has_states, part.reports
+    )
 
 
 def times_of(config: GroupingConfig, given: Sequence[int]) -> tuple[int, ...]:

@@ -1,13 +1,15 @@
 """The spreading of a stream as a System: workloads in, traces out."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import Event, GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import REASON_NOT_FINITE, Answer, Heavy, Partial, Rejected, Route
@@ -15,25 +17,97 @@ from model.vocabulary.trace import Step
 from spark_impl.grouping.candidates import candidates
 from spark_impl.grouping.instances import (
     PARTIAL,
-    MicroBatch,
     aggregate,
     merge_answers,
     merge_partials,
     partial_aggregates,
 )
 from spark_impl.grouping.keys import Table
-from spark_impl.grouping.query import Spreader
+from spark_impl.grouping.query import GroupingProblem, Spreader
+from spark_impl.grouping.reports import Reports
 from spark_impl.grouping.router import SenderState, begin_window, route
 from spark_impl.grouping.store import decode_standing, decode_state, encode_standing, encode_state
-from spark_impl.grouping.tasks import Columns
+from spark_impl.grouping.tasks import INSTANCE, Columns, Part, route_pack
 from spark_impl.grouping.windows import advance, start
-from spark_impl.runtime.arrays import Ints
+from spark_impl.runtime.arrays import Ints, Values
+from spark_impl.runtime.failures import wait_for
+from spark_impl.runtime.histories import history_schema
+from spark_impl.runtime.queries import read_files, session_of_query, start_batches
+from spark_impl.runtime.sources import PATH, paths
 from spark_impl.runtime.storage import Location, locate
-from spark_impl.runtime.systems import OnKill, system_maker
+from spark_impl.runtime.systems import CASE, OnKill, run_pack, system_maker
 
 PRODUCER = "spark"
 _ROWS = pa.schema([("seq", pa.int64()), ("key", pa.string()), ("value", pa.float64())])
 _COLUMNS = Columns("key", "seq")
+_POSITION = "position"
+"""Column with the position of a row's workload in its pack."""
+_HISTORY = history_schema(pa.field(CASE, pa.string()))
+
+
+class _Observed(NamedTuple):
+    """Observations of a micro-batch of a pack."""
+
+    parts: tuple[Part, ...]
+    """Part of every stream of the pack, by position."""
+    routes: pa.Table
+    aggregates: pa.Table
+    """Partial aggregates, with the position of a stream in the column ``window``."""
+
+
+class _PackedRouters:
+    """The routers of many workloads behind one streaming query, opened anew for every start."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        configs: Mapping[str, GroupingConfig],
+        history: Path,
+        store: Path,
+        observed: dict[int, _Observed],
+    ) -> None:
+        self._history, self._root, self._observed = locate(history), locate(store), observed
+        self._positions = {name: position for position, name in enumerate(configs)}
+        self._spreaders = [
+            Spreader(config, _COLUMNS, self._root / f"stream-{position}")
+            for position, config in enumerate(configs.values())
+        ]
+        self._session = session_of_query(spark, self._checkpoint, None)
+        self._reports = Reports(spark.sparkContext)
+
+    @property
+    def _checkpoint(self) -> Location:
+        return self._root / "checkpoint"
+
+    def run_available(self) -> None:
+        """Spread everything that is in the history now."""
+        files = paths(self._session, self._history, self._root / "requests")
+        wait_for(start_batches(files, self._checkpoint, self._spread), GroupingProblem, self._root)
+
+    def flush(self, wanted: Callable[[Values], bool] | None = None) -> None:
+        """Spread everything; the end of a stream ends no window."""
+        self.run_available()
+
+    def _spread(self, files: DataFrame, number: int) -> None:
+        """Spread a micro-batch of all streams; keep what it shows."""
+        found = [locate(row[PATH]) for row in files.collect()]
+        rows = read_files(files.sparkSession, found, _HISTORY)
+        positions = chain.from_iterable(self._positions.items())
+        position = F.create_map(*map(F.lit, positions))[F.col(CASE)]
+        rows = rows.select("seq", "key", "value", position.alias(_POSITION))
+        self._reports.begin()
+        parts = [each.begin(number, self._reports) for each in self._spreaders]
+        routed = route_pack(rows, parts, "seq", _POSITION)
+        # Instance i of every stream is partition i: partial aggregates keep the streams apart.
+        most = max(part.config.instances for part in parts)
+        spread = routed.repartitionById(most, INSTANCE).persist()
+        routes = spread.select("seq", _POSITION, INSTANCE).toArrow()
+        top = max(part.config.top for part in parts)
+        aggregates = partial_aggregates(spread, "key", "value", window=_POSITION, top=top).toArrow()
+        spread.unpersist()
+        for spreader, part in zip(self._spreaders, parts, strict=True):
+            spreader.finish(part, routed, number)
+        self._observed[number] = _Observed(tuple(parts), routes, aggregates)
 
 
 def run_workloads(
@@ -42,56 +116,42 @@ def run_workloads(
     workdir: Path,
     on_kill: OnKill = lambda _: None,
 ) -> dict[str, Trace]:
-    """Run workloads one after the other, each with a store of its own below ``workdir``.
+    """Run many workloads in one streaming query, told apart by a column; configurations may differ.
 
-    After a fault ``restart`` the store is opened anew. After ``kill`` the micro-batch is also
-    spread and worked on once more.
+    ``workdir`` is a folder that is empty or does not exist. Faults strike the query as a whole.
     """
+    configs = {name: GroupingConfig.from_json(case.config) for name, case in cases.items()}
+    observed: dict[int, _Observed] = {}
+
+    def open_query(_: None, history: Path, store: Path) -> _PackedRouters:
+        return _PackedRouters(spark, configs, history, store, observed)
+
+    run_pack(cases, workdir, lambda _: None, open_query, on_kill)
     return {
-        name: Trace(PRODUCER, _run(spark, workload, locate(workdir / str(number)), on_kill))
-        for number, (name, workload) in enumerate(cases.items())
+        name: Trace(PRODUCER, _steps(cases[name], config, position, observed))
+        for position, (name, config) in enumerate(configs.items())
     }
 
 
 make_system = system_maker("grouping", run_workloads)
 
 
-def _run(
-    spark: SparkSession, workload: Workload, store: Location, on_kill: OnKill
+def _steps(
+    workload: Workload, config: GroupingConfig, position: int, observed: Mapping[int, _Observed]
 ) -> Iterator[Step]:
-    config = GroupingConfig.from_json(workload.config)
-    faults = {(fault.kind, fault.at) for fault in workload.faults}
-    spreader = Spreader(config, _COLUMNS, store)
-    parts = []
+    """Yield the steps of one workload of a pack."""
+    aggregates = []
     for number, events in enumerate(workload.batches()):
-        standing = spreader.standing()
+        parts, routes, found = observed[number]
+        standing = parts[position].standing
         if standing.tuples == 0:
             yield from _heavy(config, standing.table)
-        observed: list[pa.Table] = []
-        work = partial(_observe, config=config, observed=observed)
-        rows = spark.createDataFrame(_table(events))
-        spreader.advance(rows, work, number)
-        if {("kill", number), ("restart", number)} & faults:
-            spreader = Spreader(config, _COLUMNS, store)
-        if ("kill", number) in faults:
-            spreader.advance(rows, work, number)
-            on_kill(number)
-        routes, own = observed[-2:]
-        parts.append(own)
-        yield from _routes(config, routes)
+        yield from _routes(config, routes.filter(pc.equal(routes.column(_POSITION), position)))
         yield from rejected(events)
-    yield from _aggregates(config.top, parts)
-
-
-def _observe(
-    rows: DataFrame, batch: MicroBatch, *, config: GroupingConfig, observed: list[pa.Table]
-) -> None:
-    """Append the instance of every row, and the partial aggregates of the instances."""
-    spread = rows.persist()
-    observed.append(spread.select("seq", "instance").toArrow())
-    found = partial_aggregates(spread, "key", "value", window=batch.window, top=config.top)
-    observed.append(found.toArrow())
-    spread.unpersist()
+        own = found.filter(pc.equal(found.column("window"), position))
+        window = pa.repeat(standing.table.window, len(own)).cast(pa.int64())
+        aggregates.append(own.set_column(0, "window", window))
+    yield from _aggregates(config.top, aggregates)
 
 
 class SendersInProcess:

@@ -7,8 +7,9 @@ Rules of this file:
 * A repeated task starts from the same state, and routes as before.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -96,35 +97,52 @@ def with_instance(rows: DataFrame) -> StructType:
 # -------------------------------------------------------------------------------------- a stream
 
 
-def route_stream(
-    rows: DataFrame,
-    config: GroupingConfig,
-    columns: Columns,
-    standing: Standing,
-    store: GroupingStore,
-    reports: Reports,
-) -> DataFrame:
+class Part(NamedTuple):
+    """A micro-batch of one stream, with everything that its senders need."""
+
+    config: GroupingConfig
+    columns: Columns
+    standing: Standing
+    store: GroupingStore
+    reports: Reports
+
+    @property
+    def senders(self) -> list[tuple["Part", int]]:
+        """Senders of the stream, each with this part."""
+        return [(self, sender) for sender in range(self.config.senders)]
+
+
+def route_stream(rows: DataFrame, part: Part) -> DataFrame:
     """Return the rows of a micro-batch with their instances; reading them updates the senders."""
+    columns, senders = part.columns, part.config.senders
     if columns.seq is not None:
-        sender = F.pmod(F.col(columns.seq), F.lit(config.senders)).cast("int")
-        placed = rows.repartitionById(config.senders, sender)
+        sender = F.pmod(F.col(columns.seq), F.lit(senders)).cast("int")
+        placed = rows.repartitionById(senders, sender)
     else:
-        placed = rows.coalesce(config.senders)
-    task = partial(
-        _run_sender, config=config, columns=columns, standing=standing, store=store, reports=reports
-    )
-    return placed.mapInArrow(task, with_instance(rows))
+        placed = rows.coalesce(senders)
+    return placed.mapInArrow(partial(_run_sender, senders=part.senders), with_instance(rows))
+
+
+def route_pack(rows: DataFrame, parts: Sequence[Part], seq: str, position: str) -> DataFrame:
+    """Return the rows of several streams with their instances.
+
+    ``position`` is the column with the position of a row's stream in ``parts``. The senders of the
+    first stream come first, then those of the second, and so on.
+    """
+    numbers = [part.config.senders for part in parts]
+    first = [0, *accumulate(numbers)]
+    own, before = (F.array(*map(F.lit, each))[F.col(position)] for each in (numbers, first))
+    sender = (before + F.pmod(F.col(seq), own)).cast("int")
+    senders = [each for part in parts for each in part.senders]
+    placed = rows.repartitionById(len(senders), sender)
+    return placed.mapInArrow(partial(_run_sender, senders=senders), with_instance(rows))
 
 
 def _run_sender(
-    batches: Iterable[pa.RecordBatch],
-    config: GroupingConfig,
-    columns: Columns,
-    standing: Standing,
-    store: GroupingStore,
-    reports: Reports,
+    batches: Iterable[pa.RecordBatch], senders: Sequence[tuple[Part, int]]
 ) -> Iterator[pa.RecordBatch]:
-    sender = partition_id()
+    """Run the sender of this task's partition."""
+    (config, columns, standing, store, reports), sender = senders[partition_id()]
     given = list(batches)
     state = sender_before(config, standing, store, sender)
     if given:

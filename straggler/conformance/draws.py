@@ -147,11 +147,10 @@ def _pairs(draw: st.DrawFn, settings: Values, asked: Asked) -> Workload:
 @st.composite
 def _routes(draw: st.DrawFn, settings: Values, asked: Asked) -> Workload:
     """Draw streams of skewed keys for equal instances, the longer the more instances there are."""
-    router = draw(queries.balanced_routers(draw(st.sampled_from(ROUTED))))
+    router = draw(queries.balanced_routers(draw(st.sampled_from(ROUTED)), [1]))
     chosen = draw(_chosen(settings, replace(router, times_us=()).to_json()))
     config = GroupingConfig.from_json(chosen)
-    shape = queries.router_shape(router)._replace(drifts=False)
-    plan, seed = draw(clusters.cases(shape))
+    plan, seed = draw(clusters.cases(queries.router_shape(router)))
     events = simulate_arrivals(plan, seed).events[: WINDOWS * config.window_tuples]
     cuts = tuple(range(config.window_tuples, len(events), config.window_tuples))
     return Workload("grouping", events, config.to_json(), cuts)

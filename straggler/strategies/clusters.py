@@ -1,12 +1,14 @@
 """Hypothesis strategies: clusters of unequal workers and the tuples that stream to them, as plans.
 
+A cluster lies in a *region*. The case that a region is named for occurs in each of its clusters.
+
 Rules of this file:
 
 1. Disorder is never drawn as a shuffle: a plan is drawn, and SimPy decides what arrives when.
 2. A cluster takes few draws, so that Hypothesis can own whole packs of clusters: one choice stands
    for a kind of stream, network or cluster.
-3. Times are scaled to a query: several tuples come in a window, delays reach several windows, and
-   some workers are too slow for their tuples.
+3. Clusters are at their critical point, where timing decides: work takes about as long as the gap
+   between arrivals, links about as long as a window, and workers fail while tuples wait.
 4. No integer is drawn from 100 or more: Hypothesis mixes constants of all loaded modules into wide
    ranges, so that the same seed would draw other values in another process.
 """
@@ -30,31 +32,44 @@ from sim.kernel.distributions import (
     mean_us,
 )
 from sim.kernel.faults import Congest, Duplicate, Fail, Fault, Lose, Pause, Replay, Slow
-from sim.kernel.link import HERE, RELIABLE, Noise, Place
-from sim.kernel.log import drop_later_disturbances
+from sim.kernel.link import HERE, QUIET, RELIABLE, Noise, Place, Tier, Tiers
+from sim.kernel.log import drop_later_disturbances, simulate_arrivals
 from sim.kernel.plan import Cluster, Plan, Worker
-from sim.kernel.source import Source
+from sim.kernel.source import AnySource, Source
 from sim.kernel.trigger import Every, EveryTuples
 from straggler.judging.plan_counterexamples import SeededPlan
 
 SEEDS = st.integers(0, 99)
-KEYS = (("a", "b"), ("a",), ("a", "b", "c"), ("ä", ""), tuple("abcdefgh"))
+KEYS = (tuple("abcdefgh"), ("a", "b", "c"), ("ä", ""), ("a", "b"), ("a",))
 PLACES: tuple[tuple[Place | None, ...], ...] = (
-    (None,),
-    (HERE, Place(0, 0, 1), Place(0, 1), Place(1)),
     (Place(0, 1), Place(1)),
+    (HERE, Place(0, 0, 1), Place(0, 1), Place(1)),
+    (Place(1), HERE),
     (Place(1),),
 )
-"""Places that sources or workers take in turn."""
+"""Places that sources take in turn, if they send over links."""
+NOWHERE = (None,)
+WORKER_PLACES: tuple[tuple[Place | None, ...], ...] = (
+    (HERE, Place(0, 0, 1)),
+    (Place(0, 1),),
+    NOWHERE,
+    (HERE, Place(0, 0, 1), Place(0, 1), Place(1)),
+)
+"""Places that workers take in turn: near ones for the most part, because a queue of limited length
+counts what is on its way."""
 SPEEDS: tuple[tuple[float, ...], ...] = (
-    (1.0,),
     (1.0, 0.5),
-    (1.0, 1.0, 1.0, 0.1),
+    (1.0, 0.1, 1.0, 1.0),
     (1.0, 0.8, 0.6, 0.4, 0.2),
     (0.1, 1.0),
 )
-"""Speeds that workers take in turn: from equal to 10 times apart."""
+"""Speeds that workers take in turn: from twice to 10 times apart."""
 STEPS = 24
+REGIONS = ("late", "redelivered", "bursty", "failing", "slow", "lossy", "calm")
+"""Kinds of clusters, by what occurs in each of them: tuples that are several windows late; tuples
+that come twice; bursts that hit every tuple; a worker that fails with state, after the first
+micro-batch; workers that are much slower for most of the run; losses and congestion on links; and
+nothing that goes wrong."""
 
 
 class Shape(NamedTuple):
@@ -108,6 +123,35 @@ def delays(scale_us: int) -> st.SearchStrategy[Distribution]:
 
 
 @cache
+def very_late(scale_us: int) -> st.SearchStrategy[Distribution]:
+    """Draw delays that leave some tuples several windows behind others."""
+    return st.sampled_from(
+        [
+            Mixture(0.3, Constant(4 * scale_us)),
+            Uniform(0, 6 * scale_us),
+            Exponential(2 * scale_us),
+            Mixture(0.1, Uniform(3 * scale_us, 8 * scale_us)),
+        ]
+    )
+
+
+@cache
+def distances(scale_us: int) -> st.SearchStrategy[Tiers]:
+    """Draw latencies around a window; the farthest links are busy with a tuple for a gap."""
+    busy = 16_000 / scale_us
+    return st.sampled_from(
+        [
+            Tiers(
+                node=Tier(scale_us * near / 20, 10 * busy),
+                rack=Tier(scale_us * near / 4, 4 * busy),
+                elsewhere=Tier(scale_us * near, busy),
+            )
+            for near in (1, 4)
+        ]
+    )
+
+
+@cache
 def intervals(scale_us: int) -> st.SearchStrategy[Distribution]:
     """Draw intervals from a tenth of a window to a whole one."""
     means_us = [scale_us // 6, scale_us // 10, scale_us // 3, scale_us]
@@ -115,15 +159,16 @@ def intervals(scale_us: int) -> st.SearchStrategy[Distribution]:
 
 
 @st.composite
-def sources(draw: st.DrawFn, shape: Shape, relays: int) -> tuple[Source, ...]:
+def sources(draw: st.DrawFn, shape: Shape, relays: int, region: str) -> tuple[Source, ...]:
     """Draw one to three sources of each stream, equal except for their places."""
-    number = draw(st.sampled_from([2, 1, 3])) * shape.streams
-    places = draw(st.sampled_from(PLACES))
+    number = draw(st.sampled_from([2, 3, 1])) * shape.streams
+    places = draw(st.sampled_from(PLACES if region == "lossy" else (*PLACES, NOWHERE)))
+    delay = very_late(shape.scale_us) if region == "late" else delays(shape.scale_us)
     source = Source(
         events=draw(st.sampled_from(shape.events)),
         interval=draw(intervals(shape.scale_us)),
-        delay=draw(delays(shape.scale_us)),
-        in_order=draw(st.booleans()),
+        delay=draw(delay),
+        in_order=region != "late" and draw(st.booleans()),
         keys=draw(st.sampled_from(shape.keys)),
         zipf=draw(st.sampled_from(shape.zipf)),
         high=draw(st.sampled_from([100, 1])),
@@ -169,19 +214,28 @@ def disturbances(scale_us: int, span_us: int, sources: int) -> st.SearchStrategy
 
 
 @st.composite
-def clusters(draw: st.DrawFn, shape: Shape, busy_us: float) -> Cluster:
-    """Draw workers; with ``busy_us`` of work a tuple all of them would be just busy."""
-    speeds, places = draw(st.sampled_from(SPEEDS)), draw(st.sampled_from(PLACES))
-    limit = draw(st.sampled_from([None, None, 2, 6]))
-    when_full = draw(st.sampled_from(["block", "drop"])) if shape.sheds else "block"
-    services: list[Distribution] = [Constant(busy_us / 10), Exponential(busy_us / 2)]
-    service = draw(st.sampled_from(services))
+def clusters(draw: st.DrawFn, shape: Shape, busy_us: float, region: str = "calm") -> Cluster:
+    """Draw unequal workers; with ``busy_us`` of work a tuple all of them would be just busy.
+
+    They are about as busy as that, so queues grow at the slow ones. In a region of failures no
+    queue is full, so that workers reach the second micro-batch before they fail.
+    """
+    speeds, places = draw(st.sampled_from(SPEEDS)), draw(st.sampled_from(WORKER_PLACES))
+    services: list[Distribution] = [
+        Exponential(busy_us / 2),
+        Constant(0.8 * busy_us),
+        Exponential(busy_us),
+    ]
+    limit, service = draw(st.sampled_from([2, 1, 4, 6])), draw(st.sampled_from(services))
+    sheds = shape.sheds and draw(st.sampled_from([True] * 7 + [False]))
+    if region == "failing":
+        places, limit, service, sheds = NOWHERE, None, Exponential(busy_us / 4), False
     noise = draw(st.sampled_from([RELIABLE, Noise(0.1, retry_us=shape.scale_us / 4)]))
     workers = [
         Worker(
             speeds[n % len(speeds)],
             queue_limit=limit,
-            when_full="drop" if when_full == "drop" else "block",
+            when_full="drop" if sheds else "block",
             place=_own(places[n % len(places)], n),
         )
         for n in range(shape.workers)
@@ -219,39 +273,111 @@ def faults(draw: st.DrawFn, shape: Shape, span_us: int, sent: int, links: Sequen
     return Lose(link, step) if kind is Lose else Replay(link, step, for_us)
 
 
+# ------------------------------------------------------------------------------------- regions
+
+
 @st.composite
-def cases(draw: st.DrawFn, shape: Shape) -> SeededPlan:
-    """Draw a cluster, its sources, its faults, and a seed."""
+def cases(draw: st.DrawFn, shape: Shape, region: str | None = None) -> SeededPlan:
+    """Draw a cluster in a region, or in any: its sources, its faults, and a seed."""
+    region = draw(st.sampled_from(REGIONS)) if region is None else region
     relays = draw(st.sampled_from([(), (), (Worker(0.5, place=Place(0, 1)),)]))
-    sent = draw(sources(shape, len(relays)))
+    sent = draw(sources(shape, len(relays), region))
     span_us = max(each.start_us + _span_us(each) for each in sent)
     tuples = sum(each.events for each in sent)
-    cluster = draw(clusters(shape, shape.workers * span_us / tuples))
-    links = [f"source-{n}>{_end(each)}" for n, each in enumerate(sent) if each.place is not None]
-    links += [f"relay-{n}>log" for n in range(len(relays))]
-    links += [f"log>worker-{n}" for n, each in enumerate(cluster.workers) if each.place is not None]
-    if all(each.place is not None for each in cluster.workers):
-        links += shape.links
-    wrong = faults(shape, span_us, len(sent), links)
-    disturbed = disturbances(shape.scale_us, span_us, len(sent))
     batches = draw(st.sampled_from(shape.batches))
-    is_timed = draw(st.booleans())
+    # A timed trigger, or one that waits for half of the tuples, may come too late for a failure.
+    is_timed = region != "failing" and draw(st.booleans())
+    cut = tuples // (max(3, batches) if region == "failing" else batches) + 1
     plan = Plan(
         sent,
         relays,
         relay_service=Constant(shape.scale_us / 20),
-        cluster=cluster,
-        disturbances=tuple(draw(st.lists(disturbed, max_size=2))),
-        faults=tuple(draw(st.lists(wrong, max_size=3))),
+        cluster=draw(clusters(shape, shape.workers * span_us / tuples, region)),
+        disturbances=draw(_disturbing(shape.scale_us, span_us, len(sent), region)),
         tuning=draw(st.sampled_from(shape.tunings)),
-        trigger=Every(span_us // batches + 1) if is_timed else EveryTuples(tuples // batches + 1),
-        name="drawn cluster",
+        noise=Noise(0.2, retry_us=shape.scale_us / 2) if region == "lossy" else QUIET,
+        tiers=draw(distances(shape.scale_us)),
+        trigger=Every(span_us // batches + 1) if is_timed else EveryTuples(cut),
+        name=f"drawn cluster, {region}",
     )
     seed = draw(SEEDS)
-    return SeededPlan(drop_later_disturbances(plan, seed), seed)
+    plan = drop_later_disturbances(plan, seed)
+    if region != "calm":
+        plan = replace(plan, faults=draw(_failing(shape, plan, span_us, region)))
+    if region == "failing":
+        plan = replace(plan, faults=(*_with_state(plan, shape, seed), *plan.faults))
+    return SeededPlan(plan, seed)
 
 
-def _end(source: Source) -> str:
+@st.composite
+def _disturbing(
+    draw: st.DrawFn, scale_us: int, span_us: int, sources: int, region: str
+) -> tuple[Disturbance, ...]:
+    """Draw disturbances; in a region of bursts the first is a burst that hits every tuple."""
+    if region == "calm":
+        return ()
+    found = draw(st.lists(disturbances(scale_us, span_us, sources), max_size=2))
+    if region == "bursty":
+        extra = draw(very_late(scale_us))
+        found.insert(0, Burst(span_us // 8, 2 * scale_us, 1.0, extra, None, 4 * scale_us))
+    if region == "redelivered":  # A gap may take the tuple that comes twice.
+        found = [each for each in found if not isinstance(each, Gap)]
+    return tuple(found)
+
+
+@st.composite
+def _failing(
+    draw: st.DrawFn, shape: Shape, plan: Plan, span_us: int, region: str
+) -> tuple[Fault, ...]:
+    """Draw faults; the first of them strike what a region is named for."""
+    links = _links(plan, shape)
+    wrong = faults(shape, span_us, len(plan.sources), links)
+    more = draw(st.lists(wrong, max_size=2))
+    at_us = span_us * draw(st.integers(STEPS // 4, STEPS - 1)) // STEPS
+    worker = f"worker-{draw(st.integers(0, 15)) % shape.workers}"
+    for_us = shape.scale_us * draw(st.sampled_from([1, 4]))
+    more.append(Fail(worker, at_us, for_us))
+    if shape.copies:
+        more.append(Duplicate("source-0", draw(st.integers(0, 5)), for_us))
+    if region == "redelivered" and shape.copies:
+        # Soon, and when queues are empty again: no full worker sheds all of the copies.
+        after_us = [shape.scale_us // 8, 2 * span_us]
+        more += [Duplicate("source-0", n, after_us[n % 2]) for n in range(6)]
+    if region == "slow":
+        slow = range(0, shape.workers, 2)
+        more += [Slow(f"worker-{n}", span_us // 8, span_us, 8.0) for n in slow]
+        more.append(Pause(worker, at_us, for_us))
+    if region == "lossy":
+        lost = [link for link in links if link.endswith(">log")] or links
+        more += [Lose(link, n) for n, link in enumerate(lost)]
+        more.append(Congest(draw(st.sampled_from(lost)), at_us, for_us, 0.01))
+    return tuple(more)
+
+
+def _with_state(plan: Plan, shape: Shape, seed: int) -> list[Fault]:
+    """Return failures of the fastest workers between the middle and the end of the arrivals."""
+    speeds = [plan.cluster.worker(number).speed for number in range(shape.workers)]
+    fastest = sorted(range(shape.workers), key=lambda n: -speeds[n])
+    events = simulate_arrivals(plan, seed).events
+    moments = [events[part * (len(events) - 1) // 8].arrival_us for part in (5, 6, 7, 8)]
+    return [
+        Fail(f"worker-{fastest[n % 2]}", at_us - plan.epoch_us + 1, shape.scale_us // 4)
+        for n, at_us in enumerate(moments)
+    ]
+
+
+def _links(plan: Plan, shape: Shape) -> list[str]:
+    """Return the links of a plan that faults may strike."""
+    workers = list(enumerate(plan.cluster.workers))
+    links = [
+        f"source-{n}>{_end(each)}" for n, each in enumerate(plan.sources) if each.place is not None
+    ]
+    links += [f"relay-{n}>log" for n in range(len(plan.relays))]
+    links += [f"log>worker-{n}" for n, each in workers if each.place is not None]
+    return links + list(shape.links) * all(each.place is not None for _, each in workers)
+
+
+def _end(source: AnySource) -> str:
     return "log" if source.relay is None else f"relay-{source.relay}"
 
 

@@ -1,14 +1,18 @@
 """Hypothesis strategies: queries whose promises are checked on Spark, with matching clusters."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import ceil
 
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, GroupingConfig, JoinConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
 from sim.grouping.cluster import GroupingTuning
-from sim.kernel.plan import Plan
+from sim.kernel.distributions import Exponential, Mixture, Uniform
+from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import IDS_PER_SOURCE, Source
+from sim.kernel.trigger import EveryTuples
+from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.strategies.clusters import SEEDS, Shape
 
 UNIT_US = 1_000
@@ -18,29 +22,76 @@ EACH = 200
 """Tuples of an instance in three windows. With four instances or more, a growth of rho by
 0.02 log2 n is then more than two tuples."""
 
+EPS = {"sum": 0.1, "count": 0.1, "avg": 0.05}
+"""Error bounds that first answers of a long stream exceed now and then, but not too often."""
+LARGE_SHARE = 0.95
+"""Share above which windows are large, and so fewer."""
+LONGEST: Mapping[str, tuple[int, ...]] = {"conformal": (2, 3), "pd": (6,)}
+"""Choices for the longest delay but for a few, in windows, by control.
+
+The published law makes up for a wait that is too short, unless it lacks a quarter of a window."""
+WINDOWS_PER_DELTA = 40
+"""Number of windows of a task times delta."""
+MANY_KEYS = tuple([f"k{number}" for number in range(60)])
+
 # ----------------------------------------------------------------------------- windowed rooms
 
 
 @st.composite
-def coverage_queries(draw: st.DrawFn, aggregate: str, shares: Sequence[float]) -> SlackConfig:
-    """Draw queries under adaptive control, which ask for one of some shares, or for a quality.
+def coverage_queries(
+    draw: st.DrawFn, share: float | None = None, control: str = "conformal"
+) -> SlackConfig:
+    """Draw queries that ask for a share of a window's tuples, or else for a quality (eps, delta).
 
-    Without shares they ask for a quality, (eps, delta).
+    Judgements are late enough to see every tuple of :func:`exchangeable_cases`.
     """
-    size_us, slide_us = draw(st.sampled_from(WINDOWS_US))
+    size_us = draw(st.sampled_from([8_000, 10_000]))
+    deltas = [0.2] if share and share > LARGE_SHARE else [0.1] if control == "pd" else [0.1, 0.2]
+    aggregate = "sum" if share else draw(st.sampled_from([*EPS]))
     return SlackConfig(
         size_us,
-        slide_us,
+        size_us,
         aggregate=aggregate,
-        tasks=draw(st.sampled_from([3, 2, 4, 8, 16])),
-        control="conformal",
-        lambda_thr=draw(st.sampled_from(shares)) if shares else None,
-        eps=draw(st.sampled_from([0.05, 0.2])),
-        delta=draw(st.sampled_from([0.05, 0.2])),
-        learning_rate=draw(st.sampled_from([0.05, 0.3, 1.0])),
-        feedback_us=draw(st.sampled_from([None, 0, 3 * size_us])),
+        keyed=False,
+        tasks=2 if share and share > LARGE_SHARE else draw(st.sampled_from([3, 2])),
+        control=control,
+        lambda_thr=share,
+        eps=EPS[aggregate],
+        delta=draw(st.sampled_from(deltas)),
+        method="normal" if aggregate == "count" else "rigorous",
+        learning_rate=draw(st.sampled_from([0.1, 0.15])),
+        feedback_us=(LONGEST[control][-1] + 1) * size_us,
         gamma_us=2 * size_us,
     )
+
+
+@st.composite
+def exchangeable_cases(draw: st.DrawFn, config: SlackConfig) -> SeededPlan:
+    """Draw long streams whose tuples are exchangeable, for workers of different speeds.
+
+    Delays are alike up to some windows: a wait for half of that lacks an eighth of a window or
+    more. A few are longer, so that ``conformal`` need not wait for the longest. A window has so
+    many tuples that the asked share is not all of them, and there are so many windows that a share
+    of delta/2 is clearly less than delta.
+    """
+    tuples = 20 if config.lambda_thr is None else ceil(1.1 / (1 - config.lambda_thr))
+    events = round(WINDOWS_PER_DELTA / config.delta) * tuples * config.tasks
+    gap_us = config.size_us / (tuples * config.tasks)
+    longest_us = draw(st.sampled_from(LONGEST[config.control])) * config.size_us
+    alike, few = Uniform(0, longest_us), Uniform(0, round(1.3 * longest_us))
+    source = Source(
+        events=events,
+        interval=Exponential(gap_us),
+        delay=alike if config.control == "pd" else Mixture(0.01, few, alike),
+        high=1_000,
+        keys=MANY_KEYS,
+    )
+    speeds = draw(st.sampled_from([(1.0, 0.5), (1.0, 0.8, 0.6), (0.6, 1.0)]))
+    workers = [Worker(speeds[n % len(speeds)]) for n in range(config.tasks)]
+    # The slowest worker is busy for less than its share of the time.
+    cluster = Cluster(tuple(workers), Exponential(config.tasks * gap_us / 4))
+    plan = Plan((source,), cluster=cluster, trigger=EveryTuples(events // 3 + 1), name="long")
+    return SeededPlan(plan, draw(SEEDS))
 
 
 @st.composite
@@ -119,36 +170,54 @@ def chain_shape(config: JoinConfig) -> Shape:
 # ------------------------------------------------------------------------------------- routers
 
 
-@st.composite
-def balanced_routers(draw: st.DrawFn, instances: int | None = None) -> GroupingConfig:
-    """Draw routers that promise balance, for instances whose times differ or change.
-
-    By default their number is drawn, too: 2 to 16.
-    """
-    n = draw(st.sampled_from([4, 16, 8, 2])) if instances is None else instances
-    alike, unequal = (100,) * n, tuple([1_000 if i % 2 else 100 for i in range(n)])
-    first, later = draw(st.sampled_from([(unequal, alike), (unequal, unequal), (alike, unequal)]))
-    return GroupingConfig(
-        n,
-        times_us=((0, first), (1, later)),
-        window_tuples=EACH * n // 3,
-        hash_seed=draw(SEEDS),
+def balanced_routers(instances: int, senders: Sequence[int]) -> st.SearchStrategy[GroupingConfig]:
+    """Draw routers that promise balance, for instances whose times change and then differ."""
+    alike, slower = (100,) * instances, tuple([1_000 if i % 2 else 100 for i in range(instances)])
+    faster = tuple([100 if i % 2 else 1_000 for i in range(instances)])
+    return st.builds(
+        lambda first, senders, seed: GroupingConfig(
+            instances,
+            times_us=((0, first), (1, slower)),
+            senders=senders,
+            window_tuples=EACH * instances // 3,
+            hash_seed=seed,
+        ),
+        st.sampled_from([alike, faster]),
+        st.sampled_from(senders),
+        SEEDS,
     )
 
 
 def router_shape(config: GroupingConfig) -> Shape:
-    """Return what clusters for a router are like: keys drift, no tuple is a copy of another."""
+    """Return what clusters for a router are like: keys are skewed, no tuple is a copy of another.
+
+    The times of a window may be those that instances took in the window before.
+    """
     return Shape(
         10 * UNIT_US,
         config.instances,
         events=(2 * EACH * config.instances,),
         batches=(3,),
+        sheds=False,
         copies=False,
         keys=(ranks(400), ranks(2_000), ranks(40)),
         zipf=(1.0, 1.5, 0.5),
-        drifts=True,
         tunings=(GroupingTuning(measured=True), GroupingTuning()),
     )
+
+
+def light_shape(config: GroupingConfig) -> Shape:
+    """Return what clusters for a router are like if no key is heavy, and times are as configured.
+
+    Only candidates that are drawn by speed then balance unequal instances.
+    """
+    few_tuples = (ranks(2_000), ranks(1_000))
+    return router_shape(config)._replace(keys=few_tuples, zipf=(0.0, 0.5), tunings=(None,))
+
+
+def drifting_shape(config: GroupingConfig) -> Shape:
+    """Return what clusters for a router are like if its keys may drift, and workers shed."""
+    return router_shape(config)._replace(drifts=True, sheds=True)
 
 
 def ranks(keys: int) -> tuple[str, ...]:

@@ -47,7 +47,8 @@ def pytest_collection_finish():
 
     broken_claims.watch(note)
     test_promises.assert_same = lambda seen: None
-    test_promises.list_wrong_routes = lambda workload, trace: []
+    test_promises.wrong_routes = lambda router, steps: []
+    test_promises.list_low_coverage = noting(test_promises.list_low_coverage)
     test_promises.run_packs = run_once(test_promises.run_packs)
     cluster_packs.ClusterRun.fail = fail
 
@@ -78,6 +79,18 @@ def run_once(run_packs):
     return run
 
 
+def noting(list_low_coverage):
+    from straggler.rooms import find_room
+
+    def found(workload, trace):
+        sentences = list_low_coverage(workload, trace)
+        if sentences:
+            find_room("slack").check(workload, trace)  # For the record, as below.
+        return sentences
+
+    return found
+
+
 def fail(seen, sentences, *_rest):
     seen.room.check(seen.run.workload, seen.trace)  # For the record: an oracle names no claim.
     pytest.fail(sentences[0], pytrace=False)
@@ -98,7 +111,7 @@ class Bug(NamedTuple):
 
 JOIN = "test_every_pair_is_joined_exactly_once"
 IMBALANCE = "test_imbalance_does_not_grow_with_instances"
-COVERAGE = "test_first_answers_contain_the_requested_share[sum]"
+COVERAGE = "test_first_answers_contain_the_requested_share"
 EXACTNESS = "test_every_answer_ends_exact"
 EXACT = {
     *_CHECKS,
@@ -135,7 +148,7 @@ BUGS = (
     Bug(
         "half of the coverage is required",
         COVERAGE,
-        "required coverage",
+        "windows of task",
         "slack/requirement.py",
         "return _share(total, config.lambda_thr)",
         "return _share(total, config.lambda_thr / 2)",
@@ -169,7 +182,7 @@ MORE_BUGS = (
     Bug(
         "the slack is 0",
         COVERAGE,
-        "slack follows alpha",
+        "too many are short",
         "slack/control_laws.py",
         "factor = min(max(alpha, 0.0), 1.0)",
         "factor = 0.0",
@@ -204,7 +217,7 @@ YET_MORE_BUGS = (
     Bug(
         "the slack is half as long",
         COVERAGE,
-        "slack follows alpha",
+        "too many are short",
         "slack/control_laws.py",
         "factor = min(max(alpha, 0.0), 1.0)",
         "factor = alpha / 2",
