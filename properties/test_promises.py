@@ -19,7 +19,7 @@ from math import isclose
 from statistics import fmean
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -52,13 +52,15 @@ from properties.packs import (
     packs,
     recompute_windows,
     run_packs,
+    simulate,
 )
 from properties.promised import Reached, promised
-from properties.reached_cases import PARTIAL, count_partial
+from properties.reached_cases import PARTIAL, SIZED, count_partial, count_scales
 from sim.sweep.statistics import clopper_pearson
 from straggler.rooms.slack.promise import first_answers, warm_up
 from straggler.strategies import queries
 from straggler.strategies.clusters import SEEDS
+from straggler.strategies.scales import SCALES
 
 COVERAGE = (
     "slack follows alpha",
@@ -197,22 +199,38 @@ def count_below_coverage(seen: ClusterRun) -> tuple[int, int, int]:
 # ---------------------------------------------------------------------------- eventual exactness
 
 
-@promised("late pairs", "corrections", "redelivered tuples", "kills with state")
+@promised("late pairs", "corrections", "redelivered tuples", "kills with state", *SIZED)
 @given(
-    slack=packs("slack", 7, queries.corrected_queries(), queries.windowed_shape),
-    watermark=packs("watermark", 7, queries.corrected_watermarks(), queries.windowed_shape),
+    slack=packs(
+        "slack", 7, queries.corrected_queries(), queries.windowed_shape, scales=tuple(SCALES)
+    ),
+    watermark=packs(
+        "watermark", 7, queries.corrected_watermarks(), queries.windowed_shape, scales=tuple(SCALES)
+    ),
 )
 def test_every_answer_ends_exact(
     spark: SparkSession, reached: Reached, slack: ClusterPack, watermark: ClusterPack
 ) -> None:
     for observed in run_packs(spark, slack, watermark, kills=1):
-        in_spark = recompute_windows_in_spark(spark, [seen.run.workload for seen in observed.seen])
-        for seen, by_spark in zip(observed.seen, in_spark, strict=True):
+        for seen in observed.seen:
             assert_same(seen)
             assert_promise_kept(seen, list_wrong_answers)
-            assert by_spark == recompute_windows(seen.run.workload)
-            reached.add(count_cases(seen))
+            windows = recompute_windows(seen.run.workload)
+            reached.add({**count_cases(seen), **count_scales(seen.run.workload, windows)})
         reached.add(count_kills(observed))
+
+
+@profiles.only_nightly()
+@given(
+    slack=packs(
+        "slack", 7, queries.corrected_queries(), queries.windowed_shape, scales=tuple(SCALES)
+    )
+)
+@settings(max_examples=1)
+def test_the_oracle_of_windows_agrees_with_spark(spark: SparkSession, slack: ClusterPack) -> None:
+    workloads = [run.workload for _, run in simulate(slack).values()]
+    in_spark = recompute_windows_in_spark(spark, workloads)
+    assert in_spark == [recompute_windows(workload) for workload in workloads]
 
 
 # --------------------------------------------------------------------------------------- counting

@@ -10,6 +10,7 @@ from sim.grouping.cluster import GroupingTuning
 from sim.kernel.plan import Plan
 from sim.kernel.source import IDS_PER_SOURCE, Source
 from straggler.strategies.clusters import SEEDS, Shape
+from straggler.strategies.scales import ranks
 
 UNIT_US = 1_000
 WINDOWS_US = ((9_000, 3_000), (8_000, 8_000), (10_000, 4_000))
@@ -149,11 +150,6 @@ def router_shape(config: GroupingConfig) -> Shape:
         drifts=True,
         tunings=(GroupingTuning(measured=True), GroupingTuning()),
     )
-
-
-def ranks(keys: int) -> tuple[str, ...]:
-    """Return that many keys."""
-    return tuple([f"k{number}" for number in range(keys)])
 
 
 def is_steady(plan: Plan) -> bool:
