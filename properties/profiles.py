@@ -117,6 +117,12 @@ def except_in_dev() -> pytest.MarkDecorator:
     return pytest.mark.skipif(is_dev, reason="profile dev leaves it to ci")
 
 
+def only_nightly() -> pytest.MarkDecorator:
+    """Return a mark that leaves a test to profile ``nightly``."""
+    is_nightly = settings.get_current_profile_name() == "nightly"
+    return pytest.mark.skipif(not is_nightly, reason="once a night suffices")
+
+
 def simulated() -> int:
     """Return the number of drawn clusters of each operator in the profile in force."""
     return SIMULATED.get(settings.get_current_profile_name(), SIMULATED[DEFAULT])

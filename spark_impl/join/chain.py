@@ -38,6 +38,7 @@ from spark_impl.join.rendezvous import Place
 from spark_impl.join.stage import check_slots, run_epoch
 from spark_impl.join.store import Commit, Load, open_store
 from spark_impl.join.task import Plan, Summary
+from spark_impl.join.trouble import Troubles
 from spark_impl.runtime import locks, packages
 from spark_impl.runtime.provenance import note_history
 from spark_impl.runtime.storage import InputProblem, Location
@@ -60,7 +61,7 @@ class Chain:
     workers.
 
     The decisions of ``config`` are taken. With ``load``, the chain decides itself, from what
-    ``meter`` makes of its measurements.
+    ``meter`` makes of its measurements. In tests, ``troubles`` happen on its connections.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Chain:
         load: LoadRules | None = None,
         meter: Meter = lambda measured: measured,
         comparison_us: float = 0.0,
+        troubles: Troubles | None = None,
     ) -> None:
         most = config.workers if load is None else load.most
         packages.prepare_workers(spark.sparkContext)
@@ -90,6 +92,7 @@ class Chain:
         self._load = load
         self._meter = meter
         self._comparison_us = comparison_us
+        self._troubles = troubles
         self.store = open_store(store, config)
         self._admitted_before = cache(self.store.admitted_before)  # what is committed stays
         self._last = before = self.store.last()
@@ -227,6 +230,7 @@ class Chain:
             history=self._history,
             on_step=self._on_step,
             comparison_us=self._comparison_us,
+            troubles=self._troubles,
         )
 
     @property

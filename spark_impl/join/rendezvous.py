@@ -120,15 +120,19 @@ class Rendezvous:
         trace: TracebackType | None,
     ) -> None:
         self._stop.set()
-        with suppress(OSError):  # a connection wakes the server at once
-            socket.create_connection(self._listener.getsockname()[:2], timeout=_TICK_S).close()
+        with suppress(OSError):  # a connection wakes the server at once; it is no stranger
+            address = self._listener.getsockname()[:2]
+            greet(address, {"token": self.place.token}, _TICK_S).close()
         self._thread.join()
 
     def _serve(self) -> None:
         try:
             while not self._stop.is_set():
                 for connection, greeting in self._door.wait(_TICK_S):
-                    self._seat(connection, greeting)
+                    if self._stop.is_set():
+                        connection.close()
+                    else:
+                        self._seat(connection, greeting)
                 self._forget_the_dead()
                 if len(self._seats) == self._workers:
                     self._introduce()

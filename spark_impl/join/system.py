@@ -1,7 +1,7 @@
 """The chain on Spark as a System: workloads in, traces out."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from model.vocabulary.join import PROTOCOL, STREAMS, Match, Rejected
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.chain import Chain
 from spark_impl.join.store import MATCHES, REJECTED, STEPS, ChainStore, load_store
+from spark_impl.join.trouble import Troubles
 from spark_impl.runtime.stores import read_parquet
 from spark_impl.runtime.systems import OnKill, system_maker
 
@@ -42,7 +43,7 @@ def run_workloads(
     of an unknown stream.
     """
     return {
-        name: _run(spark, workload, workdir / str(number), on_kill)
+        name: run_chain(spark, workload, workdir / str(number), on_kill)
         for number, (name, workload) in enumerate(cases.items())
     }
 
@@ -50,14 +51,26 @@ def run_workloads(
 make_system = system_maker("join", run_workloads)
 
 
-def _run(spark: SparkSession, workload: Workload, folder: Path, on_kill: OnKill) -> Trace:
+def run_chain(
+    spark: SparkSession,
+    workload: Workload,
+    folder: Path,
+    on_kill: OnKill,
+    troubles: Troubles | None = None,
+    on_sent: Callable[[int], None] = lambda _: None,
+) -> Trace:
+    """Run a workload in a chain in ``folder``, as :func:`run_workloads` does.
+
+    ``troubles`` happen on the connections between its workers. ``on_sent`` is called after each
+    epoch with the number of bytes that its workers sent to each other.
+    """
     config = JoinConfig.from_json(workload.config)
     for event in workload.arrivals:
         if event.stream not in STREAMS:
             msg = f"arrival {event.seq} has the stream {event.stream!r}; it must be 'R' or 'S'"
             raise ValueError(msg)
     faults = {(fault.kind, fault.at) for fault in workload.faults}
-    chain = Chain(spark, config, folder, recording=True)
+    chain = Chain(spark, config, folder, recording=True, troubles=troubles)
     for epoch, events in enumerate(workload.batches()):
         rows = rows_of(spark, events)
         if ("kill", epoch) in faults:
@@ -65,10 +78,10 @@ def _run(spark: SparkSession, workload: Workload, folder: Path, on_kill: OnKill)
             chain.store.lose_commit()
             on_kill(epoch)
         if {("kill", epoch), ("restart", epoch)} & faults:
-            chain = Chain(spark, config, folder, recording=True)
-        chain.advance(rows)
+            chain = Chain(spark, config, folder, recording=True, troubles=troubles)
+        on_sent(sum(each.bytes_sent for each in chain.advance(rows)))
     if workload.flush:
-        chain.advance(None)
+        on_sent(sum(each.bytes_sent for each in chain.advance(None)))
     return read_trace(folder)
 
 

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from socket import socket
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from spark_impl.join.rendezvous import Place, host_of_worker, join_neighbours, m
 from spark_impl.join.side import Matcher
 from spark_impl.join.store import REJECTED, ChainStore, Commit
 from spark_impl.join.transport import Links, NeighbourLost, listen
+from spark_impl.join.trouble import TroubledLinks, Troubles
 from spark_impl.join.worker import Worker
 from spark_impl.runtime.storage import InputProblem
 
@@ -96,6 +98,7 @@ class Plan(NamedTuple):
     on_step: Callable[[Step], None] | None
     comparison_us: float
     """Emulated cost of a comparison."""
+    troubles: Troubles | None
 
 
 class Summary(NamedTuple):
@@ -164,7 +167,7 @@ def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Recor
     file = plan.store.file(*where, f"matches-{number}.parquet")
     with (
         MatchFile(file, queries, plan.epoch) as found,
-        closing(Links(number, connections, plan.patience_s)) as links,
+        closing(_link(plan, number, connections)) as links,
     ):
         try:
             busy_us = drive(worker, arrivals, links, found.write, plan.comparison_us)
@@ -180,6 +183,13 @@ def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Recor
     offered = sum(len(own.seq) for own in arrivals.values())
     work = Work(offered, found.counts, busy_us, links.bytes_sent)
     yield _write(plan, meeting.attempt, worker, work)
+
+
+def _link(plan: Plan, number: int, connections: Mapping[int, socket]) -> Links:
+    if plan.troubles is None:
+        return Links(number, connections, plan.patience_s)
+    mine = plan.troubles.of(number, plan.epoch)
+    return TroubledLinks(number, connections, plan.patience_s, mine)
 
 
 def _find_all(context: BarrierTaskContext, workers: int) -> list[BarrierTaskInfo]:

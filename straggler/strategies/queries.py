@@ -9,11 +9,14 @@ from model.vocabulary import Event, GroupingConfig, JoinConfig, SlackConfig, Wat
 from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
 from sim.grouping.cluster import GroupingTuning
 from sim.kernel.distributions import Exponential, Mixture, Uniform
+from sim.kernel.faults import Congest, Fail, Fault, Lose, Replay
+from sim.kernel.link import Place
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import IDS_PER_SOURCE, Source
 from sim.kernel.trigger import EveryTuples
 from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.strategies.clusters import SEEDS, Shape
+from straggler.strategies.scales import ranks
 
 UNIT_US = 1_000
 WINDOWS_US = ((9_000, 3_000), (8_000, 8_000), (10_000, 4_000))
@@ -154,8 +157,49 @@ def join_queries(draw: st.DrawFn) -> JoinConfig:
         workers=draw(st.sampled_from([3, 2, 4, 8])),
         block_size=draw(st.sampled_from([2, 1, 5])),
         credit=draw(st.sampled_from([1, 3])),
-        lateness_us=draw(st.sampled_from([6 * UNIT_US, None, 0, 30 * UNIT_US])),
+        lateness_us=draw(st.sampled_from([6 * UNIT_US, 0, 2 * UNIT_US])),
     )
+
+
+LINK_US = 500
+"""Scale of the trouble on the links of a chain (us)."""
+Moves = tuple[tuple[int, int, float], ...]
+"""Workers, largest block and share shed, of one decision after the other."""
+
+
+@st.composite
+def chain_moves(draw: st.DrawFn, config: JoinConfig) -> Moves:
+    """Draw decisions: workers come and go, blocks change their size, and arrivals are shed."""
+    workers, size = config.workers, config.block_size
+    one, other = draw(
+        st.sampled_from([(2, 4), (4, 2), (3, 5), (5, 2), (2, 3)]).filter(
+            lambda each: workers not in each
+        )
+    )
+    shares = draw(st.permutations([0.25, 0.0, draw(st.sampled_from([0.05, 0.5]))]))
+    sizes = [size + draw(st.sampled_from([1, 3])), size, max(1, size // 2)]
+    return tuple(zip((one, other, workers), sizes, shares, strict=True))
+
+
+@st.composite
+def chain_trouble(draw: st.DrawFn) -> tuple[Fault, ...]:
+    """Draw what goes wrong with the links between the first workers of a chain, and with a worker.
+
+    In both directions messages are lost, come twice, and are held up by congestion.
+    """
+    found: list[Fault] = []
+    for link in ("worker-0>worker-1", "worker-1>worker-0"):
+        nth = draw(st.permutations(range(3)))
+        after_us = LINK_US * draw(st.sampled_from([1, 4, 0]))
+        at_us = LINK_US * draw(st.integers(0, 24))
+        found += [Lose(link, nth[0]), Replay(link, 0, after_us), Replay(link, nth[1], 0)]
+        found.append(Congest(link, at_us, 2 * LINK_US, draw(st.sampled_from([0.0, 0.01]))))
+    return (*found, Fail("worker-1", LINK_US * draw(st.integers(8, 80)), LINK_US))
+
+
+def own_place(number: int) -> Place:
+    """Return a machine of its own for each worker of a chain."""
+    return Place(0, number)
 
 
 def chain_shape(config: JoinConfig) -> Shape:
@@ -218,11 +262,6 @@ def light_shape(config: GroupingConfig) -> Shape:
 def drifting_shape(config: GroupingConfig) -> Shape:
     """Return what clusters for a router are like if its keys may drift, and workers shed."""
     return router_shape(config)._replace(drifts=True, sheds=True)
-
-
-def ranks(keys: int) -> tuple[str, ...]:
-    """Return that many keys."""
-    return tuple([f"k{number}" for number in range(keys)])
 
 
 def is_steady(plan: Plan) -> bool:

@@ -1,0 +1,198 @@
+"""A pack of clusters as one chain: decisions, trouble on its links, SimPy's run of it and Spark's.
+
+Rules of this file:
+
+* SimPy simulates every cluster, and decides what arrives when and what is killed. The arrivals of
+  all clusters follow each other through one chain, which takes the decisions that were drawn.
+* SimPy and Spark run that chain with the same trouble on the links between its workers.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from model.vocabulary import JoinConfig, Trace, Workload
+from model.vocabulary.join import REASON_SHED, Decision, Forward, Receive, Rejected
+from properties.chain_workloads import pack_together
+from properties.on_spark import choose_faults
+from properties.packs import SHOWN_SENTENCES, ClusterPack, simulate
+from sim.join.room import simulate as simulate_chain
+from sim.join.tuning import ChainTuning
+from sim.kernel.faults import Congest, Fail, Fault, Lose, Replay
+from sim.kernel.link import Noise
+from sim.kernel.plan import Cluster, Plan
+from sim.kernel.plan import replay as replayed
+from spark_impl.join.system import run_chain
+from spark_impl.join.trouble import Trouble, Troubles
+from straggler.judging import counterexamples
+from straggler.judging.judge import broken_sentences, compare_traces
+from straggler.judging.systems import SPARK
+from straggler.judging.trial import Trial
+from straggler.rooms import find_room
+from straggler.strategies import queries
+from straggler.strategies.queries import LINK_US, Moves
+
+ROOM = find_room("join")
+HELD_UP = 8
+"""A message on Spark is held up this many times longer than in simulated time."""
+
+
+class ChainPack(NamedTuple):
+    """Clusters that share a chain, what is decided meanwhile, and trouble on the chain's links."""
+
+    pack: ClusterPack
+    moves: Moves
+    faults: tuple[Fault, ...]
+
+    def __repr__(self) -> str:
+        """Return one line, because the plans would fill pages."""
+        return f"<{self.pack!r}, {self.moves}>"
+
+
+@st.composite
+def chain_packs(draw: st.DrawFn, drawn: st.SearchStrategy[ClusterPack]) -> ChainPack:
+    """Draw clusters for one chain, with decisions and trouble on the links between workers."""
+    pack = draw(drawn)
+    config = pack.configs[0]
+    return ChainPack(pack, draw(queries.chain_moves(config)), draw(queries.chain_trouble()))
+
+
+@dataclass(frozen=True, slots=True)
+class ChainSeen:
+    """The chain of a pack: its workload, SimPy's trace of it, and what Spark did."""
+
+    workload: Workload
+    simulated: Trace
+    trace: Trace
+    """Spark's own trace."""
+    kills: Sequence[int]
+    troubles: dict[str, int]
+    bytes_sent: int
+    """Number of bytes that Spark's workers sent to each other."""
+
+    def fail(self, sentences: Sequence[str]) -> None:
+        """Fail the test with a smaller workload that also fails, if there is one, and store it."""
+        trial = Trial(ROOM, ROOM.spark(), SPARK, ROOM.step_types)
+        report = trial.report(self.workload, counterexamples.FOLDER)
+        shown = sentences[:SHOWN_SENTENCES]
+        pytest.fail("\n".join([*shown, "", "The smallest like it, alone:", *report]), pytrace=False)
+
+    def broken(self) -> Iterator[str]:
+        """Yield differences from the simulation, and broken claims on Spark's own trace."""
+        verdict, _ = compare_traces(
+            ROOM, self.workload, self.simulated, self.trace, ROOM.step_types
+        )
+        verdicts = ROOM.check(self.workload, self.trace).verdicts
+        yield from broken_sentences((*verdicts, verdict))
+
+
+def run_chain_pack(spark: SparkSession, given: ChainPack, kills: int) -> ChainSeen:
+    """Simulate clusters, then run their chain in SimPy and on Spark."""
+    runs = [run for _, run in simulate(given.pack).values()]
+    workload = decide(pack_together([run.workload for run in runs]), given.moves)
+    epochs = len(list(workload.batches()))
+    workload = workload.with_(faults=choose_faults(workload.faults, epochs, kills))
+    clusters = [case.plan.cluster for case in given.pack.cases]
+    with ThreadPoolExecutor(1) as pool, tempfile.TemporaryDirectory(prefix="straggler-") as folder:
+        simulated = pool.submit(_simulate, workload, clusters[0], given.faults)
+        place, noted = Path(folder, "chain"), Path(folder, "noted")
+        noted.mkdir()
+        troubles = Troubles(tuple(troubles_of(given.faults, epochs)), str(noted))
+        killed, sent = list[int](), list[int]()
+        trace = run_chain(spark, workload, place, killed.append, troubles, sent.append)
+        return ChainSeen(
+            workload, simulated.result(), trace, killed, {**troubles.count()}, sum(sent)
+        )
+
+
+def decide(workload: Workload, moves: Moves) -> Workload:
+    """Return a workload whose decisions are moves, with about as many epochs between any two."""
+    epochs = len(list(workload.batches()))
+    decisions = tuple(
+        Decision(epochs * number // (len(moves) + 1), *move) for number, move in enumerate(moves, 1)
+    )
+    config = replace(JoinConfig.from_json(workload.config), decisions=decisions)
+    return workload.with_(config=config.to_json())
+
+
+def _simulate(workload: Workload, cluster: Cluster, faults: Sequence[Fault]) -> Trace:
+    """Return the trace of a chain with recorded steps, on workers that shed nothing themselves."""
+    config = JoinConfig.from_json(workload.config)
+    count = max([config.workers, *(each.workers for each in config.decisions)])
+    workers = [
+        replace(cluster.worker(n), queue_limit=None, when_full="block", place=queries.own_place(n))
+        for n in range(count)
+    ]
+    noise = Noise(0.0, retry_us=LINK_US)
+    own = replace(cluster, workers=tuple(workers), noise=noise)
+    plan: Plan = replayed(workload.arrivals, "chain", workload.cuts, flush=True, cluster=own)
+    tuning = ChainTuning(record=True, intake_us=500, hint_us=1_000, drains=True)
+    plan = replace(plan, tuning=tuning, faults=tuple(faults))
+    return simulate_chain(plan, config, workload.seed).trace
+
+
+def troubles_of(faults: Sequence[Fault], epochs: int) -> Iterator[Trouble]:
+    """Yield what drawn faults are on Spark's own connections.
+
+    A message that a link loses is sent again, as TCP does, so it comes late; so does one on a link
+    that is congested. A worker that fails is lost to its neighbours in the middle of the run.
+    """
+    for number, fault in enumerate(faults):
+        match fault:
+            case Replay(link, nth, after_us):
+                yield Trouble("again", *_ends(link), nth, HELD_UP * after_us / 1e6)
+            case Lose(link, nth):
+                yield Trouble("late", *_ends(link), nth, HELD_UP * LINK_US / 1e6)
+            case Congest(link, _, for_us):
+                yield Trouble("late", *_ends(link), number % 3, HELD_UP * for_us / 1e6)
+            case Fail():
+                for sender, receiver in ((0, 1), (1, 0)):
+                    yield Trouble("lost", sender, receiver, 0, epoch=epochs // 2)
+            case _:
+                msg = f"{fault} is no trouble of a connection"
+                raise ValueError(msg)
+
+
+def _ends(link: str) -> tuple[int, int]:
+    sender, receiver = (int(end.removeprefix("worker-")) for end in link.split(">"))
+    return sender, receiver
+
+
+def count_chain(seen: ChainSeen) -> dict[str, int]:
+    """Count the cases of a chain on Spark."""
+    config = JoinConfig.from_json(seen.workload.config)
+    first = Decision(0, config.workers, config.block_size, 0.0)
+    changes = list(pairwise((first, *config.decisions)))
+    rejected = seen.trace.of(Rejected)
+    shed = sum(each.reason == REASON_SHED for each in rejected)
+    away = {each.seq for each in rejected}
+    admitted = [each for each in seen.workload.arrivals if each.seq not in away]
+    return {
+        "tuples": len(seen.workload.arrivals),
+        "rejected": len(rejected) - shed,
+        "shed arrivals": shed,
+        "redelivered tuples": len(admitted) - len({(e.stream, e.source_id) for e in admitted}),
+        "changes of the number of workers": _number(changes, lambda each: each.workers),
+        "changes of the block size": _number(changes, lambda each: each.block_size),
+        "forwarded blocks": len(seen.trace.of(Forward)),
+        "copies met": sum(block.copies for block in seen.trace.of(Receive)),
+        "messages that came late": seen.troubles["late"],
+        "messages that came again": seen.troubles["again"],
+        "lost connections": seen.troubles["lost"],
+        "kills": len(seen.kills),
+        "kills with state": sum(batch > 0 for batch in seen.kills),
+    }
+
+
+def _number(
+    changes: Sequence[tuple[Decision, Decision]], value: Callable[[Decision], object]
+) -> int:
+    return sum(value(before) != value(after) for before, after in changes)

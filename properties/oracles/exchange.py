@@ -1,0 +1,142 @@
+"""The exchange of blocks between the workers of a chain, judged by counting, without a model.
+
+Source: docs/join.md, section 15.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from math import ceil
+from typing import Any, NamedTuple
+
+Steps = Mapping[str, Sequence[Mapping[str, Any]]]
+TUPLE_BYTES, KEY_BYTES, FRAME_BYTES = 32, 8, 1_024
+"""Bytes of a tuple without its key on a connection, most bytes of a key, and of a block's frame."""
+SMALL_BYTES = 32
+"""Most bytes of any message that is no block."""
+
+
+class Exchange(NamedTuple):
+    """Totals of one exchange."""
+
+    blocks: int
+    acks: int
+    copies: int
+    """Copies that blocks of R met."""
+    tuples: int
+    """Tuples that went from one worker to the next."""
+
+
+class Bounds(NamedTuple):
+    """Limits of a total, which hold for every behaviour of the protocol."""
+
+    least: int
+    most: int
+
+
+def count_exchange(steps: Steps) -> Exchange:
+    """Count the exchange in recorded steps."""
+    return Exchange(
+        len(steps["forward"]),
+        len(steps["ack"]),
+        sum(each["copies"] for each in steps["receive"]),
+        sum(each["tuples"] for each in steps["forward"]),
+    )
+
+
+def bound_tuples(workload: Mapping[str, Any], steps: Steps) -> Bounds:
+    """Return limits of the number of tuples forwarded, from decisions, admissions and pairs."""
+    workers = workers_by_epoch(workload)
+    free_r, free_s = set[int](), set[int]()
+    apart = 0
+    for r_id, s_id in sorted({(each["r_id"], each["s_id"]) for each in steps["match"]}):
+        if r_id not in free_r and s_id not in free_s:
+            free_r.add(r_id)
+            free_s.add(s_id)
+            apart += 1
+    crossings = [sum(m - 1 for m, _ in groupby(workers[epoch:])) for epoch in range(len(workers))]
+    most = sum(each["tuples"] * crossings[each["epoch"]] for each in steps["admit"])
+    return Bounds(apart * (min(workers) - 1), most)
+
+
+def bound_bytes(workload: Mapping[str, Any], steps: Steps, repeated: int) -> Bounds:
+    """Return limits of the bytes that the workers sent; ``repeated`` messages came once more."""
+    found, workers = count_exchange(steps), workers_by_epoch(workload)
+    sent = len(workload["arrivals"]) + 4 * len(workers)
+    hints = 2 * (max(workers) - 1) * sent
+    acks = found.acks + repeated
+    return Bounds(
+        TUPLE_BYTES * found.tuples,
+        (TUPLE_BYTES + KEY_BYTES + SMALL_BYTES) * found.tuples
+        + FRAME_BYTES * found.blocks
+        + SMALL_BYTES * (acks + hints),
+    )
+
+
+def wrong_exchange(workload: Mapping[str, Any], steps: Steps) -> Iterator[str]:
+    """Yield what no behaviour of the protocol has: a block lost, met too often, or too large."""
+    sent, came, known = (
+        _by_boundary(steps[kind], turn)
+        for kind, turn in (("forward", 0), ("receive", -1), ("ack", 0))
+    )
+    for where in sorted({*sent, *came, *known}):
+        blocks = list(range(1, len(sent[where]) + 1))
+        for name, numbers in (("sent", sent), ("received", came), ("acknowledged", known)):
+            if sorted(numbers[where]) != blocks:
+                yield f"{name} blocks of (epoch, worker, stream) {where}: {numbers[where]}"
+    yield from _wrong_loads(workload, steps)
+    limits, total = bound_tuples(workload, steps), count_exchange(steps).tuples
+    if not limits.least <= total <= limits.most:
+        yield f"{total} tuples were forwarded; {limits.least} to {limits.most} are possible"
+
+
+def _wrong_loads(workload: Mapping[str, Any], steps: Steps) -> Iterator[str]:
+    """Yield blocks that are too large or too few, and those that met more copies than possible."""
+    sizes = [size for _, size, _ in decisions_by_epoch(workload)]
+    blocks = Counter((each["epoch"], each["worker"], each["stream"]) for each in steps["forward"])
+    loads = defaultdict[tuple[int, int, str], int](int)
+    for each in steps["forward"]:
+        loads[each["epoch"], each["worker"], each["stream"]] += each["tuples"]
+        if each["tuples"] > sizes[each["epoch"]]:
+            yield f"a block has {each['tuples']} tuples in epoch {each['epoch']}"
+    for where, load in loads.items():
+        if blocks[where] < ceil(load / sizes[where[0]]):
+            yield f"{load} tuples went in {blocks[where]} blocks at {where}"
+    credit = workload["config"]["credit"]
+    for each in steps["receive"]:
+        if each["copies"] > (credit if each["stream"] == "R" else 0):
+            yield f"a block of {each['stream']} met {each['copies']} copies, credit {credit}"
+
+
+def admitted_by_epoch(steps: Steps) -> Counter[tuple[int, str]]:
+    """Count tuples that were admitted, by epoch and stream."""
+    found = Counter[tuple[int, str]]()
+    for each in steps["admit"]:
+        found[each["epoch"], each["stream"]] += each["tuples"]
+    return found
+
+
+def workers_by_epoch(workload: Mapping[str, Any]) -> list[int]:
+    """Return the number of workers in each epoch, the flush included."""
+    return [workers for workers, _, _ in decisions_by_epoch(workload)]
+
+
+def decisions_by_epoch(workload: Mapping[str, Any]) -> list[tuple[int, int, float]]:
+    """Return workers, largest block and share shed of each epoch, the flush included."""
+    config = workload["config"]
+    found = [(config["workers"], config["block_size"], 0.0)]
+    for epoch in range(len(workload["cuts"]) + 1 + workload["flush"]):
+        in_force = [tuple(each[1:]) for each in config.get("decisions", ()) if each[0] == epoch]
+        found.append(in_force[0] if in_force else found[-1])
+    return found[1:]
+
+
+def _by_boundary(
+    steps: Sequence[Mapping[str, Any]], turn: int
+) -> defaultdict[tuple[int, int, str], list[int]]:
+    """Return numbers of blocks by epoch, worker that sent them, and stream."""
+    found = defaultdict[tuple[int, int, str], list[int]](list)
+    for each in steps:
+        sender = each["worker"] + (turn if each["stream"] == "R" else -turn)
+        found[each["epoch"], sender, each["stream"]].append(each["block"])
+    return found

@@ -1,0 +1,142 @@
+"""Trouble on the connections of a chain, for tests: messages come late, again, or never.
+
+Rules of this file:
+
+* A message is a block or an acknowledgement: timing decides how many hints there are.
+* The network keeps its promises. Messages of one direction stay in order, and what is lost breaks
+  the connection, so that the stage is run again.
+"""
+
+import time
+import uuid
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from socket import socket
+from typing import Literal, NamedTuple
+
+from spark_impl.join.messages import Block, BlockAck, Message
+from spark_impl.join.transport import Links, NeighbourLost
+
+Kind = Literal["late", "again", "lost"]
+
+
+class Trouble(NamedTuple):
+    """What happens in every epoch to a message from one worker to another.
+
+    ``late``: it comes ``for_s`` seconds later, and so do those behind it. ``again``: it comes once
+    more, ``for_s`` seconds later. ``lost``: the connection breaks when it should come, once a run.
+    """
+
+    kind: Kind
+    sender: int
+    receiver: int
+    nth: int
+    """Number of the message on its way from the one to the other in an epoch: 0, 1, 2, ..."""
+    for_s: float = 0.0
+    epoch: int | None = None
+    """The epoch of the trouble, if it does not happen in every epoch."""
+
+
+class Troubles(NamedTuple):
+    """The troubles of a chain, and the folder in which every one that happened leaves a file."""
+
+    planned: tuple[Trouble, ...]
+    folder: str
+
+    def of(self, receiver: int, epoch: int) -> "Troubles":
+        """Return those of a worker in an epoch."""
+        mine = [
+            each
+            for each in self.planned
+            if each.receiver == receiver and each.epoch in (None, epoch)
+        ]
+        return self._replace(planned=tuple(mine))
+
+    def note(self, kind: Kind) -> None:
+        """Leave a file."""
+        Path(self.folder, f"{kind}-{uuid.uuid4().hex}").touch()
+
+    def lose_once(self) -> bool:
+        """Return whether nothing has been lost yet, and leave a file."""
+        try:
+            Path(self.folder, "lost-once").touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+    def count(self) -> dict[Kind, int]:
+        """Return how often each kind of trouble happened."""
+        found = Counter(file.name.split("-")[0] for file in Path(self.folder).iterdir())
+        return {"late": found["late"], "again": found["again"], "lost": found["lost"]}
+
+
+class _Held(NamedTuple):
+    due: float
+    message: Message
+
+
+class TroubledLinks(Links):
+    """Connections of a worker, on which the troubles of its epoch happen."""
+
+    def __init__(
+        self,
+        number: int,
+        connections: Mapping[int, socket],
+        patience_s: float,
+        troubles: Troubles,
+    ) -> None:
+        super().__init__(number, connections, patience_s)
+        self._troubles = troubles
+        self._came = Counter[int]()
+        self._queues: dict[int, deque[_Held]] = {each: deque() for each in connections}
+        """Messages that have come, in order, with the moment at which each is let through."""
+        self._again: list[tuple[int, _Held]] = []
+
+    def exchange(
+        self, outgoing: Iterable[tuple[int, Message]], wait_s: float
+    ) -> list[tuple[int, list[Message]]]:
+        """Exchange messages as :meth:`Links.exchange` does, but not without trouble."""
+        held = [queue[0] for queue in self._queues.values() if queue]
+        held += [each for _, each in self._again]
+        due = min((each.due for each in held), default=time.monotonic() + wait_s)
+        wait_s = min(wait_s, max(0.0, due - time.monotonic()))
+        for sender, messages in super().exchange(outgoing, wait_s):
+            for message in messages:
+                self._hold(sender, message)
+        return self._let_through()
+
+    def _hold(self, sender: int, message: Message) -> None:
+        queue, now = self._queues[sender], time.monotonic()
+        due = max(now, queue[-1].due) if queue else now
+        if isinstance(message, Block | BlockAck):
+            for trouble in self._of(sender, self._came[sender]):
+                if trouble.kind == "lost":
+                    if self._troubles.lose_once():
+                        msg = f"worker {sender} is lost, on purpose"
+                        raise NeighbourLost(msg)
+                elif trouble.kind == "late":
+                    self._troubles.note("late")
+                    due += trouble.for_s
+                else:
+                    self._again.append((sender, _Held(due + trouble.for_s, message)))
+            self._came[sender] += 1
+        queue.append(_Held(due, message))
+
+    def _of(self, sender: int, nth: int) -> Sequence[Trouble]:
+        return [each for each in self._troubles.planned if (each.sender, each.nth) == (sender, nth)]
+
+    def _let_through(self) -> list[tuple[int, list[Message]]]:
+        now = time.monotonic()
+        through: list[tuple[int, list[Message]]] = []
+        for sender, queue in self._queues.items():
+            messages: list[Message] = []
+            while queue and queue[0].due <= now:
+                messages.append(queue.popleft().message)
+            if messages:
+                through.append((sender, messages))
+        for sender, held in [each for each in self._again if each[1].due <= now]:
+            self._again.remove((sender, held))
+            self._troubles.note("again")
+            through.append((sender, [held.message]))
+        return through
