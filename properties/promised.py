@@ -21,6 +21,8 @@ from properties import profiles
 
 REACHED = "reached"
 """Property of a test's report: how often each case occurred."""
+SHOWN = 20
+"""Most cases that the closing lines tell of a property; of more, those that are needed."""
 PATIENCE_S = 600
 """Time limit of a property in profile ``dev``, on a busy machine; others have more."""
 
@@ -63,7 +65,10 @@ def promised(*needed: str, examples: int = 1) -> Callable[[Callable[..., None]],
         def run(*args: Any, request: pytest.FixtureRequest, **given: Any) -> None:
             reached = Reached()
             drawn(*args, reached=reached, **given)
-            request.node.user_properties.append((REACHED, dict(reached.counts)))
+            shown = reached.counts
+            if len(shown) > SHOWN:
+                shown = Counter({name: shown[name] for name in needed})
+            request.node.user_properties.append((REACHED, dict(shown)))
             if missing := reached.missing(needed):
                 pytest.fail(f"undetermined: there were no {', '.join(missing)}", pytrace=False)
 
