@@ -8,6 +8,8 @@ from hypothesis import HealthCheck, Phase
 from hypothesis.strategies import SearchStrategy
 
 from model.vocabulary import Workload, stable_hash
+from straggler.errors import UsageError
+from straggler.rooms import find_room
 
 T = TypeVar("T")
 
@@ -16,11 +18,23 @@ RUN = 50
 _STREAMS = {"slack": "streams"}
 
 
-def workloads_of(room: str) -> SearchStrategy[Workload]:
-    """Return the strategy of the workloads of a room."""
+def workloads(room: str) -> SearchStrategy[Workload]:
+    """Return the strategy of the workloads of a room that can be judged: a query and a stream.
+
+    Raise :class:`straggler.errors.UsageError` with a suggestion if there is no such room.
+    """
+    refuse = find_room(room).refuse
+
+    def is_judged(workload: Workload) -> bool:
+        try:
+            refuse(workload)
+        except UsageError:
+            return False
+        return True
+
     module = import_module(f"straggler.strategies.{_STREAMS.get(room, room)}")
     cases: SearchStrategy[Workload] = module.cases()
-    return cases
+    return cases.filter(is_judged)
 
 
 def collect(strategy: SearchStrategy[T], n: int, seed: int) -> list[T]:

@@ -11,7 +11,8 @@ import pytest
 from model.checking.claims import COMPLETE, Outcome, Recording
 from model.vocabulary import Trace, Workload
 from straggler.rooms import find_room
-from straggler.strategies.examples import collect, workloads_of
+from straggler.strategies.examples import collect
+from straggler.strategies.examples import workloads as workloads_of
 from tests.quality.mistakes import Mistake
 
 SEED = 11
