@@ -363,11 +363,11 @@ def _failing(
 def _with_state(plan: Plan, shape: Shape, seed: int) -> list[Fault]:
     """Return failures of the fastest workers between the middle and the end of the arrivals."""
     speeds = [plan.cluster.worker(number).speed for number in range(shape.workers)]
-    fastest = sorted(range(shape.workers), key=lambda n: -speeds[n])
+    fastest = sorted(range(shape.workers), key=lambda n: -speeds[n])[:2]
     events = simulate_arrivals(plan, seed).events
     moments = [events[part * (len(events) - 1) // 8].arrival_us for part in (5, 6, 7, 8)]
     return [
-        Fail(f"worker-{fastest[n % 2]}", at_us - plan.epoch_us + 1, shape.scale_us // 4)
+        Fail(f"worker-{fastest[n % len(fastest)]}", at_us - plan.epoch_us + 1, shape.scale_us // 4)
         for n, at_us in enumerate(moments)
     ]
 
