@@ -49,6 +49,7 @@ from straggler.judging.trial import Promise, Trial
 from straggler.rooms import Room, find_room
 from straggler.strategies import clusters
 from straggler.strategies.clusters import REGIONS, Shape
+from straggler.strategies.scales import SCALES, USUAL
 
 BATCHES_MAX = 3
 """Most micro-batches of a cluster, because Spark takes long for each, however small."""
@@ -78,8 +79,9 @@ def packs(
     configs: st.SearchStrategy[Any] | Sequence[st.SearchStrategy[Any]],
     shape: Callable[[Any], Shape],
     regions: Sequence[str] = REGIONS,
+    scales: Sequence[str] = (USUAL,),
 ) -> ClusterPack:
-    """Draw ``size`` clusters, each from one of ``regions`` in turn.
+    """Draw ``size`` clusters, each from one of ``regions`` and of ``scales`` in turn.
 
     All of them share one query drawn from ``configs``. If there are several strategies, each
     cluster has a query of its own, drawn from these strategies in turn.
@@ -90,8 +92,14 @@ def packs(
         chosen = [draw(configs)] * size
     else:
         chosen = [draw(configs[number % len(configs)]) for number in range(size)]
+    turn = draw(st.integers(0, len(scales) - 1))  # Each region meets each scale.
     cases = [
-        draw(clusters.cases(shape(config), regions[number % len(regions)]))
+        draw(
+            clusters.cases(
+                SCALES[scales[(number + turn) % len(scales)]](shape(config)),
+                regions[number % len(regions)],
+            )
+        )
         for number, config in enumerate(chosen)
     ]
     return ClusterPack(name, tuple(chosen), tuple(cases))

@@ -16,7 +16,7 @@ A cluster that fails is shrunk and stored; ``straggler replay FILE`` runs it aga
 from collections import defaultdict
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -27,6 +27,7 @@ from model.vocabulary import GroupingConfig, Trace
 from model.vocabulary.grouping import Heavy, Route
 from model.vocabulary.join import Forward, Match, Receive, Rejected
 from model.vocabulary.windows import Correction, Late
+from properties import profiles
 from properties.on_spark import recompute_windows_in_spark
 from properties.oracles.coverage import first_answers
 from properties.oracles.promises import unbalanced, wrong_routes
@@ -48,11 +49,13 @@ from properties.packs import (
     plain_steps,
     recompute_windows,
     run_packs,
+    simulate,
 )
 from properties.promised import Reached, promised
-from properties.reached_cases import PARTIAL, count_partial
+from properties.reached_cases import PARTIAL, SIZED, count_partial, count_scales
 from spark_impl.grouping import run_in_process
 from straggler.strategies import queries
+from straggler.strategies.scales import SCALES
 
 COVERAGE = (
     "slack follows alpha",
@@ -208,22 +211,38 @@ def test_first_answers_contain_the_requested_share(
 # ---------------------------------------------------------------------------- eventual exactness
 
 
-@promised("late pairs", "corrections", "redelivered tuples", "kills with state")
+@promised("late pairs", "corrections", "redelivered tuples", "kills with state", *SIZED)
 @given(
-    slack=packs("slack", 7, queries.corrected_queries(), queries.windowed_shape),
-    watermark=packs("watermark", 7, queries.corrected_watermarks(), queries.windowed_shape),
+    slack=packs(
+        "slack", 7, queries.corrected_queries(), queries.windowed_shape, scales=tuple(SCALES)
+    ),
+    watermark=packs(
+        "watermark", 7, queries.corrected_watermarks(), queries.windowed_shape, scales=tuple(SCALES)
+    ),
 )
 def test_every_answer_ends_exact(
     spark: SparkSession, reached: Reached, slack: ClusterPack, watermark: ClusterPack
 ) -> None:
     for observed in run_packs(spark, slack, watermark, kills=1):
-        in_spark = recompute_windows_in_spark(spark, [seen.run.workload for seen in observed.seen])
-        for seen, by_spark in zip(observed.seen, in_spark, strict=True):
+        for seen in observed.seen:
             assert_same(seen)
             assert_promise_kept(seen, list_wrong_answers)
-            assert by_spark == recompute_windows(seen.run.workload)
-            reached.add(count_cases(seen))
+            windows = recompute_windows(seen.run.workload)
+            reached.add({**count_cases(seen), **count_scales(seen.run.workload, windows)})
         reached.add(count_kills(observed))
+
+
+@profiles.only_nightly()
+@given(
+    slack=packs(
+        "slack", 7, queries.corrected_queries(), queries.windowed_shape, scales=tuple(SCALES)
+    )
+)
+@settings(max_examples=1)
+def test_the_oracle_of_windows_agrees_with_spark(spark: SparkSession, slack: ClusterPack) -> None:
+    workloads = [run.workload for _, run in simulate(slack).values()]
+    in_spark = recompute_windows_in_spark(spark, workloads)
+    assert in_spark == [recompute_windows(workload) for workload in workloads]
 
 
 # --------------------------------------------------------------------------------------- counting

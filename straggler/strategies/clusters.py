@@ -93,6 +93,10 @@ class Shape(NamedTuple):
     """True if a tuple may be delivered twice."""
     keys: tuple[tuple[str, ...], ...] = KEYS
     zipf: tuple[float, ...] = (0.0, 1.0)
+    numbers: tuple[int, ...] = (2, 3, 1)
+    """Choices for the number of sources of a stream."""
+    values: tuple[tuple[int, int], ...] = ((1, 100), (1, 1))
+    """Choices for the smallest and the largest value."""
     drifts: bool = False
     """True if sources may start one after another, each with another rank of its keys."""
     tunings: tuple[object, ...] = (None,)
@@ -154,14 +158,15 @@ def distances(scale_us: int) -> st.SearchStrategy[Tiers]:
 @cache
 def intervals(scale_us: int) -> st.SearchStrategy[Distribution]:
     """Draw intervals from a tenth of a window to a whole one."""
-    means_us = [scale_us // 6, scale_us // 10, scale_us // 3, scale_us]
+    means_us = [max(1, scale_us // part) for part in (6, 10, 3, 1)]
     return st.sampled_from([kind(mean) for mean in means_us for kind in (Exponential, Constant)])
 
 
 @st.composite
 def sources(draw: st.DrawFn, shape: Shape, relays: int, region: str) -> tuple[Source, ...]:
     """Draw one to three sources of each stream, equal except for their places."""
-    number = draw(st.sampled_from([2, 3, 1])) * shape.streams
+    number = draw(st.sampled_from(shape.numbers)) * shape.streams
+    low, high = draw(st.sampled_from(shape.values))
     places = draw(st.sampled_from(PLACES if region == "lossy" else (*PLACES, NOWHERE)))
     delay = very_late(shape.scale_us) if region == "late" else delays(shape.scale_us)
     source = Source(
@@ -171,7 +176,8 @@ def sources(draw: st.DrawFn, shape: Shape, relays: int, region: str) -> tuple[So
         in_order=region != "late" and draw(st.booleans()),
         keys=draw(st.sampled_from(shape.keys)),
         zipf=draw(st.sampled_from(shape.zipf)),
-        high=draw(st.sampled_from([100, 1])),
+        low=low,
+        high=high,
     )
     drifts = shape.drifts and draw(st.booleans())
     later_us = _span_us(source) // number if drifts else shape.scale_us // 7
@@ -357,11 +363,11 @@ def _failing(
 def _with_state(plan: Plan, shape: Shape, seed: int) -> list[Fault]:
     """Return failures of the fastest workers between the middle and the end of the arrivals."""
     speeds = [plan.cluster.worker(number).speed for number in range(shape.workers)]
-    fastest = sorted(range(shape.workers), key=lambda n: -speeds[n])
+    fastest = sorted(range(shape.workers), key=lambda n: -speeds[n])[:2]
     events = simulate_arrivals(plan, seed).events
     moments = [events[part * (len(events) - 1) // 8].arrival_us for part in (5, 6, 7, 8)]
     return [
-        Fail(f"worker-{fastest[n % 2]}", at_us - plan.epoch_us + 1, shape.scale_us // 4)
+        Fail(f"worker-{fastest[n % len(fastest)]}", at_us - plan.epoch_us + 1, shape.scale_us // 4)
         for n, at_us in enumerate(moments)
     ]
 

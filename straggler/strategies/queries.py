@@ -14,6 +14,7 @@ from sim.kernel.source import IDS_PER_SOURCE, Source
 from sim.kernel.trigger import EveryTuples
 from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.strategies.clusters import SEEDS, Shape
+from straggler.strategies.scales import ranks
 
 UNIT_US = 1_000
 WINDOWS_US = ((9_000, 3_000), (8_000, 8_000), (10_000, 4_000))
@@ -218,11 +219,6 @@ def light_shape(config: GroupingConfig) -> Shape:
 def drifting_shape(config: GroupingConfig) -> Shape:
     """Return what clusters for a router are like if its keys may drift, and workers shed."""
     return router_shape(config)._replace(drifts=True, sheds=True)
-
-
-def ranks(keys: int) -> tuple[str, ...]:
-    """Return that many keys."""
-    return tuple([f"k{number}" for number in range(keys)])
 
 
 def is_steady(plan: Plan) -> bool:
