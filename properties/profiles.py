@@ -75,8 +75,6 @@ EFFORTS = {
 
 TIMES = {"dev": 1, "ci": 3, "nightly": 16}
 """Number of examples of a promise for each one in profile ``dev``, by profile."""
-SIMULATED = {"dev": 10, "ci": 40, "nightly": 160}
-"""Number of drawn clusters of each operator in simulated time, by profile."""
 
 
 def register() -> None:
@@ -121,11 +119,6 @@ def only_nightly() -> pytest.MarkDecorator:
     """Return a mark that leaves a test to profile ``nightly``."""
     is_nightly = settings.get_current_profile_name() == "nightly"
     return pytest.mark.skipif(not is_nightly, reason="once a night suffices")
-
-
-def simulated() -> int:
-    """Return the number of drawn clusters of each operator in the profile in force."""
-    return SIMULATED.get(settings.get_current_profile_name(), SIMULATED[DEFAULT])
 
 
 def times() -> int:

@@ -31,28 +31,32 @@ def count_partial(trace: Trace, least: int = 0) -> int:
 
 # -------------------------------------------------------------------------------------- scales
 
-SIZED = (
+WIDE = (
     "spans of years",
     "spans below a millisecond",
     "identities beyond 2^32",
     "values beyond float32",
+)
+MANY_OR_FEW = (
     "streams of a thousand keys",
     "windows of one tuple",
     "windows of a thousand tuples",
 )
-"""Cases that :func:`count_scales` counts."""
+SIZED = (*WIDE, *MANY_OR_FEW)
+"""Cases that :func:`count_scales` counts, those of wide numbers first."""
 YEAR_US, MANY = 365 * 86_400_000_000, 1_000
+NO_WINDOWS: Windows = {}
 FLOAT32_EXACT = 2**24
 """Largest whole number up to which a 32-bit float holds all whole numbers."""
 
 
-def count_scales(workload: Workload, windows: Windows) -> dict[str, int]:
-    """Count the large and small numbers in a stream of a windowed room, given its windows."""
+def count_scales(workload: Workload, windows: Windows = NO_WINDOWS) -> dict[str, int]:
+    """Count the large and small numbers in a stream, and in its windows if they are given."""
     times_us = [event.event_time_us for event in workload.arrivals]
-    span_us = max(times_us) - min(times_us)
+    span_us = max(times_us, default=0) - min(times_us, default=0)
     found = (
         span_us >= YEAR_US,
-        span_us < MILLISECOND_US,
+        1 < span_us < MILLISECOND_US,
         any(event.source_id >= 1 << 32 for event in workload.arrivals),
         any(event.value > FLOAT32_EXACT for event in workload.arrivals),
         len({event.key for event in workload.arrivals}) >= MANY,

@@ -5,73 +5,82 @@ that fail and resume from the contents of Spark's stores: thousands of clusters 
 failing cluster is shrunk and described. ``test_promises.py`` does the same with real Spark.
 """
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from properties import profiles, stream_packs
-from properties.operators.timed import OPERATORS, report
+from properties.operators.timed import OPERATORS, Drawn, report
+from properties.promised import Reached, promised
+from properties.reached_cases import WIDE
+from straggler.strategies.clusters import REGIONS
 
-RUNS_FOR_GUARDS = 6
-"""Most extra runs, of 50 clusters each, if the clusters of the property lacked some case."""
 ALWAYS = ("crashes with state", "messages sent again", "shed arrivals")
-NEEDED = {
-    "slack": ("tuples served again", "late pairs", "rejected arrivals"),
-    "watermark": ("tuples served again", "late pairs", "rejected arrivals"),
-    "join": (
-        "epochs redone",
-        "copies met",
-        "messages that came again",
-        "rejected arrivals",
-        "changes of the number of workers",
-    ),
-    "grouping": ("tuples served again", "rebalances", "heavy keys"),
-    "script": (
-        "tuples served again",
-        "results sent between workers",
-        "notices",
-        "late tuples",
-    ),
-}
-"""Cases that must occur, by room."""
+EXAMPLES = 4
+"""Number of times that clusters of all regions are drawn."""
 
 
-@pytest.fixture(scope="module")
-def seen() -> Mapping[str, Counter[str]]:
-    """Count the clusters, by room, in which Spark's operator met each case."""
-    return {name: Counter() for name in OPERATORS}
+def in_all_regions(room: str) -> st.SearchStrategy[Sequence[Drawn]]:
+    """Draw a cluster in each region."""
+    return st.tuples(*map(OPERATORS[room].drawn_in, REGIONS))
 
 
-@pytest.mark.timeout(1_800)
-@pytest.mark.parametrize("name", OPERATORS)
-@settings(
-    max_examples=profiles.simulated(),
-    # Hypothesis need not shrink: a cluster that fails is made smaller as a plan.
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
-    report_multiple_bugs=False,
+def assert_like_the_model(room: str, clusters: Sequence[Drawn], reached: Reached) -> None:
+    """Assert that Spark's operator does what the model does, on each cluster."""
+    for drawn in clusters:
+        if OPERATORS[room].broken(drawn, reached.add):
+            pytest.fail(report(OPERATORS[room], drawn), pytrace=False)
+
+
+@promised(
+    *ALWAYS, *WIDE, "tuples served again", "late pairs", "rejected arrivals", examples=EXAMPLES
 )
-@given(data=st.data())
-def test_an_operator_does_what_the_model_does(
-    name: str, seen: Mapping[str, Counter[str]], data: st.DataObject
+@given(clusters=in_all_regions("slack"))
+def test_a_slack_operator_does_what_the_model_does(
+    reached: Reached, clusters: Sequence[Drawn]
 ) -> None:
-    operator = OPERATORS[name]
-    drawn = data.draw(operator.drawn)
-    if operator.broken(drawn, seen[name]):
-        pytest.fail(report(operator, drawn), pytrace=False)
+    assert_like_the_model("slack", clusters, reached)
 
 
-@pytest.mark.parametrize("name", OPERATORS)
-def test_the_drawn_clusters_include_every_interesting_one(
-    name: str, seen: Mapping[str, Counter[str]], seed: int
+@promised(
+    *ALWAYS, *WIDE, "tuples served again", "late pairs", "rejected arrivals", examples=EXAMPLES
+)
+@given(clusters=in_all_regions("watermark"))
+def test_a_watermark_operator_does_what_the_model_does(
+    reached: Reached, clusters: Sequence[Drawn]
 ) -> None:
-    operator, clusters = OPERATORS[name], seen[name]
-    for run in range(RUNS_FOR_GUARDS):
-        if clusters.keys() >= {*ALWAYS, *NEEDED[name]}:
-            break
-        for drawn in stream_packs.collect(operator.drawn, stream_packs.RUN, seed + run):
-            clusters.update(operator.reached(operator.run(drawn)))
-    missing = [case for case in (*ALWAYS, *NEEDED[name]) if not clusters[case]]
-    assert not missing, f"undetermined: of {dict(clusters)} there were no {', '.join(missing)}"
+    assert_like_the_model("watermark", clusters, reached)
+
+
+@promised(
+    *ALWAYS,
+    "epochs redone",
+    "copies met",
+    "messages that came again",
+    "rejected arrivals",
+    "changes of the number of workers",
+    examples=EXAMPLES,
+)
+@given(clusters=in_all_regions("join"))
+def test_a_chain_does_what_the_model_does(reached: Reached, clusters: Sequence[Drawn]) -> None:
+    assert_like_the_model("join", clusters, reached)
+
+
+@promised(*ALWAYS, "tuples served again", "rebalances", "heavy keys", examples=EXAMPLES)
+@given(clusters=in_all_regions("grouping"))
+def test_routers_do_what_the_model_does(reached: Reached, clusters: Sequence[Drawn]) -> None:
+    assert_like_the_model("grouping", clusters, reached)
+
+
+@promised(
+    *ALWAYS,
+    "tuples served again",
+    "results sent between workers",
+    "notices",
+    "late tuples",
+    examples=EXAMPLES,
+)
+@given(clusters=in_all_regions("script"))
+def test_scripts_do_what_the_model_does(reached: Reached, clusters: Sequence[Drawn]) -> None:
+    assert_like_the_model("script", clusters, reached)

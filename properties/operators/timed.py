@@ -9,10 +9,10 @@ Rules of this file:
 * Only what the operator records in process is compared; claims are judged on its own trace.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from math import inf
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
@@ -27,6 +27,7 @@ from properties.operators.grouping import SparkMachine as Routers
 from properties.operators.join import SparkMachine as Chain
 from properties.operators.script import WAYS, SparkScripts
 from properties.operators.windows import SparkMachine as Task
+from properties.reached_cases import count_scales
 from sim import grouping, join, script, slack, watermark
 from sim.join.tuning import ChainTuning
 from sim.kernel.faults import Duplicate, Fail
@@ -45,6 +46,7 @@ from straggler.strategies.grouping import replaying
 from straggler.strategies.grouping import timed_cases as grouping_cases
 from straggler.strategies.join import TimedCase as ChainCase
 from straggler.strategies.join import clusters_of_chains
+from straggler.strategies.scales import USUAL
 from straggler.strategies.script import timed_cases as script_cases
 from straggler.strategies.streams import UNIT_US, arrival_orders, timings
 from straggler.strategies.streams import configs as slack_configs
@@ -55,6 +57,15 @@ SECONDS_MAX = 20.0
 """Time limit for shrinking a cluster."""
 CHAIN_EVENTS_MAX = 72
 """Most tuples of a chain, because a few chains of twice as many took half of all the time."""
+
+
+SCALE_OF: Mapping[str | None, str] = {
+    "redelivered": "wide identities",
+    "bursty": "large values",
+    "lossy": "years",
+    "slow": "microseconds",
+}
+"""Scale of the streams of a windowed room in a region; others have the usual one."""
 
 
 class Drawn(NamedTuple):
@@ -73,12 +84,18 @@ class Operator:
     """The part of a room's Spark side that runs in simulated time."""
 
     name: str
-    drawn: st.SearchStrategy[Drawn]
+    drawn_in: Callable[[str | None], st.SearchStrategy[Drawn]]
+    """Draws a cluster in a region, or in any."""
     simulate: Callable[..., TimedRun]
     machine: Callable[..., Any]
     """Constructor of the Spark side's machine."""
     counts: Callable[[TimedRun], Mapping[str, int]]
     """Count the interesting cases of the room in a run, by name."""
+
+    @property
+    def drawn(self) -> st.SearchStrategy[Drawn]:
+        """Clusters of every region."""
+        return self.drawn_in(None)
 
     @property
     def room(self) -> Room:
@@ -94,10 +111,12 @@ class Operator:
         """Run the model on a cluster; raise ``ValueError`` for an impossible cluster."""
         return self.simulate(drawn.case.plan, drawn.config, drawn.case.seed)
 
-    def broken(self, drawn: Drawn, seen: Counter[str] | None = None) -> tuple[str, ...]:
+    def broken(
+        self, drawn: Drawn, count: Callable[[Mapping[str, int]], object] = len
+    ) -> tuple[str, ...]:
         """Run model and operator; return sentences on the mistakes of the operator.
 
-        ``seen`` counts the clusters in which Spark's operator met each interesting case.
+        ``count`` is called with the cases that Spark's operator met.
         """
         expected = self.expected(drawn)
         try:
@@ -105,8 +124,7 @@ class Operator:
         except Exception as error:  # every error counts as a failure of the operator
             text = " ".join(str(error).split()) or "no message"
             return (f"the operator raised {type(error).__name__}: {text[:300]}",)
-        if seen is not None:
-            seen.update(self.reached(observed))
+        count(self.reached(observed))
         workload, trace, step_types = (
             observed.workload,
             expected.trace,
@@ -125,15 +143,16 @@ class Operator:
         verdicts = self.room.check(workload, Trace(observed.trace.producer, judged)).verdicts
         return (*other, *difference.sentences, *broken_sentences(verdicts))
 
-    def reached(self, run: TimedRun) -> list[str]:
-        """Return the interesting cases that occurred in a run."""
-        counts = {
+    def reached(self, run: TimedRun) -> dict[str, int]:
+        """Count the interesting cases that occurred in a run."""
+        return {
+            "clusters": 1,
+            "tuples": len(run.workload.arrivals),
             "crashes with state": sum(fault.at > 0 for fault in run.workload.faults),
             "messages sent again": int(run.summary.get("sent_again", 0)),
             "shed arrivals": has_shed(run),
             **self.counts(run),
         }
-        return [case for case, count in counts.items() if count]
 
 
 def has_shed(run: TimedRun) -> bool:
@@ -183,25 +202,26 @@ def report(operator: Operator, drawn: Drawn) -> str:
 
 
 @st.composite
-def _windowed(draw: st.DrawFn, configs: st.SearchStrategy[Any]) -> Drawn:
+def _windowed(draw: st.DrawFn, configs: st.SearchStrategy[Any], region: str | None) -> Drawn:
     """Draw a query and its cluster; some sources send tuples that the query refuses."""
     config = draw(configs)
-    plan, seed = draw(timings(max(config.size_us, config.slide_us), config.tasks))
-    if draw(st.sampled_from([False, False, True])):
+    scale = SCALE_OF.get(region, USUAL)
+    plan, seed = draw(timings(max(config.size_us, config.slide_us), config.tasks, region, scale))
+    if region == "calm" or (region is None and draw(st.booleans())):
         (events,) = draw(arrival_orders(config))
-        plan = replaying(events, plan)
+        plan = replaying([events[0]._replace(value=inf), *events[1:]], plan)
     return Drawn(config, SeededPlan(plan, seed))
 
 
 @st.composite
-def _troubled(draw: st.DrawFn, calm: st.SearchStrategy[Drawn]) -> Drawn:
+def _troubled(draw: st.DrawFn, calm: st.SearchStrategy[Drawn], region: str | None) -> Drawn:
     """Let workers fail soon after arrivals, when they have something to lose, and fill up soon."""
     config, (plan, seed) = draw(calm)
-    if draw(st.sampled_from([False, True, False])):
+    if region == "slow" or draw(st.sampled_from([False, True, False])):
         plan = _shedding(plan)
     workers, fails = _workers(config), []
     events = simulate_arrivals(plan, seed).events
-    for _ in range(draw(st.sampled_from([1, 0, 2]))):
+    for _ in range(draw(st.sampled_from([2] if region == "failing" else [1, 0, 2]))):
         event = events[draw(st.integers(0, 15)) * (len(events) - 1) // 15] if events else None
         worker = f"worker-{draw(st.integers(0, 15)) % workers}"
         if event is not None:
@@ -229,7 +249,7 @@ def _with_tuning(plan: Plan, default: Any, **changes: object) -> Plan:
 
 
 @st.composite
-def _scripts(draw: st.DrawFn) -> Drawn:
+def _scripts(draw: st.DrawFn, region: str | None) -> Drawn:
     """Draw scripts with a placement that the Spark side has; many workers read some results.
 
     A tuple comes again after the end of its micro-batch, so workers must remember identities.
@@ -237,7 +257,7 @@ def _scripts(draw: st.DrawFn) -> Drawn:
     config, (plan, seed) = draw(script_cases())
     # A machine of the harness gets the arrivals of its own sensors, and hears of no silence.
     config = replace(config, idle_after_us=None)
-    if draw(st.sampled_from([False, True])):
+    if region == "late" or draw(st.sampled_from([False, True])):
         config = replace(config, workflows=(*config.workflows, _read_by_all(config)), workers=4)
         plan = _with_tuning(plan, ScriptTuning(), placement="by-unit")
     elif plan.tuned(ScriptTuning()).placement not in WAYS:
@@ -281,6 +301,7 @@ def _in_windows(run: TimedRun) -> dict[str, int]:
         "tuples served again": again,
         "late pairs": len(run.trace.of(Late)),
         "rejected arrivals": len(run.trace.of(Rejected)),
+        **count_scales(run.workload),
     }
 
 
@@ -311,44 +332,36 @@ def _in_join(run: TimedRun) -> dict[str, int]:
     }
 
 
+def _draw_windowed(configs: Callable[[], st.SearchStrategy[Any]], region: str | None) -> Any:
+    return _troubled(_windowed(configs(), region), region)
+
+
+def _draw_chain(region: str | None) -> Any:
+    return _troubled(clusters_of_chains(region).map(_chain), region)
+
+
+def _draw_routers(region: str | None) -> Any:
+    return _troubled(grouping_cases(region).map(lambda case: Drawn(*case)), region)
+
+
+def _draw_scripts(region: str | None) -> Any:
+    return _troubled(_scripts(region), region)
+
+
+_SLACK, _WATERMARK = (
+    partial(_draw_windowed, slack_configs),
+    partial(_draw_windowed, watermark_configs),
+)
 OPERATORS: Mapping[str, Operator] = {
     operator.name: operator
     for operator in (
+        Operator("slack", _SLACK, slack.simulate, partial(Task, SLACK), _in_windows),
         Operator(
-            "slack",
-            _troubled(_windowed(slack_configs())),
-            slack.simulate,
-            partial(Task, SLACK),
-            _in_windows,
+            "watermark", _WATERMARK, watermark.simulate, partial(Task, WATERMARK), _in_windows
         ),
-        Operator(
-            "watermark",
-            _troubled(_windowed(watermark_configs())),
-            watermark.simulate,
-            partial(Task, WATERMARK),
-            _in_windows,
-        ),
-        Operator(
-            "join",
-            _troubled(clusters_of_chains().map(_chain)),
-            join.simulate,
-            Chain,
-            _in_join,
-        ),
-        Operator(
-            "grouping",
-            _troubled(grouping_cases().map(lambda case: Drawn(*case))),
-            grouping.simulate,
-            Routers,
-            _in_grouping,
-        ),
-        Operator(
-            "script",
-            _troubled(_scripts()),
-            script.simulate,
-            SparkScripts,
-            _in_scripts,
-        ),
+        Operator("join", _draw_chain, join.simulate, Chain, _in_join),
+        Operator("grouping", _draw_routers, grouping.simulate, Routers, _in_grouping),
+        Operator("script", _draw_scripts, script.simulate, SparkScripts, _in_scripts),
     )
 }
 """Operator of each room, by its name."""

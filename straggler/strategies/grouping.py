@@ -3,10 +3,10 @@
 Rules of this file:
 
 1. Disorder is never drawn as a shuffle: sources, ways and faults are those of
-   ``generators/streams``. Every source has hot keys of its own, so that the heavy keys change with
+   ``strategies/streams``. Every source has hot keys of its own, so that the heavy keys change with
    the sources that send.
 2. Windows are shorter than a stream and summaries smaller than its keys.
-3. A timed case has a cluster of ``generators/clusters``. What arrives there has the keys of its
+3. A timed case has a cluster of ``strategies/clusters``. What arrives there has the keys of its
    sources, or skewed keys and values that are not finite.
 """
 
@@ -111,11 +111,11 @@ class TimedCase(NamedTuple):
 
 
 @st.composite
-def timed_cases(draw: st.DrawFn) -> TimedCase:
+def timed_cases(draw: st.DrawFn, region: str | None = None) -> TimedCase:
     """Draw routers, instances near and far, what streams to them, and what goes wrong."""
     config = draw(configs())
     shape = Shape(SCALE_US, config.instances, events=(12, 24, 40), batches=(1, 3, 12))
-    plan, seed = draw(clusters.cases(shape))
+    plan, seed = draw(clusters.cases(shape, region))
     if draw(st.booleans()):
         # A place is free again when the log hears of it: the way back may be in trouble, too.
         plan = replace(plan, faults=tuple(map(_on_the_way_back, plan.faults)))

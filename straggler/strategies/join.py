@@ -221,10 +221,11 @@ def recordings_on_chains(draw: st.DrawFn) -> TimedCase:
 
 
 @st.composite
-def clusters_of_chains(draw: st.DrawFn) -> TimedCase:
+def clusters_of_chains(draw: st.DrawFn, region: str | None = None) -> TimedCase:
     """Draw a cluster with two streams, and faults of their sources, links and workers."""
     config = draw(configs())
-    plan, seed = draw(clusters.cases(Shape(SCALE_US, config.workers, 2, events=(6, 12, 24))))
+    shape = Shape(SCALE_US, config.workers, 2, events=(6, 12, 24))
+    plan, seed = draw(clusters.cases(shape, region))
     faults = draw(st.lists(chain_faults(plan.cluster, config.workers), max_size=3))
     flush = draw(st.sampled_from([True, True, True, False]))
     plan = replace(

@@ -5,7 +5,7 @@ Rules of this file:
 1. A plan is small, and scaled to the query: intervals are shorter than a window, delays as long as
    several, so that late tuples are the rule.
 2. No tuple is lost for good: lost messages are sent again. So two plans with the same sources have
-   the same tuples. ``generators/clusters`` draws plans in which tuples are missing.
+   the same tuples. ``strategies/clusters`` draws plans in which tuples are missing.
 3. No integer is drawn from 100 or more: Hypothesis mixes constants of all loaded modules into wide
    ranges, so that the same seed would draw other values in another process.
 4. Strategies are built once per scale, because building one takes longer than drawing from it.

@@ -2,10 +2,10 @@
 
 Rules of this file:
 
-1. Disorder is never drawn as a shuffle: a small plan (``generators/networks``) is drawn, and the
+1. Disorder is never drawn as a shuffle: a small plan (``strategies/networks``) is drawn, and the
    simulation decides the order of arrival.
 2. Values are integers or dyadic fractions, so that their sums are exact in every order.
-3. No integer is drawn from 100 or more, for the reason given in ``generators/networks``.
+3. No integer is drawn from 100 or more, for the reason given in ``strategies/networks``.
 """
 
 import math
@@ -29,6 +29,7 @@ from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.strategies import clusters
 from straggler.strategies.clusters import Shape
 from straggler.strategies.networks import SEEDS, STEPS, plans, sources, upto
+from straggler.strategies.scales import SCALES, USUAL
 
 __all__ = ["SEEDS", "plans", "sources", "upto"]  # besides the names defined here
 CUTS_MAX = 4
@@ -206,9 +207,12 @@ def reordered(draw: st.DrawFn, config: Query) -> tuple[Workload, Workload]:
 
 
 @st.composite
-def timings(draw: st.DrawFn, scale_us: int, tasks: int) -> SeededPlan:
+def timings(
+    draw: st.DrawFn, scale_us: int, tasks: int, region: str | None = None, scale: str = USUAL
+) -> SeededPlan:
     """Draw a cluster for a windowed room with ``tasks`` tasks, and the cost of corrections."""
-    plan, seed = draw(clusters.cases(Shape(scale_us, tasks, events=(6, 12, 24))))
+    shape = SCALES[scale](Shape(scale_us, tasks, events=(6, 12, 24)))
+    plan, seed = draw(clusters.cases(shape, region))
     tuning = WindowTuning(
         Worker(draw(st.sampled_from([1.0, 0.2]))),
         draw(st.sampled_from([0.0, scale_us / 2, 3.0 * scale_us])),

@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-1. Streams are those of ``generators/streams``: a simulation makes them, with calm and stormy
+1. Streams are those of ``strategies/streams``: a simulation makes them, with calm and stormy
    phases.
 2. Clusters are smaller than a stream; waits range from none to more than several windows.
 3. The literal reading is drawn only on request, because it does not keep the promises.

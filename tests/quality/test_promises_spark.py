@@ -136,14 +136,14 @@ BUGS = (
         "self.window_us = 2 * config.window_us",
     ),
     Bug(
-        "some tuples go to the first instance",
+        "some tuples go to the last instance",
         IMBALANCE,
         "tuples above",
         "grouping/router.py",
         '    found, state = look_up("policy", config.policy, _WAYS)(job)\n',
         '    found, state = look_up("policy", config.policy, _WAYS)(job)\n'
         "    n = config.instances\n"
-        "    found[:: round(n / (0.02 * np.log2(n)))] = 0\n",
+        "    found[:: round(n / (0.02 * np.log2(n)))] = n - 1\n",
     ),
     Bug(
         "half of the coverage is required",
