@@ -23,7 +23,8 @@ from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import REASON_SHED, Decision, Forward, Receive, Rejected
 from properties.chain_workloads import pack_together
 from properties.on_spark import choose_faults
-from properties.packs import SHOWN_SENTENCES, ClusterPack, simulate
+from properties.oracles import exchange
+from properties.packs import SHOWN_SENTENCES, ClusterPack, plain_steps, simulate
 from sim.join.room import simulate as simulate_chain
 from sim.join.tuning import ChainTuning
 from sim.kernel.faults import Congest, Fail, Fault, Lose, Replay
@@ -38,9 +39,12 @@ from straggler.judging.systems import SPARK
 from straggler.judging.trial import Trial
 from straggler.rooms import find_room
 from straggler.strategies import queries
+from straggler.strategies.clusters import REGIONS
 from straggler.strategies.queries import LINK_US, Moves
 
 ROOM = find_room("join")
+STRUCK = tuple(region for region in REGIONS if region != "calm")
+"""Regions of the clusters of a chain."""
 HELD_UP = 8
 """A message on Spark is held up this many times longer than in simulated time."""
 
@@ -85,13 +89,17 @@ class ChainSeen:
         shown = sentences[:SHOWN_SENTENCES]
         pytest.fail("\n".join([*shown, "", "The smallest like it, alone:", *report]), pytrace=False)
 
-    def broken(self) -> Iterator[str]:
-        """Yield differences from the simulation, and broken claims on Spark's own trace."""
+    def differences(self) -> Iterator[str]:
+        """Yield in what Spark's trace differs from that of the simulation."""
         verdict, _ = compare_traces(
             ROOM, self.workload, self.simulated, self.trace, ROOM.step_types
         )
-        verdicts = ROOM.check(self.workload, self.trace).verdicts
-        yield from broken_sentences((*verdicts, verdict))
+        yield from broken_sentences([verdict])
+        yield from exchange.differences(plain_steps(self.trace), plain_steps(self.simulated))
+
+    def broken_claims(self) -> Sequence[str]:
+        """Return what is broken on Spark's own trace, its protocol included."""
+        return broken_sentences(ROOM.check(self.workload, self.trace).verdicts)
 
 
 def run_chain_pack(spark: SparkSession, given: ChainPack, kills: int) -> ChainSeen:
@@ -108,9 +116,7 @@ def run_chain_pack(spark: SparkSession, given: ChainPack, kills: int) -> ChainSe
         troubles = Troubles(tuple(troubles_of(given.faults, epochs)), str(noted))
         killed, sent = list[int](), list[int]()
         trace = run_chain(spark, workload, place, killed.append, troubles, sent.append)
-        return ChainSeen(
-            workload, simulated.result(), trace, killed, {**troubles.count()}, sum(sent)
-        )
+        return ChainSeen(workload, simulated.result(), trace, killed, troubles.counts(), sum(sent))
 
 
 def decide(workload: Workload, moves: Moves) -> Workload:

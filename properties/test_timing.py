@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from model.vocabulary import Workload
 from model.vocabulary.join_load import LoadRules
+from sim.grouping.cluster import GroupingTuning
 from sim.join.tuning import ChainTuning, Control
 from sim.kernel.plan import Plan
 from sim.script.host import ScriptTuning
@@ -96,7 +97,8 @@ def chain_shape(config: Any) -> Shape:
 
 def router_shape(config: Any) -> Shape:
     """Return what clusters for a router are like, with short streams."""
-    return queries.router_shape(config)._replace(events=(100,))
+    measured = (GroupingTuning(measured=True),)
+    return queries.router_shape(config)._replace(events=(100,), sheds=True, tunings=measured)
 
 
 def script_shape(config: Any) -> Shape:
@@ -110,7 +112,10 @@ ROOMS: Mapping[str, tuple[st.SearchStrategy[Any], Callable[[Any], Shape]]] = {
     "slack": (queries.corrected_queries(), queries.windowed_shape),
     "watermark": (queries.corrected_watermarks(), queries.windowed_shape),
     "join": (queries.join_queries(), chain_shape),
-    "grouping": (queries.balanced_routers(), router_shape),
+    "grouping": (
+        st.one_of(*(queries.balanced_routers(n, (1, 2)) for n in (4, 16, 8, 2))),
+        router_shape,
+    ),
     "script": (
         scripts.configs()
         .filter(lambda each: each.asked_for)

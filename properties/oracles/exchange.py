@@ -3,6 +3,7 @@
 Source: docs/join.md, section 15.
 """
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -12,6 +13,8 @@ from typing import Any, NamedTuple
 Steps = Mapping[str, Sequence[Mapping[str, Any]]]
 TUPLE_BYTES, KEY_BYTES, FRAME_BYTES = 32, 8, 1_024
 """Bytes of a tuple without its key on a connection, most bytes of a key, and of a block's frame."""
+ALIKE = 2
+"""Most blocks, acknowledgements and tuples of a run, as a multiple of those of another."""
 SMALL_BYTES = 32
 """Most bytes of any message that is no block."""
 
@@ -46,17 +49,18 @@ def count_exchange(steps: Steps) -> Exchange:
 
 def bound_tuples(workload: Mapping[str, Any], steps: Steps) -> Bounds:
     """Return limits of the number of tuples forwarded, from decisions, admissions and pairs."""
-    workers = workers_by_epoch(workload)
-    free_r, free_s = set[int](), set[int]()
-    apart = 0
-    for r_id, s_id in sorted({(each["r_id"], each["s_id"]) for each in steps["match"]}):
-        if r_id not in free_r and s_id not in free_s:
-            free_r.add(r_id)
-            free_s.add(s_id)
-            apart += 1
+    workers, epochs = workers_by_epoch(workload), _epochs_of_tuples(workload, steps)
+    used = set[tuple[str, int]]()
+    least = 0
+    for pair in sorted(steps["match"], key=lambda each: (each["r_id"], each["s_id"])):
+        both = ("R", pair["r_id"]), ("S", pair["s_id"])
+        span = workers[min(epochs[each] for each in both) : pair["batch"] + 1]
+        if used.isdisjoint(both) and len({*span}) == 1:
+            used.update(both)
+            least += span[0] - 1
     crossings = [sum(m - 1 for m, _ in groupby(workers[epoch:])) for epoch in range(len(workers))]
     most = sum(each["tuples"] * crossings[each["epoch"]] for each in steps["admit"])
-    return Bounds(apart * (min(workers) - 1), most)
+    return Bounds(least, most)
 
 
 def bound_bytes(workload: Mapping[str, Any], steps: Steps, repeated: int) -> Bounds:
@@ -108,11 +112,31 @@ def _wrong_loads(workload: Mapping[str, Any], steps: Steps) -> Iterator[str]:
             yield f"a block of {each['stream']} met {each['copies']} copies, credit {credit}"
 
 
-def admitted_by_epoch(steps: Steps) -> Counter[tuple[int, str]]:
+def differences(one: Steps, other: Steps) -> Iterator[str]:
+    """Yield in what two runs of the same decisions differ by more than timing explains."""
+    if _admitted_by_epoch(one) != _admitted_by_epoch(other):
+        yield "some epochs of the two runs admit different numbers of tuples"
+    for name in ("blocks", "acks", "tuples"):
+        a, b = (getattr(count_exchange(each), name) for each in (one, other))
+        if max(a, b) > ALIKE * min(a, b):
+            yield f"{name}: {a} and {b}"
+
+
+def _admitted_by_epoch(steps: Steps) -> Counter[tuple[int, str]]:
     """Count tuples that were admitted, by epoch and stream."""
     found = Counter[tuple[int, str]]()
     for each in steps["admit"]:
         found[each["epoch"], each["stream"]] += each["tuples"]
+    return found
+
+
+def _epochs_of_tuples(workload: Mapping[str, Any], steps: Steps) -> dict[tuple[str, int], int]:
+    """Return the epoch in which each tuple was admitted, by stream and identity."""
+    away = {each["seq"] for each in steps["rejected"]}
+    found: dict[tuple[str, int], int] = {}
+    for seq, source_id, _, _, _, _, stream in workload["arrivals"]:
+        if seq not in away:
+            found.setdefault((stream, source_id), bisect_right(workload["cuts"], seq))
     return found
 
 

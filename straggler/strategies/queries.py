@@ -157,7 +157,7 @@ def join_queries(draw: st.DrawFn) -> JoinConfig:
         workers=draw(st.sampled_from([3, 2, 4, 8])),
         block_size=draw(st.sampled_from([2, 1, 5])),
         credit=draw(st.sampled_from([1, 3])),
-        lateness_us=draw(st.sampled_from([6 * UNIT_US, 0, 2 * UNIT_US])),
+        lateness_us=draw(st.sampled_from([6 * UNIT_US, 12 * UNIT_US])),
     )
 
 

@@ -1,7 +1,7 @@
 """Bugs planted in the Spark side are caught by the promises alone, on Spark's own traces.
 
-A copy of the packages with one bug a room runs ``properties/test_promises.py`` in a process of its
-own. Comparisons with the simulation, and of each route, are switched off: they notice anything.
+A copy of the packages with one bug a promise runs ``properties/test_promises.py`` in a process of
+its own. Comparisons with the simulation, and of each route, are switched off: they notice anything.
 That process writes the claims that break on Spark's traces to a file, for the record of
 :mod:`tests.harness.broken_claims`.
 """
@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +27,7 @@ from model.windows.exactness_claims import _CHECKS
 from tests.harness.broken_claims import note
 
 ROOT = Path(__file__).resolve().parents[2]
+PROMISES = ROOT / "properties/test_promises.py"
 PLUGIN = """
 import json
 import pathlib
@@ -42,6 +43,7 @@ running = []
 
 def pytest_collection_finish():
     from properties import test_promises
+    from properties import chain_runs
     from properties import packs as cluster_packs
     from tests.harness import broken_claims
 
@@ -50,7 +52,10 @@ def pytest_collection_finish():
     test_promises.wrong_routes = lambda router, steps: []
     test_promises.list_low_coverage = noting(test_promises.list_low_coverage)
     test_promises.run_packs = run_once(test_promises.run_packs)
+    test_promises.run_chain_pack = run_once(test_promises.run_chain_pack)
     cluster_packs.ClusterRun.fail = fail
+    chain_runs.ChainSeen.differences = lambda seen: []
+    chain_runs.ChainSeen.fail = fail_chain
 
 
 def pytest_runtest_call(item):
@@ -89,6 +94,10 @@ def noting(list_low_coverage):
         return sentences
 
     return found
+
+
+def fail_chain(seen, sentences):
+    pytest.fail(" ".join(sentences), pytrace=False)
 
 
 def fail(seen, sentences, *_rest):
@@ -233,6 +242,46 @@ YET_MORE_BUGS = (
 )
 
 
+JOIN_BUGS = (
+    Bug(
+        "the first of the copies on their way meets nobody",
+        JOIN,
+        "no pair lost",
+        "join/side.py",
+        "good |= number > seen[one]",
+        "good |= number > seen[one] + 1",
+    ),
+    Bug(
+        "an epoch that was killed counts as well",
+        JOIN,
+        "no pair twice",
+        "join/store.py",
+        "found += self.folder(each.epoch, each.attempt).children("
+        r'rf"{table}(-\d+)?\.\w+")',
+        'for attempt in (self.root / "epochs" / str(each.epoch)).children():\n'
+        + 24 * " "
+        + r'found += attempt.children(rf"{table}(-\d+)?\.\w+")',
+    ),
+    Bug(
+        "an acknowledgement forgets the last block sent",
+        JOIN,
+        "behaviour of the protocol",
+        "join/worker.py",
+        "BlockAck(lane.stream, block.number, other.sent, size)",
+        "BlockAck(lane.stream, block.number, max(0, other.sent - 1), size)",
+    ),
+    Bug(
+        "a block that comes again is joined again",
+        JOIN,
+        "behaviour of the protocol",
+        "join/worker.py",
+        "        if ready:\n            self._join_in(sender, lane, other, ready)",
+        "        if blocks:\n            self._join_in(sender, lane, other, blocks)",
+    ),
+)
+"""Bugs of a chain's exchange, each alone."""
+
+
 @pytest.mark.timeout(1_200)
 @pytest.mark.parametrize(
     "bugs",
@@ -240,6 +289,7 @@ YET_MORE_BUGS = (
         pytest.param(BUGS, id="one each"),
         pytest.param(MORE_BUGS, id="more", marks=pytest.mark.long),
         pytest.param(YET_MORE_BUGS, id="yet more", marks=pytest.mark.long),
+        *(pytest.param((bug,), id=bug.name) for bug in JOIN_BUGS),
     ],
 )
 def test_each_promise_is_broken_by_a_bug(tmp_path: Path, bugs: tuple[Bug, ...]) -> None:
@@ -251,7 +301,7 @@ def test_each_promise_is_broken_by_a_bug(tmp_path: Path, bugs: tuple[Bug, ...]) 
         text = path.read_text(encoding="utf-8")
         assert text.count(bug.right) == 1, f"{bug.right!r} is not there once"
         path.write_text(text.replace(bug.right, bug.wrong), encoding="utf-8")
-    failures, printed = failed_promises(tmp_path)
+    failures, printed = failed_promises(tmp_path, [bug.test for bug in bugs])
     for bug in bugs:
         assert bug.said in failures.get(bug.test, "nothing"), f"{bug} is not noticed in\n{printed}"
     for room, claim, test, seconds in json.loads((tmp_path / "broken.json").read_text("utf-8")):
@@ -260,8 +310,8 @@ def test_each_promise_is_broken_by_a_bug(tmp_path: Path, bugs: tuple[Bug, ...]) 
                 note(room, claim, seconds, bug.name)
 
 
-def failed_promises(folder: Path) -> tuple[dict[str, str], str]:
-    """Run the four promises with the packages in a folder.
+def failed_promises(folder: Path, tests: Sequence[str]) -> tuple[dict[str, str], str]:
+    """Run some of the promises with the packages in a folder.
 
     Return what the failing ones say, and all that was printed. A run that is stopped, or that dies,
     fails the test with what it has printed until then.
@@ -282,7 +332,7 @@ def failed_promises(folder: Path) -> tuple[dict[str, str], str]:
     command += ["--hypothesis-profile=dev", "--hypothesis-seed=0", f"--junitxml={report}"]
     with output.open("wb") as out, suppress(subprocess.TimeoutExpired):
         subprocess.run(
-            [*command, "-c", ROOT / "pyproject.toml", ROOT / "properties/test_promises.py"],
+            [*command, "-c", ROOT / "pyproject.toml", *(f"{PROMISES}::{test}" for test in tests)],
             cwd=folder,
             env={
                 **os.environ,

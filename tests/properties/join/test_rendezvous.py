@@ -125,6 +125,13 @@ def require_meeting(place: Place) -> None:
     assert left.addresses == ((HOST, 1), (HOST, 2))
 
 
+def test_a_meeting_that_ends_refuses_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "straggler.join")
+    with Rendezvous(HOST, 2, timeout_s=PATIENCE_S) as rendezvous:
+        require_meeting(rendezvous.place)
+    assert not caplog.records
+
+
 @given(
     st.lists(GREETINGS.map(lambda said: (said, b"")) | st.tuples(GREETINGS, NOISE), max_size=4),
     st.lists(NOISE, max_size=3),
