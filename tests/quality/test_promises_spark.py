@@ -241,6 +241,15 @@ YET_MORE_BUGS = (
     ),
 )
 
+BUG_OF_SCALE = Bug(
+    "event times that span more than 72 minutes wrap",
+    EXACTNESS,
+    "has lost rows",
+    "windows/blocks.py",
+    "elif int(numbers.max()) - int(numbers.min()) < 1 << 32:",
+    "elif not int(numbers.max()) - int(numbers.min()) < 1 << 32:",
+)
+
 
 JOIN_BUGS = (
     Bug(
@@ -290,6 +299,7 @@ JOIN_BUGS = (
         pytest.param(MORE_BUGS, id="more", marks=pytest.mark.long),
         pytest.param(YET_MORE_BUGS, id="yet more", marks=pytest.mark.long),
         *(pytest.param((bug,), id=bug.name) for bug in JOIN_BUGS),
+        pytest.param((BUG_OF_SCALE,), id="of scale", marks=pytest.mark.long),
     ],
 )
 def test_each_promise_is_broken_by_a_bug(tmp_path: Path, bugs: tuple[Bug, ...]) -> None:
