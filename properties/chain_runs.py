@@ -116,9 +116,7 @@ def run_chain_pack(spark: SparkSession, given: ChainPack, kills: int) -> ChainSe
         troubles = Troubles(tuple(troubles_of(given.faults, epochs)), str(noted))
         killed, sent = list[int](), list[int]()
         trace = run_chain(spark, workload, place, killed.append, troubles, sent.append)
-        return ChainSeen(
-            workload, simulated.result(), trace, killed, {**troubles.count()}, sum(sent)
-        )
+        return ChainSeen(workload, simulated.result(), trace, killed, troubles.tally(), sum(sent))
 
 
 def decide(workload: Workload, moves: Moves) -> Workload:

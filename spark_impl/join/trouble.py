@@ -65,7 +65,7 @@ class Troubles(NamedTuple):
             return False
         return True
 
-    def count(self) -> dict[Kind, int]:
+    def tally(self) -> dict[str, int]:
         """Return how often each kind of trouble happened."""
         found = Counter(file.name.split("-")[0] for file in Path(self.folder).iterdir())
         return {"late": found["late"], "again": found["again"], "lost": found["lost"]}
