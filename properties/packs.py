@@ -32,7 +32,6 @@ from properties.on_spark import run_on_spark
 from properties.oracles.promises import (
     Steps,
     wrong_coverage,
-    wrong_joins,
     wrong_routes,
     wrong_windows,
 )
@@ -250,8 +249,6 @@ def list_wrong(
     return wrong(workload.to_json(), plain_steps(trace))
 
 
-list_wrong_pairs = partial(list_wrong, wrong_joins)
-"""List the differences between pairs and rejections, and a nested loop."""
 list_wrong_routes = partial(list_wrong, wrong_routes)
 """List the differences between routes and answers, and a router by definition."""
 list_wrong_answers = partial(list_wrong, wrong_windows)
