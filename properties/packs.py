@@ -32,7 +32,6 @@ from properties.on_spark import run_on_spark
 from properties.oracles import coverage
 from properties.oracles.promises import (
     Steps,
-    wrong_joins,
     wrong_routes,
     wrong_windows,
 )
@@ -233,8 +232,6 @@ def list_wrong(
     return wrong(workload.to_json(), plain_steps(trace))
 
 
-list_wrong_pairs = partial(list_wrong, wrong_joins)
-"""List the differences between pairs and rejections, and a nested loop."""
 list_wrong_answers = partial(list_wrong, wrong_windows)
 """List the differences between first and last answers, and a dictionary of all windows."""
 list_low_coverage = partial(list_wrong, coverage.list_low_coverage)

@@ -22,7 +22,7 @@ Kind = Literal["late", "again", "lost"]
 
 
 class Trouble(NamedTuple):
-    """What happens in every epoch to a message from one worker to another.
+    """Trouble with a message from one worker to another, in every epoch.
 
     ``late``: it comes ``for_s`` seconds later, and so do those behind it. ``again``: it comes once
     more, ``for_s`` seconds later. ``lost``: the connection breaks when it should come, once a run.

@@ -157,7 +157,7 @@ def join_queries(draw: st.DrawFn) -> JoinConfig:
         workers=draw(st.sampled_from([3, 2, 4, 8])),
         block_size=draw(st.sampled_from([2, 1, 5])),
         credit=draw(st.sampled_from([1, 3])),
-        lateness_us=draw(st.sampled_from([6 * UNIT_US, 12 * UNIT_US])),
+        lateness_us=draw(st.sampled_from([12 * UNIT_US, 24 * UNIT_US])),
     )
 
 
@@ -176,7 +176,7 @@ def chain_moves(draw: st.DrawFn, config: JoinConfig) -> Moves:
             lambda each: workers not in each
         )
     )
-    shares = draw(st.permutations([0.25, 0.0, draw(st.sampled_from([0.05, 0.5]))]))
+    shares = draw(st.permutations([0.25, 0.0, draw(st.sampled_from([0.05, 0.15]))]))
     sizes = [size + draw(st.sampled_from([1, 3])), size, max(1, size // 2)]
     return tuple(zip((one, other, workers), sizes, shares, strict=True))
 
