@@ -13,6 +13,7 @@ from pyspark.sql.types import StructField, StructType
 
 from model.vocabulary.windows import REASON_NOT_FINITE
 from spark_impl import slack, watermark
+from spark_impl.repeated import find_repeated, with_repeated
 from spark_impl.runtime.landing import Landing
 from spark_impl.windows.answers import window_struct
 from spark_impl.windows.arrival_files import NO_VALUE
@@ -56,8 +57,12 @@ class LandedQuery:
         return landing, query
 
     def results(self) -> DataFrame:
-        """Return the current answers, as ``results`` of the room does."""
-        return _results(self.spark, self.query)
+        """Return the current answers, as ``results`` of the room does.
+
+        With ``source_id``, windows of rows that come again with other content are incomplete; the
+        whole history is read to find them.
+        """
+        return _results(self.spark, self.query, self.landing)
 
     def rejected(self) -> DataFrame:
         """Return a row for each row of the stream that is in no answer, with the reason.
@@ -71,13 +76,20 @@ class LandedQuery:
         * ``row``: all columns of the stream as JSON, if the landing found the fault;
         * ``seq``: the arrival number, NULL for a row that did not land;
         * ``source_id``, ``key`` and ``event_time_us`` of a row that the query refused;
-        * ``batch``: the micro-batch of the stage.
+        * ``batch``: the micro-batch of the stage, NULL for a row that comes again.
+
+        A row whose identity is known with another event time, key, value or text is here with the
+        identity as ``text``.
         """
-        faults, refused = self.landing.rejected(), _refused(self.spark, self.query, self.value)
+        faults = self.landing.rejected()
+        refused = _refused(self.spark, self.query, self.value, self.landing)
         return _unread(faults, [refused]).unionByName(_explained(refused, faults))
 
     def progress(self) -> BatchProgress:
-        """Return the figures of the last micro-batch; ``rejected`` counts rows of both stages."""
+        """Return the figures of the last micro-batch; ``rejected`` counts rows of both stages.
+
+        Rows that come again with other content are not counted: only the history tells them.
+        """
         return _progress(self.query, self.landing)
 
 
@@ -128,7 +140,7 @@ class LandedQueries:
         """
         parts = []
         for name, query in self.queries.items():
-            rows, by = _results(self.spark, query), [*query.store.by, *WINDOW[1:-1]]
+            rows, by = _results(self.spark, query, self.landing), [*query.store.by, *WINDOW[1:-1]]
             own = [each for each in rows.schema if each.name not in (*by, WINDOW[-1])]
             # Arrow takes no NULL for a struct that has a field which is declared as never NULL.
             kind = StructType([StructField(each.name, each.dataType) for each in own])
@@ -145,7 +157,7 @@ class LandedQueries:
         """
         faults, all_refused = self.landing.rejected(), []
         for name, query in self.queries.items():
-            refused = _refused(self.spark, query, self.values[name])
+            refused = _refused(self.spark, query, self.values[name], self.landing)
             all_refused.append(refused.withColumn("aggregate", F.lit(name)))
         unread = _unread(faults, all_refused).withColumn("aggregate", F.lit(None).cast("string"))
         explained = [_explained(each, faults, "aggregate") for each in all_refused]
@@ -185,20 +197,39 @@ def _start_all(interval: str, *given: Landing | Query) -> tuple[StreamingQuery, 
     return tuple(running)
 
 
-def _results(spark: SparkSession, query: Query) -> DataFrame:
-    if isinstance(query, slack.SlackQuery):
-        return slack.results(spark, query.store.root)
-    return watermark.results(spark, query.store.root)
+def _results(spark: SparkSession, query: Query, landing: Landing) -> DataFrame:
+    list_results = slack.results if isinstance(query, slack.SlackQuery) else watermark.results
+    answers = list_results(spark, query.store.root)
+    repeated = _repeated(spark, query, landing)
+    if repeated is None:
+        return answers
+    return with_repeated(answers, repeated, query.settings, query.store)
 
 
-def _refused(spark: SparkSession, query: Query, value: str | None) -> DataFrame:
-    """Return the arrivals that a query has refused; ``value`` is the stream's column of values."""
+def _rejected(spark: SparkSession, query: Query) -> DataFrame:
     list_rejected = slack.rejected if isinstance(query, slack.SlackQuery) else watermark.rejected
-    rows = list_rejected(spark, query.store.root)
+    return list_rejected(spark, query.store.root)
+
+
+def _repeated(spark: SparkSession, query: Query, landing: Landing) -> DataFrame | None:
+    """Return the arrivals that a query took for redeliveries, with other content; None without."""
+    if landing.identity is None:  # then no two rows have one
+        return None
+    refused = _rejected(spark, query)
+    return find_repeated(spark, query.settings, query.store, query.source, refused)
+
+
+def _refused(spark: SparkSession, query: Query, value: str | None, landing: Landing) -> DataFrame:
+    """Return the arrivals that a query has refused; ``value`` is the stream's column of values."""
     by_value = F.col("reason").isin(REASON_NOT_FINITE, NO_VALUE)
-    return rows.withColumn("column", F.when(by_value, F.lit(value))).withColumn(
-        "text", F.when(by_value, F.col("value").cast("string"))
-    )
+    text = F.when(by_value, F.col("value").cast("string"))
+    rows = _rejected(spark, query).withColumn("text", text)
+    rows = rows.withColumn("column", F.when(by_value, F.lit(value)))
+    repeated = _repeated(spark, query, landing)
+    if repeated is None:
+        return rows
+    again = repeated.withColumn("column", F.lit(landing.identity))
+    return rows.unionByName(again, allowMissingColumns=True)
 
 
 def _explained(refused: DataFrame, faults: DataFrame, *more: str) -> DataFrame:

@@ -41,7 +41,6 @@ __all__ = [
     "TIMES",
     "UNITS_US",
     "Cells",
-    "find_clash",
     "is_text",
     "read_identities",
     "read_keys",
@@ -140,7 +139,7 @@ def read_identities(column: Column) -> Cells:
 
     Text that is the decimal form of such an integer is that integer, as in a column of integers;
     any other text is a number by :func:`model.vocabulary.stable_hash`. Two texts may share a
-    number: :func:`find_clash` names them.
+    number: queries compare ``texts``.
     """
     column, kind = plain(column)
     reasons = Reasons(column)
@@ -165,14 +164,3 @@ def _number_identity(text: str | None, is_whole: bool) -> int:
         return 0
     number = int(text) if is_whole else 1 << 63
     return number if -(1 << 63) <= number < 1 << 63 else stable_hash(text)
-
-
-def find_clash(values: pa.Array, texts: pa.Array) -> tuple[str, str] | None:
-    """Return two different texts of identities that have one number, None if there are none."""
-    if len(texts) == 0:
-        return None
-    table = pa.table({"value": values, "text": texts}).group_by("value")
-    ends = table.aggregate([("text", "min"), ("text", "max")])
-    differ = pc.not_equal(ends.column("text_min"), ends.column("text_max"))
-    clash = ends.filter(pc.fill_null(differ, False)).slice(0, 1).to_pylist()
-    return (clash[0]["text_min"], clash[0]["text_max"]) if clash else None

@@ -98,8 +98,8 @@ class Landing:
     landing may have another guard.
 
     A text identity becomes a number by ``model.vocabulary.stable_hash``, unless it is the decimal
-    form of a 64-bit integer; the history keeps the text in ``source_text``. If two texts among
-    a million rows of a micro-batch share a number, it is refused with a sentence that names both.
+    form of a 64-bit integer; the history keeps the text in ``source_text``. Rows of two texts
+    that share a number land; ``rejected`` of what ``over(...)`` gives lists the later ones.
 
     A micro-batch becomes one file, or none if it has no arrivals. Rows are numbered from 0 on,
     without gaps. All rows of a micro-batch arrive before those of the next one. Within a
@@ -163,8 +163,7 @@ class Landing:
         has_list = not isinstance(value, str)
         chosen = Chosen(named, values.keys(), groups, time_unit, _read_guard(max_future))
         self._history, self._checkpoint = locate(history), locate(checkpoint)
-        self._by_arrival = arrival is not None
-        self._values = values
+        self._by_arrival, self._identity, self._values = arrival is not None, source_id, values
         self._spark = streams[0].sparkSession
         # First: what runs on workers takes along the interpreter that is chosen when it is made.
         packages.prepare_workers(self._spark.sparkContext)
@@ -190,6 +189,11 @@ class Landing:
         if reads_wall_clocks(streams, chosen):  # earlier versions read them in the session's zone
             self._settings["time_zone"] = "UTC"
         open_history(self._history, self._checkpoint, self._settings)
+
+    @property
+    def identity(self) -> str | None:
+        """Column of the stream with the identities, None without one."""
+        return self._identity
 
     @property
     def restarts(self) -> int:

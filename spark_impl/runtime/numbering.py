@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from spark_impl.runtime.arrays import PlainRow
-from spark_impl.runtime.cells import find_clash
 from spark_impl.runtime.columns import FAULT, FAULTS
-from spark_impl.runtime.histories import FORMAT, SOURCE_TEXT
-from spark_impl.runtime.storage import InputProblem, Location, writing
+from spark_impl.runtime.histories import FORMAT
+from spark_impl.runtime.storage import Location, writing
 
 LANDED, REJECTED = "landed", "rejected"
 """Tables that a micro-batch is written to."""
@@ -104,7 +103,6 @@ class _Table:
 
     def _write(self, size: int) -> None:
         rows = self._held.slice(0, size)
-        _require_own_numbers(rows)
         if self._writer is None:
             out = self._stack.enter_context(self._file.stream())
             writer = pq.ParquetWriter(out, self._held.schema, **FORMAT)
@@ -125,12 +123,3 @@ def _numbered(rows: pa.RecordBatch, first: int, since_us: int, schema: pa.Schema
     }
     arrays = [columns[field.name].cast(field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _require_own_numbers(rows: pa.Table) -> None:
-    """Raise :class:`InputProblem` if two texts share one number: they would count as one tuple."""
-    if SOURCE_TEXT in rows.schema.names:
-        clash = find_clash(rows.column("source_id"), rows.column(SOURCE_TEXT))
-        if clash is not None:
-            msg = f"the identities {clash[0]!r} and {clash[1]!r} share a number: rename one of them"
-            raise InputProblem(msg)

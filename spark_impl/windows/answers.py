@@ -1,6 +1,6 @@
 """Readers of a store: the answers of a windowed query, what it corrected, and what it refused."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -158,20 +158,25 @@ def with_refused(
     if not store.files_until("rejected", last):  # the usual case: nothing to read, nothing to join
         return answers.withColumn("n_refused", F.lit(0).cast("long"))
     rows = queries.read_table(spark, store, "rejected", last).where("event_time_us IS NOT NULL")
+    refused = count_refused(rows, settings, store.by)
+    joined = answers.join(refused, [*store.by, "key", "start_us"], how)
+    return joined.withColumn("n_refused", F.coalesce("n_refused", F.lit(0)))
+
+
+def count_refused(rows: DataFrame, settings: WindowSettings, by: Sequence[str]) -> DataFrame:
+    """Return the number of some refused rows, ``n_refused``, in each of their windows."""
     size, slide = settings.size_us, settings.slide_us
     first = f"(event_time_us - {size} - pmod(event_time_us - {size}, {slide})) div {slide} + 1"
     until = f"(event_time_us - pmod(event_time_us, {slide})) div {slide}"
     starts = F.expr(f"transform(sequence({first}, {until}), j -> j * {slide})")
     in_a_window = F.expr(f"{first} <= {until}")
-    window = [*store.by, "key", "start_us"]
-    refused = (
+    window = [*by, "key", "start_us"]
+    return (
         rows.where(in_a_window)
-        .select(*store.by, "key", F.explode(starts).alias("start_us"))
+        .select(*by, "key", F.explode(starts).alias("start_us"))
         .groupBy(*window)
         .agg(F.count(F.lit(1)).alias("n_refused"))
     )
-    joined = answers.join(refused, window, how)
-    return joined.withColumn("n_refused", F.coalesce("n_refused", F.lit(0)))
 
 
 def window_struct() -> Column:

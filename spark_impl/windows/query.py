@@ -20,14 +20,14 @@ from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.provenance import note_history, require_history
 from spark_impl.runtime.queries import Sink, require_checkpoint
 from spark_impl.runtime.sources import PATH, paths
-from spark_impl.runtime.storage import Address, locate
+from spark_impl.runtime.storage import Address, Location, locate
 from spark_impl.windows import processor
 from spark_impl.windows.answers import all_answers, with_refused
 from spark_impl.windows.arrival_files import FileShares
 from spark_impl.windows.blocks import SLOT, block_schema, pack_files, slots
 from spark_impl.windows.correction import Corrections
 from spark_impl.windows.history import History, check_source
-from spark_impl.windows.room import ConfigT, WindowRoom
+from spark_impl.windows.room import ConfigT, WindowRoom, WindowSettings
 from spark_impl.windows.store import (
     WindowStore,
     all_tables,
@@ -100,6 +100,16 @@ class WindowedQuery(Generic[ConfigT]):
     def store(self) -> WindowStore:
         """The store with the answers."""
         return self._store
+
+    @property
+    def source(self) -> Location:
+        """The history."""
+        return self._source
+
+    @property
+    def settings(self) -> WindowSettings:
+        """The settings that all rooms with windows share."""
+        return self._settings
 
     @property
     def restarts(self) -> int:

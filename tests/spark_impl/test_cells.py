@@ -100,12 +100,6 @@ def test_identities_are_integers_or_keep_their_text() -> None:
     assert cells.read_identities(pa.array([7, None])).texts is None
 
 
-def test_two_texts_with_one_number_are_named() -> None:
-    number = pa.array([1, 1, 2, None])
-    assert cells.find_clash(number, pa.array(["a", "b", "c", None])) == ("a", "b")
-    assert cells.find_clash(number, pa.array(["a", "a", "c", None])) is None
-
-
 def test_keys_are_exact() -> None:
     assert cells.read_keys(pa.array([" a ", None])).values.to_pylist() == [" a ", None]
     assert cells.read_keys(pa.array([-5])).values.to_pylist() == ["-5"]

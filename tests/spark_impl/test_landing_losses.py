@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from properties import profiles
 from spark_impl.runtime import histories, landing, locks, numbering
 from spark_impl.runtime.columns import FAULT
-from spark_impl.runtime.histories import COLUMNS, file_of, history_schema, numbers, open_piece
+from spark_impl.runtime.histories import COLUMNS, file_of, numbers, open_piece
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.numbering import LANDED, REJECTED, write_in_order
 from spark_impl.runtime.queries import QueryProblem
@@ -214,20 +213,6 @@ def test_a_micro_batch_without_rows_writes_nothing(tmp_path: Path) -> None:
     schema = pa.schema(COLUMNS.items())
     assert list(write_in_order([], schema, scratch, first=0, since_us=0)) == []
     assert not scratch.exists()
-
-
-def test_two_texts_with_one_number_are_named_wherever_they_are(tmp_path: Path) -> None:
-    def rows(text: str) -> pa.RecordBatch:
-        columns = {"source_id": [5, 6], "source_text": [text, "6"], "key": ["", ""]}
-        times = {"event_time_us": [1, 2], "value": [1.0, 2.0], "arrival_us": [1, 2]}
-        fault = {FAULT: pa.nulls(2, pa.string())}
-        return pa.RecordBatch.from_pydict(columns | times | fault)
-
-    write = partial(write_in_order, schema=history_schema(has_texts=True), first=0, since_us=0)
-    (found,) = write([rows("a"), rows("a")], scratch=locate(tmp_path / "twice"))
-    assert found.column("rows").to_pylist() == [4]  # a text that comes again is no clash
-    with pytest.raises(InputProblem, match="the identities 'a' and 'b' share a number: rename one"):
-        list(write([rows("a"), rows("b")], scratch=locate(tmp_path / "clash")))
 
 
 STOPPED = """

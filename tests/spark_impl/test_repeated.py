@@ -1,0 +1,101 @@
+"""Identities that come again with other content, and texts of identities that share a number."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import straggler
+from model.vocabulary import stable_hash
+from spark_impl.landed import LandedQuery
+
+T = 1_714_521_600  # 2024-05-01 00:00 UTC
+TWIN = str(stable_hash("07"))
+"""Text of an identity that has the number of the identity 07."""
+FIRST = f"07,k,{T + 1},100"
+
+
+def landed(spark: SparkSession, folder: Path, *batches: str, **settings: object) -> LandedQuery:
+    """Run a query over files, each of them a micro-batch of its own."""
+    (folder / "in").mkdir()
+    rows = spark.readStream.schema("id string, device string, at string, v string")
+    stream = straggler.over(
+        rows.csv(str(folder / "in")), event_time="at", key="device", source_id="id", time_unit="s"
+    )
+    query = stream.window("10 seconds", **settings).sum("v").store_in(folder / "kept")
+    for number, lines in enumerate(batches):
+        (folder / "in" / f"{number}.csv").write_text(lines.replace(" ", "\n"), encoding="utf-8")
+        query.run_available()
+    query.flush()
+    return query
+
+
+def answers(query: LandedQuery) -> dict[tuple[str, int], tuple[object, ...]]:
+    """Return the answers by key and start of the window, in seconds behind T."""
+    return {
+        (row.key, row.start_us // 1_000_000 - T): (row.value, row.n, row.n_refused, row.state)
+        for row in query.results().collect()
+    }
+
+
+KINDS = [
+    (f"01,a,{T + 1},100", f"01,a,{T + 3},999", "comes again with another event time"),
+    (f"02,b,{T + 1},100", f"02,b,{T + 13},100", "comes again with another event time"),
+    (f"03,c,{T + 1},100", f"03,d,{T + 1},100", "comes again with another key"),
+    (f"04,e,{T + 1},100", f"04,e,{T + 1},999", "comes again with another value"),
+    (FIRST, f"{TWIN},k,{T + 1},100", "has the number of another identity, 07"),
+]
+"""A delivery, another one with other content, and the reason for which that is refused."""
+
+
+@pytest.mark.parametrize(
+    ("is_together", "settings"), [(False, {}), (True, {}), (False, {"max_wait": "20 seconds"})]
+)
+def test_other_content_of_a_known_identity_is_refused(
+    is_together: bool, settings: dict[str, object], spark: SparkSession, tmp_path: Path
+) -> None:
+    batches = [" ".join(each[at] for each in KINDS) for at in (0, 1)]
+    query = landed(spark, tmp_path, *([" ".join(batches)] if is_together else batches), **settings)
+    bad, lost = (100.0, 1, 1, "incomplete"), (None, 0, 1, "incomplete")
+    good = (100.0, 1, 0, "exact")
+    assert answers(query) == {
+        ("a", 0): bad,
+        ("e", 0): bad,
+        ("k", 0): bad,
+        ("b", 0): good,
+        ("b", 10): lost,
+        ("c", 0): good,
+        ("d", 0): lost,
+    }
+    listed = {row.seq: row for row in query.rejected().collect()}
+    assert sorted(listed) == [5, 6, 7, 8, 9]
+    for number, (_, again, reason) in enumerate(KINDS):
+        row, (identity, key, *_) = listed[5 + number], again.split(",")
+        found = (row.stage, row.reason, row.column, row.text, row.key)
+        assert found == ("query", reason, "id", identity, key)
+
+
+def test_a_redelivery_is_no_other_content(spark: SparkSession, tmp_path: Path) -> None:
+    refused = f"08,k,{T + 2},NaN"
+    query = landed(spark, tmp_path, f"{FIRST} {refused}", f"{FIRST} 08,k,{T + 2},5", FIRST)
+    assert answers(query) == {("k", 0): (105.0, 2, 1, "incomplete")}
+    (bad,) = query.rejected().collect()
+    assert (bad.text, bad.column, bad.seq) == ("NaN", "v", 1)
+
+
+def test_each_aggregate_looks_at_its_own_values(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    lines = f"{FIRST}\n07,k,{T + 1},999\n"
+    (tmp_path / "in" / "1.csv").write_text(lines, encoding="utf-8")
+    rows = spark.readStream.schema("id string, device string, at string, v string")
+    stream = straggler.over(
+        rows.csv(str(tmp_path / "in")), event_time="at", key="device", source_id="id", time_unit="s"
+    )
+    windows = stream.window("10 seconds")
+    query = windows.agg(straggler.sum_("v"), straggler.count()).store_in(tmp_path / "kept")
+    query.flush()
+    (row,) = query.results().collect()
+    assert (row.sum_v.value, row.sum_v.n_refused, row.sum_v.state) == (100.0, 1, "incomplete")
+    assert (row["count"].value, row["count"].n_refused, row["count"].state) == (1.0, 0, "exact")
+    (bad,) = query.rejected().collect()
+    assert (bad.aggregate, bad.reason) == ("sum_v", "comes again with another value")
