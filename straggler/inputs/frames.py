@@ -10,12 +10,8 @@ Rules of this file:
 4. The cells of a CSV file are text; an empty cell is missing.
 """
 
-import bz2
 import csv
-import gzip
-import lzma
 import sys
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -30,31 +26,18 @@ from pyarrow import parquet
 from pyarrow.lib import ArrowException
 
 from straggler.errors import UsageError
+from straggler.inputs.packed_files import in_mib, is_packed, read_up_to, unpack
 from straggler.inputs.set_aside import Flaw
-from straggler.inputs.text_files import FILE_MAX
 from straggler.options import STDIO
 
 FIRST_BYTES = 1 << 16
 """Bytes that are read before the rest, because a device may be endless."""
+STREAM_MAX = 1 << 28
+"""Most bytes of a stream, and of what an archive holds: tables take about 40 times their size."""
 HEAD_ROWS = 100
 """Rows among which a header is searched for that is not the first row."""
 _MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 """Encodings by the byte order mark of a file."""
-
-
-def _unzip(data: bytes) -> bytes:
-    with zipfile.ZipFile(BytesIO(data)) as archive:
-        (name,) = archive.namelist()
-        return archive.read(name)
-
-
-_ARCHIVES: dict[bytes, tuple[str, Callable[[bytes], bytes]]] = {
-    b"\x1f\x8b": ("gzip", gzip.decompress),
-    b"BZh": ("bzip2", bz2.decompress),
-    b"\xfd7zXZ\x00": ("xz", lzma.decompress),
-    b"PK\x03\x04": ("zip", _unzip),
-}
-"""Archives by their first bytes: name, and the function that returns the file in them."""
 
 
 class Format(NamedTuple):
@@ -103,25 +86,42 @@ def is_stream(path: Path) -> bool:
     return path == STDIO or (path.exists() and not path.is_file() and not path.is_dir())
 
 
-def read_frame(path: Path, format: Format) -> Frame:
-    """Read a Parquet or CSV file; raise :class:`UsageError` if it is neither."""
+def read_frame(path: Path, format: Format, most: int = STREAM_MAX) -> Frame:
+    """Read a Parquet or CSV file; raise :class:`UsageError` if it is neither.
+
+    ``most`` bounds the bytes of what has no size beforehand: a stream, or what an archive holds.
+    """
     name = file_name(path)
     try:
         with _open(path) as file:
             first = file.read(FIRST_BYTES)
-            if first.startswith(b"PAR1"):
-                data = path if path.is_file() else BytesIO(first + file.read())
-                return _read_parquet(name, data)
-            if b"\0" in first and first[:2] not in _MARKS and _archive_of(first) is None:
-                raise UsageError(f"{name} is neither a Parquet nor a CSV file")
-            if path.suffix.lower() in {".parquet", ".pq"}:
-                raise UsageError(f"{name} is not a Parquet file that can be read")
-            rest = file.read(FILE_MAX if is_stream(path) else -1)
-            if len(rest) == FILE_MAX and is_stream(path):
-                raise UsageError(f"{name} has no end in {FILE_MAX >> 20:,} MiB; save it in a file")
-            return _read_csv(name, _unpacked(name, first + rest), format)
+            if first.startswith(b"PAR1") and path.is_file():
+                return _read_parquet(name, path)
+            _refuse_others(name, path, first)
+            if is_stream(path):
+                data = first + read_up_to(file, most + 1 - len(first))
+                if len(data) > most:
+                    raise UsageError(f"{name} has no end in {in_mib(most)}; save it in a file")
+            else:
+                data = first + file.read()
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror or error}") from error
+    if is_packed(data):
+        data = unpack(name, data, most)
+        _refuse_others(name, path, data[:FIRST_BYTES])
+    if data.startswith(b"PAR1"):
+        return _read_parquet(name, BytesIO(data))
+    return _read_csv(name, data, format)
+
+
+def _refuse_others(name: str, path: Path, first: bytes) -> None:
+    """Raise :class:`UsageError` for a file whose first bytes say that it is neither."""
+    if first.startswith(b"PAR1") or is_packed(first):
+        return
+    if b"\0" in first and first[:2] not in _MARKS:
+        raise UsageError(f"{name} is neither a Parquet nor a CSV file")
+    if path.suffix.lower() in {".parquet", ".pq"}:
+        raise UsageError(f"{name} is not a Parquet file that can be read")
 
 
 def _open(path: Path) -> "nullcontext[IO[bytes]] | IO[bytes]":
@@ -159,21 +159,6 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 # ------------------------------------------------------------------------------------------- CSV
-
-
-def _archive_of(data: bytes) -> tuple[str, Callable[[bytes], bytes]] | None:
-    return next((each for mark, each in _ARCHIVES.items() if data.startswith(mark)), None)
-
-
-def _unpacked(name: str, data: bytes) -> bytes:
-    archive = _archive_of(data)
-    if archive is None:
-        return data
-    kind, unpack = archive
-    try:
-        return unpack(data)
-    except (OSError, EOFError, ValueError, lzma.LZMAError, zipfile.BadZipFile) as error:
-        raise UsageError(f"{name} is no {kind} archive of one file that can be read") from error
 
 
 def _read_csv(name: str, data: bytes, format: Format) -> Frame:

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from dataclasses import replace
-from importlib import import_module
 from math import isfinite
 from pathlib import Path
 
@@ -269,14 +268,3 @@ def test_a_guard_needs_arrival_times(tmp_path: Path) -> None:
     assert sentence == (
         "--max-future needs arrival times: --arrival names their column of data.csv"
     )
-
-
-@pytest.mark.parametrize("packer", ["gzip", "bz2", "lzma"])
-def test_packed_files(tmp_path: Path, packer: str) -> None:
-    data = import_module(packer).compress(b"event_time,value\n1,2\n")
-    path = tmp_path / "data.csv.packed"
-    path.write_bytes(data)
-    assert read_table(path).events[0].value == 2
-    path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(UsageError, match=r"is no \w+ archive of one file that can be read"):
-        read_table(path)
