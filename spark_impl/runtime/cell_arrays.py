@@ -62,12 +62,17 @@ def plain(column: Column) -> tuple[pa.Array, pa.DataType]:
         column = column.dictionary_decode()
     if pa.types.is_null(column.type):
         column = column.cast(pa.string())
+    elif pa.types.is_string_view(column.type):  # few functions of Arrow take views
+        column = column.cast(pa.large_string())
+    elif pa.types.is_binary_view(column.type):
+        column = column.cast(pa.large_binary())
     return column, column.type
 
 
 def is_text(kind: pa.DataType) -> bool:
     """Return whether a column of this type holds text."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    tests = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
+    return any(test(kind) for test in tests)
 
 
 def is_binary(kind: pa.DataType) -> bool:
@@ -75,6 +80,7 @@ def is_binary(kind: pa.DataType) -> bool:
     tests: tuple[Callable[[pa.DataType], bool], ...] = (
         pa.types.is_binary,
         pa.types.is_large_binary,
+        pa.types.is_binary_view,
         pa.types.is_fixed_size_binary,
     )
     return any(test(kind) for test in tests)
