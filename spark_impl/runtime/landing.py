@@ -300,9 +300,13 @@ def _read_guard(max_future: object) -> int | None:
     if max_future is None:
         return None
     try:
-        return duration_us("max_future", max_future)
+        guard_us = duration_us("max_future", max_future)
     except ValueError as error:
         raise InputProblem(str(error)) from error
+    if guard_us < 0:
+        msg = f"max_future is {max_future!r}; it must be a duration >= 0, or None for no guard"
+        raise InputProblem(msg)
+    return guard_us
 
 
 def _require_free(groups: Iterable[str], taken: Collection[str]) -> None:

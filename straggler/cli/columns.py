@@ -34,9 +34,12 @@ class MaxFuture(click.ParamType[int]):
     def convert(self, value: Any, param: object, ctx: object) -> int:
         """Read a duration or ``none``; raise :class:`UsageError` for any other text."""
         try:
-            return NO_GUARD_US if value == "none" else Duration().convert(value, param, ctx)
+            limit_us = NO_GUARD_US if value == "none" else Duration().convert(value, param, ctx)
         except click.BadParameter as error:
             raise click.BadParameter(f"{error.message}, or none") from error
+        if limit_us < 0:
+            raise click.BadParameter(f"{value!r} is negative; write a duration >= 0, or none")
+        return limit_us
 
 
 class Header(click.ParamType[int]):

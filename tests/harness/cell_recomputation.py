@@ -87,13 +87,9 @@ def number_of(cell: object) -> float | None:
     if nearest in (inf, -inf):
         return None
     digits, _, exponent = text.lower().partition("e")
-    is_whole_text = int(exponent or 0) <= len(digits.partition(".")[2])
+    has_ones = int(exponent or 0) <= len(digits.partition(".")[2]) or not isinstance(cell, str)
     exact = Fraction(Decimal(text))
-    if (
-        (is_whole_text or not isinstance(cell, str))
-        and abs(exact) >= 2**53
-        and exact != Fraction(nearest)
-    ):
+    if has_ones and abs(exact) >= 2**53 and exact != Fraction(nearest):
         return None
     return nearest
 
