@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from io import BytesIO
-from typing import IO
+from typing import IO, Protocol
 
 import pyarrow as pa
 
@@ -38,9 +38,13 @@ def _with_arrow(kind: str) -> Callable[[IO[bytes]], pa.CompressedInputStream]:
     return lambda file: pa.CompressedInputStream(file, kind)
 
 
-_Opener = Callable[[IO[bytes]], AbstractContextManager[IO[bytes]]]
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+_Opener = Callable[[IO[bytes]], AbstractContextManager[_Readable]]
 _ARCHIVES: dict[bytes, tuple[str, _Opener]] = {
-    b"\x1f\x8b": ("gzip", gzip.open),
+    b"\x1f\x8b": ("gzip", lambda file: gzip.GzipFile(fileobj=file)),
     b"BZh": ("bzip2", bz2.open),
     b"\xfd7zXZ\x00": ("xz", lzma.open),
     b"PK\x03\x04": ("zip", _unzip),
@@ -73,7 +77,7 @@ def unpack(name: str, data: bytes, most: int) -> bytes:
     return unpacked
 
 
-def read_up_to(file: IO[bytes], most: int) -> bytes:
+def read_up_to(file: _Readable, most: int) -> bytes:
     """Return what a file has, at most so many bytes of it."""
     read = bytearray()
     while chunk := file.read(max(0, min(CHUNK, most - len(read)))):
