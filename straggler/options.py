@@ -177,8 +177,16 @@ def in_options(sentence: str, names: Iterable[str], others: Mapping[str, str] | 
                 rest = re.sub(r"^ is (-?\d+)\b", _with_unit, rest)
                 rest = rest.replace("must be an integer", "must be a duration")
                 rest = rest.replace("less than 2^61", f"less than {write_duration(TOO_LONG_US)}")
-            return option + rest
+            return option + _others_in_options(rest, options)
     return sentence
+
+
+def _others_in_options(rest: str, options: Mapping[str, str]) -> str:
+    """Return the rest of a refusal with the options of other settings that it names."""
+    for name, option in options.items():
+        rest = re.sub(rf"; with {name}\b", f"; with {option}", rest)
+        rest = rest.replace(f"; without {name} it must be None", f"; it needs {option}")
+    return re.sub(r"; with (\S+ \S+) it must be None$", r"; it has no meaning with \1", rest)
 
 
 def _with_unit(number_us: re.Match[str]) -> str:

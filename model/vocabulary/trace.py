@@ -293,7 +293,7 @@ def parse_json(text: str, parse_constant: Callable[[str], PlainData] | None = No
         data: PlainData = json.loads(text, parse_int=parse_int, parse_constant=parse_constant)
     except RecursionError as error:
         msg = "it is nested too deep"
-        raise ValueError(msg) from error
+        raise _NotJsonError(msg) from error
     return data
 
 
@@ -311,7 +311,7 @@ def refuse_long_integers(data: PlainData) -> None:
 
 
 class _NotJsonError(ValueError):
-    """A line has a number that JSON does not have."""
+    """Text that is refused for a reason of its own: a number that JSON has not, or its depth."""
 
 
 def _refuse_constant(name: str) -> PlainData:

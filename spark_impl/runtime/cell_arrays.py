@@ -62,16 +62,16 @@ def plain(column: Column) -> tuple[pa.Array, pa.DataType]:
         column = column.dictionary_decode()
     if pa.types.is_null(column.type):
         column = column.cast(pa.string())
-    if pa.types.is_string_view(column.type):
+    elif pa.types.is_string_view(column.type):  # few functions of Arrow take views
         column = column.cast(pa.large_string())
-    if pa.types.is_binary_view(column.type):
+    elif pa.types.is_binary_view(column.type):
         column = column.cast(pa.large_binary())
     return column, column.type
 
 
 def is_text(kind: pa.DataType) -> bool:
     """Return whether a column of this type holds text."""
-    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    tests = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
     return any(test(kind) for test in tests)
 
 

@@ -88,8 +88,9 @@ def refuse_type(wanted: str, kind: pa.DataType, unit: str = "us") -> str | None:
 def read_numbers(column: Column) -> Cells:
     """Read numbers as the nearest float64; NaN and infinities are numbers.
 
-    A whole or decimal number of 2^53 or more, in a column of such numbers or as text without an
-    exponent, has to be exact as a float64.
+    A whole or decimal number of 2^53 or more has to be exact as a float64, in a column of such
+    numbers and as text down to its ones (``9007199254740993``, ``9007199254740993e0``). Text whose
+    exponent leaves the ones unwritten (``1e300``) has not.
     """
     column, kind = plain(column)
     reasons = Reasons(column)
@@ -113,11 +114,13 @@ def read_numbers(column: Column) -> Cells:
     readable = pc.if_else(pa.array(reasons.bad), None, texts)
     found = filled(pc.utf8_ltrim(readable, "+").cast(pa.float64()), 0.0)
     reasons.note(finite & ~np.isfinite(found), _TOO_LARGE)
-    large = finite & np.isfinite(found) & (np.abs(found) >= _EXACT) & ~matches(texts, "[eE]")
+    large = finite & np.isfinite(found) & (np.abs(found) >= _EXACT)
     inexact = np.zeros(len(found), np.bool_)
     for row in np.flatnonzero(large).tolist():
         number = Decimal(texts[row].as_py())
-        inexact[row] = abs(number) >= _EXACT and number != Decimal(found[row].item())
+        has_ones = int(number.as_tuple().exponent) <= 0 or not is_text(kind)
+        is_large = number.copy_abs() >= _EXACT  # exact; abs() would round to 28 digits
+        inexact[row] = has_ones and is_large and number != Decimal(found[row].item())
     reasons.note(inexact, _INEXACT)
     return reasons.cells(found)
 

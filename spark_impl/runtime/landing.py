@@ -320,7 +320,8 @@ def _read_guard(max_future: object) -> int | None:
     except ValueError as error:
         raise InputProblem(str(error)) from error
     if found < 0:
-        raise InputProblem(f"max_future is {max_future!r}; it must not be negative")
+        msg = f"max_future is {max_future!r}; it must be a duration >= 0, or None for no guard"
+        raise InputProblem(msg)
     return found
 
 

@@ -47,4 +47,6 @@ def room_group(
 
 def join_names(names: Sequence[str]) -> str:
     """Return names of rooms as words of a sentence."""
-    return f"room{'s' * (len(names) > 1)} {' and '.join(names)}"
+    *first, last = names
+    listed = f"{', '.join(first)} and {last}" if first else last
+    return f"room{'s' * (len(names) > 1)} {listed}"

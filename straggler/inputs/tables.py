@@ -64,6 +64,8 @@ class Columns:
     """Line of the header; without one the columns are called 1, 2, and so on."""
     max_future_us: int | None = None
     """Limit of event time minus arrival time; default: a day, if there are arrival times."""
+    since_1970: bool = False
+    """Rows with an earlier event time are set aside."""
     is_strict: bool = False
     """Bad rows are refused instead of set aside."""
     needs_times: bool = True
@@ -196,6 +198,9 @@ class _Reader:
             event_us = np.arange(self.rows, dtype=np.int64)
         else:
             event_us = self._times(self.event_time)
+            if self.columns.since_1970:
+                column = self.frame.column(self.event_time)
+                self._drop(self.event_time, column, event_us < 0, "lies before 1970")
         if self.arrival is None:
             return event_us, None
         arrival_us = self._times(self.arrival)

@@ -72,7 +72,10 @@ def _is_in_range(us: int) -> bool:
 
 
 def number_of(cell: object) -> float | None:
-    """Return a number as the nearest float; a large exact one has to be that float."""
+    """Return a number as the nearest float; a large one with all its digits has to be that float.
+
+    An exponent that is larger than the number of decimal places leaves digits unwritten.
+    """
     if cell is None or isinstance(cell, float):
         return cell
     text = str(cell).strip(" \t\r\n\f\v")
@@ -83,9 +86,10 @@ def number_of(cell: object) -> float | None:
     nearest = float(text)
     if nearest in (inf, -inf):
         return None
-    is_exact_type = not isinstance(cell, str) or "e" not in text.lower()
+    digits, _, exponent = text.lower().partition("e")
+    has_ones = int(exponent or 0) <= len(digits.partition(".")[2]) or not isinstance(cell, str)
     exact = Fraction(Decimal(text))
-    if is_exact_type and abs(exact) >= 2**53 and exact != Fraction(nearest):
+    if has_ones and abs(exact) >= 2**53 and exact != Fraction(nearest):
         return None
     return nearest
 

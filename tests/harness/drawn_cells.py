@@ -38,7 +38,17 @@ WHOLE = st.one_of(
 DECIMALS = st.decimals(
     min_value=Decimal(-(10**25)), max_value=Decimal(10**25), places=9, allow_nan=False
 )
+LARGE = st.builds(lambda power, step: 2**power + step, st.integers(52, 70), st.integers(-9, 9))
+WITH_EXPONENTS = st.builds(
+    lambda number, sign, places, form: form.format(Decimal(sign * number).scaleb(places), -places),
+    LARGE,
+    st.sampled_from([1, -1]),
+    st.integers(-20, 3),
+    st.sampled_from(["{:f}e{}", "{:f}E{:+}", "{:.16e}", "{:.25e}", "{:.30f}"]),
+)
+"""Numbers about 2^53 and beyond, written with and without an exponent and their last digits."""
 PLAIN_TEXTS = st.one_of(
+    WITH_EXPONENTS,
     WHOLE.map(str),
     DECIMALS.map(lambda number: f"{number:f}"),
     st.floats().map(repr),

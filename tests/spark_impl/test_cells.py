@@ -90,6 +90,38 @@ def test_a_large_number_is_exact_or_refused_in_every_notation() -> None:
     assert numbers(["1e999", "0x1p3", "1f", "1_000"]) == [None] * 4
 
 
+def test_an_exponent_does_not_hide_digits_that_are_written() -> None:
+    texts: list[object] = ["9007199254740993e0", "9.007199254740993E+15", "90071992547409930e-1"]
+    assert numbers(texts) == [None] * 3
+    assert numbers(["1801439850948198.4e1", "9007199254740994e0"]) == [2.0**54, 2.0**53 + 2]
+    shortest: list[object] = [repr(2.0**power) for power in range(53, 1024)]
+    assert numbers(shortest) == [2.0**power for power in range(53, 1024)]
+    assert numbers(["9.007199254740993e16", "9007199254740991." + "9" * 30]) == [
+        90071992547409936,
+        2.0**53,
+    ]
+
+
+VIEWS = {
+    pa.string_view(): ["1", "2024-05-01T00:00:00+00:00", None],
+    pa.binary_view(): [b"1", b"2024-05-01T00:00:00+00:00", None],
+}
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+def test_views_are_read_as_what_they_show(kind: pa.DataType) -> None:
+    column = pa.array(VIEWS[kind], kind)
+    for each in (column, pa.chunked_array([column[:1], column[1:]])):
+        assert cells.read_keys(each).values.to_pylist() == ["1", "2024-05-01T00:00:00+00:00", None]
+    assert cells.refuse_type(cells.KEYS, kind) is None
+    if kind == pa.string_view():
+        wanted = (cells.TIMES, cells.NUMBERS, cells.IDENTITIES)
+        assert [cells.refuse_type(each, kind, "iso") for each in wanted] == [None] * 3
+        assert cells.read_numbers(column).values.to_pylist() == [1.0, None, None]
+        assert cells.read_times(column, "iso").values.to_pylist() == [None, MAY_1_US, None]
+        assert cells.read_identities(column).values.to_pylist()[0] == 1
+
+
 def test_identities_are_integers_or_keep_their_text() -> None:
     texts = ["5", "05", "-0", str(2**63), str(-(2**63)), "uuid", None]
     found = cells.read_identities(pa.array(texts))

@@ -200,8 +200,9 @@ def test_a_guard_without_arrivals_is_refused(straggler: Straggler, folder: Path)
         assert_refused(done, "--max-future is for files with --arrival", "is no file")
     done = straggler("workload", "slack", "--max-future", "soon", "--output", "w.jsonl")
     assert_refused(done, "--max-future: 'soon'", "none")
-    done = straggler("workload", "slack", "--max-future=-1d", "--output", "w.jsonl")
-    assert_refused(done, "--max-future: '-1d' is negative", "none")
+    for room in ("slack", "join", "script"):
+        done = straggler("workload", room, "--max-future=-1d", "--output", "w.jsonl")
+        assert_refused(done, "--max-future: '-1d' is negative; write a duration >= 0, or none")
 
 
 # ------------------------------------------------------------------------------------- joins

@@ -105,6 +105,10 @@ def test_a_shell_gets_the_program_that_completes(
         ("diff slack --seed x", ("--seed: 'x' is not a valid integer",)),
         ("diff slack --reference all", ("--reference: 'all' is not one of 'sim', 'model'",)),
         ("diff grouping --window 5s", ("--window is a length of time",)),
+        (
+            "workload slack --idle-after 5s",
+            ("--idle-after is an option of rooms join, watermark and script, not of slack.",),
+        ),
         ("diff join --slide 5s", ("--slide is an option of rooms slack and watermark, not",)),
         ("explore all", ("'all'", "only grouping, join")),
         ("replay", ("FILE is missing",)),

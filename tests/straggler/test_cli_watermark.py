@@ -147,7 +147,8 @@ def test_the_literal_formula_is_broken_and_a_counterexample_is_stored(
         ("--upstreams 10001", ("--upstreams is 10001", "<= 10,000")),
         ("--upstreams 2 --clocks batches", ("--clocks is 'batches'", "must be 'arrivals'")),
         ("--upstreams 2 --clocks arrivals --corrections", ("--corrections is True",)),
-        ("--insert-every 1s", ("--insert-every is", "with upstreams 0")),
+        ("--insert-every 1s", ("--insert-every is", "with --upstreams 0")),
+        ("--idle-after 5s", ("--idle-after is 5s; it has no meaning with --upstreams 0.",)),
         ("--level steps --kinds progress", ("'progress'", "clock, result, late, rejected")),
     ],
 )

@@ -1,5 +1,7 @@
 """Inputs of room ``join``: what is in them, and in what order it arrives."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
@@ -12,6 +14,7 @@ from straggler.inputs.tables import DEFAULT_COLUMNS
 from straggler.options import Arguments
 from straggler.rooms import Case, SkippedInput
 from straggler.rooms.join import queries
+from straggler.rooms.join.conditions import parse_condition
 from straggler.rooms.join.inputs import NAMED, RECORDINGS, SIMULATED, TwoStreams, load, why_missing
 from straggler.rooms.join.room import ROOM
 
@@ -105,6 +108,13 @@ def test_every_input_has_its_queries() -> None:
         for config in queries.queries(asked(), name, ()):
             assert config.workers >= 3, "nothing is in the middle of fewer"
             assert JoinConfig.from_json(config.to_json()) == config
+
+
+def test_a_title_says_none_late_only_without_idle_streams() -> None:
+    config = JoinConfig(1_000_000, (("key", parse_condition("key")),), lateness_us=0)
+    assert "none late (lateness 0s)" in queries.describe(config, is_asked=False)
+    idle = replace(config, idle_after_us=5_000_000)
+    assert "+-1s, lateness 0s, idle after 5s" in queries.describe(idle, is_asked=False)
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -16,6 +16,7 @@ from model.vocabulary.windows import Final
 from straggler.errors import UsageError
 from straggler.inputs.set_aside import PLACES
 from straggler.inputs.tables import Columns, Recording, read_table
+from straggler.rooms.script.inputs import load
 from tests.straggler.csv_files import csv, refusal
 from tests.straggler.messy_files import MessyFile, Row, messy_files
 
@@ -261,6 +262,19 @@ def test_rows_beyond_the_guard_are_set_aside(tmp_path: Path) -> None:
     assert "'90000', which lies more than 1d beyond its arrival (line 3)" in (
         found[0].set_aside[0].sentence
     )
+
+
+def test_rows_before_1970_are_set_aside_where_time_begins_there(tmp_path: Path) -> None:
+    text = "event_time,value,key\n-5,1,a\n0,2,a\n-1,3,b\n7,4,b\n"
+    assert [event.value for event in csv(tmp_path, text).events] == [1, 2, 3, 4]
+    recording = csv(tmp_path, text, Columns(since_1970=True))
+    assert [event.value for event in recording.events] == [2, 4]
+    assert recording.set_aside[0].sentence == (
+        "data.csv: 2 of 4 rows set aside:"
+        " 'event_time' has '-5', which lies before 1970 (lines 2, 4)"
+    )
+    network = load(str(tmp_path / "data.csv"), 0, Columns(), None)
+    assert [event.value for event in network.events] == [2, 4]
 
 
 def test_a_guard_needs_arrival_times(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def test_a_full_disk_leaves_the_old_file(
         ('{"kind":"match","query":"k","r_id":NaN,"s_id":1}', ("line 2: r_id", "is nan", "integer")),
         ('{"kind":"match","query":"\\ud800"}', ("line 2: a text has '\\ud800', a surrogate",)),
         ('{"kind":"admit"}', ("of an admit step is missing",)),
-        ("[" * 100_000, ("line 2", "is no JSON object")),
+        ("[" * 200_000, ("line 2: it is nested too deep",)),
         ("", ("line 2", "a line is empty")),
         ('{"end":7}', ("line 2", "end is 7; it must be 0, the number of steps")),
     ],

@@ -176,13 +176,15 @@ def refuse_keyless(config: JoinConfig, without_keys: Sequence[str]) -> None:
 def describe(config: JoinConfig, is_asked: bool) -> str:
     """Return the queries in a few words: conditions, window, lateness, and other differences.
 
-    ``is_asked`` says whether the user chose the lateness; otherwise nothing is late.
+    ``is_asked`` says whether the user chose the lateness; otherwise nothing is late without
+    ``idle_after_us``.
     """
     times = f"+-{write_duration(config.window_us)}"
     lateness = write_duration(config.lateness_us or 0)
-    times += f", late after {lateness}" if is_asked else f", none late (lateness {lateness})"
-    if config.idle_after_us is not None:
-        times += f", idle after {write_duration(config.idle_after_us)}"
+    if config.idle_after_us is not None:  # tuples of an idle stream may be late
+        times += f", lateness {lateness}, idle after {write_duration(config.idle_after_us)}"
+    else:
+        times += f", late after {lateness}" if is_asked else f", none late (lateness {lateness})"
     plain = {"workers": WORKERS, "credit": CREDIT}
     others = [
         f"{name}={getattr(config, name)}"

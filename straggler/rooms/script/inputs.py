@@ -12,6 +12,7 @@ Rules of this file:
 import csv
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from typing import NamedTuple
@@ -214,7 +215,7 @@ def load(name: str, seed: int, columns: Columns, table: str | None) -> Network:
         inputs.refuse_guard(name, columns)
         network = NAMED[name](seed)
     else:
-        recording = inputs.load(name, seed, columns, {})
+        recording = inputs.load(name, seed, replace(columns, since_1970=True), {})
         if not any(event.key for event in recording.events):
             raise UsageError(f"there are no sensors in {recording.label}: --key names a column")
         per_hour = count_per_hour(recording.events) if table is None else {}
