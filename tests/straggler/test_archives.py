@@ -110,6 +110,6 @@ def test_an_endless_stream_ends_in_a_sentence(
     path.write_bytes(first + b"a" * 3_000_000)
     monkeypatch.setattr(frames, "is_stream", lambda _: True)
     monkeypatch.setattr(Path, "is_file", lambda _: False)
-    monkeypatch.setattr(frames, "FILE_MAX", 1 << 20)
+    monkeypatch.setattr(frames, "STREAM_MAX", 1 << 20)
     with pytest.raises(UsageError, match=r"^endless has no end in 1 MiB; save it in a file$"):
         read_table(path)
