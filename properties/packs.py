@@ -92,16 +92,21 @@ def packs(
     else:
         chosen = [draw(configs[number % len(configs)]) for number in range(size)]
     turn = draw(st.integers(0, len(scales) - 1))  # Each region meets each scale.
-    cases = [
-        draw(
-            clusters.cases(
-                SCALES[scales[(number + turn) % len(scales)]](shape(config)),
-                regions[number % len(regions)],
-            )
-        )
-        for number, config in enumerate(chosen)
-    ]
+    cases = []
+    for number, config in enumerate(chosen):
+        scaled = SCALES[scales[(number + turn) % len(scales)]](shape(config))
+        region = regions[number % len(regions)]
+        drawn = clusters.cases(scaled, region)
+        if region == "failing":
+            drawn = drawn.filter(partial(_is_killed_with_state, find_room(name), config.to_json()))
+        cases.append(draw(drawn))
     return ClusterPack(name, tuple(chosen), tuple(cases))
+
+
+def _is_killed_with_state(of_room: Room, config: JsonObject, case: SeededPlan) -> bool:
+    """Return whether a worker fails behind the first micro-batch and before the flush."""
+    workload = _simulate(of_room, config, case)[1].workload
+    return any(0 < each.at < len(list(workload.batches())) for each in workload.faults)
 
 
 def join_packs(*packs: ClusterPack) -> ClusterPack:

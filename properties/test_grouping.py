@@ -13,7 +13,7 @@ from sim.grouping import simulate
 from straggler.strategies.grouping import TimedCase, cases, timed_cases
 
 
-@promised(*guards_of(CLAIMS), examples=80)
+@promised(*guards_of(CLAIMS), examples=60)
 @telling(each.example for each in VARIANTS.values())
 @given(case=cases())
 def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:

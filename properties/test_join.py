@@ -43,7 +43,7 @@ def follows_the_protocol(case: Workload, network: Network, seed: int, reached: R
     Agreement.of("join", reached).keeps_claims(case, trace)
 
 
-@promised(*set(guards_of(CLAIMS)) - {ACROSS}, examples=100)
+@promised(*set(guards_of(CLAIMS)) - {ACROSS}, examples=60)
 @given(case=cases(), network=st.sampled_from(NETWORKS), seed=SEEDS)
 def test_spark_s_workers_follow_the_protocol(
     reached: Reached, case: Workload, network: Network, seed: int
@@ -55,7 +55,7 @@ def test_spark_s_workers_follow_the_protocol(
 @promised("shed arrivals", "tuples held when workers came or went", ACROSS)
 def test_workers_follow_the_protocol_while_load_changes(reached: Reached, seed: int) -> None:
     for number, case in enumerate([long_case(3, seed), *loaded_chains(LOADED, seed)]):
-        for network in NETWORKS:
+        for network in NETWORKS[2:]:
             follows_the_protocol(case, network, seed + number, reached)
 
 
@@ -80,7 +80,7 @@ TROUBLES = ("arrivals_taken_again", "intake_pauses", "blocks", "sent_again", "ca
 FIGURES = ("shed", "shed_at_log", "failures", *TROUBLES)
 
 
-@promised(*TROUBLES, examples=50)
+@promised(*TROUBLES, examples=40)
 @given(case=recordings_on_chains(), machine=MACHINES)
 def test_a_recording_finds_every_pair_once_whatever_the_timing(
     reached: Reached, case: TimedCase, machine: MachineOf
@@ -93,7 +93,7 @@ def dropping(case: TimedCase) -> TimedCase:
     return case._replace(plan=crowded(case.plan, "drop"))
 
 
-@promised("shed", "shed_at_log", "failures", examples=40)
+@promised("shed", "shed_at_log", "failures", examples=30)
 @given(case=clusters_of_chains() | clusters_of_chains().map(dropping), machine=MACHINES)
 def test_a_cluster_finds_every_pair_once_whatever_the_timing(
     reached: Reached, case: TimedCase, machine: MachineOf

@@ -26,7 +26,7 @@ def written_and_read(case: Workload) -> Workload:
     return case.with_(config=replace(config, workflows=read).to_json())
 
 
-@promised(*guards_of(CLAIMS), examples=80)
+@promised(*guards_of(CLAIMS), examples=50)
 @telling(each.example for each in VARIANTS.values())
 @telling(TELLING.values())
 @given(case=cases().map(written_and_read))

@@ -14,7 +14,7 @@ FROM_VALUES = configs(["sum", "avg"], ["conformal"]).filter(lambda config: confi
 """Queries that guess judgements ahead, and whose requirements depend on values."""
 
 
-@promised(*guards_of(CLAIMS), "judged windows with a negative value", examples=100)
+@promised(*guards_of(CLAIMS), "judged windows with a negative value", examples=70)
 @telling(each.example for each in VARIANTS.values())
 @given(case=cases() | FROM_VALUES.flatmap(workloads))
 def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:

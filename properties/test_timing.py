@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from model.vocabulary import Workload
 from model.vocabulary.join_load import LoadRules
+from properties import profiles
 from properties.promised import REACHED
 from sim.grouping.cluster import GroupingTuning
 from sim.join.tuning import ChainTuning, Control
@@ -31,8 +32,9 @@ from straggler.strategies import clusters, queries
 from straggler.strategies import script as scripts
 from straggler.strategies.clusters import REGIONS, Shape
 
-EXAMPLES = 17
-"""Number of times that clusters of all regions are drawn: 119 clusters of each room."""
+EXAMPLES = 9 if profiles.times() == 1 else 17
+"""Number of times that clusters of all regions are drawn: 63 clusters of each room in profile
+``dev``, 119 in the others."""
 FOLLOWING = ChainTuning(
     control=Control(rules=LoadRules(0.3, 0.65, 0.65, 0, 0, most=8, smoothing=1.0), every_us=20_000),
     intake_us=500,

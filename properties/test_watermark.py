@@ -29,7 +29,7 @@ def _waiting_long(case: Workload) -> Workload:
     return case.with_(config={**case.config, "max_wait_us": 10**18})
 
 
-@promised(*guards_of(CLAIMS), examples=120)
+@promised(*guards_of(CLAIMS), examples=80)
 @telling(each.example for each in VARIANTS.values())
 @telling([_waiting_long(VARIANTS["pairs_left_behind"].example), reversed_far()])
 @given(case=cases(upstreams=UPSTREAMS))
