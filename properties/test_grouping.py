@@ -27,7 +27,7 @@ def test_every_policy_agrees_on_hot_keys_that_change(reached: Reached, seed: int
             Agreement.of("grouping", reached).of_operator(case)
 
 
-@promised("shed", "sent_again", "served_again", "several senders", examples=120)
+@promised("shed", "sent_again", "served_again", "several senders", examples=80)
 @given(case=timed_cases())
 def test_a_timed_run_is_a_run_of_the_model(reached: Reached, case: TimedCase) -> None:
     plan, seed = case.timing

@@ -43,7 +43,7 @@ def timed_cases(draw: st.DrawFn) -> tuple[WatermarkConfig, SeededPlan]:
     return config, draw(timings(max(config.size_us, config.slide_us), config.tasks))
 
 
-@promised("late pairs", "corrections", "insertions", "shed", "sent_again", examples=120)
+@promised("late pairs", "corrections", "insertions", "shed", "sent_again", examples=80)
 @given(case=timed_cases())
 def test_a_timed_run_is_a_run_of_the_model(
     reached: Reached, case: tuple[WatermarkConfig, SeededPlan]

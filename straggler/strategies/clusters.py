@@ -369,7 +369,11 @@ def _with_state(plan: Plan, shape: Shape, seed: int) -> list[Fault]:
     events = simulate_arrivals(plan, seed).events
     moments = [events[part * (len(events) - 1) // 8].arrival_us for part in (5, 6, 7, 8)]
     return [
-        Fail(f"worker-{fastest[n % len(fastest)]}", at_us - plan.epoch_us + 1, shape.scale_us // 4)
+        Fail(
+            f"worker-{fastest[n % len(fastest)]}",
+            at_us - plan.epoch_us + 1,
+            shape.scale_us // 4 or 1,
+        )
         for n, at_us in enumerate(moments)
     ]
 
