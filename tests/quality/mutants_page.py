@@ -31,13 +31,14 @@ alone, `QUICK=1` asks no tests that start Spark, and `AGAIN=1` judges once more 
 killed. Verdicts are appended to `mutants.jsonl`. The first run records in `build/calls` which test
 calls which function; remove that folder when functions have moved.
 
-*By properties* are mutations killed by `pytest properties`, *by all tests* also those killed by
-another test. Shares leave out *equivalent* mutations, which change nothing that anybody can see
-(`tests/quality/equivalent_mutants.toml` says why), and *undecided* ones, for which tests are left
-to ask, or whose tests did not end in time. What survived or was killed by other tests alone led to
-new properties, which judged it again: shares of a seed that nobody has looked at may be lower.
-Seed 2 was drawn when seed 1 had led to its properties: of its first 53 mutations that decide
-answers and change anything, properties killed 49 at first sight, 92%, and all tests 51.
+*By properties* are mutations that a test of `properties` killed first, *by all tests* also those
+that another test did. Most verdicts were recorded while tests that are in `tests/properties` now
+were part of `properties`. They count as other tests, so the first share is too low for today's
+folder until `AGAIN=1` has judged them. Shares leave out *equivalent* mutations, which change
+nothing that anybody can see (`tests/quality/equivalent_mutants.toml` says why), and *undecided*
+ones, for which tests are left to ask, or whose tests did not end in time. What survived or was
+killed by other tests alone led to new properties, which judged it again: shares of a seed that
+nobody has looked at may be lower.
 
 Code decides *answers* if it is a rule, a state or an operator of model or Spark, reads or writes a
 store or a setting. Claims and comparisons decide *verdicts*; a claim that demands too little passes
