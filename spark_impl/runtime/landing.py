@@ -44,6 +44,7 @@ from spark_impl.runtime.columns import (
     union_typed,
 )
 from spark_impl.runtime.histories import SOURCE_TEXT, file_of, history_schema, name_values
+from spark_impl.runtime.identities import list_identities
 from spark_impl.runtime.landing_note import open_history
 from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
@@ -222,6 +223,10 @@ class Landing:
         """
         schema = FAULTS.append(pa.field("batch", pa.int64()))
         return read_files(self._spark, self._rejected(), schema)
+
+    def identities(self) -> DataFrame:
+        """Return the text of each identity by its number (``source_id``) and groups."""
+        return list_identities(self._spark, self._history, self._schema)
 
     def counts(self) -> tuple[int, int]:
         """Return the number of rows landed, and of rows of :meth:`rejected`, until now."""

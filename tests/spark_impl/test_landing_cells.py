@@ -93,6 +93,10 @@ def test_text_identities_are_taken_and_kept(land: Land, tmp_path: Path) -> None:
     assert landing.counts() == (3, 0)
     found = [(row["source_id"], row["source_text"]) for row in history(tmp_path)]
     assert found == [(stable_hash(texts[0]), texts[0]), (7, "7"), (stable_hash("007"), "007")]
+    assert {tuple(row) for row in landing.identities().collect()} == {*found}
+    numbers = land(pa.table({"t": [MAY_1_2024], "v": [1.0], "i": [7]}), "numbers", source_id="i")
+    with pytest.raises(InputProblem, match="landed as numbers, which have no text"):
+        numbers.identities()
 
 
 def test_times_in_a_finer_unit_are_refused_and_named(land: Land, tmp_path: Path) -> None:
