@@ -56,18 +56,6 @@ figures. The goal is 50,000 tuples/s with default settings and 100,000 in the st
 `join`, or at most 30 bare events a tuple.
 """
 
-PACKS = """\
-## Packs
-
-Generated cases that run together on Spark, as the property tests run them. A *pack* of `slack`,
-`watermark` or `script` is one query that keeps its cases apart by a grouping column; the packs of
-`watermark` and `script` include a restart and a kill. Cases of `join` cannot share a micro-batch,
-because epochs of a chain follow each other in time: they run one after the other in one chain, with
-disjoint keys and times, and only neighbours share an epoch. Cases of `grouping` have configurations
-of their own: they are separate streams, of which four run at the same time. The goal is
-{goal} cases/s in every room; processor time counts all processes.
-"""
-
 SOAK_RESULT = "## Result\n\n"
 SOAK = """\
 *Written by `make docs` from `docs/soak.json`, which `make soak` measures; a test checks that this
@@ -144,10 +132,6 @@ def speed(folder: Path) -> str:
     header = dict.fromkeys(["benchmark", "Python", "Spark", "cores"], "")
     parts = [SPEED, markdown(header, rows), "", SIMULATIONS, _simulations(figures), ""]
     for name, found in figures.items():
-        if name == "packs":
-            goal = readable(found["goal of packed cases/s"])
-            parts += [PACKS.format(goal=goal), _packs(found), ""]
-            continue
         others = [] if name == "cluster" else list(_others(name, found))  # docs/cluster.md has them
         if others:
             parts += [f"## `{name}`\n", markdown({"figure": "", "value": ""}, others), ""]
@@ -185,17 +169,6 @@ def _simulations(figures: Mapping[str, JsonObject]) -> str:
         found = [figures[f"sim_{room}"].get(prefix + name) for name in _COLUMNS]
         rows.append([label, *("" if figure is None else readable(figure) for figure in found)])
     return markdown({"run": "", **dict.fromkeys(_COLUMNS.values(), "")}, rows)
-
-
-def _packs(figures: JsonObject) -> str:
-    """Return the table of packs, with a row for each room."""
-    rows: dict[str, dict[str, str]] = {}
-    for label, figure in figures.items():
-        room, _, column = label.partition(": ")
-        if column:
-            rows.setdefault(room, {})[column] = readable(figure)
-    header = {"room": "", **dict.fromkeys(next(iter(rows.values())), "")}
-    return markdown(header, [[f"`{room}`", *row.values()] for room, row in rows.items()])
 
 
 def _others(name: str, figures: JsonObject) -> Iterator[list[str]]:

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, chain, islice, pairwise
 
-from model.vocabulary import Event, Fault, JoinConfig, Step, Trace, Workload
-from model.vocabulary.join import And, Decision, Equi, Match, Rejected
+from model.vocabulary import Event, Fault, JoinConfig, Workload
+from model.vocabulary.join import And, Decision, Equi
 from model.vocabulary.join_load import LoadRules
 from properties.stream_packs import collect
 from sim.kernel.source import IDS_PER_SOURCE
@@ -64,25 +64,6 @@ def pack_together(workloads: Sequence[Workload]) -> Workload:
     return workloads[0].with_(
         arrivals=tuple(events), cuts=tuple(cuts), faults=tuple(sorted(faults)), flush=True
     )
-
-
-def take_apart(trace: Trace, workloads: Sequence[Workload]) -> list[Trace]:
-    """Return the results and rejections of each workload, from the trace of all together."""
-    steps: list[list[Step]] = [[] for _ in workloads]
-    for match in trace.of(Match):
-        number = match.r_id // IDS_A_CASE
-        r_id, s_id = (each - number * IDS_A_CASE for each in (match.r_id, match.s_id))
-        steps[number].append(match._replace(r_id=r_id, s_id=s_id))
-    firsts = [0]
-    for workload in workloads:
-        firsts.append(firsts[-1] + len(workload.arrivals))
-    for rejected in trace.of(Rejected):
-        number = next(n for n, first in enumerate(firsts[1:]) if rejected.seq < first)
-        source_id = rejected.source_id - number * IDS_A_CASE
-        steps[number].append(
-            rejected._replace(seq=rejected.seq - firsts[number], source_id=source_id)
-        )
-    return [Trace(trace.producer, each) for each in steps]
 
 
 def _inner_cuts(workload: Workload) -> list[int]:

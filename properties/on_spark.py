@@ -11,9 +11,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import Fault, Trace, Workload
-from properties.chain_workloads import pack_together, take_apart
 from properties.oracles.windows import Answer, Windows
-from spark_impl import grouping, join, script
+from spark_impl import grouping, script
 from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows.system import run_workloads
@@ -24,8 +23,6 @@ class PackTraces(NamedTuple):
 
     traces: Mapping[str, Trace]
     """Trace of each workload, by its name."""
-    shared: Trace
-    """Steps of no single workload: the protocol of the chain that all of them share."""
     kills: Sequence[int]
     """Micro-batches in which the query was killed, as reported by the Spark side."""
 
@@ -42,7 +39,6 @@ def run_on_spark(spark: SparkSession, workloads: Mapping[str, Workload], kills: 
 
 
 _Runner = Callable[[SparkSession, Mapping[str, Workload], Path, int], PackTraces]
-NOTHING = Trace("spark", ())
 
 
 def choose_faults(faults: Iterable[Fault], batches: int, kills: int) -> tuple[Fault, ...]:
@@ -68,31 +64,18 @@ def _in_one_query(run: Callable[..., dict[str, Trace]], *given: object) -> _Runn
             {name: each.with_(faults=faults) for name, each in cases.items()},
             list[int](),
         )
-        return PackTraces(run(*given, spark, kept, folder, killed.append), NOTHING, killed)
+        return PackTraces(run(*given, spark, kept, folder, killed.append), killed)
 
     return run_all
-
-
-def _in_one_chain(
-    spark: SparkSession, cases: Mapping[str, Workload], folder: Path, kills: int
-) -> PackTraces:
-    """Run the workloads one after another in one chain; neighbours share an epoch."""
-    whole, killed = pack_together(list(cases.values())), list[int]()
-    epochs = len(list(whole.batches()))
-    struck = whole.with_(faults=choose_faults(whole.faults, epochs, kills))
-    trace = join.run_workloads(spark, {"chain": struck}, folder, killed.append)["chain"]
-    apart = take_apart(trace, list(cases.values()))
-    return PackTraces(dict(zip(cases, apart, strict=True)), trace, killed)
 
 
 RUNNERS: Mapping[str, _Runner] = {
     "slack": _in_one_query(run_workloads, SLACK),
     "watermark": _in_one_query(run_workloads, WATERMARK),
     "script": _in_one_query(script.run_workloads),
-    "join": _in_one_chain,
     "grouping": _in_one_query(grouping.run_workloads),
 }
-"""Runner of each room, by its name."""
+"""Runner of each room, by its name; chains have :mod:`properties.chain_runs`."""
 
 
 def recompute_windows_in_spark(spark: SparkSession, workloads: Sequence[Workload]) -> list[Windows]:

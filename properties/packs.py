@@ -139,8 +139,6 @@ class PackRun:
 
     seen: tuple[ClusterRun, ...]
     """Runs of the single clusters."""
-    shared: Trace
-    """Steps of Spark that belong to no single cluster: the protocol of a shared chain."""
     kills: Sequence[int]
     """Micro-batches in which the query of the pack was killed."""
 
@@ -162,7 +160,7 @@ def _run_pack(spark: SparkSession, pack: ClusterPack, kills: int) -> PackRun:
         ClusterRun(find_room(pack.room), given, run, ran.traces[name])
         for name, (given, run) in simulated.items()
     ]
-    return PackRun(tuple(seen), ran.shared, ran.kills)
+    return PackRun(tuple(seen), ran.kills)
 
 
 def simulate(pack: ClusterPack) -> dict[str, tuple[SimulatedCluster, TimedRun]]:

@@ -18,6 +18,13 @@ RUN = 50
 _STREAMS = {"slack": "streams"}
 
 
+def cases_of(room: str) -> SearchStrategy[Workload]:
+    """Return the strategy of all workloads of a room, also of those that no system has to run."""
+    module = import_module(f"straggler.strategies.{_STREAMS.get(room, room)}")
+    cases: SearchStrategy[Workload] = module.cases()
+    return cases
+
+
 def workloads(room: str) -> SearchStrategy[Workload]:
     """Return the strategy of the workloads of a room that can be judged: a query and a stream.
 
@@ -32,9 +39,7 @@ def workloads(room: str) -> SearchStrategy[Workload]:
             return False
         return True
 
-    module = import_module(f"straggler.strategies.{_STREAMS.get(room, room)}")
-    cases: SearchStrategy[Workload] = module.cases()
-    return cases.filter(is_judged)
+    return cases_of(room).filter(is_judged)
 
 
 def collect(strategy: SearchStrategy[T], n: int, seed: int) -> list[T]:

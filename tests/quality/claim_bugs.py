@@ -11,8 +11,7 @@ import pytest
 from model.checking.claims import COMPLETE, Outcome, Recording
 from model.vocabulary import Trace, Workload
 from straggler.rooms import find_room
-from straggler.strategies.examples import collect
-from straggler.strategies.examples import workloads as workloads_of
+from straggler.strategies.examples import cases_of, collect
 from tests.quality.mistakes import Mistake
 
 SEED = 11
@@ -46,7 +45,7 @@ def workload_of(room: str, number: int) -> Workload:
 
 @cache
 def _drawn(room: str) -> list[Workload]:
-    drawn = collect(workloads_of(room), CASES, SEED)
+    drawn = collect(cases_of(room), CASES, SEED)
     if room == "grouping":  # few drawn routers have heavy keys with sets of their own
         tag = [each.with_(config={**each.config, "policy": "tag"}) for each in drawn[::3]]
         drawn = [each for pair in zip(tag, drawn, strict=False) for each in pair]

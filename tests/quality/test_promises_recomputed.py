@@ -38,7 +38,7 @@ from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows.system import run_in_process as run_windows
 from straggler.rooms import find_room
-from straggler.strategies.examples import collect, workloads
+from straggler.strategies.examples import cases_of, collect
 from tests.quality.mistakes import Mistake
 
 SEED = 7
@@ -88,7 +88,7 @@ def drawn(room: str) -> tuple[Workload, ...]:
     streams have more keys than its summary has counters.
     """
     number = profiles.choose(CASES, nightly=20 * CASES)
-    found = [each.with_(flush=True) for each in collect(workloads(room), number, SEED)]
+    found = [each.with_(flush=True) for each in collect(cases_of(room), number, SEED)]
     if room == "slack":
         return tuple(each.with_(arrivals=tuple(map(negate, each.arrivals))) for each in found)
     if room == "grouping":

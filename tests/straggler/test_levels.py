@@ -23,7 +23,7 @@ from straggler.judging.levels import ANSWERS, STEPS, Scope
 from straggler.judging.references import MODEL
 from straggler.judging.workloads import judge_workload
 from straggler.rooms import find_room, room_names
-from straggler.strategies.examples import collect, workloads
+from straggler.strategies.examples import cases_of, collect
 from tests.straggler.command import Straggler, assert_refused
 
 TIMES_S = (0, 4, 11, 3, 22, 1, 35, 12)
@@ -52,7 +52,7 @@ def model(workload: Workload) -> Trace:
 
 
 def drawn(room: str, seed: int) -> list[Workload]:
-    return collect(workloads(room), DRAWN, seed)
+    return collect(cases_of(room), DRAWN, seed)
 
 
 def exact_windows(workload: Workload) -> Trace:
