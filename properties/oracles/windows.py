@@ -79,20 +79,6 @@ def window_values(
     return values
 
 
-def joined_pairs(
-    r: Iterable[Delivery], s: Iterable[Delivery], window_us: int, predicate: Sequence[Any]
-) -> set[tuple[int, int]]:
-    """Return the identities of all pairs that match and lie at most ``window_us`` apart."""
-    ss = list(s)
-    return {
-        (one.identity, other.identity)
-        for one in r
-        for other in ss
-        if abs(one.event_time_us - other.event_time_us) <= window_us
-        and matches(predicate, one, other)
-    }
-
-
 def matches(predicate: Sequence[Any], r: Delivery, s: Delivery) -> bool:
     """Return whether a pair matches a predicate in plain data, such as ``["band", "value", 5]``."""
     match predicate:

@@ -8,7 +8,7 @@ arguments in ``Callable[...]``, assertions, and ``strict=True``, the assertion o
 import ast
 import hashlib
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -266,9 +266,3 @@ def summarised(right: str, limit: int = 60) -> str:
     """Return a piece of source on one line, shortened."""
     line = " ".join(right.split())
     return line if len(line) <= limit else f"{line[: limit - 3]}..."
-
-
-def count_by(found: Sequence[Mutation]) -> Mapping[str, int]:
-    """Return the number of mutations by operator."""
-    names = [each.operator for each in found]
-    return {name: names.count(name) for name in sorted(set(names))}

@@ -157,21 +157,22 @@ TEXT_TYPES = (
 )
 
 
+def shown(found: cells.Cells) -> str:
+    """Return cells as text, because NaN is not equal to itself."""
+    return repr([each is None or each.to_pylist() for each in found])
+
+
 @given(
     st.lists(drawn.TEXT_TIMES | drawn.TEXT_NUMBERS | st.text() | st.none(), max_size=20),
     st.sampled_from(TEXT_TYPES),
 )
 def test_every_type_of_text_is_read_alike(texts: list[str | None], kind: pa.DataType) -> None:
     one, other = pa.array(texts, pa.string()), pa.array(texts, pa.string()).cast(kind)
-    assert cells.read_times(one, "iso") == cells.read_times(other, "iso")
+    assert shown(cells.read_times(one, "iso")) == shown(cells.read_times(other, "iso"))
     for read in (cells.read_numbers, cells.read_keys, cells.read_identities):
-        assert read(one) == read(other)
+        assert shown(read(one)) == shown(read(other))
     for wanted in (cells.TIMES, cells.NUMBERS, cells.KEYS, cells.IDENTITIES, cells.GROUPS):
         assert cells.refuse_type(wanted, kind, "iso") is None
-    assert cells.read_keys(pa.array([b"\xff", b"a"], pa.binary_view())).values.to_pylist() == [
-        None,
-        "a",
-    ]
 
 
 @given(st.lists(drawn.TEXT_TIMES | st.none(), max_size=30))

@@ -157,7 +157,6 @@ def test_timed_runs_meet_every_trouble(seed: int) -> None:
             any(isinstance(each, fault) for each in timed.plan.faults) for timed in runs
         )
     assert min(met.values()) > 0, met
-    assert min(met[name] for name in (*TROUBLES, "kills", "notices", "results sent")) > 5, met
 
 
 # ------------------------------------------------------------------------------ what is predicted
