@@ -172,6 +172,10 @@ def _ends(link: str) -> tuple[int, int]:
     return sender, receiver
 
 
+CARRIED = ("results", "results across epochs", "results across a change of workers")
+"""Pairs of a chain, and those that need a tuple which workers carried on."""
+
+
 def count_chain(seen: ChainSeen) -> dict[str, int]:
     """Count the cases of a chain on Spark."""
     config = JoinConfig.from_json(seen.workload.config)
@@ -181,8 +185,10 @@ def count_chain(seen: ChainSeen) -> dict[str, int]:
     shed = sum(each.reason == REASON_SHED for each in rejected)
     away = {each.seq for each in rejected}
     admitted = [each for each in seen.workload.arrivals if each.seq not in away]
+    guards = ROOM.check(seen.workload, seen.trace).guards
     return {
         "tuples": len(seen.workload.arrivals),
+        **{name: guards[name] for name in CARRIED},
         "rejected": len(rejected) - shed,
         "shed arrivals": shed,
         "redelivered tuples": len(admitted) - len({(e.stream, e.source_id) for e in admitted}),

@@ -53,8 +53,9 @@ def pytest_report_header(config: pytest.Config) -> str:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print, for each property, how often its cases occurred."""
     found = {
-        report.nodeid.split("::")[-1]: Counter[str](dict(report.user_properties)[REACHED])
-        for report in terminalreporter.getreports("passed")
+        report.nodeid.rpartition("/")[-1]: Counter[str](dict(report.user_properties)[REACHED])
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.getreports(outcome)
         if REACHED in dict(report.user_properties)
     }
     if found:

@@ -1,4 +1,4 @@
-"""Profiles of test effort: ``dev`` is quick, ``ci`` meets every case, ``nightly`` is random.
+"""Profiles of test effort: ``dev`` is quick, ``ci`` draws more, ``nightly`` is random.
 
 ``--hypothesis-profile`` or the environment variable ``HYPOTHESIS_PROFILE`` chooses one.
 """

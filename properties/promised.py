@@ -64,11 +64,13 @@ def promised(*needed: str, examples: int = 1) -> Callable[[Callable[..., None]],
         @wraps(drawn)
         def run(*args: Any, request: pytest.FixtureRequest, **given: Any) -> None:
             reached = Reached()
-            drawn(*args, reached=reached, **given)
-            shown = reached.counts
-            if len(shown) > SHOWN:
-                shown = Counter({name: shown[name] for name in needed})
-            request.node.user_properties.append((REACHED, dict(shown)))
+            try:
+                drawn(*args, reached=reached, **given)
+            finally:
+                shown = reached.counts
+                if len(shown) > SHOWN:
+                    shown = Counter({name: shown[name] for name in needed})
+                request.node.user_properties.append((REACHED, dict(shown)))
             if missing := reached.missing(needed):
                 pytest.fail(f"undetermined: there were no {', '.join(missing)}", pytrace=False)
 

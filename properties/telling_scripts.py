@@ -89,6 +89,12 @@ TELLING: Mapping[str, Workload] = {
         [("a", 3, 0.125), ("a", 4, 1.0)],
         lateness_us=0,
     ),
+    "a larger value later": _case(
+        'x = max("a", 8, 8); y = min("a", 8, 8)',
+        [("a", 1, 0.5), ("a", 2, 2.0)],
+        [("a", 3, 9.0), ("a", 4, -1.0)],
+        lateness_us=0,
+    ),
     "late for two workers": _case(
         'x = "a" + "b"; y = "a" - "c"',
         [("b", 1, 1.0), ("c", 1, 2.0), ("a", 3, 5.0), ("a", 1, 7.0)],

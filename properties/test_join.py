@@ -49,7 +49,7 @@ def test_spark_s_workers_follow_the_protocol(
     reached: Reached, case: Workload, network: Network, seed: int
 ) -> None:
     follows_the_protocol(case, network, seed, reached)
-    Agreement.of("join", reached).keeps_claims(case, model_run(case))
+    Agreement.of("join", Reached()).keeps_claims(case, model_run(case))
 
 
 @promised("shed arrivals", "tuples held when workers came or went", ACROSS)

@@ -17,7 +17,7 @@ from pyspark import SparkContext
 
 from spark_impl.runtime.interpreters import choose_interpreter
 
-SHIPPED = ("model/__init__.py", "model/vocabulary", "spark_impl", "straggler")
+SHIPPED = ("model/__init__.py", "model/vocabulary", "spark_impl", "straggler/__init__.py")
 """The files and folders that jobs and their Python workers import."""
 ROOT = Path(__file__).resolve().parents[2]
 """The folder that holds our packages, or the archive from which they were imported."""

@@ -113,8 +113,9 @@ def _plainer_workers(worker: Worker) -> Iterator[Worker]:
 def _plainer_sources(source: AnySource) -> Iterator[Source]:
     if isinstance(source, Source):
         plain = Source(source.events)
-        for field in ("delay", "relay", "place", "in_order", "keys", "zipf", "start_us", "high"):
+        for field in ("delay", "relay", "place", "in_order", "keys", "zipf", "start_us"):
             yield replace(source, **{field: getattr(plain, field)})
+        yield replace(source, low=plain.low, high=plain.high)
         yield replace(source, interval=Constant(mean_us(source.interval)))
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from sim.grouping.experiments import plot_sweep
 from straggler.rooms.grouping.guide import PLOTS, RESULT, policies, stored, tables
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
-RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+RESULTS = Path(__file__).resolve().parents[3] / "benchmarks" / "results"
 GUIDE = (DOCS / "grouping-guide.md").read_text(encoding="utf-8")
 PAGE = (DOCS / "grouping.md").read_text(encoding="utf-8")
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from straggler.rooms.join.guide import measured, passing, stored, with_tables
 
-RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
-GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "join-guide.md").read_text(encoding="utf-8")
+RESULTS = Path(__file__).resolve().parents[3] / "benchmarks" / "results"
+GUIDE = (Path(__file__).resolve().parents[3] / "docs" / "join-guide.md").read_text(encoding="utf-8")
 
 
 def test_the_chart_is_a_behaviour_of_the_protocol() -> None:

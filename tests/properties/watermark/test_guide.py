@@ -5,7 +5,7 @@ from pathlib import Path
 from straggler.cli.render import markdown
 from straggler.rooms.watermark.guide import RULES_HEADER, Setting, measured, row, rule_rows
 
-GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "watermark-guide.md").read_text(
+GUIDE = (Path(__file__).resolve().parents[3] / "docs" / "watermark-guide.md").read_text(
     encoding="utf-8"
 )
 SHARED = (("8", 2), ("1", 1), ("50", 1), ("100,000", 1))
