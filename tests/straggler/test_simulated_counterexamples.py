@@ -175,3 +175,15 @@ def test_a_cluster_is_made_as_small_as_what_it_shows() -> None:
     assert sum(source.events for source in small.plan.sources if isinstance(source, Source)) <= 4
     assert small.plan.cluster.workers == (Worker(), Worker())
     assert small.seed == 0 or len(describe(small)) < 8
+
+
+def test_a_cluster_of_large_values_is_shrunk_as_well() -> None:
+    plan = Plan((Source(12, low=1 << 40, high=(1 << 40) + 100), Source(12)))
+
+    def fails(case: SeededPlan) -> bool:
+        run = find_room("slack").simulate_plan(case.plan, CONFIG, case.seed)
+        return bool(run.workload.arrivals)
+
+    (small,) = smallest(SeededPlan(plan, 7), fails, seconds=inf).plan.sources
+    assert isinstance(small, Source)
+    assert (small.low, small.high) == (Source(1).low, Source(1).high)
