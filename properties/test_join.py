@@ -1,6 +1,7 @@
 """Room ``join``: every worker's steps are a behaviour of the protocol, on any network."""
 
 from collections import Counter
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from properties.promised import Reached, promised
 from sim.join import ChainRun, simulate
 from sim.join.machine import MachineOf
 from sim.join.model_chain import ModelChain
-from spark_impl.join import run_in_process
+from spark_impl.join import run_in_process, side
 from spark_impl.join.in_process import Network
 from straggler.strategies.join import TimedCase, cases, clusters_of_chains, recordings_on_chains
 from straggler.strategies.streams import SEEDS
@@ -31,6 +32,8 @@ NETWORKS = (
     Network(cut=0.05, unforced=0.3),
 )
 ACROSS = "pairs across the first epoch of a query"
+ROOM_FOR = st.sampled_from([1, side.ROWS_MIN])
+"""Fewest rows that a worker has room for: with one, arrays grow while copies are on their way."""
 LOADED = 16
 """Load curves that chains follow, one after another."""
 
@@ -44,19 +47,21 @@ def follows_the_protocol(case: Workload, network: Network, seed: int, reached: R
 
 
 @promised(*set(guards_of(CLAIMS)) - {ACROSS}, examples=60)
-@given(case=cases(), network=st.sampled_from(NETWORKS), seed=SEEDS)
+@given(case=cases(), network=st.sampled_from(NETWORKS), seed=SEEDS, room=ROOM_FOR)
 def test_spark_s_workers_follow_the_protocol(
-    reached: Reached, case: Workload, network: Network, seed: int
+    reached: Reached, case: Workload, network: Network, seed: int, room: int
 ) -> None:
-    follows_the_protocol(case, network, seed, reached)
+    with patch.object(side, "ROWS_MIN", room):
+        follows_the_protocol(case, network, seed, reached)
     Agreement.of("join", Reached()).keeps_claims(case, model_run(case))
 
 
 @promised("shed arrivals", "tuples held when workers came or went", ACROSS)
 def test_workers_follow_the_protocol_while_load_changes(reached: Reached, seed: int) -> None:
-    for number, case in enumerate([long_case(3, seed), *loaded_chains(LOADED, seed)]):
-        for network in NETWORKS[2:]:
-            follows_the_protocol(case, network, seed + number, reached)
+    with patch.object(side, "ROWS_MIN", 1):
+        for number, case in enumerate([long_case(3, seed), *loaded_chains(LOADED, seed)]):
+            for network in NETWORKS[2:]:
+                follows_the_protocol(case, network, seed + number, reached)
 
 
 def results(trace: Trace) -> Counter[tuple[str, int, int]]:

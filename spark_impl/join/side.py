@@ -31,7 +31,8 @@ from spark_impl.runtime.arrays import Bools, Column, Ints
 
 _PAIRS_MAX = 1 << 18
 """Most candidates that are checked together."""
-_ROWS_MIN = 512
+ROWS_MIN = 512
+"""Fewest rows that new arrays have room for."""
 _GROWTH = 2
 _STORED, _GONE = 0, -1
 """Values in place of the block number of a copy."""
@@ -230,7 +231,7 @@ class Side:
         """Move the rows that are not gone to the front of larger arrays."""
         held = self._block[: self._last] != _GONE
         kept = np.flatnonzero(held)
-        size = _GROWTH * (len(kept) + count) + _ROWS_MIN
+        size = _GROWTH * (len(kept) + count) + ROWS_MIN
         self._rows = Tuples(
             *(_copy_to_larger(column, kept, size) for column in self._rows.columns())
         )
