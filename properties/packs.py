@@ -148,12 +148,17 @@ def run_packs(spark: SparkSession, *packs: ClusterPack, kills: int = 0) -> list[
 
     The query of a pack is killed at most ``kills`` times.
     """
+    simulated = [simulate(pack) for pack in packs]  # in one thread: it only computes
     with ThreadPoolExecutor(len(packs)) as pool:
-        return list(pool.map(partial(_run_pack, spark, kills=kills), packs))
+        return list(pool.map(partial(_run_pack, spark, kills), packs, simulated))
 
 
-def _run_pack(spark: SparkSession, pack: ClusterPack, kills: int) -> PackRun:
-    simulated = simulate(pack)
+def _run_pack(
+    spark: SparkSession,
+    kills: int,
+    pack: ClusterPack,
+    simulated: Mapping[str, tuple[SimulatedCluster, TimedRun]],
+) -> PackRun:
     workloads = {name: run.workload.with_(name=name) for name, (_, run) in simulated.items()}
     ran = run_on_spark(spark, workloads, kills)
     seen = [
