@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from model.grouping import balance_claims
 from model.vocabulary import GroupingConfig, Trace
 from model.vocabulary.grouping import Heavy, Route
-from model.vocabulary.windows import Correction, Late, Rejected
+from model.vocabulary.windows import Correction, Final, Late, Rejected
 from properties import profiles
 from properties.chain_runs import (
     CARRIED,
@@ -251,6 +251,7 @@ def test_every_answer_ends_exact(
             assert_same(seen)
             assert_promise_kept(seen, list_wrong_answers)
             windows = recompute_windows(seen.run.workload)
+            assert not windows or seen.trace.of(Final), "there are no final answers"
             reached.add({**count_cases(seen), **count_scales(seen.run.workload, windows)})
         reached.add(count_kills(observed))
 
