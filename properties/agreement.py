@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import pytest
 from hypothesis import example
 
-from model.checking.claims import ClaimSet
+from model.checking.claims import ClaimSet, Outcome
 from model.vocabulary import Trace, Workload
 from properties.promised import Reached
 from properties.reached_cases import count_troubles
@@ -34,21 +34,32 @@ class Agreement(NamedTuple):
     def of_operator(self, case: Workload) -> None:
         """Compare Spark's operator in process with the model, and judge the model's claims."""
         expected = self.room.reference()(case)
-        self._compare(case, expected, self.room.in_process(case), self.room.in_process_step_types)
+        self.of_steps(case, expected)
         self.keeps_claims(case, expected)
+
+    def of_steps(self, case: Workload, expected: Trace) -> None:
+        """Compare what Spark's operator records in process with a trace of the model."""
+        observed, kinds = self.room.in_process(case), self.room.in_process_step_types
+        self._compare(case, expected, observed, kinds)
+        if {*kinds} == {*self.room.step_types}:  # then no rounding is allowed, either
+            assert observed.digest() == expected.digest()
 
     def of_run(self, run: TimedRun) -> None:
         """Compare a timed run with the model, step by step, and judge the claims on it."""
         expected = self.room.reference()(run.workload)
         self._compare(run.workload, expected, run.trace, self.room.step_types)
+        # Values are whole numbers: every sum is exact, and so is the trace.
+        assert run.trace.digest() == expected.digest()
         self.keeps_claims(run.workload, run.trace)
         self.reached.add({name: n for name, n in count_troubles([run]).items() if n})
 
     def keeps_claims(self, case: Workload, trace: Trace) -> None:
-        """Assert that no claim of the room is broken; count the cases that put them to the test."""
+        """Assert that no claim of the room is broken; count those that hold, and their cases."""
         judged = self.room.check(case, trace)
         if broken := broken_sentences(judged.verdicts):
             pytest.fail("\n".join(broken), pytrace=False)
+        tested = [each for each in judged.verdicts if each.outcome is Outcome.HOLDS]
+        self.reached.add({each.claim: 1 for each in tested if each.occurred})
         self.reached.add(judged.guards)
 
     def _compare(
@@ -59,9 +70,9 @@ class Agreement(NamedTuple):
             pytest.fail("\n".join(found.sentences), pytrace=False)
 
 
-def guards_of(claims: ClaimSet[Any]) -> tuple[str, ...]:
-    """Return the cases without which some claim would hold untested."""
-    return tuple(sorted(set(claims.guards.values())))
+def put_to_the_test(claims: ClaimSet[Any]) -> tuple[str, ...]:
+    """Return the claims of a room, which have to hold somewhere, and the cases they need."""
+    return (*claims.guards, *sorted(set(claims.guards.values())))
 
 
 def crowded(plan: Plan, when_full: WhenFull) -> Plan:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from model.script.claims import CLAIMS
 from model.script.variants import VARIANTS
 from model.vocabulary import ScriptConfig, Workload
-from properties.agreement import Agreement, crowded, guards_of, telling
+from properties.agreement import Agreement, crowded, put_to_the_test, telling
 from properties.promised import Reached, promised
 from properties.telling_scripts import TELLING
 from sim.script import simulate
@@ -26,7 +26,7 @@ def written_and_read(case: Workload) -> Workload:
     return case.with_(config=replace(config, workflows=read).to_json())
 
 
-@promised(*guards_of(CLAIMS), examples=50)
+@promised(*put_to_the_test(CLAIMS), examples=50)
 @telling(each.example for each in VARIANTS.values())
 @telling(TELLING.values())
 @given(case=cases().map(written_and_read))

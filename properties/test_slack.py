@@ -5,7 +5,7 @@ from hypothesis import given
 from model.slack.claims import CLAIMS
 from model.slack.variants import VARIANTS
 from model.vocabulary import Workload
-from properties.agreement import Agreement, guards_of, telling
+from properties.agreement import Agreement, put_to_the_test, telling
 from properties.promised import Reached, promised
 from sim.slack import simulate
 from straggler.strategies.streams import TimedCase, cases, configs, timed_cases, workloads
@@ -14,7 +14,7 @@ FROM_VALUES = configs(["sum", "avg"], ["conformal"]).filter(lambda config: confi
 """Queries that guess judgements ahead, and whose requirements depend on values."""
 
 
-@promised(*guards_of(CLAIMS), "judged windows with a negative value", examples=70)
+@promised(*put_to_the_test(CLAIMS), "judged windows with a negative value", examples=70)
 @telling(each.example for each in VARIANTS.values())
 @given(case=cases() | FROM_VALUES.flatmap(workloads))
 def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.vocabulary import SlackConfig
@@ -105,6 +105,7 @@ def met() -> Counter[str]:
     return Counter()
 
 
+@settings(max_examples=4 * settings().max_examples)  # few have a redelivery at an edge
 @given(drawn=histories())
 def test_a_correction_finds_every_row_of_its_windows(
     tmp_path_factory: pytest.TempPathFactory,
@@ -181,7 +182,7 @@ def test_a_correction_leaves_out_the_widest_gaps_between_windows(
 
 @profiles.except_in_dev()
 def test_row_groups_met_the_edges_of_windows(met: Counter[str]) -> None:
-    assert all(met[edge] for edge in EDGES), f"undetermined: {dict(met)}"
+    assert all(met[edge] >= 3 for edge in EDGES), f"undetermined: {dict(met)}"
 
 
 @pytest.mark.parametrize("edge", ["start", "end"])
