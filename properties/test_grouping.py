@@ -16,6 +16,7 @@ from straggler.strategies.grouping import TimedCase, cases, timed_cases
 
 @promised(*put_to_the_test(CLAIMS), examples=60)
 @telling(each.example for each in VARIANTS.values())
+@telling([skewed("tag", 0)])
 @given(case=cases())
 def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:
     Agreement.of("grouping", reached).of_operator(case)

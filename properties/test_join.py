@@ -104,7 +104,7 @@ TROUBLES = ("arrivals_taken_again", "intake_pauses", "blocks", "sent_again", "ca
 FIGURES = ("shed", "shed_at_log", "failures", *TROUBLES)
 
 
-@promised(*TROUBLES, *KINDS, *TIERS, "workers came", "workers went", examples=40)
+@promised(*TROUBLES, *KINDS, *TIERS, "workers came", "workers went", examples=60)
 @given(case=recordings_on_chains(), machine=MACHINES)
 def test_a_recording_finds_every_pair_once_whatever_the_timing(
     reached: Reached, case: TimedCase, machine: MachineOf

@@ -1,5 +1,7 @@
 """Room ``slack``: model, simulation and Spark's operator agree, and its claims hold."""
 
+from dataclasses import replace
+
 from hypothesis import given
 
 from model.slack.claims import CLAIMS
@@ -13,10 +15,15 @@ from straggler.strategies.streams import TimedCase, cases, configs, timed_cases,
 FROM_VALUES = configs(["sum", "avg"], ["conformal"]).filter(lambda config: config.needs_values)
 """Queries that guess judgements ahead, and whose requirements depend on values."""
 
+PATIENT = configs(controls=["fixed"]).map(
+    lambda config: replace(config, fixed_slack_us=1_000 * config.size_us, max_slack_us=None)
+)
+"""Queries that wait for everything."""
+
 
 @promised(*put_to_the_test(CLAIMS), "judged windows with a negative value", examples=70)
 @telling(each.example for each in VARIANTS.values())
-@given(case=cases() | FROM_VALUES.flatmap(workloads))
+@given(case=cases() | (FROM_VALUES | PATIENT).flatmap(workloads))
 def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:
     Agreement.of("slack", reached).of_operator(case)
 
