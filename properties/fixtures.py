@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import core, settings
 from pyspark.sql import SparkSession
 
 from properties import failed_tasks, profiles
@@ -28,12 +28,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the seed before Hypothesis reads it; only a nightly run is random."""
+    """Choose the seed; only a nightly run is random."""
     config.addinivalue_line("markers", failed_tasks.DESCRIPTION)
     profile = config.getoption("--hypothesis-profile") or settings.get_current_profile_name()
     if config.getoption("--hypothesis-seed") is None and profile != "ci":  # ci needs no seed
         drawn = random.SystemRandom().randrange(2**32) if profile == "nightly" else 0
         config.option.hypothesis_seed = str(drawn)
+    # With --pyargs pytest finds this plugin after Hypothesis has read its options.
+    settings.load_profile(profile)
+    if (chosen := config.getoption("--hypothesis-seed")) is not None:
+        core.global_force_seed = int(chosen)  # type: ignore[assignment]  # None at first
 
 
 @pytest.hookimpl(wrapper=True)
