@@ -1,11 +1,13 @@
 """Agreement of model, simulation and Spark's operators on one drawn case, and its claims."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, Literal, NamedTuple, Protocol, Self, TypeVar, get_args
 
 import pytest
 from hypothesis import example
+from hypothesis import strategies as st
 
 from model.checking.claims import ClaimSet, Outcome
 from model.vocabulary import Trace, Workload
@@ -14,10 +16,15 @@ from properties.reached_cases import count_troubles
 from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
 from straggler.judging.judge import broken_sentences
+from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.rooms import Room, find_room
+from straggler.strategies.clusters import REGIONS
 
 WhenFull = Literal["block", "drop"]
 TestT = TypeVar("TestT", bound=Callable[..., None])
+TimedT = TypeVar("TimedT", bound="Timed")
+ValueT = TypeVar("ValueT")
+CaseT = TypeVar("CaseT")
 
 
 class Agreement(NamedTuple):
@@ -79,6 +86,44 @@ def crowded(plan: Plan, when_full: WhenFull) -> Plan:
     """Return a plan whose workers have room for one tuple, and block or drop all others."""
     full = [replace(each, queue_limit=1, when_full=when_full) for each in plan.cluster.workers]
     return replace(plan, cluster=replace(plan.cluster, workers=tuple(full)))
+
+
+class Timed(Protocol):
+    """A query, and the plan and seed of its timed run."""
+
+    @property
+    def config(self) -> Any:
+        """The query."""
+
+    @property
+    def timing(self) -> SeededPlan:
+        """The plan and the seed."""
+
+    def _replace(self, *, timing: SeededPlan) -> Self: ...
+
+
+def in_crowded(case: TimedT, when_full: WhenFull) -> TimedT:
+    """Return the case with workers that have room for one tuple, and block or drop all others."""
+    plan = crowded(case.timing.plan, when_full)
+    return case._replace(timing=case.timing._replace(plan=plan))
+
+
+def in_all_regions(
+    timed: Callable[[str | None], st.SearchStrategy[TimedT]],
+) -> st.SearchStrategy[Sequence[TimedT]]:
+    """Draw a case in each region; then workers have room for one tuple, and block or drop others.
+
+    So each kind of trouble is met in every example, whatever Hypothesis draws.
+    """
+    full = [timed(None).map(partial(in_crowded, when_full=each)) for each in get_args(WhenFull)]
+    return st.tuples(*map(timed, REGIONS), *full)
+
+
+def all_of(
+    values: Iterable[ValueT], strategy: Callable[[ValueT], st.SearchStrategy[CaseT]]
+) -> st.SearchStrategy[Sequence[CaseT]]:
+    """Draw a case of each value of a choice, so that each value is met in every example."""
+    return st.tuples(*map(strategy, values))
 
 
 def telling(cases: Iterable[Workload]) -> Callable[[TestT], TestT]:

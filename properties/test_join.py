@@ -1,30 +1,43 @@
 """Room ``join``: every worker's steps are a behaviour of the protocol, on any network."""
 
 from collections import Counter
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise, product
 from unittest.mock import patch
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from model.checking.claims import Outcome
 from model.join.claims import CLAIMS
 from model.join.replay import validate_recording
 from model.join.run import run as model_run
-from model.vocabulary import Trace, Workload
+from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import Match, Rejected
-from properties.agreement import Agreement, crowded, put_to_the_test
+from properties.agreement import Agreement, TestT, all_of, crowded, put_to_the_test
 from properties.chain_workloads import loaded_chains, long_case
 from properties.operators.join import SparkMachine
 from properties.promised import Reached, promised
+from properties.telling_chains import TELLING
 from sim.join import ChainRun, simulate
 from sim.join.machine import MachineOf
 from sim.join.model_chain import ModelChain
-from sim.kernel.link import Tiers
+from sim.join.tuning import ChainTuning
+from sim.kernel.faults import Congest, Fail, Lose, Pause, Replay, Slow
+from sim.kernel.link import HERE, Place, Tiers
+from sim.kernel.plan import Cluster, Worker
+from sim.kernel.plan import replay as replayed
 from spark_impl.join import run_in_process, side
 from spark_impl.join.in_process import Network
-from straggler.strategies.join import TimedCase, cases, clusters_of_chains, recordings_on_chains
+from straggler.strategies.clusters import REGIONS
+from straggler.strategies.join import (
+    Struck,
+    TimedCase,
+    cases,
+    clusters_of_chains,
+    recordings_on_chains,
+)
 from straggler.strategies.streams import SEEDS
 
 NETWORKS = (
@@ -49,7 +62,15 @@ def follows_the_protocol(case: Workload, network: Network, seed: int, reached: R
     Agreement.of("join", reached).keeps_claims(case, trace)
 
 
-@promised(*set(put_to_the_test(CLAIMS)) - {ACROSS}, examples=60)
+def tell(test: TestT) -> TestT:
+    """Decorate a property of chains: it also gets the telling ones, on every network."""
+    for case, network in product(TELLING.values(), NETWORKS):
+        test = example(case=case, network=network, seed=0, room=1)(test)
+    return test
+
+
+@promised(*put_to_the_test(CLAIMS), examples=60)
+@tell
 @given(case=cases(), network=st.sampled_from(NETWORKS), seed=SEEDS, room=ROOM_FOR)
 def test_spark_s_workers_follow_the_protocol(
     reached: Reached, case: Workload, network: Network, seed: int, room: int
@@ -96,20 +117,48 @@ def _resized(timed: ChainRun) -> Iterator[str]:
             yield "workers came" if before < after else "workers went"
 
 
+STRUCK = (
+    Struck(Pause, None),
+    Struck(Slow, HERE),
+    Struck(Fail, Place(0, 0, 1)),
+    Struck(Congest, Place(0, 1)),
+    Struck(Lose, Place(1)),
+    Struck(Replay, HERE),
+)
+"""Chains of every example: each kind of fault, and each tier between two workers."""
 KINDS = ("pause", "slow", "fail", "congest", "lose", "replay")
 TIERS = tuple(f"tier {each}" for each in (None, *Tiers()))
-MACHINES = st.sampled_from([ModelChain, SparkMachine])
+MACHINES: Sequence[MachineOf] = (ModelChain, SparkMachine)
+TURNS = st.integers(0, 1)
+"""Which machine the first chain of an example has; the others have one and the other in turn."""
 TROUBLES = ("arrivals_taken_again", "intake_pauses", "blocks", "sent_again", "came_again")
 """Trouble between workers that timed runs have to meet."""
 FIGURES = ("shed", "shed_at_log", "failures", *TROUBLES)
 
 
-@promised(*TROUBLES, *KINDS, *TIERS, "workers came", "workers went", examples=60)
-@given(case=recordings_on_chains(), machine=MACHINES)
+def runs_are_right(chains: Sequence[TimedCase], turn: int, reached: Reached) -> None:
+    """Assert that runs find every pair once, on the model's workers and on Spark's in turn."""
+    for number, (config, plan, seed) in enumerate(chains, turn):
+        machine = MACHINES[number % len(MACHINES)]
+        run_is_right(simulate(plan, config, seed, machine=machine), reached)
+
+
+def in_time(case: Workload) -> TimedCase:
+    """Return the case on workers of one tier, with the decisions that it has."""
+    cluster = Cluster((Worker(place=HERE), Worker(place=Place(0, 0, 1))))
+    plan = replayed(case.arrivals, "telling", case.cuts, cluster=cluster)
+    config = JoinConfig.from_json(case.config)
+    return TimedCase(config, replace(plan, tuning=ChainTuning(record=True)), 0)
+
+
+@promised(*TROUBLES, *KINDS, *TIERS, "workers came", "workers went", examples=10)
+@example(chains=[in_time(case) for case in TELLING.values()], turn=0)
+@example(chains=[in_time(case) for case in TELLING.values()], turn=1)
+@given(chains=all_of(STRUCK, recordings_on_chains), turn=TURNS)
 def test_a_recording_finds_every_pair_once_whatever_the_timing(
-    reached: Reached, case: TimedCase, machine: MachineOf
+    reached: Reached, chains: Sequence[TimedCase], turn: int
 ) -> None:
-    run_is_right(simulate(case.plan, case.config, case.seed, machine=machine), reached)
+    runs_are_right(chains, turn, reached)
 
 
 def dropping(case: TimedCase) -> TimedCase:
@@ -117,9 +166,16 @@ def dropping(case: TimedCase) -> TimedCase:
     return case._replace(plan=crowded(case.plan, "drop"))
 
 
-@promised("shed", "shed_at_log", "failures", "duplicate", examples=30)
-@given(case=clusters_of_chains() | clusters_of_chains().map(dropping), machine=MACHINES)
+@st.composite
+def clusters_everywhere(draw: st.DrawFn) -> Sequence[TimedCase]:
+    """Draw clusters of each region, and some whose workers drop what finds them busy."""
+    full = [draw(clusters_of_chains(each).map(dropping)) for each in ("bursty", "slow")]
+    return (*draw(all_of(REGIONS, clusters_of_chains)), *full)
+
+
+@promised("shed", "shed_at_log", "failures", "duplicate", examples=4)
+@given(chains=clusters_everywhere(), turn=TURNS)
 def test_a_cluster_finds_every_pair_once_whatever_the_timing(
-    reached: Reached, case: TimedCase, machine: MachineOf
+    reached: Reached, chains: Sequence[TimedCase], turn: int
 ) -> None:
-    run_is_right(simulate(case.plan, case.config, case.seed, machine=machine), reached)
+    runs_are_right(chains, turn, reached)

@@ -1,5 +1,6 @@
 """Room ``script``: model, simulation and Spark's operator agree, and its claims hold."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from model.script.claims import CLAIMS
 from model.script.variants import VARIANTS
 from model.vocabulary import ScriptConfig, Workload
-from properties.agreement import Agreement, crowded, put_to_the_test, telling
+from properties.agreement import Agreement, in_crowded, put_to_the_test, telling
 from properties.promised import Reached, promised
 from properties.telling_scripts import TELLING
 from sim.script import simulate
@@ -35,17 +36,17 @@ def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workl
 
 
 @st.composite
-def crowded_cases(draw: st.DrawFn) -> TimedCase:
-    """Draw workers that have room for one tuple."""
-    case = draw(timed_cases())
-    plan = crowded(case.timing.plan, draw(st.sampled_from(["block", "drop"])))
-    return case._replace(timing=case.timing._replace(plan=plan))
+def timed_in_all_ways(draw: st.DrawFn) -> Sequence[TimedCase]:
+    """Draw workers of all kinds, some that fail, and some with room for one tuple."""
+    blocking, dropping = draw(timed_cases()), draw(timed_cases())
+    full = in_crowded(blocking, "block"), in_crowded(dropping, "drop")
+    return (draw(timed_cases()), draw(timed_cases(fails=True)), *full)
 
 
-@promised("late arrivals", "shed", "held_back", "sent_again", "served_again", examples=80)
-@given(case=timed_cases() | crowded_cases())
-def test_a_timed_run_is_a_run_of_the_model(reached: Reached, case: TimedCase) -> None:
-    plan, seed = case.timing
-    # With the placement of docs/script.md, which the model has.
-    planned = replace(plan, tuning=ScriptTuning())
-    Agreement.of("script", reached).of_run(simulate(planned, case.config, seed))
+@promised("late arrivals", "shed", "held_back", "sent_again", "served_again", examples=20)
+@given(clusters=timed_in_all_ways())
+def test_a_timed_run_is_a_run_of_the_model(reached: Reached, clusters: Sequence[TimedCase]) -> None:
+    for config, (plan, seed) in clusters:
+        # With the placement of docs/script.md, which the model has.
+        planned = replace(plan, tuning=ScriptTuning())
+        Agreement.of("script", reached).of_run(simulate(planned, config, seed))

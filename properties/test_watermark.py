@@ -1,5 +1,7 @@
 """Room ``watermark``: model, simulation and Spark's operator agree, and its claims hold."""
 
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,14 +9,21 @@ from model.vocabulary import Event, WatermarkConfig, Workload
 from model.vocabulary.watermark import READINGS
 from model.watermark.claims import CLAIMS
 from model.watermark.variants import VARIANTS
-from properties.agreement import Agreement, put_to_the_test, telling
+from model.windows.variants import example
+from properties.agreement import Agreement, all_of, in_all_regions, put_to_the_test, telling
 from properties.promised import Reached, promised
 from sim.watermark import simulate
-from straggler.judging.plan_counterexamples import SeededPlan
-from straggler.strategies.streams import timings
-from straggler.strategies.watermark import cases, configs
+from straggler.strategies.watermark import TimedCase, cases, timed_cases
 
 UPSTREAMS = (0, 0, 1, 2, 3)
+LATE_UPSTREAM = example(
+    "watermark",
+    WatermarkConfig(10, 10, 0, k=3, upstreams=1).to_json(),
+    (0, 12, 40, 5, 31, 60, 14),
+    (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0),
+    (3, 5),
+)
+"""Tuples that come late, after an upstream operator has inserted a watermark."""
 SECOND_US = 1_000_000
 
 
@@ -32,33 +41,41 @@ def _waiting_long(case: Workload) -> Workload:
 
 @promised(*put_to_the_test(CLAIMS), examples=80)
 @telling(each.example for each in VARIANTS.values())
-@telling([_waiting_long(VARIANTS["pairs_left_behind"].example), reversed_far()])
+@telling([_waiting_long(VARIANTS["pairs_left_behind"].example), reversed_far(), LATE_UPSTREAM])
 @given(case=cases(upstreams=UPSTREAMS))
 def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:
     Agreement.of("watermark", reached).of_operator(case)
 
 
-@promised("late pairs", "insertions", *(f"reading {each}" for each in READINGS), examples=80)
-@given(case=cases(READINGS, upstreams=UPSTREAMS))
-def test_the_operator_reads_as_the_model_does(reached: Reached, case: Workload) -> None:
+@st.composite
+def read_in_all_ways(draw: st.DrawFn) -> Sequence[Workload]:
+    """Draw a query and a stream for each reading, and one with operators upstream."""
+    one_of_each = all_of(READINGS, lambda each: cases((each,), upstreams=UPSTREAMS))
+    return (*draw(one_of_each), draw(cases(READINGS, upstreams=(1, 2, 3))))
+
+
+@promised("late pairs", "insertions", *(f"reading {each}" for each in READINGS), examples=16)
+@given(read=read_in_all_ways())
+def test_the_operator_reads_as_the_model_does(reached: Reached, read: Sequence[Workload]) -> None:
     """The literal reading breaks claims; model and operator take it alike."""
     agreement = Agreement.of("watermark", reached)
-    expected = agreement.room.reference()(case)
-    agreement.of_steps(case, expected)
-    reached.add(agreement.room.check(case, expected).guards)
-    reached.add({f"reading {case.config['reading']}": 1})
+    for case in read:
+        expected = agreement.room.reference()(case)
+        agreement.of_steps(case, expected)
+        reached.add(agreement.room.check(case, expected).guards)
+        reached.add({f"reading {case.config['reading']}": 1})
 
 
 @st.composite
-def timed_cases(draw: st.DrawFn) -> tuple[WatermarkConfig, SeededPlan]:
-    config = draw(configs(upstreams=(0, 0, 1, 2)))
-    return config, draw(timings(max(config.size_us, config.slide_us), config.tasks))
+def timed_in_all_ways(draw: st.DrawFn) -> Sequence[TimedCase]:
+    """Draw a cluster of each region, with crowded workers, corrected, and with operators before."""
+    corrected = timed_cases("late", corrections=(True,))
+    below = timed_cases(upstreams=(1, 2))
+    return (*draw(in_all_regions(timed_cases)), draw(corrected), draw(below))
 
 
-@promised("late pairs", "corrections", "insertions", "shed", "sent_again", examples=80)
-@given(case=timed_cases())
-def test_a_timed_run_is_a_run_of_the_model(
-    reached: Reached, case: tuple[WatermarkConfig, SeededPlan]
-) -> None:
-    config, (plan, seed) = case
-    Agreement.of("watermark", reached).of_run(simulate(plan, config, seed))
+@promised("late pairs", "corrections", "insertions", "shed", "sent_again", examples=8)
+@given(clusters=timed_in_all_ways())
+def test_a_timed_run_is_a_run_of_the_model(reached: Reached, clusters: Sequence[TimedCase]) -> None:
+    for config, (plan, seed) in clusters:
+        Agreement.of("watermark", reached).of_run(simulate(plan, config, seed))

@@ -226,7 +226,9 @@ def clusters(draw: st.DrawFn, shape: Shape, busy_us: float, region: str = "calm"
     They are about as busy as that, so queues grow at the slow ones. In a region of failures
     they are less so, and near, so that they reach the second micro-batch before they fail.
     """
-    speeds, places = draw(st.sampled_from(SPEEDS)), draw(st.sampled_from(WORKER_PLACES))
+    speeds = draw(st.sampled_from(SPEEDS))
+    linked = tuple(each for each in WORKER_PLACES if each is not NOWHERE)
+    places = draw(st.sampled_from(linked if region == "lossy" else WORKER_PLACES))
     services: list[Distribution] = [
         Exponential(busy_us),
         Constant(0.8 * busy_us),
@@ -236,7 +238,8 @@ def clusters(draw: st.DrawFn, shape: Shape, busy_us: float, region: str = "calm"
     sheds = shape.sheds and draw(st.sampled_from([True] * 15 + [False]))
     if region == "failing":
         places, limit, service = NOWHERE, 6, Exponential(busy_us / 2)
-    noise = draw(st.sampled_from([RELIABLE, Noise(0.1, retry_us=shape.scale_us / 4)]))
+    noisy = Noise(0.1, retry_us=shape.scale_us / 4)
+    noise = noisy if region == "lossy" else draw(st.sampled_from([RELIABLE, noisy]))
     workers = [
         Worker(
             speeds[n % len(speeds)],
@@ -328,7 +331,7 @@ def _disturbing(
     if region == "bursty":
         extra = draw(very_late(scale_us))
         found.insert(0, Burst(span_us // 8, 2 * scale_us, 1.0, extra, None, 4 * scale_us))
-    if region == "redelivered":  # A gap may take the tuple that comes twice.
+    if region in ("redelivered", "failing"):  # A gap may take the tuple that comes twice, or all.
         found = [each for each in found if not isinstance(each, Gap)]
     return tuple(found)
 

@@ -8,7 +8,7 @@ Rules of this file:
    a window, and often at the same time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -187,6 +187,15 @@ NOISES = st.sampled_from(
 """Random behaviour of links between workers: losses, retries and duplicates."""
 
 
+class Struck(NamedTuple):
+    """What a drawn chain has to meet."""
+
+    kind: type[Fault]
+    """Kind of a fault that strikes one of the first two workers, or a link of one."""
+    place: Place | None
+    """Place of the second worker; the first one is where the log is."""
+
+
 class TimedCase(NamedTuple):
     """Query, plan and seed of a timed run of a chain."""
 
@@ -196,12 +205,15 @@ class TimedCase(NamedTuple):
 
 
 @st.composite
-def recordings_on_chains(draw: st.DrawFn) -> TimedCase:
+def recordings_on_chains(draw: st.DrawFn, struck: Struck | None = None) -> TimedCase:
     """Draw a workload, and the chain through which it is replayed with its epochs."""
     workload = draw(cases())
     config = JoinConfig.from_json(workload.config)
     cluster = draw(clusters.clusters(Shape(SCALE_US, 4), busy_us=UNIT_US / 2))
     places = draw(PLACES)
+    if struck is not None:
+        config = replace(config, workers=max(2, config.workers))
+        places[:2] = HERE, struck.place
     workers = [
         replace(worker, place=place) for worker, place in zip(cluster.workers, places, strict=True)
     ]
@@ -213,6 +225,12 @@ def recordings_on_chains(draw: st.DrawFn) -> TimedCase:
         cluster=replace(cluster, workers=tuple(workers), noise=draw(NOISES)),
     )
     faults = draw(st.lists(chain_faults(plan.cluster, config.workers), max_size=4))
+    if struck is not None and struck.kind is Fail:
+        # Soon after an arrival, so that there is something to do again.
+        at_us = [each.arrival_us - plan.epoch_us for each in workload.arrivals]
+        faults += [Fail("worker-0", at_us[len(at_us) * n // 4] + UNIT_US // 8, 1) for n in (1, 3)]
+    elif struck is not None:
+        faults.append(draw(_kinds_of_faults(plan.cluster, 2)[struck.kind]))
     tuning = draw(TUNINGS)
     if config.decisions:  # a run follows its load or its decisions
         tuning = replace(tuning, control=replace(tuning.control, scale=False, shed="no"))
@@ -240,24 +258,29 @@ def clusters_of_chains(draw: st.DrawFn, region: str | None = None) -> TimedCase:
 
 def chain_faults(cluster: Cluster, workers: int) -> st.SearchStrategy[Fault]:
     """Draw what may go wrong with a worker of a chain, or with a link to one."""
+    return st.one_of(*_kinds_of_faults(cluster, workers).values())
+
+
+def _kinds_of_faults(
+    cluster: Cluster, workers: int
+) -> Mapping[type[Fault], st.SearchStrategy[Fault]]:
+    """Return what draws the faults of a chain, by their kind; only links have some kinds."""
     at_us, for_us = upto(16 * SCALE_US), upto(SCALE_US, above=1)
     nth = st.integers(0, 24)
     worker = st.sampled_from([f"worker-{number}" for number in range(workers)])
-    kinds: list[st.SearchStrategy[Fault]] = [
-        st.builds(Fail, worker, at_us, for_us),
-        st.builds(Pause, worker, at_us, for_us),
-        st.builds(Slow, worker, at_us, for_us, st.just(8.0)),
-    ]
+    kinds: dict[type[Fault], st.SearchStrategy[Fault]] = {
+        Fail: st.builds(Fail, worker, at_us, for_us),
+        Pause: st.builds(Pause, worker, at_us, for_us),
+        Slow: st.builds(Slow, worker, at_us, for_us, st.just(8.0)),
+    }
     links = _links(cluster, workers)
     if links:
         link = st.sampled_from(links)
-        kinds += [
-            st.builds(Congest, link, at_us, for_us, st.sampled_from([0.0, 0.01])),
-            st.builds(Lose, link, nth),
-            st.builds(Replay, link, nth, at_us),
-            st.builds(Replay, link, nth, st.integers(0, 24)),
-        ]
-    return st.one_of(kinds)
+        shares = st.sampled_from([0.0, 0.01])
+        kinds[Congest] = st.builds(Congest, link, at_us, for_us, shares)
+        kinds[Lose] = st.builds(Lose, link, nth)
+        kinds[Replay] = st.builds(Replay, link, nth, at_us | st.integers(0, 24))
+    return kinds
 
 
 def _links(cluster: Cluster, workers: int) -> Sequence[str]:

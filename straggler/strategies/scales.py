@@ -21,13 +21,13 @@ def ranks(keys: int) -> tuple[str, ...]:
 
 
 SCALES: Mapping[str, Callable[[Shape], Shape]] = {
-    "years": lambda shape: shape._replace(scale_us=YEAR_US),
+    "years": lambda shape: shape._replace(scale_us=YEAR_US, events=(24,)),
     "large values": lambda shape: shape._replace(values=((2**40, 2**40 + 2**20),)),
     "many keys": lambda shape: shape._replace(
         events=(1_300,), numbers=(1,), keys=(ranks(4_000),), zipf=(0.0,), sheds=False
     ),
     "microseconds": lambda shape: shape._replace(scale_us=8),
-    "wide identities": lambda shape: shape._replace(events=(8,), numbers=(6,)),
+    "wide identities": lambda shape: shape._replace(events=(6,), numbers=(8,)),
     "full windows": lambda shape: shape._replace(
         scale_us=2, events=(1_200,), numbers=(1,), keys=(("a",),), sheds=False
     ),

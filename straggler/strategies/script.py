@@ -202,8 +202,11 @@ class TimedCase(NamedTuple):
 
 
 @st.composite
-def timed_cases(draw: st.DrawFn) -> TimedCase:
-    """Draw a stream for scripts, the cluster that it meets, a placement, and what goes wrong."""
+def timed_cases(draw: st.DrawFn, *, fails: bool = False) -> TimedCase:
+    """Draw a stream for scripts, the cluster that it meets, a placement, and what goes wrong.
+
+    ``fails``: a worker always fails soon after an arrival, otherwise in half of the cases.
+    """
     workload = draw(cases(silent=False))
     config = ScriptConfig.from_json(workload.config)
     if draw(st.booleans()):
@@ -223,7 +226,7 @@ def timed_cases(draw: st.DrawFn) -> TimedCase:
     )
     plan = replay(events, "drawn", workload.cuts, flush=workload.flush, cluster=cluster)
     troubles = draw(st.lists(wrong, max_size=3))
-    if draw(st.booleans()):
+    if fails or draw(st.booleans()):
         # Soon after an arrival, so that a tuple is served again.
         event = events[draw(st.integers(0, 15)) * (len(events) - 1) // 15]
         worker = f"worker-{draw(st.integers(0, 3)) % config.workers}"

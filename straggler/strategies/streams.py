@@ -240,10 +240,11 @@ class TimedCase(NamedTuple):
 
 
 @st.composite
-def timed_cases(draw: st.DrawFn) -> TimedCase:
-    """Draw a query and a cluster that serves it."""
+def timed_cases(draw: st.DrawFn, region: str | None = None) -> TimedCase:
+    """Draw a query and a cluster that serves it, in a region or in any."""
     config = draw(configs())
-    return TimedCase(config, draw(timings(max(config.size_us, config.slide_us), config.tasks)))
+    scale_us = max(config.size_us, config.slide_us)
+    return TimedCase(config, draw(timings(scale_us, config.tasks, region)))
 
 
 def cases(

@@ -9,13 +9,15 @@ Rules of this file:
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from hypothesis import strategies as st
 
 from model.vocabulary import WatermarkConfig, Workload
 from model.vocabulary.windows import AGGREGATES
+from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.strategies.networks import upto
-from straggler.strategies.streams import UNIT_US, workloads
+from straggler.strategies.streams import UNIT_US, timings, workloads
 
 PROMISING = ("disorder", "scaled", "fixed")
 """Readings that keep the promises."""
@@ -66,3 +68,23 @@ def cases(
 ) -> st.SearchStrategy[Workload]:
     """Draw a query and a stream for it."""
     return configs(readings, corrections=corrections, upstreams=upstreams).flatmap(workloads)
+
+
+class TimedCase(NamedTuple):
+    """Query and cluster of a timed run."""
+
+    config: WatermarkConfig
+    timing: SeededPlan
+
+
+@st.composite
+def timed_cases(
+    draw: st.DrawFn,
+    region: str | None = None,
+    corrections: Sequence[bool] = (False, True),
+    upstreams: Sequence[int] = (0,),
+) -> TimedCase:
+    """Draw a query and a cluster that serves it, in a region or in any."""
+    config = draw(configs(corrections=corrections, upstreams=upstreams))
+    scale_us = max(config.size_us, config.slide_us)
+    return TimedCase(config, draw(timings(scale_us, config.tasks, region)))

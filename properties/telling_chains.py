@@ -1,0 +1,65 @@
+"""Small cases of chains that together put every claim of room ``join`` to the test."""
+
+from collections.abc import Iterable, Mapping
+
+from model.vocabulary import Event, JoinConfig, Workload
+from model.vocabulary.join import And, Decision, Equi
+
+UNIT_US = 1_000
+Sent = tuple[str, int]
+"""Stream and event time (units)."""
+
+
+def _case(config: JoinConfig, *epochs: Iterable[Sent]) -> Workload:
+    rows = [(number, *sent) for number, epoch in enumerate(epochs) for sent in epoch]
+    arrivals = tuple(
+        Event(seq, seq, "ab"[seq % 3 % 2], time * UNIT_US, float(seq), seq * UNIT_US, stream)
+        for seq, (_, stream, time) in enumerate(rows)
+    )
+    cuts = tuple(sum(row[0] < number for row in rows) for number in range(1, len(epochs)))
+    return Workload("join", arrivals, config.to_json(), cuts)
+
+
+def _both(first: int, last: int) -> list[Sent]:
+    return [("RS"[time % 2], time) for time in range(first, last)]
+
+
+TELLING: Mapping[str, Workload] = {
+    "workers come and go, some arrivals are shed, and some are late": _case(
+        JoinConfig(
+            4 * UNIT_US,
+            (("all", And()), ("few", Equi("key"))),
+            workers=2,
+            block_size=2,
+            credit=1,
+            lateness_us=2 * UNIT_US,
+            decisions=(Decision(1, 4, 3, 0.25), Decision(3, 2, 1, 0.0)),
+        ),
+        _both(0, 20),
+        [*_both(20, 40), ("R", 4), ("S", 5)],
+        [*_both(40, 60), ("R", 24), ("S", 25)],
+        _both(60, 80),
+    ),
+    "a query that begins in an epoch and ends in another": _case(
+        JoinConfig(
+            4 * UNIT_US,
+            (("all", And()), ("some", And())),
+            workers=3,
+            block_size=2,
+            epochs=(("some", 1, 2),),
+        ),
+        _both(0, 12),
+        _both(12, 24),
+        _both(24, 36),
+        _both(36, 48),
+    ),
+    "a stream that falls silent and comes back behind the other one": _case(
+        JoinConfig(8 * UNIT_US, (("all", And()),), lateness_us=0, idle_after_us=4 * UNIT_US),
+        _both(0, 12),
+        [("R", time) for time in range(12, 24)],
+        [("R", time) for time in range(24, 36)],
+        [*[("S", time) for time in (13, 15, 17)], *_both(36, 44)],
+        _both(44, 50),
+    ),
+}
+"""Cases by what happens in them."""
