@@ -114,6 +114,7 @@ def test_every_module_of_the_archive_can_be_imported_from_it(machine: Machine) -
     assert said == "straggler.zip/spark_impl/__init__.py"
 
 
+@pytest.mark.long
 def test_spark_submit_runs_a_query_from_the_archive(machine: Machine) -> None:
     assert machine.submit("local[2]") == EXPECTED
 

@@ -1,9 +1,10 @@
-"""Listeners of the user's session get the events of queries, which run in their own sessions."""
+"""What Spark does for every query: slots of tasks, listeners, and its order of files."""
 
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -14,6 +15,22 @@ from pyspark.sql.streaming.listener import (
 
 from spark_impl.runtime import histories, queries, sources
 from spark_impl.runtime.storage import locate
+from spark_impl.windows.blocks import slots, task_of_slot
+
+
+def test_every_slot_leads_back_to_its_task() -> None:
+    for tasks in (1, 2, 4, 7, 200, 10_000):
+        numbers = slots(tasks)
+        assert [task_of_slot(slot, tasks) for slot in numbers] == list(range(tasks))
+        assert max(numbers) < 1 << 31
+
+
+def test_spark_spreads_slots_evenly(spark: SparkSession) -> None:
+    tasks = 250  # more than Spark's own 200 partitions
+    rows = spark.createDataFrame([(slot,) for slot in slots(tasks)], "slot int")
+    for partitions in (2, 3, 4, 8, 10, 16, 25, 32, 50, 100, 200):
+        where = rows.select(F.pmod(F.hash("slot"), F.lit(partitions))).collect()
+        assert [row[0] for row in where] == [task % partitions for task in range(tasks)]
 
 
 class Listener(StreamingQueryListener):
@@ -56,3 +73,9 @@ def test_listeners_of_the_session_get_the_events_of_a_query_once(
 def wait_for_events(spark: SparkSession) -> None:
     """Wait until Spark has delivered all events to its listeners."""
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+
+
+MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+_MANAGERS = "org.apache.spark.sql.execution.streaming.checkpointing"
+RENAMES = f"{_MANAGERS}.FileSystemBasedCheckpointFileManager"
+FILE_CONTEXT = f"{_MANAGERS}.FileContextBasedCheckpointFileManager"
