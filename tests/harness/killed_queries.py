@@ -25,7 +25,7 @@ class Subject(NamedTuple):
     """Return the workload of a query, by its number and a seed."""
 
 
-WINDOW_BATCHES, CHAIN_BATCHES, SCRIPT_BATCHES = 10, 5, 4
+WINDOW_BATCHES, CHAIN_BATCHES, SCRIPT_BATCHES = 5, 5, 4
 """Micro-batches of a query, by kind of query."""
 WINDOW_QUERIES = (
     ("slack", SlackConfig(1_000_000, 200_000, tasks=2, max_slack_us=20_000, gamma_us=1_000_000)),

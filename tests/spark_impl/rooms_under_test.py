@@ -6,7 +6,8 @@ The expected answers are computed from the readings by loops.
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite, nan
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from types import SimpleNamespace
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -83,20 +84,10 @@ def land(history: Path, readings: Sequence[Reading]) -> int:
     return first
 
 
-class Query(Protocol):
-    """A query that was opened and not started yet."""
-
-    def run_available(self) -> None:
-        """Process everything that is there."""
-
-    def flush(self) -> None:
-        """Process everything, and end the stream."""
-
-
 class Room(NamedTuple):
     """A room, and what a user sees of its queries."""
 
-    open: Callable[..., Query]
+    open: Callable[..., Any]
     """Open a query over a session, a history, a store and a sink, perhaps with other settings."""
     other: Mapping[str, Any]
     """Settings that a store of the usual query refuses."""
@@ -169,52 +160,43 @@ def _select(read: Any, *columns: str) -> Callable[[SparkSession, Path], Answers]
     return lambda spark, store: sorted(map(tuple, read(spark, store).select(*columns).collect()))
 
 
-def _open_slack(spark: SparkSession, history: Path, store: Path, sink: Sink, **more: Any) -> Query:
-    given = {"control": "fixed", "fixed_slack_us": WAIT_US, **UNCORRECTED, **more}
-    return SlackQuery(spark, SlackConfig(WINDOW_US, WINDOW_US, **given), history, store, sink=sink)
+def _slack(*given: Any, sink: Sink, **more: Any) -> Any:
+    usual = {"control": "fixed", "fixed_slack_us": WAIT_US, **UNCORRECTED}
+    config = SlackConfig(WINDOW_US, WINDOW_US, **{**usual, **more})
+    return SlackQuery(given[0], config, *given[1:], sink=sink)
 
 
-def _open_watermark(
-    spark: SparkSession, history: Path, store: Path, sink: Sink, **more: Any
-) -> Query:
-    given = {"reading": "fixed", "corrections": True, **UNCORRECTED, **more}
-    config = WatermarkConfig(WINDOW_US, WINDOW_US, WAIT_US, **given)
-    return WatermarkQuery(spark, config, history, store, sink=sink)
+def _watermark(*given: Any, sink: Sink, **more: Any) -> Any:
+    usual = {"reading": "fixed", "corrections": True, **UNCORRECTED}
+    config = WatermarkConfig(WINDOW_US, WINDOW_US, WAIT_US, **{**usual, **more})
+    return WatermarkQuery(given[0], config, *given[1:], sink=sink)
 
 
-def _open_script(spark: SparkSession, history: Path, store: Path, sink: Sink, **more: Any) -> Query:
-    total = Statement("total", Window("sum", Sensor("a"), 4, 4))
-    config = ScriptConfig(
-        (Workflow("hall", (total,)),), (("a", 3_600),), **{"lateness_us": WAIT_US, **more}
-    )
-    return ScriptQuery(spark, config, history, store, sink=sink)
+def _script(*given: Any, sink: Sink, **more: Any) -> Any:
+    hall = Workflow("hall", (Statement("total", Window("sum", Sensor("a"), 4, 4)),))
+    config = ScriptConfig((hall,), (("a", 3_600),), **{"lateness_us": WAIT_US, **more})
+    return ScriptQuery(given[0], config, *given[1:], sink=sink)
 
 
-def _open_join(spark: SparkSession, history: Path, store: Path, sink: Sink, **more: Any) -> Query:
+def _join(spark: SparkSession, history: Path, store: Path, sink: Sink, **more: Any) -> Any:
     chain = ChainJoin(2, WINDOW_US, Equi("key"), **{"lateness_us": WAIT_US, **more})
     return chain.stream(*from_history(spark, history), store, sink)
 
 
-class _Routed:
-    """A stream of room ``grouping``, which has no end to come to."""
-
-    def __init__(self, stream: grouping.GroupingStream) -> None:
-        self.run_available = self.flush = stream.run_available
-
-
-def _open_grouping(
-    spark: SparkSession, history: Path, store: Path, sink: Sink, **more: Any
-) -> Query:
-    rows = from_history(spark, history)[0]
+def _grouping(spark: SparkSession, history: Path, store: Path, sink: Sink, **more: Any) -> Any:
+    """Open a stream of the rows of R; it has no end to come to."""
     router = Grouping(**{"instances": 2, "senders": 2, **more})
-    work: grouping.Work = lambda rows, batch: sink(rows, batch.number)  # noqa: E731
-    return _Routed(router.stream(rows, "key", store, work, "seq", value="value"))
+    rows, _ = from_history(spark, history)
+    stream = router.stream(
+        rows, "key", store, lambda rows, batch: sink(rows, batch.number), "seq", value="value"
+    )
+    return SimpleNamespace(run_available=stream.run_available, flush=stream.run_available)
 
 
 _ANSWER = ("start_us", "value", "n")
 ROOMS: Mapping[str, Room] = {
     "slack": Room(
-        _open_slack,
+        _slack,
         {"fixed_slack_us": 7},
         _select(slack.results, *_ANSWER),
         _sums,
@@ -222,7 +204,7 @@ ROOMS: Mapping[str, Room] = {
         slack.rejected,
     ),
     "watermark": Room(
-        _open_watermark,
+        _watermark,
         {"reading": "scaled"},
         _select(watermark.results, *_ANSWER),
         _sums,
@@ -230,7 +212,7 @@ ROOMS: Mapping[str, Room] = {
         watermark.rejected,
     ),
     "script": Room(
-        _open_script,
+        _script,
         {"lateness_us": 7},
         _select(script.results, "ts_us", "value"),
         _scripted,
@@ -239,7 +221,7 @@ ROOMS: Mapping[str, Room] = {
         refuses_late=True,
     ),
     "join": Room(
-        _open_join,
+        _join,
         {"lateness_us": 7},
         _select(join.results, "r_id", "s_id"),
         _pairs,
@@ -248,7 +230,7 @@ ROOMS: Mapping[str, Room] = {
         refuses_late=True,
     ),
     "grouping": Room(
-        _open_grouping,
+        _grouping,
         {"instances": 3},
         lambda spark, store: [],
         _routed,

@@ -81,7 +81,7 @@ def life(
     history.mkdir()
 
     def run(sink: Sink = kept) -> None:
-        ROOMS[name].open(spark, history, store, sink).run_available()
+        ROOMS[name].open(spark, history, store, sink=sink).run_available()
 
     run()
     assert not any(kept.rows.values()), "there was nothing to hand on"
@@ -95,7 +95,7 @@ def life(
     land(history, LAST)
     run()
     lose_commit(store)
-    ROOMS[name].open(spark, history, store, kept).flush()
+    ROOMS[name].open(spark, history, store, sink=kept).flush()
     return Life(name, ROOMS[name], folder, kept, kept.calls[0])
 
 
@@ -147,13 +147,12 @@ def test_refused_rows_are_listed_with_their_reasons(spark: SparkSession, life: L
 
 
 def test_a_store_of_other_settings_is_refused(spark: SparkSession, life: Life) -> None:
-    before = content(life.folder / "store")
+    store = life.folder / "store"
+    before = content(store)
     for name, value in life.room.other.items():
-        with pytest.raises(InputProblem, match=f"belongs to another .*{name} is .*{value}"):
-            life.room.open(
-                spark, life.folder / "history", life.folder / "store", nothing, **{name: value}
-            )
-    assert content(life.folder / "store") == before
+        with pytest.raises(InputProblem, match=f"belongs to another .*{name}.*, not .*{value}"):
+            life.room.open(spark, life.folder / "history", store, sink=nothing, **{name: value})
+    assert content(store) == before
 
 
 def test_a_folder_of_something_else_is_refused(
@@ -161,7 +160,7 @@ def test_a_folder_of_something_else_is_refused(
 ) -> None:
     (tmp_path / "thesis.txt").touch()
     with pytest.raises(InputProblem, match="is neither an empty folder nor the store of"):
-        life.room.open(spark, life.folder / "history", tmp_path, nothing)
+        life.room.open(spark, life.folder / "history", tmp_path, sink=nothing)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
@@ -173,7 +172,7 @@ def test_a_store_is_refused_over_another_history(
     land(tmp_path, FIRST)
     sentence = f"^{store} belongs to the history .* at {life.folder}/history, not to {tmp_path}"
     with pytest.raises(InputProblem, match=sentence):
-        life.room.open(spark, tmp_path, store, nothing)
+        life.room.open(spark, tmp_path, store, sink=nothing)
     land(tmp_path, LAST)
     with pytest.raises(InputProblem, match=sentence):
         drop_before(tmp_path, 1, readers=[store])
@@ -183,7 +182,7 @@ def test_a_store_is_refused_over_another_history(
 def test_a_second_writer_is_refused(spark: SparkSession, life: Life, tmp_path: Path) -> None:
     history, store = life.copy(tmp_path)
     land(history, AGAIN)
-    query = life.room.open(spark, history, store, nothing)
+    query = life.room.open(spark, history, store, sink=nothing)
     held = locks.lock(store)
     before = content(store)
     try:
@@ -201,7 +200,7 @@ def test_a_checkpoint_that_was_lost_is_missed(
     history, store = life.copy(tmp_path)
     shutil.rmtree(store / "checkpoint")
     with pytest.raises(InputProblem, match=r"store/checkpoint is not the checkpoint of .*/store"):
-        life.room.open(spark, history, store, nothing).run_available()
+        life.room.open(spark, history, store, sink=nothing).run_available()
 
 
 # --------------------------------------------------------------------------- the history
@@ -211,7 +210,7 @@ def reopened(spark: SparkSession, life: Life, tmp_path: Path) -> tuple[Path, Pat
     """Return a store that has not been flushed, its history, and a sink with all that it kept."""
     history, store, kept = tmp_path / "history", tmp_path / "store", Kept()
     land(history, FIRST)
-    life.room.open(spark, history, store, kept).run_available()
+    life.room.open(spark, history, store, sink=kept).run_available()
     return history, store, kept
 
 
@@ -226,7 +225,7 @@ def test_files_that_are_lost_torn_or_dropped(
     history, store, kept = reopened(spark, life, tmp_path)
 
     def run() -> None:
-        life.room.open(spark, history, store, kept).run_available()
+        life.room.open(spark, history, store, sink=kept).run_available()
 
     for readings in (AGAIN, LAST):
         land(history, readings)
@@ -250,7 +249,7 @@ def test_files_that_are_lost_torn_or_dropped(
         with pytest.raises(InputProblem, match=r"cannot be removed: late pairs in .* wait for "):
             drop_before(history, 2, readers=[store])
     land(history, LATER)
-    life.room.open(spark, history, store, kept).flush()
+    life.room.open(spark, history, store, sink=kept).flush()
     assert drop_before(history, 3, readers=[store]) == 3
     assert numbers(locate(history)) == range(3, 4)
     assert life.room.fold(kept.rows) == life.room.expected((*READINGS, *LATER))

@@ -17,7 +17,6 @@ from spark_impl.runtime.columns import in_order
 from spark_impl.runtime.histories import files_of
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from tests.harness import s3_server
 
 SECOND = 1_000_000
 
@@ -184,25 +183,3 @@ def test_streams_that_do_not_go_together_are_refused(
     with pytest.raises(InputProblem) as problem:
         Landing(streams, tmp_path / "h", tmp_path / "c", **named)
     assert str(problem.value) == sentence
-
-
-@pytest.mark.long
-def test_rows_are_landed_on_s3_in_order(
-    spark: SparkSession, tmp_path: Path, bucket: Location
-) -> None:
-    s3_server.tell_workers(spark)
-    history = bucket / tmp_path.name
-    stream = stream_of(spark, tmp_path / "in", "ts long, v string")
-    named = {"event_time": "ts", "value": "v", "time_unit": "us"}
-    for part in range(2):
-        rows = [{"ts": n, "v": str(n)} for n in range(4 * part, 4 * part + 4)]
-        put(tmp_path / "in", f"{part}.json", [*rows, {"ts": 1 << 60, "v": "0"}])
-        landing = Landing(stream, str(history), tmp_path / "checkpoint", **named)
-        landing.run_available()
-    assert columns(history, "seq", "value") == [(n, n) for n in range(8)]
-    assert landing.counts() == (8, 2)
-    assert sorted((row.batch, row.text) for row in landing.rejected().collect()) == [
-        (0, str(1 << 60)),
-        (1, str(1 << 60)),
-    ]
-    assert not (history / "_scratch").exists()

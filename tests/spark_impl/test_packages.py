@@ -6,7 +6,8 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -107,6 +108,16 @@ def test_packages_from_an_archive_are_shipped_as_that_archive(
     (tmp_path / "straggler.zip").write_bytes(b"as it is")
     monkeypatch.setattr(packages, "ROOT", tmp_path / "straggler.zip")
     assert archive() == b"as it is"
+
+
+def test_workers_find_our_packages_behind_those_of_the_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(packages, "choose_interpreter", lambda _context: None)
+    context: Any = SimpleNamespace(environment={"PYTHONPATH": "/mine"})
+    for _ in range(2):
+        packages.prepare_workers(context)
+        assert context.environment["PYTHONPATH"] == f"/mine{os.pathsep}{packages.ROOT}"
 
 
 def test_every_module_of_the_archive_can_be_imported_from_it(machine: Machine) -> None:

@@ -150,30 +150,25 @@ def test_stopping_spark_does_not_warn_of_a_broken_connection() -> None:
     session._stop(cast(SparkSession, Broken()))
 
 
-def interrupt(folder: Path, how: signal.Signals) -> tuple[int, str]:
-    """Run SCRIPT in a folder and interrupt it in the middle of its second micro-batch."""
-    history(folder / "history", *([(10 * b + i, 1.0) for i in (3, 12, 1)] for b in range(4)))
-    (folder / "tmp").mkdir()
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")}
+@pytest.mark.long
+def test_interrupt_stops_cleanly_and_leaves_nothing(tmp_path: Path) -> None:
+    """The interrupt comes in the middle of the second micro-batch."""
+    history(tmp_path / "history", *([(10 * b + i, 1.0) for i in (3, 12, 1)] for b in range(4)))
+    (tmp_path / "tmp").mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path / "tmp")}
     with subprocess.Popen(
         [sys.executable, "-c", SCRIPT],
-        cwd=folder,
+        cwd=tmp_path,
         env=environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        while process.poll() is None and not (folder / "store/progress/batch=1").exists():
+        while process.poll() is None and not (tmp_path / "store/progress/batch=1").exists():
             time.sleep(0.005)
-        process.send_signal(how)
+        process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=120)
-    return process.returncode, errors
-
-
-@pytest.mark.long
-def test_interrupt_stops_cleanly_and_leaves_nothing(tmp_path: Path) -> None:
-    code, errors = interrupt(tmp_path, signal.SIGINT)
-    assert code != 0
+    assert process.returncode != 0
     assert errors.rstrip().endswith("KeyboardInterrupt")
     assert "java" not in errors
     assert sorted(path.name for path in tmp_path.iterdir()) == ["history", "store", "tmp"]

@@ -1,4 +1,4 @@
-"""What Spark does for every query: slots of tasks, listeners, and its order of files."""
+"""What Spark does for every query: slots of tasks, and events for listeners."""
 
 from pathlib import Path
 
