@@ -20,7 +20,7 @@ from spark_impl.grouping.store import GroupingStore
 from spark_impl.grouping.tasks import Columns
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem, locate
-from tests.harness.unshared_stores import FOUND, count, read_all
+from tests.harness.unshared_stores import read_all
 from tests.spark_impl.test_grouping_query import skewed
 
 SCHEMA = "seq BIGINT, key STRING, value DOUBLE"
@@ -298,24 +298,6 @@ def test_a_missing_file_of_this_micro_batch_stops_the_stream(
     assert position_of(spreader) == (1, 60)
     spreader.advance(rows, read_all, 1)
     assert position_of(spreader) == (2, 120)
-
-
-def test_tuples_that_do_not_reach_their_instance_are_noticed(
-    rows: DataFrame, tmp_path: Path
-) -> None:
-    spreader = Spreader(CONFIG, COLUMNS, locate(tmp_path))
-
-    def some(rows: DataFrame, batch: MicroBatch) -> None:
-        at_instances(rows.where(F.col("seq") < 50), batch, count, FOUND).collect()
-
-    def none(rows: DataFrame, batch: MicroBatch) -> None:
-        at_instances(rows, batch, count, FOUND)
-
-    with pytest.raises(InputProblem, match="the instances got 50 of the 60 tuples of micro"):
-        spreader.advance(rows, some, 0)
-    with pytest.raises(InputProblem, match="the output of only 0 of 3 instances was read to its"):
-        spreader.advance(rows, none, 0)
-    assert position_of(spreader) == (0, 0)
 
 
 def test_a_store_goes_with_one_source(spark: SparkSession, tmp_path: Path) -> None:

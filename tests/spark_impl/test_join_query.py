@@ -8,15 +8,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from model.vocabulary import Event, Fault, JoinConfig, Workload
+from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import (
     END_US,
     NO_WATERMARK_US,
     REASON_LATE,
     REASON_NOT_FINITE,
     And,
-    Quiet,
-    Rejected,
     S,
 )
 from spark_impl.join import (
@@ -26,7 +24,6 @@ from spark_impl.join import (
     progress,
     rejected,
     results,
-    run_workloads,
     snapshots,
 )
 from spark_impl.join.chain import Chain
@@ -36,7 +33,7 @@ from spark_impl.join.stage import advice
 from spark_impl.join.system import rows_of
 from spark_impl.runtime.session import EnvironmentProblem
 from spark_impl.runtime.storage import InputProblem
-from tests.spark_impl.join_cases import Pair, admitted, nested_loop, pairs, random_case
+from tests.spark_impl.join_cases import Pair, nested_loop, random_case
 
 
 def case_with(workers: int, batches: int = 2, seed: int = 7, tuples: int = 140) -> Workload:
@@ -46,18 +43,6 @@ def case_with(workers: int, batches: int = 2, seed: int = 7, tuples: int = 140) 
     made = case.with_(config=config, cuts=cuts, name=f"seed {seed}")
     assert nested_loop(made), "a case without a match shows nothing"
     return made
-
-
-def test_workloads_are_joined_exactly_once(spark: SparkSession, tmp_path: Path) -> None:
-    cases = {f"of {workers}": case_with(workers) for workers in (1, 3)}
-    cases["of 3"] = cases["of 3"].with_(faults=(Fault("kill", 1),))
-    traces = run_workloads(spark, cases, tmp_path)
-    for name, case in cases.items():
-        trace = traces[name]
-        assert pairs(trace) == nested_loop(case)
-        assert set(trace.of(Rejected)) == admitted(case)[1]
-        workers = JoinConfig.from_json(case.config).workers
-        assert {step.worker for step in trace.of(Quiet)} == set(range(workers))
 
 
 def found_in(spark: SparkSession, store: Path) -> Counter[Pair]:

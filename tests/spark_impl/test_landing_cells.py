@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from datetime import timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -55,23 +54,6 @@ def test_a_zone_is_that_of_its_own_row(land: Land, tmp_path: Path) -> None:
     expected = [MAY_1_US + HOUR_US // 2, *[MAY_1_US + 5 * HOUR_US // 2] * 2]
     land(pa.table({"t": texts, "v": [1.0] * 3}))
     assert [row["event_time_us"] for row in history(tmp_path)] == expected
-
-
-def test_numbers_that_a_float_cannot_hold_are_refused_and_listed(
-    land: Land, tmp_path: Path
-) -> None:
-    whole = pa.array([9007199254740993, 18014398509481984])
-    exact = pa.array([Decimal("12345678901234567.89"), Decimal("5.25")], pa.decimal128(38, 2))
-    table = pa.table({"t": [MAY_1_2024] * 2, "whole": whole, "exact": exact})
-    landing = land(table, value=["whole", "exact"])
-    read = [(row["value_whole"], row["value_exact"]) for row in history(tmp_path)]
-    assert read == [(None, None), (2.0**54, 5.25)]
-    bad = {row.column: (row.reason, row.text, row.seq) for row in landing.rejected().collect()}
-    reason = "is not exact as a 64-bit float"
-    assert bad == {
-        "whole": (reason, "9007199254740993", 0),
-        "exact": (reason, "12345678901234567.89", 0),
-    }
 
 
 def test_text_identities_are_taken_and_kept(land: Land, tmp_path: Path) -> None:

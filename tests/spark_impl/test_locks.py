@@ -27,26 +27,6 @@ held = lock(locate(sys.argv[1]))
 print("held", flush=True)
 time.sleep(600)
 """
-FORKED = """
-import os, sys
-from spark_impl.runtime import locks
-from spark_impl.runtime.storage import locate
-store = locate(sys.argv[1])
-held = locks.lock(store)
-reading, writing = os.pipe()
-child = os.fork()
-if child == 0:
-    os.close(writing)
-    os.read(reading, 1)
-    os._exit(0)
-held.release()
-locks.PATIENCE_S = 0
-try:
-    locks.lock(store)
-finally:
-    os.close(writing)
-    os.waitpid(child, 0)
-"""
 LEASE_S, RENEWED_S = 4.0, 1.0
 PATIENCE_S = 60
 LEASED = f"""
@@ -86,13 +66,6 @@ def test_the_holder_is_named_and_its_death_releases_the_lock(tmp_path: Path) -> 
         process.wait()
     locks.lock(tmp_path).release()
     locks.lock(tmp_path).release()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
-def test_a_forked_child_does_not_keep_a_released_lock(tmp_path: Path) -> None:
-    command = [sys.executable, "-W", "ignore", "-c", FORKED, str(tmp_path)]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def refuse_locks(monkeypatch: pytest.MonkeyPatch, reason: int) -> None:

@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame, SparkSession
 import straggler
 from spark_impl.over import Stream
 
-Read = Callable[..., DataFrame]
 ROWS = [("a", 3, 1.0), ("a", 12, 2.0), ("b", 1, 4.0)]
 
 

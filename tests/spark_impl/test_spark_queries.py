@@ -73,9 +73,3 @@ def test_listeners_of_the_session_get_the_events_of_a_query_once(
 def wait_for_events(spark: SparkSession) -> None:
     """Wait until Spark has delivered all events to its listeners."""
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-
-
-MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-_MANAGERS = "org.apache.spark.sql.execution.streaming.checkpointing"
-RENAMES = f"{_MANAGERS}.FileSystemBasedCheckpointFileManager"
-FILE_CONTEXT = f"{_MANAGERS}.FileContextBasedCheckpointFileManager"

@@ -3,12 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig, WatermarkConfig, task_of
-from spark_impl.runtime.histories import COLUMNS, append
 from spark_impl.runtime.storage import InputProblem
 from spark_impl.slack import SlackQuery
 from spark_impl.watermark import WatermarkQuery, corrections, late, progress, results
@@ -41,46 +39,6 @@ def test_late_tuples_are_a_side_output(spark: SparkSession, tmp_path: Path) -> N
     ]
     assert not corrections(spark, tmp_path / "s").count()
     assert not query.store.read("pending", query.store.committed()).num_rows
-
-
-def test_late_tuples_are_corrected_for(spark: SparkSession, tmp_path: Path) -> None:
-    config = WatermarkConfig(10, 5, 8, k=3, gamma_us=100, corrections=True)
-    query = WatermarkQuery(spark, config, history(tmp_path / "h", CALM, LATE), tmp_path / "s")
-    query.flush()
-    found = answers(spark, tmp_path / "s")
-    assert {start: row[0] for start, row in found.items()} == {
-        -5: 1.0,
-        0: 1.0,
-        5: 10.0,
-        10: 26.0,
-        15: 16.0,
-        20: 4.0,
-        25: 4.0,
-        35: 32.0,
-        40: 32.0,
-    }
-    assert {row[-1] for row in found.values()} == {"exact"}
-    (spent,) = corrections(spark, tmp_path / "s").collect()
-    assert (spent.reason, spent.pairs, spent.windows) == ("flush", 4, 3)
-
-
-def test_every_device_has_a_watermark_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
-    """Each of two devices sends in order; with one watermark half of the tuples are late."""
-    rows = []
-    for seq in range(40):
-        device, ts = ("fast", 10 * seq) if seq % 2 else ("slow", 10 * seq - 200)
-        row = {"seq": seq, "source_id": seq, "key": "a", "event_time_us": ts, "value": 1.0}
-        rows.append({"device": device, **row, "arrival_us": 0})
-    columns = {"device": pa.string(), **COLUMNS}
-    append(tmp_path / "h", pa.Table.from_pylist(rows, schema=pa.schema(list(columns.items()))))
-    config = WatermarkConfig(10, 10, 50, k=4)
-    shares = {}
-    for name, groups in (("one", ()), ("own", ("device",))):
-        query = WatermarkQuery(spark, config, tmp_path / "h", tmp_path / name, groups)
-        query.flush()
-        shares[name] = late(spark, tmp_path / name).count() / len(rows)
-    assert shares["own"] == 0
-    assert shares["one"] > 0.4
 
 
 def test_store_of_another_room(spark: SparkSession, tmp_path: Path) -> None:
