@@ -3,10 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig, WatermarkConfig, task_of
+from spark_impl.runtime.histories import COLUMNS, append
 from spark_impl.runtime.storage import InputProblem
 from spark_impl.slack import SlackQuery
 from spark_impl.watermark import WatermarkQuery, corrections, late, progress, results
@@ -39,6 +41,25 @@ def test_late_tuples_are_a_side_output(spark: SparkSession, tmp_path: Path) -> N
     ]
     assert not corrections(spark, tmp_path / "s").count()
     assert not query.store.read("pending", query.store.committed()).num_rows
+
+
+def test_every_device_has_a_watermark_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    """Each of two devices sends in order; with one watermark half of the tuples are late."""
+    rows = []
+    for seq in range(40):
+        device, ts = ("fast", 10 * seq) if seq % 2 else ("slow", 10 * seq - 200)
+        row = {"seq": seq, "source_id": seq, "key": "a", "event_time_us": ts, "value": 1.0}
+        rows.append({"device": device, **row, "arrival_us": 0})
+    columns = {"device": pa.string(), **COLUMNS}
+    append(tmp_path / "h", pa.Table.from_pylist(rows, schema=pa.schema(list(columns.items()))))
+    config = WatermarkConfig(10, 10, 50, k=4)
+    shares = {}
+    for name, groups in (("one", ()), ("own", ("device",))):
+        query = WatermarkQuery(spark, config, tmp_path / "h", tmp_path / name, groups)
+        query.flush()
+        shares[name] = late(spark, tmp_path / name).count() / len(rows)
+    assert shares["own"] == 0
+    assert shares["one"] > 0.4
 
 
 def test_store_of_another_room(spark: SparkSession, tmp_path: Path) -> None:
