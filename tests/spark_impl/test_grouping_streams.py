@@ -298,27 +298,3 @@ def test_a_missing_file_of_this_micro_batch_stops_the_stream(
     assert position_of(spreader) == (1, 60)
     spreader.advance(rows, read_all, 1)
     assert position_of(spreader) == (2, 120)
-
-
-def test_a_store_goes_with_one_source(spark: SparkSession, tmp_path: Path) -> None:
-    rows = spark.createDataFrame(table_of(skewed(1, 10)))
-    spreader = Spreader(GroupingConfig(2), COLUMNS, locate(tmp_path / "store"))
-    numbers: list[int] = []
-
-    def advance(number: int, condition: str = "true") -> None:
-        spreader.advance(
-            rows.where(condition), lambda _rows, batch: numbers.append(batch.number), number
-        )
-
-    with pytest.raises(InputProblem, match=r"^the source has done micro-batch 0, but .* never"):
-        advance(1)
-    for number in (0, 1, 1):
-        advance(number)
-    for number in (2, 2, 3):
-        advance(number, "seq < 0")
-    advance(4)
-    for number, sentence in ((3, "at micro-batch 3, .* already at 4"), (6, "done micro-batch 5, ")):
-        with pytest.raises(InputProblem, match=f"^the source .*{sentence}"):
-            advance(number)
-    assert numbers == [0, 1, 1, 2, 2, 2, 2]
-    assert spreader.standing().routed == 30

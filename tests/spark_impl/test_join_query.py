@@ -1,6 +1,5 @@
 """A chain on Spark over bounded inputs and workloads: its pairs, its places, its refusals."""
 
-import re
 from collections import Counter
 from pathlib import Path
 
@@ -80,26 +79,6 @@ def test_bounded_inputs(spark: SparkSession, tmp_path: Path) -> None:
         InputProblem, match=rf"has \d+ of the {kept} rows .* have to reach one fold"
     ):
         results(spark, tmp_path / "store")
-
-
-@pytest.mark.parametrize(
-    ("column", "kind", "taken"),
-    [
-        ("source_id", "double", "tinyint, smallint, int, bigint"),
-        ("key", "int", "string"),
-        ("event_time_us", "timestamp_ntz", "tinyint, smallint, int, bigint, timestamp"),
-        ("value", "decimal(10,2)", "tinyint, smallint, int, float, double"),
-    ],
-)
-def test_a_column_that_would_have_to_be_changed_is_refused(
-    spark: SparkSession, column: str, kind: str, taken: str
-) -> None:
-    case = case_with(workers=1)
-    r, s = inputs(spark, case, "R"), inputs(spark, case, "S")
-    s = s.withColumn(column, F.lit(None).cast(kind))
-    sentence = f"the column {column!r} of the input S is {kind}; it can be {taken}"
-    with pytest.raises(InputProblem, match=f"^{re.escape(sentence)}$"):
-        ChainJoin(1, 10, And()).join(r, s)
 
 
 @pytest.mark.fails_tasks

@@ -178,31 +178,6 @@ def test_the_checkpoint_of_spark_may_be_elsewhere(spark: SparkSession, tmp_path:
     assert len(snapshots(tmp_path / "store")) == 2
 
 
-MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-_MANAGERS = "org.apache.spark.sql.execution.streaming.checkpointing"
-RENAMES = f"{_MANAGERS}.FileSystemBasedCheckpointFileManager"
-FILE_CONTEXT = f"{_MANAGERS}.FileContextBasedCheckpointFileManager"
-
-
-@pytest.mark.parametrize("given", [None, FILE_CONTEXT])
-def test_a_local_checkpoint_needs_no_processes_unless_the_session_says_so(
-    spark: SparkSession, tmp_path: Path, given: str | None
-) -> None:
-    """The setting is that of the query; the session keeps its own."""
-    own = spark.newSession()
-    if given is not None:
-        own.conf.set(MANAGER, given)
-    taken: list[str | None] = []
-
-    def sink(rows: DataFrame, epoch: int) -> None:
-        taken.append(rows.sparkSession.conf.get(MANAGER, None))
-
-    arrive(tmp_path, case_with(workers=1, batches=1).arrivals)
-    stream_of(own, tmp_path, 1, {"all": And()}, sink).run_available()
-    assert taken == [given or RENAMES]
-    assert own.conf.get(MANAGER, None) == given
-
-
 def test_arrivals_after_a_flush_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     case = case_of_runs()
     first, *later = case.batches()

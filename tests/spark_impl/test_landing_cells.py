@@ -1,6 +1,5 @@
 """Landed cells: identities, numbers and times as a user finds them in the field."""
 
-import json
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -90,24 +89,3 @@ def test_the_guard_is_a_day_and_can_be_chosen(land: Land, tmp_path: Path) -> Non
     assert [row["value"] for row in history(tmp_path)] == [1.0, 3.0]
     land(table, "hour", arrival="a", max_future="1 hour")
     assert [row["value"] for row in history(tmp_path, "hour")] == [3.0]
-
-
-def test_a_history_of_another_wall_clock_is_not_continued(land: Land, tmp_path: Path) -> None:
-    """Earlier versions read texts without a zone in the session's zone, and noted it."""
-    notes = [tmp_path / "one" / folder / "_landing.json" for folder in ("history", "checkpoint")]
-    table = pa.table({"t": [MAY_1_2024], "u": [MAY_1_US], "v": [1.0]})
-
-    def note_zone(zone: str) -> None:
-        for note in notes:
-            note.write_text(json.dumps(json.loads(note.read_text()) | {"time_zone": zone}))
-
-    land(table)
-    note_zone("UTC")
-    assert land(table, max_future=None).counts() == (2, 0)
-    note_zone("America/New_York")
-    with pytest.raises(InputProblem, match="with time_zone = 'America/New_York', not 'UTC'"):
-        land(table)
-    notes = [Path(str(note).replace("/one/", "/whole/")) for note in notes]
-    land(table, "whole", event_time="u", time_unit="us")
-    note_zone("America/New_York")  # times that are numbers have no zone
-    assert land(table, "whole", event_time="u", time_unit="us").counts() == (2, 0)

@@ -104,17 +104,6 @@ def test_java_is_told_of_one_collector(
     assert ("-XX:+UseSerialGC" in settings["spark.driver.extraJavaOptions"]) == is_ours
 
 
-@pytest.mark.skipif(not session.CLASS_ARCHIVE.is_file(), reason="make writes the archive")
-@pytest.mark.parametrize(
-    ("master", "wait"), [("spark://host:7077", "0s"), ("yarn", "0s"), ("local[2]", None)]
-)
-def test_tasks_on_a_cluster_wait_for_no_preferred_host(
-    master: str, wait: str | None, tmp_path: Path
-) -> None:
-    settings = session._settings(master, tmp_path, long_running=False)
-    assert settings.get("spark.locality.wait") == wait
-
-
 @pytest.mark.parametrize(
     ("log", "sentence"),
     [

@@ -38,22 +38,6 @@ def test_an_address_survives_a_round_trip(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "same"),
-    [
-        ("/data/up/../x/", "/data/x"),
-        ("file:/data/x", "/data/x"),
-        ("file:///data/up/../x?#", "/data/x?#"),
-        (Path("/data/x"), "/data/x"),
-        ("s3a://bucket/x/?region=us-east-1", "s3://bucket/x?region=us-east-1"),
-        ("s3://bucket//up/../x", "s3://bucket/x"),
-        ("hdfs://host//x/", "hdfs://host/x"),
-    ],
-)
-def test_addresses_of_one_folder_give_one_location(address: str | Path, same: str) -> None:
-    assert locate(address) == locate(same)
-
-
-@pytest.mark.parametrize(
     "address",
     [
         "gs://bucket/x",
