@@ -1,8 +1,6 @@
-"""Options of all tests in a checkout, and which of them run, where and when."""
+"""Options of all tests in a checkout, and which of them run, and where."""
 
 import pytest
-
-from tests.harness.background_kills import waits
 
 pytest_plugins = ("properties.fixtures",)
 
@@ -27,10 +25,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out marked tests; move tests of killed queries to the end, when these have finished."""
+    """Leave out marked tests."""
     for name in ("long", "cluster"):
         if not config.getoption(f"--{name}"):
             marked = [item for item in items if item.get_closest_marker(name)]
             config.hook.pytest_deselected(items=marked)
             items[:] = [item for item in items if not item.get_closest_marker(name)]
-    items.sort(key=waits)

@@ -1,14 +1,31 @@
-"""Queries whose driver is killed: windows of two rooms in turn, chains, and sensor scripts."""
+"""Queries whose driver is killed until they end: windows of two rooms, chains, sensor scripts."""
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
 
 from model.vocabulary import ScriptConfig, SlackConfig, WatermarkConfig, Workload
 from properties.chain_workloads import long_case
 from sim.kernel.log import simulate_arrivals
 from sim.scenarios import umts
 from straggler.rooms.script.language import parse
-from tests.harness import join_driver, windows_driver
-from tests.harness.background_kills import Subject
+from tests.harness import join_driver, script_driver, windows_driver
+from tests.harness.driver_kills import Kill, kills, run_to_its_end
 
-WINDOW_BATCHES, CHAIN_BATCHES, SCRIPT_BATCHES = 10, 5, 4
+
+class Subject(NamedTuple):
+    """A kind of query whose drivers are killed."""
+
+    driver: str
+    """Module of the driver program."""
+    prepare: Callable[[Path, Workload], None]
+    """Write the files of a query into the folder of its driver."""
+    workload_of: Callable[[int, int], Workload]
+    """Return the workload of a query, by its number and a seed."""
+
+
+WINDOW_BATCHES, CHAIN_BATCHES, SCRIPT_BATCHES = 5, 5, 4
 """Micro-batches of a query, by kind of query."""
 WINDOW_QUERIES = (
     ("slack", SlackConfig(1_000_000, 200_000, tasks=2, max_slack_us=20_000, gamma_us=1_000_000)),
@@ -31,7 +48,7 @@ WINDOW_QUERIES = (
         SlackConfig(900_000, 500_000, aggregate="median", control="fixed", keyed=False, tasks=2),
     ),
 )
-"""Room and query; the first two are killed at the same time."""
+"""Room and query, in turn."""
 PER_HOUR = {"A": 10_000, "B": 10_000, "C": 100}
 """Tuples an hour, by sensor. With these rates each worker gets one of A and B."""
 SCRIPT = """
@@ -86,9 +103,21 @@ def _equal_cuts(tuples: int, batches: int) -> tuple[int, ...]:
     return tuple(tuples * batch // batches for batch in range(1, batches))
 
 
-WINDOWS = Subject("tests.harness.windows_driver", windows_driver.prepare, windows_workload)
-CHAINS = Subject("tests.harness.join_driver", join_driver.prepare, chain_workload, 3, at_once=1)
-SCRIPTS = Subject(
-    "tests.harness.script_driver", windows_driver.prepare, script_workload, 1, at_once=1
-)
+WINDOWS = Subject(windows_driver.__name__, windows_driver.prepare, windows_workload)
+CHAINS = Subject(join_driver.__name__, join_driver.prepare, chain_workload)
+SCRIPTS = Subject(script_driver.__name__, windows_driver.prepare, script_workload)
 """Scripts; their driver takes the same files as the driver of windows."""
+
+
+def kill_and_finish(
+    subject: Subject, folder: Path, number: int, seed: int, at_most: int
+) -> tuple[Workload, list[Kill]]:
+    """Kill the driver of query ``number`` at most so many times, then let it finish.
+
+    Return its workload, and the kills that interrupted it.
+    """
+    workload = subject.workload_of(number, seed)
+    subject.prepare(folder, workload)
+    seen = list(kills(folder, subject.driver, Random(f"{seed}/{workload.name}"), at_most))
+    run_to_its_end(folder, subject.driver)
+    return workload, seen

@@ -1,6 +1,5 @@
 """Several aggregates of several columns in one expression: answers, failures, folders, refusals."""
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,14 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 import straggler
-from model.vocabulary import SlackConfig, WatermarkConfig
-from spark_impl.aggregates import Aggregation, avg, count, max_, median, min_, quantile, sum_
+from spark_impl.aggregates import Aggregation, avg, count, max_, median, min_, sum_
 from spark_impl.landed import LandedQueries
 from spark_impl.over import Windows
-from spark_impl.runtime.storage import InputProblem, locate
-from spark_impl.slack.query import SLACK
-from spark_impl.windows.history import check_source
-from spark_impl.windows.store import load_store, open_store
+from spark_impl.runtime.storage import InputProblem
 
 ANSWER = ("value", "n", "revision", "n_rcv", "coverage", "state", "assumption_status")
 FIRST = ["a,3,1,20", "a,12,x,21", "b,1,4,", "b,2,NaN,7", "a,31,2,19"]
@@ -63,7 +58,7 @@ def files_in(folder: Path) -> dict[str, int]:
     return {str(each): each.stat().st_mtime_ns for each in folder.rglob("*") if each.is_file()}
 
 
-def test_each_answer_is_that_of_the_aggregate_alone(
+def test_answers_of_several_aggregates_by_hand(
     windows: Callable[[], Windows], tmp_path: Path
 ) -> None:
     add(tmp_path, 1, FIRST)
@@ -73,15 +68,6 @@ def test_each_answer_is_that_of_the_aggregate_alone(
     query.flush()
     found = query.results()
     assert found.columns[-4:] == ["window", "sum_watts", "warmth", "count"]
-    begun = windows()
-    for name, alone in (
-        ("sum_watts", begun.sum("watts")),
-        ("warmth", begun.avg("celsius")),
-        ("count", begun.count()),
-    ):
-        single = alone.store_in(tmp_path / name)
-        single.flush()
-        assert answers(found, name) == answers(single.results())
     values = {key: row[0] for key, row in answers(found, "sum_watts").items()}
     assert values == {("a", 0): 9.0, ("a", 10): 8.0, ("a", 30): 2.0, ("b", 0): 4.0}
     assert answers(found, "warmth")["a", 0][:4] == (25.0, 2, 1, 1)  # the late one was corrected
@@ -145,11 +131,9 @@ def test_a_folder_takes_more_aggregates_of_its_columns_and_no_others(
     add(tmp_path, 1, FIRST)
     windows().agg(sum_("watts")).store_in(tmp_path / "kept").run_available()
     add(tmp_path, 2, SECOND)
-    later = windows().agg(count(), median("watts")).store_in(tmp_path / "kept")
-    later.flush()
-    every = windows().agg(count(), sum_("watts"), median("watts")).store_in(tmp_path / "kept")
+    windows().agg(median("watts")).store_in(tmp_path / "kept").flush()
+    every = windows().agg(sum_("watts"), median("watts")).store_in(tmp_path / "kept")
     rows = every.results()
-    assert answers(rows, "count")["a", 0][:2] == (2.0, 2)
     assert answers(rows, "median_watts")["a", 0][:2] == (1.0, 2)
     assert ("a", 30) not in answers(rows, "sum_watts"), "left out, so it waits"
     every.flush()
@@ -182,22 +166,6 @@ def test_a_folder_takes_more_aggregates_of_its_columns_and_no_others(
         with pytest.raises(InputProblem, match=sentence):
             attempt()
     assert files_in(tmp_path / "kept") == before
-
-
-def test_settings_of_an_aggregate_are_its_own() -> None:
-    stream = straggler.over(cast(DataFrame, None), event_time="at")
-    chosen = stream.window("10 seconds", eps=0.1).agg(
-        sum_("w"), avg("w", eps=0.2), min_("w", lambda_thr=0.9), quantile("w", 0.9)
-    )
-    expected = SlackConfig(10_000_000, 10_000_000, eps=0.1)
-    assert chosen.configs["sum_w"] == expected
-    configs = [cast(SlackConfig, each) for each in chosen.configs.values()]
-    assert [each.aggregate for each in configs] == ["sum", "avg", "min", "quantile"]
-    assert [each.eps for each in configs] == [0.1, 0.2, 0.1, 0.1]
-    assert (configs[2].lambda_thr, configs[3].q) == (0.9, 0.9)
-    bounded = stream.window("10 seconds", max_wait="1 minute").agg(count())
-    assert isinstance(bounded.configs["count"], WatermarkConfig)
-    assert bounded.values == {"count": None}
 
 
 @pytest.mark.parametrize(
@@ -248,32 +216,3 @@ def test_columns_and_sinks_that_do_not_fit_are_refused(
     with pytest.raises(InputProblem, match="cannot be called 'value_watts', which is taken"):
         named.window("10 seconds").agg(sum_("watts")).store_in(tmp_path / "kept")
     assert not (tmp_path / "kept").exists()
-
-
-def test_a_query_names_the_column_of_its_values(
-    windows: Callable[[], Windows], tmp_path: Path
-) -> None:
-    windows().agg(sum_("watts")).store_in(tmp_path / "kept")
-    history = locate(tmp_path / "kept" / "history")
-    assert check_source(history, (), (), "value_watts") == ()
-    assert check_source(history, (), (), None) == ()
-    for value, sentence in {
-        "value_volts": "has no column 'value_volts'; its columns are .*, value_watts, arrival_us",
-        "value": "has no column 'value'",
-        "seq": "value is 'seq', which is a column of another meaning",
-    }.items():
-        with pytest.raises(InputProblem, match=sentence):
-            check_source(history, (), (), value)
-
-
-def test_a_store_of_an_earlier_version_reads_the_only_column(tmp_path: Path) -> None:
-    config = SlackConfig(10, 10)
-    open_store(tmp_path / "s", SLACK, config, ())
-    note = tmp_path / "s" / "query.json"
-    identity = json.loads(note.read_bytes())
-    assert identity.pop("value") == "value"
-    note.write_text(json.dumps(identity), encoding="utf-8")
-    assert open_store(tmp_path / "s", SLACK, config, ()).value == "value"
-    assert load_store(tmp_path / "s", SLACK)[1].value == "value"
-    with pytest.raises(InputProblem, match="its value is 'value', not 'value_watts'"):
-        open_store(tmp_path / "s", SLACK, config, (), "value_watts")

@@ -1,12 +1,11 @@
 """The one reader of cells against an oracle of the standard library, and the found cases."""
 
-from collections import Counter
 from datetime import date, datetime
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from model.vocabulary import stable_hash
@@ -102,26 +101,6 @@ def test_an_exponent_does_not_hide_digits_that_are_written() -> None:
     ]
 
 
-VIEWS = {
-    pa.string_view(): ["1", "2024-05-01T00:00:00+00:00", None],
-    pa.binary_view(): [b"1", b"2024-05-01T00:00:00+00:00", None],
-}
-
-
-@pytest.mark.parametrize("kind", VIEWS)
-def test_views_are_read_as_what_they_show(kind: pa.DataType) -> None:
-    column = pa.array(VIEWS[kind], kind)
-    for each in (column, pa.chunked_array([column[:1], column[1:]])):
-        assert cells.read_keys(each).values.to_pylist() == ["1", "2024-05-01T00:00:00+00:00", None]
-    assert cells.refuse_type(cells.KEYS, kind) is None
-    if kind == pa.string_view():
-        wanted = (cells.TIMES, cells.NUMBERS, cells.IDENTITIES)
-        assert [cells.refuse_type(each, kind, "iso") for each in wanted] == [None] * 3
-        assert cells.read_numbers(column).values.to_pylist() == [1.0, None, None]
-        assert cells.read_times(column, "iso").values.to_pylist() == [None, MAY_1_US, None]
-        assert cells.read_identities(column).values.to_pylist()[0] == 1
-
-
 def test_identities_are_integers_or_keep_their_text() -> None:
     texts = ["5", "05", "-0", str(2**63), str(-(2**63)), "uuid", None]
     found = cells.read_identities(pa.array(texts))
@@ -140,39 +119,7 @@ def test_keys_are_exact() -> None:
     assert found.reason.to_pylist() == [None, "is not text in UTF-8"]
 
 
-@pytest.mark.parametrize("kind", [pa.bool_(), pa.list_(pa.int64()), pa.struct([("a", pa.int8())])])
-@pytest.mark.parametrize("wanted", [cells.TIMES, cells.NUMBERS, cells.KEYS, cells.IDENTITIES])
-def test_a_type_that_can_never_be_read_is_named(wanted: str, kind: pa.DataType) -> None:
-    assert cells.refuse_type(wanted, kind) == f"holds {kind}, not {wanted}"
-    assert cells.refuse_type(wanted, pa.string(), "iso") is None
-
-
 # -- drawn -----------------------------------------------------------------------------------------
-
-TEXT_TYPES = (
-    pa.string(),
-    pa.large_string(),
-    pa.string_view(),
-    pa.dictionary(pa.int32(), pa.string()),
-)
-
-
-def shown(found: cells.Cells) -> str:
-    """Return cells as text, because NaN is not equal to itself."""
-    return repr([each is None or each.to_pylist() for each in found])
-
-
-@given(
-    st.lists(drawn.TEXT_TIMES | drawn.TEXT_NUMBERS | st.text() | st.none(), max_size=20),
-    st.sampled_from(TEXT_TYPES),
-)
-def test_every_type_of_text_is_read_alike(texts: list[str | None], kind: pa.DataType) -> None:
-    one, other = pa.array(texts, pa.string()), pa.array(texts, pa.string()).cast(kind)
-    assert shown(cells.read_times(one, "iso")) == shown(cells.read_times(other, "iso"))
-    for read in (cells.read_numbers, cells.read_keys, cells.read_identities):
-        assert shown(read(one)) == shown(read(other))
-    for wanted in (cells.TIMES, cells.NUMBERS, cells.KEYS, cells.IDENTITIES, cells.GROUPS):
-        assert cells.refuse_type(wanted, kind, "iso") is None
 
 
 @given(st.lists(drawn.TEXT_TIMES | st.none(), max_size=30))
@@ -228,24 +175,3 @@ def test_numbers_are_the_nearest_float_or_refused(values: list[object]) -> None:
     is_decimal = bool(values) and isinstance(values[0], Decimal)
     found = numbers(values, pa.decimal128(38, 9) if is_decimal else None if values else pa.int64())
     assert all(map(same, found, map(number_of, values)))
-
-
-def test_every_kind_of_cell_is_drawn() -> None:
-    met = Counter[str]()
-
-    @settings(max_examples=400)
-    @given(drawn.TEXT_TIMES, drawn.TEXT_NUMBERS)
-    def count(time: str, number: str) -> None:
-        read, value = time_of(time, "iso"), number_of(number)
-        met["time"] += read is not None
-        met["zone"] += read is not None and ("+" in time or "-" in time[11:])
-        met["no zone"] += read is not None and time.strip()[-1].isdigit() and "+" not in time
-        met["no time"] += read is None
-        met["number"] += value is not None
-        met["no number"] += value is None
-        met["large"] += value is not None and abs(value) >= 2**53
-        met["exponent"] += value is not None and "e" in number.lower()
-        met["blanks"] += value is not None and number != number.strip()
-
-    count()
-    assert all(met[case] >= 2 for case in (*met, "large", "exponent")), met

@@ -1,27 +1,17 @@
-"""Rows spread by Spark: the same routes as in one process, bounded rows, bad input."""
+"""Rows of a table spread by Spark: balanced by speed, one partition an instance, bad input."""
 
 from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from model.vocabulary import Event, Fault, GroupingConfig, Workload
-from model.vocabulary.grouping import Heavy
+from model.vocabulary import Event
 from model.vocabulary.settings import PlainData
-from spark_impl.grouping import (
-    Grouping,
-    GroupingProblem,
-    merged_answers,
-    partial_aggregates,
-    run_in_process,
-    run_workloads,
-)
-from spark_impl.grouping.query import times_of
+from spark_impl.grouping import Grouping, GroupingProblem, merged_answers, partial_aggregates
 from spark_impl.runtime.storage import InputProblem
 
 
@@ -31,20 +21,6 @@ def skewed(seed: int, size: int) -> tuple[Event, ...]:
         Event(seq, seq, f"k{int(40 * random.random() ** 4)}", seq, random.randrange(9) / 4, seq)
         for seq in range(size)
     )
-
-
-@pytest.mark.parametrize("policy", ["tag", "dag", "dkg"])
-def test_routes_and_answers_are_those_of_one_process(
-    policy: str, spark: SparkSession, tmp_path: Path
-) -> None:
-    times = ((0, (1, 2, 3, 40)), (2, (5, 1, 1, 1)))
-    config = GroupingConfig(4, policy, times, senders=3, window_tuples=150)
-    faults = (Fault("restart", 0), Fault("kill", 1))
-    events = skewed(7, 600)
-    workload = Workload("grouping", events, config.to_json(), (100, 101, 300), faults)
-    (trace,) = run_workloads(spark, {"one": workload}, tmp_path).values()
-    assert trace.of(Heavy)
-    assert trace.digest() == run_in_process(workload).digest()
 
 
 def frame(spark: SparkSession, keys: list[str | None]) -> DataFrame:
@@ -96,11 +72,6 @@ def test_impossible_settings_are_named(
 ) -> None:
     with pytest.raises(ValueError, match=f"^{sentence}"):
         Grouping(instances, policy, **settings)
-
-
-def test_times_may_come_from_an_array() -> None:
-    assert times_of(GroupingConfig(2), np.array([3, 4]).tolist()) == (3, 4)
-    assert times_of(GroupingConfig(2), list(np.array([3, 4]))) == (3, 4)
 
 
 @pytest.mark.fails_tasks

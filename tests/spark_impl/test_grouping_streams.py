@@ -1,4 +1,4 @@
-"""Streams that are spread: restarts, failures between any two writes, times, state, bad input."""
+"""Streams that are spread: states and times of instances, failures between writes, lost files."""
 
 import time
 from collections import Counter
@@ -18,9 +18,9 @@ from spark_impl.grouping import Grouping, GroupingProblem, MicroBatch, at_instan
 from spark_impl.grouping.query import Spreader
 from spark_impl.grouping.store import GroupingStore
 from spark_impl.grouping.tasks import Columns
-from spark_impl.grouping.windows import add_times, mean_times, set_times, start
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem, locate
+from tests.harness.unshared_stores import read_all
 from tests.spark_impl.test_grouping_query import skewed
 
 SCHEMA = "seq BIGINT, key STRING, value DOUBLE"
@@ -74,9 +74,6 @@ def test_work_that_reads_nothing_still_moves_the_routers_on(
     assert seen == [0]
     assert (tmp_path / "store" / "batches" / "0.json").exists()
     assert len(list((tmp_path / "store" / "batches" / "0").glob("*.arrow"))) == 4
-
-
-# ------------------------------------------------------------------------- state and times
 
 
 def totals(rows: pa.Table, state: pa.Table | None) -> tuple[pa.Table, pa.Table]:
@@ -134,29 +131,6 @@ def test_state_of_instances_lasts_and_merges_to_the_whole(
     assert len(found[1]) > len(counted), "no key was at two instances"
 
 
-def test_an_instance_without_rows_or_work_keeps_its_state(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    config = GroupingConfig(2, "key")
-    keys = [f"k{number}" for number in range(40)]
-    place = routes(tuple(Event(n, n, key, 0, 0.0, 0) for n, key in enumerate(keys)), config)
-    only = next(key for number, key in enumerate(keys) if place[number] == 0)
-    spreader = Spreader(config, COLUMNS, locate(tmp_path / "store"))
-
-    def work(rows: DataFrame, batch: MicroBatch) -> None:
-        if batch.number != 1:
-            found.append({row.key for row in at_instances(rows, batch, totals, TOTALS).collect()})
-
-    found: list[set[str]] = []
-    for number, own in enumerate((keys, [only], [only])):
-        table = pa.table({"seq": range(len(own)), "key": own, "value": [1.0] * len(own)})
-        spreader.advance(spark.createDataFrame(table), work, number)
-    assert found == [set(keys)] * 2
-    assert [spreader.store.spent(2, each)[0] for each in range(2)] == [1, 0]
-    kept = state_of(spreader.store, 2, 1).column("key").to_pylist()
-    assert sorted(kept) == sorted(key for number, key in enumerate(keys) if place[number] == 1)
-
-
 def test_results_of_every_instance_have_to_be_read(spark: SparkSession, tmp_path: Path) -> None:
     spreader = Spreader(GroupingConfig(3), COLUMNS, locate(tmp_path / "store"))
     table = table_of(skewed(8, 60))
@@ -208,23 +182,6 @@ def test_measured_times_decide_the_routes_of_the_next_window(
     assert times[0][1] == (1, 1, 1)
     assert times[1][1][1] >= 2_000
     assert seen == routes(events, GroupingConfig(3, times_us=tuple(times), window_tuples=20), 20)
-
-
-def test_times_are_means_over_a_window_and_stay_where_nothing_was_measured() -> None:
-    config = GroupingConfig(3)
-    known = GroupingConfig(3, times_us=((0, (5, 6, 7)),))
-    standing = start(config)
-    assert mean_times(config, standing) == ()
-    assert mean_times(known, standing) == ()
-    once = add_times(standing, [(4, 4000), (0, 0), (0, 0)])
-    assert mean_times(config, once) == (1_000, 1_000, 1_000), "nothing is known but the first"
-    assert mean_times(known, once) == (1_000, 6, 7)
-    twice = add_times(once, [(6, 1000), (5, 10003), (0, 0)])
-    assert mean_times(config, twice) == (500, 2_001, 1_000)
-    assert mean_times(known, twice._replace(measured=(7, 8, 9))) == (500, 2_001, 9)
-    assert mean_times(config, add_times(standing, [(5, 0), (5, 1), (5, 500)])) == (1, 1, 100)
-    assert add_times(once, [(0, 0), (0, 0), (0, 0)]) == once
-    assert mean_times(known, set_times(twice, (3, 2, 1))) == (3, 2, 1)
 
 
 # ------------------------------------------------------------------------- failures
@@ -288,22 +245,6 @@ def count_rows(rows: pa.Table, state: pa.Table | None) -> tuple[pa.Table, pa.Tab
     return rows.select(["seq", "instance"]), pa.table({"n": [before + len(rows)]})
 
 
-def test_unfinished_senders_are_run_again(spark: SparkSession, tmp_path: Path) -> None:
-    events = skewed(9, 200)
-    config = GroupingConfig(4, senders=3, window_tuples=90)
-    seen: dict[int, int] = {}
-
-    def work(rows: DataFrame, batch: MicroBatch) -> None:
-        seen.update((row.seq, row.instance) for row in rows.collect())
-        batch.reports.begin()  # as if this work had read nothing
-        batch.store.forget(batch.number)
-
-    spreader = Spreader(config, COLUMNS, locate(tmp_path / "store"))
-    for number, part in enumerate((events[:100], events[100:])):
-        spreader.advance(spark.createDataFrame(table_of(part)), work, number)
-    assert seen == routes(events, config, 100)
-
-
 @pytest.mark.fails_tasks
 def test_the_error_that_stops_a_stream_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
     append(tmp_path / "in", pa.table({"seq": [0, None], "key": ["a", "b"]}))
@@ -325,3 +266,35 @@ def test_the_error_that_stops_a_stream_is_one_sentence(spark: SparkSession, tmp_
         with pytest.raises(GroupingProblem, match=f"^{sentence}"):
             Grouping(2).stream(stream, "key", tmp_path / "store", work, seq).run_available()
     assert not list((tmp_path / "store" / "batches").glob("*.json"))
+
+
+CONFIG = GroupingConfig(3, senders=2, window_tuples=50)
+SENTENCE = "the driver and all workers have to reach one folder under this address"
+
+
+@pytest.fixture
+def rows(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame(table_of(skewed(2, 60)))
+
+
+def position_of(spreader: Spreader) -> tuple[int, int]:
+    standing = spreader.standing()
+    return standing.batch, standing.routed
+
+
+@pytest.mark.parametrize("file", ["sender-1", "instance-2"])
+def test_a_missing_file_of_this_micro_batch_stops_the_stream(
+    file: str, rows: DataFrame, tmp_path: Path
+) -> None:
+    spreader = Spreader(CONFIG, COLUMNS, locate(tmp_path))
+
+    def work(rows: DataFrame, batch: MicroBatch) -> None:
+        read_all(rows, batch)
+        (tmp_path / "batches" / "1" / f"{file}.arrow").unlink()
+
+    spreader.advance(rows, read_all, 0)
+    with pytest.raises(InputProblem, match=f"lacks 1/{file}.arrow, which has .* {SENTENCE}"):
+        spreader.advance(rows, work, 1)
+    assert position_of(spreader) == (1, 60)
+    spreader.advance(rows, read_all, 1)
+    assert position_of(spreader) == (2, 120)

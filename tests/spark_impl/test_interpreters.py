@@ -81,6 +81,7 @@ def run_job(folder: Path, path: Path, **variables: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_there", [False, True])
 def test_a_local_session_of_the_user_runs_the_interpreter_of_the_driver(
     tmp_path: Path, is_there: bool
@@ -91,6 +92,7 @@ def test_a_local_session_of_the_user_runs_the_interpreter_of_the_driver(
     assert run_job(tmp_path, path) == ANSWERS
 
 
+@pytest.mark.long
 def test_an_interpreter_that_the_user_chose_is_kept_and_named_if_it_lacks_a_package(
     tmp_path: Path,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Failures of a chain on Spark, at every stage: results are those of a run without failures."""
+"""Failures of a chain on Spark: results are those of a run without failures."""
 
 import os
 from collections.abc import Callable
@@ -7,20 +7,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from model.vocabulary import Event, JoinConfig
-from model.vocabulary.join import (
-    Ack,
-    Admit,
-    Drop,
-    Forward,
-    Quiet,
-    Receive,
-)
+from model.vocabulary import JoinConfig
+from model.vocabulary.join import Ack, Admit, Drop, Forward, Quiet, Receive
 from model.vocabulary.trace import Step
 from spark_impl.join import ChainProblem, snapshots, stage
 from spark_impl.join.chain import Chain
 from spark_impl.join.checkpoint import WorkerState
-from spark_impl.join.stage import advice
 from spark_impl.join.store import ChainStore, Commit
 from spark_impl.join.system import rows_of
 from spark_impl.runtime.locks import FileLock
@@ -39,6 +31,7 @@ STAGES: dict[str, Callable[[Step], bool]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.fails_tasks
 def test_tasks_that_die_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
     """One task dies in every epoch, each time at another stage of the protocol."""
@@ -157,21 +150,3 @@ def test_a_second_run_on_a_store_is_noticed(spark: SparkSession, tmp_path: Path)
     one.advance(rows_of(spark, case.arrivals))
     with pytest.raises(InputProblem, match=r"^the chain in .*store was continued elsewhere"):
         other.advance(rows_of(spark, case.arrivals))
-
-
-@pytest.mark.fails_tasks
-def test_an_event_time_out_of_range_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    config = JoinConfig.from_json(case_with(workers=2).config)
-    event = Event(0, 0, "a", (1 << 63) - 1, 0.0, 0, "S")
-    sentence = f"^the event time {(1 << 63) - 1} us is out of range"
-    with pytest.raises(ChainProblem, match=sentence):
-        Chain(spark, config, tmp_path / "store").advance(rows_of(spark, (event,)))
-    assert not found_in(spark, tmp_path / "store")
-
-
-def test_the_advice_names_a_master_with_more_attempts() -> None:
-    assert advice("local[2]", 3) == (
-        "nothing of epoch 3 counts; the next run resumes there;"
-        " Spark tries once under local[2], and up to four times under local[2,4]"
-    )
-    assert "under" not in advice("local[2,4]", 3) + advice("spark://host:7077", 3)

@@ -1,6 +1,5 @@
 """Chains on Spark that follow their load, through kills; and queries that come while they run."""
 
-import json
 import logging
 import os
 import re
@@ -19,9 +18,8 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from model.checking.claims import Outcome
 from model.join.control import start
 from model.join.decision_claims import ControlLog, Logged, judge_log
-from model.vocabulary import Event, JoinConfig, Workload
+from model.vocabulary import JoinConfig, Workload
 from model.vocabulary.join import (
-    NO_WATERMARK_US,
     REASON_SHED,
     And,
     Decision,
@@ -51,7 +49,7 @@ from spark_impl.runtime.session import EnvironmentProblem
 from spark_impl.runtime.storage import InputProblem
 from tests.spark_impl.join_cases import admitted, nested_loop, pairs, random_case
 from tests.spark_impl.join_cases import shed as shed_of
-from tests.spark_impl.test_join_query import case_with, inputs
+from tests.spark_impl.test_join_query import case_with
 from tests.spark_impl.test_join_streams import WINDOW_US, arrive, counted, stream_of
 
 SECOND = 1_000_000
@@ -185,7 +183,7 @@ def look_at_shed(
         for event in events
     )
     again = Counter((event.stream, event.source_id) for event in taken.arrivals)
-    let_in = {(name, event.source_id) for name, own in admitted(taken)[0].items() for event in own}
+    let_in = {(name, identity) for name, own in admitted(taken)[0].items() for identity in own}
     dropped = {(event.stream, event.source_id) for event in expected}
     assert [each for each in dropped & let_in if again[each] > 1], "no redelivery came through"
     assert dropped - let_in
@@ -235,9 +233,6 @@ def test_real_measurements_reach_the_controller(spark: SparkSession, tmp_path: P
             tmp_path / "wide",
             load=replace(eager, most=9),
         )
-
-
-# ----------------------------------------------------------------------------- for users
 
 
 @pytest.mark.parametrize(
@@ -339,62 +334,3 @@ def test_queries_come_and_go_while_a_chain_runs(spark: SparkSession, tmp_path: P
     expected = nested_loop(case.with_(config=config.to_json()))
     assert counted(results(spark, tmp_path / "store")) == expected
     assert {name for name, _, _ in expected} == {"old", "first", "new"}
-
-
-def test_a_submitted_function_is_given_again(spark: SparkSession, tmp_path: Path) -> None:
-    def near(r: Any, s: Any) -> Any:
-        return abs(r.value - s.value) <= 1
-
-    (events, _) = case_with(workers=1).batches()
-    arrive(tmp_path, events)
-    stream = stream_of(spark, tmp_path, 1, {"old": And()})
-    assert stream.submit("near", near) == 0
-    stream.run_available()
-    assert {name for name, _, _ in counted(results(spark, tmp_path / "store"))} == {"old", "near"}
-    with pytest.raises(InputProblem, match="the query 'near' is a function: give it again"):
-        stream_of(spark, tmp_path, 1, {"old": And()})
-
-
-def test_a_chain_may_be_opened_again_with_other_rules(spark: SparkSession, tmp_path: Path) -> None:
-    """A decision that was made holds; without rules the settings do."""
-    case = case_with(workers=2, batches=4)
-    config = JoinConfig.from_json(case.config)
-
-    def run(rules: LoadRules | None, events: tuple[Event, ...]) -> None:
-        Chain(spark, config, tmp_path, load=rules, meter=busy).advance(rows_of(spark, events))
-
-    def busy(measured: Measured) -> Measured:
-        return measured._replace(elapsed_us=1, busy_us=(1,) * len(measured.busy_us))
-
-    wide = replace(RULES, out_after_us=0)
-    one, two, three, four = case.batches()
-    run(wide, one)
-    run(replace(wide, most=3), two)
-    run(replace(wide, most=3), three)
-    run(None, four)
-    assert [each.workers for each in snapshots(tmp_path)] == [2, 5, 3, 2]
-    assert [each.decision.workers for each in load(tmp_path)] == [5, 3, 3]
-
-
-def test_a_store_without_measurements_opens(spark: SparkSession, tmp_path: Path) -> None:
-    """Commits of earlier versions lack what a chain that follows its load writes."""
-    case = case_with(workers=2)
-    config = JoinConfig.from_json(case.config)
-    first, second = case.batches()
-    Chain(spark, config, tmp_path).advance(rows_of(spark, first))
-    file = Path(load_store(tmp_path).commit_file(0).path)
-    old = json.loads(file.read_text(encoding="utf-8"))
-    for name in ("complete_us", "changed", "load"):
-        del old[name]
-    file.write_text(json.dumps(old), encoding="utf-8")
-    assert complete_until(tmp_path) == NO_WATERMARK_US
-    assert load(tmp_path) == ()
-    chain = Chain(spark, config, tmp_path, load=RULES, meter=meter)
-    chain.advance(rows_of(spark, second))
-    chain.advance(None)
-    assert counted(results(spark, tmp_path)) == nested_loop(case)
-    assert [each.epoch for each in load(tmp_path)] == [1]
-    assert rejected(spark, tmp_path).where(F.col("reason") == REASON_SHED).count() == 0
-    r, s = (inputs(spark, case, stream) for stream in "RS")
-    bounded = ChainJoin((1, 2), 10, And(), load=LoadRules()).join(r, s, tmp_path / "bounded")
-    assert bounded.count() > 0

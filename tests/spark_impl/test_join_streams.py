@@ -22,10 +22,9 @@ from spark_impl.join.query import Sink
 from spark_impl.runtime import stores
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem
-from spark_impl.runtime.systems import lose_commit
 from tests.harness.join_driver import both_streams
 from tests.spark_impl.join_cases import Pair, admitted, nested_loop
-from tests.spark_impl.test_join_query import case_with
+from tests.spark_impl.test_join_query import case_with, inputs
 
 SCHEMA = pa.schema(
     [
@@ -38,10 +37,14 @@ SCHEMA = pa.schema(
 )
 COLUMNS = "seq long, source_id long, key string, event_time_us long, value double"
 Queries = dict[str, Predicate]
-MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-_MANAGERS = "org.apache.spark.sql.execution.streaming.checkpointing"
-RENAMES = f"{_MANAGERS}.FileSystemBasedCheckpointFileManager"
-FILE_CONTEXT = f"{_MANAGERS}.FileContextBasedCheckpointFileManager"
+WINDOW_US = 10
+RUNS: list[tuple[int, Queries]] = [
+    (2, {"old": And(), "gone": Equi("key")}),
+    (4, {"old": And(), "gone": Equi("key"), "new": And()}),
+    (1, {"old": And(), "new": And()}),
+    (3, {"old": And(), "new": And()}),
+]
+EPOCHS = (("gone", 0, 1), ("new", 1, None))
 
 
 def stream_of(
@@ -67,16 +70,6 @@ def arrive(folder: Path, events: tuple[Event, ...]) -> None:
 
 def counted(rows: DataFrame) -> Counter[Pair]:
     return Counter((row.query, row.r_id, row.s_id) for row in rows.collect())
-
-
-WINDOW_US = 10
-RUNS: list[tuple[int, Queries]] = [
-    (2, {"old": And(), "gone": Equi("key")}),
-    (4, {"old": And(), "gone": Equi("key"), "new": And()}),
-    (1, {"old": And(), "new": And()}),
-    (3, {"old": And(), "new": And()}),
-]
-EPOCHS = (("gone", 0, 1), ("new", 1, None))
 
 
 def case_of_runs() -> Workload:
@@ -157,62 +150,6 @@ def ask_once(spark: SparkSession, store: Path, case: Workload) -> None:
         one_time(spark, store, And(), 2, 1)
 
 
-@pytest.mark.parametrize("lost", [1, *(pytest.param(n, marks=pytest.mark.long) for n in (0, 2))])
-def test_a_sink_that_replaces_has_every_pair_once(
-    spark: SparkSession, tmp_path: Path, lost: int
-) -> None:
-    """The driver dies after the sink, before Spark notes that micro-batch ``lost`` is done."""
-    given: list[tuple[int, Counter[Pair]]] = []
-
-    def sink(rows: DataFrame, epoch: int) -> None:
-        given.append((epoch, counted(rows)))
-
-    case = case_of_runs()
-    queries = dict(JoinConfig.from_json(case.config).queries)
-    for number, events in enumerate(case.batches()):
-        arrive(tmp_path, events)
-        stream_of(spark, tmp_path, 2, queries, sink).run_available()
-        if number == lost:
-            lose_commit(tmp_path / "store")
-    stream_of(spark, tmp_path, 2, queries, sink).flush()
-    numbers = [epoch for epoch, _ in given]
-    assert numbers == sorted([*range(len(RUNS) + 1), lost])
-    assert given[lost] == given[lost + 1]
-    expected = nested_loop(case.with_(config={**case.config, "epochs": []}))
-    assert (
-        sum(dict(given).values(), Counter())
-        == expected
-        == counted(results(spark, tmp_path / "store"))
-    )
-
-
-def test_one_history_of_both_streams_gives_both_inputs(spark: SparkSession, tmp_path: Path) -> None:
-    case = case_of_runs()
-    first, *later = case.batches()
-    join = ChainJoin(2, WINDOW_US, {"old": And()}, block_size=3, lateness_us=8)
-    handed: list[int] = []
-
-    def opened() -> ChainStream:
-        inputs = from_history(spark, tmp_path / "history")
-        return join.stream(*inputs, tmp_path / "store", lambda _, epoch: handed.append(epoch))
-
-    (tmp_path / "history").mkdir()
-    opened().run_available()
-    assert len(snapshots(tmp_path / "store")) == 1
-    append(tmp_path / "history", both_streams(first))
-    for number, events in enumerate(later):
-        append(tmp_path / "history", both_streams(events))
-        stream = opened()
-        stream.run_available()
-        assert len(snapshots(tmp_path / "store")) == number + 3
-    stream.flush()
-    assert handed == [*range(1, len(later) + 3)], "nothing arrived in epoch 0"
-    config = JoinConfig(WINDOW_US, (("old", And()),), lateness_us=8)
-    assert counted(results(spark, tmp_path / "store")) == nested_loop(
-        case.with_(config=config.to_json())
-    )
-
-
 @pytest.mark.fails_tasks
 def test_a_row_of_a_third_stream_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     (event,) = case_of_runs().arrivals[:1]
@@ -241,35 +178,6 @@ def test_the_checkpoint_of_spark_may_be_elsewhere(spark: SparkSession, tmp_path:
     assert len(snapshots(tmp_path / "store")) == 2
 
 
-@pytest.mark.parametrize("given", [None, FILE_CONTEXT])
-def test_a_local_checkpoint_needs_no_processes_unless_the_session_says_so(
-    spark: SparkSession, tmp_path: Path, given: str | None
-) -> None:
-    """The setting is that of the query; the session keeps its own."""
-    own = spark.newSession()
-    if given is not None:
-        own.conf.set(MANAGER, given)
-    taken: list[str | None] = []
-
-    def sink(rows: DataFrame, epoch: int) -> None:
-        taken.append(rows.sparkSession.conf.get(MANAGER, None))
-
-    arrive(tmp_path, case_with(workers=1, batches=1).arrivals)
-    stream_of(own, tmp_path, 1, {"all": And()}, sink).run_available()
-    assert taken == [given or RENAMES]
-    assert own.conf.get(MANAGER, None) == given
-
-
-def test_earlier_settings_of_a_chain_cannot_be_changed(spark: SparkSession, tmp_path: Path) -> None:
-    arrive(tmp_path, case_of_runs().arrivals)
-    before = stream_of(spark, tmp_path, 1, {"old": And()})
-    before.run_available()
-    with pytest.raises(InputProblem, match="the query 'old' has changed"):
-        stream_of(spark, tmp_path, 1, {"old": Equi("key")})
-    with pytest.raises(InputProblem, match="belongs to another chain: its lateness_us is 8, not 9"):
-        stream_of(spark, tmp_path, 1, {"old": And()}, lateness_us=9)
-
-
 def test_arrivals_after_a_flush_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     case = case_of_runs()
     first, *later = case.batches()
@@ -291,10 +199,7 @@ def test_arrivals_after_a_flush_are_refused(spark: SparkSession, tmp_path: Path)
 
 def test_a_one_time_join_needs_a_history(spark: SparkSession, tmp_path: Path) -> None:
     case = case_with(workers=1)
-    r, s = (
-        spark.createDataFrame(pa.Table.from_pylist([event._asdict() for event in own], SCHEMA))
-        for own in admitted(case)[0].values()
-    )
+    r, s = (inputs(spark, case, stream) for stream in STREAMS)
     ChainJoin(1, WINDOW_US, And()).join(r, s, tmp_path / "store")
     with pytest.raises(InputProblem, match="the tuples of epoch 0 were not kept"):
         one_time(spark, tmp_path / "store", And(), 0, 0)

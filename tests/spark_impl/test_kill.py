@@ -1,10 +1,11 @@
-"""Answers stay exact if SIGKILL ends the driver at any moment, again and again (tier 4).
+"""Answers stay exact if SIGKILL ends a driver at any moment, or a task, or an executor (tier 4).
 
-Nothing may be missing or counted twice, in room ``slack`` and in room ``watermark``. The queries
-run in the background (``conftest.py``), while tests that do without Spark keep only one core busy.
+Nothing may be missing or counted twice. By day one driver of windows and one of a chain is killed
+once; at night more of them are killed often, and some write to S3.
 """
 
-from collections import Counter, defaultdict
+import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -12,61 +13,49 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from model.vocabulary import Workload
+from model.checking.claims import Outcome
+from model.join import run as run_join
+from model.join.claims import judge as judge_join
+from model.join.replay import validate_recording
+from model.script import run as run_script
+from model.vocabulary import ScriptConfig, Workload
+from model.vocabulary.join import Forward, Match, Quiet, Receive
+from model.vocabulary.script.config import Rejected
 from properties import profiles
+from properties.chain_workloads import long_case
+from properties.oracles.join import Recomputation
+from spark_impl.join import results as pairs_in
+from spark_impl.join import snapshots
+from spark_impl.join.system import read_trace as read_join
 from spark_impl.runtime.storage import Location
+from spark_impl.script import compile_plan
+from spark_impl.script.system import read_traces
+from spark_impl.slack.query import SLACK
+from spark_impl.windows import history, processor
+from spark_impl.windows.store import load_store
 from spark_impl.windows.system import read_trace
 from straggler.judging.judge import broken_sentences
 from straggler.rooms import find_room
-from tests.harness import s3_server
-from tests.harness.background_kills import Query
-from tests.harness.driver_kills import Kill, kills, needs_proc, run_to_its_end
-from tests.harness.killed_queries import WINDOWS
-from tests.harness.windows_driver import PIPELINES, place_of, prepare
+from tests.harness import join_executor_deaths, s3_server, unshared_stores, windows_executor_deaths
+from tests.harness.driver_kills import Kill, assert_ended, kills, needs_proc, run_to_its_end
+from tests.harness.join_driver import read_sink
+from tests.harness.killed_queries import (
+    CHAINS,
+    SCRIPTS,
+    WINDOWS,
+    kill_and_finish,
+    script_workload,
+    windows_workload,
+)
+from tests.harness.unshared_stores import CHAIN_WORKERS, OWN, TUPLES
+from tests.harness.windows_driver import PIPELINES, place_of, prepare, run
+from tests.harness.windows_executor_deaths import DEATHS, FATAL_BATCH, fatal_reader, fatal_writer
+from tests.straggler.agreement import script_differences
 
-NEEDED = {
-    "slack": ("late pairs", "corrections of several windows"),
-    "watermark": ("late pairs", "corrections", "early answers"),
-}
-
-
-@needs_proc
-@pytest.mark.timeout(1_800)
-def test_answers_are_exact_however_often_the_driver_is_killed(
-    spark: SparkSession, killed_queries: list[Query]
-) -> None:
-    seen = [kill for query in killed_queries for kill in query.kills]
-    guards: dict[str, Counter[str]] = defaultdict(Counter)
-    for query in killed_queries:
-        found = assert_equal_to_model(spark, query.folder, query.workload, query.kills)
-        guards[query.workload.room].update(found)
-        left = [path.name for path in (query.folder / "scratch").iterdir()]
-        assert not left, "the next start removes what a killed driver left"
-    for name, needed in NEEDED.items():
-        for guard in needed:
-            assert guards[name][guard], f"there were no {guard} in room {name}"
-    kills_of = Counter(query.workload.room for query in killed_queries for _ in query.kills)
-    share = profiles.effort().kills / len(PIPELINES)
-    assert all(kills_of[name] >= share for name in PIPELINES), f"interrupted: {kills_of}"
-    assert any(kill.is_in_batch for kill in seen), seen
-
-
-@needs_proc
-@pytest.mark.timeout(1_800)
-@pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.long)])
-def test_answers_on_s3_are_exact_though_the_driver_is_killed(
-    spark: SparkSession, tmp_path: Path, bucket: Location, seed: int, number: int
-) -> None:
-    workload = WINDOWS.workload_of(number, seed)
-    workload = workload.with_(cuts=workload.cuts[::3])
-    prepare(tmp_path, workload, bucket / tmp_path.name)
-    random = Random(f"{seed}/{number}")
-    at_most = max(1, profiles.effort().kills // 4)
-    seen = list(kills(tmp_path, WINDOWS.driver, random, at_most))
-    run_to_its_end(tmp_path, WINDOWS.driver)
-    assert seen
-    s3_server.tell_workers(spark)
-    assert assert_equal_to_model(spark, tmp_path, workload, seen)["late pairs"]
+OFTEN = 5
+NIGHTLY = [pytest.param(number, OFTEN, marks=pytest.mark.long) for number in range(1, 6)]
+"""Numbers of queries, and how often each is killed at most."""
+pytestmark = [needs_proc, pytest.mark.timeout(1_800)]
 
 
 def assert_equal_to_model(
@@ -82,3 +71,178 @@ def assert_equal_to_model(
     broken = broken_sentences(evidence.verdicts)
     assert not broken, "\n".join(broken)
     return evidence.guards
+
+
+@pytest.mark.parametrize(("number", "at_most"), [(0, 1), *NIGHTLY])
+def test_windows_are_exact_however_often_the_driver_is_killed(
+    spark: SparkSession, tmp_path: Path, seed: int, number: int, at_most: int
+) -> None:
+    """Even numbers and multiples of three are of room ``slack``, others of ``watermark``."""
+    workload, seen = kill_and_finish(WINDOWS, tmp_path, number, seed, at_most)
+    assert seen, "nothing was interrupted"
+    assert assert_equal_to_model(spark, tmp_path, workload, seen)["late pairs"]
+    left = [path.name for path in (tmp_path / "scratch").iterdir()]
+    assert not left, "the next start removes what a killed driver left"
+
+
+@pytest.mark.parametrize(("number", "at_most"), [(0, 1), *NIGHTLY])
+def test_every_pair_comes_once_however_often_the_driver_is_killed(
+    spark: SparkSession, tmp_path: Path, seed: int, number: int, at_most: int
+) -> None:
+    """Every start gives the chain another number of workers; the pairs are those of a loop."""
+    workload, seen = kill_and_finish(CHAINS, tmp_path, number, seed, at_most)
+    assert seen, "nothing was interrupted"
+    expected = sorted(Recomputation(workload.to_json()).pairs.elements())
+    assert expected, "there was nothing to find"
+    rows = pairs_in(spark, tmp_path / "store").collect()
+    assert sorted((row.query, row.r_id, row.s_id) for row in rows) == expected, seen
+    assert read_sink(tmp_path) == expected, seen
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", range(4))
+def test_scripts_are_exact_however_often_the_driver_is_killed(
+    tmp_path: Path, seed: int, number: int
+) -> None:
+    workload, seen = kill_and_finish(SCRIPTS, tmp_path, number, seed, OFTEN)
+    assert seen, "nothing was interrupted"
+    config = ScriptConfig.from_json(workload.config)
+    assert compile_plan(config).exchanges, "workers have no results for each other"
+    trace = read_traces(config, tmp_path / "store", [workload.name])[workload.name]
+    assert not script_differences(workload, trace), seen
+    assert run_script(workload).of(Rejected), "nothing was late"
+    sent = list((tmp_path / "store" / "control").glob("*-messages-*.parquet"))
+    assert len(sent) <= 1, "messages that were delivered are left"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [0, 1])
+def test_answers_on_s3_are_exact_though_the_driver_is_killed(
+    spark: SparkSession, tmp_path: Path, bucket: Location, seed: int, number: int
+) -> None:
+    workload = WINDOWS.workload_of(number, seed)
+    workload = workload.with_(cuts=workload.cuts[::3])
+    prepare(tmp_path, workload, bucket / tmp_path.name)
+    at_most = max(1, profiles.effort().kills // 4)
+    seen = list(kills(tmp_path, WINDOWS.driver, Random(f"{seed}/{number}"), at_most))
+    run_to_its_end(tmp_path, WINDOWS.driver)
+    assert seen
+    s3_server.tell_workers(spark)
+    assert assert_equal_to_model(spark, tmp_path, workload, seen)["late pairs"]
+
+
+# --------------------------------------------------------------------- tasks and executors
+
+
+def prepared(folder: Path, seed: int) -> Workload:
+    """Write the files of a query with three micro-batches, and return its workload."""
+    workload = windows_workload(0, seed)
+    size = len(workload.arrivals)
+    workload = workload.with_(cuts=(size // 3, 2 * size // 3))
+    prepare(folder, workload)
+    return workload
+
+
+def end_task_once(note: Path) -> None:
+    """End the calling Python worker and its task, unless ``note`` exists."""
+    try:
+        note.touch(exist_ok=False)
+    except FileExistsError:
+        return
+    os._exit(1)
+
+
+def assert_repeated(
+    spark: SparkSession, folder: Path, workload: Workload, lines: Sequence[str]
+) -> None:
+    batches = [line for line in lines if line.startswith("begin ")]
+    assert batches
+    assert len(batches) == len(set(batches)), "Spark repeated a task, not a batch"
+    _config, store = load_store(folder / "store", SLACK)
+    assert store.read("result", FATAL_BATCH).num_rows
+    assert assert_equal_to_model(spark, folder, workload)["late pairs"]
+
+
+@pytest.mark.fails_tasks
+def test_windows_are_exact_though_tasks_die_in_a_batch_and_in_a_correction(
+    tmp_path: Path,
+    spark: SparkSession,
+    seed: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    workload, killed = prepared(tmp_path, seed), tmp_path / "killed"
+    killed.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(processor, "table_writer", fatal_writer(killed, end_task_once))
+        patch.setattr(history, "row_group_reader", fatal_reader(killed, end_task_once))
+        patch.setattr(history, "ROWS_ON_DRIVER", 0)
+        run(spark, tmp_path)
+    assert sorted(path.name for path in killed.iterdir()) == [*DEATHS]
+    assert_repeated(spark, tmp_path, workload, capsys.readouterr().out.splitlines())
+
+
+@pytest.mark.long
+def test_windows_are_exact_though_executors_die_in_a_batch_and_in_a_correction(
+    tmp_path: Path, spark: SparkSession, seed: int
+) -> None:
+    workload = prepared(tmp_path, seed)
+    driver = run_to_its_end(tmp_path, windows_executor_deaths.__name__)
+    assert_ended(tmp_path / "killed", DEATHS)
+    assert_repeated(spark, tmp_path, workload, driver.lines)
+
+
+@pytest.mark.long
+def test_a_chain_of_executors_that_die_keeps_every_promise(tmp_path: Path, seed: int) -> None:
+    workload = long_case(join_executor_deaths.WORKERS, seed, join_executor_deaths.EPOCHS)
+    workload.write(tmp_path / "workload.json")
+    run_to_its_end(tmp_path, join_executor_deaths.__name__)
+    assert_ended(tmp_path / "killed", join_executor_deaths.DEATHS)
+    trace = read_join(tmp_path / "store")
+    found, expected = (sorted(each.of(Match)) for each in (trace, run_join(workload)))
+    assert [step[:3] for step in found] == [step[:3] for step in expected]
+    broken = broken_sentences(judge_join(workload, trace).verdicts)
+    assert not broken, "\n".join(broken)
+    recording = validate_recording(workload, trace)
+    assert recording.outcome is Outcome.HOLDS, (recording.sentence, recording.witness)
+    assert {step.worker for step in trace.of(Quiet)} == set(range(join_executor_deaths.WORKERS))
+    assert trace.of(Forward)
+    assert any(step.copies for step in trace.of(Receive)), "no copy was joined"
+    assert len(snapshots(tmp_path / "store")) == join_executor_deaths.EPOCHS + 1
+
+
+# ----------------------------------------------------------------------- stores that are not shared
+
+
+SENTENCE = "the driver and all workers have to reach one folder under this address"
+
+
+@needs_proc
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_every_query_stops_in_its_first_micro_batch_and_says_why(tmp_path: Path, seed: int) -> None:
+    for name in ("slack", "script", "join"):
+        (tmp_path / name).mkdir()
+    prepare(tmp_path / "slack", windows_workload(0, seed))
+    prepare(tmp_path / "script", script_workload(0, seed))
+    long_case(CHAIN_WORKERS, seed, epochs=1).write(tmp_path / "join" / "workload.json")
+    run_to_its_end(tmp_path, unshared_stores.__name__)
+    results = json.loads((tmp_path / "results.json").read_bytes())
+    for name in ("windows", "scripts"):
+        stopped, complete = results[name]
+        assert stopped.startswith(f"{OWN}/{name} has 0 of the "), stopped
+        assert stopped.endswith(SENTENCE)
+        assert complete == -1
+    assert results["chain"] == (
+        f"{OWN}/chain has 0 of the 2 states that workers wrote in epoch 0: {SENTENCE}"
+    )
+    assert snapshots(tmp_path / "chain") == ()
+    for name, store in (("work", "work"), ("no work", "no-work")):
+        stopped = f"{OWN}/{store} lacks 0/sender-0.arrow, which has been written: {SENTENCE}"
+        assert results[name] == stopped
+        assert not (tmp_path / store / "batches" / "0.json").exists()
+    assert results["shared"] == ""
+    done = json.loads((tmp_path / "shared" / "batches" / "0.json").read_bytes())
+    assert done["routed"] == TUPLES
+    (file,) = results["modules"]
+    assert "/straggler.zip/" in file, "executors import our packages from the archive"

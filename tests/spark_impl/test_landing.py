@@ -15,13 +15,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from model.vocabulary import SlackConfig, stable_hash
+from model.vocabulary import stable_hash
 from model.vocabulary.settings import PlainData
 from spark_impl.runtime.histories import COLUMNS, append
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.queries import QueryProblem
 from spark_impl.runtime.storage import InputProblem, Location
-from spark_impl.slack import SlackQuery, results
 
 SECOND = 1_000_000
 TEXT = "ts string, k string, v string"
@@ -129,114 +128,6 @@ def test_a_history_has_the_columns_that_queries_read(lines: Lines, tmp_path: Pat
     ]
 
 
-def test_files_of_a_micro_batch_arrive_in_the_order_of_their_times(
-    lines: Lines, tmp_path: Path
-) -> None:
-    put(tmp_path, "y.csv", "ts,k,v\n1,a,1\n", at=2_000)
-    put(tmp_path, "z.csv", "ts,k,v\n0,a,0\n", at=1_000)
-    put(tmp_path, "x.csv", "ts,k,v\n" + "".join(f"{n},a,{n}\n" for n in range(3, 9)), at=3_000)
-    put(tmp_path, "b.csv", "ts,k,v\n2,a,2\n", at=2_000)
-    landing_of(lines(), tmp_path).run_available()
-    assert rows(tmp_path, "seq", "value") == list(enumerate([0, 2, 1, 3, 4, 5, 6, 7, 8]))
-    assert len(list((tmp_path / "history").glob("*.parquet"))) == 1
-
-
-def test_a_restart_continues_after_the_last_arrival(lines: Lines, tmp_path: Path) -> None:
-    put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n2,a,2\n")
-    landing_of(lines(), tmp_path).run_available()
-    put(tmp_path, "b.csv", "ts,k,v\nsoon,a,3\n")  # nothing arrives in this micro-batch
-    landing_of(lines(), tmp_path).run_available()
-    (path,) = (tmp_path / "history").glob("*.parquet")
-    before = pq.read_table(path)
-    late = pa.array([1 << 60] * 2)  # as if the clock of the machine were set back afterwards
-    where = before.column_names.index("arrival_us")
-    pq.write_table(before.set_column(where, "arrival_us", late), path)
-    put(tmp_path, "c.csv", "ts,k,v\n4,a,4\n5,a,5\n")
-    made = landing_of(lines(), tmp_path)
-    made.run_available()
-    assert rows(tmp_path, "seq", "source_id", "value") == [
-        (0, 0, 1.0),
-        (1, 1, 2.0),
-        (2, 2, 4.0),
-        (3, 3, 5.0),
-    ]
-    assert {arrival for (arrival,) in rows(tmp_path, "arrival_us")} == {1 << 60}
-    assert sorted(p.name for p in (tmp_path / "history").glob("*.parquet")) == [
-        "00000000.parquet",
-        "00000001.parquet",
-    ]
-    assert made.counts() == (4, 1)
-
-
-def test_a_replayed_micro_batch_changes_nothing(lines: Lines, tmp_path: Path) -> None:
-    put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n,a,1\n", at=1_000)
-    put(tmp_path, "b.csv", "ts,k,v\n2,a,1\n,a,2\n3,b,4\n", at=2_000)
-    landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
-    before = content(tmp_path)
-    assert len(before) == 5
-    forget_commit(tmp_path, 1)
-    landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
-    assert content(tmp_path) == before
-    # The driver stopped before the file had its name: the same bytes are written again.
-    forget_commit(tmp_path, 1)
-    (tmp_path / "history" / "00000001.parquet").unlink()
-    landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
-    assert data(content(tmp_path)) == data(before)
-
-
-def test_a_replayed_micro_batch_restores_the_state_of_its_stream(
-    lines: Lines, tmp_path: Path
-) -> None:
-    for name in ("a", "b"):
-        put(tmp_path, f"{name}.csv", f"ts,k,v\n1,a,1\n2,{name},2\n")
-        made = landing_of(lines().dropDuplicates(["ts", "k"]), tmp_path)
-        made.run_available()
-        forget_commit(tmp_path, 0)
-    assert sorted(rows(tmp_path, "event_time_us", "key")) == [
-        (SECOND, "a"),
-        (2 * SECOND, "a"),
-        (2 * SECOND, "b"),
-    ]
-
-
-class Crash(Exception):  # noqa: N818  # not an error of the program
-    """End of the process, in the middle of its work."""
-
-
-@pytest.mark.parametrize("named", [False, True])
-@pytest.mark.parametrize("table", ["batch=0", "history"])
-def test_a_crash_at_any_write_is_repaired_by_the_next_run(
-    lines: Lines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, named: bool
-) -> None:
-    put(tmp_path, "a.csv", "ts,k,v,at\n1,a,1,100\n,a,1,100\n2,b,2,100\n")
-    columns = {"arrival": "at"}
-    stream = partial(lines, TEXT + ", at string")
-    landing_of(stream(), tmp_path / "whole", **columns).run_available()
-    publish = Location.publish
-
-    def publish_and_stop(file: Location, to: Location) -> None:
-        if to.parent.name != table or named:
-            publish(file, to)
-        if to.parent.name == table:
-            raise Crash
-
-    broken = landing_of(stream(), tmp_path / "broken", **columns)
-    with monkeypatch.context() as patch:
-        patch.setattr(Location, "publish", publish_and_stop)
-        with pytest.raises(QueryProblem):
-            broken.run_available()
-    zombie = tmp_path / "broken" / "history" / "_scratch" / "landed-1.parquet"
-    zombie.parent.mkdir(exist_ok=True)
-    zombie.write_bytes(b"from a worker of the first run")
-    repaired = landing_of(stream(), tmp_path / "broken", **columns)
-    repaired.run_available()
-    whole, broken_too = content(tmp_path / "whole"), content(tmp_path / "broken")
-    note = {"history/_landing.json": (b"", 0)}
-    assert data(whole | note) == data(broken_too | note)
-    assert repaired.counts() == (2, 1)
-    assert not (tmp_path / "broken" / "history" / "_scratch").exists()
-
-
 def test_typed_columns_are_converted(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     typed = {
@@ -254,6 +145,18 @@ def test_typed_columns_are_converted(spark: SparkSession, tmp_path: Path) -> Non
     assert rows(tmp_path, *COLUMNS) == [(0, 9, "aé", SECOND, 2.0, 3 * SECOND + 7)]
     (bad,) = made.rejected().collect()
     assert (bad.column, bad.reason, bad.text) == ("k", "is not text in UTF-8", "ff")
+
+
+def test_files_of_a_micro_batch_arrive_in_the_order_of_their_times(
+    lines: Lines, tmp_path: Path
+) -> None:
+    put(tmp_path, "y.csv", "ts,k,v\n1,a,1\n", at=2_000)
+    put(tmp_path, "z.csv", "ts,k,v\n0,a,0\n", at=1_000)
+    put(tmp_path, "x.csv", "ts,k,v\n" + "".join(f"{n},a,{n}\n" for n in range(3, 9)), at=3_000)
+    put(tmp_path, "b.csv", "ts,k,v\n2,a,2\n", at=2_000)
+    landing_of(lines(), tmp_path).run_available()
+    assert rows(tmp_path, "seq", "value") == list(enumerate([0, 2, 1, 3, 4, 5, 6, 7, 8]))
+    assert len(list((tmp_path / "history").glob("*.parquet"))) == 1
 
 
 @pytest.mark.parametrize(
@@ -317,41 +220,84 @@ def test_the_error_that_stops_a_stream_is_one_sentence(lines: Lines, tmp_path: P
         landing_of(broken, tmp_path).run_available()
 
 
-def test_a_running_landing_takes_a_source_without_files(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
-    running = landing_of(stream, tmp_path, event_time="timestamp", value="value", key=None).start()
-    try:
-        while len(list((tmp_path / "history").glob("*.parquet"))) < 2:
-            assert not running.awaitTermination(1)
-    finally:
-        running.stop()
-    assert [row[0] for row in rows(tmp_path, "seq")][:10] == list(range(10))
-    assert sorted(row[0] for row in rows(tmp_path, "value"))[:10] == list(range(10))
+# ------------------------------------------------------------------- crashes and restarts
 
 
-def test_a_landed_stream_gives_the_answers_of_its_rows(
-    spark: SparkSession, lines: Lines, tmp_path: Path
-) -> None:
-    events = [(n * 7 % 40 + n // 4, "ab"[n % 2], n % 9) for n in range(90)]
-    for part in range(3):
-        text = "".join(f"{ts},{k},{v}\n" for ts, k, v in events[part * 30 : part * 30 + 30])
-        put(tmp_path, f"{part}.csv", f"ts,k,v\n{text}never,a,1\n", at=1_000 + part)
-    made = landing_of(lines(maxFilesPerTrigger=1), tmp_path)
+def test_a_restart_continues_after_the_last_arrival(lines: Lines, tmp_path: Path) -> None:
+    put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n2,a,2\n")
+    landing_of(lines(), tmp_path).run_available()
+    put(tmp_path, "b.csv", "ts,k,v\nsoon,a,3\n")  # nothing arrives in this micro-batch
+    landing_of(lines(), tmp_path).run_available()
+    (path,) = (tmp_path / "history").glob("*.parquet")
+    before = pq.read_table(path)
+    late = pa.array([1 << 60] * 2)  # as if the clock of the machine were set back afterwards
+    where = before.column_names.index("arrival_us")
+    pq.write_table(before.set_column(where, "arrival_us", late), path)
+    put(tmp_path, "c.csv", "ts,k,v\n4,a,4\n5,a,5\n")
+    made = landing_of(lines(), tmp_path)
     made.run_available()
-    assert made.counts() == (90, 3)
+    assert rows(tmp_path, "seq", "source_id", "value") == [
+        (0, 0, 1.0),
+        (1, 1, 2.0),
+        (2, 2, 4.0),
+        (3, 3, 5.0),
+    ]
+    assert {arrival for (arrival,) in rows(tmp_path, "arrival_us")} == {1 << 60}
+    assert sorted(p.name for p in (tmp_path / "history").glob("*.parquet")) == [
+        "00000000.parquet",
+        "00000001.parquet",
+    ]
+    assert made.counts() == (4, 1)
 
-    config = SlackConfig(size_us=10 * SECOND, slide_us=5 * SECOND, tasks=2)
-    query = SlackQuery(spark, config, tmp_path / "history", tmp_path / "store")
-    query.flush()
-    expected: dict[tuple[str, int], list[int]] = {}
-    for ts, k, v in events:
-        for start in range(-10, 80, 5):
-            if start <= ts < start + 10:
-                expected.setdefault((k, start * SECOND), []).append(v)
-    answers = results(spark, tmp_path / "store").collect()
-    exact = {window: (float(sum(values)), len(values)) for window, values in expected.items()}
-    assert {(row.key, row.start_us): (row.value, row.n) for row in answers} == exact
-    assert {row.state for row in answers} == {"exact"}
-    assert any(row.revision for row in answers), "nothing was late: this input shows too little"
+
+def test_a_replayed_micro_batch_changes_nothing(lines: Lines, tmp_path: Path) -> None:
+    put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n,a,1\n", at=1_000)
+    put(tmp_path, "b.csv", "ts,k,v\n2,a,1\n,a,2\n3,b,4\n", at=2_000)
+    landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
+    before = content(tmp_path)
+    assert len(before) == 5
+    forget_commit(tmp_path, 1)
+    landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
+    assert content(tmp_path) == before
+    # The driver stopped before the file had its name: the same bytes are written again.
+    forget_commit(tmp_path, 1)
+    (tmp_path / "history" / "00000001.parquet").unlink()
+    landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
+    assert data(content(tmp_path)) == data(before)
+
+
+class Crash(Exception):  # noqa: N818  # not an error of the program
+    """End of the process, in the middle of its work."""
+
+
+@pytest.mark.parametrize(("table", "named"), [("batch=0", True), ("history", False)])
+def test_a_crash_at_any_write_is_repaired_by_the_next_run(
+    lines: Lines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, named: bool
+) -> None:
+    put(tmp_path, "a.csv", "ts,k,v,at\n1,a,1,100\n,a,1,100\n2,b,2,100\n")
+    columns = {"arrival": "at"}
+    stream = partial(lines, TEXT + ", at string")
+    landing_of(stream(), tmp_path / "whole", **columns).run_available()
+    publish = Location.publish
+
+    def publish_and_stop(file: Location, to: Location) -> None:
+        if to.parent.name != table or named:
+            publish(file, to)
+        if to.parent.name == table:
+            raise Crash
+
+    broken = landing_of(stream(), tmp_path / "broken", **columns)
+    with monkeypatch.context() as patch:
+        patch.setattr(Location, "publish", publish_and_stop)
+        with pytest.raises(QueryProblem):
+            broken.run_available()
+    zombie = tmp_path / "broken" / "history" / "_scratch" / "landed-1.parquet"
+    zombie.parent.mkdir(exist_ok=True)
+    zombie.write_bytes(b"from a worker of the first run")
+    repaired = landing_of(stream(), tmp_path / "broken", **columns)
+    repaired.run_available()
+    whole, broken_too = content(tmp_path / "whole"), content(tmp_path / "broken")
+    note = {"history/_landing.json": (b"", 0)}
+    assert data(whole | note) == data(broken_too | note)
+    assert repaired.counts() == (2, 1)
+    assert not (tmp_path / "broken" / "history" / "_scratch").exists()

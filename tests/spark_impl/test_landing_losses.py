@@ -1,24 +1,19 @@
 """Nothing is landed twice or lost, whoever is killed and whatever is not shared."""
 
 import os
-import signal
-import subprocess
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from properties import profiles
-from spark_impl.runtime import histories, landing, locks, numbering
-from spark_impl.runtime.columns import FAULT
-from spark_impl.runtime.histories import COLUMNS, file_of, numbers, open_piece
+from spark_impl.runtime import landing
+from spark_impl.runtime.histories import file_of, numbers, open_piece
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.numbering import LANDED, REJECTED, write_in_order
 from spark_impl.runtime.queries import QueryProblem
@@ -49,6 +44,7 @@ def landing_of(spark: SparkSession, folder: Path, checkpoint: str = "checkpoint"
 
 
 @needs_proc
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_rows_are_landed_once_however_often_the_driver_is_killed(
     spark: SparkSession, tmp_path: Path, seed: int
@@ -66,23 +62,7 @@ def test_rows_are_landed_once_however_often_the_driver_is_killed(
     assert seen, "nothing was interrupted"
 
 
-def test_files_of_a_long_history_are_merged(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(histories, "MERGED", 3)
-    prepare(tmp_path)
-    made = landing_of(spark, tmp_path)
-    made.run_available()
-    names = [path.name for path in (tmp_path / "history").glob("*-*.parquet")]
-    assert sorted(names) == [
-        "00000000-00000002.parquet",
-        "00000003-00000005.parquet",
-    ]
-    assert landed(tmp_path / "history") == WANTED
-    assert made.counts() == (len(WANTED), FILES)
-
-
-@pytest.mark.parametrize("table", [LANDED, REJECTED])
+@pytest.mark.parametrize("table", [LANDED, pytest.param(REJECTED, marks=pytest.mark.long)])
 def test_rows_that_the_driver_does_not_find_stop_the_landing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
@@ -118,22 +98,6 @@ def test_two_landings_do_not_write_at_once(spark: SparkSession, tmp_path: Path) 
         running.stop()
 
 
-def test_a_micro_batch_that_was_landed_is_not_planned_anew(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """The checkpoint comes from a copy that is one micro-batch old, or lost a file in a crash."""
-    prepare(tmp_path)
-    landing_of(spark, tmp_path).run_available()
-    before = landed(tmp_path / "history")
-    for log in ("offsets", "commits"):
-        for path in (tmp_path / "checkpoint" / log).glob(f"*{FILES - 1}*"):
-            path.unlink()
-    sentence = rf"checkpoint is at batch {FILES - 1}, .*history at {FILES - 1} already$"
-    with pytest.raises(InputProblem, match=sentence):
-        landing_of(spark, tmp_path).run_available()
-    assert landed(tmp_path / "history") == before
-
-
 def test_a_session_that_reserves_the_words_of_sql(spark: SparkSession, tmp_path: Path) -> None:
     own = spark.newSession()
     own.conf.set("spark.sql.ansi.enforceReservedKeywords", "true")
@@ -142,151 +106,14 @@ def test_a_session_that_reserves_the_words_of_sql(spark: SparkSession, tmp_path:
     assert landed(tmp_path / "history") == WANTED
 
 
-def test_one_of_two_landings_that_begin_a_history_at_once(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    prepare(tmp_path)
-    first = landing_of(spark, tmp_path)
-    (tmp_path / "history" / "_landing.json").unlink()  # as before the second one looked
-    second = landing_of(spark, tmp_path, "another")
-    with pytest.raises(InputProblem, match="history was not landed with the checkpoint"):
-        first.run_available()
-    second.run_available()
-    assert landed(tmp_path / "history") == WANTED
-
-
-@pytest.mark.parametrize("columns", [{"key": "text"}, {"group_columns": ("text",)}])
-def test_bytes_that_spark_takes_for_text_stop_no_query(
-    spark: SparkSession, tmp_path: Path, columns: dict[str, Any]
-) -> None:
+def test_bytes_that_spark_takes_for_text_stop_no_query(spark: SparkSession, tmp_path: Path) -> None:
     prepare(tmp_path)
     text = F.when(F.col("ts") % ROWS > 1, "a").otherwise(F.unhex(F.lit("FF61")).cast("string"))
     rows = source_of(spark, tmp_path).withColumn("text", text)
-    named = {"event_time": "ts", "value": "v", "time_unit": "us", **columns}
+    named = {"event_time": "ts", "value": "v", "time_unit": "us", "key": "text"}
     made = Landing(rows, tmp_path / "history", tmp_path / "checkpoint", **named)
     made.run_available()
     assert made.counts() == (len(WANTED) - FILES, 2 * FILES)
     bad = {(row.column, row.reason) for row in made.rejected().collect()}
     outside = "lies outside of the years 1 to 9999 in us; it looks like ns"
     assert bad == {("ts", outside), ("text", "is not text in UTF-8")}
-
-
-def batches_of(times: Iterable[int], size: int) -> Iterator[pa.RecordBatch]:
-    """Yield rows as Spark hands them to the task, every tenth with a fault."""
-    listed = list(times)
-    for start in range(0, len(listed), size):
-        part = listed[start : start + size]
-        fault = '{"column":"ts","reason":"NULL","row":"{}"}'
-        columns: Mapping[str, Any] = {
-            "event_time_us": part,
-            "value": [float(time) for time in part],
-            "key": ["a"] * len(part),
-            "arrival_us": part,
-            FAULT: pa.array([None if time % 10 else fault for time in part], pa.string()),
-        }
-        yield pa.record_batch(columns)
-
-
-def test_rows_are_written_by_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numbering, "ROW_GROUP", 8)
-    scratch = locate(tmp_path) / "_scratch"
-    schema = pa.schema(COLUMNS.items())
-    (found,) = write_in_order(batches_of(range(40), 5), schema, scratch, first=7, since_us=12)
-    written = {row["table"]: row for row in found.to_pylist()}
-    assert {name: row["rows"] for name, row in written.items()} == {LANDED: 36, REJECTED: 4}
-    file = pq.ParquetFile(written[LANDED]["file"])
-    sizes = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
-    assert sizes == [8, 8, 8, 8, 4]
-    rows = file.read()
-    assert rows.column("seq").to_pylist() == list(range(7, 43))
-    assert rows.column("source_id").equals(rows.column("seq"))
-    times = [time for time in range(40) if time % 10]
-    assert rows.column("event_time_us").to_pylist() == times
-    assert rows.column("arrival_us").to_pylist() == [max(time, 12) for time in times]
-    bad = pq.read_table(written[REJECTED]["file"]).to_pylist()
-    said = {"column": "ts", "reason": "NULL", "text": None, "row": "{}", "seq": None}
-    assert bad == [said] * 4
-
-
-def test_a_micro_batch_without_rows_writes_nothing(tmp_path: Path) -> None:
-    scratch = locate(tmp_path) / "_scratch"
-    schema = pa.schema(COLUMNS.items())
-    assert list(write_in_order([], schema, scratch, first=0, since_us=0)) == []
-    assert not scratch.exists()
-
-
-STOPPED = """
-import os, signal, sys, time
-from pathlib import Path
-from spark_impl.runtime import landing, locks
-from spark_impl.runtime.landing import Landing
-from spark_impl.runtime.storage import Location
-from spark_impl.runtime.queries import QueryProblem
-from tests.harness import landing_driver
-locks.LEASE_S, locks.RENEWED_S = 4.0, 1.0
-kind, name, folder = sys.argv[1:]
-original = getattr({"ask": landing.QueryRunner, "publish": Location}[kind], name)
-
-history = Path(folder, "history")
-stops = [signal.SIGSTOP]
-
-def stop_first(self, told):
-    is_written = list(history.glob("_scratch/landed-*")) and (history / "00000001.parquet").exists()
-    if stops and is_written and (kind == "ask" or told.name == "00000002.parquet"):
-        os.kill(os.getpid(), stops.pop())
-        time.sleep(1)  # this thread may go on for a moment
-    return original(self, told)
-
-setattr({"ask": landing.QueryRunner, "publish": Location}[kind], name, stop_first)
-try:
-    landing_driver.main(Path(folder))
-except QueryProblem as problem:
-    print("refused:", problem, flush=True)
-"""
-"""A landing whose process stands still as it is about to publish its third file."""
-
-
-@needs_proc
-@pytest.mark.parametrize(
-    ("is_leased", "step", "sentence"),
-    [
-        (False, ("ask", "require_held"), "history is not locked any more by the query that was to"),
-        (True, ("ask", "require_held"), "history is not locked any more by the query that was to"),
-        (True, ("publish", "publish"), "00000002.parquet is there already: another process has"),
-    ],
-)
-def test_a_landing_that_stood_still_replaces_nothing_of_the_next_one(
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    is_leased: bool,
-    step: tuple[str, str],
-    sentence: str,
-) -> None:
-    """A lease runs out, or somebody removes the file of a lock; then another landing goes on."""
-    monkeypatch.setattr(locks, "LEASE_S", 4.0)
-    monkeypatch.setattr(locks, "RENEWED_S", 1.0)
-    prepare(tmp_path)
-    lock = tmp_path / "history" / locks.LOCK
-    lock.parent.mkdir()
-    if is_leased:
-        lock.mkdir()
-    command = [sys.executable, "-c", STOPPED, *step, str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            _, status = os.waitpid(process.pid, os.WUNTRACED)
-            assert os.WIFSTOPPED(status)
-            if not is_leased:
-                lock.unlink()
-            landing_of(spark, tmp_path).run_available()
-            before = {path: path.read_bytes() for path in lock.parent.rglob("*.parquet")}
-            process.send_signal(signal.SIGCONT)
-            said, _ = process.communicate()
-        finally:
-            process.kill()
-    assert f"refused: {tmp_path}/history" in said
-    assert sentence in said.splitlines()[-1]
-    assert {path: path.read_bytes() for path in lock.parent.rglob("*.parquet")} == before
-    assert landed(lock.parent) == WANTED
-    assert landing_of(spark, tmp_path).counts() == (len(WANTED), FILES)

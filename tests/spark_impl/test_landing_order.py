@@ -17,7 +17,6 @@ from spark_impl.runtime.columns import in_order
 from spark_impl.runtime.histories import files_of
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from tests.harness import s3_server
 
 SECOND = 1_000_000
 
@@ -27,11 +26,6 @@ def columns(history: Path | Location, *names: str) -> list[tuple[Any, ...]]:
     files = files_of(locate(history))
     tables = [pq.read_table(file.path, filesystem=file.files) for file in files]
     return [tuple(row[name] for name in names) for table in tables for row in table.to_pylist()]
-
-
-def count_out_of_order(times: list[int]) -> int:
-    """Return how many times are lower than an earlier time of the list."""
-    return sum(max(times[:at], default=times[at]) > times[at] for at in range(len(times)))
 
 
 def run_until(landing: Landing, history: Path, files: int) -> None:
@@ -44,8 +38,7 @@ def run_until(landing: Landing, history: Path, files: int) -> None:
         running.stop()
 
 
-@pytest.mark.parametrize("arrival", [None, "value"])
-@pytest.mark.parametrize("partitions", [1, 2, 4, 16])
+@pytest.mark.parametrize(("partitions", "arrival"), [(4, None), (4, "value"), (16, None)])
 def test_an_ordered_source_stays_ordered(
     spark: SparkSession, tmp_path: Path, partitions: int, arrival: str | None
 ) -> None:
@@ -59,19 +52,6 @@ def test_an_ordered_source_stays_ordered(
     found = columns(history, "seq", "event_time_us")
     assert len(found) >= 2 * 101
     assert found == [(number, number * SECOND) for number in range(len(found))]
-
-
-def test_rows_of_the_source_rate_are_not_disordered(spark: SparkSession, tmp_path: Path) -> None:
-    options = {"rowsPerSecond": 400, "numPartitions": 4}
-    stream = spark.readStream.format("rate").options(**options).load()
-    history = tmp_path / "history"
-    landing = Landing(
-        stream, history, tmp_path / "checkpoint", event_time="timestamp", value="value"
-    )
-    run_until(landing, history, 2)
-    times = [time for (time,) in columns(history, "event_time_us")]
-    assert len(times) >= 400
-    assert count_out_of_order(times) == 0
 
 
 def put(folder: Path, name: str, rows: Sequence[Mapping[str, Any]], at_s: int = 1_000) -> None:
@@ -203,24 +183,3 @@ def test_streams_that_do_not_go_together_are_refused(
     with pytest.raises(InputProblem) as problem:
         Landing(streams, tmp_path / "h", tmp_path / "c", **named)
     assert str(problem.value) == sentence
-
-
-def test_rows_are_landed_on_s3_in_order(
-    spark: SparkSession, tmp_path: Path, bucket: Location
-) -> None:
-    s3_server.tell_workers(spark)
-    history = bucket / tmp_path.name
-    stream = stream_of(spark, tmp_path / "in", "ts long, v string")
-    named = {"event_time": "ts", "value": "v", "time_unit": "us"}
-    for part in range(2):
-        rows = [{"ts": n, "v": str(n)} for n in range(4 * part, 4 * part + 4)]
-        put(tmp_path / "in", f"{part}.json", [*rows, {"ts": 1 << 60, "v": "0"}])
-        landing = Landing(stream, str(history), tmp_path / "checkpoint", **named)
-        landing.run_available()
-    assert columns(history, "seq", "value") == [(n, n) for n in range(8)]
-    assert landing.counts() == (8, 2)
-    assert sorted((row.batch, row.text) for row in landing.rejected().collect()) == [
-        (0, str(1 << 60)),
-        (1, str(1 << 60)),
-    ]
-    assert not (history / "_scratch").exists()

@@ -1,17 +1,14 @@
 """Windows over a streaming DataFrame in one expression: answers, folders, resumption, refusals."""
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import straggler
-from model.vocabulary import SlackConfig, WatermarkConfig
 from spark_impl.over import Stream
 
-Read = Callable[..., DataFrame]
 ROWS = [("a", 3, 1.0), ("a", 12, 2.0), ("b", 1, 4.0)]
 
 
@@ -73,20 +70,6 @@ def test_a_longest_wait_makes_it_a_query_of_room_watermark(
     query.flush()
     assert sum(values(query.results()).values()) == 6
     assert not (tmp_path / "kept" / "checkpoints").exists()
-
-
-def test_each_method_chooses_its_aggregate(source: Callable[[], Stream]) -> None:
-    windows = source().window(timedelta(seconds=10), "5 seconds", lambda_thr=0.9)
-    for name in ("sum", "avg", "min", "max", "median"):
-        found = getattr(windows, name)("watts")
-        expected = SlackConfig(10_000_000, 5_000_000, lambda_thr=0.9, aggregate=name)
-        assert (found.config, found.value) == (expected, "watts")
-    assert windows.quantile("watts", 0.25).config.q == 0.25
-    bounded = source().window("10 seconds", max_wait_us=5, corrections=True).avg("watts")
-    expected_bounded = WatermarkConfig(
-        10_000_000, 10_000_000, max_wait_us=5, corrections=True, aggregate="avg"
-    )
-    assert bounded.config == expected_bounded
 
 
 def test_a_mistake_is_one_sentence_and_writes_nothing(

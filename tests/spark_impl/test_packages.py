@@ -6,7 +6,8 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -109,11 +110,22 @@ def test_packages_from_an_archive_are_shipped_as_that_archive(
     assert archive() == b"as it is"
 
 
+def test_workers_find_our_packages_behind_those_of_the_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(packages, "choose_interpreter", lambda _context: None)
+    context: Any = SimpleNamespace(environment={"PYTHONPATH": "/mine"})
+    for _ in range(2):
+        packages.prepare_workers(context)
+        assert context.environment["PYTHONPATH"] == f"/mine{os.pathsep}{packages.ROOT}"
+
+
 def test_every_module_of_the_archive_can_be_imported_from_it(machine: Machine) -> None:
     said = machine.run(machine.environment["PYSPARK_PYTHON"], "-c", IMPORT_ALL)
     assert said == "straggler.zip/spark_impl/__init__.py"
 
 
+@pytest.mark.long
 def test_spark_submit_runs_a_query_from_the_archive(machine: Machine) -> None:
     assert machine.submit("local[2]") == EXPECTED
 

@@ -3,23 +3,14 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from spark_impl.retention import Reader, drop_before
 from spark_impl.runtime import histories
-from spark_impl.runtime.histories import append, compact, file_of, numbers, open_piece, remove_below
+from spark_impl.runtime.histories import append, compact, file_of, numbers, open_piece
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.systems import lose_commit
-from spark_impl.slack import SlackQuery
-from spark_impl.slack.query import SLACK
-from spark_impl.windows.store import open_store
-from tests.spark_impl.test_failures import CONFIG, finish, stream_part
-from tests.spark_impl.test_query import FIRST, FIXED, LATE
-from tests.spark_impl.test_query import history as make_history
 
 MERGED = 3
 
@@ -104,13 +95,6 @@ def test_a_reader_that_cannot_be_asked(
     assert_holds(source, range(3))
 
 
-def test_the_checkpoint_of_a_query_without_a_history_is_refused(tmp_path: Path) -> None:
-    source, store = history(locate(tmp_path / "h"), 3), reader(locate(tmp_path / "s"), 3)
-    (store / "checkpoint" / "offsets" / "0").write_bytes(b'v1\n{"conf":{}}\n{"logOffset":3}\n-')
-    with pytest.raises(InputProblem, match="/s/checkpoint is not the checkpoint of a query that"):
-        drop_before(source, 1, readers=[store])
-
-
 @pytest.mark.parametrize("files", [0, 1, 7])
 def test_the_last_file_stays(tmp_path: Path, files: int) -> None:
     source = history(locate(tmp_path), files)
@@ -119,111 +103,3 @@ def test_the_last_file_stays(tmp_path: Path, files: int) -> None:
         drop_before(source, 8, readers=[])
     drop_before(source, most, readers=[])
     assert_holds(source, range(most, files))
-
-
-class Killed(BaseException):
-    """The process was killed."""
-
-
-def test_a_removal_that_is_killed_leaves_a_history_without_gaps(tmp_path: Path) -> None:
-    remove, kills = Location.remove, 0
-    while True:
-        source = history(locate(tmp_path / str(kills)), 8)
-        left = iter(range(kills, -1, -1))
-
-        def remove_or_die(file: Location, left: Any = left) -> None:
-            if next(left) == 0:
-                raise Killed
-            remove(file)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Location, "remove", remove_or_die)
-            try:
-                drop_before(source, 7, readers=[])
-                break
-            except Killed:
-                kills += 1
-        assert_holds(source, range(numbers(source).start, 8))
-        assert drop_before(source, 7, readers=[]) == 7
-        assert_holds(source, range(7, 8))
-    assert kills > MERGED
-
-
-@pytest.mark.parametrize("number", [1, 3, 4])
-def test_files_that_are_merged_meanwhile_do_not_come_back(tmp_path: Path, number: int) -> None:
-    """The landing reads files to merge them, and writes the merged file after the removal."""
-    source = locate(tmp_path)
-    for each in range(2 * MERGED):
-        append(source, rows_of(each))
-    merge = histories._merge
-
-    def merge_late(*given: Any) -> bool:
-        remove_below(source, number)  # open files can still be read
-        return merge(*given)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(histories, "_merge", merge_late)
-        compact(source)
-    assert_holds(source, range(number, 2 * MERGED))
-
-
-def test_a_removal_goes_on_with_what_was_merged_meanwhile(tmp_path: Path) -> None:
-    source = locate(tmp_path)
-    for each in range(2 * MERGED):
-        append(source, rows_of(each))
-    remove, merged = Location.remove, list[str]()
-
-    def merge_first(file: Location) -> None:
-        if not merged:
-            merged.append(file.name)
-            compact(source)
-        remove(file)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Location, "remove", merge_first)
-        assert drop_before(source, MERGED + 1, readers=[]) == MERGED + 1
-    assert_holds(source, range(MERGED + 1, 2 * MERGED))
-
-
-def test_files_of_pending_corrections_stay(tmp_path: Path) -> None:
-    batches = [(3, 1.0)], [(1003, 1.0), (1020, 2.0)], [(1004, 4.0)], [(1030, 1.0)]
-    source = make_history(tmp_path / "h", *batches)
-    found = stream_part(source, open_store(tmp_path / "scratch", SLACK, CONFIG, ()))
-    store = open_store(tmp_path / "s", SLACK, CONFIG, ())
-    for batch in range(4):
-        finish(store, source, batch, found[batch])
-    checkpoint(store.checkpoint, 1, 2, 3, 4)
-    assert store.read("pending", 3).num_rows
-    with pytest.raises(InputProblem) as refused:
-        drop_before(source, 2, readers=[store.root])
-    assert str(refused.value) == (
-        f"{source}/00000001.parquet cannot be removed: late pairs in {store.root} wait for a"
-        " correction that reads it"
-    )
-    assert drop_before(source, 1, readers=[store.root]) == 1
-    finish(store, source, 4, found[4])  # the flush corrects them
-    checkpoint(store.checkpoint, 1, 2, 3, 4, 4)
-    assert not store.read("pending", 4).num_rows
-    assert drop_before(source, 3, readers=[store.root]) == 3
-
-
-def test_a_query_goes_on_over_a_shortened_history(spark: SparkSession, tmp_path: Path) -> None:
-    source = make_history(tmp_path / "h", FIRST, LATE)
-    query = SlackQuery(spark, FIXED, source, tmp_path / "s")
-    query.flush()
-    make_history(source, [(60, 1.0)])
-    with pytest.raises(InputProblem, match=r"^number is 3; it can be at most 2, because .*/h keep"):
-        drop_before(source, 3, readers=[tmp_path / "s"])
-    make_history(source, [(90, 1.0)])
-    with pytest.raises(InputProblem, match=r"^number is 3; it can be at most 2, because .*/s has "):
-        drop_before(source, 3, readers=[tmp_path / "s"])
-    assert drop_before(source, 2, readers=[tmp_path / "s"]) == 2
-    query.run_available()
-    lose_commit(tmp_path / "s")
-    with pytest.raises(InputProblem, match=r"^number is 4; it can be at most 3, because .*/h keep"):
-        drop_before(source, 4, readers=[tmp_path / "s"])
-    make_history(source, [(95, 1.0)], seq=100, source_id=100)
-    with pytest.raises(InputProblem, match=r"^number is 4; it can be at most 3, because .*/s has "):
-        drop_before(source, 4, readers=[tmp_path / "s"])  # Spark is going to repeat file 3
-    query.flush()
-    assert drop_before(source, 4, readers=[tmp_path / "s"]) == 4

@@ -1,7 +1,6 @@
-"""Whole queries of scripts: restarts, results by hand, bad input, scripts that change."""
+"""Whole queries of scripts: results by hand, scripts that change, silent sensors, bad input."""
 
 import json
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import SparkSession
 
-from model.vocabulary import Event, Fault, ScriptConfig
-from model.vocabulary.script.config import END_US, Hosted, Rejected, Result, Undefined
+from model.script import run
+from model.vocabulary import Event, ScriptConfig, Workload
+from model.vocabulary.script.config import END_US, REASON_LATE, REASON_NOT_FINITE, Result
 from model.vocabulary.script.tree import (
-    Across,
     Arithmetic,
     Name,
     Number,
@@ -26,20 +25,8 @@ from model.vocabulary.script.tree import (
     Workflow,
 )
 from spark_impl.runtime.histories import append, history_schema
-from spark_impl.runtime.storage import InputProblem, locate
-from spark_impl.runtime.systems import lose_commit
-from spark_impl.script import (
-    QueryProblem,
-    ScriptQuery,
-    compile_plan,
-    rejected,
-    results,
-    run_workloads,
-    undefined,
-)
-from spark_impl.script.store import ScriptStore, load_store, open_store
-from tests.spark_impl import brute_script
-from tests.spark_impl.script_cases import random_workload
+from spark_impl.runtime.storage import InputProblem
+from spark_impl.script import QueryProblem, ScriptQuery, progress, rejected, results, undefined
 
 MEAN = Window("avg", Sensor("A"), 4, 2)
 FLOW = Workflow(
@@ -62,45 +49,6 @@ def answers(spark: SparkSession, *stores: Path) -> dict[tuple[str, str], list[tu
     for row in results(spark, *stores).orderBy("ts_us", "value").collect():
         found.setdefault((row.workflow, row.name), []).append((row.ts_us, row.value))
     return found
-
-
-BOTH_WAYS = Workflow(
-    "both ways",
-    (
-        Statement("x", Window("stddev", Sensor("A"), 4, 2)),
-        Statement("y", Window("max", Union((Sensor("B"), Name("x"))), 6, 3)),
-        Statement("v", Window("avg", Sensor("B"), 4, 4)),
-        Statement("z", Across("sum", (Name("v"), Sensor("A")))),
-        Statement("w", Arithmetic("/", Sensor("A"), Name("x"))),
-    ),
-)
-"""Sensor A is on worker 0, B on worker 1; each worker has results for the other."""
-
-
-def test_pack_equals_the_specification(spark: SparkSession, tmp_path: Path) -> None:
-    """The watermark follows the disorder; the query is interrupted, and has two workers."""
-    config = replace(CONFIG, workflows=(BOTH_WAYS, FLOW), workers=2, cap_percent=100)
-    config = replace(config, lateness_us=9_000, watermark="scaled", cluster=4)
-    shares = [compile_plan(config).share(worker) for worker in range(2)]
-    assert all(share.sent and share.foreign for share in shares)
-    cases = {
-        f"case {seed}": random_workload(seed, config, size=30).with_(
-            faults=(Fault("kill", 0),), cuts=(20,), flush=seed % 4 > 0
-        )
-        for seed in range(12)
-    }
-    traces = run_workloads(spark, cases, tmp_path)
-    seen: Counter[str] = Counter()
-    for name, case in cases.items():
-        expected = brute_script.run(case)
-        for word in (Result, Undefined, Rejected):
-            assert traces[name].of(word) == expected.of(word), (name, word.__name__)
-            seen[word.__name__] += len(expected.of(word))
-        assert traces[name].of(Hosted) == (Hosted(0, "A"), Hosted(1, "B"))
-    assert min(seen.values()) > 10
-    last = load_store(tmp_path / "store").committed()
-    left = [path.name for path in (tmp_path / "store" / "control").iterdir()]
-    assert left == [f"00000000-messages-{last - 1:08d}.parquet"], "the last that were sent stay"
 
 
 def test_results_by_hand(spark: SparkSession, tmp_path: Path) -> None:
@@ -137,7 +85,7 @@ READINGS = [
 
 
 def cut_over(spark: SparkSession, place: Path, new: Workflow, at_us: int) -> tuple[Any, Any]:
-    """Return results of an old script, then of a new one; and both recomputed naively."""
+    """Return results of an old script, then of a new one; and those of the model."""
     source = history(place / "h", *READINGS[:8])
     old = ScriptQuery(spark, CONFIG, source, place / "old", files=4)
     old.run_available()
@@ -152,8 +100,9 @@ def cut_over(spark: SparkSession, place: Path, new: Workflow, at_us: int) -> tup
     )
     expected: dict[tuple[str, str], list[tuple[int, float]]] = {}
     for config, first, last in ((CONFIG, 0, at_us), (changed, at_us, END_US)):
-        workload = random_workload(0, config).with_(arrivals=events, cuts=(), flush=True)
-        for workflow, name, ts_us, value in brute_script.run(workload).of(Result):
+        for workflow, name, ts_us, value in run(Workload("script", events, config.to_json())).of(
+            Result
+        ):
             if first <= ts_us < last:
                 expected.setdefault((workflow, name), []).append((ts_us, value))
     found = answers(spark, place / "old", place / "new")
@@ -254,116 +203,97 @@ def test_impossible_arrivals_are_refused(
     assert query.store.committed() == -1
 
 
-@pytest.mark.fails_tasks
-def test_file_that_is_not_complete_yet(spark: SparkSession, tmp_path: Path) -> None:
-    source = history(tmp_path / "h", [("A", 1, 1.0)])
-    query = ScriptQuery(spark, CONFIG, source, tmp_path / "s")
-    (source / "00000001.parquet").touch()
-    with pytest.raises(QueryProblem, match=r"00000001\.parquet is not a Parquet file, or it "):
-        query.run_available()
-    assert query.store.committed() == 0
-    (source / "00000001.parquet").unlink()
-    history(source, [("A", 2_500, 4.0), ("B", 9_000, 1.0)], start=1)
-    query.flush()
-    found = answers(spark, tmp_path / "s")["hall", "mean"]
-    assert found == [(1_000, 1.0), (3_000, 2.5), (5_000, 4.0)]
+# -------------------------------------------------------------------- sensors that fall silent
 
 
-@pytest.mark.fails_tasks
-def test_files_that_are_out_of_order(spark: SparkSession, tmp_path: Path) -> None:
-    source = history(tmp_path / "h", [("A", 1, 1.0)], start=7)
-    history(source, [("A", 2, 1.0)])
-    with pytest.raises(QueryProblem, match=r"^arrival number 0 comes after 7: .*their names"):
-        ScriptQuery(spark, CONFIG, source, tmp_path / "s").run_available()
+SECOND = 1_000_000
+EVERY_SECOND = Window("count", Union(tuple(map(Sensor, ("a", "b", "dead")))), 1_000, 1_000)
+HALL = ScriptConfig(
+    (Workflow("hall", (Statement("all", EVERY_SECOND),)),),
+    tuple((sensor, 3_600) for sensor in ("a", "b", "dead", "spare")),
+    workers=2,
+    lateness_us=SECOND,
+    idle_after_us=3 * SECOND,
+)
 
 
-def test_history_that_is_empty_at_first(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "h").mkdir()
-    query = ScriptQuery(spark, CONFIG, tmp_path / "h", tmp_path / "s")
-    query.flush()
-    assert answers(spark, tmp_path / "s") == {}
-    running = query.start()
-    try:
-        running.processAllAvailable()
-        history(tmp_path / "h", [("A", 500, 2.0), ("A", 4_500, 4.0)])
-        running.processAllAvailable()
-    finally:
-        running.stop()
-    assert answers(spark, tmp_path / "s")["hall", "mean"] == [(1_000, 2.0)]
+def reading(seq: int, sensor: str, second: int, value: float | None = 1.0) -> dict[str, Any]:
+    """Return a reading that arrives when it is taken."""
+    at_us = second * SECOND
+    row = Event(seq, seq, sensor, at_us, 0.0, at_us)._asdict()
+    return {**row, "value": value}
 
 
-def test_checkpoint_outside_the_store(spark: SparkSession, tmp_path: Path) -> None:
-    source = history(tmp_path / "h", *READINGS[:2])
-    query = ScriptQuery(spark, CONFIG, source, tmp_path / "s", checkpoint=tmp_path / "c")
-    query.run_available()
-    history(source, READINGS[2], start=20)
-    query.run_available()
-    assert query.store.committed() == 2
-    assert (tmp_path / "c" / "commits" / "2").exists()
-    assert not (tmp_path / "s" / "checkpoint").exists()
-    sentence = r"/s/checkpoint is not the checkpoint of .*/s, whose tables are at micro-batch 2$"
-    with pytest.raises(InputProblem, match=sentence):
-        ScriptQuery(spark, CONFIG, source, tmp_path / "s").run_available()
+def land(folder: Path, rows: list[dict[str, Any]]) -> None:
+    append(folder, pa.Table.from_pylist(rows, schema=history_schema()))
 
 
-def test_sink_that_replaces_has_every_result_once(spark: SparkSession, tmp_path: Path) -> None:
-    """A crash comes between the sink and Spark's commit."""
-    source, store = history(tmp_path / "h", *READINGS[:2]), tmp_path / "s"
-    calls: list[int] = []
-    kept: dict[int, list[Row]] = {}
-
-    def sink(rows: DataFrame, batch: int) -> None:
-        found = sorted(rows.collect())
-        assert kept.get(batch, found) == found
-        calls.append(batch)
-        kept[batch] = found
-
-    ScriptQuery(spark, CONFIG, source, store, sink=sink).run_available()
-    lose_commit(store)
-    ScriptQuery(spark, CONFIG, source, store, sink=sink).flush()
-    assert calls == [0, 1, 1, 2]
-    found = results(spark, store)
-    assert sorted(row for rows in kept.values() for row in rows) == sorted(found.collect())
-    assert kept[1][0].asDict().keys() == {*found.columns}
-    assert all(kept.values())
+def seconds_of(spark: SparkSession, store: Path) -> dict[int, float]:
+    """Return the tuples of every second that is known, by the second in which they came."""
+    return {row.ts_us // SECOND: row.value for row in results(spark, store).collect()}
 
 
-def test_files_of_many_micro_batches_are_merged(spark: SparkSession, tmp_path: Path) -> None:
-    store = ScriptStore(locate(tmp_path / "s"))
-    open_store(store, CONFIG)
-    for batch in range(202):
-        store.begin(batch)
-        found = {"workflow": "hall", "name": "mean", "ts_us": 1_000 * batch, "value": 1.0}
-        store.write("result", batch, pa.Table.from_pylist([found], store.schema("result")))
-        known = {"worker": batch % 2, "known_us": 1_000 * batch}
-        mark = pa.Table.from_pylist([known], store.schema("worker"))
-        store.complete(batch, mark, {"result": 1})
-        store.compact(batch)
-    assert [path.name for path in sorted((tmp_path / "s" / "merged" / "worker").iterdir())] == [
-        "00000000-00000099.parquet",
-        "00000100-00000199.parquet",
+def test_a_sensor_that_falls_silent_is_named_and_then_holds_nothing_back(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The union gave nothing until the flush, and nothing named the sensor."""
+    history, store = tmp_path / "history", tmp_path / "store"
+    rows = [
+        reading(3 * second + place, sensor, second)
+        for second in range(10, 31)
+        for place, sensor in enumerate(("a", "b", "dead"))
+        if sensor != "dead" or second < 15
     ]
-    assert not (tmp_path / "s" / "worker" / "batch=99").exists()
-    assert (store.committed(), store.known()) == (201, {(): {0: 200_000, 1: 201_000}})
-    found_us = [ts_us for ts_us, _ in answers(spark, tmp_path / "s")["hall", "mean"]]
-    assert found_us == [1_000 * batch for batch in range(202)]
+    early = [row for row in rows if row["event_time_us"] < 16 * SECOND]
+    land(history, early)
+    query = ScriptQuery(spark, HALL, history, store)
+    query.run_available()
+    at = progress(store)
+    assert (at.batch, at.held_by, at.watermark_us) == (0, "dead", 13 * SECOND)
+    assert at == query.progress()
+    assert seconds_of(spark, store) == dict.fromkeys(range(10, 13), 3.0)
+    land(history, rows[len(early) :])
+    query.run_available()
+    found = seconds_of(spark, store)
+    assert found == {s: 3.0 if s < 15 else 2.0 for s in range(10, 29)}
+    assert progress(store).held_by in {"a", "b", "dead"}
+    assert progress(store).watermark_us == 29 * SECOND
+    land(history, [reading(200, "dead", 28), reading(201, "dead", 29), reading(202, "a", 5, None)])
+    query.run_available()
+    refused = [tuple(row) for row in query.rejected().orderBy("seq").collect()]
+    assert refused == [
+        (200, "dead", 200, 28 * SECOND, REASON_LATE, 2),
+        (202, "a", 202, 5 * SECOND, REASON_NOT_FINITE, 2),
+    ]
+    assert refused == [tuple(row) for row in rejected(spark, store).orderBy("seq").collect()]
+    assert progress(store).rejected == {REASON_LATE: 1, REASON_NOT_FINITE: 1}
+    query.flush()
+    assert progress(store).held_by is None
+    assert progress(store).watermark_us == progress(store).known_until_us == END_US
 
 
-def test_query_that_is_left_running(spark: SparkSession, tmp_path: Path) -> None:
-    """Workers have results for each other all the time; no other query may write the store."""
-    config = replace(CONFIG, workflows=(BOTH_WAYS,), workers=2, cap_percent=100)
-    workload = random_workload(2, config, size=60).with_(flush=False)
-    source = history(tmp_path / "h", [(e.key, e.event_time_us, e.value) for e in workload.arrivals])
-    first, second = (ScriptQuery(spark, config, source, tmp_path / "s") for _ in range(2))
-    running = first.start()
-    try:
-        running.processAllAvailable()
-        with pytest.raises(InputProblem, match="is being written by process"):
-            second.run_available()
-    finally:
-        running.stop()
-    events = tuple(event._replace(source_id=event.seq) for event in workload.arrivals)
-    expected = brute_script.run(workload.with_(arrivals=events)).of(Result)
-    found = [Result(*row) for row in results(spark, tmp_path / "s").collect()]
-    assert sorted(found) == list(expected)
-    assert {result.name for result in found} == {"w", "x", "y", "v", "z"}
+def test_a_sensor_that_never_sent_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    history, store = tmp_path / "history", tmp_path / "store"
+    land(history, [reading(n, "a", n) for n in range(20)])
+    never = replace(HALL, idle_after_us=None, workers=3)
+    query = ScriptQuery(spark, never, history, store)
+    assert progress(store) == (-1, 0, {}, None, 0)
+    query.run_available()
+    assert progress(store).held_by in {"b", "dead"}
+    assert progress(store).watermark_us == 0
+    assert seconds_of(spark, store) == {}
+    idle = ScriptQuery(spark, replace(HALL, workers=3), history, tmp_path / "idle")
+    idle.run_available()
+    assert seconds_of(spark, tmp_path / "idle") == dict.fromkeys(range(18), 1.0)
+
+
+@pytest.mark.fails_tasks
+def test_the_clock_needs_arrival_times(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [reading(0, "a", 1), {**reading(1, "nobody's", 2), "arrival_us": None}]
+    land(tmp_path / "history", rows)
+    ScriptQuery(
+        spark, replace(HALL, idle_after_us=None), tmp_path / "history", tmp_path / "never"
+    ).run_available()
+    query = ScriptQuery(spark, HALL, tmp_path / "history", tmp_path / "idle")
+    with pytest.raises(QueryProblem, match=r"^arrival_us of sensor .nobody.s. is NULL"):
+        query.run_available()

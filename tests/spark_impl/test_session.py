@@ -3,10 +3,11 @@
 import fcntl
 import os
 import re
-import shlex
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -17,13 +18,17 @@ from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
 from spark_impl.runtime import session
-from spark_impl.runtime.session import EnvironmentProblem, _java_messages, require_java
-from spark_impl.slack import SlackQuery, results
-from tests.spark_impl.test_query import history
+from spark_impl.runtime.session import (
+    EnvironmentProblem,
+    _java_messages,
+    prefix_of,
+    require_java,
+    scratch_folder,
+)
+from tests.spark_impl.test_slack_query import history
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=0)
-# The parent of the tests may ignore interrupts, as nohup does; the script must not inherit that.
 SCRIPT = """
 import signal
 from spark_impl.runtime.session import session
@@ -99,46 +104,6 @@ def test_java_is_told_of_one_collector(
     assert ("-XX:+UseSerialGC" in settings["spark.driver.extraJavaOptions"]) == is_ours
 
 
-@pytest.mark.parametrize(("name", "is_used"), [("classes.jsa", True), ("missing.jsa", False)])
-@pytest.mark.parametrize(("master", "is_near"), [("local[2]", True), ("spark://a:1", False)])
-def test_java_is_told_of_classes_that_are_there(
-    name: str,
-    is_used: bool,
-    master: str,
-    is_near: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    (tmp_path / "classes.jsa").touch()
-    monkeypatch.setattr(session, "CLASS_ARCHIVE", tmp_path / name)
-    settings = session._settings(master, tmp_path, long_running=False)
-    for who in ("driver", "executor"):
-        given = settings[f"spark.{who}.extraJavaOptions"]
-        assert ("-XX:SharedArchiveFile=" in given) == (is_used and is_near)
-
-
-@pytest.mark.skipif(not session.CLASS_ARCHIVE.is_file(), reason="make writes the archive")
-@pytest.mark.parametrize(
-    ("master", "wait"), [("spark://host:7077", "0s"), ("yarn", "0s"), ("local[2]", None)]
-)
-def test_tasks_on_a_cluster_wait_for_no_preferred_host(
-    master: str, wait: str | None, tmp_path: Path
-) -> None:
-    settings = session._settings(master, tmp_path, long_running=False)
-    assert settings.get("spark.locality.wait") == wait
-
-
-def test_java_ignores_classes_of_another_spark_silently(tmp_path: Path) -> None:
-    settings = session._settings("local[2]", tmp_path, long_running=True)
-    options = shlex.split(settings["spark.executor.extraJavaOptions"])
-    silent, told = (
-        subprocess.run(["java", *given, "--version"], capture_output=True, text=True, check=True)
-        for given in (options, options[:1])
-    )
-    assert "warning" not in silent.stdout + silent.stderr
-    assert "warning" in told.stdout + told.stderr  # without Spark on its path
-
-
 @pytest.mark.parametrize(
     ("log", "sentence"),
     [
@@ -166,35 +131,6 @@ def test_the_error_of_java_is_its_last_cause(tmp_path: Path, log: str, sentence:
         start()
 
 
-def interrupt(folder: Path, how: signal.Signals) -> tuple[int, str]:
-    """Run SCRIPT in a folder and interrupt it in the middle of its second micro-batch."""
-    history(folder / "history", *([(10 * b + i, 1.0) for i in (3, 12, 1)] for b in range(4)))
-    (folder / "tmp").mkdir()
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")}
-    with subprocess.Popen(
-        [sys.executable, "-c", SCRIPT],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        while process.poll() is None and not (folder / "store/progress/batch=1").exists():
-            time.sleep(0.005)
-        process.send_signal(how)
-        _, errors = process.communicate(timeout=120)
-    return process.returncode, errors
-
-
-def test_interrupt_stops_cleanly_and_leaves_nothing(tmp_path: Path) -> None:
-    code, errors = interrupt(tmp_path, signal.SIGINT)
-    assert code != 0
-    assert errors.rstrip().endswith("KeyboardInterrupt")
-    assert "java" not in errors
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["history", "store", "tmp"]
-    assert list((tmp_path / "tmp").iterdir()) == []
-
-
 def test_stopping_spark_does_not_warn_of_a_broken_connection() -> None:
     class Broken:
         def stop(self) -> None:
@@ -203,25 +139,128 @@ def test_stopping_spark_does_not_warn_of_a_broken_connection() -> None:
     session._stop(cast(SparkSession, Broken()))
 
 
-def assert_next_start_tidies_up(folder: Path) -> None:
-    (left,) = folder.iterdir()
-    with (left / session.MESSAGES).open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # Java has ended and writes there no more
-    session.remove_forsaken(folder)
-    assert list(folder.iterdir()) == []
-
-
 @pytest.mark.long
-def test_killed_driver_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    code, _ = interrupt(tmp_path, signal.SIGKILL)
-    assert code == -signal.SIGKILL
-    assert_next_start_tidies_up(tmp_path / "tmp")
-    query = SlackQuery(spark, CONFIG, tmp_path / "history", tmp_path / "store")
-    assert query.store.committed() < 3
-    query.flush()
-    times = [10 * b + i for b in range(4) for i in (3, 12, 1)]
-    windows = {start for ts in times for start in (ts // 5 * 5, ts // 5 * 5 - 5)}
-    expected = {w: sum(w <= ts < w + 10 for ts in times) for w in windows}
-    rows = results(spark, tmp_path / "store").collect()
-    assert {row.start_us: row.value for row in rows} == expected
-    assert {row.state for row in rows} == {"exact"}
+def test_interrupt_stops_cleanly_and_leaves_nothing(tmp_path: Path) -> None:
+    """The interrupt comes in the middle of the second micro-batch."""
+    history(tmp_path / "history", *([(10 * b + i, 1.0) for i in (3, 12, 1)] for b in range(4)))
+    (tmp_path / "tmp").mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path / "tmp")}
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        while process.poll() is None and not (tmp_path / "store/progress/batch=1").exists():
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+    assert "java" not in errors
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["history", "store", "tmp"]
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+# ---------------------------------------------------------------------------------- scratch folders
+
+
+KILLED = """
+import os, signal, subprocess, sys
+from spark_impl.runtime.session import scratch_folder
+with scratch_folder() as (folder, file):
+    (folder / "local").mkdir()
+    (folder / "local" / "block").write_bytes(b"1")
+    (folder / "packages.zip").write_bytes(b"2")
+    # Like Java, this process ends when its input is closed.
+    subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stderr=file)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a temporary folder for this process and its children."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    return tmp_path
+
+
+@pytest.fixture
+def forsaken(where: Path) -> Path:
+    """Make the scratch folder of a session whose processes have ended."""
+    folder = where / f"{session.PREFIX}forsaken"
+    (folder / "jvm").mkdir(parents=True)
+    (folder / session.MESSAGES).touch()
+    return folder
+
+
+def test_folder_is_there_for_a_session_and_gone_afterwards(where: Path) -> None:
+    with scratch_folder() as (folder, _file):
+        (folder / "local").mkdir()
+        (folder / "packages.zip").touch()
+        (folder / "elsewhere").symlink_to(where)
+        assert list(where.iterdir()) == [folder]
+    assert list(where.iterdir()) == []
+
+
+def test_killed_session_leaves_nothing_once_its_java_has_ended(where: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", KILLED], stdin=subprocess.PIPE) as driver:
+        assert driver.wait(60) == -signal.SIGKILL
+        (left,) = where.iterdir()
+        with scratch_folder():
+            assert (left / "local" / "block").exists(), "a process still writes there"
+        assert driver.stdin is not None
+        driver.stdin.close()
+        _wait_for_lock(left / session.MESSAGES)
+    with scratch_folder() as (folder, _file):
+        assert list(where.iterdir()) == [folder]
+
+
+def _wait_for_lock(path: Path) -> None:
+    """Wait until nobody holds the lock on a file."""
+    with path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def test_folder_in_use_stays(where: Path) -> None:
+    with scratch_folder() as (first, _first), scratch_folder() as (second, _second):
+        session.remove_forsaken(where)
+        assert sorted(where.iterdir()) == sorted([first, second])
+
+
+def test_folder_of_another_user_stays(forsaken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: forsaken.stat().st_uid + 1)
+    session.remove_forsaken(forsaken.parent)
+    assert (forsaken / "jvm").exists()
+
+
+@pytest.mark.parametrize("other", ["two", "on", "one-1", "one-1-one", "one/on*"])
+def test_folder_of_another_host_stays(
+    where: Path, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = where / f"{prefix_of(other)}forsaken"
+    folder.mkdir()
+    (folder / session.MESSAGES).touch()
+    monkeypatch.setattr(session, "PREFIX", prefix_of("one"))
+    session.remove_forsaken(where)
+    assert folder.exists()
+    monkeypatch.setattr(session, "PREFIX", prefix_of(other))
+    session.remove_forsaken(where)
+    assert not folder.exists()
+
+
+def test_removal_that_is_cut_short_is_finished_by_the_next_one(
+    forsaken: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (forsaken / "packages.zip").touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda _path, **_: None)
+        session.remove_forsaken(forsaken.parent)
+    assert not (forsaken / "packages.zip").exists()
+    assert (forsaken / session.MESSAGES).exists()
+    session.remove_forsaken(forsaken.parent)
+    assert not forsaken.exists()

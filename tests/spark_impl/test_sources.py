@@ -21,12 +21,11 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from pyspark.sql import SparkSession
 
 from spark_impl.runtime import histories
-from spark_impl.runtime.histories import append, compact, file_of, next_number, write_parquet
-from spark_impl.runtime.sources import HistoryReader, Offset, _register, paths
-from spark_impl.runtime.storage import InputProblem, locate
+from spark_impl.runtime.histories import compact, file_of, next_number, write_parquet
+from spark_impl.runtime.sources import HistoryReader, Offset, _register
+from spark_impl.runtime.storage import locate
 
 ROWS = pa.table({"seq": [1]})
 STEPS = 30
@@ -168,71 +167,6 @@ class Spark(RuleBasedStateMachine):
 
 def test_every_file_comes_once_and_in_order() -> None:
     run_state_machine_as_test(Spark, settings=settings(stateful_step_count=STEPS))
-
-
-def reader_of(folder: Path) -> HistoryReader:
-    return HistoryReader(locate(folder), locate(folder / "control"), 1, is_mixed=False)
-
-
-def after(number: int) -> Offset:
-    return {"next": number, "first": number, "requests": [], "spent": []}
-
-
-def names_of(reader: HistoryReader, number: int) -> list[str]:
-    """Return the files of the micro-batch that begins with a number."""
-    return [Path(path).name for (path,) in reader.read(after(number))[0]]
-
-
-def test_a_reader_waits_for_the_first_file_of_a_history(tmp_path: Path) -> None:
-    reader = reader_of(tmp_path / "nowhere")
-    assert reader.initialOffset() == after(-1)
-    assert reader.read(after(-1))[1] == after(-1)
-    append(tmp_path / "nowhere", ROWS)
-    assert names_of(reader, -1) == names_of(reader, 0) == ["00000000.parquet"]
-    reader.prepareForTriggerAvailableNow()
-    append(tmp_path / "nowhere", ROWS)
-    assert names_of(reader, 1) == []
-    assert names_of(reader_of(tmp_path / "nowhere"), 1) == ["00000001.parquet"]
-
-
-def test_history_without_files_may_begin_with_any_number(tmp_path: Path) -> None:
-    reader = reader_of(tmp_path)
-    start = reader.initialOffset()
-    write_parquet(ROWS, file_of(locate(tmp_path), 7))
-    files, end = reader.read(start)
-    assert [Path(path).name for (path,) in files] == ["00000007.parquet"]
-    (tmp_path / "00000007.parquet").unlink()
-    append(tmp_path, ROWS)
-    (tmp_path / "00000000.parquet").rename(tmp_path / "00000008.parquet")
-    again = [Path(path).name for (path,) in reader.readBetweenOffsets(start, end)]
-    assert again == ["00000007.parquet"], "a micro-batch that is repeated leaves no file out"
-    assert names_of(reader, end["next"]) == ["00000008.parquet"]
-
-
-def test_a_lost_file_is_named(tmp_path: Path) -> None:
-    for _ in range(4):
-        append(tmp_path, ROWS)
-    reader = reader_of(tmp_path)
-    (tmp_path / "00000002.parquet").unlink()
-    assert names_of(reader, 1) == ["00000001.parquet"]
-    with pytest.raises(InputProblem, match=r"^/.*/00000002.parquet is missing, but 00000003.parqu"):
-        reader.read(after(2))
-    (tmp_path / "00000001.parquet").unlink()
-    (tmp_path / "00000000.parquet").unlink()
-    assert names_of(reader, 3) == ["00000003.parquet"]
-    with pytest.raises(InputProblem, match=r"^/.*/00000002.parquet is to be read next and is miss"):
-        reader.read(after(2))
-    (tmp_path / "00000003.parquet").unlink()
-    with pytest.raises(InputProblem, match=r"^/.*/00000004.parquet is to be read next and is miss"):
-        reader.read(after(4))
-
-
-def test_the_source_is_registered_in_every_session(spark: SparkSession, tmp_path: Path) -> None:
-    before = SparkSession.active()
-    own = spark.newSession()
-    for session in (spark, own, spark, own):
-        assert paths(session, locate(tmp_path), locate(tmp_path / "control")).isStreaming
-    assert SparkSession.active() is before
 
 
 @pytest.mark.parametrize("before", [None, "the user's"])

@@ -4,10 +4,6 @@ import errno
 import os
 import pickle
 import re
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -15,10 +11,7 @@ from pyarrow import fs
 
 from spark_impl.runtime.storage import InputProblem, Location, NameTaken, locate
 from spark_impl.slack import SlackQuery
-from tests.spark_impl.test_query import FIRST, FIXED, history
-
-PART_BYTES = 20_000_000
-"""Size of a file that S3 takes in several requests."""
+from tests.spark_impl.test_slack_query import FIRST, FIXED, history
 
 
 @pytest.mark.parametrize(
@@ -42,38 +35,6 @@ def test_an_address_survives_a_round_trip(address: str) -> None:
     assert locate(str(inside)) == inside
     assert (inside.parent, inside.name, inside.stem) == (location, "part-1.json", "part-1")
     assert location.is_local == address.startswith("/")
-
-
-@pytest.mark.parametrize(
-    ("address", "same"),
-    [
-        ("/data/up/../x/", "/data/x"),
-        ("file:/data/x", "/data/x"),
-        ("file:///data/up/../x?#", "/data/x?#"),
-        (Path("/data/x"), "/data/x"),
-        ("s3a://bucket/x/?region=us-east-1", "s3://bucket/x?region=us-east-1"),
-        ("s3://bucket//up/../x", "s3://bucket/x"),
-        ("hdfs://host//x/", "hdfs://host/x"),
-    ],
-)
-def test_addresses_of_one_folder_give_one_location(address: str | Path, same: str) -> None:
-    assert locate(address) == locate(same)
-
-
-def test_a_relative_path_starts_in_the_working_directory() -> None:
-    assert locate("x") == locate(Path.cwd() / "x")
-
-
-@pytest.mark.parametrize(
-    ("address", "for_spark"),
-    [
-        ("/data/a b", "file:/data/a b"),
-        ("s3://bucket/x?region=us-east-1", "s3a://bucket/x"),
-        ("hdfs://host/x", "hdfs://host/x"),
-    ],
-)
-def test_spark_gets_an_address_with_a_scheme(address: str, for_spark: str) -> None:
-    assert locate(address).for_spark == for_spark
 
 
 @pytest.mark.parametrize(
@@ -139,35 +100,6 @@ def test_a_file_that_must_be_new_replaces_no_other(
     assert (place / "x").children() == [first, second], "there is a scratch file"
 
 
-@pytest.mark.parametrize("publishing", [False, True])
-def test_one_of_many_that_create_a_local_file_at_once_succeeds(
-    tmp_path: Path, publishing: bool
-) -> None:
-    file, won = locate(tmp_path / "x"), list[int]()
-    ready = threading.Barrier(8)
-
-    def create(number: int) -> None:
-        own = locate(tmp_path / f"scratch-{number}")
-        own.write_bytes(b"%d" % number)
-        ready.wait()
-        with suppress(NameTaken):
-            if publishing:
-                own.publish(file)
-            else:
-                file.write_bytes(b"%d" % number, is_new=True)
-            won.append(number)
-
-    for _ in range(20):
-        file.remove()
-        won.clear()
-        threads = [threading.Thread(target=create, args=(number,)) for number in range(8)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
-        assert [b"%d" % number for number in won] == [file.read_bytes()]
-
-
 def test_a_missing_folder_is_empty(place: Location) -> None:
     nowhere = place / "nowhere"
     assert nowhere.entries() == nowhere.entries(is_deep=True) == nowhere.children() == []
@@ -193,19 +125,6 @@ def test_entries_are_chosen_by_name_and_sorted(place: Location) -> None:
     assert (place / "c").is_folder()
 
 
-def test_files_and_folders_are_removed(place: Location) -> None:
-    for name in ("a", "b", "c/d", "c/e/f"):
-        (place / name).write_bytes(b"1")
-    (place / "c").remove()
-    (place / "a").remove()
-    assert place.children() == [place / "b"]
-    (place / "b").remove()
-    assert place.children() == []
-    assert place.is_folder()
-    (place / "new").make()
-    assert (place / "new").is_folder()
-
-
 def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "x").touch()
     with pytest.raises(InputProblem, match=r"^/.*/x cannot be written: File exists$"):
@@ -220,63 +139,3 @@ def test_a_missing_bucket_cannot_be_written(bucket: Location) -> None:
     with pytest.raises(InputProblem, match=r"^s3://other.* cannot be written: .*does not exist.*$"):
         (other / "y").write_bytes(b"1")
     assert not other.exists()
-
-
-class CutConnections:
-    """A proxy that forwards requests to a server until a number of bytes have been sent."""
-
-    def __init__(self, port: int, sent_bytes: int) -> None:
-        self._target = port
-        self._left = sent_bytes
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listening.getsockname()[1]
-        self._serving = threading.Thread(target=self._serve, daemon=True)
-        self._serving.start()
-
-    def close(self) -> None:
-        self._listening.shutdown(socket.SHUT_RDWR)
-        self._serving.join()
-        self._listening.close()
-
-    def _serve(self) -> None:
-        with suppress(OSError):
-            while True:
-                client = self._listening.accept()[0]
-                threading.Thread(target=self._forward, args=(client,), daemon=True).start()
-
-    def _forward(self, client: socket.socket) -> None:
-        with client, socket.create_connection(("127.0.0.1", self._target)) as server:
-            back = threading.Thread(target=_pump, args=(server, client), daemon=True)
-            back.start()
-            with suppress(OSError):
-                while self._left > 0 and (data := client.recv(1 << 16)):
-                    self._left -= len(data)
-                    server.sendall(data[: max(0, len(data) + min(0, self._left))])
-            for end in (client, server):
-                with suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)
-            back.join()
-
-
-def _pump(source: socket.socket, target: socket.socket) -> None:
-    with suppress(OSError):
-        while data := source.recv(1 << 16):
-            target.sendall(data)
-
-
-@contextmanager
-def cut_after(bucket: Location, sent_bytes: int) -> Iterator[Location]:
-    """Yield a bucket under an address that fails after ``sent_bytes`` bytes."""
-    port = int(bucket.system.split("127.0.0.1:")[1].split("&")[0])
-    with closing(CutConnections(port, sent_bytes)) as server:
-        yield Location(bucket.path, bucket.system.replace(f":{port}", f":{server.port}"))
-
-
-def test_an_interrupted_upload_leaves_no_object(bucket: Location) -> None:
-    file = bucket / "cut"
-    with cut_after(bucket, PART_BYTES // 2) as unreachable:
-        with pytest.raises(InputProblem, match=r"^s3://.* cannot be written: .*NETWORK_CONNECTION"):
-            (unreachable / file.name).write_bytes(b"1" * PART_BYTES)
-        with pytest.raises(InputProblem, match=r"^s3://.* cannot be read: .*NETWORK_CONNECTION"):
-            unreachable.children()
-    assert not file.exists()

@@ -12,7 +12,7 @@ from spark_impl.runtime.histories import COLUMNS, append
 from spark_impl.runtime.storage import InputProblem
 from spark_impl.slack import SlackQuery
 from spark_impl.watermark import WatermarkQuery, corrections, late, progress, results
-from tests.spark_impl.test_query import history
+from tests.spark_impl.test_slack_query import history
 
 TUMBLING = WatermarkConfig(10, 10, 8, k=3, gamma_us=100)
 CALM = [(3, 1.0), (12, 2.0), (26, 4.0)]
@@ -41,39 +41,6 @@ def test_late_tuples_are_a_side_output(spark: SparkSession, tmp_path: Path) -> N
     ]
     assert not corrections(spark, tmp_path / "s").count()
     assert not query.store.read("pending", query.store.committed()).num_rows
-
-
-def test_forgotten_redeliveries_are_late_once(spark: SparkSession, tmp_path: Path) -> None:
-    config = WatermarkConfig(10, 10, 8, k=3, feedback_us=0)
-    query = WatermarkQuery(spark, config, history(tmp_path / "h", CALM, LATE), tmp_path / "s")
-    history(tmp_path / "h", LATE[:1], source_id=3)
-    query.run_available()
-    rows = late(spark, tmp_path / "s").orderBy("source_id").collect()
-    assert [(r.start_us, r.source_id, r.batch) for r in rows] == [(10, 3, 1), (10, 4, 1)]
-    assert answers(spark, tmp_path / "s")[10] == (2.0, 1, 0, 1 / 3, "provisional")
-    again = query.store.read("late", query.store.committed())
-    assert again.num_rows, "the redelivery was recognised"
-
-
-def test_late_tuples_are_corrected_for(spark: SparkSession, tmp_path: Path) -> None:
-    config = WatermarkConfig(10, 5, 8, k=3, gamma_us=100, corrections=True)
-    query = WatermarkQuery(spark, config, history(tmp_path / "h", CALM, LATE), tmp_path / "s")
-    query.flush()
-    found = answers(spark, tmp_path / "s")
-    assert {start: row[0] for start, row in found.items()} == {
-        -5: 1.0,
-        0: 1.0,
-        5: 10.0,
-        10: 26.0,
-        15: 16.0,
-        20: 4.0,
-        25: 4.0,
-        35: 32.0,
-        40: 32.0,
-    }
-    assert {row[-1] for row in found.values()} == {"exact"}
-    (spent,) = corrections(spark, tmp_path / "s").collect()
-    assert (spent.reason, spent.pairs, spent.windows) == ("flush", 4, 3)
 
 
 def test_every_device_has_a_watermark_of_its_own(spark: SparkSession, tmp_path: Path) -> None:

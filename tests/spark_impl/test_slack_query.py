@@ -1,7 +1,5 @@
-"""Whole queries on Spark: answers by hand, restarts, replays, flushes, errors."""
+"""Whole queries with slack on Spark: answers by hand, settings, refusals."""
 
-import json
-import shutil
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,24 +14,15 @@ from model.vocabulary import SlackConfig
 from model.vocabulary.settings import PlainData
 from spark_impl.runtime.histories import COLUMNS, append
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.systems import lose_commit
-from spark_impl.slack import (
-    QueryProblem,
-    SlackQuery,
-    assumption_status,
-    corrections,
-    results,
-)
-from spark_impl.slack.query import SLACK
+from spark_impl.slack import QueryProblem, SlackQuery, assumption_status, corrections, results
+from spark_impl.slack.query import SLACK, assumption
 from spark_impl.windows import answers as answers_module
 from spark_impl.windows import query as query_module
-from spark_impl.windows.history import check_source
-from spark_impl.windows.store import all_tables, load_store
+from spark_impl.windows.store import load_store
 
 FIXED = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=100)
 FIRST = [(3, 1.0), (12, 2.0), (26, 4.0)]
 LATE = [(12, 8.0), (17, 16.0)]
-HEAD = '"version": 5, "room": "slack"'
 
 
 def history(folder: Path, *batches: Iterable[tuple[Any, Any]], **changes: Any) -> Path:
@@ -52,12 +41,6 @@ def history(folder: Path, *batches: Iterable[tuple[Any, Any]], **changes: Any) -
 def answers(spark: SparkSession, store: Path | Location) -> dict[int, tuple[Any, ...]]:
     rows = results(spark, store).collect()
     return {r.start_us: (r.value, r.n, r.revision, r.coverage, r.state) for r in rows}
-
-
-def tables(query: SlackQuery) -> dict[str, list[dict[str, PlainData]]]:
-    last = query.store.committed()
-    found = {name: query.store.read_all(name, last).to_pylist() for name in all_tables(SLACK)}
-    return {name: sorted(rows, key=repr) for name, rows in found.items() if name != "pending"}
 
 
 def test_answers_by_hand(spark: SparkSession, tmp_path: Path) -> None:
@@ -156,80 +139,40 @@ def test_status_rests_on_the_latest_revisions(spark: SparkSession, tmp_path: Pat
     assert assumption_status(spark, tmp_path / "s") == ("not contradicted", 25, 0.0, 0.0, 0.0)
 
 
-def test_restarts_and_replays_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    config = SlackConfig(size_us=20, slide_us=5, tasks=2, gamma_us=10)
-    batches = [
-        [(100 + 7 * i + 10 * b - 13 * (i % 5 == 0), float(i)) for i in range(12)] for b in range(3)
-    ]
-    straight = SlackQuery(spark, config, history(tmp_path / "h", *batches), tmp_path / "s")
-    straight.flush()
-    expected = tables(straight)
-    assert expected["late"]
-    assert expected["revision"]
-
-    bumpy = SlackQuery(spark, config, history(tmp_path / "h2", *batches[:2]), tmp_path / "s2")
-    bumpy.run_available()
-    shutil.rmtree(tmp_path / "s2" / "pending" / "batch=1")  # a crash between two tables
-    (tmp_path / "s2" / "progress" / "batch=1" / "part-00009-3.parquet").write_bytes(b"torn")
-    lose_commit(tmp_path / "s2")
-    again = SlackQuery(spark, config, tmp_path / "h2", tmp_path / "s2")
-    assert again.store.committed() == 0
-    history(tmp_path / "h2", batches[2])
-    again.flush()
-    assert tables(again) == expected
+INDEPENDENT = "values exchangeable and independent of delay"
+NEARLY_NORMAL = "values exchangeable and independent of delay, missing sum nearly normal"
+NOT_OF_THE_VALUE = "none for the coverage; it says nothing about the error of the value"
 
 
-def test_grouping_columns_of_a_history_without_files(tmp_path: Path) -> None:
-    history = locate(tmp_path)
-    kinds = (pa.field("site", pa.string()), pa.field("line", pa.string()))
-    assert check_source(history, (), ("site", "line")) == kinds
-    landed = {"group_columns": {"line": "int64", "site": "string"}}
-    (tmp_path / "_landing.json").write_text(json.dumps(landed))
-    assert check_source(history, (), ("line", "site")) == (pa.field("line", pa.int64()), kinds[0])
-
-
-def folded(kept: dict[int, list[dict[str, PlainData]]]) -> dict[tuple[PlainData, ...], PlainData]:
-    """Return the last row of every window among those that a sink has kept by micro-batch."""
-    rows = [row for batch in sorted(kept) for row in kept[batch]]
-    return {(row["task"], row["key"], row["start_us"]): row for row in rows}
-
-
-def test_what_a_sink_keeps_folds_into_the_answers(spark: SparkSession, tmp_path: Path) -> None:
-    source, store = history(tmp_path / "h", FIRST), tmp_path / "s"
-    calls: list[int] = []
-    kept: dict[int, list[dict[str, PlainData]]] = {}
-
-    def sink(rows: DataFrame, batch: int) -> None:
-        found = rows.toArrow().to_pylist()  # in the order of revisions
-        assert kept.setdefault(batch, found) == found
-        calls.append(batch)
-        if calls == [0, 1]:
-            raise ValueError("the sink is full")
-
-    def query() -> SlackQuery:
-        return SlackQuery(spark, FIXED, source, store, sink=sink)
-
-    query().run_available()
-    history(source, LATE)
-    with pytest.raises(QueryProblem, match=r"^the sink is full$"):
-        query().run_available()
-    query().flush()
-    lose_commit(store)
-    history(source, [(40, 32.0)])
-    query().flush()
-    assert calls == [0, 1, 1, 2, 2, 3, 4]
-    assert [len(kept[batch]) for batch in range(5)] == [4, 0, 5, 0, 2]
-    columns = ("task", "key", "start_us", "end_us", "value", "n", "revision", "n_refused")
-    rows = results(spark, store).select(*columns).toArrow().to_pylist()
-    assert folded(kept) == folded({0: rows})
-    assert {row["revision"] for row in kept[2]} == {0, 1}
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({}, NEARLY_NORMAL),
+        ({"aggregate": "avg"}, NEARLY_NORMAL),
+        ({"method": "permutation"}, INDEPENDENT),
+        ({"method": "rigorous"}, INDEPENDENT),
+        ({"aggregate": "avg", "method": "rigorous"}, INDEPENDENT),
+        ({"aggregate": "median"}, INDEPENDENT),
+        ({"aggregate": "quantile", "q": 0.9}, INDEPENDENT),
+        ({"aggregate": "count"}, "none"),
+        ({"sampling": "adversarial"}, "none"),
+        ({"aggregate": "median", "sampling": "adversarial"}, "none"),
+        ({"aggregate": "min", "lambda_thr": 0.9}, NOT_OF_THE_VALUE),
+        ({"control": "pd"}, "no (eps, delta) promise: only the mean of the coverage is steered"),
+        ({"control": "max", "sampling": "adversarial"}, "no (eps, delta) promise"),
+    ],
+)
+def test_assumption_names_what_first_answers_rest_on(
+    settings: dict[str, PlainData], text: str
+) -> None:
+    assert assumption(SlackConfig(size_us=10, slide_us=5, **settings)) == text
 
 
 def session_settings(spark: SparkSession) -> dict[str, str]:
     return {row.key: row.value for row in spark.sql("SET").collect()}
 
 
-@pytest.mark.parametrize(("tasks", "partitions"), [(1, 1), (2, 2), (20, 2)])
+@pytest.mark.parametrize(("tasks", "partitions"), [(1, 1), (20, 2)])
 def test_query_has_settings_of_its_own(
     spark: SparkSession, tmp_path: Path, tasks: int, partitions: int
 ) -> None:
@@ -297,36 +240,34 @@ def test_wrong_order_of_files_is_noticed(spark: SparkSession, tmp_path: Path) ->
         SlackQuery(spark, FIXED, folder, tmp_path / "s").run_available()
 
 
-def _columns(folder: Path, **columns: pa.Array) -> Path:
-    good: dict[str, PlainData] = {
-        name: pa.array([1], kind) for name, kind in COLUMNS.items() if name != "key"
-    }
-    good["key"] = pa.array(["a"])
-    table = pa.table({name: each for name, each in {**good, **columns}.items() if each is not None})
-    append(folder, table)
-    return folder
+def test_local_paths_stay_local_on_a_cluster_with_hdfs(spark: SparkSession, tmp_path: Path) -> None:
+    hadoop: Any = spark.sparkContext._jsc.hadoopConfiguration()
+    usual = hadoop.get("fs.defaultFS")
+    hadoop.set("fs.defaultFS", "hdfs://127.0.0.1:1")
+    try:
+        SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST), tmp_path / "s").run_available()
+        assert len(answers(spark, tmp_path / "s")) == 4
+    finally:
+        hadoop.set("fs.defaultFS", usual)
 
 
-@pytest.mark.parametrize(
-    ("columns", "groups", "sentence"),
-    [
-        ({"value": None}, (), "has no column 'value'; its columns are seq, source_id,"),
-        ({"value": pa.array(["1"])}, (), "column 'value' of .* holds string; it must hold numbers"),
-        ({"event_time_us": pa.array([1.0])}, (), "'event_time_us' .* double; .* hold integers"),
-        ({"key": pa.array([1])}, (), "column 'key' of .* holds int64; it must hold text"),
-        ({}, ("site",), "has no column 'site'"),
-        ({"site": pa.array([1.5])}, ("site",), "'site' .* holds double; .* text or integers"),
-        ({}, ("value",), "a grouping column cannot be called 'value'"),
-        ({}, ("Batch",), "a grouping column cannot be called 'Batch'"),
-    ],
-)
-def test_unreadable_sources_are_refused(
-    tmp_path: Path, columns: dict[str, PlainData], groups: tuple[str, ...], sentence: str
-) -> None:
-    source = _columns(tmp_path / "h", **columns)
-    with pytest.raises(InputProblem, match=sentence):
-        SlackQuery(None, FIXED, source, tmp_path / "s", groups)  # type: ignore[arg-type]  # no session is needed
-    assert not (tmp_path / "s").exists()
+def test_query_waits_for_the_first_file(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "h").mkdir()
+    query = SlackQuery(spark, FIXED, tmp_path / "h", tmp_path / "s")
+    query.flush()
+    assert answers(spark, tmp_path / "s") == {}
+    running = query.start()
+    try:
+        running.processAllAvailable()
+        history(tmp_path / "h", FIRST)
+        running.processAllAvailable()
+        assert len(answers(spark, tmp_path / "s")) == 4
+        history(tmp_path / "h", LATE)
+        running.processAllAvailable()
+    finally:
+        running.stop()
+    query.flush()
+    assert answers(spark, tmp_path / "s")[10] == (26.0, 3, 1, 1 / 3, "exact")
 
 
 def test_sources_that_are_not_there(tmp_path: Path) -> None:
@@ -341,46 +282,7 @@ def test_sources_that_are_not_there(tmp_path: Path) -> None:
     assert not (tmp_path / "s").exists()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "[]",
-        "{}",
-        "null",
-        '{"version": 5}',
-        f"{{{HEAD}}}",
-        f'{{{HEAD}, "group_columns": [], "config": {{"size_us": 0, "slide_us": 1}}}}',
-        f'{{{HEAD}, "group_columns": [["a", "date"]], "config": {{"size_us": 1, "slide_us": 1}}}}',
-    ],
-)
-def test_store_without_an_identity(tmp_path: Path, text: str) -> None:
-    source, store = history(tmp_path / "h", FIRST), tmp_path / "s"
-    store.mkdir()
-    (store / "query.json").write_text(text)
-    with pytest.raises(InputProblem, match=r"/s/query\.json does not say to which query"):
-        load_store(store, SLACK)
-    with pytest.raises(InputProblem, match=r"/s/query\.json does not say to which query"):
-        SlackQuery(None, FIXED, source, store)  # type: ignore[arg-type]  # no session is needed
-    assert [path.name for path in store.iterdir()] == ["query.json"]
-
-
 def test_store_of_another_version(tmp_path: Path) -> None:
     (tmp_path / "query.json").write_text('{"version": 1}')
     with pytest.raises(InputProblem, match="was written by version 1 of the store, not 5"):
         load_store(tmp_path, SLACK)
-
-
-def test_store_of_another_query(spark: SparkSession, tmp_path: Path) -> None:
-    source = history(tmp_path / "h", FIRST)
-    SlackQuery(spark, FIXED, source, tmp_path / "s")
-    before = sorted((tmp_path / "s").rglob("*"))
-    other = SlackConfig(size_us=10, slide_us=2, control="fixed", gamma_us=100)
-    with pytest.raises(InputProblem, match="belongs to another query: its slide_us is 5, not 2"):
-        SlackQuery(spark, other, source, tmp_path / "s")
-    with pytest.raises(InputProblem, match="neither an empty folder nor the store of a query"):
-        SlackQuery(spark, FIXED, source, tmp_path / "h")
-    with pytest.raises(InputProblem, match="is not the store of a query"):
-        results(spark, tmp_path / "h")
-    assert sorted((tmp_path / "s").rglob("*")) == before

@@ -1,12 +1,16 @@
-"""Measurements of a worker's work and of links, without Spark."""
+"""Task slots for a chain, and measurements of a worker and of links, without Spark."""
 
 import socket
+from collections.abc import Callable
 from threading import Thread
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from spark_impl.join import slot_probe
+from spark_impl.join import slot_probe, stage
 from spark_impl.join.slot_probe import Slot, bandwidths_mbps, speeds_of
+from spark_impl.join.stage import check_slots
 from spark_impl.join.work_probe import (
     ARRIVALS,
     MIXES,
@@ -16,6 +20,56 @@ from spark_impl.join.work_probe import (
     fit_costs,
     measure_work,
 )
+from spark_impl.runtime.session import EnvironmentProblem
+
+MANAGER = SimpleNamespace(defaultResourceProfile=lambda: None)
+
+
+class Cluster:
+    """A stand-in for a session, with a clock."""
+
+    def __init__(self, master: str, slots: Callable[[float], int]) -> None:
+        self.now_s = 0.0
+        java = SimpleNamespace(
+            resourceProfileManager=lambda: MANAGER,
+            maxNumConcurrentTasks=lambda _: slots(self.now_s),
+        )
+        self.sparkContext = SimpleNamespace(master=master, _jsc=SimpleNamespace(sc=lambda: java))
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now_s += seconds
+
+
+def waited_s(cluster: Any, workers: int, monkeypatch: pytest.MonkeyPatch) -> float:
+    """Return how long it takes to find the slots."""
+    clock = SimpleNamespace(monotonic=lambda: cluster.now_s, sleep=cluster.sleep)
+    monkeypatch.setattr(stage, "time", clock)
+    check_slots(cluster, workers)
+    return float(cluster.now_s)
+
+
+@pytest.mark.parametrize("master", ["local[3]", "spark://host:7077", "local-cluster[3,1,1024]"])
+def test_slots_that_are_there_need_no_wait(master: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert waited_s(Cluster(master, lambda _: 3), 3, monkeypatch) == 0
+
+
+def test_executors_that_come_later_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster("spark://host:7077", lambda now_s: 4 if now_s >= 9 else 1)
+    assert 9 <= waited_s(cluster, 4, monkeypatch) < 10
+
+
+@pytest.mark.parametrize(("master", "limit_s"), [("local[2]", 1), ("spark://host:7077", 20)])
+def test_too_few_slots_are_refused(
+    master: str, limit_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(master, lambda _: 2)
+    with pytest.raises(
+        EnvironmentProblem, match=r"needs 3 task slots at the same time and .* has "
+    ):
+        waited_s(cluster, 3, monkeypatch)
+    assert cluster.now_s < limit_s
+
 
 COUNTS = ((2_500, 20_000, 2_000, 0), (200, 20_000, 2_000, 0), (200, 20_000, 1_000_000, 0))
 ALL = (200, 20_000, 1_000_000, 600_000)
@@ -52,8 +106,7 @@ def test_mixes_tell_the_costs_apart() -> None:
     # Admitted, and then sent, taken and dropped, each at most once.
     assert all(ARRIVALS <= each.tuples <= 4 * ARRIVALS for each in runs[0])
     assert all(each.messages >= ARRIVALS // RUN for each in runs[0])
-    again = measure_work(0)
-    assert [each[:4] for each in again[0]] == [each[:4] for each in runs[0]]
+    assert [each[:4] for each in runs[-1]] == [each[:4] for each in runs[0]]
 
 
 def test_bandwidth_is_that_after_the_burst() -> None:

@@ -1,40 +1,32 @@
-"""A full disk or a dying process at any write, and incomplete files."""
+"""A full disk or a dying process at any write: no reader sees half a micro-batch."""
 
 import errno
-import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import current_thread
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
-from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.vocabulary import SlackConfig
 from model.vocabulary.settings import PlainData
 from spark_impl.runtime import storage
-from spark_impl.runtime.failures import sentence_of
-from spark_impl.runtime.histories import append, files_of, write_parquet
+from spark_impl.runtime.histories import files_of, history_schema, write_parquet
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.slack import QueryProblem, SlackQuery
 from spark_impl.slack.query import SLACK
-from spark_impl.windows import answers as answers_module
 from spark_impl.windows import processor
 from spark_impl.windows.blocks import encode
 from spark_impl.windows.correction import Corrections
 from spark_impl.windows.history import History
 from spark_impl.windows.processor import WindowProcessor
-from spark_impl.windows.store import WindowStore, all_tables, load_store, open_store
-from tests.harness.background_kills import BACKGROUND
-from tests.spark_impl.test_query import FIRST, FIXED, LATE, answers, history
+from spark_impl.windows.store import WindowStore, all_tables, open_store
+from tests.spark_impl.test_slack_query import FIRST, FIXED, LATE, answers, history
 
 CONFIG = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=3)
 ASKED = SLACK.settings(CONFIG)
@@ -92,14 +84,10 @@ class Disk(fs.LocalFileSystem):  # type: ignore[misc]  # pyarrow has no types
 def limited(
     monkeypatch: pytest.MonkeyPatch, writes: int, failure: type[BaseException]
 ) -> Iterator[None]:
-    """Fail all writes from one on, but not those of drivers in the background."""
-    disk, connect = Disk(writes, failure), storage._connect
-
-    def connected(system: str) -> fs.FileSystem:
-        return connect(system) if current_thread().name.startswith(BACKGROUND) else disk
-
+    """Fail all writes from one on."""
+    disk = Disk(writes, failure)
     with monkeypatch.context() as patch:
-        patch.setattr(storage, "_connect", connected)
+        patch.setattr(storage, "_connect", lambda _system: disk)
         yield
 
 
@@ -117,95 +105,6 @@ def attempts(
                 assert sentence.endswith(" cannot be written: No space left on device")
         yield writes
     pytest.fail("it never ends")
-
-
-@pytest.mark.parametrize(
-    ("error", "sentence"),
-    [
-        (
-            "pyarrow.lib.ArrowInvalid: Failed to parse string: 'abc'",
-            "Failed to parse string: 'abc'",
-        ),
-        ("spark_impl.runtime.storage.InputProblem: h has lost rows: 1", "h has lost rows: 1"),
-        ("ValueError: arrival number 3 comes after 4", "arrival number 3 comes after 4"),
-        ("somewhere.inside._OwnError: not today", "not today"),
-    ],
-)
-def test_error_of_a_worker_is_one_sentence(error: str, sentence: str) -> None:
-    text = (
-        "[STREAM_FAILED] Query [id = x] terminated with exception:"
-        " An exception was thrown from the Python worker:\n"
-        f'Traceback (most recent call last):\n  File "x", line 1\n{error}\n SQLSTATE: XXKST'
-    )
-    assert sentence_of(StreamingQueryException(text)) == sentence
-
-
-@pytest.mark.parametrize(
-    ("error", "sentence"),
-    [
-        (
-            "pyspark.errors.exceptions.captured.AnalysisException: [NOT_FOUND] There is no x.\n"
-            "Search path: [a]. SQLSTATE: 42P01;",
-            "[NOT_FOUND] There is no x.",
-        ),
-        ("NotToday: the table is locked", "NotToday: the table is locked"),
-        ("RuntimeError", "RuntimeError"),
-        (
-            "py4j.protocol.Py4JJavaError: An error occurred while calling o153.parquet.\n"
-            ": org.apache.spark.SparkException: Job aborted: Mkdirs failed\n\tat org.apache.x",
-            "Job aborted: Mkdirs failed",
-        ),
-        ("ValueError: no column x", "no column x"),
-    ],
-)
-def test_error_of_a_sink_is_one_sentence(error: str, sentence: str) -> None:
-    text = (
-        "[STREAM_FAILED] Query [id = x] terminated with exception:"
-        " [FOREACH_BATCH_USER_FUNCTION_ERROR] An error occurred in the user provided function in"
-        " foreach batch sink. Reason: An exception was raised by the Python Proxy. Return Message:"
-        f' Traceback (most recent call last):\n  File "x", line 1\n    sink()\n{error}\n'
-        " SQLSTATE: 39000 SQLSTATE: XXKST"
-    )
-    assert sentence_of(StreamingQueryException(text)) == sentence
-
-
-def test_an_error_of_java_without_a_text_is_a_sentence_all_the_same() -> None:
-    text = (
-        "[STREAM_FAILED] Query [id = x] terminated with exception:  SQLSTATE: XXKST\n"
-        "=== Streaming Query ===\nIdentifier: [id = x]\n"
-    )
-    said = sentence_of(StreamingQueryException(text))
-    assert said.startswith("Spark gives no reason")
-    assert said.endswith("run the same query again")
-
-
-def test_sink_that_ends_the_process_stops_the_query(spark: SparkSession, tmp_path: Path) -> None:
-    """Java waits for an answer to its call, which no other than an ordinary error gives."""
-
-    def leave(answers: DataFrame, batch: int) -> None:
-        sys.exit(f"no more after {batch}")
-
-    source = history(tmp_path / "h", FIRST)
-    running = SlackQuery(spark, FIXED, source, tmp_path / "s", sink=leave).start()
-    try:
-        with pytest.raises(StreamingQueryException, match="SystemExit: no more after 0"):
-            running.awaitTermination(60)
-    finally:
-        running.stop()
-
-
-@pytest.mark.parametrize("failure", [InputProblem, Killed])
-def test_store_that_was_half_made_can_be_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: type[BaseException]
-) -> None:
-    number = iter(range(100))
-    seen = 0
-    for seen in attempts(
-        monkeypatch, failure, lambda: open_store(tmp_path / str(next(number)), SLACK, CONFIG, ())
-    ):
-        again = open_store(tmp_path / str(seen), SLACK, CONFIG, ())
-        assert load_store(again.root, SLACK)[0] == CONFIG
-    assert seen >= 2
 
 
 def stream_part(source: Path, place: WindowStore) -> list[Tables]:
@@ -236,7 +135,7 @@ def visible(place: WindowStore) -> Visible:
     }
 
 
-@pytest.mark.parametrize("failure", [InputProblem, Killed])
+@pytest.mark.parametrize("failure", [Killed, pytest.param(InputProblem, marks=pytest.mark.long)])
 def test_no_reader_sees_half_a_batch_and_doing_it_again_repairs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: type[BaseException]
 ) -> None:
@@ -258,50 +157,6 @@ def test_no_reader_sees_half_a_batch_and_doing_it_again_repairs_it(
     assert expected[batch]["revision"]
     assert expected[batch]["late"]
     assert interruptions > 100
-
-
-def test_scratch_files_do_not_stay_on_a_full_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = pa.table({"x": [1]})
-    for write in (
-        lambda: append(tmp_path, rows),
-        lambda: write_parquet(rows, locate(tmp_path / "x")),
-    ):
-        for _ in attempts(monkeypatch, InputProblem, write):
-            assert [path for path in tmp_path.iterdir() if path.name.startswith(".")] == []
-    assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_tables_and_checkpoint_that_do_not_fit(tmp_path: Path) -> None:
-    place = open_store(tmp_path / "s", SLACK, CONFIG, ())
-    for batch in range(2):
-        place.begin(batch)
-        place.complete(batch, place.schema("pending").empty_table(), {})
-    for batch in (0, 3):
-        sentence = f"of .*/s is at micro-batch {batch}, its tables are at 1;"
-        with pytest.raises(InputProblem, match=sentence):
-            place.begin(batch)
-    assert place.committed() == 1
-
-
-def test_reader_whose_batch_is_begun_anew_sees_the_one_before(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    query = SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST), tmp_path / "s")
-    query.run_available()
-    before = answers(spark, tmp_path / "s")
-    history(tmp_path / "h", LATE)
-    query.run_available()
-    assert "provisional" in {row[-1] for row in answers(spark, tmp_path / "s").values()}
-    listed = answers_module._pending
-
-    def overtaken(*given: Any) -> Any:
-        query.store.begin(1)
-        return listed(*given)
-
-    monkeypatch.setattr(answers_module, "_pending", overtaken)
-    assert answers(spark, tmp_path / "s") == before
 
 
 def torn_first_plan(checkpoint: Path) -> None:
@@ -328,25 +183,7 @@ def test_first_plan_that_could_not_be_written(spark: SparkSession, tmp_path: Pat
     assert len(answers(spark, tmp_path / "s")) == 2
 
 
-@pytest.mark.fails_tasks
-def test_file_that_is_still_being_written(spark: SparkSession, tmp_path: Path) -> None:
-    source = history(tmp_path / "h", FIRST, LATE)
-    whole = (source / "00000001.parquet").read_bytes()
-    for name in ("_metadata.parquet", "_a=b.parquet", ".x.parquet"):
-        (source / name).write_bytes(whole)  # none of these is there for anybody
-    query = SlackQuery(spark, FIXED, source, tmp_path / "s")
-    for length in (0, 4, len(whole) - 1):
-        (source / "00000001.parquet").write_bytes(whole[:length])
-        with pytest.raises(QueryProblem, match=r"h/00000001\.parquet .* not complete yet$"):
-            query.flush()
-    assert len(answers(spark, tmp_path / "s")) == 4
-    (source / "00000001.parquet").write_bytes(whole)
-    query.flush()
-    assert answers(spark, tmp_path / "s")[10] == (26.0, 3, 1, 1 / 3, "exact")
-    plan = (tmp_path / "s" / "checkpoint" / "offsets" / "1").read_text(encoding="utf-8")
-    assert json.loads(plan.splitlines()[2])["next"] == 2
-
-
+@pytest.mark.long
 def test_files_that_grow_beyond_what_a_disk_takes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -355,7 +192,6 @@ def test_files_that_grow_beyond_what_a_disk_takes(
         pytest.skip("limits of other processes can be set on Linux only")
     query = SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST, LATE), tmp_path / "s")
     java = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]  # it is of that kind here
-    # This process cannot be limited: it starts drivers meanwhile, which would be limited, too.
     before = resource.prlimit(java, resource.RLIMIT_FSIZE)
     resource.prlimit(java, resource.RLIMIT_FSIZE, (50, before[1]))
     try:
@@ -370,3 +206,73 @@ def test_files_that_grow_beyond_what_a_disk_takes(
     assert answers(spark, tmp_path / "s") == {}
     query.flush()
     assert answers(spark, tmp_path / "s")[10] == (26.0, 3, 1, 1 / 3, "exact")
+
+
+# ---------------------------------------------------------- a history that has lost rows
+
+
+Batch = list[tuple[int, float]]
+LOST = "has lost rows: it holds {} for the window .* of task 0, key 'a'$"
+
+
+def run(
+    folder: Path, *batches: Batch, redelivered: tuple[int, ...] = ()
+) -> tuple[Path, list[Tables]]:
+    """Return a history and its stream tables; the last file redelivers an earlier one."""
+    source = history(folder / "h", *batches)
+    for number in redelivered:
+        history(source, batches[number], source_id=number)
+    return source, stream_part(source, open_store(folder / "scratch", SLACK, CONFIG, ()))
+
+
+@pytest.mark.parametrize(
+    ("batches", "lost", "fails_at", "holds"),
+    [
+        # the first answer and its late tuple
+        ([[(3, 1.0), (20, 2.0)], [(4, 4.0)]], 0, 2, "1 of at least 2 deliveries"),
+        # a late tuple itself
+        ([[(3, 1.0), (20, 2.0)], [(4, 4.0)]], 1, 2, "1 of at least 2 deliveries"),
+        ([[(20, 2.0)], [(4, 4.0)]], 1, 2, "0 of at least 1 tuples"),
+        # what an earlier correction has found, and as many tuples again
+        (
+            [[(3, 1.0), (26, 2.0)], [(4, 4.0), (9, 1.0)], [(5, 4.0), (1, 4.0)]],
+            1,
+            2,
+            "2 of at least 3 deliveries",
+        ),
+    ],
+)
+def test_correction_notices_that_the_rows_of_a_file_are_gone(
+    tmp_path: Path, batches: list[Batch], lost: int, fails_at: int, holds: str
+) -> None:
+    source, found = run(tmp_path, *batches)
+    place = open_store(tmp_path / "s", SLACK, CONFIG, ())
+    for batch in range(fails_at):
+        finish(place, source, batch, found[batch])
+    before = visible(place)
+    file = files_of(locate(source))[lost]
+    whole = file.read_bytes()
+    write_parquet(history_schema().empty_table(), file)
+    with pytest.raises(InputProblem, match=LOST.format(holds)):
+        finish(place, source, fails_at, found[fails_at])
+    assert place.committed() == fails_at - 1
+    assert visible(place) == before
+    file.write_bytes(whole)
+    for batch in range(fails_at, len(found)):
+        finish(place, source, batch, found[batch])
+    windows = {row["start_us"]: row["n"] for row in place.read_all("revision", 9).to_pylist()}
+    assert windows[0] == sum(0 <= ts < 10 for rows in batches for ts, _ in rows)
+
+
+def test_forgotten_redelivery_is_no_loss(tmp_path: Path) -> None:
+    """A tuple in the first answer is late once more: two deliveries, one tuple."""
+    source, found = run(tmp_path, [(3, 1.0)], [(60, 2.0)], redelivered=(0,))
+    place = open_store(tmp_path / "s", SLACK, CONFIG, ())
+    for batch, tables in enumerate(found):
+        finish(place, source, batch, tables)
+    assert found[2]["late"].num_rows == 1
+    revisions = place.read_all("revision", 9).to_pylist()
+    assert [(row["start_us"], row["n"], row["value"]) for row in revisions] == [
+        (-5, 1, 1.0),
+        (0, 1, 1.0),
+    ]

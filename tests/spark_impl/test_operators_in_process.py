@@ -1,0 +1,126 @@
+"""Operators in process: their state does not grow with the stream, and no number is too large."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from model.vocabulary import Event, ScriptConfig, SlackConfig, Trace, Workload
+from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
+from model.vocabulary.watermark import READINGS, Clock
+from model.vocabulary.windows import Late, Rejected, Result
+from spark_impl import slack, watermark
+from spark_impl.runtime.histories import COLUMNS
+from spark_impl.script import compile_plan
+from spark_impl.script.admission import Arrivals, waiting_of
+from spark_impl.script.kernel import Given, State, advance
+from spark_impl.slack import run_in_process
+from spark_impl.slack.query import SLACK
+from spark_impl.slack.rule import Memory
+from spark_impl.windows import kernel
+from spark_impl.windows.blocks import decode, encode
+from spark_impl.windows.records import TaskState
+from straggler.rooms import find_room
+
+
+def _table(numbers: Iterable[int], key: str = "a") -> pa.Table:
+    rows = [Event(n, n, key % n if "%" in key else key, n, 1.0, 0)._asdict() for n in numbers]
+    return pa.Table.from_pylist(rows, schema=pa.schema(list(COLUMNS.items())))
+
+
+@pytest.mark.parametrize("method", ["normal", "rigorous"])
+def test_state_does_not_grow_with_the_stream(method: str) -> None:
+    config = SlackConfig(size_us=100, slide_us=10, dedup=True, method=method)
+    state, sizes = TaskState(Memory()), []
+    for batch in range(20):
+        numbers = range(batch * 100, batch * 100 + 100)
+        rows = decode([encode(SLACK.settings(config), _table(numbers, key="k%d"))])
+        state, _ = kernel.process(SLACK, config, state, *rows, flush=False)
+        memory = state.memory
+        parts = (state.panes, memory.windows, state.identities, memory.retained, memory.values)
+        sizes.append((len(state.keys), *map(len, parts)))
+    assert sizes[-1] == sizes[5]
+    assert bool(sizes[-1][-1]) == config.needs_values
+
+
+def test_values_take_eight_bytes_a_tuple() -> None:
+    config = SlackConfig(size_us=1000, slide_us=500, method="rigorous")
+    rows = decode([encode(SLACK.settings(config), _table(range(900)))])
+    state, _ = kernel.process(SLACK, config, TaskState(Memory()), *rows, flush=False)
+    held_n, values = state.memory.retained["n"], state.memory.values
+    assert (len(held_n), held_n.sum(), len(values)) == (2, 900, 900)
+
+
+def test_state_holds_nothing_that_is_over() -> None:
+    """A window of 4 ms over a sensor whose watermark follows at 2 ms."""
+    config = ScriptConfig(
+        (Workflow("w", (Statement("s", Window("sum", Sensor("A"), 4, 2)),)),),
+        (("A", 1),),
+        lateness_us=2_000,
+    )
+    share, state = compile_plan(config).share(0), State()
+    sizes = set()
+    for batch in range(50):
+        rows = np.arange(100) + 100 * batch
+        arrivals = Arrivals(rows, rows, rows * 100, np.ones(100))
+        state, found = advance(share, waiting_of(config), state, Given({0: arrivals}))
+        if batch > 5:
+            sizes.add((len(state.logs[0].tuples.ts), len(state.slices[0].starts)))
+            assert found.results[1].values.tolist() == [40.0] * 5
+    assert sizes == {(21, 2)}
+
+
+# ---------------------------------------------------------------------- extreme numbers
+
+
+def assert_like_the_model(room: str, times: list[int], arrivals: list[int], **config: Any) -> Trace:
+    """Assert that an operator does what the model does with tuples of value 1; return its trace."""
+    events = tuple(
+        Event(n, n, "a", ts, 1.0, at)
+        for n, (ts, at) in enumerate(zip(times, arrivals, strict=True))
+    )
+    given = {"size_us": 10, "slide_us": 10, **config}
+    case = Workload(room, events, given, (1, 3), flush=False)
+    found, expected = IN_PROCESS[room](case), find_room(room).reference()(case)
+    for word in (Result, Late, Rejected, Clock):
+        assert found.of(word) == expected.of(word)
+    return found
+
+
+IN_PROCESS = {"slack": slack.run_in_process, "watermark": watermark.run_in_process}
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize(
+    ("k", "longest"), [(1, (1 << 61) - 1), (2, (1 << 61) - 1), ((1 << 32) + 5, 0), (1 << 70, 0)]
+)
+def test_limits_of_the_configuration_fit(k: int, longest: int, reading: str) -> None:
+    config = {"k": k, "max_wait_us": longest, "reading": reading}
+    trace = assert_like_the_model("watermark", [30, 33, 31, 29], [1000] * 4, **config)
+    assert trace.of(Clock)[-1].inv == (0, 1, 4, 4)[min(k, 4) - 1]
+
+
+@pytest.mark.parametrize(("ahead", "rejected"), [(0, [1, 2, 3]), (5, [2]), ((1 << 61) - 1, [2])])
+def test_arrivals_at_extreme_times_are_compared_without_overflow(
+    ahead: int, rejected: list[int]
+) -> None:
+    far = (1 << 61) - 1
+    moments = [(1 << 63) - 1, far - 5, -(1 << 63), 24]
+    for room, config in (("watermark", {"max_wait_us": 12, "k": 3}), ("slack", {})):
+        given = {**config, "max_future_us": ahead}
+        trace = assert_like_the_model(room, [30, far, -far, 29], moments, **given)
+        assert [each.seq for each in trace.of(Rejected)] == rejected
+
+
+def test_squares_beyond_all_floats_raise_no_warning() -> None:
+    """The moments may be infinite; pytest turns a warning into an error."""
+    events = (Event(0, 0, "a", 3, 1e200, 0), Event(1, 1, "a", 26, 2.0, 0))
+    trace = run_in_process(Workload("slack", events, {"size_us": 10, "slide_us": 10}))
+    assert [r.value for r in trace.of(Result) if r.start_us == 0] == [1e200]
+
+
+def test_a_far_jump_in_time_costs_nothing() -> None:
+    found = assert_like_the_model("slack", [1, 10**15, 10**15 + 50], [1] * 3, slide_us=1)
+    assert len(found.of(Result)) == 20

@@ -1,0 +1,250 @@
+"""What Spark does for every query: slots of tasks, events for listeners, and failures."""
+
+import logging
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+from pyspark.sql.streaming.query import StreamingQuery
+
+from properties import failed_tasks
+from spark_impl.runtime import histories, locks, queries, sources
+from spark_impl.runtime.failures import sentence_of
+from spark_impl.runtime.locks import Lock
+from spark_impl.runtime.queries import STARTS, TOO_SLOW, QueryProblem, QueryRunner, log
+from spark_impl.runtime.storage import locate
+from spark_impl.slack import SlackQuery
+from spark_impl.windows.blocks import slots, task_of_slot
+from tests.spark_impl.test_slack_query import FIRST, FIXED, history
+
+
+def test_every_slot_leads_back_to_its_task() -> None:
+    for tasks in (1, 2, 4, 7, 200, 10_000):
+        numbers = slots(tasks)
+        assert [task_of_slot(slot, tasks) for slot in numbers] == list(range(tasks))
+        assert max(numbers) < 1 << 31
+
+
+def test_spark_spreads_slots_evenly(spark: SparkSession) -> None:
+    tasks = 250  # more than Spark's own 200 partitions
+    rows = spark.createDataFrame([(slot,) for slot in slots(tasks)], "slot int")
+    for partitions in (2, 3, 4, 8, 10, 16, 25, 32, 50, 100, 200):
+        where = rows.select(F.pmod(F.hash("slot"), F.lit(partitions))).collect()
+        assert [row[0] for row in where] == [task % partitions for task in range(tasks)]
+
+
+class Listener(StreamingQueryListener):
+    """Listener that keeps a short note of every event."""
+
+    def __init__(self) -> None:
+        self.notes: list[str | int] = []
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 (the name is Spark's)
+        self.notes.append("started")
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 (the same)
+        self.notes.append(event.progress.batchId)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 (the same)
+        self.notes.append("idle")
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 (the same)
+        self.notes.append("ended")
+
+
+def test_listeners_of_the_session_get_the_events_of_a_query_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    history, checkpoint = locate(tmp_path / "history"), locate(tmp_path / "checkpoint")
+    for number in range(2):
+        histories.append(history, pa.table({"seq": [number]}))
+    listener = Listener()
+    spark.streams.addListener(listener)
+    try:
+        own = queries.session_of_query(spark, checkpoint, 1)
+        rows = sources.paths(own, history, locate(tmp_path / "control"))
+        queries.start_batches(rows, checkpoint, lambda *_: None).awaitTermination()
+        wait_for_events(spark)
+    finally:
+        spark.streams.removeListener(listener)
+    assert listener.notes == ["started", 0, 1, "ended"]
+
+
+def wait_for_events(spark: SparkSession) -> None:
+    """Wait until Spark has delivered all events to its listeners."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+
+
+# ----------------------------------------------------------------------------------------- failures
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (
+            "pyarrow.lib.ArrowInvalid: Failed to parse string: 'abc'",
+            "Failed to parse string: 'abc'",
+        ),
+        ("spark_impl.runtime.storage.InputProblem: h has lost rows: 1", "h has lost rows: 1"),
+        ("ValueError: arrival number 3 comes after 4", "arrival number 3 comes after 4"),
+        ("somewhere.inside._OwnError: not today", "not today"),
+    ],
+)
+def test_error_of_a_worker_is_one_sentence(error: str, sentence: str) -> None:
+    text = (
+        "[STREAM_FAILED] Query [id = x] terminated with exception:"
+        " An exception was thrown from the Python worker:\n"
+        f'Traceback (most recent call last):\n  File "x", line 1\n{error}\n SQLSTATE: XXKST'
+    )
+    assert sentence_of(StreamingQueryException(text)) == sentence
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (
+            "pyspark.errors.exceptions.captured.AnalysisException: [NOT_FOUND] There is no x.\n"
+            "Search path: [a]. SQLSTATE: 42P01;",
+            "[NOT_FOUND] There is no x.",
+        ),
+        ("NotToday: the table is locked", "NotToday: the table is locked"),
+        ("RuntimeError", "RuntimeError"),
+        (
+            "py4j.protocol.Py4JJavaError: An error occurred while calling o153.parquet.\n"
+            ": org.apache.spark.SparkException: Job aborted: Mkdirs failed\n\tat org.apache.x",
+            "Job aborted: Mkdirs failed",
+        ),
+        ("ValueError: no column x", "no column x"),
+    ],
+)
+def test_error_of_a_sink_is_one_sentence(error: str, sentence: str) -> None:
+    text = (
+        "[STREAM_FAILED] Query [id = x] terminated with exception:"
+        " [FOREACH_BATCH_USER_FUNCTION_ERROR] An error occurred in the user provided function in"
+        " foreach batch sink. Reason: An exception was raised by the Python Proxy. Return Message:"
+        f' Traceback (most recent call last):\n  File "x", line 1\n    sink()\n{error}\n'
+        " SQLSTATE: 39000 SQLSTATE: XXKST"
+    )
+    assert sentence_of(StreamingQueryException(text)) == sentence
+
+
+def test_an_error_of_java_without_a_text_is_a_sentence_all_the_same() -> None:
+    text = (
+        "[STREAM_FAILED] Query [id = x] terminated with exception:  SQLSTATE: XXKST\n"
+        "=== Streaming Query ===\nIdentifier: [id = x]\n"
+    )
+    said = sentence_of(StreamingQueryException(text))
+    assert said.startswith("Spark gives no reason")
+    assert said.endswith("run the same query again")
+
+
+def test_sink_that_ends_the_process_stops_the_query(spark: SparkSession, tmp_path: Path) -> None:
+    """Java waits for an answer to its call, which no other than an ordinary error gives."""
+
+    def leave(answers: DataFrame, batch: int) -> None:
+        sys.exit(f"no more after {batch}")
+
+    source = history(tmp_path / "h", FIRST)
+    running = SlackQuery(spark, FIXED, source, tmp_path / "s", sink=leave).start()
+    try:
+        with pytest.raises(StreamingQueryException, match="SystemExit: no more after 0"):
+            running.awaitTermination(60)
+    finally:
+        running.stop()
+
+
+SLOW = f"[STREAM_FAILED] Query [id = 1] terminated with exception: {TOO_SLOW}. SQLSTATE: XXKST"
+OTHERWISE = "ValueError: something else"
+
+
+class Ended:
+    """A query that has ended, with or without an error."""
+
+    def __init__(self, said: str | None) -> None:
+        self._said = said
+
+    def awaitTermination(self) -> None:  # noqa: N802 (Spark's name for it)
+        if self._said is not None:
+            raise StreamingQueryException(self._said)
+
+    def stop(self) -> None:
+        pass
+
+
+def starts(root: Path, ends: Iterable[str | None]) -> tuple[int, str]:
+    """Return how often a query with these endings was started, and its error message."""
+    left, begun, runner = iter(ends), [], QueryRunner()
+
+    def begin(lock: Lock) -> StreamingQuery:
+        begun.append(lock)
+        return cast(StreamingQuery, Ended(next(left)))
+
+    told = ""
+    try:
+        runner.run_to_end(locate(root), begin)
+    except QueryProblem as problem:
+        told = str(problem)
+    locks.lock(root).release()  # whoever comes next finds the store free
+    assert runner.restarts == len(begun) - 1
+    return len(begun), told
+
+
+@pytest.mark.parametrize("slow", range(STARTS))
+def test_query_whose_worker_was_too_slow_is_begun_again(
+    tmp_path: Path, slow: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, log.name)
+    assert starts(tmp_path, [SLOW] * slow + [None]) == (slow + 1, "")
+    assert [f"starts again: {TOO_SLOW}" in said for said in caplog.messages] == [True] * slow
+
+
+def test_query_whose_worker_is_always_too_slow_fails(tmp_path: Path) -> None:
+    assert starts(tmp_path, [SLOW] * STARTS) == (STARTS, f"{TOO_SLOW}.")
+
+
+def test_query_that_fails_otherwise_is_not_begun_again(tmp_path: Path) -> None:
+    count, told = starts(tmp_path, [SLOW, OTHERWISE])
+    assert count == 2
+    assert told == "something else"
+
+
+@pytest.mark.fails_tasks
+def test_a_test_in_which_a_task_fails_unseen_fails(spark: SparkSession) -> None:
+    """Spark repeats a task that failed, so its answer is right."""
+
+    def fail_once(numbers: Iterable[int]) -> Iterable[int]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        if context.attemptNumber() == 0 and context.partitionId() == 1:
+            raise ValueError("not at the first attempt")
+        yield from numbers
+
+    def watched(*marks: str) -> object:
+        closest = {name: name for name in marks}
+        found = SimpleNamespace(funcargs={"spark": spark}, get_closest_marker=closest.get)
+        watching = failed_tasks.watch(cast(pytest.Item, found))
+        next(watching)
+        assert spark.sparkContext.range(4, numSlices=2).mapPartitions(fail_once).count() == 4
+        with pytest.raises(StopIteration) as ended:
+            watching.send("result")
+        return ended.value.value
+
+    with pytest.raises(pytest.fail.Exception, match="ValueError: not at the first attempt"):
+        watched()
+    assert watched(failed_tasks.MARK) == "result"
