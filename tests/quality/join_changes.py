@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from model.join.claims import IN_TIME, REJECTIONS, WRONG
 from model.join.decision_claims import RESIZED, SHED
@@ -42,19 +43,17 @@ def _forgotten(steps: list[Quiet]) -> list[Quiet]:
     return [*steps[:at], last._replace(r_held=last.r_held - 1), *steps[at + 1 :]]
 
 
-CHANGES: tuple[Changed, ...] = tuple(
-    Changed(*each)
-    for each in (
-        (CASE, Match, extra(Match("all", 1, 1, 2)), TWICE, f"r #1 {R_AND_S} is a result of 'all'"),
-        (CASE, Match, lambda _steps: [], LOST, "is a result of 'all'. (2 counterexamples in all.)"),
-        (CASE, Match, extra(Match("all", 2, 0, 2)), WRONG, "r #2 (not admitted) with s #0"),
-        (CASE, Match, all_with(batch=0), IN_TIME, "found in epoch 0; epochs 1 to 2 are possible."),
-        (CASE, Rejected, without(0), REJECTIONS, "R #2 (arrival 4) is not rejected: event time"),
-        (CASE, Rejected, extra(Rejected("S", 1, 0, "x")), REJECTIONS, "S #0 (arrival 1) is"),
-        (RESIZING, Quiet, _forgotten, RESIZED, ""),
-        (SHEDDING, Rejected, without(0), SHED, ""),
-    )
+_ROWS: tuple[Any, ...] = (
+    (CASE, Match, extra(Match("all", 1, 1, 2)), TWICE, f"r #1 {R_AND_S} is a result of 'all'"),
+    (CASE, Match, lambda _steps: [], LOST, "is a result of 'all'. (2 counterexamples in all.)"),
+    (CASE, Match, extra(Match("all", 2, 0, 2)), WRONG, "r #2 (not admitted) with s #0"),
+    (CASE, Match, all_with(batch=0), IN_TIME, "found in epoch 0; epochs 1 to 2 are possible."),
+    (CASE, Rejected, without(0), REJECTIONS, "R #2 (arrival 4) is not rejected: event time"),
+    (CASE, Rejected, extra(Rejected("S", 1, 0, "x")), REJECTIONS, "S #0 (arrival 1) is"),
+    (RESIZING, Quiet, _forgotten, RESIZED, ""),
+    (SHEDDING, Rejected, without(0), SHED, ""),
 )
+CHANGES = tuple(Changed(*each) for each in _ROWS)
 
 DECIDED: tuple[tuple[Decision, ...], ...] = (
     tuple(each._replace(epoch=each.epoch + 1) for each in RESIZES),

@@ -13,6 +13,7 @@ import numpy as np
 
 from model.grouping import machine as grouping
 from model.join import oracle, silence
+from model.join.control import decision_at
 from model.join.run import SeededRun
 from model.script.run import Records, hosted_sensors
 from model.script.silence import Silences
@@ -92,11 +93,12 @@ def _half_of_the_share(right: Any, config: Any, epoch: int) -> Decision:
     return decided._replace(share=decided.share / 2)
 
 
-def _late_at_the_watermark(right: Any, self: oracle.Gate, stream: str, *given: Any) -> None:
+def _last_forgotten(right: Any, self: oracle.Gate, stream: str, *given: Any) -> None:
+    """Admit an arrival less of a stream, and do not reject it either."""
     right(self, stream, *given)
-    tuples, *others = self.admitted[stream]
-    if len(tuples) > 2:
-        for column in (tuples, *others):
+    columns: tuple[list[Any], ...] = self.admitted[stream]
+    if len(columns[0]) > 2:
+        for column in columns:
             del column[-1]
 
 
@@ -190,9 +192,7 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
             ),
         ),
         "no pair before its tuples": EPOCH_ZERO,
-        "rejected is what watermark and decisions say": Planted(
-            oracle.Gate.offer, _late_at_the_watermark
-        ),
+        "rejected is what watermark and decisions say": Planted(oracle.Gate.offer, _last_forgotten),
         "a silent stream follows the other one, and makes nothing else late": Planted(
             silence._floor_us,
             lambda right, config, own, other_us: right(
@@ -202,9 +202,7 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
         "no pair from outside of the epochs of its query": Planted(
             oracle.asks_about, lambda _right, *_given: True
         ),
-        "what is shed is what the decisions ask for": Planted(
-            oracle.decision_at, _half_of_the_share
-        ),
+        "what is shed is what the decisions ask for": Planted(decision_at, _half_of_the_share),
         "workers come and go as decided, and no tuple held is lost or doubled": Planted(
             SeededRun._take_decision, lambda right, self, epoch: right(self, epoch - 1)
         ),

@@ -17,11 +17,11 @@ from model.vocabulary.join import Match
 from model.vocabulary.script.config import Hosted
 from spark_impl.grouping import candidates, instances, keys, router
 from spark_impl.grouping import system as grouping
-from spark_impl.join import control, in_process, matching
+from spark_impl.join import control, idle, in_process, matching
 from spark_impl.join.admission import Intake
 from spark_impl.join.match_file import MatchFile
 from spark_impl.join.side import Matcher, Side
-from spark_impl.script import admission, graph, kernel
+from spark_impl.script import admission, graph, kernel, silence
 from spark_impl.script.placement import Placing
 from spark_impl.script.plan import Plan
 from spark_impl.slack import control_laws, requirement
@@ -218,6 +218,10 @@ OPERATORS: Mapping[str, Mapping[str, Planted]] = {
         "rejected is what watermark and decisions say": Planted(
             Intake._watermarks, lambda right, *given: right(*given) + 1
         ),
+        "a silent stream follows the other one, and makes nothing else late": Planted(
+            idle.begin_epoch,
+            lambda right, config, *given: right(replace(config, lateness_us=0), *given),
+        ),
         "no pair from outside of the epochs of its query": Planted(
             matching.ranks_of, lambda _right, config, *_given: (None,) * len(config.queries)
         ),
@@ -265,6 +269,9 @@ OPERATORS: Mapping[str, Mapping[str, Planted]] = {
             lambda right, ts, finite, clock, longest_us: right(
                 ts, finite, clock, None if longest_us is None else 100 * longest_us
             ),
+        ),
+        "silence makes late what lies too far behind all sensors, and nothing else": Planted(
+            silence.idle_floors, lambda right, *given: right(*given[:-1], 0)
         ),
         "workers are sent the sensors that are asked for": Planted(
             Plan.hosted,

@@ -32,7 +32,7 @@ class Planted(NamedTuple):
     """Function, or property whose getter is meant."""
     instead: Callable[..., Any]
 
-    def keep(self) -> FunctionType:
+    def keep(self) -> Callable[..., Any]:
         """Let the function make the mistake from now on; return a copy of the right function."""
         function = self._function
         assert function.__closure__ is None, "a closure has no code of its own"
@@ -52,17 +52,12 @@ class Planted(NamedTuple):
         try:
             yield
         finally:
-            function.__code__ = right.__code__
-            function.__defaults__, function.__kwdefaults__ = (
-                right.__defaults__,
-                right.__kwdefaults__,
-            )
+            for name in ("__code__", "__defaults__", "__kwdefaults__"):
+                setattr(function, name, getattr(right, name))
 
     @property
-    def _function(self) -> FunctionType:
-        found = getattr(self.function, "fget", self.function)
-        assert isinstance(found, FunctionType)
-        return found
+    def _function(self) -> Any:
+        return getattr(self.function, "fget", self.function)
 
     def trace_of(self, run: Run, workload: Workload) -> Trace | None:
         """Return the trace of a producer that makes the mistake; None if it is stopped by it."""

@@ -118,7 +118,7 @@ def _forgets_the_last_sent(right: Any, self: Worker, *given: Any) -> None:
 
 
 def _never_by_flush(right: Any, settings: Any, row: Mapping[str, int], *given: Any) -> str:
-    return right(settings, {**row, "flushed": False}, *given)
+    return str(right(settings, {**row, "flushed": False}, *given))
 
 
 BUGS: Mapping[str, Bug] = {
@@ -191,13 +191,14 @@ def pytest_collection_finish() -> None:
     from properties import chain_runs, packs, test_promises
 
     changed: Any = test_promises
+    seen_of_chain: Any = chain_runs.ChainSeen
     changed.assert_same = lambda seen: None
     changed.wrong_routes = lambda router, steps: []
-    changed.run_packs = _run_once(test_promises.run_packs)
-    changed.run_chain_pack = _run_once(test_promises.run_chain_pack)
-    for kind in (packs.ClusterRun, chain_runs.ChainSeen):
-        kind.fail = _fail  # type: ignore[method-assign, assignment]  # nothing is shrunk or stored
-    chain_runs.ChainSeen.differences = lambda seen: []  # type: ignore[method-assign]
+    changed.run_packs = _run_once(changed.run_packs)
+    changed.run_chain_pack = _run_once(changed.run_chain_pack)
+    of_clusters: Any = packs.ClusterRun
+    of_clusters.fail = seen_of_chain.fail = _fail  # nothing is shrunk or stored
+    seen_of_chain.differences = lambda seen: []
     keep()
     os.environ[FIRST] = base64.b64encode(pickle.dumps(keep)).decode()
 

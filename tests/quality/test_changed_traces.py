@@ -10,7 +10,7 @@ import pytest
 
 from model.checking.claims import Outcome, Verdict
 from model.grouping import balance
-from model.grouping.claims import FEW, HEAVY
+from model.grouping.claims import ANSWERS, FEW, HEAVY, PARTIALS
 from model.join.claims import LIMITED
 from model.join.run import run as run_chain
 from model.join.state_claims import LOST
@@ -234,8 +234,8 @@ def test_a_sum_that_can_be_exact_has_to_be() -> None:
     large = case.with_(arrivals=tuple(e._replace(value=float(1 << 36)) for e in case.arrivals))
     tenths = case.with_(arrivals=tuple(e._replace(value=0.1) for e in case.arrivals))
     for word, claim in (
-        (Answer, grouping_changes.ANSWERS),
-        (Partial, grouping_changes.PARTIALS),
+        (Answer, ANSWERS),
+        (Partial, PARTIALS),
     ):
         change = Changed(
             large, word, lambda steps: [s._replace(total=s.total + 1) for s in steps], claim

@@ -15,6 +15,7 @@ from properties import stream_packs
 from properties.operators.timed import OPERATORS, Drawn
 from spark_impl.grouping import router, store
 from spark_impl.grouping import windows as grouping_windows
+from spark_impl.grouping.keys import EMPTY
 from spark_impl.join import checkpoint
 from spark_impl.join.admission import Identities
 from spark_impl.join.messages import Block, BlockAck
@@ -135,7 +136,7 @@ BUGS: Mapping[str, Mapping[str, Planted]] = {
             ),
         ),
         "a heavy key is not restored": Planted(store.decode_standing, _no_heavy_key),
-        "summaries are not restored": Planted(store.decode_state, _without(summary=router.EMPTY)),
+        "summaries are not restored": Planted(store.decode_state, _without(summary=EMPTY)),
         "a window is over a tuple too late": Planted(
             grouping_windows.is_full,
             lambda right, config, tuples: right(config, tuples - 1),

@@ -76,7 +76,7 @@ def test_variants_are_named_as_on_the_command_line_and_some_are_published(room: 
     module = import_module(f"model.{room}.variants")
     variants = find_room(room).explorer.variants
     for name, variant in variants.items():
-        assert variant.name == name
+        assert getattr(variant, "name", "") == name
         if room != "join":
             own, named = variant.make_system(), getattr(module, name)()
             assert own(variant.example).digest() == named(variant.example).digest()
