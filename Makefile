@@ -28,13 +28,13 @@ setup: $(READY) ## a virtual environment in .venv, with the versions of constrai
 diff: java $(CLASSES) ## Spark against the reference, a query a room (100 s); all of them: make diff ALL=1 (6 min)
 	@$(BIN)/straggler diff all $(if $(ALL),,--quick)
 
-# Three processes for two cores, because tests that start Spark wait half of the time
-# (tests/harness/xdist_scheduler.py).
-test: java $(CLASSES) ## every property, and every test but long ones (25 min)
-	@$(PYTEST) -n 3 --dist loadscope tests properties
+# Two processes for two cores, each with a Spark session of its own. A file is never divided.
+TEST_PROCESSES = -n 2 --dist loadfile --no-loadscope-reorder
+test: java $(CLASSES) ## every promise and every contract, once (9 min)
+	@$(PYTEST) $(TEST_PROCESSES) tests properties
 
 test-long: java $(CLASSES) ## long tests as well, with more and random cases, for a night (70 min)
-	@$(BIN)/python -m pytest --hypothesis-profile=nightly --long -n 3 --dist loadscope \
+	@$(BIN)/python -m pytest --hypothesis-profile=nightly --long $(TEST_PROCESSES) \
 		-o timeout=1800 tests properties
 
 # Killed drivers and workers, full disks, cut connections, lost commits. The same folder goes on with
@@ -55,10 +55,9 @@ cluster: hosts java $(CLASSES) ## every room on three hosts of this machine, whi
 hosts:
 	@.ci/preflight hosts
 
-# What a change of a room breaks first, without Spark.
-OF_ROOM = tests/model/$(ROOM) tests/sim/test_$(ROOM)*.py tests/sim/$(ROOM) \
-	$(patsubst %,tests/properties/$(ROOM)/test_%.py,model quantiles slices subsets)
-quick: room $(READY) ## the quick tests of one room: make quick ROOM=join (1 min)
+# What a change of a room breaks first, without a JVM.
+OF_ROOM = properties/test_$(ROOM).py tests/model/$(ROOM) tests/sim/test_$(ROOM)*.py tests/sim/$(ROOM)
+quick: room $(READY) ## the properties of one room, and its examples: make quick ROOM=join (30 s)
 	@$(BIN)/python -m pytest --hypothesis-profile=dev -q -n 2 $(wildcard $(OF_ROOM))
 
 room:
@@ -72,9 +71,9 @@ check: $(READY) ## style, types, layers, tidiness (1 min)
 	@$(BIN)/lint-imports
 	@$(PYTEST) -q tests/house
 
-mutants: java $(CLASSES) ## drawn mistakes, judged by tests: make mutants MINUTES=60 SEED=1 ROOM=spark_impl/join
-	@$(BIN)/python -m tests.quality.mutants --minutes $(or $(MINUTES),60) --seed $(or $(SEED),0) \
-		--room "$(ROOM)" --kind "$(KIND)" $(if $(QUICK),--quick) $(if $(AGAIN),--again)
+mutants: java $(CLASSES) ## drawn mistakes, judged by tests: make mutants NUMBER=20 SEED=1 ROOM=spark_impl/join
+	@$(BIN)/python -m tests.quality.mutants --number $(or $(NUMBER),20) --seed $(or $(SEED),0) \
+		--room "$(ROOM)" --kind "$(KIND)"
 
 bench: java $(CLASSES) ## figures beside the usual choice; one only: make bench NAME=slack (1 h)
 	@$(BIN)/python -m benchmarks $(NAME)

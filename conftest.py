@@ -1,4 +1,6 @@
-"""Options of all tests in a checkout, and which of them run, and where."""
+"""Options of all tests in a checkout, and which of them run, in which order."""
+
+from collections import Counter
 
 import pytest
 
@@ -14,20 +16,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Return a scheduler for ``--dist loadscope`` that lets Spark wait while other tests run."""
-    if config.getoption("dist") != "loadscope":
-        return None
-    from tests.harness.xdist_scheduler import SparkAside
-
-    return SparkAside(config, log)
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out marked tests."""
+    """Leave out marked tests; begin with the files that start Spark, those with most tests first.
+
+    They take longest, and the processes of ``make test`` take files in this order, so that none of
+    them is left with a long file at the end.
+    """
     for name in ("long", "cluster"):
         if not config.getoption(f"--{name}"):
             marked = [item for item in items if item.get_closest_marker(name)]
             config.hook.pytest_deselected(items=marked)
             items[:] = [item for item in items if not item.get_closest_marker(name)]
+    size = Counter(item.path for item in items)
+    on_spark = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: (item.path not in on_spark, -size[item.path], item.path))

@@ -28,7 +28,6 @@ from straggler.inputs.schemas import (
 from straggler.pages import reproduction, settings
 from straggler.rooms import find_rooms, room_names
 from straggler.rooms.join import guide as join_guide
-from tests.quality import mutants_page, planted_page
 from tests.soak.table import add_to
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -119,8 +118,6 @@ def pages() -> dict[str, str]:
             (DOCS / "soak.md").read_text(encoding="utf-8"),
             json.loads((DOCS / "soak.json").read_text(encoding="utf-8")),
         ),
-        "mutants.md": mutants_page.page(),
-        "planted-bugs.md": planted_page.page(),
     }
 
 

@@ -106,12 +106,6 @@ class Mutation(NamedTuple):
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
     @property
-    def part(self) -> str:
-        """Package and room, such as ``spark_impl/join``."""
-        package, *folders, _ = self.file.split("/")
-        return "/".join((package, *folders[:1]))
-
-    @property
     def kind(self) -> str:
         """Kind of results that the file decides, one of ``KINDS``."""
         return kind_of(self.file)

@@ -1,129 +1,164 @@
-"""Each rule that model and Spark share has an oracle, and the oracle notices when it changes."""
+"""Each headline promise has an oracle of its own, which shares nothing with model or Spark.
 
-import ast
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+A mistake in a rule that both ask for keeps them in agreement. The oracles of
+:mod:`properties.oracles.promises` notice it: here on Spark's operators in process, and in
+``properties/test_promises.py`` on Spark itself.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
 
 import pytest
 
 from model.vocabulary import (
+    Event,
     GroupingConfig,
     JoinConfig,
-    ScriptConfig,
-    SlackConfig,
+    Trace,
     WindowSpec,
     Workload,
     hashing,
 )
-from model.vocabulary.join_load import Limits
-from model.vocabulary.script import problems, tree
-from model.vocabulary.windows import WindowQuery
-from tests.properties import test_shared_rules as oracles
-from tests.quality.mistakes import Mistake
+from properties.oracles.promises import (
+    Steps,
+    wrong_joins,
+    wrong_routes,
+    wrong_windows,
+)
+from properties.oracles.router import Router
+from properties.packs import plain_steps
+from spark_impl.grouping.system import run_in_process as run_grouping
+from spark_impl.join.in_process import run_in_process as run_join
+from spark_impl.slack.query import SLACK
+from spark_impl.watermark.query import WATERMARK
+from spark_impl.windows.system import run_in_process as run_windows
+from straggler.rooms import find_room
+from straggler.strategies.examples import cases_of, collect
+from tests.quality.planting import Planted
 
-VOCABULARY = Path(hashing.__file__).parent
-ORACLES: dict[str, Callable[..., None]] = {
-    "hashing.stable_hash": oracles.test_a_hash_is_xxh64_and_a_task_its_remainder,
-    "hashing.task_of": oracles.test_a_hash_is_xxh64_and_a_task_its_remainder,
-    "windows.pane_us": oracles.test_a_pane_is_the_widest_interval_that_no_boundary_cuts,
-    "windows.first_index": oracles.test_windows_start_at_multiples_of_the_slide,
-    "windows.last_index": oracles.test_windows_start_at_multiples_of_the_slide,
-    "windows.indices": oracles.test_windows_start_at_multiples_of_the_slide,
-    "windows.start_us": oracles.test_windows_start_at_multiples_of_the_slide,
-    "windows.end_us": oracles.test_windows_start_at_multiples_of_the_slide,
-    "windows.last_end_us": oracles.test_windows_start_at_multiples_of_the_slide,
-    "windows.windows": oracles.test_a_window_is_known_after_its_length_and_pending_for_four,
-    "windows.feedback": oracles.test_a_window_is_known_after_its_length_and_pending_for_four,
-    "windows.max_age": oracles.test_a_window_is_known_after_its_length_and_pending_for_four,
-    "slack.needs_values": (oracles.test_values_are_looked_at_for_bounds_on_sums_and_averages_alone),
-    "grouping.theta_share": (
-        oracles.test_a_key_is_heavy_above_a_fifth_or_a_hundredth_of_an_even_share
+SEED = 7
+CASES = 60
+"""Drawn workloads of a room."""
+
+
+def wrong_routes_of(workload: Mapping[str, Any], steps: Steps) -> list[str]:
+    """Compare with a router by definition."""
+    return wrong_routes(Router(workload), steps)
+
+
+class Judged(NamedTuple):
+    """The Spark side of a room in process, and the oracle of its promise."""
+
+    run: Callable[[Workload], Trace]
+    wrong: Callable[[Mapping[str, Any], Steps], list[str]]
+    needed: tuple[str, ...]
+    """Kinds of steps without which a promise would not have been put to the test."""
+
+
+JUDGED = {
+    "slack": Judged(lambda each: run_windows(SLACK, each), wrong_windows, ("late", "rejected")),
+    "watermark": Judged(lambda each: run_windows(WATERMARK, each), wrong_windows, ("late",)),
+    "join": Judged(run_join, wrong_joins, ("match", "rejected")),
+    "grouping": Judged(run_grouping, wrong_routes_of, ("heavy", "answer", "rejected")),
+}
+
+
+def _nine(right: Any, self: Workload) -> Iterator[tuple[Event, ...]]:
+    return (events[:9] for events in right(self))
+
+
+BUGS: Mapping[str, tuple[str, Planted]] = {
+    "a key goes to the next task": (
+        "slack",
+        Planted(hashing.task_of, lambda right, key, n: (right(key, n) + 1) % n),
     ),
-    "grouping.eps_share": oracles.test_a_key_is_heavy_above_a_fifth_or_a_hundredth_of_an_even_share,
-    "grouping.times_of": oracles.test_the_latest_times_hold_from_their_micro_batch_on,
-    "join.span": oracles.test_a_query_pairs_the_epochs_of_its_entry_or_all,
-    "join_load.aim": oracles.test_limits_of_load_are_in_order_and_a_change_aims_between,
-    "workload.batches": oracles.test_a_micro_batch_is_what_lies_between_two_cuts,
-    "script/problems.constant": oracles.test_numbers_are_computed_as_python_computes_them,
-    "script/config.asked_for": oracles.test_a_sensor_is_read_if_something_is_computed_from_it,
-    "script/tree.is_constant": oracles.test_numbers_are_computed_as_python_computes_them,
-    "script/tree.children": oracles.test_a_sensor_is_read_if_something_is_computed_from_it,
-    "script/tree.walk": oracles.test_a_sensor_is_read_if_something_is_computed_from_it,
-    "script/tree.depth_of": oracles.test_a_sensor_is_read_if_something_is_computed_from_it,
+    "hashes differ in the last bit": (
+        "watermark",
+        Planted(hashing.stable_hash, lambda right, *given, **named: right(*given, **named) ^ 1),
+    ),
+    "an identity is forgotten with the first of its windows": (
+        "watermark",
+        Planted(
+            WindowSpec.last_end_us,
+            lambda _right, self, time_us: self.end_us(self.first_index(time_us)),
+        ),
+    ),
+    "a micro-batch has nine arrivals at most": ("slack", Planted(Workload.batches, _nine)),
+    "an epoch has nine arrivals at most": ("join", Planted(Workload.batches, _nine)),
+    "queries begin with epoch 1": (
+        "join",
+        Planted(JoinConfig.span, lambda right, *given: (max(1, right(*given)[0]), None)),
+    ),
+    "a key is heavy above twice the share": (
+        "grouping",
+        Planted(GroupingConfig.theta_share, lambda right, self: 2 * right(self)),
+    ),
+    "times hold a micro-batch later": (
+        "grouping",
+        Planted(GroupingConfig.times_of, lambda right, self, batch: right(self, batch - 1)),
+    ),
 }
-"""Oracle of each function, method and property that computes something of an answer."""
-PLAIN = {
-    "to_json": "data, which another method reads back",
-    "from_json": "data",
-    "expression_to_json": "data",
-    "expression_from_json": "data",
-    "predicate_to_json": "data",
-    "predicate_from_json": "data",
-    "with_": "a copy",
-    "write": "a file",
-    "require_in_order": "refuses bad settings",
-    "require_name": "refuses bad settings",
-    "require_span": "refuses bad settings",
-    "problems": "refuses bad scripts",
-    "inside": "data, inside expression_from_json",
-}
-"""Functions that compute nothing of an answer."""
-FORMAT = ("settings", "trace", "durations", "extras", "texts")
-"""Modules that read, check and write, with tests of their own in ``tests/model``."""
-
-MISTAKES = (
-    ("task_of", hashing.task_of, "stable_hash(key)", "(stable_hash(key) + 1)"),
-    ("stable_hash", hashing.stable_hash, "unsigned & _SIGN_BIT", "False"),
-    ("stable_hash", hashing.stable_hash, "seed=seed", "seed=0"),
-    ("pane_us", WindowSpec.pane_us, "gcd(self.size_us, self.slide_us)", "1"),
-    ("last_end_us", WindowSpec.last_end_us, "last_index", "first_index"),
-    ("first_index", WindowSpec.first_index, "+ 1", "+ 0"),
-    ("feedback", WindowQuery.feedback, "self.feedback_us is None", "not self.feedback_us"),
-    ("max_age", WindowQuery.max_age, "4 *", "2 *"),
-    ("needs_values", SlackConfig.needs_values, '("sum", "avg")', '("sum",)'),
-    ("theta_share", GroupingConfig.theta_share, "1 / (", "2 / ("),
-    ("eps_share", GroupingConfig.eps_share, "/ 2", "/ 3"),
-    ("times_of", GroupingConfig.times_of, "<=", "<"),
-    ("span", JoinConfig.span, "(0, None)", "(1, None)"),
-    ("aim", Limits.aim, "/ 2", "/ 3"),
-    ("batches", Workload.batches, "self.arrivals[left:right]", "self.arrivals[left:right][::-1]"),
-    ("constant", problems.constant, "(left, right)", "(right, left)"),
-    ("constant", problems.constant, "OPERATIONS[expression.op]", 'OPERATIONS["+"]'),
-    ("is_constant", tree.is_constant, "(node.left, node.right)", "(node.left,)"),
-    ("depth_of", tree.depth_of, "max(", "min("),
-    ("asked_for", ScriptConfig.asked_for, "Union | Sensor | Name", "Sensor | Name"),
-)
+"""Room and bug of a rule that model and Spark share."""
 
 
-def computing(path: Path) -> list[str]:
-    """Return the public functions, methods and properties of a module."""
-    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    names = [each.name for each in nodes if isinstance(each, ast.FunctionDef)]
-    return [name for name in names if not name.startswith("_") and name not in PLAIN]
+@cache
+def drawn(room: str) -> tuple[Workload, ...]:
+    """Return drawn workloads of a room, which end with a flush, with input that matters.
+
+    Some values of room ``slack`` are negative. The router of room ``grouping`` is ``tag``, and some
+    streams have more keys than its summary has counters.
+    """
+    found = [each.with_(flush=True) for each in collect(cases_of(room), CASES, SEED)]
+    if room == "slack":
+        return tuple(each.with_(arrivals=tuple(map(negate, each.arrivals))) for each in found)
+    if room == "grouping":
+        found = [each.with_(config={**each.config, "policy": "tag"}) for each in found]
+        found += [skewed(seed) for seed in range(CASES // 10)]
+    return tuple(found)
 
 
-def test_every_shared_rule_has_an_oracle() -> None:
-    found = {
-        f"{module}.{name}"
-        for path in VOCABULARY.rglob("*.py")
-        if (module := path.relative_to(VOCABULARY).with_suffix("").as_posix()) not in FORMAT
-        for name in computing(path)
-    }
-    assert found == set(ORACLES)
-    assert {name for name, *_ in MISTAKES} <= {name.partition(".")[2] for name in ORACLES}
+def negate(event: Event) -> Event:
+    """Return an arrival, every third one with its value negated."""
+    return event if event.seq % 3 else event._replace(value=-event.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "rule", "right", "wrong"), MISTAKES, ids=[f"{each[0]} {each[3]}" for each in MISTAKES]
-)
-def test_a_changed_rule_is_noticed(
-    monkeypatch: pytest.MonkeyPatch, name: str, rule: Any, right: str, wrong: str
-) -> None:
-    function: Any = rule.fget if isinstance(rule, property) else rule
-    oracle = next(each for rule_name, each in ORACLES.items() if rule_name.endswith(f".{name}"))
-    arguments = {"feedback": (SlackConfig, 0), "max_age": (SlackConfig, None)}.get(name, ())
-    oracle(*arguments)
-    Mistake(function, right, wrong).plant(monkeypatch)
-    with pytest.raises((AssertionError, StopIteration, ExceptionGroup)):
-        oracle(*arguments)
+def skewed(seed: int) -> Workload:
+    """Return three windows of a router whose keys are many and skewed."""
+    draw = random.Random(seed)
+    n = draw.choice([2, 3, 5])
+    times_us = tuple((batch, tuple(draw.choices([100, 300], k=n))) for batch in (0, 4))
+    config = GroupingConfig(n, times_us=times_us, senders=draw.choice([1, 2]), window_tuples=400)
+    ranks = draw.choices(range(300), [1 / (rank + 1) for rank in range(300)], k=1_200)
+    events = tuple(
+        Event(seq, seq, f"k{(rank + seq // 200) % 300}", seq, float(seq), seq)
+        for seq, rank in enumerate(ranks)
+    )
+    return Workload("grouping", events, config.to_json(), tuple(range(200, 1_200, 200)), seed=seed)
+
+
+@pytest.mark.parametrize("room", JUDGED)
+def test_the_spark_side_keeps_its_promise_by_the_oracle(room: str) -> None:
+    reached = Counter[str]()
+    for workload in drawn(room):
+        steps = plain_steps(JUDGED[room].run(workload))
+        assert JUDGED[room].wrong(workload.to_json(), steps) == []
+        reached.update({kind: len(found) for kind, found in steps.items()})
+    missing = [kind for kind in JUDGED[room].needed if not reached[kind]]
+    assert not missing, "undetermined"
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_mistake_on_which_model_and_spark_agree_is_noticed(name: str) -> None:
+    room, bug = BUGS[name]
+    found, judged = find_room(room), JUDGED[room]
+    for workload in drawn(room):
+        with bug.in_force():
+            expected, trace = found.reference()(workload), judged.run(workload)
+            compared = found.compare(workload, expected, trace, found.in_process_step_types)
+        assert not compared.sentences, "the comparison of model and Spark notices it, too"
+        if judged.wrong(workload.to_json(), plain_steps(trace)):
+            return
+    pytest.fail("no oracle notices the mistake")

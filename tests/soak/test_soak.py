@@ -1,17 +1,14 @@
-"""A short soak, and mistakes that its checks catch."""
+"""A short soak at night, and mistakes that its oracles catch."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from benchmarks.pages import soak as page_of
 from tests.harness.driver_kills import needs_proc
 from tests.soak import faults
-from tests.soak.__main__ import main
-from tests.soak.faults import KINDS, ONLY, Plan, draw_plan
+from tests.soak.faults import Plan
 from tests.soak.life import Drivers, Life
 from tests.soak.oracles import (
     LOST,
@@ -25,10 +22,8 @@ from tests.soak.oracles import (
     fold,
 )
 from tests.soak.process import DriverProcess
-from tests.soak.streams import Feeder
-from tests.soak.table import add_to, read_records, summarise
 
-PLANTED = "tests.quality.planted_soak_driver"
+PLANTED = "tests.soak.planted_driver"
 
 
 class OneDriver(Drivers):
@@ -61,6 +56,7 @@ PLANS = [
 
 
 @needs_proc
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("planted", "expected", "mounts"),
     [("", "", True), ("", "", False), ("twice", TWICE, True), ("lost", LOST, True)],
@@ -144,85 +140,3 @@ def test_the_oracle_of_scripts_follows_the_page() -> None:
     pairs = [(0, 1.0), (300_000, 5.0)]
     assert fold(max, pairs, 400, 200) == [(199_000, 1.0), (399_000, 5.0), (599_000, 5.0)]
     assert combine(lambda x, y: x - y, pairs, [(300_000, 2.0)]) == [(300_000, 3.0)]
-
-
-def test_every_kind_and_moment_is_drawn_for_every_room() -> None:
-    for room in ORACLES:
-        plans = [
-            draw_plan(n, room, Random(n), has_executors=True, is_last=n % 4 == 0)
-            for n in range(3_000)
-        ]
-        expected = {
-            (kind, moment)
-            for kind, (_, moments) in KINDS.items()
-            for moment in moments
-            if room in ONLY.get(moment, (room,))
-        }
-        assert {(each.kind, each.moment) for each in plans} == expected
-    kinds = {
-        draw_plan(n, room, Random(n), has_executors=False, is_last=False).kind for n in range(300)
-    }
-    assert kinds == {*KINDS} - {faults.EXECUTOR_KILLED}
-
-
-@pytest.mark.parametrize("room", ORACLES)
-def test_the_same_seed_draws_the_same_input(tmp_path: Path, room: str) -> None:
-    feeders = [Feeder(room, tmp_path / str(n), Random(5)) for n in range(2)]
-    for feeder in feeders:
-        for again in (False, True):
-            feeder.feed(again=again, jump=again)
-    assert feeders[0].arrivals == feeders[1].arrivals
-    assert len({each.identity for each in feeders[0].arrivals}) < len(feeders[0].arrivals)
-
-
-def test_records_become_a_page(tmp_path: Path) -> None:
-    record = {
-        "seed": 4,
-        "room": "join",
-        "kind": faults.DISK_FULL,
-        "moment": faults.STARTING,
-        "struck": "no space",
-        "findings": [],
-        "failed": "",
-        "seconds": 2.5,
-        "stalls": 0,
-        "starts": 1,
-        "checked": 7,
-    }
-    file = tmp_path / "faults.jsonl"
-    lines = [json.dumps(each) + "\n" for each in (record, {**record, "struck": ""})]
-    file.write_text("".join(lines) + '{"cut', encoding="utf-8")
-    records = read_records(file)
-    assert len(records) == 2
-    summary = summarise(records)
-    assert (summary["faults"], summary["recovered"], summary["lost"]) == (1, 1, 0)
-    assert "**1 faults, 1 recovered, 0 answers lost" in page_of(
-        "# Soak\n\n## Result\n\nold\n", summary
-    )
-
-
-def test_soaks_with_other_seeds_add_up() -> None:
-    one, other = (
-        {"seeds": [seed], "faults": 2, "minutes": 0.2, "slowest_s": slowest, "rooms": {room: 2}}
-        for seed, slowest, room in ((4, 3.5, "join"), (5, 2.5, "slack"))
-    )
-    both = {
-        "seeds": [4, 5],
-        "faults": 4,
-        "minutes": 0.4,
-        "slowest_s": 3.5,
-        "rooms": {"join": 2, "slack": 2},
-    }
-    assert add_to(one, other) == both
-    longer = {**other, "faults": 9}
-    assert add_to(other, longer) == longer, "a soak that went on"
-    with pytest.raises(ValueError, match="a soak with seed 5 is stored already"):
-        add_to(both, longer)
-
-
-@pytest.mark.parametrize("given", [["--room", "jion"], ["--minutes", "soon"]])
-def test_bad_arguments_are_refused(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(given)
-    assert ended.value.code == 2
-    assert given[1] in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""A driver of a soak with planted mistakes: ``python -m tests.quality.planted_soak_driver MASTER``.
+"""A driver of a soak with planted mistakes: ``python -m tests.soak.planted_driver MASTER``.
 
 The file ``planted`` in the folder of a life names the mistake of its sink: ``twice`` adds what it
 is given to what it has, instead of replacing it; ``lost`` leaves out a row if it is called again.

@@ -8,13 +8,16 @@ import pytest
 
 from model.checking.claims import Outcome
 from model.grouping import balance_claims
-from model.grouping.balance_claims import UPPER
+from model.grouping.balance_claims import LOWER, UPPER
 from model.grouping.machine import run
 from model.grouping.rules import RULES
 from model.grouping.state import Rules
 from model.grouping.variants import VARIANTS
-from model.vocabulary import Event, GroupingConfig, Workload
+from model.vocabulary import Event, GroupingConfig, Trace, Workload
+from model.vocabulary.grouping import Route
 
+CLAIMS = frozenset((LOWER, UPPER))
+"""Claims whose bugs are planted here."""
 N = 8
 TIMES_US = (1,) * 4 + (10,) * 4
 WEIGHTS = {f"k{number}": 1 for number in range(997)}
@@ -53,6 +56,13 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_balance_is_found(name: str) -> None:
     assert broken(CASE, BAD[name]) == {UPPER}
+
+
+def test_lost_routes_are_less_work_than_candidates_allow() -> None:
+    trace = run(CASE)
+    half = Trace("half", [step for step in trace.of(Route) if step.seq % 2])
+    verdicts = balance_claims.check(CASE, half, WEIGHTS, delta=1e-9)
+    assert LOWER in {each.claim for each in verdicts if each.outcome is Outcome.BROKEN}
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -1,0 +1,291 @@
+"""A planted bug for each claim of each room: a variant of the model's rules, or a wrapped function.
+
+Timed runs have the same bugs, but for those of what only they do (:data:`TIMED`). Claims about the
+load of a chain judge other records than traces: ``test_load_bugs.py`` has their bugs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from model.grouping import machine as grouping
+from model.join import oracle, silence
+from model.join.control import decision_at
+from model.join.run import SeededRun
+from model.script.run import Records, hosted_sensors
+from model.script.silence import Silences
+from model.slack import assumption, rules
+from model.slack.machine import Task
+from model.vocabulary import Step, Trace
+from model.vocabulary.grouping import Route
+from model.vocabulary.join import Decision
+from model.vocabulary.script.config import Hosted
+from model.vocabulary.windows import Cleared, Revision
+from model.watermark.machine import Task as WatermarkTask
+from model.windows import correction, state
+from model.windows import rules as windows
+from sim.grouping.record import GroupingRecord
+from sim.join import content
+from sim.join import room as chain
+from sim.join.load import LoadControl
+from sim.script.cluster import ScriptCluster
+from tests.quality.planting import Planted
+
+Bug: TypeAlias = str | Planted
+"""Name of a variant of the room, or a function with a mistake."""
+
+
+def _without_first(word: type) -> Any:
+    """Return a mistake that records all steps of a kind but the first one."""
+
+    def instead(right: Any, *given: Any) -> list[Step]:
+        steps: list[Step] = right(*given)
+        first = next((each for each in steps if type(each) is word), None)
+        return [each for each in steps if each is not first]
+
+    return instead
+
+
+def _later_revisions(right: Any, *given: Any) -> list[Step]:
+    return [
+        each._replace(revision=each.revision + 1) if isinstance(each, Revision) else each
+        for each in right(*given)
+    ]
+
+
+UNCLEARED = Planted(correction._clear, _without_first(Cleared))
+LATER_REVISIONS = Planted(correction._write, _later_revisions)
+STALE_FINALS = Planted(
+    state.Store.final,
+    lambda right, self: [each._replace(revision=each.revision - 1) for each in right(self)],
+)
+EARLY = Planted(windows.first_open, lambda right, spec, wm_us: right(spec, wm_us) + 1)
+TUPLE_TOO_MANY = Planted(
+    Task._judge_window,
+    lambda right, *given: (judged := right(*given))._replace(n_rcv=judged.n_rcv + 1),
+)
+OTHER_WAY = Planted(
+    rules.conformal_step,
+    lambda right, config, factor, seen: 2 * factor.alpha - right(config, factor, seen),
+)
+
+
+def _half_of_the_wait(right: Any, self: WatermarkTask, *given: Any) -> Any:
+    held = self.rules
+    self.rules = replace(held, wait_us=lambda *asked: held.wait_us(*asked) // 2)
+    try:
+        return right(self, *given)
+    finally:
+        self.rules = held
+
+
+def _ahead_of_the_wait(right: Any, self: WatermarkTask, *given: Any) -> Any:
+    clock = right(self, *given)
+    self.wm_us = clock.t_max_us + 1
+    return clock._replace(wm_us=self.wm_us)
+
+
+def _half_of_the_share(right: Any, config: Any, epoch: int) -> Decision:
+    decided: Decision = right(config, epoch)
+    return decided._replace(share=decided.share / 2)
+
+
+def _last_forgotten(right: Any, self: oracle.Gate, stream: str, *given: Any) -> None:
+    """Admit an arrival less of a stream, and do not reject it either."""
+    right(self, stream, *given)
+    columns: tuple[list[Any], ...] = self.admitted[stream]
+    if len(columns[0]) > 2:
+        for column in columns:
+            del column[-1]
+
+
+def _without_odd_routes(right: Any, *given: Any, **named: Any) -> Trace:
+    trace: Trace = right(*given, **named)
+    lost = {each for each in trace.of(Route) if each.seq % 2}
+    return Trace(trace.producer, [each for each in trace.steps() if each not in lost])
+
+
+EPOCH_ZERO = Planted(SeededRun._emit, lambda right, self, pairs, _epoch: right(self, pairs, 0))
+NEXT_WORKER = Planted(
+    hosted_sensors,
+    lambda right, placed: [Hosted(worker + 1, sensor) for worker, sensor in right(placed)],
+)
+
+MODEL: Mapping[str, Mapping[str, Bug]] = {
+    "slack": {
+        "eventual exactness": "no_flush",
+        "nothing owed after the flush": UNCLEARED,
+        "wrong answers are pending": "closed_by_state",
+        "each pair once": "counts_twice",
+        "one writer": LATER_REVISIONS,
+        "final answers are the latest": STALE_FINALS,
+        "exact means all rows": "rejected_rows_do_not_matter",
+        "corrections do not wait": "gamma_only",
+        "alpha within 0 and 1": "alpha_unclamped",
+        "slack within 0 and the largest delay": "slack_winds_up",
+        "watermark never decreases": "watermark_falls",
+        "an in-order stream has no slack and nothing late": "early_closing",
+        "slack that covers every delay leaves nothing late": EARLY,
+        "judgements measure what was recorded": TUPLE_TOO_MANY,
+        "misses within the conformal bound": Planted(
+            rules.conformal_step,
+            lambda _right, config, factor, _seen: (
+                factor.alpha - config.learning_rate * config.delta / 2
+            ),
+        ),
+        "slack follows alpha": "half_the_delay",
+        "what is late came later than the slack": EARLY,
+        "the controller answers for its misses": OTHER_WAY,
+        "pd steers the mean coverage": Planted(
+            rules.pd,
+            lambda right, config, factor, seen: (after := right(config, factor, seen))._replace(
+                alpha=2 * factor.alpha - after.alpha
+            ),
+        ),
+        "required coverage is right": "smaller_root",
+        "measured misses are true misses": TUPLE_TOO_MANY,
+        "delay and value are compared as they came": Planted(
+            assumption.scores_of,
+            lambda right, tuples: (scores := right(tuples))._replace(cross=scores.cross + 1),
+        ),
+    },
+    "watermark": {
+        "watermark within the wait of the largest event time": Planted(
+            WatermarkTask._advance_clock, _ahead_of_the_wait
+        ),
+        "watermark never decreases": "watermark_falls",
+        "watermark follows the wait": "watermark_falls",
+        "every accepted arrival has a clock": "counts_twice",
+        "pairs out of order are counted": "ties_reversed",
+        "the wait is that of the reading": "no_warm_up",
+        "the wait is monotone in the disorder": "literal",
+        "calm is not waited for": "literal",
+        "reversal is waited for": Planted(WatermarkTask._advance_clock, _half_of_the_wait),
+        "windows close at the watermark": "closes_late",
+        "late means closed": "closes_early",
+        "upstream clocks follow the disorder": "one_upstream_for_all",
+        "the least watermark is inserted": "greatest_of_upstreams",
+        "an idle operator holds nothing back": "idle_holds_back",
+        "windows close at the inserted watermark": "closes_before_the_insertion",
+        "late means that a watermark was inserted": "late_before_the_insertion",
+        "each pair once": "mixed_tuple_lost",
+        "one writer": LATER_REVISIONS,
+        "final answers are the latest": STALE_FINALS,
+        "exact means all rows": "rejected_rows_do_not_matter",
+        "eventual exactness": "ignores_flushes",
+        "nothing owed after the flush": UNCLEARED,
+        "wrong answers are pending": Planted(
+            windows.first_open, lambda right, spec, wm_us: right(spec, wm_us) - 1
+        ),
+        "corrections do not wait": "gamma_only",
+    },
+    "join": {
+        "no pair twice": "both_visible",
+        "no pair lost": "no_copy",
+        "no pair that is no result": Planted(
+            oracle.queries_of,
+            lambda right, config, *given: right(
+                replace(config, window_us=2 * config.window_us), *given
+            ),
+        ),
+        "no pair before its tuples": EPOCH_ZERO,
+        "rejected is what watermark and decisions say": Planted(oracle.Gate.offer, _last_forgotten),
+        "a silent stream follows the other one, and makes nothing else late": Planted(
+            silence._floor_us,
+            lambda right, config, own, other_us: right(
+                config, own, None if other_us is None else other_us + (config.lateness_us or 0)
+            ),
+        ),
+        "no pair from outside of the epochs of its query": Planted(
+            oracle.asks_about, lambda _right, *_given: True
+        ),
+        "what is shed is what the decisions ask for": Planted(decision_at, _half_of_the_share),
+        "workers come and go as decided, and no tuple held is lost or doubled": Planted(
+            SeededRun._take_decision, lambda right, self, epoch: right(self, epoch - 1)
+        ),
+        "the recorded steps are a behaviour of the protocol": "no_copy",
+    },
+    "grouping": {
+        "every arrival goes to one instance": Planted(grouping.run, _without_odd_routes),
+        "every tuple goes to a candidate of its key": "one_choice_twice",
+        "every tuple goes where its sender has sent the least work": "wrong_instance_charged",
+        "heavy keys are those of the window before": "floors_forgotten",
+        "few instances a key": "heavy_drawn",
+        "partial aggregates are those of what the instances got": Planted(
+            grouping.Machine.results, lambda right, self: islice(right(self), 1, None)
+        ),
+        "answers are those of all tuples": Planted(
+            grouping.merge_aggregates, lambda right, parts, top: right([*parts][:1], top)
+        ),
+        "rejected is what is not finite": Planted(grouping.Machine.serve, lambda *_given: ()),
+    },
+    "script": {
+        "results are what the workflows mean": "at_every_change",
+        "where nothing finite comes out is told": Planted(Records.undefined, lambda *_given: []),
+        "rejected is what is late or not finite": "watermark_falls",
+        "late is what lies behind the latest, and all that lies farther than the lateness": (
+            "late_by_all_sensors"
+        ),
+        "silence makes late what lies too far behind all sensors, and nothing else": Planted(
+            Silences.floor_us,
+            lambda right, self, sensor: (
+                self._latest_us if (floor_us := right(self, sensor)) else floor_us
+            ),
+        ),
+        "workers are sent the sensors that are asked for": NEXT_WORKER,
+        "no worker has more than the bound of LPT": "target_not_charged",
+    },
+}
+"""Bug by room and claim."""
+
+TIMED: Mapping[str, Mapping[str, Planted]] = {
+    "join": {
+        "no pair twice": Planted(chain._matches, lambda right, run: [*right(run)] * 2),
+        "no pair lost": Planted(chain._matches, lambda right, run: [*right(run)][1:]),
+        "no pair that is no result": Planted(
+            content._compared, lambda right, *given: ~right(*given)
+        ),
+        "no pair before its tuples": Planted(
+            chain._matches, lambda right, run: [each._replace(batch=0) for each in right(run)]
+        ),
+        "no pair from outside of the epochs of its query": Planted(
+            content.Index._is_pair,
+            lambda _right, self, number, r, s: (
+                (
+                    np.abs(self.columns["R"].event_us[r] - self.columns["S"].event_us[s])
+                    <= self.config.window_us
+                )
+                & self._holds(self.config.queries[number][1], r, s)
+            ),
+        ),
+        "workers come and go as decided, and no tuple held is lost or doubled": Planted(
+            LoadControl.take_decision, lambda right, self, epoch: right(self, epoch - 1)
+        ),
+        "the recorded steps are a behaviour of the protocol": Planted(
+            LoadControl.take_decision, lambda right, self, epoch: right(self, epoch - 1)
+        ),
+    },
+    "grouping": {
+        "every arrival goes to one instance": Planted(
+            GroupingRecord.all_steps,
+            lambda right, self, senders: islice(right(self, senders), 1, None),
+        ),
+    },
+    "script": {
+        "workers are sent the sensors that are asked for": Planted(
+            ScriptCluster.trace, lambda right, self: _hosted_by_the_next(right(self))
+        ),
+    },
+}
+"""Bugs of what timed runs do by themselves, instead of the one of the model."""
+
+
+def _hosted_by_the_next(trace: Any) -> Any:
+    steps = [
+        Hosted(each.worker + 1, each.sensor) if isinstance(each, Hosted) else each
+        for each in trace.steps()
+    ]
+    return type(trace)(trace.producer, steps)

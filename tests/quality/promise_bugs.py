@@ -1,0 +1,219 @@
+"""Bugs that the promises alone have to notice on Spark, and the process in which they are planted.
+
+As a pytest plugin (``-p tests.quality.promise_bugs``) this module plants the bugs that
+``STRAGGLER_PLANTED`` names, in the driver and in every worker of Spark. It switches off whatever
+compares Spark with the simulation, or with the model route by route, because that notices anything.
+"""
+
+import base64
+import json
+import os
+import pickle
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from properties.forks import FIRST
+from spark_impl.grouping import candidates, router
+from spark_impl.join.messages import BlockAck
+from spark_impl.join.side import Matcher, Side
+from spark_impl.join.store import ChainStore
+from spark_impl.join.worker import Worker
+from spark_impl.runtime.stores import TableStore
+from spark_impl.slack import control_laws
+from spark_impl.windows import blocks, correction
+from tests.quality import operator_bugs
+from tests.quality.planting import Planted
+
+NAMED = "STRAGGLER_PLANTED"
+"""Variable of the environment with the names of the bugs, one a line."""
+JOIN = "test_every_pair_is_joined_exactly_once"
+IMBALANCE = "test_imbalance_does_not_grow_with_instances"
+COVERAGE = "test_first_answers_contain_the_requested_share"
+EXACTNESS = "test_every_answer_ends_exact"
+
+
+class Bug(NamedTuple):
+    """A planted bug, the promise that it breaks, and text that the promise then prints."""
+
+    test: str
+    said: str
+    planted: tuple[Planted, ...]
+
+
+def _some_to_the_last(right: Any, config: Any, *given: Any) -> Any:
+    """Send 0.02 log2(n) / n of the tuples to the last instance."""
+    found, state = right(config, *given)
+    n = config.instances
+    found[:: round(n / (0.02 * np.log2(n)))] = n - 1
+    return found, state
+
+
+def _one_candidate(right: Any, *given: Any) -> Any:
+    found = right(*given)
+    return found._replace(light=np.repeat(found.light[:, :1], 2, axis=1))
+
+
+def _slack(share: float) -> Planted:
+    """Return a bug: the operator waits for a share of what it should."""
+    return Planted(
+        control_laws.slack_us,
+        lambda right, *given: np.floor(right(*given) * share).astype(np.int64),
+    )
+
+
+def _nothing_pending(right: Any, self: TableStore, table: str, batch: int) -> pa.Table:
+    rows: pa.Table = right(self, table, batch)
+    return rows.slice(0, 0) if table == "pending" else rows
+
+
+def _wrapped(right: Any, columns: dict[str, pa.ChunkedArray]) -> pa.Table:
+    """Let integers wrap that span 32 bits or more."""
+    for name, column in columns.items():
+        numbers = column.to_numpy() if name != "key" and len(column) else np.empty(0)
+        if len(numbers) and numbers.dtype != np.float64:
+            least = numbers.min()
+            columns[name] = pa.chunked_array([pa.array((numbers - least) % (1 << 32) + least)])
+    return right(columns)
+
+
+def _first_copy_unmet(right: Any, self: Side, block: Any, seen: Any = None) -> Any:
+    return right(self, block, None if seen is None else seen + 1)
+
+
+def _killed_epochs_too(right: Any, self: ChainStore, table: str, parts: Any) -> Any:
+    parts = list(parts)
+    others = [
+        file
+        for part in parts
+        for each in part.commits
+        for attempt in (self.root / "epochs" / str(each.epoch)).children()
+        if attempt.name != each.attempt
+        for file in attempt.children(rf"{table}(-\d+)?\.\w+")
+    ]
+    return [*right(self, table, parts), *others]
+
+
+def _attempts_stay(_right: Any, self: ChainStore, done: Any) -> None:
+    self._require_states(done)
+    text = json.dumps(done.to_json(), indent=1).encode("utf-8")
+    self.commit_file(done.epoch).write_bytes(text, is_new=True)
+
+
+def _forgets_the_last_sent(right: Any, self: Worker, *given: Any) -> None:
+    before = len(self.outbox)
+    right(self, *given)
+    self.outbox[before:] = [
+        (
+            to,
+            each._replace(sent_opposite=max(0, each.sent_opposite - 1))
+            if isinstance(each, BlockAck)
+            else each,
+        )
+        for to, each in self.outbox[before:]
+    ]
+
+
+def _never_by_flush(right: Any, settings: Any, row: Mapping[str, int], *given: Any) -> str:
+    return str(right(settings, {**row, "flushed": False}, *given))
+
+
+BUGS: Mapping[str, Bug] = {
+    "pairs lie up to two windows apart": Bug(
+        JOIN, "no pair that is no result", (Planted(Matcher.__init__, operator_bugs.wide),)
+    ),
+    "some tuples go to the last instance": Bug(
+        IMBALANCE, "tuples above", (Planted(router.choose, _some_to_the_last),)
+    ),
+    "half of the coverage is required": Bug(
+        COVERAGE,
+        "windows of task",
+        (operator_bugs.OPERATORS["slack"]["required coverage is right"],),
+    ),
+    "the first answer is the final one": Bug(
+        EXACTNESS, "final answer", (operator_bugs.FIRST_IS_FINAL,)
+    ),
+    "copies are met once more": Bug(
+        JOIN, "twice", (Planted(Side.probe, operator_bugs.met_once_more),)
+    ),
+    "a light key has one candidate": Bug(
+        IMBALANCE, "instance", (Planted(candidates.candidates, _one_candidate),)
+    ),
+    "the slack is 0": Bug(COVERAGE, "too many are short", (_slack(0.0),)),
+    "a flush corrects nothing": Bug(
+        EXACTNESS, "final answer", (Planted(correction._reason, _never_by_flush),)
+    ),
+    "blocks that are on their way meet nobody": Bug(
+        JOIN, "no pair lost", (Planted(Side.send_oldest, operator_bugs.meets_no_copy),)
+    ),
+    "the most load attracts": Bug(
+        IMBALANCE, "", (Planted(router._of_candidates, operator_bugs.most_load),)
+    ),
+    "the slack is half as long": Bug(COVERAGE, "too many are short", (_slack(0.5),)),
+    "pairs of earlier micro-batches are never corrected": Bug(
+        EXACTNESS, "final answer", (Planted(TableStore.read, _nothing_pending),)
+    ),
+    "the first of the copies on their way meets nobody": Bug(
+        JOIN, "no pair lost", (Planted(Side.probe, _first_copy_unmet),)
+    ),
+    "event times that span more than 72 minutes wrap": Bug(
+        EXACTNESS, "has lost rows", (Planted(blocks._narrowed, _wrapped),)
+    ),
+    "an epoch that was killed counts as well": Bug(
+        JOIN,
+        "no pair twice",
+        (Planted(ChainStore.files, _killed_epochs_too), Planted(ChainStore.commit, _attempts_stay)),
+    ),
+    "an acknowledgement forgets the last block sent": Bug(
+        JOIN, "behaviour of the protocol", (Planted(Worker._join_in, _forgets_the_last_sent),)
+    ),
+}
+"""Bug by name; the first four break one promise each."""
+
+
+def keep() -> None:
+    """Let this process have the bugs that the environment names."""
+    for name in os.environ[NAMED].splitlines():
+        for each in BUGS[name].planted:
+            each.keep()
+
+
+# ------------------------------------------------------------------------------------- the plugin
+
+
+def pytest_collection_finish() -> None:
+    """Plant the bugs, and leave the promises alone to notice them."""
+    if NAMED not in os.environ:
+        return
+    from properties import chain_runs, packs, test_promises
+
+    changed: Any = test_promises
+    seen_of_chain: Any = chain_runs.ChainSeen
+    changed.assert_same = lambda seen: None
+    changed.wrong_routes = lambda router, steps: []
+    changed.run_packs = _run_once(changed.run_packs)
+    changed.run_chain_pack = _run_once(changed.run_chain_pack)
+    of_clusters: Any = packs.ClusterRun
+    of_clusters.fail = seen_of_chain.fail = _fail  # nothing is shrunk or stored
+    seen_of_chain.differences = lambda seen: []
+    keep()
+    os.environ[FIRST] = base64.b64encode(pickle.dumps(keep)).decode()
+
+
+def _fail(_seen: object, sentences: list[str], *_rest: object) -> None:
+    pytest.fail(" ".join(sentences), pytrace=False)
+
+
+def _run_once(run_packs: Callable[..., Any]) -> Callable[..., Any]:
+    """Remember the last run: Hypothesis runs a failing example twice."""
+    last: list[Any] = [None, None]
+
+    def run(spark: object, *packs: object, kills: int = 0) -> Any:
+        if last[0] != packs:
+            last[:] = packs, run_packs(spark, *packs, kills=kills)
+        return last[1]
+
+    return run

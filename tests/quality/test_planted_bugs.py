@@ -1,0 +1,131 @@
+"""Every claim of every room is broken by a planted bug: by day in the model, at night in all.
+
+Bugs of the model are planted in timed runs as well, and those of Spark's operators in Spark jobs.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from model.checking.claims import Recording
+from model.grouping.machine import Machine
+from model.join.run import run as run_chain
+from model.vocabulary import Trace, Workload
+from sim.join.room import TIMED_ROOM
+from sim.script.machine import compile_scripts
+from spark_impl.join.in_process import Network
+from spark_impl.join.in_process import run_in_process as run_chain_in_process
+from straggler.rooms import find_room, room_names
+from tests.quality.claims import assert_breaks, broken, claim_sets, claims_of
+from tests.quality.model_bugs import MODEL, TIMED
+from tests.quality.operator_bugs import OPERATORS
+from tests.quality.planting import Planted, Run
+from tests.quality.test_balance_bugs import CLAIMS as OF_BALANCE
+from tests.quality.test_load_bugs import CLAIMS as OF_LOAD
+
+CASES = [(room, claim) for room, bugs in MODEL.items() for claim in bugs]
+TROUBLED = Network(ordered=False, twice=0.2)
+"""Messages of a chain overtake each other, and some come twice."""
+
+
+@pytest.mark.parametrize("room", room_names())
+def test_every_claim_has_a_planted_bug(room: str) -> None:
+    elsewhere = {"grouping": OF_BALANCE, "join": OF_LOAD}.get(room, frozenset())
+    assert {*MODEL[room], *elsewhere} == set(claims_of(room))
+    assert not elsewhere & set(MODEL[room])
+
+
+@pytest.mark.parametrize(("room", "claim"), CASES)
+def test_a_bug_of_the_model_breaks_its_claim(room: str, claim: str) -> None:
+    bug = MODEL[room][claim]
+    # The reference of room join joins without a chain.
+    right = run_chain if room == "join" else find_room(room).reference()
+    if isinstance(bug, Planted):
+        assert_breaks(room, claim, right, bug)
+        return
+    variant = find_room(room).explorer.variants[bug]
+    assert claim in broken(room, variant.example, variant.make_system()(variant.example))
+    assert broken(room, variant.example, right(variant.example)) == set()
+
+
+# ------------------------------------------------------------------------- at night: in timed runs
+
+
+def timed(room: str, workload: Workload) -> Trace:
+    """Return the trace of a timed run; that of a chain has the steps of the protocol."""
+    replay = TIMED_ROOM.replay if room == "join" else find_room(room).replay
+    return replay(workload).trace
+
+
+@contextmanager
+def by_rules(room: str, rules: Any) -> Iterator[None]:
+    """Let timed runs go by other rules of the model."""
+    if room == "grouping":
+        senders = Planted(Machine.__init__, lambda right, self, config: right(self, config, rules))
+        with senders.in_force():
+            yield
+    elif room == "script":
+        scripts = Planted(compile_scripts, lambda right, config, way: right(config, way, rules))
+        with scripts.in_force():
+            yield
+    else:
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            wired = import_module(f"sim.{room}.room")
+            monkeypatch.setattr(wired, "MODEL", replace(wired.MODEL, rules=rules))
+            if hasattr(wired, "RULES"):  # the operators upstream follow them
+                monkeypatch.setattr(wired, "RULES", rules)
+            yield
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("room", "claim"), CASES)
+def test_a_bug_breaks_its_claim_in_a_timed_run(room: str, claim: str) -> None:
+    bug = TIMED.get(room, {}).get(claim) or MODEL[room][claim]
+    if isinstance(bug, Planted):
+        assert_breaks(room, claim, partial(timed, room), bug)
+        return
+    variant: Any = find_room(room).explorer.variants[bug]
+    example = variant.example
+    assert broken(room, example, timed(room, example)) == set()
+    with by_rules(room, variant.rules):
+        wrong = timed(room, example)
+    assert claim in broken(room, example, wrong)
+
+
+# ------------------------------------------------------- at night: in Spark's operators and in jobs
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("room", "claim"), [(room, claim) for room, bugs in OPERATORS.items() for claim in bugs]
+)
+def test_a_bug_of_an_operator_breaks_its_claim(room: str, claim: str) -> None:
+    assert_breaks(room, claim, in_process(room), OPERATORS[room][claim], recorded(room))
+
+
+def in_process(room: str) -> Run:
+    if room == "join":
+        return partial(run_chain_in_process, network=TROUBLED)
+    found = find_room(room).in_process
+    assert found is not None
+    return found
+
+
+def recorded(room: str) -> Recording:
+    """Return what operators record in process."""
+    found = find_room(room)
+    return Recording(frozenset(found.step_types).difference(found.in_process_step_types))
+
+
+def test_claims_that_no_operator_can_break_need_steps_that_none_records() -> None:
+    for room, bugs in OPERATORS.items():
+        sets = claim_sets(room)
+        needs = {claim.name: claim.needs for each in sets for claim in each.claims}
+        for claim in set(MODEL[room]).difference(bugs):
+            words = {word for group in needs[claim] for word in group}
+            assert words.difference(find_room(room).in_process_step_types), (room, claim)
