@@ -1,14 +1,22 @@
-"""Meanings worked out by hand, for the naive reading and for the shared graph."""
+"""Meanings of sensor scripts worked out by hand, for the naive reading and the shared graph."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from model.checking.claims import Outcome
 from model.script import run
+from model.script.claims import RESULTS, judge
+from model.script.evidence import TOLERANCE, align, deviation, is_exact
 from model.script.meaning import meaning
-from model.vocabulary import Event, ScriptConfig, Trace, Workload
+from model.vocabulary import Event, ScriptConfig, Step, Trace, Workload
 from model.vocabulary.script.config import (
+    MILLISECOND_US,
     REASON_LATE,
     REASON_NOT_FINITE,
     Rejected,
@@ -28,6 +36,8 @@ from model.vocabulary.script.tree import (
     Workflow,
 )
 from model.vocabulary.settings import PlainData
+from straggler.strategies.script import cases
+from tests.model.script.interleaving import Interleaving, anywhere
 
 A, B = Sensor("a"), Sensor("b")
 MS = 1_000
@@ -98,11 +108,6 @@ def test_a_window_over_results_has_those_that_are_complete_with_it(trace_of: Tra
     assert points(found.of(Result), "y") == [(3, 11), (7, 100)]
 
 
-def test_a_gap_between_windows_belongs_to_none(trace_of: TraceOf) -> None:
-    found = trace_of(case(Window("count", A, 1, 3), ("a", 1.999, 1.0), ("a", 2, 1.0)))
-    assert points(found.of(Result)) == [(2, 1)]
-
-
 def test_a_union_is_a_bag(trace_of: TraceOf) -> None:
     said = Window("avg", Union((A, Union((B, A)))), 1, 1)
     assert points(trace_of(case(said, ("a", 0, 3.0), ("b", 0, 9.0))).of(Result)) == [(0, 5)]
@@ -113,12 +118,6 @@ def test_an_operation_waits_for_all_and_answers_once_a_stamp(trace_of: TraceOf) 
     tuples = [("a", 1, 5.0), ("b", 2, 1.0), ("a", 3, 7.0), ("b", 3, 2.0), ("b", 3, 3.0)]
     # At 3 the greatest of b is the latest.
     assert points(trace_of(case(said, *tuples)).of(Result)) == [(2, 3), (3, 1)]
-
-
-def test_results_that_meet_are_taken_together(trace_of: TraceOf) -> None:
-    said: Said = {"x": Window("max", A, 2, 2), "y": Arithmetic("-", Name("x"), Name("x"))}
-    found = trace_of(case(said, ("a", 0, 1.0), ("a", 2, 4.0)))
-    assert points(found.of(Result), "y") == [(1, 0), (3, 0)]
 
 
 def test_a_division_by_zero_is_reported_and_the_previous_value_stays(trace_of: TraceOf) -> None:
@@ -140,16 +139,6 @@ def test_sums_are_exact_and_zero_has_no_sign(trace_of: TraceOf) -> None:
     found = trace_of(case(said, ("a", 0, 1e16), ("a", 0, 1.0), ("a", 0, -1e16), ("a", 1, -5.0)))
     assert points(found.of(Result)) == [(0, 1), (1, -5)]
     assert [str(value) for _, value in points(found.of(Result), "y")] == ["0.0", "0.0"]
-
-
-def test_a_union_of_one_window_is_no_result(trace_of: TraceOf) -> None:
-    said: Said = {
-        "x": Union((Window("max", A, 1, 1),)),
-        "y": Name("x"),
-        "z": Across("max", (Name("y"),)),
-    }
-    found = trace_of(case(said, ("a", 0, 1.0)))
-    assert [each.name for each in found.of(Result)] == ["z"]
 
 
 # ------------------------------------------------------------------------------------- admission
@@ -195,47 +184,6 @@ def test_a_watermark_follows_the_disorder_of_the_last_arrivals(
     assert points(found.of(Result)) == [(99, len(tuples) - len(late))]
 
 
-def test_shares_of_the_wait_are_rounded_down(trace_of: TraceOf) -> None:
-    # A third of the pairs of 1, 0 and 3 ms is out of order; a third of 2 us is rounded to 0.
-    tuples = [("a", 1, 1.0), ("a", 1, 1.0), ("a", 0.999, 1.0), ("a", 1, 1.0), ("a", 0.998, 1.0)]
-    settings: dict[str, PlainData] = {"lateness_us": 2, "watermark": "disorder", "cluster": 3}
-    found = trace_of(case(Window("count", A, 100, 100), *tuples, **settings))
-    assert found.of(Rejected) == tuple(Rejected(seq, REASON_LATE) for seq in (2, 4))
-
-
-def test_a_cluster_has_no_missing_values_and_redeliveries_only_if_they_are_late(
-    trace_of: TraceOf,
-) -> None:
-    settings: dict[str, PlainData] = {"lateness_us": 3 * MS, "watermark": "disorder", "cluster": 3}
-    said = Window("count", A, 100, 100)
-
-    def late(times_ms: tuple[float, ...], again: int, value: float = 1.0) -> list[int]:
-        """Return the late arrivals if arrival ``again`` has the first one's id and this value."""
-        workload = case(said, *(("a", at_ms, 1.0) for at_ms in times_ms), **settings)
-        events = list(workload.arrivals)
-        events[again] = events[again]._replace(source_id=0, value=value)
-        found = trace_of(workload.with_(arrivals=tuple(events)))
-        return [each.seq for each in found.of(Rejected) if each.reason == REASON_LATE]
-
-    # If the cluster had 4 twice, one pair of three would be out of order.
-    assert late((4, 3, 4, 2), again=2) == []
-    assert late((4, 3, 4, 2), again=0) == [3]
-    assert late((0, 4, 0, 5, 4.5), again=2) == [2]
-    assert late((4, 0, 3, 1.5), again=1, value=float("nan")) == []
-
-
-def test_results_are_known_up_to_the_watermark_by_disorder(trace_of: TraceOf) -> None:
-    tuples = [("a", 1, 1.0), ("a", 3, 1.0), ("b", 3, 1.0)]
-    settings: dict[str, PlainData] = {
-        "lateness_us": 3 * MS,
-        "watermark": "disorder",
-        "flush": False,
-    }
-    found = trace_of(case(Window("sum", A, 1, 1), *tuples, **settings))
-    # By 3 ms, where the watermark of a is; a wait of 3 ms would leave it at 0.
-    assert points(found.of(Result)) == [(1, 1)]
-
-
 def test_missing_values_and_redeliveries_count_for_nothing(trace_of: TraceOf) -> None:
     workload = case(Window("count", A, 10, 10), ("a", 1, float("nan")), ("a", 2, 1.0))
     again = workload.arrivals[1]._replace(seq=2)
@@ -271,3 +219,129 @@ def test_impossible_times_are_refused(trace_of: TraceOf, at_us: int) -> None:
     event = workload.arrivals[0]._replace(event_time_us=at_us)
     with pytest.raises(ValueError, match=f"has the event time {at_us}; it must be"):
         trace_of(workload.with_(arrivals=(event,)))
+
+
+# ------------------------------------------------------------------------------------------ silence
+
+
+BOTH = Window("sum", Union((Sensor("a"), Sensor("dead"))), 10, 10)
+
+
+def unflushed(*arrived: tuple[int, str, float, float], **settings: object) -> Workload:
+    """Return arrivals (arrival time in ms, sensor, stamp in ms, value) of an unflushed stream."""
+    config = ScriptConfig(
+        (Workflow("w", (Statement("both", BOTH),)),),
+        (("a", 3_600), ("dead", 3_600), ("other", 3_600)),
+        **{"lateness_us": 5 * MS, "idle_after_us": 30 * MS, **settings},  # type: ignore[arg-type]  # fields by name
+    )
+    arrivals = tuple(
+        Event(seq, seq, sensor, round(at_ms * MS), value, now_ms * MS)
+        for seq, (now_ms, sensor, at_ms, value) in enumerate(arrived)
+    )
+    return Workload("script", arrivals, config.to_json(), flush=False)
+
+
+def results_of(workload: Workload) -> list[tuple[int, float]]:
+    return [(each.ts_us, each.value) for each in run(workload).of(Result)]
+
+
+def late(trace: Trace) -> list[int]:
+    return [each.seq for each in trace.of(Rejected) if each.reason == REASON_LATE]
+
+
+A_GOES_ON = tuple((now_ms, "a", now_ms, 1.0) for now_ms in range(0, 60, 10))
+
+
+def test_a_union_waits_for_a_silent_sensor_as_long_as_it_is_not_idle() -> None:
+    arrived = ((0, "dead", 1, 100.0), *A_GOES_ON)
+    assert results_of(unflushed(*arrived, idle_after_us=None)) == []
+    # At 40 ms the silence is longer than 30 ms; the latest reading is of 50 ms.
+    assert results_of(unflushed(*arrived)) == [(9_000, 101.0)] + [
+        (end_ms * MS - MS, 1.0) for end_ms in (20, 30, 40)
+    ]
+    assert results_of(unflushed(*arrived[:5])) == []  # 30 ms of silence are not longer than 30 ms
+
+
+def test_a_sensor_that_returns_is_late_below_the_floor_and_its_watermark_stays() -> None:
+    back = ((50, "dead", 44, 7.0), (50, "dead", 45, 7.0), (51, "dead", 44.999, 7.0))
+    trace = run(unflushed(*A_GOES_ON, *back))
+    assert late(trace) == [6, 8]
+
+
+def test_a_sensor_that_nobody_asks_for_moves_the_clocks() -> None:
+    arrived = ((0, "a", 0, 1.0), (31, "other", 80, 1.0), (32, "a", 70, 1.0))
+    assert late(run(unflushed(*arrived))) == [2]
+    assert late(run(unflushed(*arrived, idle_after_us=None))) == []
+
+
+def fixed(workload: Workload) -> Workload:
+    return workload.with_(config={**workload.config, "watermark": "fixed"})
+
+
+# ----------------------------------------------------------------------------------------- evidence
+
+
+MEAN, LEAST = (Window(op, Sensor("a"), 4, 2) for op in ("avg", "min"))
+STATEMENTS = (Statement("x", MEAN), Statement("y", Arithmetic("-", Name("x"), LEAST)))
+WITH_EVIDENCE = ScriptConfig((Workflow("w", STATEMENTS),), (("a", 1), ("b", 1)), lateness_us=2_000)
+TUPLES = 40
+
+
+def workload(config: ScriptConfig = WITH_EVIDENCE, unit: float = 1.0) -> Workload:
+    """Return a workload whose every fifth tuple comes six places late."""
+    times = sorted(range(TUPLES), key=lambda n: n + (6 if n % 5 == 0 else 0))
+    arrivals = tuple(
+        Event(seq, seq, "a", n * MILLISECOND_US, n % 7 * unit, seq) for seq, n in enumerate(times)
+    )
+    return Workload("script", arrivals, config.to_json())
+
+
+def outcomes(case: Workload, trace: Trace, most: int | None) -> dict[str, Outcome]:
+    return {each.claim: each.outcome for each in judge(case, trace, most).verdicts}
+
+
+def without(trace: Trace, step: Step) -> Trace:
+    return Trace(trace.producer, [each for each in trace.steps() if each != step])
+
+
+@pytest.mark.parametrize("lateness_us", [2_000, None])
+def test_a_result_that_is_missing_or_too_many_early_on_is_seen(lateness_us: int | None) -> None:
+    case = workload(replace(WITH_EVIDENCE, lateness_us=lateness_us))
+    right = run(case)
+    first = right.of(Result)[0]
+    one_more = Trace("x", [*right.steps(), first._replace(ts_us=first.ts_us + 1)])
+    for wrong in (without(right, first), one_more):
+        assert outcomes(case, wrong, 20)[RESULTS] is Outcome.BROKEN
+    last = right.of(Result)[-1]
+    assert outcomes(case, without(right, last), 20)[RESULTS] is Outcome.HOLDS
+    assert outcomes(case, without(right, last), None)[RESULTS] is Outcome.BROKEN
+
+
+def nudged(trace: Trace, by: float) -> Trace:
+    """Return all results, off by a share of the largest value."""
+    return Trace("x", [each._replace(value=each.value + by * 0.6) for each in trace.of(Result)])
+
+
+def test_results_are_close_where_sums_are_rounded() -> None:
+    case = workload(unit=0.1)
+    right = run(case)
+    assert not is_exact(case)
+    assert 0.0 in {each.value for each in right.of(Result)}, "no result is 0"
+    near, far = (nudged(right, TOLERANCE * times) for times in (0.5, 2.0))
+    assert align(case, right, near).of(Result) == right.of(Result)
+    assert outcomes(case, near, None)[RESULTS] is Outcome.HOLDS
+    assert outcomes(case, far, None)[RESULTS] is Outcome.BROKEN
+    assert deviation(case, right, near) == pytest.approx(TOLERANCE / 2)
+    assert deviation(case, right, right) == 0.0
+
+
+# ----------------------------------------------------------------------------------------- workers
+
+
+@given(workload=cases(), random=st.randoms(use_true_random=False))
+def test_any_order_any_placement_and_any_failure_give_what_all_tuples_mean(
+    workload: Workload, random: Random
+) -> None:
+    seen = Interleaving(workload, anywhere(random), random)
+    seen.run()
+    assert not seen.differences()

@@ -1,9 +1,6 @@
-"""The stream side of one task, with numbers worked out by hand, and its saved state."""
+"""One task of room ``watermark``, with numbers worked out by hand."""
 
 from typing import Any
-
-from hypothesis import given
-from hypothesis import strategies as st
 
 from model.vocabulary import Event, Trace, WatermarkConfig, Workload
 from model.vocabulary.watermark import Clock
@@ -102,19 +99,3 @@ def test_arrivals_may_follow_a_flush() -> None:
     clock, late = task.arrive(Event(1, 1, "a", 12, 1.0, 200), 2)
     assert clock == Clock(0, 1, 2, 12, 0, 0, 20)
     assert late == Late(0, 10, "a", 1, 12, 2)
-
-
-@given(times_us=st.lists(st.integers(0, 40), min_size=1, max_size=15), at=st.integers(0, 15))
-def test_a_task_goes_on_from_its_state(times_us: list[int], at: int) -> None:
-    arrivals = events(*times_us)
-    straight, resumed = Task(W10, 0), Task(W10, 0)
-    for event in arrivals:
-        straight.arrive(event, 0)
-    for event in arrivals[:at]:
-        resumed.arrive(event, 0)
-    again = Task(W10, 0)
-    again.restore(resumed.state())
-    for event in arrivals[at:]:
-        again.arrive(event, 0)
-    assert again.state() == straight.state()
-    assert again.flush(1) == straight.flush(1)

@@ -1,6 +1,6 @@
-"""Placements that are worked out by hand, and the published figures."""
+"""Placements of sensor scripts that are worked out by hand, and the published figures."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from random import Random
 from statistics import fmean
@@ -10,10 +10,7 @@ import pytest
 from model.script.claims import assignments, least_makespan
 from model.script.graph import Graph, compile_workflows
 from model.script.placement import (
-    ALL_SPLIT,
-    HASHED,
     LARGE_SPLIT,
-    WHOLE,
     candidates,
     choose_best,
     components,
@@ -26,6 +23,66 @@ from model.script.placement import (
 )
 from model.script.rules import RULES
 from model.vocabulary.script.tree import Across, Name, Sensor, Statement, Union, Window, Workflow
+from straggler.rooms.script.language import parse
+
+# ------------------------------------------------------------- expressions that are one computation
+
+
+RATES = {"a": 3_600, "b": 7_200, "c": 1}
+
+
+def graph_of_scripts(*scripts: str) -> Graph:
+    flows = [parse(text, f"w{number}", RATES) for number, text in enumerate(scripts)]
+    return compile_workflows(flows, RATES)
+
+
+@pytest.mark.parametrize(
+    "scripts",
+    [
+        ['x = max("a", 8, 4)', 'y = max("a", 8, 4)'],
+        ['x = avg(union("a", "b"), 8, 4)', 'y = avg(union("b", union("a")), 8, 4)'],
+        ['u = union("a", "b"); x = sum(u, 8, 4)', 'x = sum(union("b", "a"), 8, 4)'],
+        ['x = "a" + "b"', 'x = "b" + "a"'],
+        ['x = "a" * 2', 'x = 2 * "a"'],
+        ['x = max("a", "b", "a")', 'x = max("a", "a", "b")'],
+        ['x = "a" / (2 + 2)', 'x = "a" / 4'],
+        ['x = max("a", 1, 1); y = x', 'z = max("a", 1, 1)'],
+    ],
+)
+def test_equal_expressions_are_one_computation(scripts: Sequence[str]) -> None:
+    graph = graph_of_scripts(*scripts)
+    assert len(graph.computed) == 1
+    assert graph.written == 2
+
+
+@pytest.mark.parametrize(
+    "scripts",
+    [
+        ['x = max("a", 8, 4)', 'x = max("b", 8, 4)'],
+        ['x = max("a", 8, 4)', 'x = max("a", 8, 8)'],
+        ['x = max("a", 8, 4)', 'x = min("a", 8, 4)'],
+        ['x = avg(union("a", "a"), 8, 4)', 'x = avg("a", 8, 4)'],
+        ['x = "a" - "b"', 'x = "b" - "a"'],
+        ['x = "a" / "b"', 'x = "b" / "a"'],
+        ['x = sum("a", "b")', 'x = "a" + "b"'],
+        ['x = max("a")', 'x = max("a", "a")'],
+        ['x = max("a", "b")', 'x = max(union("a", "b"), 1, 1)'],
+    ],
+)
+def test_different_expressions_are_two_computations(scripts: Sequence[str]) -> None:
+    assert len(graph_of_scripts(*scripts).computed) == 2
+
+
+def test_rates_are_what_can_come_at_most() -> None:
+    graph = graph_of_scripts('x = max(union("a", "b", "a"), 1_000, 60_000); y = x + "c"; z = x * x')
+    by_name = {each.name: int(graph.per_hour[each.node]) for each in graph.outputs}
+    assert by_name == {"x": 60, "y": 61, "z": 120}
+    union = next(number for number, node in enumerate(graph.nodes) if node.kind == "union")
+    assert graph.per_hour[union] == 14_400
+
+
+# --------------------------------------------------------------------------------------- placements
+
 
 HOUR_MS = 3_600_000
 
@@ -79,15 +136,6 @@ def test_a_component_that_is_too_large_is_split_and_what_is_shared_is_sent_twice
     assert whole_numbers(*placed.loads, placed.communication) == [20, 20, 40]
 
 
-def test_components_that_do_not_fit_together_are_split() -> None:
-    graph = graph_of(dict.fromkeys("abcdefghi", 10), "ab", "bc", "de", "ef", "gh", "hi")
-    cap = load_cap(graph, 2, 115)
-    # None of them is too large by itself.
-    found = {each.way: max(each.loads) for each in candidates(graph, 2, cap, RULES)}
-    assert whole_numbers(*(found[way] for way in (WHOLE, LARGE_SPLIT, ALL_SPLIT))) == [60, 60, 50]
-    assert max(place(graph, 2, 115, RULES).loads) <= cap
-
-
 def test_results_are_sent_where_they_are_needed() -> None:
     statements = (
         Statement("a", average("a", "b")),
@@ -102,16 +150,6 @@ def test_results_are_sent_where_they_are_needed() -> None:
     # One result per hour is sent to the other worker; the node's number decides which one.
     assert whole_numbers(placed.derived, placed.communication) == [1, 41]
     assert placed.worker[graph.outputs[2].node] == 0
-
-
-def test_a_sensor_above_the_cap_stays_whole() -> None:
-    placed = place(alone(1, 100), 2, 125, RULES)
-    assert placed.way == WHOLE
-    assert max(placed.loads) == 100
-
-
-def test_equivalent_choices_are_tried_once() -> None:
-    assert sorted(assignments(3, 2)) == [(0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1)]
 
 
 def least_sent(graph: Graph, workers: int, cap: Fraction) -> Fraction | None:
@@ -153,9 +191,6 @@ def test_placements_are_as_near_the_best_as_the_page_says() -> None:
     assert fmean(compared) < 1.013
 
 
-# -------------------------------------------------------------------------------- published figures
-
-
 def bridge(seed: int, together: int, shared: int = 8) -> Graph:
     """Return 16 equal sensors with a window each; the shared ones are read by unions, too."""
     names = [f"{seed}-{number}" for number in range(16)]
@@ -171,31 +206,3 @@ def test_sharing_eight_of_sixteen_sensors_saves_a_fifth(together: int, percent: 
         sent += place(graph, 4, 125, RULES).communication
         hashed += hash_baseline(graph, 4)[1]
     assert round(100 * (1 - sent / hashed)) == percent
-
-
-def random_workflows(seed: int) -> Iterator[Workflow]:
-    """Yield 1,024 workflows over 1,000 sensors: the maximum of three windows over two sensors."""
-    random = Random(seed)
-    for number in range(1_024):
-        names = [f"q{each}" for each in range(3)]
-        windows = [average(*(f"s{random.randrange(1_000)}" for _ in range(2))) for _ in names]
-        statements = [Statement(name, each) for name, each in zip(names, windows, strict=True)]
-        statements.append(Statement("out", Across("max", tuple(Name(name) for name in names))))
-        yield Workflow(f"w{number}", tuple(statements))
-
-
-def test_at_scale_one_component_has_nearly_everything_and_is_split() -> None:
-    rates = {f"s{number}": Random(number).choice([20, 50, 100]) * 3_600 for number in range(1_000)}
-    graph = compile_workflows(random_workflows(0), rates)
-    cap = load_cap(graph, 4, 125)
-    even = cap / 125 * 100
-    found = {each.way: each for each in candidates(graph, 4, cap, RULES)}
-    chosen = choose_best(list(found.values()), cap)
-    assert max(found[WHOLE].loads) > Fraction(395, 100) * even
-    assert max(chosen.loads) < Fraction(17, 10) * even
-    assert chosen.communication < Fraction(17, 10) * 4 * even
-    # The baseline is worse in both figures.
-    most, sent = hash_baseline(graph, 4)
-    assert most > Fraction(25, 10) * even
-    assert sent > 2 * 4 * even
-    assert max(found[HASHED].loads) > max(chosen.loads)

@@ -1,15 +1,99 @@
-"""Corrections in small steps, and their repair after a crash."""
+"""Windows of both rooms by hand: aggregates, pairs out of order, and corrections."""
+
+from fractions import Fraction
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from model.slack.assumption import scored
 from model.vocabulary import SlackConfig, Step
-from model.vocabulary.windows import Cleared, Correction, Correlation, Final, Late, Result, Revision
+from model.vocabulary.windows import (
+    Cleared,
+    Correction,
+    Correlation,
+    Final,
+    Late,
+    Result,
+    Revision,
+)
+from model.watermark.evidence import inversions
+from model.windows.cluster import READINGS, Cluster, wait_us
 from model.windows.correction import advance, due, plan
-from model.windows.state import Answer, History, Pair, Pending, Plan, Store, Window
+from model.windows.query import aggregate_of, as_written, quantile
+from model.windows.state import History, Pair, Plan, Store
 from tests.model.slack.strategies import stream_of
+
+# --------------------------------------------------------------------------------------- aggregates
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "expected"),
+    [
+        ("sum", 16.0),
+        ("count", 5.0),
+        ("avg", 3.2),
+        ("min", 1.0),
+        ("max", 7.0),
+        ("median", 2.0),
+        ("quantile", 5.0),
+    ],
+)
+def test_aggregates_of_a_handful(aggregate: str, expected: float) -> None:
+    config = SlackConfig(1, 1, aggregate=aggregate, q=0.8, control="fixed")
+    assert aggregate_of(config)([5.0, 1.0, 2.0, 7.0, 1.0]) == expected
+
+
+def test_a_rank_uses_the_decimal_that_was_written() -> None:
+    # In float64 0.07 * 100 is 7.000000000000001, whose ceiling is 8.
+    assert quantile(as_written(0.07))([float(n) for n in range(1, 101)]) == 7.0
+    assert as_written(0.1) == Fraction(1, 10)
+
+
+# ------------------------------------------------------------------------------- pairs out of order
+
+
+TIMES = st.lists(st.integers(-5, 5), max_size=20)
+
+
+def pair_by_pair(times_us: list[int]) -> int:
+    return sum(earlier > later for earlier, later in combinations(times_us, 2))
+
+
+@given(times_us=TIMES, k=st.integers(1, 7))
+def test_pairs_out_of_order_are_those_of_the_last_k(times_us: list[int], k: int) -> None:
+    cluster = Cluster(k)
+    counted = []
+    for time_us in times_us:
+        cluster.enter(time_us)
+        counted.append(cluster.inv)
+    expected = [pair_by_pair(times_us[max(0, n - k) : n]) for n in range(1, len(times_us) + 1)]
+    assert counted == expected
+    assert inversions(times_us, k) == expected
+    assert list(cluster.times_us) == times_us[-k:]
+
+
+@pytest.mark.parametrize(
+    ("times_us", "waits"),
+    [
+        ((7,), {"disorder": 100, "literal": 0, "scaled": 100, "fixed": 100}),
+        ((7, 7), {"disorder": 0, "literal": 100, "scaled": 0, "fixed": 100}),
+        ((1, 2, 3), {"disorder": 0, "literal": 100, "scaled": 0, "fixed": 100}),
+        ((1, 3, 2), {"disorder": 33, "literal": 66, "scaled": 66, "fixed": 100}),
+        ((3, 1, 2), {"disorder": 66, "literal": 33, "scaled": 100, "fixed": 100}),
+        ((3, 2, 1), {"disorder": 100, "literal": 0, "scaled": 100, "fixed": 100}),
+    ],
+)
+def test_waits_of_small_clusters(times_us: tuple[int, ...], waits: dict[str, int]) -> None:
+    assert {name: wait_us(name, 100, Cluster(9, times_us)) for name in READINGS} == waits
+
+
+# -------------------------------------------------------------------------------------- corrections
+
 
 CONFIG = SlackConfig(10, 5, control="fixed", gamma_us=5, max_age_us=40)
 EVENTS = stream_of((12, 1.0), (14, 2.0), (9, 4.0))
-FIRST, SECOND = Window(0, 5, "a"), Window(0, 10, "a")
 
 
 def history() -> History:
@@ -40,29 +124,6 @@ def carry_out(kept: Store, made: Plan | None, small_steps: int | None = None) ->
         taken += steps
         small_steps = None if small_steps is None else small_steps - 1
     return taken
-
-
-def test_history_finds_the_tuples_of_a_window_and_keeps_an_identity_once() -> None:
-    kept = history()
-    kept.add(EVENTS[0]._replace(seq=9, value=100.0))
-    assert values(kept, 5, "a") == [1.0, 2.0, 4.0]
-    assert values(kept, 10, "a") == [1.0, 2.0]
-    assert values(kept, 10, "b") == []
-
-
-def test_history_of_an_unkeyed_query_and_of_windows_with_gaps() -> None:
-    kept = History(SlackConfig(3, 7, keyed=False, control="fixed"))
-    for event in stream_of((7, 1.0, "a"), (9, 2.0, "b"), (10, 4.0), (6, 8.0), (14, 16.0)):
-        kept.add(event)
-    assert values(kept, 7, "") == [1.0, 2.0]
-
-
-def test_pending_pairs_are_a_set_that_knows_its_span() -> None:
-    early, late = Pair(0, 5, "a", 1, 12), Pair(0, 10, "a", 2, 17)
-    pending = Pending((late, early, late))
-    assert (len(pending.pairs), pending.oldest_us, pending.newest_us) == (2, 12, 17)
-    rest = pending.without((early,))
-    assert (list(rest.pairs), rest.oldest_us, rest.newest_us) == ([late], 17, 17)
 
 
 def test_triggers_are_strict() -> None:
@@ -112,22 +173,6 @@ def test_after_a_crash_between_any_two_steps_another_plan_repairs_everything() -
             Final(0, 5, "a", 7.0, 3, 1, True),
             Final(0, 10, "a", 3.0, 2, 1, True),
         ]
-
-
-def test_a_later_batch_continues_the_revision_numbers() -> None:
-    kept = store()
-    carry_out(kept, plan(CONFIG, kept, history(), 0, 3, "flush", scored(CONFIG)))
-    kept.record(Late(0, 5, "a", 2, 9, 4))
-    carry_out(kept, plan(CONFIG, kept, history(), 0, 4, "flush", scored(CONFIG)))
-    assert kept.answers[FIRST] == Answer(7.0, 3, 2, 4)
-    assert kept.answers[SECOND] == Answer(3.0, 2, 1, 3)
-
-
-def test_a_window_that_the_stream_never_answered_starts_with_revision_one() -> None:
-    kept = Store((), (Pair(0, 5, "a", 1, 14),))
-    assert kept.final() == []
-    steps = carry_out(kept, plan(CONFIG, kept, history(), 0, 0, "flush", scored(CONFIG)))
-    assert steps[0] == Revision(0, 5, "a", 0, 1, 7.0, 3)
 
 
 def test_delay_and_value_are_compared_in_the_order_of_arrival() -> None:
