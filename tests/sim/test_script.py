@@ -1,15 +1,23 @@
-"""Runs of two workers that are worked out by hand."""
+"""Sensor scripts: runs of two workers by hand, and runs that agree with the model."""
 
 from dataclasses import replace
-from typing import Any, Literal
+from types import SimpleNamespace
+from typing import Any, Literal, cast
 
 import numpy as np
 import pytest
 
 from model.script import make_system as make_reference
 from model.vocabulary import Fault, ScriptConfig
-from model.vocabulary.script.config import Result
-from model.vocabulary.script.tree import Arithmetic, Name, Sensor, Statement, Window, Workflow
+from model.vocabulary.script.config import Hosted, Rejected, Result, Undefined
+from model.vocabulary.script.tree import (
+    Arithmetic,
+    Name,
+    Sensor,
+    Statement,
+    Window,
+    Workflow,
+)
 from sim.kernel.distributions import Constant
 from sim.kernel.faults import Congest, Fail, Slow
 from sim.kernel.link import Place, Tier, Tiers
@@ -17,11 +25,16 @@ from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.run import run
 from sim.kernel.source import Recording, Row
 from sim.kernel.trigger import At, Every
-from sim.script import simulate
+from sim.script import ScriptRun, from_settings, simulate
 from sim.script.cluster import ScriptCluster
+from sim.script.figures import _measured
 from sim.script.host import ScriptTuning
-from sim.script.machine import compile_scripts
-from sim.script.room import TIMED_ROOM
+from sim.script.machine import CompiledScripts, ModelScripts, ScriptMachine, compile_scripts
+from sim.script.placements import PLACEMENTS
+from sim.script.settings import prepare
+
+# ------------------------------------------------------------------------------------------ by hand
+
 
 SECOND_US = 1_000_000
 A, B = Sensor("a"), Sensor("b")
@@ -142,15 +155,6 @@ def test_results_are_sent_again_after_a_failure_and_change_nothing() -> None:
     assert list(seen.run.trace.steps()) == list(measured(*STREAM).run.trace.steps())
 
 
-def test_without_an_end_nobody_tells_of_what_is_not_known() -> None:
-    seen = measured(*STREAM, flush=False)
-    results = [each for host in seen.room.hosts for each in host.record.results]
-    assert [(each.stamp_us, each.is_last) for each in results] == [(999_000, False)] * 3
-    workload = seen.run.workload
-    assert TIMED_ROOM.make_system()(workload).of(Result) == make_reference()(workload).of(Result)
-    assert seen.run.trace.of(Result) == make_reference()(workload).of(Result)
-
-
 def test_an_empty_window_is_a_notice() -> None:
     events = ("a", 100), ("b", 300), ("a", 1_200), ("b", 2_600), ("a", 2_700)
     stamps = [sent.stamps_us for sent in measured(*events).room.sent()]
@@ -160,24 +164,6 @@ def test_an_empty_window_is_a_notice() -> None:
     stamps = [sent.stamps_us for sent in measured(*events).room.sent()]
     # Of the first window there is nothing but the notice that it is over.
     assert stamps == [(), (1_999_000,), (2_999_000,)]
-
-
-def test_series_of_the_run_by_hand() -> None:
-    series = measured(*STREAM).run.series
-    assert series["time_us"][-1] == measured(*STREAM).room.end_us
-    assert len({len(column) for column in series.values()}) == 1
-    rows = len(series["time_us"])
-    assert rows == 2
-    # Both workers have had two tuples, and the second one has sent one result early.
-    assert series["tuples_hz"].sum() * series["time_us"][0] / SECOND_US == pytest.approx(4)
-    assert series["results_hz"].sum() * series["time_us"][0] / SECOND_US == pytest.approx(2)
-    assert series["queue_0"].tolist() == [0, 0]
-    assert (series["waiting"] == series["queue_0"] + series["queue_1"]).all()
-    busy = np.array([series["utilisation_0"], series["utilisation_1"]])
-    assert (series["busiest"] == busy.max(axis=0)).all()
-    # Worker 1: two tuples and two results; worker 0: the same, two messages, two differences.
-    assert (busy * series["time_us"][0]).sum(axis=1) == pytest.approx([2_600, 2_200])
-    assert np.isnan(series["watermark_lag_us"][-1])
 
 
 @pytest.mark.parametrize("when_full", ["block", "drop"])
@@ -196,3 +182,115 @@ def test_a_full_worker_holds_the_line_or_sheds(when_full: Literal["block", "drop
     # The line is held while one waits at the door: 120 on the way, then 1,000 each.
     assert waits_us == pytest.approx([120 + 1_000 * n for n in range(1, 6)])
     assert seen.room.hosts[1].station.blocked > 0
+
+
+# ------------------------------------------------------------------------------------ any workflows
+
+
+def small(seed: int = 1, /, **settings: object) -> ScriptRun:
+    texts = {"sensors": 10, "rates_hz": "5,2", "seconds": 12, "workers": 3, **settings}
+    return from_settings({key: str(value) for key, value in texts.items()}, seed)
+
+
+def test_results_of_the_end_of_the_period_are_those_of_the_next_one() -> None:
+    period_us = 2_000_000
+    sent = [
+        SimpleNamespace(stamps_us=stamps) for stamps in ((0, 1_999_999), (2_000_000, 2_000_001))
+    ]
+    cluster = SimpleNamespace(
+        tuning=SimpleNamespace(period_us=period_us),
+        plan=SimpleNamespace(epoch_us=0),
+        hosts=[SimpleNamespace(came_us=[0.0, 1.0, 2.0])],
+        sent=lambda: sent,
+    )
+    found = _measured(cast(ScriptCluster, cluster))
+    assert found["measured_results_per_hour"] == 2 * 1_800
+    assert found["measured_tuples_per_hour"] == 3 * 1_800
+    assert found["measured_per_hour"] == 5 * 1_800
+
+
+def test_placements_change_nothing_but_the_hosts() -> None:
+    runs = {way: small(placement=way) for way in PLACEMENTS}
+    for word in (Result, Undefined, Rejected):
+        assert len({timed.trace.of(word) for timed in runs.values()}) == 1
+    assert len({timed.workload.arrivals for timed in runs.values()}) == 1
+    assert runs["plan"].trace.of(Rejected)
+    hosts = {way: timed.trace.of(Hosted) for way, timed in runs.items()}
+    assert {each.worker for each in hosts["literal"]} == {0}
+    assert len({each.worker for each in hosts["whole"]}) > 1
+    # Policy by-sensor sends a sensor to its hash, even if no script there needs it.
+    assert set(hosts["by-unit"]) <= set(hosts["by-sensor"])
+
+
+FAULTS = {
+    "pause": "pause worker-1 2000000 3000000",
+    "slow": "slow worker-2 3000000 3000000 5",
+    "fail": "fail worker-0 5000000 1000000; fail worker-2 3300000 500000; "
+    "fail worker-1 11900000 3000000",
+    "congest": "congest log>worker-1 3000000 2000000 0.001; congest log>worker-0 5000000 1000000 0",
+    "congest between workers": "congest worker-0>worker-1 3000000 3000000 0; "
+    "congest worker-1>worker-0 3000000 3000000 0.0001",
+    "lose": "lose log>worker-0 10; lose log>worker-1 11; lose worker-0>worker-1 2",
+    "lose on the way to the log": "lose source-1>log 5; lose source-4>log 7",
+    "replay": "replay log>worker-1 20 500000; replay worker-0>worker-1 1 300000; "
+    "replay source-2>log 6 100000",
+    "duplicate": "duplicate source-3 4 200000; duplicate source-6 9 1",
+}
+QUEUES: dict[str, dict[str, object]] = {
+    "any number": {},
+    "drop": {"queue_limit": 2, "when_full": "drop"},
+}
+FULL = {"scenario": "drawn", "shared": 4, "service_us": 30_000, "loss": 0.05, "workers": 3}
+
+
+@pytest.mark.parametrize("queue", QUEUES)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_model_records_the_same_under_every_fault(fault: str, queue: str) -> None:
+    timed = small(**FULL, **QUEUES[queue], faults=FAULTS[fault], placement="all-split")
+    expected = make_reference()(timed.workload)
+    for word in (Result, Undefined, Rejected):
+        assert timed.trace.of(word) == expected.of(word)
+    assert ("shed" in timed.summary) == (queue == "drop")
+    if fault == "fail":
+        assert timed.summary["served_again"]
+        assert {each.kind for each in timed.workload.faults} == {"kill"}
+    else:
+        assert not timed.workload.faults
+
+
+def test_a_run_uses_only_the_given_machine() -> None:
+    calls: list[tuple[int, str]] = []
+
+    class Watched:
+        """A machine of the model that records its number and each method that is called."""
+
+        def __init__(self, machine: ScriptMachine, number: int) -> None:
+            self._machine, self._number = machine, number
+
+        def __getattr__(self, name: str) -> object:
+            calls.append((self._number, name))
+            return getattr(self._machine, name)
+
+    class Scripts(ModelScripts):
+        def machine(self, worker: int) -> ScriptMachine:
+            return cast(ScriptMachine, Watched(super().machine(worker), worker))
+
+    def compiled(config: ScriptConfig, way: str) -> CompiledScripts:
+        made = compile_scripts(config, way)
+        return Scripts(made.config, made.placement)
+
+    settings = {"sensors": "10", "seconds": "12", "faults": FAULTS["fail"]}
+    plan, config, seed = prepare(settings, 1)
+    run = simulate(plan, config, seed, machine=compiled)
+    assert run.digest == simulate(plan, config, seed).digest
+    names = {name for _, name in calls}
+    assert names == {"take", "hear", "end_batch", "flush", "known_us", "saved", "restore"}
+    assert {number for number, _ in calls} == {0, 1, 2, 3}
+
+
+def test_without_lateness_results_have_no_latency() -> None:
+    timed = small(lateness_us="none")
+    assert timed.summary["late"] == 0
+    assert timed.summary["results"]
+    assert "mean_result_latency_us" not in timed.summary
+    assert np.isnan(timed.series["latency_us"]).all()
