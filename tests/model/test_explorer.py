@@ -99,12 +99,6 @@ def test_a_machine_without_states_leaves_everything_open() -> None:
     assert {verdict.outcome for verdict in result.verdicts} == {Outcome.UNDETERMINED}
 
 
-def test_self_loops_are_counted_but_lead_nowhere() -> None:
-    result = explore(graph({0: [0, 1, 0], 1: [1]}, 0), [no_deadlock("lively", lambda _: False)])
-    assert (result.unique_states, result.transitions, result.depth) == (2, 4, 1)
-    assert verdict(result, "lively").outcome is Outcome.HOLDS
-
-
 def test_the_search_can_stop_at_the_first_broken_claim() -> None:
     endless = Machine([0], lambda n: [("up", n + 1)])
     claims = [

@@ -149,20 +149,9 @@ def cold(**config: Any) -> Table:
     return first_table(GroupingConfig(**{"instances": 4, **config}), RULES)
 
 
-def test_shuffle_takes_turns_in_the_order_of_latency() -> None:
-    assert routed(cold(policy="shuffle"), "abcdef") == [0, 1, 2, 3, 0, 1]
-    nearest = cold(policy="shuffle", latency_us=(9, 0, 9, 0))
-    assert routed(nearest, "abcdef") == [1, 3, 0, 2, 1, 3]
-
-
 def test_tag_balances_time() -> None:
     counts = Counter(routed(hot(times_us=((0, (1, 1, 4, 4)),), gamma=0.1), "h" * 50))
     assert [counts[i] for i in range(4)] == [20, 20, 5, 5]
-
-
-def test_nag_static_favours_the_nearest_tier() -> None:
-    counts = Counter(routed(cold(policy="nag-static", tiers=(0, 1, 2, 3)), "k" * 100))
-    assert [counts[i] for i in range(4)] == [40, 30, 20, 10]
 
 
 def test_nag_dynamic_also_favours_faster_instances() -> None:
@@ -251,11 +240,6 @@ def case(keys: str, cuts: tuple[int, ...] = (), **config: Any) -> Workload:
     """Return one tuple a letter, with the values 0, 1, 2, ..."""
     arrivals = tuple(Event(seq, 0, key, 100, float(seq), 100) for seq, key in enumerate(keys))
     return Workload("grouping", arrivals, {"instances": 2, **config}, cuts)
-
-
-def test_a_window_ends_with_the_batch_that_fills_it() -> None:
-    trace = run(case("aaaaa", (2, 4), window_tuples=3))
-    assert [(answer.window, answer.n) for answer in trace.of(Answer)] == [(0, 4), (1, 1)]
 
 
 def test_times_of_a_window_are_those_of_its_first_batch() -> None:

@@ -42,11 +42,6 @@ PASSING: tuple[Any, ...] = (
 """A run in which r0 and s0 pass each other in the channels and meet at worker 1 (copy of s0)."""
 
 
-def test_without_steps_nothing_is_said() -> None:
-    verdict = validate_recording(two_workers(), Trace("x", ()))
-    assert verdict.outcome is Outcome.UNDETERMINED
-
-
 def test_a_recording_by_hand_is_a_behaviour() -> None:
     verdict = validate_recording(two_workers(), Trace("x", PASSING))
     assert verdict.outcome is Outcome.HOLDS, (verdict.sentence, verdict.witness)
@@ -85,12 +80,6 @@ def test_the_first_wrong_step_is_shown(steps: tuple[Step, ...], reason: str) -> 
     assert verdict.witness == (reason,)
 
 
-def test_a_recording_that_ends_too_early_is_noticed() -> None:
-    verdict = validate_recording(two_workers(), Trace("x", PASSING[:9]))
-    assert verdict.outcome is Outcome.BROKEN
-    assert "workers [1] have not said that they are quiet" in verdict.sentence
-
-
 @pytest.mark.parametrize("left_out", range(len(PASSING)))
 def test_a_step_that_is_missing_is_noticed(left_out: int) -> None:
     steps = (*PASSING[:left_out], *PASSING[left_out + 1 :])
@@ -111,9 +100,3 @@ def test_a_drop_needs_the_watermark_that_has_passed() -> None:
     verdict = validate_recording(two_workers(), Trace("x", shifted))
     assert verdict.outcome is Outcome.BROKEN
     assert "Its horizon is 11, above" in verdict.witness[0]
-
-
-def test_pairs_need_not_be_counted() -> None:
-    steps = replaced(4, pairs=77)
-    trace = Trace("x", steps)
-    assert validate_recording(two_workers(), trace, counts_pairs=False).outcome is Outcome.HOLDS

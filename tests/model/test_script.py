@@ -1,7 +1,6 @@
 """Meanings of sensor scripts worked out by hand, for the naive reading and the shared graph."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -9,12 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.checking.claims import Outcome
 from model.script import run
-from model.script.claims import RESULTS, judge
-from model.script.evidence import TOLERANCE, align, deviation, is_exact
 from model.script.meaning import meaning
-from model.vocabulary import Event, ScriptConfig, Step, Trace, Workload
+from model.vocabulary import Event, ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import (
     MILLISECOND_US,
     REASON_LATE,
@@ -294,45 +290,6 @@ def workload(config: ScriptConfig = WITH_EVIDENCE, unit: float = 1.0) -> Workloa
         Event(seq, seq, "a", n * MILLISECOND_US, n % 7 * unit, seq) for seq, n in enumerate(times)
     )
     return Workload("script", arrivals, config.to_json())
-
-
-def outcomes(case: Workload, trace: Trace, most: int | None) -> dict[str, Outcome]:
-    return {each.claim: each.outcome for each in judge(case, trace, most).verdicts}
-
-
-def without(trace: Trace, step: Step) -> Trace:
-    return Trace(trace.producer, [each for each in trace.steps() if each != step])
-
-
-@pytest.mark.parametrize("lateness_us", [2_000, None])
-def test_a_result_that_is_missing_or_too_many_early_on_is_seen(lateness_us: int | None) -> None:
-    case = workload(replace(WITH_EVIDENCE, lateness_us=lateness_us))
-    right = run(case)
-    first = right.of(Result)[0]
-    one_more = Trace("x", [*right.steps(), first._replace(ts_us=first.ts_us + 1)])
-    for wrong in (without(right, first), one_more):
-        assert outcomes(case, wrong, 20)[RESULTS] is Outcome.BROKEN
-    last = right.of(Result)[-1]
-    assert outcomes(case, without(right, last), 20)[RESULTS] is Outcome.HOLDS
-    assert outcomes(case, without(right, last), None)[RESULTS] is Outcome.BROKEN
-
-
-def nudged(trace: Trace, by: float) -> Trace:
-    """Return all results, off by a share of the largest value."""
-    return Trace("x", [each._replace(value=each.value + by * 0.6) for each in trace.of(Result)])
-
-
-def test_results_are_close_where_sums_are_rounded() -> None:
-    case = workload(unit=0.1)
-    right = run(case)
-    assert not is_exact(case)
-    assert 0.0 in {each.value for each in right.of(Result)}, "no result is 0"
-    near, far = (nudged(right, TOLERANCE * times) for times in (0.5, 2.0))
-    assert align(case, right, near).of(Result) == right.of(Result)
-    assert outcomes(case, near, None)[RESULTS] is Outcome.HOLDS
-    assert outcomes(case, far, None)[RESULTS] is Outcome.BROKEN
-    assert deviation(case, right, near) == pytest.approx(TOLERANCE / 2)
-    assert deviation(case, right, right) == 0.0
 
 
 # ----------------------------------------------------------------------------------------- workers
