@@ -7,10 +7,9 @@ the sentence before it. The summary of a function starts with a verb, which ruff
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TypeAlias
 
-from tests.house.repository import Module
+from tests.house.repository import Module, tree_of
 
 Documented: TypeAlias = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -22,18 +21,11 @@ FRAGMENTS = frozenset(
     """.split()  # noqa: SIM905 (a list of strings would take a page)
 )
 """Words that make a summary a fragment, or point at something that a tooltip does not show."""
-PARTICIPLES = frozenset(
-    """
-    asked begun beside done drawn found given held judged observed recorded seen shared
-    stored told troubled used wanted written
-    """.split()  # noqa: SIM905 (the same)
-)
-"""Words that do not name what a module provides."""
 
 
 def docstrings(module: Module) -> Iterator[tuple[int, str]]:
     """Yield the docstrings of a module, its classes, functions and attributes, with their lines."""
-    for node in ast.walk(ast.parse(module.source)):
+    for node in ast.walk(tree_of(module)):
         body = getattr(node, "body", None)
         if not isinstance(body, list):
             continue
@@ -74,8 +66,3 @@ def bad_docstrings(module: Module) -> Iterator[str]:
         if fault := fault_of(docstring):
             summary = docstring.strip().splitlines()[0]
             yield f"{module.path}:{line} {fault}: {summary}"
-
-
-def says_nothing(path: Path) -> bool:
-    """Return whether a module is named by a participle or an adjective."""
-    return path.stem in PARTICIPLES

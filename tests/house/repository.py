@@ -67,20 +67,27 @@ def module_at(path: Path, source: str) -> Module:
     return Module(name, is_package, path, source)
 
 
-def imports(module: Module) -> set[str]:
+@cache
+def tree_of(module: Module) -> ast.Module:
+    """Return the syntax tree of a module, parsed once for all rules."""
+    return ast.parse(module.source)
+
+
+@cache
+def imports(module: Module) -> frozenset[str]:
     """Return the absolute dotted names that a module imports, anywhere in the file.
 
     ``from a import b`` counts as ``a.b``: whether ``b`` is a module or a name in one makes no
     difference to who knows whom.
     """
     found: set[str] = set()
-    for node in ast.walk(ast.parse(module.source)):
+    for node in ast.walk(tree_of(module)):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             origin = origin_of(module, node)
             found.update(f"{origin}.{alias.name}" for alias in node.names)
-    return found
+    return frozenset(found)
 
 
 def origin_of(module: Module, node: ast.ImportFrom) -> str:

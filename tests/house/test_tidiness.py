@@ -1,4 +1,4 @@
-"""House habits that no linter checks: sizes, names, shared stems, nothing of one machine."""
+"""House habits that no linter checks: sizes, names, docstrings, nothing of one machine."""
 
 import ast
 import re
@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.repository import ROOT, Module, files, module_at, modules, room_names
+from tests.house.prose import bad_docstrings, fault_of
+from tests.house.repository import ROOT, Module, files, module_at, modules, room_names, tree_of
 
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
@@ -20,7 +21,7 @@ PRODUCERS = ("sim", "spark_impl", "straggler")
 
 def long_functions(module: Module) -> Iterator[str]:
     """Yield the functions that do not fit a screen, with their decorators."""
-    for node in ast.walk(ast.parse(module.source)):
+    for node in ast.walk(tree_of(module)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             lines = (node.end_lineno or first) - first + 1
@@ -118,18 +119,6 @@ def test_an_installed_package_has_all_its_files() -> None:
     assert {path for path in beside if path.suffix != ".py"} == packaged
 
 
-def test_planted_long_function_is_found() -> None:
-    body = "    pass\n" * FUNCTION_LINES_MAX
-    assert list(long_functions(module_at(Path("model/a.py"), f"def f():\n{body}")))
-    assert not list(long_functions(module_at(Path("model/a.py"), f"def f():\n{body[9:]}")))
-
-
-@pytest.mark.parametrize("folder", ["home", "root", "Users", "tmp"])
-def test_planted_machine_path_is_found(folder: str) -> None:
-    assert MACHINE_PATH.search(f'open("/{folder}/someone/data.csv")')
-    assert not MACHINE_PATH.search(f"docs/{folder}/page.md")
-
-
 IGNORED = re.compile("# (type: ignore|" + "noqa)")
 REASON = re.compile(r"(ignore\[[a-z, -]+\]|qa: [A-Z]+\d+) *[-(#] *\w|# [^#]*\w[^#]*# " + "noqa")
 
@@ -142,3 +131,53 @@ def test_every_ignored_check_has_its_reason_on_the_line() -> None:
         if IGNORED.search(line) and not REASON.search(line)
     ]
     assert not lines, lines
+
+
+# -------------------------------------------------------------------------------------------- prose
+
+
+CHECKED = ("model", "sim", "spark_impl", "properties", "benchmarks", "tests")
+GENERATED = ("docs/conformance.md", "docs/errata.md", "docs/reproduction.md")
+WIDTH = 100
+
+
+def test_docstrings_open_with_a_noun_or_a_verb() -> None:
+    checked = [module for module in modules() if module.path.parts[0] in CHECKED]
+    findings = [finding for module in checked for finding in bad_docstrings(module)]
+    assert not findings, "\n".join(findings)
+
+
+def test_pages_wrap_at_100_columns() -> None:
+    pages = [str(path.relative_to(ROOT)) for path in files() if path.suffix == ".md"]
+    findings = [
+        f"{page}:{line}"
+        for page in pages
+        if page not in GENERATED
+        for line in long_lines((ROOT / page).read_text(encoding="utf-8"))
+    ]
+    assert not findings, "\n".join(findings)
+
+
+def long_lines(page: str) -> Iterator[int]:
+    """Yield the numbers of lines that are too long; tables and code need not wrap."""
+    is_code = False
+    for number, line in enumerate(page.splitlines(), 1):
+        is_code ^= line.startswith("```")
+        if len(line) > WIDTH and not is_code and not line.startswith(("|", "    ")):
+            yield number
+
+
+@pytest.mark.parametrize(
+    "docstring",
+    ["Of the workers, in turn.", "What was found.", "They are not.", "Whatever.", "As usual."],
+)
+def test_a_planted_fragment_is_found(docstring: str) -> None:
+    assert fault_of(docstring)
+    assert list(bad_docstrings(module_at(Path("sim/a.py"), f'"""{docstring}"""\n')))
+    assert list(bad_docstrings(module_at(Path("sim/a.py"), f'N = 1\n"""{docstring}"""\n')))
+
+
+def test_the_version_of_the_citation_is_that_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {project['version']}\n" in citation

@@ -1,7 +1,6 @@
-"""The shared words: windows, hashing, workloads, traces, settings."""
+"""Words that all rooms share: windows, hashing, workloads, traces, numbers."""
 
 import json
-from math import gcd
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +11,19 @@ from hypothesis import strategies as st
 from model.vocabulary import (
     Event,
     Fault,
-    SlackConfig,
     Trace,
     WindowSpec,
     Workload,
     stable_hash,
     task_of,
 )
+from model.vocabulary.grouping import WORDS as GROUPING
+from model.vocabulary.join import WORDS as JOIN
+from model.vocabulary.script.config import WORDS as SCRIPT
 from model.vocabulary.settings import PlainData, Setting
 from model.vocabulary.slack import WORDS
 from model.vocabulary.trace import TraceReader, kind_of
+from model.vocabulary.watermark import WORDS as WATERMARK
 from model.vocabulary.windows import Final, Late, Result
 
 SPECS = st.builds(WindowSpec, st.integers(1, 30), st.integers(1, 30))
@@ -32,21 +34,6 @@ TIMES = st.integers(-100, 200)
 def test_the_windows_of_an_event_are_those_that_contain_it(spec: WindowSpec, ts_us: int) -> None:
     containing = [j for j in range(-400, 400) if spec.start_us(j) <= ts_us < spec.end_us(j)]
     assert list(spec.indices(ts_us)) == containing
-
-
-@given(SPECS, TIMES)
-def test_first_and_last_index_bound_the_windows_of_a_time(spec: WindowSpec, ts_us: int) -> None:
-    first, last = spec.first_index(ts_us), spec.last_index(ts_us)
-    assert spec.end_us(first - 1) <= ts_us < spec.end_us(first)
-    assert spec.start_us(last) <= ts_us < spec.start_us(last + 1)
-    assert spec.last_end_us(ts_us) == spec.end_us(last)
-
-
-@given(SPECS, st.integers(-20, 20))
-def test_no_boundary_cuts_a_pane(spec: WindowSpec, index: int) -> None:
-    assert spec.pane_us == gcd(*spec)
-    assert spec.start_us(index) % spec.pane_us == 0
-    assert spec.end_us(index) % spec.pane_us == 0
 
 
 @pytest.mark.parametrize(
@@ -68,11 +55,8 @@ def test_a_task_is_a_remainder(key: str, tasks: int) -> None:
     assert (stable_hash(key) - task_of(key, tasks)) % tasks == 0
 
 
-def test_another_seed_gives_another_hash() -> None:
-    assert stable_hash("a", seed=1) != stable_hash("a")
-
-
 # -------------------------------------------------------------------------------------- workloads
+
 
 EVENTS = tuple(
     Event(seq, 10 + seq, "Zürich", 1_000 + seq, seq / 4, 2_000 + seq) for seq in range(5)
@@ -120,6 +104,7 @@ def test_an_invalid_workload_is_refused_in_one_sentence(change: dict[str, PlainD
 
 # ----------------------------------------------------------------------------------------- traces
 
+
 STEPS = (
     Final(0, 5, "b", 2.0, 1, 0, True),
     Result(0, 5, "ä", 0, 0.1 + 0.2, 1, 0, 20),
@@ -133,10 +118,6 @@ def test_a_trace_is_in_canonical_order() -> None:
     assert list(trace.steps()) == list(other.steps())
     assert trace.digest() == other.digest()
     assert trace.of(Late) == (STEPS[3], STEPS[2])
-
-
-def test_a_step_that_is_recorded_twice_counts_twice() -> None:
-    assert len(Trace("twice", (*STEPS, STEPS[2]))) == 5
 
 
 def test_steps_of_different_kinds_are_different_even_if_their_fields_are_equal() -> None:
@@ -173,67 +154,12 @@ def test_a_line_that_is_no_step_is_refused(line: str, message: str) -> None:
         reader.feed(line)
 
 
-@pytest.mark.parametrize("line", ["{}", '{"trace":2}', '{"trace":1,"producer":7}'])
-def test_a_header_of_another_version_is_refused(line: str) -> None:
-    with pytest.raises(ValueError, match=r"trace|producer"):
-        TraceReader(WORDS).feed(line)
-
-
-def test_kinds_have_different_names() -> None:
-    assert len({kind_of(word) for word in WORDS}) == len(WORDS) == 10
+@pytest.mark.parametrize("words", [GROUPING, JOIN, SCRIPT, WORDS, WATERMARK])
+def test_kinds_have_different_names(words: tuple[type, ...]) -> None:
+    assert len({kind_of(word) for word in words}) == len(words)
 
 
 # --------------------------------------------------------------------------------------- settings
-
-
-def test_settings_are_read_as_they_were_written() -> None:
-    config = SlackConfig(10, 5, aggregate="avg", lambda_thr=0.9, gamma_us=0)
-    assert SlackConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
-
-
-def test_defaults_follow_the_window() -> None:
-    config = SlackConfig(10, 5)
-    assert (config.feedback, config.max_age, config.windows) == (10, 40, WindowSpec(10, 5))
-    assert SlackConfig(10, 5, feedback_us=0, max_age_us=1).feedback == 0
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"size_us": 0}, "size_us is 0; it must be an integer > 0"),
-        ({"slide_us": 2.5}, "slide_us is 2.5; it must be an integer"),
-        ({"tasks": True}, "tasks is True"),
-        ({"aggregate": "mode"}, "aggregate is 'mode'; it must be one of sum"),
-        ({"control": "pid"}, "control is 'pid'"),
-        ({"aggregate": "max"}, "needs lambda_thr"),
-        ({"eps": 1}, "eps is 1; it must be a finite number > 0 and < 1"),
-        ({"delta": 0.0}, "delta is 0.0"),
-        ({"lambda_thr": 1.5}, "lambda_thr is 1.5"),
-        ({"cv": float("nan")}, "cv is nan"),
-        ({"learning_rate": -1.0}, "learning_rate is -1.0"),
-        ({"max_age_us": -1}, "max_age_us is -1; it must be an integer >= 0"),
-        (
-            {"fixed_slack_us": 1 << 61},
-            "fixed_slack_us is 2305843009213693952; it must be less",
-        ),
-        ({"size_us": 1 << 62}, r"size_us is 4611686018427387904; it must be less than 2\^61"),
-        ({"sise_us": 3}, "unknown setting 'sise_us'"),
-        ({"eps": "0.1"}, "eps is '0.1'; it must be a finite number"),
-        ({"delta": None}, "delta is None; it must be a finite number"),
-        ({"delta": 1e-16}, "delta is 1e-16; it must be a finite number >= 1e-12"),
-        ({"cv": [1]}, r"cv is \[1\]; it must be a finite number"),
-        ({"keyed": "no"}, "keyed is 'no'; it must be True or False"),
-        ({"method": ["normal"]}, r"method is \['normal'\]"),
-        ({"method": "permutation", "delta": 1e-6}, "delta is 1e-06; with method 'permutation'"),
-        ({"method": "permutation", "aggregate": "avg"}, "is for sum, not for 'avg'"),
-        ({"sampling": "random"}, "sampling is 'random'; it must be one of exchangeable"),
-    ],
-)
-def test_a_wrong_setting_is_named_with_its_value(
-    settings: dict[str, PlainData], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        SlackConfig.from_json({"size_us": 10, "slide_us": 5, **settings})
 
 
 @pytest.mark.parametrize("value", [0.05, 1e-15, 1e22, 12_345_678.0, 200_000.0, 7])

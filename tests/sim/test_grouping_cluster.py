@@ -4,18 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from model.grouping import make_system as make_reference
 from model.vocabulary import Fault as Kill
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import Route
 from sim.grouping import TimedRun, simulate
 from sim.grouping.cluster import GroupingTuning
-from sim.grouping.room import TIMED_ROOM, backlog_of
-from sim.grouping.settings import prepare
+from sim.grouping.room import backlog_of
 from sim.kernel.distributions import Constant, Distribution, Exponential, Pareto
 from sim.kernel.faults import (
     Congest,
-    Duplicate,
     Fail,
     Fault,
     Lose,
@@ -36,6 +33,7 @@ def figure(timed: TimedRun, name: str) -> float:
 
 
 # ----------------------------------------------------------------------------- small clusters
+
 
 EPOCH_US = 1_000_000
 SERVICE, TRIGGER = Constant(100.0), EveryTuples(100)
@@ -85,6 +83,7 @@ def latencies_us(plan: Plan, instances: int = 1, policy: str = "round-robin") ->
 
 # --------------------------------------------------------------------------------- measured times
 
+
 REGULAR = Source(400, Constant(1_000.0), keys=tuple("abcdefgh"))
 
 
@@ -108,15 +107,6 @@ def test_a_line_that_is_slower_than_its_instance_is_the_time() -> None:
     # 1,000 bytes at 10 Mb/s.
     far = Worker(place=ELSEWHERE)
     assert times_us(FAST, far, tuple_bytes=1_000)[1] == [1, [100, 800]]
-
-
-def test_an_instance_that_has_served_nothing_keeps_its_time() -> None:
-    half = Worker(0.5, place=HERE)
-    assert times_us(half) == [[0, [100, 100]], [1, [200, 200]]]
-    key = GroupingConfig(9, "key", ((0, (100,) * 9),), window_tuples=100)
-    plan = plan_of(Source(300, Constant(1_000.0)), half, measured=True)
-    config = simulate(plan, key, 1).workload.config
-    assert sorted(config["times_us"][1][1]) == [100] * 8 + [200]
 
 
 def test_tuples_that_are_not_served_by_the_end_of_a_window_are_not_measured_yet() -> None:
@@ -163,12 +153,6 @@ def test_a_place_is_free_again_when_the_sender_has_heard_of_it() -> None:
     assert latencies_us(plan_of(at(0, 0), far)) == pytest.approx(2 * first_us + 80.0 + 20.0)
 
 
-def test_a_full_instance_holds_up_what_is_for_another_one() -> None:
-    # In turns: the third tuple waits for the place of the first one, and holds up the fourth.
-    slow, fast = Worker(0.1, queue_limit=1), Worker(queue_limit=1)
-    assert latencies_us(plan_of(at(0, 0, 0, 0), slow, fast), 2) == 1_000 + 100 + 2_000 + 1_100
-
-
 def test_every_sender_stands_still_by_itself() -> None:
     config = GroupingConfig(2, "key", senders=2)
     slow, fast = Worker(0.1, queue_limit=1), Worker(queue_limit=1)
@@ -194,20 +178,6 @@ def test_a_backlog_is_worked_off_at_the_rate_of_the_instances() -> None:
     # In turns the slower one decides; by time both are busy.
     assert found["round-robin"] == pytest.approx(2 * 5_000, rel=0.01)
     assert found["tag"] == pytest.approx(10_000 + 5_000, rel=0.01)
-
-
-def test_a_backlog_is_what_would_arrive_all_at_once() -> None:
-    plan = prepare({"tuples": "300", "scenario": "drift"}).plan
-    plan = replace(plan, faults=(Duplicate("source-0", 3, 10), Pause("worker-1", 5, 5)))
-    backlog = backlog_of(plan, 3)
-    assert backlog.faults == (Pause("worker-1", 5, 5),)
-    config = GroupingConfig(4)
-    one, other = simulate(plan, config, 3), simulate(backlog, config, 3)
-    assert len(one.workload.arrivals) == 301
-    assert {event.arrival_us for event in other.workload.arrivals} == {plan.epoch_us}
-    assert [event[:5] for event in one.workload.arrivals] == [
-        event[:5] for event in other.workload.arrivals
-    ]
 
 
 # ------------------------------------------------------------------------------------- faults
@@ -239,12 +209,6 @@ def test_a_fault_costs_what_it_says(fault: Fault, later_us: int) -> None:
     assert latencies_us(plan) == pytest.approx(530 + later_us)
 
 
-def test_a_place_whose_message_is_lost_is_free_later() -> None:
-    far = Worker(queue_limit=1, place=ELSEWHERE)
-    plan = plan_of(at(0, 0), far, faults=(Lose("worker-0>log", 0),))
-    assert latencies_us(plan) == pytest.approx(530 + 530 + 530 + 350 + 1_350)
-
-
 @pytest.mark.parametrize(
     ("at_us", "batches"),
     [
@@ -268,49 +232,6 @@ def test_a_failure_is_a_kill_of_the_micro_batch_that_it_interrupts(
     assert timed.summary.get("served_again", 0) == (at_us in (150, 900, 3_050))
 
 
-ANY: tuple[Fault, ...] = (
-    Pause("worker-1", 3_000, 20_000),
-    Slow("worker-0", 5_000, 50_000, 8.0),
-    Fail("worker-1", 12_000, 3_000),
-    Fail("worker-0", 18_000, 9_000),
-    Congest("log>worker-0", 8_000, 9_000, 0.1),
-    Lose("log>worker-1", 7),
-    Lose("worker-1>log", 3),
-    Replay("log>worker-0", 4, 700),
-    Replay("worker-0>log", 4, 700),
-    Duplicate("source-0", 9, 4_000),
-)
-
-
-@pytest.mark.parametrize("when_full", ["block", "drop"])
-@pytest.mark.parametrize("place", [None, HERE, Place(process=1), Place(node=1), ELSEWHERE])
-@pytest.mark.parametrize("fault", [None, *ANY], ids=str)
-def test_the_model_does_the_same_with_the_arrivals_under_every_fault(
-    fault: Fault | None, place: Place | None, when_full: str
-) -> None:
-    is_link = isinstance(fault, Congest | Lose | Replay)
-    if place is None and is_link:
-        pytest.skip("there is no link")
-    worker = Worker(queue_limit=2, when_full=when_full, place=place)  # type: ignore[arg-type]  # a value of another type is tried
-    source = Source(200, Exponential(150.0), keys=tuple("abcdefgh"), zipf=1.5)
-    plan = replace(
-        plan_of(source, worker, replace(worker, speed=0.3), measured=True),
-        faults=() if fault is None else (fault,),
-        trigger=EveryTuples(20),
-    )
-    config = GroupingConfig(2, "tag", ((0, (1, 1)),), senders=3, window_tuples=50)
-    timed = simulate(plan, config, 1)
-    assert simulate(plan, config, 1).digest == timed.digest
-    assert ("shed" in timed.summary) == (when_full == "drop")
-    assert timed.summary["tuples"] == 200 + isinstance(fault, Duplicate) - int(
-        timed.summary.get("shed", 0)
-    )
-    assert bool(timed.workload.faults) == isinstance(fault, Fail)
-    expected = make_reference()(timed.workload)
-    assert list(timed.trace.steps()) == list(expected.steps())
-    assert TIMED_ROOM.make_system()(timed.workload).digest() == expected.digest()
-
-
 def test_the_log_sheds_what_the_next_sender_has_no_room_for() -> None:
     # An instance has two places, and the sender two more: of ten tuples at once four are let in,
     # and of those that come later all that find the sender with one tuple at most.
@@ -322,14 +243,6 @@ def test_the_log_sheds_what_the_next_sender_has_no_room_for() -> None:
     config = GroupingConfig(2, "key", senders=2)
     timed = simulate(plan_of(at(*[0] * 12), worker), config, 1)
     assert len(timed.workload.arrivals) == 2 + 2 * 2
-
-
-def test_nothing_arrives() -> None:
-    timed = simulate(plan_of(Source(0)), GroupingConfig(3), 1)
-    assert len(timed.trace) == 0
-    assert timed.summary["tuples"] == timed.summary["windows"] == 0
-    assert "mean_latency_us" not in timed.summary
-    assert {len(column) for column in timed.series.values()} == {100}
 
 
 # ----------------------------------------------------------------------------------- bad plans

@@ -88,12 +88,17 @@ def test_workers_come_and_go_within_a_window(monkeypatch: pytest.MonkeyPatch) ->
     [
         {"workers": "1", "trigger_interval_us": "1000000"},
         {"workers": "2", "lateness_us": "0", "message_us": "3000", "trigger_interval_us": "never"},
-        {"blocks": "adaptive", "loss": "0.1", "trigger_interval_us": "7000000"},
+        pytest.param(
+            {"blocks": "adaptive", "loss": "0.1", "trigger_interval_us": "7000000"},
+            marks=pytest.mark.long,
+        ),
         {"faults": "fail worker-0 16500000 500000"},
-        {"faults": "fail worker-0 29700000 100000"},
-        {"faults": "fail worker-1 30500000 500000; slow worker-0 15000000 4000000 40"},
+        pytest.param(
+            {"faults": "fail worker-1 30500000 500000; slow worker-0 15000000 4000000 40"},
+            marks=pytest.mark.long,
+        ),
     ],
-    ids=["one worker", "slow", "lost", "failure", "late failure", "failure and slowness"],
+    ids=["one worker", "slow", "lost", "failure", "failure and slowness"],
 )
 def test_every_pair_of_admitted_tuples_comes_out_once(settings: dict[str, str]) -> None:
     for seed in range(profiles.choose(1, nightly=3)):
@@ -154,6 +159,7 @@ def pairs_of(machine: MachineOf) -> frozenset[object]:
     return frozenset(found(timed.trace))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mistake", [RedirectedAtOnce, LeavingAtOnce])
 def test_a_planted_mistake_loses_pairs(mistake: MachineOf) -> None:
     assert pairs_of(mistake) < pairs_of(LiveChain)

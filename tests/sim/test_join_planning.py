@@ -19,7 +19,7 @@ from sim.join.planning import (
     passing_times_us,
     try_chain,
 )
-from sim.join.scaled import busiest_share, epoch_share, scale_of, simulate_scaled
+from sim.join.scaled import epoch_share, scale_of
 from sim.join.tuning import ChainTuning, Costs, as_on_spark
 from sim.kernel.link import Tier
 from tests.sim.calibrations import CALIBRATION
@@ -67,6 +67,7 @@ def test_the_smallest_chain_is_that_of_an_ideal_chain(work: float) -> None:
     assert agrees_with_the_ideal_chain(work)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "mistake"),
     [
@@ -82,36 +83,7 @@ def test_planted_mistakes_do_not_agree_with_the_ideal_chain(
     assert not agrees_with_the_ideal_chain(1.8)
 
 
-def test_a_scaled_run_has_the_work_of_the_demand() -> None:
-    """A quarter of the tuples, each four times the work, keeps a worker as busy."""
-    hardware = Hardware(FAST, 20.0, Costs(10.0, 0.2, 0.1))
-    scale = scale_of(DEMAND, 2, 64)
-    shares = [
-        busiest_share(
-            simulate_scaled(
-                DEMAND, hardware, 2, 64, scale._replace(tuples=tuples, length_us=8e6), 1
-            ),
-            scale._replace(length_us=8e6),
-        )
-        for tuples in (1, 4)
-    ]
-    assert shares[1] == pytest.approx(shares[0], rel=0.1)
-
-
-def test_the_same_seed_gives_the_same_plan() -> None:
-    first, again, other = (find_chain(DEMAND, COMPARING, seed) for seed in (1, 1, 2))
-    assert first == again
-    assert first.chain.p50_us != other.chain.p50_us
-
-
-def test_the_next_smaller_chain_fails_and_says_why() -> None:
-    found = find_chain(DEMAND, COMPARING, 1)
-    assert found.smaller is not None
-    assert found.smaller.workers == found.chain.workers - 1
-    assert found.smaller.p99_us is None
-    assert "of the time" in found.smaller.lacks
-
-
+@pytest.mark.long
 def test_smaller_blocks_are_taken_if_large_ones_leave_stores_uneven() -> None:
     """A window holds 400 tuples: blocks of 256 leave nearly all of them at one worker."""
     demand = Demand(200.0, 2_000_000, 60_000_000, 1.0)
@@ -135,11 +107,7 @@ def test_a_latency_below_the_passing_time_has_no_chain() -> None:
         find_chain(replace(DEMAND, latency_us=2_000_000), COMPARING, 1)
 
 
-def test_a_latency_below_that_of_the_link_is_refused() -> None:
-    with pytest.raises(ValueError, match="latency_us is 10; it must be more than the link's, 10"):
-        find_chain(replace(DEMAND, latency_us=10), COMPARING, 1)
-
-
+@pytest.mark.long
 def test_the_search_ends_if_more_workers_do_not_help() -> None:
     """Every message takes 50 ms: a longer chain only has more of them."""
     hardware = COMPARING._replace(costs=Costs(50_000.0, 1.0, 0.0))
@@ -178,20 +146,6 @@ def test_large_blocks_make_epochs_longer() -> None:
     ideal = least_work(few, hardware) / 4
     assert ideal <= small
     assert large > 1.2 * small
-
-
-def test_epochs_of_tiny_windows_are_simulated() -> None:
-    hardware = COMPARING._replace(epoch_us=5e5)
-    tiny = replace(DEMAND, window_us=50)
-    assert epoch_share(tiny, hardware, 2, 4, scale_of(tiny, 2, 4), 1) > 0
-
-
-def test_epochs_that_do_not_keep_up_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    hardware = COMPARING._replace(epoch_us=5e5)
-    few = replace(DEMAND, selectivity=0.04)
-    assert not try_chain(few, hardware, 2, 64, 1).lacks
-    monkeypatch.setattr(planning, "epoch_share", lambda *given: 0.9)
-    assert try_chain(few, hardware, 2, 64, 1).lacks == "has epochs that take 100% of their length"
 
 
 def test_a_calibration_sets_costs_links_and_speed() -> None:

@@ -1,9 +1,5 @@
 """A simulated chain at the end of an epoch: decisions by its busy time, and what goes on."""
 
-from dataclasses import replace
-
-import pytest
-
 from model.join.control import decide, start
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Decision, Equi, Match
@@ -78,15 +74,6 @@ def test_results_are_exact_over_what_was_not_shed() -> None:
     run = rising_and_falling()
     assert JoinConfig.from_json(run.workload.config).decisions
     assert_is_the_model_s(run)
-
-
-def test_rules_are_alone() -> None:
-    with pytest.raises(ValueError, match="none if scale or shed is given"):
-        Control(rules=RULES, scale=True)
-    config = replace(CONFIG, decisions=(Decision(0, 2, 1, 0.0),))
-    tuning = ChainTuning(control=Control(rules=RULES))
-    with pytest.raises(ValueError, match="must be no for a chain whose decisions are given"):
-        simulate(Plan((Source(1), Source(1)), tuning=tuning), config, 0)
 
 
 def test_overdue_tuples_go_on_at_the_end_of_an_epoch() -> None:

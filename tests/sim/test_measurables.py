@@ -15,6 +15,9 @@ from sim.join.tuning import ChainTuning, Costs
 from sim.kernel.distributions import Constant
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import Source
+from sim.script.measurables import MEASURABLES as OF_SCRIPTS
+from sim.script.measurables import PLACEMENT, side_by_side
+from sim.script.placements import PLACEMENTS
 from sim.sweep.measurable import columns_at, measurable, measurables, rooms
 
 CHAIN = {
@@ -65,12 +68,6 @@ def test_several_moments_of_a_run_are_those_that_one_alone_gives(room: str) -> N
     assert several[0] != several[1]
 
 
-@pytest.mark.parametrize("at", ["0", "1.1", "soon"])
-def test_a_moment_outside_the_run_is_refused(at: str) -> None:
-    with pytest.raises(ValueError, match=r"^at is "):
-        measurable("slack", "moments").measure({"at": at}, 0)
-
-
 # --------------------------------------------------------------------------------- the streams
 
 
@@ -103,15 +100,6 @@ def test_waves_have_the_requested_rate_on_average() -> None:
 # --------------------------------------------------------------------------------- chains
 
 
-def test_without_an_index_everything_that_meets_is_compared() -> None:
-    indexed, plain = (
-        run_chain({**CHAIN, "engine": word}, 0).summary for word in ("chain", "handshake")
-    )
-    assert indexed["results"] == plain["results"]
-    # Bands of 50 in 10,000: one value in a hundred is within reach of another.
-    assert int(plain["comparisons"]) > 50 * int(indexed["comparisons"])
-
-
 def test_the_largest_rate_lies_between_one_that_is_held_and_one_that_is_not() -> None:
     settings = {
         **CHAIN,
@@ -130,13 +118,6 @@ def test_the_largest_rate_lies_between_one_that_is_held_and_one_that_is_not() ->
         assert (float(run_chain(asked, 0).summary["peak_utilisation"]) <= 0.8) is is_held
 
 
-def test_an_unknown_limit_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match="limit is 'heat'; it must be one of work, held, lag, batches-lag"
-    ):
-        largest_rate({"limit": "heat"}, 0)
-
-
 def test_queries_with_chains_of_their_own_need_a_copy_each() -> None:
     settings = {**CHAIN, "queries": "3"}
     shared, own = (bandwidth({**settings, "chains": each}, 0) for each in ("shared", "own"))
@@ -150,13 +131,6 @@ def test_blocks_of_one_tuple_have_one_tuple_on_average() -> None:
     found = run_chain({**CHAIN, "block_size": "1"}, 0).summary
     assert found["mean_block"] == 1
     assert float(found["hint_bytes_per_s"]) > 0
-
-
-def test_one_batch_finds_all_pairs_that_the_chain_finds() -> None:
-    asked = {**CHAIN, "predicate": "equi", "lateness_us": "never"}
-    found = in_batches({**asked, "batch_us": "1000000000000"}, 0)
-    assert found["found_share"] == 1
-    assert found["pairs"] == run_chain(asked, 0).summary["results"]
 
 
 def test_batches_find_what_a_uniform_cut_leaves() -> None:
@@ -202,3 +176,81 @@ def test_jobs_wait_for_each_other() -> None:
     # A tuple costs 1 ms in either stage, spread over three workers; the keys, 8 by 3, are not
     # spread evenly: 3 keys of 8 instead of 8/3. That is 333 + 375 us, so 1,412 a second.
     assert float(found["largest_rate_hz"]) == pytest.approx(1_412 / 2, rel=0.12)
+
+
+# ------------------------------------------------------------------------------------------ scripts
+
+
+SMALL_SCRIPTS = {"sensors": "8", "rates_hz": "5", "seconds": "6", "workers": "2"}
+SHARED = {"scenario": "shared", "sensors": "16", "rates_hz": "20"}
+SENSOR_HZ = 72_000
+"""Tuples of one sensor of 20 Hz in an hour."""
+
+
+@pytest.mark.parametrize("name", ["sim", "communication"])
+def test_placements_side_by_side_measure_as_one_by_one(name: str) -> None:
+    ways = list(PLACEMENTS)
+    found = OF_SCRIPTS[name].fans[PLACEMENT](SMALL_SCRIPTS, 3, ways)
+    alone = [OF_SCRIPTS[name].measure({**SMALL_SCRIPTS, PLACEMENT: way}, 3) for way in ways]
+    assert list(found) == alone
+
+
+def test_each_named_placement_has_its_figures() -> None:
+    ways = ["by-unit", "by-sensor"]
+    found = side_by_side({**SMALL_SCRIPTS, "placements": ",".join(ways)}, 3)
+    assert [each.placement for each in found] == ways
+    alone = [OF_SCRIPTS["sim"].measure({**SMALL_SCRIPTS, PLACEMENT: way}, 3) for way in ways]
+    for each, summary in zip(found, alone, strict=True):
+        assert each._asdict() == {name: summary.get(name) for name in each._fields}
+
+
+def test_figures_from_the_rates_are_those_of_a_run() -> None:
+    timed = OF_SCRIPTS["sim"].measure(SMALL_SCRIPTS, 3)
+    predicted = OF_SCRIPTS["communication"].measure(SMALL_SCRIPTS, 3)
+    assert predicted == {name: timed[name] for name in predicted}
+
+
+def test_a_union_is_computed_where_all_of_it_is_sent() -> None:
+    # Of 16 sensors eight are in one union: whole, one worker has them, and nothing is sent twice.
+    found = OF_SCRIPTS["communication"].measure({**SHARED, "together": "8"}, 1)
+    assert found["predicted_per_hour"] == 16 * SENSOR_HZ
+    assert found["largest_over_even"] == 2
+    baseline = {**SHARED, "together": "8", PLACEMENT: "by-sensor"}
+    sent = OF_SCRIPTS["communication"].measure(baseline, 1)["predicted_per_hour"]
+    assert sent == 16 * SENSOR_HZ / float(str(found["sent_over_baseline"]))
+
+
+def test_lines_are_counted() -> None:
+    found = OF_SCRIPTS["lines"].measure({"workflow": "printed"}, 1)
+    # Seven statements; two imports, a function of four lines and one of eight.
+    assert (found["script_lines"], found["program_lines"]) == (7, 2 + 4 + 8)
+    every = OF_SCRIPTS["lines"].measure({}, 1)
+    assert every["workflows"] == 6
+    with pytest.raises(ValueError, match="workflow is 'printd'"):
+        OF_SCRIPTS["lines"].measure({"workflow": "printd"}, 1)
+
+
+def test_windows_that_share_panes_keep_less() -> None:
+    small = {"scenario": "spans", "sensors": "1", "rates_hz": "2", "seconds": "24"}
+    kept = OF_SCRIPTS["memory"].measure({**small, "disorder": "calm", "lateness_us": "0"}, 0)
+    # A tuple every 0.5 s, panes of a second: a window of 10 s every second needs up to ten of them
+    # and serves all others; 2 + 1 + 3 + 10 + 2 panes at most if each window has its own.
+    names = ("shared", "own", "tuple")
+    shared, own, tuples = (float(str(kept[f"{name}_numbers"])) for name in names)
+    assert 6 * 8 <= shared <= 6 * 11
+    assert shared < own <= 6 * 18
+    assert tuples <= 2 * 2 * (2 + 4 + 6 + 10 + 10)
+
+
+def test_without_the_filter_workers_serve_what_nobody_asks_for() -> None:
+    few = {"scenario": "drawn", "sensors": "12", "workflows": "1", "seconds": "2", "loss": "0"}
+    found = {
+        filters: OF_SCRIPTS["sim"].measure({**few, "filters": filters}, 0)
+        for filters in ("yes", "no")
+    }
+    dropped = int(str(found["yes"]["tuples_dropped"]))
+    assert dropped > 0
+    sent = {filters: int(str(each["tuples_sent"])) for filters, each in found.items()}
+    assert sent["no"] == sent["yes"] + dropped
+    assert found["no"]["results"] == found["yes"]["results"]
+    assert float(str(found["no"]["busiest"])) > float(str(found["yes"]["busiest"]))

@@ -1,4 +1,4 @@
-"""The page of results: that it is whole, that it needs nothing, and what it says."""
+"""The page of results: that it is whole, that it needs nothing, and that its numbers are right."""
 
 import os
 import re
@@ -6,28 +6,21 @@ import subprocess
 import sys
 from collections import Counter
 from copy import deepcopy
-from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from model.vocabulary.settings import PlainData
-from sim.report.contents import Report
-from sim.report.entries import entry_of, finding_of
+from sim.report.contents import Axis, Chart, Curve, Point, Report
+from sim.report.entries import entry_of
 from sim.report.page import POLICY, page
+from sim.report.plot import svg
 from sim.report.words import (
-    Unit,
     format_number,
-    levels_in_words,
-    unit_of,
-    values_in_words,
-    with_limits,
 )
 from tests.sim import made_up
 
 VOID = {"meta", "br", "col"}
-STYLE = Path(__file__).parents[2] / "sim" / "report" / "page.css"
 
 
 def report() -> Report:
@@ -114,15 +107,6 @@ def test_nothing_is_fetched_and_nothing_runs(text: str) -> None:
     assert reader.values("src") == []
 
 
-def test_a_planted_reference_is_found(text: str) -> None:
-    planted = text.replace("</main>", '<img src="plot.png"></img></main>')
-    assert planted != text
-    with pytest.raises(AssertionError):
-        test_nothing_is_fetched_and_nothing_runs(planted)
-    with pytest.raises(AssertionError):
-        test_every_reference_is_to_a_part_of_the_page(text.replace('href="#slack', 'href="#slakc'))
-
-
 def test_the_same_results_make_the_same_page_whatever_the_seed_of_hashes(text: str) -> None:
     code = (
         "from sim.report.page import page; from sim.report.entries import entry_of;"
@@ -143,45 +127,6 @@ def test_the_same_results_make_the_same_page_whatever_the_seed_of_hashes(text: s
 # --------------------------------------------------------------------------------- what it says
 
 
-def test_verdicts_stand_first_then_every_experiment_with_all_that_was_stored(text: str) -> None:
-    reader = Reader(text)
-    assert reader.count("article") == len(made_up.ALL)
-    order = [text.index('id="verdicts"')]
-    for record, _ in made_up.ALL:
-        name = record["experiment"]["name"]
-        start = text.index(f'<article id="{name}"')
-        part = text[start : text.index("</article>", start)]
-        order.append(start)
-        assert f"<code>{record['again']}</code>" in part
-        assert record["code"][:12] in part
-        for found in record["expectations"]:
-            assert f"{found['says']}<" in part
-            assert ">ratio of share 1.34" in part
-    assert order == sorted(order)
-
-
-def test_every_verdict_is_a_word(text: str) -> None:
-    words = " ".join(Reader(text).texts["span"])
-    for each in ("refuted", "reproduced", "reproduced under stated assumptions", "undetermined"):
-        assert each in words
-    # An expectation that is broken, and an experiment that expects nothing.
-    assert "not as expected" in words
-    assert "not judged" in words
-
-
-def test_failed_runs_are_listed_with_the_command_that_repeats_them(text: str) -> None:
-    (failure,) = made_up.LATENCY[0]["failed"]
-    assert "1 run failed" in text
-    assert "A run failed (tier = rack, scale = no, seed 7): ValueError: capacity is 0" in text
-    assert f"<code>{failure['again']}</code>" in text
-    assert "no run has the figure 'losss'." in unescape(text)
-
-
-def test_text_of_an_experiment_is_no_markup(text: str) -> None:
-    assert "Latency &lt;with&gt; &amp; without shedding" in text
-    assert "<with>" not in text
-
-
 def test_text_is_escaped_once_in_elements_and_attributes() -> None:
     record, columns = deepcopy(made_up.LATENCY)
     record["experiment"]["title"] = 'A "<b>" & more'
@@ -189,17 +134,6 @@ def test_text_is_escaped_once_in_elements_and_attributes() -> None:
     assert 'A "<b>" & more' in found.texts["a"]
     assert any(label.startswith('A "<b>" & more: ') for label in found.values("aria-label"))
     assert found.count("b") == 0
-
-
-def test_every_combination_has_a_plot_and_all_have_numbers(text: str) -> None:
-    reader = Reader(text)
-    assert reader.count("svg", role="img") == reader.count("svg") == 5
-    assert all(reader.values("aria-label"))
-    # Two of them, for a factor that is neither axis nor series.
-    labels = [each for each in reader.values("aria-label") if "Title of slack-missed" in each]
-    assert [each.rpartition(". ")[2] for each in labels] == ["load 0.5", "load 0.9"]
-    assert {"Load 0.5", "Load 0.9"} <= set(reader.texts["figcaption"])
-    assert reader.texts["summary"].count("Numbers") == len(made_up.ALL)
 
 
 def test_numbers_are_means_with_the_limits_of_student() -> None:
@@ -214,64 +148,6 @@ def test_numbers_are_means_with_the_limits_of_student() -> None:
     table = entry_of(record, columns).table
     assert table.header == ("k (s)", "n", "seeds")
     assert table.rows == (("0.5", "7.5", "1"), ("3", "7.5", "1"))
-
-
-def test_a_measure_that_was_not_seen_leaves_its_place_empty() -> None:
-    record, columns = made_up.stored(
-        "slack-a",
-        {"k": (1, 2)},
-        {"n": lambda k, s: float(k)},
-        plot={"x": "k", "y": "n", "series": None, "log": None},
-    )
-    columns["n"] = [None] * 3 + [2.0] * 3
-    entry = entry_of(record, columns)
-    assert [row[1] for row in entry.table.rows] == ["", "2"]
-    assert [point.x for point in entry.charts[0].lines[0].points] == [2]
-    columns["n"] = [None] * 6
-    assert entry_of(record, columns).charts == ()
-
-
-def test_a_page_uses_the_labels_of_the_experiment() -> None:
-    names = {"missed": "share of tuples missed", "load": "load of workers", "share": "capacity"}
-    record, columns = deepcopy(made_up.MISSED)
-    record["experiment"]["labels"] = names
-    record["experiment"]["published"]["values"] = {"missed": 0.05}
-    record["expectations"][0] |= {"measure": "missed", "compare": None}
-    record["expectations"][0]["cells"][0]["label"] = "share 0.1, load 0.9"
-    entry = entry_of(record, columns)
-    assert entry.table.header[:4] == ("capacity", "control", "load of workers", names["missed"])
-    chart = entry.charts[0]
-    assert (chart.x.label, chart.y.label) == ("capacity", names["missed"])
-    assert chart.title == "load of workers 0.5"
-    assert entry.numbers == "share of tuples missed 0.05"
-    assert entry.findings[0].cells[0].label == "capacity 0.1, load of workers 0.9"
-    assert entry.findings[0].sentence.startswith("share of tuples missed 1.34")
-    waits = {"wait_us": "longest wait"}
-    assert (
-        levels_in_words("wait_us 2000000, mode wait_us", waits) == "longest wait 2 s, mode wait us"
-    )
-    assert unit_of("wait_us", [2e6], waits).label == "longest wait (s)"
-
-
-def test_a_series_of_numbers_names_its_factor() -> None:
-    record, columns = made_up.stored(
-        "slack-a",
-        {"k": (1, 2), "wait_us": (0, 2e6), "mode": ("a",)},
-        {"n": lambda *row: float(row[-1])},
-        plot={"x": "k", "y": "n", "series": "wait_us", "log": None},
-    )
-    (chart,) = entry_of(record, columns).charts
-    assert [line.label for line in chart.lines] == ["wait 0 s", "wait 2 s"]
-    assert chart.title == "mode a"
-
-
-def test_published_numbers_are_drawn_in_the_unit_of_ours() -> None:
-    speeds, latency = (entry_of(*each) for each in (made_up.SPEEDS, made_up.LATENCY))
-    (mark,) = speeds.charts[0].published
-    assert (mark.level, mark.points) == (0.95, ())
-    (mark,) = latency.charts[0].published
-    assert latency.charts[0].y.label == "latency (s)"
-    assert mark.points == (("process", 0.19), ("rack", 0.27))
 
 
 def test_a_record_with_another_table_is_refused() -> None:
@@ -300,61 +176,6 @@ def test_numbers_have_the_digits_that_matter(value: float, text: str) -> None:
     assert format_number(value) == text
 
 
-def test_units_suit_the_longest_time() -> None:
-    assert unit_of("mean_latency_us", [10.0, 2_000_000.0]) == ("mean latency (s)", " s", 1e6)
-    assert unit_of("mean_latency_us", [2_000.0]) == ("mean latency (ms)", " ms", 1e3)
-    assert unit_of("mean_latency_us", []) == ("mean latency (µs)", " µs", 1.0)
-    assert unit_of("served_hz", [5.0]) == ("served (1/s)", "/s", 1.0)
-    assert unit_of("served_mhz", [5.0]) == ("served (1/s)", "/s", 1e-6)
-    assert with_limits(1, 1, 1 + 1e-9, Unit("", " s")) == "1 s"
-    assert with_limits(2e3, 1e3, 3e3, Unit("", " ms", 1e3)) == "2 ms (1 to 3)"
-    values: dict[str, PlainData] = {
-        "wait_us": {"1": 3e5, "2": 2e6},
-        "share": [0.5, 1],
-        "shape": "flat",
-    }
-    assert values_in_words(values) == "wait (s) 0.3 at 1, 2 at 2; share 0.5, 1; shape flat"
-
-
-def test_levels_have_units_too() -> None:
-    assert levels_in_words("window_us 500000, tag_literal / x") == "window 500 ms, tag literal / x"
-    assert levels_in_words("gamma_us from 0 to 20000000") == "gamma from 0 to 20 s"
-
-
-@pytest.mark.parametrize(
-    ("changed", "sentence"),
-    [
-        ({}, "latency 1.5 s (1.2 to 1.8), tier a"),
-        ({"compare": "ratio"}, "ratio of latency 1,500,000 (1,200,000 to 1,800,000), tier a"),
-        ({"along": "tier"}, "change of latency 1.5 s (1.2 to 1.8), tier a"),
-        ({"cells": 2}, "latency 1.5 to 2.5 s, in 2 of 2 cases"),
-        ({"cells": 2, "outcome": "broken"}, "latency 1.5 s (1.2 to 1.8), tier a"),
-        ({"estimate": None}, "as the sweep has said"),
-    ],
-)
-def test_observed_figures_are_stated_in_units(changed: dict[str, PlainData], sentence: str) -> None:
-    outcome = changed.get("outcome", "holds")
-    numbers = {"estimate": 1.5e6, "low": 1.2e6, "high": 1.8e6, **changed}
-    cell = {key: numbers[key] for key in ("estimate", "low", "high")}
-    cells = [{"label": "tier a", **cell, "outcome": outcome}]
-    if changed.get("cells") == 2:
-        cells.append(
-            {"label": "tier b", "estimate": 2.5e6, "low": 2e6, "high": 3e6, "outcome": outcome}
-        )
-    record = {
-        "says": "It is so",
-        "measure": "latency_us",
-        "compare": changed.get("compare"),
-        "along": changed.get("along"),
-        "verdict": "reproduced",
-        "assumptions": None,
-        "outcome": outcome,
-        "sentence": "as the sweep has said",
-        "cells": cells,
-    }
-    assert finding_of(record).sentence == sentence
-
-
 def test_the_decisive_expectation_is_the_one_that_the_verdict_rests_on() -> None:
     first, second = made_up.expectation("reproduced"), made_up.expectation("refuted")
     record, columns = deepcopy(made_up.ALONE)
@@ -363,3 +184,49 @@ def test_the_decisive_expectation_is_the_one_that_the_verdict_rests_on() -> None
     latency = entry_of(*made_up.LATENCY)
     assert latency.decisive is latency.findings[1]
     assert entry_of(*made_up.BARE).decisive is None
+
+
+# -------------------------------------------------------------------------------------------- plots
+
+
+def many(levels: int) -> Report:
+    """Return an experiment with as many charts as levels."""
+    record, columns = made_up.stored(
+        "slack-a",
+        {"k": (1, 2), "mode": tuple(range(levels))},
+        {"n": lambda k, mode, _: 10.0 * mode + k},
+        seeds=1,
+        plot={"x": "k", "y": "n", "series": None, "log": None},
+    )
+    return (entry_of(record, columns),)
+
+
+def test_charts_side_by_side_show_the_same_part_of_the_axis() -> None:
+    (entry,) = many(3)
+    assert {chart.reach for chart in entry.charts} == {(1.0, 22.0)}
+    (alone,) = many(1)
+    assert [chart.reach for chart in alone.charts] == [None]
+    ticks = [re.findall(r">(\d+)</text>", svg(each, "a", "")) for each in entry.charts]
+    # The labels of the axes are the only texts with digits.
+    assert ticks[0] == ticks[1] == ticks[2]
+    assert "20" in ticks[0]
+    assert "20" not in re.findall(r">(\d+)</text>", svg(alone.charts[0], "a", ""))
+
+
+@pytest.mark.parametrize(
+    ("reach", "values", "is_log"),
+    [
+        (None, (0.0, 0.0), True),
+        (None, (5.0, 5.0), False),
+        (None, (-2.0, 3.0), True),
+        ((0.0, 0.0), (0.0, 0.0), True),
+        ((0.0, 5.0), (0.0, 0.0), True),
+        ((0.0, 5.0), (1e-7, 900.0), False),
+    ],
+)
+def test_any_numbers_can_be_drawn(
+    reach: tuple[float, float] | None, values: tuple[float, float], is_log: bool
+) -> None:
+    line = Curve("here", tuple(Point(x, y, y, y) for x, y in enumerate(values)))
+    drawn = svg(Chart("", Axis("x"), Axis("y", is_log), (line,), (), reach), "a", "")
+    assert drawn.count("<text") >= 3

@@ -1,16 +1,21 @@
-"""The scenario ``umts`` against the figures it is fitted to, and against the recording itself."""
+"""The scenarios: figures that they are fitted to, the recording itself, and what delays follow."""
 
 import os
-from itertools import pairwise
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from model.vocabulary import Event
 from sim.kernel.disorder import Disorder, measure
+from sim.kernel.distributions import FloatArray
 from sim.kernel.log import simulate_arrivals
-from sim.kernel.plan import EPOCH_2020_US, replay
-from sim.scenarios import SCENARIOS, umts
+from sim.kernel.plan import replay
+from sim.kernel.source import Source
+from sim.scenarios import DEPENDENT, INDEPENDENT, MINUTE_US, PROCESSES, SECOND_US, umts
+from sim.windows.scenarios import SCENARIOS as OF_WINDOWS
 from tests.sim.output_analysis import batch_means
 
 SEEDS = range(20)
@@ -58,23 +63,6 @@ def test_lateness(runs: dict[int, list[Disorder]], devices: int) -> None:
     assert all(run.late_share_within_keys <= 0.0007 for run in runs[devices])
 
 
-def test_shape() -> None:
-    arrivals = simulate_arrivals(umts(1), 1)
-    events = arrivals.events
-    assert len(events) == 8 * 1_200
-    assert len({event.key for event in events}) == 8
-    assert min(event.event_time_us for event in events) >= EPOCH_2020_US
-    of_one = sorted(event.event_time_us for event in events if event.key == "dev_3")
-    assert {b - a for a, b in pairwise(of_one)} == {500_000}
-
-
-def test_every_scenario_is_labelled_as_simulated() -> None:
-    for name, scenario in SCENARIOS.items():
-        plan = scenario(5)
-        assert plan.name.startswith(f"{name}, simulated")
-        assert simulate_arrivals(plan, 5).name == plan.name
-
-
 def test_other_numbers_of_devices_are_refused() -> None:
     with pytest.raises(ValueError, match="devices is 10; it must be 7, 8 or 9"):
         umts(1, devices=10)
@@ -106,7 +94,62 @@ def assert_alike(recorded: Disorder, simulated: list[Disorder]) -> None:
         assert getattr(recorded, name) == pytest.approx(mean_us, rel=0.25), name
 
 
-def test_events_are_of_the_shared_vocabulary() -> None:
-    assert all(
-        isinstance(event, Event) for event in simulate_arrivals(umts(1, messages=10), 1).events
-    )
+# ------------------------------------------------------------------------------- disorder processes
+
+
+TUPLES = 20_000
+SEED = 3
+
+
+def events_of(name: str) -> tuple[Event, ...]:
+    plan = PROCESSES[name](SEED)
+    sources = tuple(replace(s, events=TUPLES) for s in plan.sources if isinstance(s, Source))
+    return simulate_arrivals(replace(plan, sources=sources), SEED).events
+
+
+def delays_us(events: tuple[Event, ...]) -> FloatArray:
+    return np.array([event.arrival_us - event.event_time_us for event in events], dtype=np.float64)
+
+
+@pytest.mark.parametrize("name", INDEPENDENT)
+def test_tuples_are_late_and_values_have_nothing_to_do_with_it(name: str) -> None:
+    events = events_of(name)
+    assert measure(events).late_share > 0.1
+    found = stats.spearmanr(delays_us(events), [event.value for event in events])
+    # 20,000 independent pairs: six processes, and a false alarm once in 10,000 runs of all.
+    assert found.pvalue > 1e-4 / len(INDEPENDENT)
+
+
+def test_delays_follow_values_in_the_dependent_process() -> None:
+    events = events_of(DEPENDENT)
+    delay_us, value = delays_us(events), np.array([event.value for event in events])
+    assert stats.spearmanr(delay_us, value).statistic > 0.9
+    # Without the value's part an exponential delay with mean 0.5 s is left.
+    left = delay_us - value * 10 * SECOND_US / 1_000_000
+    assert left.mean() == pytest.approx(SECOND_US / 2, rel=0.05)
+
+
+def test_the_scenario_bursts_delays_a_fifth_by_a_second_and_one_source_by_three() -> None:
+    plan = OF_WINDOWS["bursts"](SEED)
+    events = simulate_arrivals(plan, SEED).events
+    at_s = np.array([event.event_time_us - plan.epoch_us for event in events]) / SECOND_US
+    is_held = delays_us(events) > 2 * SECOND_US
+    first, second = (is_held[(at_s >= begin) & (at_s < end)] for begin, end in ((30, 50), (80, 90)))
+    # Exponential delays exceed 2 s with probability exp(-2 s / mean).
+    assert first.mean() == pytest.approx(np.exp(-2) / 5, rel=0.3)
+    assert second.mean() == pytest.approx(np.exp(-2 / 3) / 4, rel=0.2)
+
+
+def test_bursts_come_again_and_regimes_change() -> None:
+    for name, first_us, period_us in (
+        ("burst-train", MINUTE_US, 2 * MINUTE_US),
+        ("regimes", 5 * MINUTE_US, 10 * MINUTE_US),
+    ):
+        events = events_of(name)
+        epoch_us = PROCESSES[name](SEED).epoch_us
+        at_us = np.array([event.event_time_us - epoch_us for event in events])
+        length_us = 10 * SECOND_US if name == "burst-train" else 5 * MINUTE_US
+        within = (at_us >= first_us) & ((at_us - first_us) % period_us < length_us)
+        delay_us = delays_us(events)
+        assert delay_us[within].mean() > 5 * delay_us[~within].mean()
+        assert np.unique((at_us[within] - first_us) // period_us).size > 1

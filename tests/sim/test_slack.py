@@ -1,12 +1,8 @@
-"""The timed room ``slack``: same steps as the model, and figures that are what they say."""
+"""The timed room ``slack``: the model's steps, figures by hand, and runs without workers."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from math import nan
-from pathlib import Path
+from math import isfinite, nan
 from random import Random
 from typing import Any
 
@@ -18,7 +14,7 @@ from model.checking.claims import Outcome
 from model.slack import run as model_run
 from model.slack.claims import check
 from model.vocabulary import Event, Fault, SlackConfig, Workload, task_of
-from model.vocabulary.windows import Cleared, Correction, Final, Late, Result
+from model.vocabulary.windows import Cleared, Final, Late
 from model.windows.state import Window
 from sim.kernel import faults
 from sim.kernel.distributions import Constant, Exponential
@@ -30,13 +26,14 @@ from sim.kernel.source import Recording, Row, Source
 from sim.kernel.trigger import Every
 from sim.scenarios import umts
 from sim.slack import TimedRun, from_settings, simulate
+from sim.slack.rivals import AqTask
 from sim.slack.room import TIMED_ROOM, machine_of
+from sim.slack.stream_figures import Course, FirstAnswer, figures_at
+from sim.sweep.measurable import measurable
 from sim.windows.cluster import WindowCluster, WindowTuning
 from sim.windows.observations import FinishedRun, Observations, observe
 from sim.windows.scenarios import bursts as bursts_plan
-from tests.sim.output_analysis import batch_means
 
-ROOT = Path(__file__).resolve().parents[2]
 SECOND_US = 1_000_000
 QUERY = SlackConfig(size_us=10 * SECOND_US, slide_us=2 * SECOND_US, tasks=2)
 BUSY = Cluster((Worker(), Worker(0.5)), Exponential(5_000.0))
@@ -97,17 +94,6 @@ def random_workload(seed: int) -> Workload:
 # ------------------------------------------------------------------------------ same as the model
 
 
-def test_a_replayed_workload_has_the_trace_of_the_model() -> None:
-    seen = dict.fromkeys((Result, Late, Correction, Final), 0)
-    for seed in range(300):
-        workload = random_workload(seed)
-        trace = TIMED_ROOM.make_system()(workload)
-        assert list(trace.steps()) == list(model_run(workload).steps()), f"seed {seed}"
-        for word in seen:
-            seen[word] += len(trace.of(word))
-    assert min(seen.values()) > 100, f"too little happened: {seen}"
-
-
 @pytest.mark.parametrize("control", CONTROLS)
 def test_a_simulated_run_has_the_trace_of_the_model_and_keeps_every_promise(control: str) -> None:
     config = replace(QUERY, control=control, gamma_us=SECOND_US)
@@ -116,15 +102,6 @@ def test_a_simulated_run_has_the_trace_of_the_model_and_keeps_every_promise(cont
     assert run.trace.digest() == TIMED_ROOM.make_system()(run.workload).digest()
     verdicts = check(run.workload, run.trace)
     assert {verdict.outcome for verdict in verdicts} == {Outcome.HOLDS}, verdicts
-
-
-def test_slower_workers_and_slower_corrections_change_no_step(bursts: TimedRun) -> None:
-    workers = (Worker(), Worker(0.05))
-    slow = simulate(
-        bursty(Cluster(workers, Exponential(9_000.0)), tuning=WindowTuning(Worker(0.01))), QUERY, 1
-    )
-    assert slow.workload == bursts.workload
-    assert slow.trace.digest() == bursts.trace.digest()
 
 
 def test_everything_is_exact_in_the_end(bursts: TimedRun) -> None:
@@ -137,26 +114,8 @@ def test_everything_is_exact_in_the_end(bursts: TimedRun) -> None:
     assert np.nanmax(bursts.series["first_error"]) > 0.0
 
 
-# ------------------------------------------------------------------------------------ determinism
-
-
-def test_the_same_seed_gives_the_same_run_whatever_the_hash_seed() -> None:
-    program = "from sim.slack import from_settings as f; print(f({'messages': '200'}, 3).digest)"
-    here = from_settings({"messages": "200"}, 3).digest
-    for hash_seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
-        there = subprocess.run(
-            [sys.executable, "-c", program],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert there.stdout.strip() == here
-    assert from_settings({"messages": "200"}, 4).digest != here
-
-
 # -------------------------------------------------------------------------------------- the times
+
 
 START_US = 1_000_000
 
@@ -211,14 +170,6 @@ def test_a_run_small_enough_to_be_computed_by_hand() -> None:
         "utilisation_corrector": 13 / 50,
     }
     assert {name: run.summary[name] for name in expected} == pytest.approx(expected)
-
-
-def test_a_correction_at_the_end_reads_its_rows_once() -> None:
-    never_us = 10 * SECOND_US
-    config = replace(TUMBLING, max_age_us=never_us, gamma_us=never_us)
-    run = simulate(BY_HAND, config, 0)
-    assert [each.reason for each in run.trace.of(Correction)] == ["flush"]
-    assert run.summary["history_rows_read"] == by_hand().summary["history_rows_read"]
 
 
 def test_one_worker_sheds_while_another_one_never_does() -> None:
@@ -276,58 +227,6 @@ def test_pairs_are_those_that_a_loop_would_find() -> None:
             assert sorted(pairs.latency_us.tolist()) == pytest.approx(sorted(waits))
 
 
-def test_max_waits_longer_than_conformal_on_umts() -> None:
-    """Mean latency over the same arrivals and service times, paired by seed."""
-    seeds = range(6)
-    waiting: dict[str, list[float]] = {}
-    for control in ("max", "conformal"):
-        config = replace(QUERY, control=control)
-        runs = [
-            simulate(replace(umts(seed, messages=600), cluster=BUSY), config, seed)
-            for seed in seeds
-        ]
-        waiting[control] = [float(run.summary["mean_latency_us"]) for run in runs]
-    differences = np.subtract(waiting["max"], waiting["conformal"])
-    interval = batch_means(differences, confidence=0.95, batches=len(differences))
-    assert interval.low > 0, f"95% interval of the mean difference in us: {interval}"
-
-
-def test_slower_workers_mean_longer_waiting() -> None:
-    """The same arrivals, the same draws of service times, workers of one half to a tenth."""
-    summaries = [
-        simulate(bursty(replace(BUSY, workers=(Worker(speed),))), QUERY, 1).summary
-        for speed in (1.0, 0.5, 0.2)
-    ]
-    for name in ("mean_latency_us", "mean_window_latency_us", "mean_queue", "utilisation_0"):
-        fast, middle, slow = (float(summary[name]) for summary in summaries)
-        assert fast < middle < slow, name
-
-
-def test_busy_workers_do_the_work_they_are_given(bursts: TimedRun) -> None:
-    """Utilisation law: busy time is the number of tuples times the mean service time."""
-    busy_us = sum(
-        float(bursts.summary[f"utilisation_{n}"])
-        * float(bursts.summary["duration_us"])
-        * BUSY.workers[n].speed
-        for n in range(2)
-    )
-    mean_us = busy_us / int(bursts.summary["arrivals"])
-    error_us = 5_000.0 / float(bursts.summary["arrivals"]) ** 0.5
-    assert abs(mean_us - 5_000.0) < 5 * error_us
-
-
-def test_series_are_one_table(bursts: TimedRun) -> None:
-    series, summary = bursts.series, bursts.summary
-    assert len({len(column) for column in series.values()}) == 1
-    assert (np.diff(series["time_us"]) > 0).all()
-    assert series["time_us"][-1] == summary["duration_us"]
-    assert series["late_pairs"][-1] == summary["late_pairs"]
-    assert series["corrections"][-1] == summary["corrections"]
-    assert series["buffered"].max() <= summary["peak_buffered"]
-    assert (series["queue"] == series["queue_0"] + series["queue_1"]).all()
-    assert np.nanmax(series["alpha"]) == 1.0
-
-
 # ------------------------------------------------------------------------------------ at the edges
 
 
@@ -337,13 +236,6 @@ def test_nothing_arrives() -> None:
     assert run.summary["arrivals"] == 0
     assert "mean_latency_us" not in run.summary
     assert len(run.series["time_us"]) == 1
-
-
-def test_tuples_between_windows_are_nobodys() -> None:
-    config = SlackConfig(size_us=1, slide_us=10, control="max")
-    run = simulate(rows((5, 5, 1.0), (15, 15, 1.0), cluster=BUSY), config, 0)
-    assert len(run.trace.of(Result)) == 0
-    assert run.summary["pairs"] == 0
 
 
 TWO_SERVERS = Cluster((Worker(servers=2),))
@@ -374,3 +266,86 @@ def test_impossible_values_are_refused(build: Callable[[], Plan], message: str) 
         simulate(build(), QUERY, 0)
     assert str(refusal.value).startswith(message)
     assert "\n" not in str(refusal.value)
+
+
+def test_settings_reach_the_run() -> None:
+    settings = {
+        "scenario": "bursts",
+        "messages": "100",
+        "tasks": "1",
+        "control": "fixed",
+        "lambda_thr": "0.9",
+        "keyed": "no",
+        "speeds": "2",
+        "service": "constant",
+    }
+    run = from_settings(settings, 1)
+    assert run.summary["arrivals"] == 400
+    config = SlackConfig.from_json(run.workload.config)
+    assert (config.tasks, config.control, config.lambda_thr) == (1, "fixed", 0.9)
+    assert not config.keyed
+    assert float(run.summary["utilisation_0"]) * float(run.summary["duration_us"]) == (
+        pytest.approx(400 * 5_000 / 2)
+    )
+    assert all(isfinite(value) for value in run.summary.values() if isinstance(value, float))
+
+
+# ---------------------------------------------------------------------------------- without workers
+
+
+GAME = {"scenario": "game-2", "messages": "30000", "size_us": "500000", "slide_us": "100000"}
+AT_ONCE = {"keyed": "no", "tasks": "1", "speeds": "1", "service": "constant", "service_us": "0.001"}
+SAME = (
+    "mean_slack_us",
+    "mean_latency_us",
+    "mean_coverage",
+    "mean_first_error",
+    "wrong_share",
+    "miss_share",
+)
+
+
+def stream(**settings: str) -> dict[str, Any]:
+    return dict(measurable("slack", "stream").measure({**GAME, **settings}, 1))
+
+
+@pytest.mark.parametrize("control", ["max", "pd", "conformal"])
+def test_a_run_without_workers_is_a_timed_run_whose_work_takes_no_time(control: str) -> None:
+    timed = measurable("slack", "sim").measure({**GAME, **AT_ONCE, "control": control}, 1)
+    alone = stream(control=control)
+    for name in SAME:
+        assert alone[name] == pytest.approx(timed[name], rel=0.01, abs=1e-9), name
+
+
+def test_levels_that_run_side_by_side_have_the_figures_of_separate_runs() -> None:
+    known = measurable("slack", "stream")
+    for name, levels in (("control", ("pd", "aq")), ("at", ("0.4", "1"))):
+        together = known.fans[name](GAME, 1, levels)
+        assert together == [known.measure({**GAME, name: level}, 1) for level in levels]
+
+
+def test_corrections_repair_answers_and_the_rival_has_none() -> None:
+    corrected, rival = stream(control="pd"), stream(control="aq")
+    assert corrected["first_error"] > 0.01
+    assert corrected["current_error"] < 0.2 * corrected["first_error"]
+    assert rival["current_error"] == rival["first_error"] > 0.01
+
+
+def test_the_rival_forgets_delays_that_are_not_recent() -> None:
+    config = SlackConfig(size_us=SECOND_US, slide_us=SECOND_US, control="pd", keyed=False)
+    task = AqTask(config, 0, 10 * SECOND_US)
+    longest_us = []
+    for seq, second in enumerate((5, 2, 6, 5, 14, 16, 40)):
+        task.arrive(Event(seq, seq, "a", second * SECOND_US, 1.0, second * SECOND_US), 0)
+        longest_us.append(task.max_delay_us)
+    assert longest_us == [0, 3_000_000, 3_000_000, 3_000_000, 3_000_000, 1_000_000, 0]
+
+
+def test_a_moment_is_a_share_of_the_time_until_the_last_arrival() -> None:
+    config = SlackConfig(size_us=10, slide_us=10, control="max")
+    times_us = [*range(10, 110, 10), 200]
+    events = [Event(seq, seq, "a", at_us, 1.0, at_us) for seq, at_us in enumerate(times_us)]
+    answers = [FirstAnswer(event.event_time_us, event.seq + 1, 1.0, 1) for event in events[:-1]]
+    course = Course(config, events, 0, np.arange(11.0), answers, [], [])
+    found = [figures_at(course, moment)["slack_us"] for moment in (0.1, 0.5, 1.0)]
+    assert found == [0.5, 8.5, 10.0]

@@ -8,18 +8,15 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
 import pytest
 
 from model.checking.claims import Outcome
 from sim.grouping.settings import from_settings
-from sim.sweep import jobs as sweep_jobs
 from sim.sweep.engine import Ended, JobFailed, JobFinished, Judged, Started, Sweep, as_record
 from sim.sweep.experiment import Experiment, Reproduction
 from sim.sweep.jobs import Done, Job, jobs_of, perform
-from sim.sweep.measurable import measurable
 from sim.sweep.results import Results, record_of
 from sim.sweep.runs import digest_of_sources, runs_of, sources
 from sim.sweep.store import Store, WriteFailed, as_json, write_atomically
@@ -101,20 +98,6 @@ def test_a_record_that_is_damaged_is_no_record(tmp_path: Path) -> None:
     assert records[0].read_text(encoding="utf-8") == whole
 
 
-def test_a_store_that_is_removed_meanwhile_costs_no_result(tmp_path: Path) -> None:
-    _, (expected,) = swept(tmp_path / "whole")
-
-    def removes(jobs: Sequence[Job]) -> Iterator[Done]:
-        for number, done in enumerate(here(jobs)):
-            if number % 3 == 0:
-                rmtree(tmp_path / "part")
-            yield done
-
-    _, (results,) = swept(tmp_path / "part", mapper=removes)
-    assert results == expected
-    assert len(list((tmp_path / "part" / "runs").iterdir())) == 2
-
-
 def test_a_record_can_be_read_by_people() -> None:
     assert as_json({"note": "6 µs, größer"}) == '{\n "note": "6 µs, größer"\n}\n'
 
@@ -141,13 +124,6 @@ def test_other_measures_and_expectations_cost_nothing(tmp_path: Path) -> None:
     assert results.verdict is None
 
 
-def test_experiments_share_runs(tmp_path: Path) -> None:
-    both = small(), small(name="other", quick={"seeds": 3})
-    events, results = swept(tmp_path, *both)
-    assert events[0][2:] == (12, 8, 0, (), 12)
-    assert [each.rows for each in results] == [8, 12]
-
-
 def test_arrivals_are_shared_and_figures_are_the_same(tmp_path: Path) -> None:
     _, (alone,) = swept(tmp_path / "alone")
     fanned = small(fan="policy")
@@ -157,14 +133,6 @@ def test_arrivals_are_shared_and_figures_are_the_same(tmp_path: Path) -> None:
     (job,) = jobs_of(fanned, runs_of(fanned, "quick", 0)[:1])
     assert job.values == ("shuffle",)
     assert perform(job).figures[0]["mean_rho"] == alone.columns["mean_rho"][0]
-
-
-@pytest.mark.parametrize("name", ["sim", "sides"])
-def test_fans_give_what_one_value_alone_gives(name: str) -> None:
-    found = measurable("grouping", name)
-    settings = {**small().grids["quick"].base, "speeds": "1,0.4", "load": "0.5"}
-    both = found.fans["policy"](settings, 3, ["pkg", "tag"])
-    assert both == [found.measure({**settings, "policy": each}, 3) for each in ("pkg", "tag")]
 
 
 # ---------------------------------------------------------------------------------------- failures
@@ -184,33 +152,6 @@ def test_a_failed_run_is_reported_and_stops_no_other(tmp_path: Path) -> None:
     assert len(list((tmp_path / "runs").iterdir())) == 4
     record = as_record(next(each for each in events if isinstance(each, JobFailed)))
     assert record["runs"][0]["settings"]["faults"] == fault
-
-
-def test_a_failure_of_another_measurable_is_repeated_by_the_sweep(tmp_path: Path) -> None:
-    broken = small(run="sides", measures=["mean_rho"], base={"tuples": 100}, expect=[])
-    other = {"names": {"small": "my small.toml"}, "first_seed": 7}
-    _, (results,) = swept(tmp_path, broken, **other)
-    assert "two windows" in results.failed[0].error
-    assert results.failed[0].again == "straggler sweep 'my small.toml' --quick --seed 7"
-
-
-def test_a_mistake_of_a_run_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    def measured(_: Job) -> Any:
-        return next(answers)
-
-    job = Job("e", "grouping", "sim", {}, 0, "", (), ("a",))
-    answers = iter([[{"x": float("inf")}], [{"x": [1]}], [{"x": float("nan"), "y": True}]])
-    monkeypatch.setattr(sweep_jobs, "_measured", measured)
-    assert perform(job).error == "the figure x is inf; it must be a finite number or a text"
-    assert "the figure x is [1]" in perform(job).error
-    assert perform(job).figures == ({"x": None, "y": 1},)
-    assert perform(job).error.startswith("StopIteration")
-
-
-def test_a_figure_that_no_run_has_is_reported(tmp_path: Path) -> None:
-    _, (results,) = swept(tmp_path, small(measures=["mean_roh"], expect=[]))
-    assert results.problems == ("no run has the figure 'mean_roh'; did you mean 'mean_rho'?",)
-    assert results.outcome is Outcome.UNDETERMINED
 
 
 def test_the_worst_verdict_counts_and_only_when_all_are_met(tmp_path: Path) -> None:
@@ -263,20 +204,6 @@ def test_an_address_follows_the_code_and_what_it_imports(tmp_path: Path) -> None
     assert digest() == before
     (tmp_path / "model/rules.py").write_text("RULES = 2\n", encoding="utf-8")
     assert digest() != before
-
-
-def test_a_level_goes_before_an_effort_and_that_before_the_base() -> None:
-    runs = runs_of(small(quick={"base": {"speeds": "1,0.9", "keys": 30}}), "quick", 0)
-    assert {run.settings["speeds"] for run in runs} == {"1", "1,0.4"}
-    assert {run.settings["keys"] for run in runs} == {"30"}
-
-
-def test_rooms_do_not_depend_on_each_other() -> None:
-    for room, other in (("grouping", "join"), ("join", "slack"), ("slack", "grouping")):
-        found = sources(f"sim.{room}.measurables")
-        assert f"sim.{room}.room" in found
-        assert f"model.{room}.rules" in found
-        assert not [name for name in found if name.startswith(f"sim.{other}")]
 
 
 def test_every_setting_and_the_seed_make_an_address() -> None:

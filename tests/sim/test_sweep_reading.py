@@ -1,5 +1,6 @@
-"""Experiments from TOML: what is understood, and how what is not is refused."""
+"""Experiments from TOML, and the catalogue: what is understood, and how what is not is refused."""
 
+import re
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 import pytest
 
 from model.vocabulary.settings import JsonObject, PlainData
-from sim.sweep.experiment import Experiment, Level, Measure, Plot, Reproduction
+from sim.sweep.experiment import Experiment, Factor, Grid, Level, Measure, Reproduction
+from sim.sweep.measurable import measurable
 from sim.sweep.reading import catalogue, find, load, parse
 from tests.sim.experiments import SMALL, small, values
 
@@ -44,115 +46,39 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
     assert (experiment.run, experiment.fan, experiment.confidence) == ("sim", "", 0.95)
 
 
-def test_an_effort_adds_settings_and_replaces_levels() -> None:
-    quick = {"base": {"tuples": 200, "zipf": 2.0}, "factors": {"slower": [2.5], "policy": ["cg"]}}
-    grid = small(quick=quick, expect=[]).grids["quick"]
-    assert (grid.base["tuples"], grid.base["zipf"], grid.base["keys"]) == ("200", "2.0", "20")
-    policy, slower = grid.factors
-    assert policy.labels == ("cg",)
-    assert slower.levels == (Level(2.5, {"speeds": "1,0.4"}),)
-
-
-def test_values_are_written_as_on_the_command_line() -> None:
-    experiment = parse(
-        {
-            "name": "chain",
-            "room": "join",
-            "title": "A chain",
-            "measures": ["results"],
-            "base": {"scale": True, "record": False, "tiers": ["node", "rack"], "eps": 0.5},
-            "factors": {"workers": [1, 2]},
-        },
-        "chain",
-    )
-    grid = experiment.grids["full"]
-    assert grid.base == {"scale": "yes", "record": "no", "tiers": "node,rack", "eps": "0.5"}
-    assert grid.factors[0].levels[1] == Level(2, {"workers": "2"})
-
-
 def test_near_stands_for_two_bounds() -> None:
     (expectation,) = expecting(at_least=None, near=2, tolerance=0.5).expectations
     assert (expectation.at_least, expectation.at_most) == (1.5, 2.5)
-
-
-def test_a_plot_names_columns() -> None:
-    plot = {"x": "slower", "y": "share", "series": "policy", "log": ["x"]}
-    assert small(plot=plot).plot == Plot("slower", "share", "policy", ("x",))
-    drawn = small(plot={**plot, "where": {"policy": "tag"}}).plot
-    assert drawn is not None
-    assert drawn.where == {"policy": ("tag",)}
-
-
-def test_columns_and_published_numbers_have_names_for_readers() -> None:
-    labels = {"slower": "times slower", "share": "throughput by the ideal", "tenth": "a tenth"}
-    published = {"says": "A tenth more.", "values": {"tenth": 1.1}}
-    assert small(labels=labels, published=published).labels == labels
-    assert small().labels == {}
-
-
-@pytest.mark.parametrize("name", catalogue())
-def test_the_catalogue_can_be_read(name: str) -> None:
-    experiment = find(name)
-    assert experiment.name == name
-    assert experiment.source
-    assert experiment.published
-    assert experiment.claim
-    assert experiment.expectations
 
 
 @pytest.mark.parametrize(
     ("other", "words"),
     [
         ({"name": "Small"}, "name is 'Small'; it must be words of a-z"),
-        ({"room": "slak"}, "room is 'slak'; it must be one of grouping"),
         ({"run": "simm"}, "run is 'simm'; it must be one of sim, sides"),
-        ({"titel": "x"}, "there is no titel; did you mean 'title'?"),
         ({"title": ""}, "title is ''; it must be a text that is not empty"),
-        ({"title": 3}, "title is 3; it must be a text"),
         ({"seeds": True}, "seeds is True; it must be an integer"),
-        ({"seeds": 0}, "seeds is 0; it must be an integer >= 1 and <= 1,000"),
         ({"confidence": 1}, "confidence is 1; it must be a finite number > 0 and < 1"),
-        ({"measures": []}, "measures is []; it must be a list of at least one figure"),
         ({"measures": ["a = b /"]}, "measures is 'a = b /'; it must be a list like"),
-        ({"measures": ["seed"]}, "measures is 'seed'"),
         ({"measures": ["share", "share = a / b"]}, "'share' would name two columns"),
-        ({"measures": ["policy"]}, "'policy' would name two columns"),
         ({"factors": {"policy": []}}, "factors.policy has no level"),
-        ({"factors": {"policy": "tag"}}, "factors.policy is 'tag'; it must be a list"),
         ({"factors": {"zipf": [1, 1]}}, "factors.zipf has the level 1 twice"),
-        ({"factors": {"seed": [1]}}, "factors.seed is 'seed'"),
         ({"factors": {"zif": [1]}}, "there is no setting 'zif'; did you mean 'zipf'?"),
-        ({"factors": {"slow": {"a": {"sped": 1}}}}, "there is no factors.slow.a.sped"),
         ({"quick": {"seed": 1}}, "there is no quick.seed; did you mean 'seeds'?"),
-        ({"quick": {"factors": {"slower": [7]}}}, "quick.factors.slower is 7; it must be one of"),
         ({"quick": {"factors": {"slower": [[1]]}}}, "quick.factors.slower is [1]; it must be one"),
-        (
-            {"quick": {"factors": {"zipf": list(range(9999))}}},
-            "quick has 79,992 runs; at most",
-        ),
         ({"fan": "slower"}, "fan is 'slower'; it must be one of policy"),
-        ({"fan": "policy", "factors": {"zipf": [1]}, "expect": []}, "a factor of quick"),
         ({"source": {"paper": "x"}}, "source.where is missing"),
-        ({"published": {"sais": "x"}}, "there is no published.sais; did you mean 'says'?"),
         (
             {"published": {"says": "x", "values": {"share": float("nan")}}},
             "published.values.share is nan; it must be a finite number",
         ),
-        (
-            {"published": {"says": "x", "values": {"share": [1, {"a": 2}]}}},
-            "published.values.share is [1, {'a': 2}]",
-        ),
         ({"published": {"says": "x", "values": {"on": date(2026, 11, 22)}}}, "published.values.on"),
-        ({"plot": {"x": "zipf", "y": "share"}}, "plot.x is 'zipf'; it must be one of policy"),
         ({"plot": {"x": "policy", "y": "rho"}}, "plot.y is 'rho'; it must be one of share"),
-        ({"plot": {"x": "policy", "y": "share", "log": ["z"]}}, "plot.log is 'z'"),
         (
             {"plot": {"x": "policy", "y": "share", "where": {"policy": "dag"}}},
             "plot.where.policy is 'dag'; it must be one of",
         ),
-        ({"labels": {"slowr": "x"}}, "there is no labels.slowr; did you mean 'slower'?"),
         ({"labels": {"slower": " "}}, "labels.slower is ''; it must be a text that is not empty"),
-        ({"expect": [3]}, "expect is 3; it must be a list of tables"),
     ],
 )
 def test_an_invalid_file_is_refused_in_one_sentence(
@@ -171,24 +97,16 @@ def test_a_fan_sets_nothing_else_at_any_level() -> None:
     ("other", "words"),
     [
         ({"base": {"tupels": 1}}, "there is no base.tupels; did you mean 'tuples'?"),
-        ({"base": {"tuples": "many"}}, "base.tuples is 'many'; it must be an integer"),
         ({"base": {"tuples": [1, 2]}}, "base.tuples is '1,2'; it must be an integer"),
-        ({"base": {"zipf": "no"}}, "base.zipf is 'no'; it must be a finite number"),
         (
             {"base": {"theta": True}},
             "base.theta is 'yes'; it must be a finite number >= 1e-15 and < 1, or auto",
         ),
-        ({"full": {"base": {"keys": 0.5}}}, "full.base.keys is '0.5'; it must be an integer"),
         ({"factors": {"keys": [3, "x"]}}, "factors.keys is 'x'; it must be an integer"),
-        ({"factors": {"slow": {"a": {"load": "x"}}}}, "factors.slow.a.load is 'x'; it must be"),
         ({"base": {"policy": "tga"}}, "base.policy is 'tga'; it must be one of"),
-        ({"base": {"policy": "tga"}}, "; did you mean 'tag'?"),
         ({"base": {"policy": "auto"}}, "base.policy is 'auto'; it must be one of"),
-        ({"base": {"tiers": ["node", "rak"]}}, "base.tiers is 'rak'; it must be one of none"),
         ({"factors": {"policy": ["tag", "pgk"]}}, "factors.policy is 'pgk'; it must be one of"),
-        ({"factors": {"slow": {"a": {"times": "givn"}}}}, "factors.slow.a.times is 'givn'; it"),
         ({"quick": {"base": {"service": "consant"}}}, "quick.base.service is 'consant'; it must"),
-        ({"base": {"tuples": {}}}, "base.tuples is {}; it must be a finite number, a text"),
         ({"base": {"zipf": float("inf")}}, "base.zipf is inf; it must be a finite number"),
     ],
 )
@@ -207,39 +125,19 @@ def assert_refused(other: JsonObject, words: str) -> None:
     ("keys", "words"),
     [
         ({"at_leest": 1}, "there is no expect 1, at_leest; did you mean 'at_least'?"),
-        ({"measure": "rho"}, "expect 1, measure is 'rho'; it must be one of share"),
         ({"verdict": "yes"}, "expect 1, verdict is 'yes'; it must be one of reproduced"),
-        ({"verdict": "reproduced under stated assumptions"}, "expect 1, assumptions is ''"),
         ({"assumptions": "None"}, "expect 1, assumptions is 'None'"),
-        ({"at_least": None}, "expect 1, measure has no bound"),
         ({"at_least": "1"}, "expect 1, at_least is '1'; it must be a finite number"),
-        ({"at_least": float("nan")}, "expect 1, at_least is nan; it must be a finite number"),
         ({"at_most": 0.5}, "expect 1, at_least is 1.0; it must be at most at_most, which is 0.5"),
-        ({"where": {"policy": []}}, "expect 1, where.policy is []; it must be a level, or a list"),
         ({"near": 1, "tolerance": 1}, "expect 1, at_least is 1; it must be the only bound"),
-        ({"at_least": None, "near": 1}, "expect 1, tolerance is missing beside near"),
         ({"tolerance": 1}, "expect 1, tolerance is 1; it must be left out without near"),
-        ({"where": {"policy": "pkg"}}, "expect 1, where.policy is 'pkg'; it must be one of"),
         ({"where": {"polcy": "tag"}}, "expect 1, where.polcy is 'polcy'; it must be one of policy"),
-        ({"over": ["zipf"]}, "expect 1, over is 'zipf'; it must be one of policy, slower"),
         ({"compare": {}}, "expect 1, compare is {}; it must be one factor"),
-        ({"compare": {"policy": ["tag"]}}, "expect 1, compare.policy is ['tag']; it must be two"),
         ({"compare": {"policy": ["tag", "cg"]}}, "expect 1, compare.policy is 'cg'"),
-        (
-            {"compare": {"policy": ["tag", "*"]}, "where": {"policy": "tag"}},
-            "other factors than 'policy', which is compared",
-        ),
         ({"compare": {"policy": ["tag", "*"]}, "over": ["policy"]}, "expect 1, over is 'policy'"),
-        ({"as": "difference"}, "expect 1, as is 'difference'; it must be left out"),
         ({"goes": "up"}, "expect 1, goes is 'up'; it must be left out without along"),
-        ({"along": "slower", "goes": "up"}, "expect 1, at_least is 1; it must be left out beside"),
         ({"at_least": None, "along": "slower"}, "expect 1, goes is missing"),
-        (
-            {"at_least": None, "along": "slower", "goes": "up", "where": {"slower": 1}},
-            "expect 1, along is 'slower'; it must be a factor with two levels",
-        ),
         ({"only": "slow"}, "expect 1, only is 'slow'; it must be one of quick, full"),
-        ({"cells": "any"}, "expect 1, cells is 'any'; it must be one of all, some"),
     ],
 )
 def test_an_expectation_that_cannot_be_judged_is_refused(
@@ -248,14 +146,6 @@ def test_an_expectation_that_cannot_be_judged_is_refused(
     with pytest.raises(ValueError, match=r".") as refused:
         expecting(**keys)
     assert words in str(refused.value)
-
-
-def test_an_expectation_may_name_a_level_that_only_its_effort_has() -> None:
-    quick = {"factors": {"policy": ["tag"]}}
-    expect = {**EXPECT, "where": {"policy": "shuffle"}}
-    with pytest.raises(ValueError, match=r"where.policy is 'shuffle'; it must be one of tag"):
-        small(quick=quick, expect=[expect])
-    assert small(quick=quick, expect=[{**expect, "only": "full"}]).expectations
 
 
 def test_unreadable_files_are_refused(tmp_path: Path) -> None:
@@ -269,3 +159,92 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
         assert "\n" not in str(refused.value)
     with pytest.raises(ValueError, match=r"experiment is 'grouping-sped'.*did you mean"):
         find("grouping-sped")
+
+
+# ------------------------------------------------------------------------------------ the catalogue
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "published.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| ((?:Figure|Table|Section|Algorithm) [\d.]+) \| [^|]+ \| ([^|]+) \|$", re.M)
+NOT_MEASURED = "not measured: "
+NAMES = catalogue()
+SMALLER = {
+    "slack": {"messages": "1500"},
+    "watermark": {"messages": "6000"},
+    "join": {"seconds": "3"},
+    "grouping": {"tuples": "1500", "window_tuples": "300", "batch_tuples": "300"},
+    "script": {},
+}
+"""Settings that make a run very short, by room; some measurables do not have them."""
+LONG = {"join-case-study": "needs 20 minutes for its workers to come and go"}
+
+
+def sections() -> dict[str, dict[str, str]]:
+    """Return the page's entry of each figure, by source."""
+    parts = re.split(r"^## (.+)$", PAGE, flags=re.M)[1:]
+    return {
+        title: dict(ROW.findall(text))
+        for title, text in zip(parts[::2], parts[1::2], strict=True)
+        if title != "Sources"
+    }
+
+
+def named(text: str) -> set[str]:
+    """Return the experiments that a text names."""
+    return set(re.findall(r"`([a-z0-9-]+)`", text)) & set(NAMES)
+
+
+@pytest.fixture(scope="module")
+def experiments() -> dict[str, Experiment]:
+    return {name: find(name) for name in NAMES}
+
+
+def test_every_figure_has_an_experiment_or_a_reason() -> None:
+    for title, rows in sections().items():
+        for where, here in rows.items():
+            assert named(here) or here.startswith(NOT_MEASURED), (title, where)
+
+
+def test_every_experiment_says_where_its_claim_was_published(
+    experiments: dict[str, Experiment],
+) -> None:
+    found = sections()
+    for name, experiment in experiments.items():
+        assert experiment.source is not None, name
+        assert experiment.claim, name
+        assert experiment.published is not None, name
+        assert experiment.plot is not None, name
+        assert experiment.expectations, name
+        rows = found[experiment.source.paper]
+        assert name in named(" ".join(rows.values())), name
+
+
+def tiny(experiment: Experiment) -> dict[str, str]:
+    """Return the settings of the first combination of a quick sweep, as small as possible."""
+    grid: Grid = experiment.grids["quick"]
+    known = measurable(experiment.room, experiment.run).settings
+    settings = dict(grid.base)
+    for factor in grid.factors:
+        settings |= first(factor)
+    smaller = SMALLER[experiment.room]
+    if experiment.run == "largest-rate":
+        smaller = {"seconds": "1", "window_us": "200000"}
+    if experiment.name == "slack-calm":
+        smaller = {"messages": "30000"}  # four spells of 5 s and the one that is cut off
+    return settings | {key: value for key, value in smaller.items() if key in known}
+
+
+def first(factor: Factor) -> dict[str, str]:
+    """Return the settings of the first level."""
+    return dict(factor.levels[0].settings)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in LONG])
+def test_a_tiny_run_gives_every_measure(name: str) -> None:
+    experiment = find(name)
+    settings = tiny(experiment)
+    figures = measurable(experiment.room, experiment.run).measure(settings, 0)
+    for measure in experiment.measures:
+        assert measure.figure in figures, (name, measure.figure)
+        assert not measure.by or measure.by in figures, (name, measure.by)

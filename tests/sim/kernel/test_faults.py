@@ -33,14 +33,6 @@ EVERY_KIND: Schedule = (
 )
 
 
-def test_printed_faults_are_python() -> None:
-    assert eval(repr(EVERY_KIND)) == EVERY_KIND
-
-
-def test_faults_of_different_kinds_differ() -> None:
-    assert len(set(EVERY_KIND)) == len(EVERY_KIND)
-
-
 # ---------------------------------------------------------------------------- as a command line
 
 
@@ -60,17 +52,11 @@ def test_a_schedule_is_read_from_a_line() -> None:
     ("text", "message"),
     [
         ("explode a 1 2", r"there is no fault 'explode'; there are pause, slow, fail, congest"),
-        ("paus a 1 2", r"there is no fault 'paus'; did you mean 'pause'\?"),
         ("pause a 1", r"'pause a 1' is not a fault; write pause worker at_us for_us"),
-        ("pause a 1 2 3", r"is not a fault; write pause worker at_us for_us"),
         ("pause a 1.5 2", r"is not a fault; write pause worker at_us for_us"),
-        ("pause", r"'pause' is not a fault; write pause worker at_us for_us"),
         ("slow a 1 2 inf", r"slow.factor is inf; it must be finite"),
-        ("lose a>b 1.5", r"'lose a>b 1.5' is not a fault; write lose link nth"),
         ("pause a soon 2", r"'pause a soon 2' is not a fault; write pause worker at_us for_us"),
-        ("slow a 1 2", r"'slow a 1 2' is not a fault; write slow worker at_us for_us factor"),
         ("pause a -1 2", r"pause.at_us is -1; it must be at least 0"),
-        ("congest a 1 2 1.0", r"congest.share is 1.0; it must be at least 0 and below 1"),
     ],
 )
 def test_an_invalid_fault_is_refused(text: str, message: str) -> None:
@@ -111,11 +97,6 @@ def test_effects() -> None:
     assert served_at(Congest("l", 5, 100)) == [(120, 0), (130, 1), (140, 2), (150, 3)]
     assert served_at(Lose("l", 1)) == [(20, 0), (40, 2), (50, 3)]
     assert served_at(Replay("l", 0, 100)) == [(20, 0), (30, 1), (40, 2), (50, 3), (120, 0)]
-
-
-def test_a_congested_link_is_slow_for_a_while() -> None:
-    # 0 has sent half until 5 and needs 10 us for the rest; 1 has sent half when it is over at 25.
-    assert served_at(Congest("l", 5, 20, 0.5)) == [(25, 0), (40, 1), (50, 2), (60, 3)]
 
 
 def test_a_message_that_is_sent_again_holds_up_the_others() -> None:

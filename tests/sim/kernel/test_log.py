@@ -1,23 +1,143 @@
-"""The log: what sources send over the network, numbered in order of arrival."""
+"""Sources and the log: what is sent over the network, when, and numbered in order of arrival."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import simpy
 
 from model.vocabulary import Event
-from sim.kernel.disorder import Burst, Gap, Regime, Straggler, measure
+from sim.kernel.disorder import Burst, Disturbance, Gap, Straggler, measure
 from sim.kernel.distributions import Constant, Exponential, Pareto
-from sim.kernel.faults import Congest, Duplicate, Fail, Lose, Pause, Replay, Slow, inject
+from sim.kernel.faults import Congest, Duplicate, Fail, Fault, Lose, Pause, Replay, Slow, inject
 from sim.kernel.link import Noise, Place
 from sim.kernel.log import Arrivals, Log, drop_later_disturbances, simulate_arrivals
-from sim.kernel.plan import EPOCH_2020_US, Plan, Worker, replay
+from sim.kernel.plan import EPOCH_2020_US, Plan, Worker
 from sim.kernel.seeds import Seeds
-from sim.kernel.source import IDS_PER_SOURCE, Recording, Row, Source
+from sim.kernel.source import (
+    IDS_PER_SOURCE,
+    AnySource,
+    Feeder,
+    Recording,
+    Row,
+    Sent,
+    Source,
+    Tuple,
+    departures_of,
+)
+
+# ------------------------------------------------------------------------------------------ sources
+
 
 SECOND = 1_000_000
+
+
+def sent(
+    source: AnySource,
+    *faults: Fault,
+    disturbances: Sequence[Disturbance] = (),
+    number: int = 0,
+    seed: int = 1,
+) -> Sent:
+    first_id = number * IDS_PER_SOURCE
+    seeds = Seeds(seed)
+    return departures_of(source, number, "s", first_id, EPOCH_2020_US, disturbances, faults, seeds)
+
+
+def test_a_source_sends_its_tuples_at_their_event_times() -> None:
+    found = sent(Source(3, start_us=5, low=7, high=7), number=2)
+    departures = found.departures
+    assert departures.leave_us.tolist() == [5, SECOND + 5, 2 * SECOND + 5]
+    assert departures.source_ids.tolist() == [2 * IDS_PER_SOURCE + n for n in range(3)]
+    assert (departures.event_us - EPOCH_2020_US).tolist() == departures.leave_us.tolist()
+    assert departures.values.tolist() == [7.0] * 3
+    assert departures.streams.tolist() == ["s"] * 3
+    assert (found.created, found.duplicated, found.last_us) == (3, 0, 2 * SECOND + 5)
+
+
+def test_the_largest_value_takes_longest() -> None:
+    departures = sent(Source(200, delay_by_value_us=1_000.0)).departures
+    delays_us = departures.leave_us - (departures.event_us - EPOCH_2020_US)
+    assert delays_us.tolist() == (departures.values * 1_000).tolist()
+
+
+def test_a_gap_takes_tuples_out_and_is_part_of_the_span() -> None:
+    gap = Gap(2 * SECOND, 2 * SECOND)
+    found = sent(Source(4), disturbances=(gap,))
+    assert found.departures.source_ids.tolist() == [0, 1]
+    assert (found.created, found.last_us) == (2, 3 * SECOND)
+
+
+def test_a_duplicate_is_sent_again_unless_it_never_was() -> None:
+    faults = [Duplicate("source-0", nth, 7) for nth in (0, 1, 99)]
+    gap = Gap(0, SECOND)
+    found = sent(Source(3), *faults, Duplicate("source-1", 2, 7), disturbances=(gap,))
+    # Tuple 0 is in the gap, and there is no tuple 99.
+    assert found.departures.source_ids.tolist() == [1, 1, 2]
+    assert found.departures.leave_us.tolist() == [SECOND, SECOND + 7, 2 * SECOND]
+    assert (found.created, found.duplicated) == (2, 1)
+
+
+def test_a_recording_is_sent_when_it_arrived() -> None:
+    rows = (
+        Row(EPOCH_2020_US + 50, EPOCH_2020_US + 70, "a", 1.5),
+        Row(EPOCH_2020_US - 10, EPOCH_2020_US + 70, "b", 2.5, 9, "r"),
+        Row(EPOCH_2020_US + 90, EPOCH_2020_US - 5, "a", 3.5),  # arrived before the run began
+    )
+    departures = sent(Recording(rows), number=1).departures
+    assert departures.leave_us.tolist() == [0, 70, 70]
+    # Ties keep their order; an identity or stream that was recorded stays.
+    assert departures.source_ids.tolist() == [IDS_PER_SOURCE + 2, IDS_PER_SOURCE, 9]
+    assert departures.streams.tolist() == ["s", "s", "r"]
+    assert (departures.event_us - EPOCH_2020_US).tolist() == [90, 50, -10]
+
+
+def test_keys_and_values_have_their_shares() -> None:
+    source = Source(20_000, interval=Constant(1), keys=("x", "y", "z"), zipf=1.0, low=-2, high=2)
+    departures = sent(source).departures
+    shares = [float((departures.keys == key).mean()) for key in "xyz"]
+    # Zipf 1 over three keys: 6/11, 3/11, 2/11; six standard errors are at most 0.022.
+    assert shares == pytest.approx([6 / 11, 3 / 11, 2 / 11], abs=0.022)
+    assert set(departures.values.tolist()) == {-2.0, -1.0, 0.0, 1.0, 2.0}
+
+
+def test_draws_for_one_purpose_move_no_other_draws() -> None:
+    plain = Source(50, Exponential(1_000), delay=Exponential(5_000), keys=("a", "b"))
+    one = sent(plain).departures
+    burst = Burst(0, SECOND, 0.5, Exponential(100.0))
+    other = sent(plain, disturbances=(burst,)).departures
+    by_id = [np.argsort(each.source_ids) for each in (one, other)]
+    for name in ("source_ids", "keys", "event_us", "values"):
+        columns = [
+            getattr(each, name)[rows] for each, rows in zip((one, other), by_id, strict=True)
+        ]
+        assert columns[0].tolist() == columns[1].tolist(), name
+    assert one.leave_us.tolist() != other.leave_us.tolist()
+
+
+def test_a_feeder_sends_at_its_times_and_waits_while_it_is_blocked() -> None:
+    env = simpy.Environment()
+    got: list[tuple[int, float]] = []
+
+    def send(item: Tuple, entered: Callable[[], object]) -> bool:
+        def enter(_: simpy.Event) -> None:
+            entered()
+
+        got.append((item.source_id, env.now))
+        if item.source_id == 1:  # blocked for 40 us: the next two are behind their times
+            simpy.Timeout(env, 40.0).callbacks.append(enter)
+            return True
+        return False
+
+    departures = sent(Source(5, interval=Constant(15))).departures
+    Feeder(env, departures, 800, send).wait()
+    env.run()
+    assert got == [(0, 0), (1, 15), (2, 55), (3, 55), (4, 60)]
+
+
+# ------------------------------------------------------------------------------------------ the log
 
 
 def times(arrivals: Arrivals) -> list[tuple[int, int, int]]:
@@ -26,18 +146,6 @@ def times(arrivals: Arrivals) -> list[tuple[int, int, int]]:
         (event.source_id, event.event_time_us - EPOCH_2020_US, event.arrival_us - EPOCH_2020_US)
         for event in arrivals.events
     ]
-
-
-def test_a_source_alone() -> None:
-    arrivals = simulate_arrivals(Plan((Source(3, start_us=5, low=7, high=7),)), seed=1)
-    assert arrivals.events[0] == Event(0, 0, "a", EPOCH_2020_US + 5, 7.0, EPOCH_2020_US + 5)
-    assert times(arrivals) == [(n, n * SECOND + 5, n * SECOND + 5) for n in range(3)]
-    assert arrivals.counts["created"] == arrivals.counts["arrived"] == 3
-
-
-def test_a_plan_without_tuples_has_no_arrivals() -> None:
-    assert simulate_arrivals(Plan(()), seed=1).events == ()
-    assert simulate_arrivals(Plan((Source(0),)), seed=1).events == ()
 
 
 @pytest.mark.parametrize(
@@ -55,37 +163,12 @@ def test_tiers_on_the_way(place: Place | None, arrival_us: int) -> None:
     assert times(arrivals) == [(0, 0, arrival_us)]
 
 
-def test_the_place_of_the_log_counts() -> None:
-    plan = Plan((Source(1, place=Place(rack=1)),), log_place=Place(rack=1, node=4))
-    assert times(simulate_arrivals(plan, seed=1)) == [(0, 0, 208)]
-
-
 def test_through_a_relay() -> None:
     source = Source(2, interval=Constant(1), place=Place(node=1), relay=0)
     relay = Worker(speed=0.5, place=Place(process=1))
     plan = Plan((source,), (relay,), Constant(100.0))
     # Link 8 us each + 200; work 200 each; link .32 + 20.
     assert times(simulate_arrivals(plan, seed=1)) == [(0, 0, 428), (1, 1, 628)]
-
-
-def test_streams_take_sources_in_turn_and_share_identities() -> None:
-    plan = Plan((Source(1), Source(1, start_us=1), Source(1, start_us=2)))
-    events = simulate_arrivals(plan, 1, streams=("r", "s")).events
-    assert [(event.stream, event.source_id) for event in events] == [
-        ("r", 0),
-        ("s", 0),
-        ("r", IDS_PER_SOURCE),
-    ]
-
-
-def test_a_slow_relay_and_a_slow_source_make_disorder() -> None:
-    fast, slow = Source(20, relay=0), Source(20, start_us=10, relay=1)
-    relays = (Worker(), Worker(speed=0.0006))
-    plan = Plan((fast, slow), relays, Constant(1_000.0))
-    assert measure(simulate_arrivals(plan, 1).events).late_share > 0.4
-    plan = Plan((Source(20), Source(20)), disturbances=(Straggler(1, extra_us=2 * SECOND),))
-    # All of the slow one's 20 tuples but the last, whose event time nothing exceeds.
-    assert measure(simulate_arrivals(plan, 1).events).late_share == 19 / 40
 
 
 def test_in_order_sources_hold_up_what_follows() -> None:
@@ -95,20 +178,6 @@ def test_in_order_sources_hold_up_what_follows() -> None:
     assert [event.source_id for event in loose.events] == [1, 2, 0, 3]
     assert [event.source_id for event in strict.events] == [0, 1, 2, 3]
     assert [arrival for *_, arrival in times(strict)] == [2.5 * SECOND] * 3 + [3 * SECOND]
-
-
-def test_gaps_and_regimes() -> None:
-    disturbances = (Gap(SECOND, SECOND), Regime(2 * SECOND, Constant(5)))
-    arrivals = simulate_arrivals(Plan((Source(4),), disturbances=disturbances), 1)
-    assert times(arrivals) == [
-        (0, 0, 0),
-        (2, 2 * SECOND, 2 * SECOND + 5),
-        (3, 3 * SECOND, 3 * SECOND + 5),
-    ]
-    assert arrivals.counts["created"] == 3
-
-
-# -------------------------------------------------------------------------------------- counts
 
 
 def test_duplicates_replays_and_losses_are_counted() -> None:
@@ -124,14 +193,6 @@ def test_duplicates_replays_and_losses_are_counted() -> None:
     assert [event.source_id for event in arrivals.events] == [0, 0, 2, 2]
     counts = arrivals.counts
     assert (counts["duplicated"], counts["lost"], counts["replayed"]) == (1, 1, 1)
-
-
-def test_lost_messages_are_sent_again_if_the_plan_says_so() -> None:
-    source = Source(3, interval=Constant(1), place=Place(process=1))
-    plan = Plan((source,), faults=(Lose("source-0>log", 1),), noise=Noise(retry_us=1_000.0))
-    arrivals = simulate_arrivals(plan, 1)
-    assert [arrival for *_, arrival in times(arrivals)] == [20, 1_041, 1_041]
-    assert (arrivals.counts["retried"], arrivals.counts["lost"]) == (1, 0)
 
 
 def test_full_and_failed_relays_are_counted() -> None:
@@ -202,44 +263,6 @@ def test_the_end_of_all_arrivals_is_announced_once(plan: Plan, arrived: int) -> 
     assert ended == [arrived]
 
 
-def test_counts_notice_a_tuple_that_has_vanished() -> None:
-    env = simpy.Environment()
-    log = Log(env, Plan((Source(2),)), Seeds(1), lambda _: True, print, print)
-    log.start()
-    env.run()
-    log.events.pop()
-    with pytest.raises(AssertionError):
-        log.counts()
-
-
-# ---------------------------------------------------------------------------------- recordings
-
-
-def test_a_recording_is_replayed_exactly() -> None:
-    start_us = 1_415_624_019_862_000
-    events = [
-        Event(0, 5, "a", start_us + 500, 1.5, start_us, "r"),
-        Event(1, 5, "b", start_us - 700, 2.5, start_us + 700, "s"),
-        Event(2, 1, "a", start_us + 900, 3.5, start_us + 700),  # a clock ahead of the other
-    ]
-    arrivals = simulate_arrivals(replay(events, "three rows, recorded"), 1)
-    assert arrivals.name == "three rows, recorded"
-    assert arrivals.events == tuple(events)
-
-
-def test_a_recording_beside_a_source_and_under_disturbance() -> None:
-    rows = (
-        Row(EPOCH_2020_US + 10, EPOCH_2020_US + 20, "r", 1.0),
-        Row(EPOCH_2020_US + 40, EPOCH_2020_US + 50, "r", 2.0),
-    )
-    disturbances = (Gap(35, 10, source=1), Straggler(1, factor=2.0))
-    plan = Plan((Source(1), Recording(rows)), disturbances=disturbances)
-    assert times(simulate_arrivals(plan, 1)) == [(0, 0, 0), (IDS_PER_SOURCE, 10, 30)]
-
-
-# ------------------------------------------------------------------------- within the run
-
-
 LATE, EARLY = 5 * SECOND, SECOND
 
 
@@ -254,27 +277,6 @@ def test_bursts_and_gaps_outside_the_run_are_refused_or_left_out(
     kept = drop_later_disturbances(plan, 1)
     assert kept.disturbances == (start(EARLY, 5),)
     assert simulate_arrivals(kept, 1).events
-
-
-def test_a_disturbance_of_one_source_lies_within_the_time_of_that_source() -> None:
-    early, late = Gap(LATE, 5, source=1), Gap(LATE, 5, source=0)
-    sources = (Source(2), Source(9))
-    assert drop_later_disturbances(Plan(sources, disturbances=(early, late)), 1).disturbances == (
-        early,
-    )
-    message = (
-        r"gap.start_us is 5000000; it must be at most 1000000, the last event time of source 0"
-    )
-    with pytest.raises(ValueError, match=message):
-        simulate_arrivals(Plan(sources, disturbances=(late,)), 1)
-
-
-def test_a_regime_may_begin_at_any_time() -> None:
-    plan = Plan((Source(2),), disturbances=(Regime(LATE, Constant(1)), Straggler(0, 2.0)))
-    assert drop_later_disturbances(plan, 1) == plan
-
-
-# ------------------------------------------------------------------------------- all together
 
 
 STORMY = Plan(
@@ -346,8 +348,3 @@ def test_changing_one_component_leaves_the_others_as_they_were() -> None:
     kept = simulate_arrivals(replace(placed, faults=(Lose("relay-0>log", 3),)), 3)
     whole = simulate_arrivals(placed, 3)
     assert {event[1:] for event in kept.events} < {event[1:] for event in whole.events}
-
-
-def test_the_seed_alone_decides() -> None:
-    assert simulate_arrivals(STORMY, 3).digest() == simulate_arrivals(STORMY, 3).digest()
-    assert simulate_arrivals(STORMY, 3).digest() != simulate_arrivals(STORMY, 4).digest()

@@ -211,11 +211,6 @@ def test_mmc(servers: int) -> None:
     assert_mean(found, mm_wait_us(0.7, servers), narrow=0.15)
 
 
-def test_speed_is_service_at_a_multiple_of_it() -> None:
-    found = queue(0.35, 80_000, seed=4, worker=Worker(speed=0.5)).wait()
-    assert_mean(found, 2 * mm_wait_us(0.7), narrow=0.15)
-
-
 def test_loss_where_nobody_can_wait() -> None:
     worker = Worker(servers=3, queue_limit=0, when_full="drop")
     found = queue(0.8, 80_000, seed=5, worker=worker)
@@ -302,16 +297,6 @@ def test_the_output_of_a_queue_is_poisson_and_independent_of_the_past() -> None:
         assert correlation.half_width < 0.03
 
 
-def test_the_throughput_of_a_link_is_its_bandwidth() -> None:
-    tier = Tier(LATENCY_US, 0.08)
-    source = Source(20_000, Constant(0), bits=800, place=Place(node=1))  # all of them at once
-    events = simulate_arrivals(Plan((source,), tiers=Tiers(rack=tier)), 7).events
-    first, last = events[0], events[-1]
-    throughput = 800 * (len(events) - 1) / (last.arrival_us - first.arrival_us)
-    assert throughput == pytest.approx(tier.bandwidth_mbps, rel=1e-9)
-    assert first.arrival_us - first.event_time_us == SERVICE_US + LATENCY_US
-
-
 # ---------------------------------------------------------------------------------------- laws
 
 
@@ -348,16 +333,6 @@ def test_a_worker_that_is_a_little_slow_is_noticed() -> None:
     assert not slow.contains(mm_wait_us(0.7))
 
 
-def test_another_distribution_of_service_is_noticed() -> None:
-    deterministic = queue(0.7, 50_000, seed=1, service=DETERMINISTIC).wait()
-    assert not deterministic.contains(mm_wait_us(0.7))
-
-
-def test_one_server_too_many_is_noticed() -> None:
-    five = queue(0.7, 50_000, seed=3, worker=Worker(servers=5), servers=4).wait()
-    assert not five.contains(mm_wait_us(0.7, 4))
-
-
 def test_one_place_too_many_is_noticed() -> None:
     worker = Worker(queue_limit=4, when_full="drop")
     found = queue(0.8, 50_000, seed=6, worker=worker, service=DETERMINISTIC)
@@ -387,8 +362,3 @@ def test_another_order_of_service_is_noticed() -> None:
     assert found.wait().contains(mm_wait_us(0.7))
     long = interval(np.array(found.wait_us) > 2 * SERVICE_US)
     assert not long.contains(0.7 * exp(-0.6))
-
-
-def test_a_latency_that_is_forgotten_is_noticed() -> None:
-    took_us, _ = tandem(0.9 * LATENCY_US, 40_000)
-    assert not interval(took_us).contains(TANDEM_US)

@@ -1,32 +1,24 @@
-"""Runs: the same for the same seed, faults of what there is not, and Python's collector."""
+"""Runs: the same for the same seed, levels over time, and nothing left when they are over."""
 
 import gc
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from pathlib import Path
 
+import numpy as np
 import pytest
 import simpy
 
-from model.vocabulary import Event, SlackConfig
+from model.vocabulary import Event, Trace, Workload
 from sim import grouping, join, script, slack, watermark
-from sim.kernel.faults import Congest, Duplicate, Fail, Lose, Pause, Slow
+from sim.kernel.faults import Congest, Duplicate, Lose, Pause
 from sim.kernel.link import Link
-from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import Plan, Worker
+from sim.kernel.recorder import Level, Series, Summary, digest_of
 from sim.kernel.run import TimedRun, run
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Source, Tuple
 from sim.kernel.station import Station
 from sim.kernel.trigger import Every
-from sim.scenarios import umts
-from tests.sim.kernel.test_log import STORMY
 
-ROOT = Path(__file__).parents[3]
-SCRIPT = "from tests.sim.kernel.test_run import digests; print(*digests())"
 SECOND_US = 1_000_000
 ROOMS: Mapping[str, Callable[..., TimedRun]] = {
     "slack": slack.from_settings,
@@ -35,11 +27,6 @@ ROOMS: Mapping[str, Callable[..., TimedRun]] = {
     "grouping": grouping.from_settings,
     "script": script.from_settings,
 }
-QUERY = SlackConfig(10 * SECOND_US, 2 * SECOND_US, tasks=2)
-FAULTY = replace(
-    umts(3, messages=100),
-    faults=(Slow("worker-1", 9_000_000, 9_000_000, 4.0), Fail("worker-0", 20_000_000, 500_000)),
-)
 
 
 class Room:
@@ -86,11 +73,6 @@ def test_a_run_gives_the_room_what_arrives_and_reports_where_it_was_cut() -> Non
     assert (room.batches, room.is_flushed, room.is_checked) == (2, True, True)
 
 
-def test_a_run_without_a_flush() -> None:
-    room, _ = run(Plan((Source(1),), flush=False), 5, Room)
-    assert not room.is_flushed
-
-
 def test_streams_of_a_room_are_those_of_the_seed() -> None:
     drawn = [run(Plan(()), seed, Room)[0].first for seed in (5, 5, 6)]
     assert drawn[0] == drawn[1] != drawn[2]
@@ -119,33 +101,6 @@ def test_faults_of_what_there_is_not_are_refused(
         run(Plan((Source(1),), faults=(fault,)), 5, Room)
 
 
-# --------------------------------------------------------------------------------- determinism
-
-
-def digests() -> list[str]:
-    return [simulate_arrivals(STORMY, 3).digest(), slack.simulate(FAULTY, QUERY, 3).digest]
-
-
-def test_the_same_seed_gives_the_same_run_twice_in_a_process() -> None:
-    assert digests() == digests()
-    assert slack.simulate(FAULTY, QUERY, 4).digest != slack.simulate(FAULTY, QUERY, 3).digest
-
-
-def test_the_same_seed_gives_the_same_run_under_two_hash_seeds() -> None:
-    for hash_seed in ("0", "4242"):
-        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
-        there = subprocess.run(
-            [sys.executable, "-c", SCRIPT],
-            capture_output=True,
-            check=True,
-            cwd=ROOT,
-            env=environment,
-            text=True,
-            timeout=60,
-        )
-        assert there.stdout.split() == digests()
-
-
 # ----------------------------------------------------------------------- Python's own collector
 
 
@@ -164,38 +119,6 @@ def test_the_collector_stands_still_and_goes_on() -> None:
     run(Plan((Source(1),)), 5, Collecting)
     assert Collecting.was_on is False
     assert gc.isenabled()
-
-
-def test_the_collector_goes_on_after_a_failure() -> None:
-    with pytest.raises(ValueError, match="target of pause"):
-        run(Plan((Source(1),), faults=(Pause("nobody", 1, 1),)), 5, Room)
-    assert gc.isenabled()
-
-
-def test_a_disabled_collector_stays_disabled_after_a_run() -> None:
-    gc.disable()
-    try:
-        run(Plan((Source(1),)), 5, Room)
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
-
-
-def test_frozen_objects_stay_frozen_after_a_run() -> None:
-    gc.freeze()
-    try:
-        run(Plan((Source(1),)), 5, Room)
-        assert gc.get_freeze_count() > 1_000
-    finally:
-        gc.unfreeze()
-
-
-def test_the_collector_does_not_scan_a_runs_objects_after_its_end() -> None:
-    gc.collect()
-    kept, arrived = run(Plan((Source(20_000),)), 5, Room)
-    assert sum(gc.get_count()) < len(arrived.events) / 10
-    assert any(each is kept for each in gc.get_objects(generation=2))
-    assert gc.get_freeze_count() == 0
 
 
 IN_WINDOWS = {
@@ -251,3 +174,67 @@ def test_a_failure_of_the_room_is_not_hidden() -> None:
 
     with pytest.raises(AssertionError):
         run(Plan((Source(1),)), 5, Losing)
+
+
+# --------------------------------------------------------------------------------- levels over time
+
+
+def steps() -> Level:
+    """Return a level: 0 until 10, 2 until 20, 5 until 22, then 0."""
+    level = Level()
+    level.set(2.0, 10.0)
+    level.set(5.0, 20.0)
+    level.set(0.0, 22.0)
+    return level
+
+
+def test_a_level_is_weighted_by_time() -> None:
+    level = steps()
+    assert level.integral_us(40.0) == 30.0
+    assert level.mean(40.0) == 0.75
+    assert level.peak == 5.0
+    assert level.value == 0.0
+    assert level.changed_us == 22.0
+
+
+def test_a_level_is_looked_at_just_before_a_moment() -> None:
+    level = steps()
+    assert level.at([0.0, 10.0, 10.1, 20.0, 22.0, 22.1]).tolist() == [0, 0, 2, 2, 5, 0]
+    assert level.at(15.0) == 2.0
+
+
+def test_several_changes_at_once_leave_the_last_one() -> None:
+    level = Level()
+    for value in (1.0, 9.0, 4.0):
+        level.set(value, 5.0)
+    assert level.at([5.0, 6.0]).tolist() == [0.0, 4.0]
+    assert level.integral_us(7.0) == 8.0
+    assert level.peak == 4.0  # 9 did not last
+
+
+def test_the_current_value_counts_as_a_peak() -> None:
+    level = Level()
+    level.set(7.0, 5.0)
+    assert level.peak == 7.0
+
+
+def test_integrals_before_between_and_after_the_changes() -> None:
+    times_us = [0.0, 5.0, 10.0, 15.0, 20.0, 21.0, 22.0, 30.0]
+    assert steps().integral_us(times_us).tolist() == [0, 0, 0, 10, 20, 25, 30, 30]
+
+
+def test_a_digest_depends_on_everything_that_a_run_gave() -> None:
+    trace, workload = Trace("sim", ()), Workload("slack", (), {})
+    summary: Summary = {"arrivals": 1, "input": "x"}
+    series: Series = {"time_us": np.array([1.0])}
+    digest = digest_of(trace, workload, summary, series)
+    assert len(digest) == 64
+    assert digest == digest_of(trace, workload, dict(summary), {"time_us": np.array([1.0])})
+    others = (
+        digest_of(trace, workload.with_(seed=1), summary, series),
+        digest_of(trace, workload, {"arrivals": "1", "input": "x"}, series),
+        digest_of(trace, workload, {"arrivals": 1, "input": "y"}, series),
+        digest_of(trace, workload, summary, {"time_us": np.array([2.0])}),
+        digest_of(trace, workload, summary, {"time": np.array([1.0])}),
+    )
+    assert len({digest, *others}) == 6

@@ -1,8 +1,7 @@
 """Stations: queues, servers, speed, pauses, failures with and without a checkpoint."""
 
 from collections.abc import Callable
-from math import inf
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -64,13 +63,6 @@ def test_servers_and_speed_and_work_of_each_item() -> None:
     assert run.finish() == [(2, 0, 0, 10), (1, 0, 0, 20), (3, 0, 10, 30)]
 
 
-def test_an_item_without_work_is_served_at_once_and_in_its_turn() -> None:
-    run = Run(Worker())
-    for item, work_us in ((1, 10.0), (2, 0.0), (3, 5.0)):
-        run.offer(item, work_us)
-    assert run.finish() == [(1, 0, 0, 10), (2, 0, 10, 10), (3, 0, 10, 15)]
-
-
 def test_dropping_when_full() -> None:
     run = Run(Worker(queue_limit=1, when_full="drop"))
     outcomes = [run.offer(item) for item in range(4)]
@@ -89,13 +81,6 @@ def test_an_item_that_must_enter_is_not_dropped() -> None:
     run.at(15.0, run.offer, 3)
     assert [item for item, *_ in run.finish()] == [0, 1, 2]
     assert (run.station.dropped, run.station.inside.peak) == (1, 3)
-
-
-def test_an_item_that_must_enter_waits_at_the_door_of_a_blocking_worker() -> None:
-    run = Run(Worker(queue_limit=0))
-    run.offer(0)
-    assert run.offer(1, must=True) is Offer.BLOCKED
-    assert [item for item, *_ in run.finish()] == [0, 1]
 
 
 def test_blocking_when_full() -> None:
@@ -143,16 +128,6 @@ def test_slowdowns_apply_at_once_and_multiply() -> None:
     assert run.finish() == [(1, 0, 0, 29)]
     with pytest.raises(ValueError, match=r"factor is 3.0; it must be that of a slowdown in force"):
         run.station.unslow(3.0)
-
-
-def test_a_pause_during_a_slowdown() -> None:
-    run = Run(Worker())
-    run.offer(1)
-    run.station.slow(2.0)
-    run.at(10.0, run.station.pause)  # 5 us of work left
-    run.at(15.0, run.station.unslow, 2.0)
-    run.at(20.0, run.station.resume)
-    assert run.finish() == [(1, 0, 0, 25)]
 
 
 def test_a_failure_loses_what_the_worker_holds() -> None:
@@ -207,82 +182,7 @@ def test_a_worker_that_restarts_serves_again_what_came_since_its_checkpoint() ->
     assert station.inside.mean(90.0) == pytest.approx(area_us / 90)
 
 
-def test_without_a_checkpoint_a_worker_starts_from_the_beginning() -> None:
-    run = Run(Worker(), restarts=True)
-    run.offer(1)
-    run.offer(2)
-    run.at(20.0, run.station.fail)  # set up before the service of 2, it comes before its end
-    run.at(21.0, run.station.recover)
-    assert [item for item, *_ in run.finish()] == [1, 1, 2]
-
-
-def test_a_worker_that_fails_twice_before_it_recovers_restarts_once() -> None:
-    run = Run(Worker(), restarts=True)
-    run.offer(1)
-    run.at(5.0, run.station.fail)
-    run.at(6.0, run.station.fail)
-    run.at(10.0, run.station.recover)
-    run.at(20.0, run.station.recover)
-    assert run.finish() == [(1, 0, 20, 30)]
-    assert run.restarted_us == [5]
-
-
-def test_a_failure_in_a_pause_and_a_slowdown() -> None:
-    run = Run(Worker(), restarts=True)
-    run.offer(1)
-    run.station.slow(2.0)
-    run.at(4.0, run.station.pause)
-    run.at(5.0, run.station.fail)
-    run.at(6.0, run.station.recover)
-    run.at(10.0, run.station.resume)
-    # All of its work is to be done again, two times slower.
-    assert run.finish() == [(1, 0, 10, 30)]
-
-
-def test_a_failure_when_nothing_is_left_to_do_changes_nothing() -> None:
-    run = Run(Worker(), restarts=True)
-    run.offer(1)
-    run.at(15.0, run.station.checkpoint)
-    run.at(100.0, run.station.fail)
-    run.at(110.0, run.station.recover)
-    run.finish()
-    assert run.station.inside.changed_us == 10.0
-    assert run.restarted_us == [100]
-
-
-def test_a_full_worker_that_restarts_keeps_those_at_the_door_waiting() -> None:
-    run = Run(Worker(queue_limit=1), restarts=True)
-    outcomes = [run.offer(item) for item in (1, 2, 3)]
-    assert outcomes == [Offer.ENTERED, Offer.ENTERED, Offer.BLOCKED]
-    run.at(12.0, run.station.fail)  # 1 is done, 2 in service, 3 has entered at 10
-    run.at(20.0, run.station.recover)
-    assert [item for item, *_ in run.finish()] == [1, 1, 2, 3]
-    assert run.entered == [(10, 3)]
-
-
-def test_several_servers_cannot_go_back_to_a_checkpoint() -> None:
-    with pytest.raises(ValueError, match=r"Worker.servers is 2; it must be 1 where it restarts"):
-        Run(Worker(servers=2), restarts=True)
-
-
 # ---------------------------------------------------------------------------------- invariants
-
-
-def test_check_notices_a_lost_item() -> None:
-    run = Run(Worker())
-    run.offer(1)
-    run.offer(2)
-    run.station._queue.clear()
-    with pytest.raises(AssertionError):
-        run.finish()
-
-
-def test_check_notices_a_level_that_is_wrong() -> None:
-    run = Run(Worker())
-    run.offer(1)
-    run.at(5.0, lambda: run.station.inside.set(3, 5.0))
-    with pytest.raises(AssertionError):
-        run.finish()
 
 
 @pytest.mark.parametrize("restarts", [False, True])
@@ -318,25 +218,6 @@ def test_little_and_conservation_whatever_goes_wrong(seed: int, *, restarts: boo
     assert len(items) - len(set(items)) == station.repeated
 
 
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: Worker(speed=0), r"Worker.speed is 0; it must be finite and above 0"),
-        (lambda: Worker(speed=inf), r"Worker.speed is inf; it must be finite and above 0"),
-        (lambda: Worker(servers=0), r"Worker.servers is 0; it must be at least 1"),
-        (lambda: Worker(queue_limit=-1), r"Worker.queue_limit is -1; it must be at least 0"),
-        (
-            lambda: Worker(when_full=cast("Literal['block']", "wait")),
-            r"Worker.when_full is 'wait'; it must be 'block' or 'drop'",
-        ),
-        (lambda: Run(Worker()).station.slow(-2), r"factor is -2; it must be finite and above 0"),
-    ],
-)
-def test_bad_values_are_named(build: Callable[[], object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        build()
-
-
 def test_work_may_depend_on_what_was_done_before() -> None:
     env = simpy.Environment()
     done: list[tuple[str, float]] = []
@@ -354,3 +235,63 @@ def test_work_may_depend_on_what_was_done_before() -> None:
     # The next service begins before the end of the last one is told; what is interrupted is not
     # asked for again.
     assert done == [("a", 20.0), ("b", 140.0)]
+
+
+# -------------------------------------------------------------------------- further work on an item
+
+
+class Bench:
+    """A station in which item n takes n steps of 10 us each."""
+
+    def __init__(self, *, speed: float = 1.0, restarts: bool = False) -> None:
+        self.env = simpy.Environment()
+        self.steps: list[tuple[int, float]] = []
+        self.served: list[tuple[int, float, float]] = []
+        self.station = Station[list[int]](
+            self.env,
+            Worker(speed),
+            lambda item, arrived_us, _: self.served.append((item[0], arrived_us, self.env.now)),
+            restart=self.restart if restarts else None,
+            more=self.more,
+        )
+        self.items: list[list[int]] = []
+
+    def more(self, item: list[int]) -> float | None:
+        self.steps.append((item[0], self.env.now))
+        item[1] -= 1
+        return 10.0 if item[1] else None
+
+    def restart(self) -> None:
+        for item in self.items:
+            item[1] = item[0]
+
+    def at(self, time_us: float, action: Callable[[], None]) -> None:
+        simpy.Timeout(self.env, time_us).callbacks.append(lambda _: action())
+
+    def offer(self, *numbers: int) -> None:
+        for number in numbers:
+            self.items.append([number, number])
+            self.station.offer(self.items[-1], 10.0)
+
+
+def test_further_work_comes_before_anything_else() -> None:
+    bench = Bench()
+    bench.offer(3, 1)
+    bench.at(15, lambda: bench.offer(2))
+    bench.env.run()
+    assert bench.steps == [(3, 10), (3, 20), (3, 30), (1, 40), (2, 50), (2, 60)]
+    assert bench.served == [(3, 0, 30), (1, 0, 40), (2, 15, 60)]
+    assert bench.station.busy.mean(60) == 1
+    assert bench.station.served == 3
+    bench.station.check()
+
+
+def test_a_failure_takes_further_work_back() -> None:
+    bench = Bench(restarts=True)
+    bench.offer(3)
+    bench.at(25, bench.station.fail)
+    bench.at(100, bench.station.recover)
+    bench.env.run()
+    assert bench.steps == [(3, 10), (3, 20), (3, 110), (3, 120), (3, 130)]
+    assert bench.served == [(3, 0, 130)]
+    bench.station.check()

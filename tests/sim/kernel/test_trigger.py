@@ -95,12 +95,6 @@ def test_an_arrival_that_rounds_to_the_moment_of_a_trigger_belongs_to_the_next_b
     assert calls == ["a", "b", "end", "c", "end", "over"]
 
 
-def test_intervals_in_which_nothing_arrives_have_no_batch() -> None:
-    calls, arrived = triggered(Every(10), (1, 1_001))
-    assert [name for name, _ in calls] == ["tuple 0", "end", "tuple 1", "end", "flush"]
-    assert arrived.ends_us == (10.0, 1_010.0)
-
-
 def test_a_batch_ends_after_a_number_of_arrivals() -> None:
     calls, arrived = triggered(EveryTuples(2), (0, 5, 5, 7, 9))
     assert [name for name, _ in calls] == [
@@ -109,28 +103,12 @@ def test_a_batch_ends_after_a_number_of_arrivals() -> None:
     assert (arrived.cuts, arrived.ends_us) == ((2, 4), (5.0, 7.0, 9.0))
 
 
-def test_the_last_batch_may_be_full_when_arrivals_end() -> None:
-    calls, arrived = triggered(EveryTuples(2), (0, 5))
-    assert [name for name, _ in calls] == ["tuple 0", "tuple 1", "end", "flush"]
-    assert (arrived.cuts, arrived.ends_us) == ((), (5.0,))
-
-
 def test_batches_end_after_given_numbers_of_arrivals() -> None:
     calls, arrived = triggered(At((1, 1, 3)), (0, 5, 5, 7))
     assert [name for name, _ in calls] == [
         *("tuple 0", "end", "tuple 1", "tuple 2", "end", "tuple 3", "end", "flush")
     ]
     assert arrived.cuts == (1, 3)
-
-
-def test_cuts_beyond_the_arrivals_do_nothing() -> None:
-    calls, _ = triggered(At((2, 99)), (0, 5))
-    assert [name for name, _ in calls] == ["tuple 0", "tuple 1", "end", "flush"]
-
-
-def test_a_stream_need_not_be_flushed() -> None:
-    calls, _ = triggered(Every(10), (0, 5), flush=False)
-    assert [name for name, _ in calls] == ["tuple 0", "tuple 1", "end"]
 
 
 @pytest.mark.parametrize("when", [Every(10), EveryTuples(2), At((1,))])

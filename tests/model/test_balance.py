@@ -1,0 +1,171 @@
+"""Imbalance of room ``grouping``: the optimum by trying everything, and the bounds of the page."""
+
+from itertools import count, product
+from math import exp, log, log2
+from random import Random
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from model.checking.claims import Outcome
+from model.grouping import balance, run
+from model.grouping.balance import Masses, masses, tuples_above
+from model.grouping.balance_claims import Closeness, check_closeness, closeness
+from model.grouping.machine import Machine
+from model.grouping.rules import RULES, first_table
+from model.vocabulary import Event, GroupingConfig, Workload
+
+TIMES = st.lists(st.sampled_from((1, 2, 5, 10)), min_size=1, max_size=5)
+
+
+@st.composite
+def spread(draw: st.DrawFn) -> tuple[list[int], Masses]:
+    """Draw times, and counts of keys with candidates among these instances."""
+    times_us = draw(TIMES)
+    instances = st.sets(st.integers(0, len(times_us) - 1), min_size=1).map(frozenset)
+    pairs = draw(st.lists(st.tuples(instances, st.integers(1, 4)), min_size=1, max_size=4))
+    return times_us, masses(pairs)
+
+
+@given(case=spread())
+def test_splitting_and_subsets_agree(case: tuple[list[int], Masses]) -> None:
+    times_us, given = case
+    by_subsets = balance.least_time_us(given, times_us)
+    assert balance.least_time_by_splitting_us(given, times_us) == pytest.approx(by_subsets)
+
+
+def best_by_trying(given: Masses, times_us: list[int]) -> int:
+    """Return the smallest makespan of all ways to send whole tuples to candidates."""
+    tuples = [sorted(instances) for instances, count in given.items() for _ in range(int(count))]
+    return min(
+        max(time_us * ways.count(i) for i, time_us in enumerate(times_us))
+        for ways in product(*tuples)
+    )
+
+
+@given(case=spread())
+def test_no_way_is_better_than_lambda_and_a_fluid_is_not_far(
+    case: tuple[list[int], Masses],
+) -> None:
+    times_us, given = case
+    assume(sum(given.values()) <= 6)
+    bound, best = balance.least_time_us(given, times_us), best_by_trying(given, times_us)
+    # A split with whole tuples needs at most one tuple more at an instance.
+    assert bound * (1 - 1e-9) <= best <= bound + max(times_us)
+
+
+# ------------------------------------------------------------------------------------- the bound
+
+
+def plainly(a: float, lambda_us: float, m: int, times_us: list[int], delta: float) -> float:
+    """Evaluate the formula of the page for one a, as it stands there."""
+    largest = max(times_us)
+    growth = (exp(a * largest) - 1) / (a * largest)
+    terms = sum((exp(a * largest) - 1) / (exp(a * time_us) - 1) for time_us in times_us)
+    return lambda_us * m * growth + log(terms / delta) / a
+
+
+@given(times=TIMES, m=st.integers(1, 5_000), scale=st.sampled_from((0.9, 1.0, 3.0)))
+def test_the_bound_is_the_least_of_the_formula(times: list[int], m: int, scale: float) -> None:
+    lambda_us = scale / balance.total_speed(times)
+    found = balance.largest_work_us(lambda_us, m, times, 1e-9)
+    tried = min(plainly(10 ** (e / 20), lambda_us, m, times, 1e-9) for e in range(-120, 20))
+    assert tried * 0.98 <= found <= tried * 1.000001
+    assert found >= lambda_us * m
+
+
+# ------------------------------------------------------------------------------- uniform pairs
+
+
+def test_imbalance_is_never_more_than_all_on_one() -> None:
+    assert balance.imbalance([7, 0, 0, 0], [1, 9, 9, 9]) == 3
+    assert balance.rho([7, 0, 0, 0], [1, 1, 1, 1]) == 3
+
+
+# ----------------------------------------------------------------------------- closeness to a fluid
+
+
+DRAWN_TIMES = st.lists(st.sampled_from((1, 2, 5, 10)), min_size=1, max_size=9).map(tuple)
+
+
+def windows(keys: list[str], config: GroupingConfig) -> Workload:
+    """Return one tuple per key, cut at the ends of windows."""
+    arrivals = tuple(Event(seq, seq, key, 100, 1.0, 100) for seq, key in enumerate(keys))
+    cuts = tuple(range(config.window_tuples, len(keys), config.window_tuples))
+    return Workload("grouping", arrivals, config.to_json(), cuts)
+
+
+def drawn(config: GroupingConfig, count: int, keys: int = 2_000, seed: int = 1) -> Workload:
+    """Return windows of equally likely keys that are drawn independently."""
+    return windows(Random(seed).choices([f"k{n}" for n in range(keys)], k=count), config)
+
+
+def above(n: int, times_us: tuple[int, ...], senders: int = 1) -> list[float]:
+    """Return by how much each window after the first exceeds a fluid."""
+    config = GroupingConfig(n, "tag", ((0, times_us),), senders=senders, window_tuples=100 * n)
+    workload = drawn(config, 400 * n)
+    return [each.above for each in closeness(workload, run(workload))]
+
+
+@given(times_us=DRAWN_TIMES, tuples=st.integers(1, 90))
+def test_with_all_instances_as_candidates_the_excess_is_below_one_tuple(
+    times_us: tuple[int, ...], tuples: int
+) -> None:
+    # nag-dynamic routes by time to any instance if all instances are equally near.
+    machine = Machine(GroupingConfig(len(times_us), "nag-dynamic", ((0, times_us),)))
+    where = machine.route_all(0, ["a"] * tuples)
+    counts = tuple(where.count(i) for i in range(len(times_us)))
+    fluid_us = tuples / sum(1 / time_us for time_us in times_us)
+    assert Closeness(0, counts, times_us, fluid_us).above < 1
+
+
+@pytest.mark.parametrize(
+    ("times_us", "tuples"),
+    [
+        ((1,), 2),
+        ((7,) * 16, 2),
+        ((7,) * 17, 3),
+        ((7,) * 128, 3),
+        ((7,) * 256, 3),
+        ((7,) * 257, 4),
+        ((1,) * 64 + (10,) * 64, 2),
+        ((1,) * 1_000 + (10,) * 1_000, 2),
+        ((1,) * 64 + (2,) * 64, 3),
+        ((1, *[10] * 15), 3),
+    ],
+)
+def test_how_many_tuples_are_allowed_follows_from_the_times(
+    times_us: tuple[int, ...], tuples: int
+) -> None:
+    assert tuples_above(times_us) == tuples
+
+
+def tournament(n: int) -> Workload:
+    """Return tuples of light keys, one each, in the order of a tournament of the instances.
+
+    The keys of a round have two winners of the round before as candidates. The first of the two
+    wins, because it gets the tuple. A window of other keys comes first.
+    """
+    config = GroupingConfig(n, "tag", window_tuples=n - 1)
+    candidates = first_table(config, RULES).candidates
+    names = (f"k{number}" for number in count())
+    keys = []
+    winners = list(range(n))
+    while len(winners) > 1:
+        pairs = list(zip(winners[::2], winners[1::2], strict=True))
+        for pair in pairs:
+            keys.append(next(name for name in names if candidates(name) == pair))
+        winners = [first for first, _ in pairs]
+    return windows([f"x{number}" for number in range(n - 1)] + keys, config)
+
+
+@pytest.mark.parametrize("n", [16, 32])
+def test_keys_in_an_unlucky_order_are_further_above(n: int) -> None:
+    workload = tournament(n)
+    (found,) = closeness(workload, run(workload))
+    # A fluid gives every instance less than a tuple. Each round gives its winners one more.
+    assert found.fluid_us == pytest.approx((n - 1) / n)
+    assert max(found.counts) == log2(n)
+    assert found.above > 3
+    assert check_closeness(workload, run(workload)).outcome is Outcome.BROKEN

@@ -1,0 +1,227 @@
+"""Verdicts, differences of traces, smallest counterexamples, and evidence that is missing."""
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import NamedTuple
+
+import pytest
+
+from model.checking.claims import Outcome, Verdict, combine
+from model.checking.diff import compare
+from model.checking.shrink import smallest
+from model.checking.validation import validate
+from model.slack import run
+from model.slack.claims import check, judge, over_all
+from model.vocabulary import Event, Trace, Workload
+from model.vocabulary.slack import Judged, Progress
+from model.vocabulary.windows import Cleared, Final, Late, Result
+from tests.model.slack.strategies import stream_of
+
+# ----------------------------------------------------------------------------------------- verdicts
+
+
+HOLDS = Verdict("a", Outcome.HOLDS, "a holds")
+BROKEN = Verdict("b", Outcome.BROKEN, "b is broken", ("1. it breaks",))
+UNDETERMINED = Verdict("c", Outcome.UNDETERMINED, "c was never seen")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        ([], Outcome.UNDETERMINED),
+        ([HOLDS], Outcome.HOLDS),
+        ([HOLDS, HOLDS], Outcome.HOLDS),
+        ([HOLDS, UNDETERMINED], Outcome.UNDETERMINED),
+        ([UNDETERMINED, BROKEN, HOLDS], Outcome.BROKEN),
+    ],
+)
+def test_the_worst_outcome_wins(verdicts: list[Verdict], expected: Outcome) -> None:
+    assert combine(verdicts) is expected
+    assert combine(reversed(verdicts)) is expected
+
+
+QUERY = {"size_us": 10, "slide_us": 5, "control": "conformal", "cv": 0.5}
+STREAM = Workload("slack", stream_of((20, 1.0), (25, 2.0), (12, 4.0), (60, 8.0)), QUERY, cuts=(3,))
+IN_ORDER = STREAM.with_(arrivals=stream_of((20, 1.0), (25, 2.0), (60, 8.0)), cuts=())
+
+
+def outcomes(workload: Workload, trace: Trace) -> dict[str, Outcome]:
+    return {verdict.claim: verdict.outcome for verdict in check(workload, trace)}
+
+
+def only(trace: Trace, *words: type) -> Trace:
+    return Trace("foreign", [step for step in trace.steps() if type(step) in words])
+
+
+def test_a_missing_kind_is_never_green() -> None:
+    everything = {type(step) for step in run(STREAM).steps()}
+    for word, claims in {
+        Final: {"eventual exactness", "final answers are the latest"},
+        Late: {"nothing owed after the flush", "wrong answers are pending", "each pair once"},
+        Cleared: {"nothing owed after the flush", "wrong answers are pending"},
+        Result: {"wrong answers are pending", "each pair once", "one writer"},
+        Judged: {"judgements measure what was recorded", "misses within the conformal bound"},
+        Progress: {"watermark never decreases", "corrections do not wait"},
+    }.items():
+        found = outcomes(STREAM, only(run(STREAM), *(everything - {word})))
+        assert {found[claim] for claim in claims} == {Outcome.UNDETERMINED}, word
+
+
+def test_an_empty_trace_is_undetermined() -> None:
+    assert combine(check(STREAM, Trace("nothing", ()))) is Outcome.UNDETERMINED
+    assert Outcome.HOLDS not in outcomes(STREAM, Trace("nothing", ())).values()
+
+
+def test_many_traces_hold_if_the_interesting_case_occurred_in_one_of_them() -> None:
+    both = over_all([judge(IN_ORDER, run(IN_ORDER)), judge(STREAM, run(STREAM))])
+    assert {verdict.outcome for verdict in both} == {Outcome.HOLDS}
+    quiet = {v.claim: v for v in over_all([judge(IN_ORDER, run(IN_ORDER))])}
+    assert quiet["eventual exactness"].outcome is Outcome.UNDETERMINED
+    assert "late pairs" in quiet["eventual exactness"].sentence
+
+
+# ----------------------------------------------------------------------------------- recorded steps
+
+
+def follow(state: int, step: str) -> Iterable[int]:
+    """Count up by one, and on "jump" by one or by ten."""
+    if step == "up":
+        return (state + 1,)
+    if step == "jump":
+        return (state + 1, state + 10)
+    return (state,) if step == f"is {state}" else ()
+
+
+def test_every_state_that_the_model_may_be_in_is_followed() -> None:
+    assert validate((0,), follow, ["jump", "jump", "is 11"]).outcome is Outcome.HOLDS
+    assert validate((0,), follow, ["jump", "is 10", "is 1"]).outcome is Outcome.BROKEN
+
+
+def test_the_first_step_that_is_not_allowed_is_named() -> None:
+    verdict = validate(
+        (0,),
+        follow,
+        ["up", "is 7", "is 8"],
+        claim="it counts",
+        describe=lambda step: f"{step!r}",
+        explain=lambda state, step: (f"it is {state}",),
+    )
+    assert verdict.outcome is Outcome.BROKEN
+    assert verdict.claim == "it counts"
+    assert verdict.sentence == "Step 1 is not allowed: 'is 7'."
+    assert verdict.witness == ("it is 1",)
+
+
+def test_an_empty_recording_is_undetermined() -> None:
+    assert validate((0,), follow, ()).outcome is Outcome.UNDETERMINED
+
+
+# -------------------------------------------------------------------------------------- differences
+
+
+class Sale(NamedTuple):
+    """A step with an identity of two fields."""
+
+    shop: int
+    item: str
+    day: int
+    price: float
+
+
+class Closed(NamedTuple):
+    """A step that is nothing but its identity."""
+
+    shop: int
+
+
+IDENTITY = {"sale": ("shop", "item")}
+WORDS = (Sale, Closed)
+SALES = (Sale(1, "a", 1, 2.5), Sale(1, "b", 1, 3.0), Sale(2, "a", 2, 4.0))
+LEFT = Trace("left", (*SALES, Closed(3)))
+
+
+def right(*sales: Sale) -> Trace:
+    return Trace("right", (*sales, Closed(3)))
+
+
+def test_missing_extra_and_different_steps_are_counted_and_described() -> None:
+    observed = right(SALES[0], Sale(2, "a", 3, 4.5), Sale(9, "z", 1, 1.0))
+    difference = compare(LEFT, observed, WORDS, identity=IDENTITY)
+    sales, closed = difference.kinds
+    assert (sales.compared, sales.missing, sales.extra, sales.different) == (2, 1, 1, 1)
+    assert closed.mismatches == 0
+    assert difference.sentences == (
+        "sale shop 1, item 'b' is missing (day 1, price 3.0).",
+        "sale shop 2, item 'a': day is 3, expected 2; price is 4.5, expected 4.0.",
+        "sale shop 9, item 'z' was not expected (day 1, price 1.0).",
+    )
+
+
+def test_steps_of_one_identity_are_paired_in_order() -> None:
+    second = Sale(1, "a", 2, 9.0)
+    difference = compare(right(SALES[0], second), right(second), (Sale,), identity=IDENTITY)
+    assert (difference.kinds[0].compared, difference.kinds[0].missing) == (1, 1)
+
+
+def test_floats_may_be_close_where_the_caller_says_so() -> None:
+    observed = right(SALES[0]._replace(price=2.5 * (1 + 1e-12)), *SALES[1:])
+    assert compare(LEFT, observed, WORDS, identity=IDENTITY).mismatches == 1
+    assert compare(LEFT, observed, WORDS, identity=IDENTITY, rel_tol=1e-9).mismatches == 0
+    days = right(SALES[0]._replace(day=2), *SALES[1:])
+    assert compare(LEFT, days, WORDS, identity=IDENTITY, rel_tol=1.0).mismatches == 1
+
+
+def test_differences_of_cancelling_numbers_are_compared_by_the_numbers_magnitude() -> None:
+    left, observed = (right(SALES[0]._replace(price=price)) for price in (0.1 + 0.2 - 0.3, 0.0))
+    for rel_tol, scales, mismatches in (
+        (1e-9, {}, 1),
+        (None, {"price": 0.3}, 1),
+        (1e-9, {"price": 0.3}, 0),
+        (1e-9, {"day": 0.3}, 1),
+        (1e-17, {"price": 0.3}, 1),
+    ):
+        found = compare(left, observed, (Sale,), identity=IDENTITY, rel_tol=rel_tol, scales=scales)
+        assert found.mismatches == mismatches, (rel_tol, scales)
+
+
+# ------------------------------------------------------------------------- smallest counterexamples
+
+
+def workload(*values: float, cuts: tuple[int, ...] = (), keys: str = "") -> Workload:
+    arrivals = tuple(
+        Event(seq, seq, keys[seq] if keys else "a", 100 + seq, value, 200 + seq)
+        for seq, value in enumerate(values)
+    )
+    return Workload("any", arrivals, {}, cuts)
+
+
+def test_only_the_arrivals_that_matter_are_left() -> None:
+    big = workload(*map(float, range(100)), cuts=(10, 50, 60))
+
+    def fails(candidate: Workload) -> bool:
+        identities = {event.source_id for event in candidate.arrivals}
+        return {17, 55, 93} <= identities
+
+    small = smallest(big, fails)
+    assert [event.source_id for event in small.arrivals] == [17, 55, 93]
+    assert [event.seq for event in small.arrivals] == [0, 1, 2]
+    assert small.cuts == ()
+
+
+def test_a_cut_that_matters_stays_between_its_arrivals() -> None:
+    big = workload(*map(float, range(20)), cuts=(5, 10, 15))
+
+    def fails(candidate: Workload) -> bool:
+        batches = [{event.source_id for event in batch} for batch in candidate.batches()]
+        return any(8 in left and 12 in right for left, right in pairwise(batches))
+
+    small = smallest(big, fails)
+    assert [event.source_id for event in small.arrivals] == [8, 12]
+    assert small.cuts == (1,)
+
+
+def test_values_and_keys_become_plain_in_all_deliveries() -> None:
+    big = workload(7.5, 7.5, keys="qz")
+    twice = big.with_(arrivals=(*big.arrivals, big.arrivals[0]._replace(seq=2)))
+    small = smallest(twice, lambda candidate: len(candidate.arrivals) == 3)
+    assert [(event.key, event.value) for event in small.arrivals] == [("q", 1.0)] * 3

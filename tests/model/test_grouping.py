@@ -1,0 +1,278 @@
+"""Room ``grouping`` by hand: hashes, candidates, routes, summaries, answers, and balance."""
+
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import reduce
+from itertools import accumulate
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.grouping import candidates, rules, run
+from model.grouping.candidates import (
+    first_instance,
+    numbered_hash,
+    rendezvous,
+    second_instance,
+    text_hash,
+)
+from model.grouping.rules import RULES, Learnt, enter_batch, first_table, merge_all, rebalance
+from model.grouping.state import (
+    Count,
+    Summary,
+    Table,
+    count_keys,
+    counters,
+    floor_of,
+    merge_summaries,
+)
+from model.vocabulary import Event, GroupingConfig, Workload, stable_hash
+from model.vocabulary.grouping import WORDS, Answer, Heavy, Partial, Rejected, Route
+
+# ------------------------------------------------------------------------------------------- hashes
+
+
+TEXTS = [text_hash(f"key-{number}", 42) for number in range(20_000)]
+
+
+def test_splitmix64_gives_its_published_numbers() -> None:
+    # The first outputs of SplitMix64 with seed 0 are its finalizer at multiples of the increment.
+    expected = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+    assert [numbered_hash(0, j) for j in (1, 2, 3)] == expected
+
+
+def test_text_is_hashed_like_everywhere_but_unsigned() -> None:
+    assert text_hash("", 0) == 0xEF46DB3751D8E999
+    for key in ("", "a", "ä", "key-7"):
+        assert text_hash(key, 42) == stable_hash(key) % (1 << 64)
+
+
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_pairs_are_different_and_uniform(n: int) -> None:
+    pairs = Counter((first_instance(text, n), second_instance(text, n)) for text in TEXTS)
+    assert set(pairs) == {(i, j) for i in range(n) for j in range(n) if i != j}
+    expected = len(TEXTS) / (n * (n - 1))
+    chi_squared = sum((count - expected) ** 2 / expected for count in pairs.values())
+    assert chi_squared < 110  # 55 degrees of freedom at most: one table in 65,000 is above
+
+
+def test_the_first_of_an_order_is_drawn_by_speed() -> None:
+    times_us = (1, 2, 5, 10)
+    total = sum(1 / time_us for time_us in times_us)
+    firsts = Counter(rendezvous(text, times_us)[0] for text in TEXTS)
+    for i, time_us in enumerate(times_us):
+        share = 1 / time_us / total
+        deviation = (share * (1 - share) / len(TEXTS)) ** 0.5
+        assert abs(firsts[i] / len(TEXTS) - share) < 5 * deviation
+
+
+# --------------------------------------------------------------------------------------- candidates
+
+
+def table(heavy: dict[str, int], tuples: int = 100, **config: Any) -> Table:
+    """Return the table of window 1 after a window in which heavy keys had these counts."""
+    given = GroupingConfig(**{"instances": 5, "theta": 0.04, **config})
+    keys = {key: Count(count, 0) for key, count in heavy.items()}
+    buckets = [0] * (2 * given.instances)
+    return rebalance(
+        first_table(given, RULES), Learnt(tuples, [keys], [buckets]), given.times_of(0)
+    )
+
+
+def text(key: str) -> int:
+    return candidates.text_hash(key, 42)
+
+
+def enough_choices(shares: list[Fraction], n: int, d: int) -> bool:
+    """Evaluate the inequality of the page, term by term, for all l."""
+    for length in range(1, len(shares) + 1):
+        b = n - n * Fraction(n - 1, n) ** (length * d)
+        left = sum(shares[:length]) + (b / n) ** d * sum(shares[length:])
+        if left + (b / n) ** 2 * (1 - sum(shares)) > b / n + Fraction(1, 10_000):
+            return False
+    return True
+
+
+@given(
+    n=st.integers(1, 12), counts=st.lists(st.integers(1, 40), max_size=6), light=st.integers(0, 60)
+)
+def test_d_is_the_smallest_that_is_enough(n: int, counts: list[int], light: int) -> None:
+    total = sum(counts) + light or 1
+    shares = sorted((Fraction(count, total) for count in counts), reverse=True)
+    good = [d for d in range(2, n + 1) if enough_choices(shares, n, d)]
+    assert candidates.choices([float(share) for share in shares], n) == (good[0] if good else n)
+
+
+@given(
+    times=st.lists(st.sampled_from((1, 2, 3, 10)), min_size=1, max_size=6),
+    count=st.integers(5, 100),
+    gamma=st.sampled_from((0.21, 0.37, 1.01)),
+)
+def test_tag_takes_as_few_as_the_share_needs(times: list[int], count: int, gamma: float) -> None:
+    n = len(times)
+    times_us = ((0, tuple(times)),)
+    there = table({"hot": count}, instances=n, times_us=times_us, gamma=gamma, theta=0.04)
+    order = candidates.rendezvous(text("hot"), times)
+    speeds = [Fraction(1, time_us) for time_us in times]
+    needed = sum(speeds) * Fraction(count, 100) / Fraction(gamma)
+    sums = list(accumulate(speeds[i] for i in order))
+    lengths = [size for size in range(2, n + 1) if sums[size - 1] >= needed]
+    assert set(there.candidates("hot")) == set(order[: lengths[0] if lengths else n])
+    assert set(there.candidates("cold")) == set(candidates.rendezvous(text("cold"), times)[:2])
+
+
+# ------------------------------------------------------------------------------------------- routes
+
+
+def routed(table: Table, keys: str, sender: int = 0) -> list[int]:
+    """Return the instances that a sender's tuples go to, one letter a key."""
+    state = rules.begin_window(table, rules.initial_state(table.config, sender))
+    places = []
+    for key in keys:
+        instance, state = rules.route(table, state, key)
+        places.append(instance)
+    return places
+
+
+def hot(**config: Any) -> Table:
+    """Return a table in which "h" is heavy."""
+    given = GroupingConfig(**{"instances": 4, **config})
+    learnt = Learnt(10, [{"h": Count(6, 0)}], [[0] * 2 * given.instances])
+    return rebalance(first_table(given, RULES), learnt, given.times_of(0))
+
+
+def cold(**config: Any) -> Table:
+    """Return the table of window 0."""
+    return first_table(GroupingConfig(**{"instances": 4, **config}), RULES)
+
+
+def test_tag_balances_time() -> None:
+    counts = Counter(routed(hot(times_us=((0, (1, 1, 4, 4)),), gamma=0.1), "h" * 50))
+    assert [counts[i] for i in range(4)] == [20, 20, 5, 5]
+
+
+def test_nag_dynamic_also_favours_faster_instances() -> None:
+    table = cold(policy="nag-dynamic", tiers=(0, 0, 3, 3), times_us=((0, (1, 2, 1, 2)),))
+    counts = Counter(routed(table, "k" * 150))
+    assert [counts[i] for i in range(4)] == [80, 40, 20, 10]
+
+
+@pytest.mark.parametrize(("alpha", "places"), [(0.0, [0, 1, 2, 3, 0]), (1.0, [0, 0, 0, 0, 0])])
+def test_dag_weighs_instances_of_the_key_against_idle_instances(
+    alpha: float, places: list[int]
+) -> None:
+    assert routed(hot(policy="dag", alpha=alpha), "hhhhh") == places
+
+
+def test_dag_moves_a_key_on_while_other_instances_are_idle() -> None:
+    # T = 1: staying scores .5 - .5 * 3, going on + .5; T = 2: staying .5 - .5, going on + .5; ...
+    assert routed(hot(policy="dag"), "hhhhhhhh") == [0, 1, 2, 3, 0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("times_us", "blocks"),
+    [((1,), [10]), ((3, 3, 3), [10, 10, 10]), ((1, 9), [18, 2]), ((1, 1, 2), [12, 12, 6])],
+)
+def test_faster_instances_own_more_virtual_workers(
+    times_us: tuple[int, ...], blocks: list[int]
+) -> None:
+    owners = rules.owners(times_us)
+    assert list(owners) == sorted(owners)
+    assert [owners.count(i) for i in range(len(times_us))] == blocks
+
+
+# ---------------------------------------------------------------------------------------- summaries
+
+
+DRAWN_KEYS = st.lists(st.sampled_from("aaabbcdefgh"), max_size=12)
+BATCHES = st.lists(DRAWN_KEYS, max_size=6)
+CONFIGS = st.sampled_from(
+    [GroupingConfig(2, theta=theta, eps=eps) for theta, eps in ((0.9, 0.4), (0.9, 0.3), (0.5, 0.2))]
+)
+
+
+def summarised(config: GroupingConfig, batches: Sequence[Sequence[str]]) -> Summary:
+    start: Summary = {}
+    return reduce(lambda summary, keys: enter_batch(config, RULES, summary, keys), batches, start)
+
+
+def assert_bounds(found: Summary, keys: Sequence[str], k: int) -> None:
+    n, f = len(keys), Counter(keys)
+    assert len(found) <= k
+    assert sum(each.counted for each in found.values()) <= n
+    for key, (counted, error) in found.items():
+        assert counted - error <= f[key] <= counted
+        assert error * k <= n
+    for key, count in f.items():
+        assert count * k <= n or key in found
+
+
+@given(config=CONFIGS, senders=st.lists(BATCHES, min_size=1, max_size=4))
+def test_merged_summaries_keep_them(config: GroupingConfig, senders: list[list[list[str]]]) -> None:
+    merged = merge_all(config, RULES, [summarised(config, batches) for batches in senders])
+    keys = [key for batches in senders for batch in batches for key in batch]
+    assert_bounds(merged, keys, counters(config))
+
+
+def test_a_key_that_comes_back_may_have_been_there_as_often_as_the_least() -> None:
+    full = {"a": Count(5, 0), "b": Count(3, 1)}
+    assert floor_of(full, 2) == 3
+    assert floor_of(full, 3) == 0
+    merged = merge_summaries(full, 3, count_keys("ccb"), 0, 2)
+    assert merged == {"a": Count(5, 0), "c": Count(5, 3)}  # b has 4
+
+
+def test_of_equal_counts_the_smaller_code_point_stays() -> None:
+    assert list(merge_summaries({}, 0, count_keys("zéab"), 0, 3)) == ["a", "b", "z"]
+
+
+# ------------------------------------------------------------------------------ windows and answers
+
+
+DIGEST = "67118309af2bc82e8324790472ec204968efb572774da73c1f6b269cc716a4b1"
+"""Digest of the trace in every process, for any hash seed."""
+
+
+def case(keys: str, cuts: tuple[int, ...] = (), **config: Any) -> Workload:
+    """Return one tuple a letter, with the values 0, 1, 2, ..."""
+    arrivals = tuple(Event(seq, 0, key, 100, float(seq), 100) for seq, key in enumerate(keys))
+    return Workload("grouping", arrivals, {"instances": 2, **config}, cuts)
+
+
+def test_times_of_a_window_are_those_of_its_first_batch() -> None:
+    # Times of batch 1 come too late for window 0; window 1 starts with batch 2.
+    config = {"times_us": [[0, [1, 1]], [1, [1, 7]], [3, [1, 1]]], "window_tuples": 2}
+    places = [route.instance for route in run(case("a" * 18, (1, 2, 10), **config)).of(Route)]
+    assert sorted(places[:2]) == [0, 1]
+    assert places[2:10].count(0) == 7
+
+
+def test_a_key_is_heavy_by_what_all_senders_counted() -> None:
+    trace = run(case("abacabaa", (7,), window_tuples=7, senders=2, theta=0.4))
+    assert [(heavy.key, heavy.counted, heavy.tuples) for heavy in trace.of(Heavy)] == [("a", 4, 7)]
+
+
+def test_answers_merge_what_instances_have() -> None:
+    arrivals = case("aaaa").arrivals
+    odd = (*arrivals, Event(4, 0, "a", 100, float("inf"), 100), Event(5, 0, "b", 1, -0.0, 1))
+    odd = (*odd, Event(6, 0, "a", 1, 3.0, 1))
+    trace = run(case("").with_(arrivals=odd, config={"instances": 2, "policy": "shuffle"}))
+    assert trace.of(Partial) == (
+        Partial(0, 0, "a", 3, 5.0, 0.0, 3.0),
+        Partial(0, 1, "a", 2, 4.0, 1.0, 3.0),
+        Partial(0, 1, "b", 1, 0.0, 0.0, 0.0),
+    )
+    assert trace.of(Answer) == (
+        Answer(0, "a", 5, 9.0, 0.0, 3.0, 4, (3.0, 3.0, 2.0)),
+        Answer(0, "b", 1, 0.0, 0.0, 0.0, 1, (0.0,)),
+    )
+    assert trace.of(Rejected) == (Rejected(4, "value is not a finite number"),)
+
+
+def test_the_same_seed_gives_the_same_trace() -> None:
+    workload = case("abracadabra" * 9, (30, 60), window_tuples=30, senders=3, theta=0.2)
+    assert {word: len(run(workload).of(word)) for word in WORDS}[Heavy] > 0
+    assert run(workload).digest() == run(workload).digest() == DIGEST

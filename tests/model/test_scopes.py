@@ -1,0 +1,172 @@
+"""Golden counts of every small scope, and planted bugs in them.
+
+A count notices every change of what can happen. All behaviours of a scope keep every promise.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from model.checking.claims import Outcome
+from model.checking.explorer import explore as search
+from model.grouping import scopes as grouping
+from model.grouping.variants import VARIANTS as OF_GROUPING
+from model.join.scopes import EVERYDAY as JOIN_EVERYDAY
+from model.join.scopes import SCOPES as JOIN_SCOPES
+from model.join.scopes import Protocol, State
+from model.join.state import Acknowledgement, Block
+from model.join.variants import explore as explore_join
+from model.script import scopes as script
+from model.script.variants import VARIANTS as OF_SCRIPT
+from model.slack.scopes import explore as explore_slack
+from model.watermark.scopes import explore as explore_watermark
+
+EXPLORE: dict[str, Callable[..., Any]] = {
+    "slack": explore_slack,
+    "watermark": explore_watermark,
+    "join": explore_join,
+    "script": script.explore,
+}
+EVERYDAY: dict[str, dict[str, tuple[int, int]]] = {
+    "slack": {"small": (12_765, 41_726), "conformal": (1_568, 2_631), "pd": (1_568, 2_631)},
+    "watermark": {"small": (3_839, 6_151), "scaled": (625, 1_007), "redelivery": (3_858, 7_499)},
+    "join": {
+        "adding": (569, 1_377),
+        "removing": (4_196, 12_701),
+        "silent": (645, 1_477),
+        "cut": (2_308, 5_313),
+        "fifo": (4_256, 11_738),
+        "drop": (4_508, 11_879),
+        "numbered": (5_545, 14_078),
+        "balanced": (7_817, 26_646),
+        "repeating": (10_578, 35_337),
+        "drop-unordered": (10_117, 29_814),
+        "balanced-unordered": (12_225, 44_286),
+        "flush": (10_615, 27_806),
+        "balanced-three": (10_233, 40_040),
+        "elastic": (9_437, 31_376),
+        "elastic-drop": (5_849, 15_999),
+        "elastic-twice": (9_395, 33_640),
+        "adding-large": (11_460, 38_774),
+        "three": (9_038, 30_266),
+        "unordered": (29_250, 96_677),
+    },
+    "script": {"small": (2_279, 2_226), "disorder": (1_023, 1_020), "silent": (2_343, 2_340)},
+}
+"""States and transitions of the scopes that are explored every day, by room."""
+AT_NIGHT: dict[str, dict[str, tuple[int, int]]] = {
+    "slack": {"redelivery": (39_973, 169_664)},
+    "join": {
+        "three-numbered": (21_927, 67_188),
+        "flush-unordered": (30_242, 90_233),
+        "cut-large": (31_670, 83_480),
+        "numbered-large": (33_525, 95_394),
+        "four": (35_511, 138_874),
+        "fifo-large": (40_743, 123_284),
+        "elastic-large": (137_200, 588_857),
+        "balanced-large": (308_452, 1_491_138),
+    },
+}
+"""States and transitions of the scopes that take longer."""
+
+
+@pytest.mark.parametrize(
+    ("room", "scope", "golden"),
+    [
+        *((room, name, n) for room, scopes in EVERYDAY.items() for name, n in scopes.items()),
+        *(
+            pytest.param(room, name, n, marks=pytest.mark.long)
+            for room, scopes in AT_NIGHT.items()
+            for name, n in scopes.items()
+        ),
+    ],
+)
+def test_every_behaviour_of_a_small_scope_keeps_the_promises(
+    room: str, scope: str, golden: tuple[int, int]
+) -> None:
+    found = EXPLORE[room](scope)
+    assert (found.unique_states, found.transitions) == golden
+    assert found.cut is None
+    for verdict in found.verdicts:
+        assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.witness)
+
+
+def test_every_scope_of_the_chain_has_a_golden_count() -> None:
+    assert set(EVERYDAY["join"]) == set(JOIN_EVERYDAY)
+    assert {*EVERYDAY["join"], *AT_NIGHT["join"]} == set(JOIN_SCOPES)
+
+
+@pytest.mark.parametrize("name", sorted(set(grouping.SCOPES) - {"long"}))
+def test_every_small_stream_of_keys_keeps_every_promise(name: str) -> None:
+    scope = replace(grouping.SCOPES[name], tuples=4)
+    found = search(scope.machine(), grouping.claims_of(scope))
+    # Three keys, finite or not, one to four tuples, cut or not after each but the last.
+    assert found.unique_states == 907
+    for verdict in found.verdicts:
+        assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence)
+
+
+def reachable(protocol: Protocol) -> Iterator[State]:
+    """Yield every reachable state of a chain."""
+    found = [protocol.initial()]
+    seen = set(found)
+    for state in found:
+        yield state
+        new = dict.fromkeys(then for _, then in protocol.actions(state) if then not in seen)
+        seen.update(new)
+        found += new
+
+
+@pytest.mark.parametrize("name", ["adding-large", "removing"])
+def test_workers_come_and_go_while_blocks_are_on_their_way(name: str) -> None:
+    changing = [each.chain for each in reachable(Protocol(JOIN_SCOPES[name])) if each.chain.phase]
+    channels = [channel for chain in changing for channel in (*chain.right, *chain.left)]
+    messages = [message for channel in channels for message in channel]
+    assert any(isinstance(message, Block) and message.tuples for message in messages)
+    assert any(isinstance(message, Acknowledgement) for message in messages)
+    assert any(worker.s.copies for chain in changing for worker in chain.workers)
+
+
+# ------------------------------------------------------------------------------------ planted bugs
+
+
+GROUPING_BUGS = {
+    "wrong_instance_charged": 3,
+    "one_choice_twice": 1,
+    "heavy_drawn": 4,
+    "uniform_if_light": 3,
+    "with_propagation": 5,
+    "loads_go_on": 4,
+    "last_of_equals": 1,
+}
+"""Actions of the shortest behaviours; other planted bugs take longer streams than a scope has."""
+
+
+@pytest.mark.parametrize("name", sorted(GROUPING_BUGS))
+def test_a_bug_of_a_router_is_found_by_a_shortest_stream(name: str) -> None:
+    promise = OF_GROUPING[name].promise
+    found = grouping.explore(grouping.HOMES[name], name)
+    assert len(found.paths[promise].steps) == GROUPING_BUGS[name]
+    assert [each.outcome for each in found.verdicts if each.claim == promise] == [Outcome.BROKEN]
+
+
+LONGER = ("mean_of_means",)
+"""Variants whose bug needs three tuples."""
+SCRIPT_HOMES = {
+    **dict.fromkeys(("late_ones_unseen", "one_cluster_for_all", "watermark_falls"), "disorder"),
+    **dict.fromkeys(
+        ("silence_ignored", "floor_taken_back", "silent_by_event_time", "unasked_unheard"), "silent"
+    ),
+}
+"""Scopes of bugs that need an adaptive watermark, or a sensor that falls silent."""
+
+
+@pytest.mark.parametrize("name", sorted(set(OF_SCRIPT) - set(LONGER)))
+def test_a_bug_of_a_script_is_found(name: str) -> None:
+    scope = SCRIPT_HOMES.get(name, script.EVERYDAY[0])
+    found = script.explore(scope, name)
+    broken = [each for each in found.verdicts if each.outcome is Outcome.BROKEN]
+    assert [each.claim for each in broken] == [OF_SCRIPT[name].promise]
+    assert len(broken[0].witness) <= (6 if name in SCRIPT_HOMES else 4), "a short stream is enough"

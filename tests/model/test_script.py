@@ -1,0 +1,304 @@
+"""Meanings of sensor scripts worked out by hand, for the naive reading and the shared graph."""
+
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.script import run
+from model.script.meaning import meaning
+from model.vocabulary import Event, ScriptConfig, Trace, Workload
+from model.vocabulary.script.config import (
+    MILLISECOND_US,
+    REASON_LATE,
+    REASON_NOT_FINITE,
+    Rejected,
+    Result,
+    Undefined,
+)
+from model.vocabulary.script.tree import (
+    Across,
+    Arithmetic,
+    Expression,
+    Name,
+    Number,
+    Sensor,
+    Statement,
+    Union,
+    Window,
+    Workflow,
+)
+from model.vocabulary.settings import PlainData
+from straggler.strategies.script import cases
+from tests.model.script.interleaving import Interleaving, anywhere
+
+A, B = Sensor("a"), Sensor("b")
+MS = 1_000
+Said = dict[str, Expression]
+"""Expressions by name."""
+
+
+def naive(workload: Workload) -> Trace:
+    return Trace("meaning", meaning(workload))
+
+
+@pytest.fixture(params=[naive, run])
+def trace_of(request: pytest.FixtureRequest) -> Callable[[Workload], Trace]:
+    found: Callable[[Workload], Trace] = request.param
+    return found
+
+
+def case(
+    expression: Expression | Said,
+    *tuples: tuple[str, float, float],
+    lateness_us: int | None = None,
+    flush: bool = True,
+    **settings: Any,
+) -> Workload:
+    """Return a workload of statements (one is called x) and tuples (sensor, ms, value)."""
+    named = expression if isinstance(expression, dict) else {"x": expression}
+    flow = Workflow("w", tuple(Statement(name, each) for name, each in named.items()))
+    config = ScriptConfig((flow,), (("a", 1), ("b", 1)), lateness_us=lateness_us, **settings)
+    events = tuple(
+        Event(seq, seq, sensor, int(at_ms * MS), value, int(at_ms * MS))
+        for seq, (sensor, at_ms, value) in enumerate(tuples)
+    )
+    return Workload("script", events, config.to_json(), flush=flush)
+
+
+def points(results: Iterable[Result], name: str = "x") -> list[tuple[float, float]]:
+    """Return milliseconds and values of results."""
+    return [(each.ts_us / MS, each.value) for each in results if each.name == name]
+
+
+TraceOf = Callable[[Workload], Trace]
+
+
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [
+        ("count", [(1, 1), (3, 3), (5, 2)]),
+        ("sum", [(1, 2), (3, 13), (5, 11)]),
+        ("avg", [(1, 2), (3, 13 / 3), (5, 5.5)]),
+        ("max", [(1, 2), (3, 7), (5, 7)]),
+        ("min", [(1, 2), (3, 2), (5, 4)]),
+        ("stddev", [(1, 0), (3, (38 / 9) ** 0.5), (5, 1.5)]),
+    ],
+)
+def test_windows(trace_of: TraceOf, op: str, expected: list[tuple[float, float]]) -> None:
+    # Ends at 2, 4, 6: [-2, 2) has 0; [0, 4) all of 0, 2 and 3.999; [2, 6) the last two.
+    tuples = (("a", 0, 2.0), ("a", 2, 4.0), ("a", 3.999, 7.0))
+    found = points(trace_of(case(Window(op, A, 4, 2), *tuples)).of(Result))
+    assert [at for at, _ in found] == [at for at, _ in expected]
+    values = [value for _, value in expected]
+    assert [value for _, value in found] == pytest.approx(values, rel=1e-15)
+
+
+def test_a_window_over_results_has_those_that_are_complete_with_it(trace_of: TraceOf) -> None:
+    said: Said = {"x": Window("sum", A, 2, 2), "y": Window("sum", Name("x"), 4, 4)}
+    found = trace_of(case(said, ("a", 0, 1.0), ("a", 3, 10.0), ("a", 4, 100.0)))
+    assert points(found.of(Result)) == [(1, 1), (3, 10), (5, 100)]
+    assert points(found.of(Result), "y") == [(3, 11), (7, 100)]
+
+
+def test_a_union_is_a_bag(trace_of: TraceOf) -> None:
+    said = Window("avg", Union((A, Union((B, A)))), 1, 1)
+    assert points(trace_of(case(said, ("a", 0, 3.0), ("b", 0, 9.0))).of(Result)) == [(0, 5)]
+
+
+def test_an_operation_waits_for_all_and_answers_once_a_stamp(trace_of: TraceOf) -> None:
+    said = Arithmetic("-", A, Arithmetic("*", B, Number(2)))
+    tuples = [("a", 1, 5.0), ("b", 2, 1.0), ("a", 3, 7.0), ("b", 3, 2.0), ("b", 3, 3.0)]
+    # At 3 the greatest of b is the latest.
+    assert points(trace_of(case(said, *tuples)).of(Result)) == [(2, 3), (3, 1)]
+
+
+def test_a_division_by_zero_is_reported_and_the_previous_value_stays(trace_of: TraceOf) -> None:
+    said: Said = {"x": Arithmetic("/", Number(1), A), "y": Arithmetic("+", Name("x"), B)}
+    found = trace_of(case(said, ("a", 1, 2.0), ("b", 1, 1.0), ("a", 2, 0.0), ("b", 3, 5.0)))
+    assert found.of(Undefined) == (Undefined("w", "x", 2 * MS),)
+    assert points(found.of(Result), "y") == [(1, 1.5), (3, 5.5)]
+
+
+def test_overflow_is_undefined_too(trace_of: TraceOf) -> None:
+    said: Said = {"x": Window("sum", A, 1, 1), "y": Across("sum", (A, A))}
+    found = trace_of(case(said, ("a", 0, 1e308), ("a", 0, 1.5e308)))
+    assert [each.name for each in found.of(Undefined)] == ["x", "y"]
+    assert not found.of(Result)
+
+
+def test_sums_are_exact_and_zero_has_no_sign(trace_of: TraceOf) -> None:
+    said: Said = {"x": Window("sum", A, 1, 1), "y": Arithmetic("*", A, Number(0))}
+    found = trace_of(case(said, ("a", 0, 1e16), ("a", 0, 1.0), ("a", 0, -1e16), ("a", 1, -5.0)))
+    assert points(found.of(Result)) == [(0, 1), (1, -5)]
+    assert [str(value) for _, value in points(found.of(Result), "y")] == ["0.0", "0.0"]
+
+
+# ------------------------------------------------------------------------------------- admission
+
+
+def test_late_is_what_lies_below_the_watermark_of_its_sensor(trace_of: TraceOf) -> None:
+    said = Window("count", Union((A, B)), 100, 100)
+    tuples = [("a", 10, 1.0), ("b", 1, 1.0), ("a", 8, 1.0), ("a", 7.999, 1.0), ("a", 9, 1.0)]
+    found = trace_of(case(said, *tuples, lateness_us=2 * MS))
+    assert found.of(Rejected) == (Rejected(3, REASON_LATE),)
+    assert points(found.of(Result)) == [(99, 4)]
+
+
+# After 4 the wait is 3 ms, because a single tuple says nothing; after 4 and 0, too: they are
+# reversed. One pair of three is out of order among 4, 0 and 4, and then among 0, 4 and 3.
+FOLLOWING = (4, 0, 4, 3, 2.999, 1.999)
+
+
+@pytest.mark.parametrize(
+    ("watermark", "cluster", "times_ms", "late"),
+    [
+        ("disorder", 3, FOLLOWING, [1, 4, 5]),
+        ("scaled", 3, FOLLOWING, [1, 5]),
+        ("fixed", 3, FOLLOWING, [1]),
+        # A cluster of one has no pairs.
+        ("disorder", 1, FOLLOWING, [1]),
+        # There is no wait for tuples in order; 5 waits for 1 ms, or half of it, after the late 3.
+        ("disorder", 3, (3, 4, 3, 5, 4, 3.999), [2, 5]),
+        ("disorder", 50, (3, 4, 3, 5, 4.5, 4.499), [2, 5]),
+    ],
+)
+def test_a_watermark_follows_the_disorder_of_the_last_arrivals(
+    trace_of: TraceOf, watermark: str, cluster: int, times_ms: tuple[float, ...], late: list[int]
+) -> None:
+    tuples = [("a", at_ms, 1.0) for at_ms in times_ms]
+    settings: dict[str, PlainData] = {
+        "lateness_us": 3 * MS,
+        "watermark": watermark,
+        "cluster": cluster,
+    }
+    found = trace_of(case(Window("count", A, 100, 100), *tuples, **settings))
+    assert found.of(Rejected) == tuple(Rejected(seq, REASON_LATE) for seq in late)
+    assert points(found.of(Result)) == [(99, len(tuples) - len(late))]
+
+
+def test_missing_values_and_redeliveries_count_for_nothing(trace_of: TraceOf) -> None:
+    workload = case(Window("count", A, 10, 10), ("a", 1, float("nan")), ("a", 2, 1.0))
+    again = workload.arrivals[1]._replace(seq=2)
+    found = trace_of(workload.with_(arrivals=(*workload.arrivals, again)))
+    assert found.of(Rejected) == (Rejected(0, REASON_NOT_FINITE),)
+    assert points(found.of(Result)) == [(9, 1)]
+
+
+def test_sensors_that_nobody_asks_for_are_dropped(trace_of: TraceOf) -> None:
+    said: Said = {"x": Window("max", A, 1, 1), "unused": Union((B, A))}
+    found = trace_of(case(said, ("b", 0, float("nan")), ("c", 0, 1.0), ("a", 0, 1.0)))
+    assert len(found.of(Rejected)) == 0
+    assert points(found.of(Result)) == [(0, 1)]
+
+
+def test_known_results_are_recorded_before_the_end(trace_of: TraceOf) -> None:
+    said: Said = {
+        "x": Window("sum", A, 2, 2),
+        "y": Window("sum", Union((A, B)), 2, 2),
+        "z": Arithmetic("+", Name("x"), Name("x")),
+    }
+    tuples = [("a", 0, 1.0), ("a", 2, 2.0), ("a", 5, 4.0), ("b", 3, 1.0)]
+    found = trace_of(case(said, *tuples, lateness_us=MS, flush=False)).of(Result)
+    # a is known until 4, b until 2.
+    assert points(found, "x") == [(1, 1), (3, 2)]
+    assert points(found, "z") == [(1, 2), (3, 4)]
+    assert points(found, "y") == [(1, 1)]
+
+
+@pytest.mark.parametrize("at_us", [-1, 1 << 61])
+def test_impossible_times_are_refused(trace_of: TraceOf, at_us: int) -> None:
+    workload = case(Window("max", A, 1, 1), ("a", 0, 1.0))
+    event = workload.arrivals[0]._replace(event_time_us=at_us)
+    with pytest.raises(ValueError, match=f"has the event time {at_us}; it must be"):
+        trace_of(workload.with_(arrivals=(event,)))
+
+
+# ------------------------------------------------------------------------------------------ silence
+
+
+BOTH = Window("sum", Union((Sensor("a"), Sensor("dead"))), 10, 10)
+
+
+def unflushed(*arrived: tuple[int, str, float, float], **settings: object) -> Workload:
+    """Return arrivals (arrival time in ms, sensor, stamp in ms, value) of an unflushed stream."""
+    config = ScriptConfig(
+        (Workflow("w", (Statement("both", BOTH),)),),
+        (("a", 3_600), ("dead", 3_600), ("other", 3_600)),
+        **{"lateness_us": 5 * MS, "idle_after_us": 30 * MS, **settings},  # type: ignore[arg-type]  # fields by name
+    )
+    arrivals = tuple(
+        Event(seq, seq, sensor, round(at_ms * MS), value, now_ms * MS)
+        for seq, (now_ms, sensor, at_ms, value) in enumerate(arrived)
+    )
+    return Workload("script", arrivals, config.to_json(), flush=False)
+
+
+def results_of(workload: Workload) -> list[tuple[int, float]]:
+    return [(each.ts_us, each.value) for each in run(workload).of(Result)]
+
+
+def late(trace: Trace) -> list[int]:
+    return [each.seq for each in trace.of(Rejected) if each.reason == REASON_LATE]
+
+
+A_GOES_ON = tuple((now_ms, "a", now_ms, 1.0) for now_ms in range(0, 60, 10))
+
+
+def test_a_union_waits_for_a_silent_sensor_as_long_as_it_is_not_idle() -> None:
+    arrived = ((0, "dead", 1, 100.0), *A_GOES_ON)
+    assert results_of(unflushed(*arrived, idle_after_us=None)) == []
+    # At 40 ms the silence is longer than 30 ms; the latest reading is of 50 ms.
+    assert results_of(unflushed(*arrived)) == [(9_000, 101.0)] + [
+        (end_ms * MS - MS, 1.0) for end_ms in (20, 30, 40)
+    ]
+    assert results_of(unflushed(*arrived[:5])) == []  # 30 ms of silence are not longer than 30 ms
+
+
+def test_a_sensor_that_returns_is_late_below_the_floor_and_its_watermark_stays() -> None:
+    back = ((50, "dead", 44, 7.0), (50, "dead", 45, 7.0), (51, "dead", 44.999, 7.0))
+    trace = run(unflushed(*A_GOES_ON, *back))
+    assert late(trace) == [6, 8]
+
+
+def test_a_sensor_that_nobody_asks_for_moves_the_clocks() -> None:
+    arrived = ((0, "a", 0, 1.0), (31, "other", 80, 1.0), (32, "a", 70, 1.0))
+    assert late(run(unflushed(*arrived))) == [2]
+    assert late(run(unflushed(*arrived, idle_after_us=None))) == []
+
+
+def fixed(workload: Workload) -> Workload:
+    return workload.with_(config={**workload.config, "watermark": "fixed"})
+
+
+# ----------------------------------------------------------------------------------------- evidence
+
+
+MEAN, LEAST = (Window(op, Sensor("a"), 4, 2) for op in ("avg", "min"))
+STATEMENTS = (Statement("x", MEAN), Statement("y", Arithmetic("-", Name("x"), LEAST)))
+WITH_EVIDENCE = ScriptConfig((Workflow("w", STATEMENTS),), (("a", 1), ("b", 1)), lateness_us=2_000)
+TUPLES = 40
+
+
+def workload(config: ScriptConfig = WITH_EVIDENCE, unit: float = 1.0) -> Workload:
+    """Return a workload whose every fifth tuple comes six places late."""
+    times = sorted(range(TUPLES), key=lambda n: n + (6 if n % 5 == 0 else 0))
+    arrivals = tuple(
+        Event(seq, seq, "a", n * MILLISECOND_US, n % 7 * unit, seq) for seq, n in enumerate(times)
+    )
+    return Workload("script", arrivals, config.to_json())
+
+
+# ----------------------------------------------------------------------------------------- workers
+
+
+@given(workload=cases(), random=st.randoms(use_true_random=False))
+def test_any_order_any_placement_and_any_failure_give_what_all_tuples_mean(
+    workload: Workload, random: Random
+) -> None:
+    seen = Interleaving(workload, anywhere(random), random)
+    seen.run()
+    assert not seen.differences()

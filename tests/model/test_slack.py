@@ -1,0 +1,262 @@
+"""One task of room ``slack``, its laws and its requirements, with numbers worked out by hand."""
+
+from collections.abc import Iterable
+from math import sqrt
+from random import Random
+from statistics import NormalDist, mean, variance
+from typing import Any
+
+import pytest
+
+from model.slack import run
+from model.slack.assumption import (
+    scores_of,
+    status_of,
+)
+from model.slack.machine import Task
+from model.slack.requirement import WindowFacts, requirement_of
+from model.slack.rules import Coverage, Factor, law, slack_us
+from model.vocabulary import Event, SlackConfig, Step, Workload
+from model.vocabulary.settings import PlainData
+from model.vocabulary.slack import Judged, Progress
+from model.vocabulary.windows import (
+    Correction,
+    Correlation,
+    Final,
+    Late,
+    Result,
+)
+from tests.model.slack.strategies import stream_of
+
+# ---------------------------------------------------------------------- closing and judging windows
+
+
+FIXED = {"size_us": 10, "slide_us": 5, "control": "fixed"}
+
+
+def task(**settings: object) -> Task:
+    return Task(SlackConfig.from_json({**FIXED, **settings}), 0)
+
+
+def feed(machine: Task, events: Iterable[Event], *, flush: bool = False) -> list[Step]:
+    steps = [step for event in events for step in machine.arrive(event, 0)]
+    return steps + (machine.flush(1) if flush else [])
+
+
+def results(steps: Iterable[Step]) -> list[tuple[int, float, int, int, int]]:
+    return [
+        (step.start_us, step.value, step.n_rcv, step.slack_us, step.wm_us)
+        for step in steps
+        if isinstance(step, Result)
+    ]
+
+
+def late(steps: Iterable[Step]) -> list[tuple[int, int]]:
+    return [(step.start_us, step.source_id) for step in steps if isinstance(step, Late)]
+
+
+def judged(steps: Iterable[Step]) -> list[tuple[int, int, int, int, bool]]:
+    return [
+        (step.start_us, step.n_rcv, step.n_late, step.n_req, step.miss)
+        for step in steps
+        if isinstance(step, Judged)
+    ]
+
+
+def test_a_window_closes_when_the_watermark_reaches_its_end_and_not_a_tick_before() -> None:
+    machine = task()
+    assert results(feed(machine, stream_of((12, 1.0), (14, 2.0)))) == []
+    assert results(feed(machine, stream_of((15, 4.0), first=2))) == [(5, 3.0, 2, 0, 15)]
+
+
+def test_slack_is_the_largest_delay_and_the_watermark_never_falls() -> None:
+    machine = task(control="max")
+    feed(machine, stream_of((25, 1.0), (12, 2.0)))
+    state = machine.state()
+    assert (state.max_delay_us, state.slack_us, state.wm_us) == (13, 13, 25)
+    feed(machine, stream_of((30, 1.0), (40, 1.0), first=2))
+    assert machine.state().wm_us == 27
+
+
+def test_a_redelivery_takes_part_in_nothing_until_it_is_forgotten() -> None:
+    first, later = stream_of((12, 1.0), (29, 1.0))
+    machine = task()
+    feed(machine, (first, later))
+    before = machine.state()
+    assert feed(machine, (first._replace(seq=2),)) == []
+    assert machine.state() == before
+    # The last window of the tuple ends at 20, L is 10: from wm = 30 on it is forgotten.
+    feed(machine, stream_of((30, 1.0), first=2))
+    assert late(feed(machine, (first._replace(seq=4),))) == [(5, 0), (10, 0)]
+
+
+def test_a_window_is_judged_once_l_after_its_end_with_the_late_pairs_until_then() -> None:
+    machine = task(aggregate="count", eps=0.25)
+    # Window [5, 15): one tuple in time; two are late, the second one moves no watermark past 25.
+    steps = feed(machine, stream_of((12, 1.0), (15, 1.0), (7, 1.0), (8, 1.0), (25, 1.0)))
+    assert (5, 1, 2, 3, True) in judged(steps)
+    after = feed(machine, stream_of((9, 1.0), first=5), flush=True)
+    assert (5, 5) in late(after)
+    assert 5 not in [start_us for start_us, *_ in judged(after)]
+
+
+def test_a_judgement_changes_the_slack_of_the_next_arrival_only() -> None:
+    settings = {"control": "conformal", "lambda_thr": 0.5, "learning_rate": 0.5, "delta": 0.8}
+    machine = task(feedback_us=0, **settings)
+    feed(machine, stream_of((20, 1.0), (15, 1.0)))
+    # k = 5, so wm = 35: two windows are closed with K = 5 and judged, alpha becomes 0.8, then 0.6.
+    first = feed(machine, stream_of((40, 1.0), first=2))
+    assert [step.alpha for step in first if isinstance(step, Judged)] == pytest.approx([0.8, 0.6])
+    second = feed(machine, stream_of((50, 1.0), first=3))
+    assert [slack_us for _, _, _, slack_us, _ in [*results(first), *results(second)]] == [5, 5, 3]
+
+
+TWO_BATCHES = Workload(
+    "slack",
+    stream_of((12, 1.0), (25, 2.0), (13, 4.0), (60, 8.0)),
+    {"size_us": 10, "slide_us": 10, "control": "fixed", "max_age_us": 30},
+    cuts=(2,),
+)
+
+
+def test_a_small_run_by_hand() -> None:
+    trace = run(TWO_BATCHES)
+    assert trace.of(Result) == (
+        Result(0, 10, "a", 0, 1.0, 1, 0, 25),
+        Result(0, 20, "a", 1, 2.0, 1, 0, 60),
+        Result(0, 60, "a", 2, 8.0, 1, 0, 80),
+    )
+    assert trace.of(Late) == (Late(0, 10, "a", 2, 13, 1),)
+    assert trace.of(Correction) == (Correction(0, 1, "age", 1, 1),)
+    assert trace.of(Progress) == (
+        Progress(0, 0, 25, 0, 0, 25, 1.0),
+        Progress(0, 1, 60, 12, 0, 60, 1.0),
+        Progress(0, 2, 60, 12, 0, 80, 1.0),
+    )
+    assert [(final.start_us, final.value, final.revision) for final in trace.of(Final)] == [
+        (10, 5.0, 1),
+        (20, 2.0, 0),
+        (60, 8.0, 0),
+    ]
+
+
+# ------------------------------------------------------------------------------------- control laws
+
+
+MISSED = Coverage(n_rcv=6, total=10, n_req=8)
+MET = Coverage(n_rcv=9, total=10, n_req=8)
+
+
+def controlled(control: str, **settings: float) -> SlackConfig:
+    return SlackConfig.from_json({"size_us": 1, "slide_us": 1, "control": control, **settings})
+
+
+def test_conformal_steps_are_balanced_at_half_of_delta() -> None:
+    query = controlled("conformal", delta=0.1, learning_rate=0.2)
+    assert law(query, Factor(0.5), MISSED).alpha == pytest.approx(0.5 + 0.2 * 0.95)
+    assert law(query, Factor(0.5), MET).alpha == pytest.approx(0.5 - 0.2 * 0.05)
+    assert law(query, Factor(1.0), MISSED).alpha == 1.0
+    assert law(query, Factor(0.001), MET).alpha == 0.0
+
+
+def test_pd_is_proportional_and_differential() -> None:
+    query = controlled("pd", kp=0.2, kd=4.0)
+    first = law(query, Factor(), MISSED)
+    assert first == pytest.approx((1 + 0.2 * 0.2 + 4 * 0.2, 0.2))
+    assert law(query, first, MET) == pytest.approx((1.84 - 0.02 + 4 * (-0.1 - 0.2), -0.1))
+
+
+def test_pd_winds_up_and_the_clamped_law_does_not() -> None:
+    assert law(controlled("pd"), Factor(1.5), MISSED).alpha > 1.5
+    assert law(controlled("pd-clamped"), Factor(1.0), MISSED).alpha == 1.0
+    assert law(controlled("pd-clamped"), Factor(0.0, 0.2), MET).alpha == 0.0
+
+
+def test_slack_is_a_share_of_the_largest_delay() -> None:
+    assert slack_us(controlled("conformal"), 0.5, 7) == 3
+    assert slack_us(controlled("pd"), 1.5, 7) == 7
+    assert slack_us(controlled("pd"), -0.5, 7) == 0
+    assert slack_us(controlled("max"), 1.0, 7) == 7
+    assert slack_us(controlled("fixed", fixed_slack_us=9), 1.0, 7) == 9
+    assert slack_us(controlled("fixed", fixed_slack_us=9, max_slack_us=4), 1.0, 7) == 4
+
+
+# ------------------------------------------------------------------------------------- requirements
+
+
+EPSILONS = (0.01, 0.05, 0.07, 0.1, 0.25, 0.5, 0.9)
+TOTALS = (1, 2, 3, 10, 20, 57, 100, 1_000, 12_345)
+
+
+def query(**settings: Any) -> SlackConfig:
+    return SlackConfig(1, 1, **settings)
+
+
+@pytest.mark.parametrize("eps", EPSILONS)
+@pytest.mark.parametrize("cv", [0.1, 0.5, 1.0, 3.0])
+@pytest.mark.parametrize("delta", [0.01, 0.05, 0.2])
+def test_a_sum_needs_the_fewest_tuples_whose_error_is_rare(
+    eps: float, cv: float, delta: float
+) -> None:
+    """The error is the mean of the missing share plus z deviations, without replacement."""
+    required = requirement_of(query(aggregate="sum", eps=eps, delta=delta, control="pd"))
+    z = NormalDist().inv_cdf(1 - delta)
+    for total in TOTALS:
+
+        def error(n: int, total: int = total) -> float:
+            missing = 1 - n / total
+            return missing + z * cv * sqrt(missing * (1 - missing) / total)
+
+        n = required(WindowFacts(total, cv * cv))
+        assert n == total or error(n) <= eps + 1e-6
+        assert n == 0 or error(n - 1) > eps - 1e-6
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"lambda_thr": 0.5, "sampling": "adversarial"}, 50),
+        ({"aggregate": "count", "sampling": "adversarial"}, 91),
+        ({"aggregate": "min", "control": "fixed", "sampling": "adversarial"}, 0),
+        ({"sampling": "adversarial"}, 91),
+        ({"sampling": "adversarial", "method": "permutation"}, 91),
+        ({"sampling": "adversarial", "aggregate": "avg"}, 1),
+        ({"method": "rigorous"}, 91),
+        ({"method": "rigorous", "aggregate": "avg"}, 1),
+        ({"method": "permutation"}, 91),
+        ({}, 94),
+        ({"aggregate": "avg"}, 80),
+    ],
+)
+def test_the_first_rule_that_applies_decides(settings: dict[str, PlainData], expected: int) -> None:
+    """Less than a tenth of a hundred equal values may be missing, whatever cv is."""
+    given = query(eps=0.1, delta=0.1, **settings)
+    assert requirement_of(given)(WindowFacts(100, 1.0, (2.0,) * 100)) == expected
+
+
+# ------------------------------------------------------------------------------ delay against value
+
+
+T_19 = 3.8834
+"""The 0.9995 quantile of Student's t with 19 degrees of freedom, from a printed table."""
+
+
+def correlated(number: int, cross: int, spread: int = 100, revision: int = 1) -> Correlation:
+    return Correlation(0, number * 10, "a", 0, revision, 9, cross, spread, spread)
+
+
+def test_scores_of_a_window_by_hand() -> None:
+    # Delays 0, 3, 1, 0 and values 1, 4, 2, 2.
+    scores = scores_of(stream_of((15, 1.0), (12, 4.0), (14, 2.0), (16, 2.0)))
+    # x = -2, 3, 1, -2 and y = -3, 3, 0, 0.
+    assert scores == (4, 15, 18, 18)
+
+
+def test_the_interval_is_that_of_the_mean_over_windows() -> None:
+    crosses = [Random(1).randrange(-9, 30) for _ in range(20)]
+    found = status_of(correlated(number, cross) for number, cross in enumerate(crosses))
+    assert found.rho == pytest.approx(mean(crosses) / 100)
+    reach = T_19 * sqrt(20 * variance(crosses)) / (20 * 100)
+    assert (found.low, found.high) == pytest.approx(
+        (mean(crosses) / 100 - reach, mean(crosses) / 100 + reach), rel=1e-4
+    )

@@ -1,0 +1,219 @@
+"""Named streams, distributions, and disorder: what is drawn, and that nothing else moves."""
+
+from collections.abc import Callable
+from itertools import islice
+from math import inf, sqrt
+
+import numpy as np
+import pytest
+
+from model.vocabulary import Event
+from sim.kernel.disorder import (
+    Burst,
+    Disorder,
+    Disturbance,
+    Gap,
+    IntArray,
+    Regime,
+    Straggler,
+    check_disturbance,
+    disturb,
+    measure,
+    present,
+)
+from sim.kernel.distributions import (
+    Constant,
+    Distribution,
+    Exponential,
+    Lognormal,
+    Mixture,
+    Pareto,
+    Sum,
+    Uniform,
+    draw_us,
+    iterate_samples,
+    mean_us,
+    sample_us,
+)
+from sim.kernel.seeds import Seeds
+
+# ------------------------------------------------------------------------------------ named streams
+
+
+def first_of(seed: int, name: str) -> list[int]:
+    return list(Seeds(seed).stream(name).integers(0, 1_000_000, 4))
+
+
+def test_a_stream_depends_on_seed_and_name_alone() -> None:
+    alone = first_of(7, "network")
+    crowded = Seeds(7)
+    crowded.stream("another").random(1_000)
+    assert crowded.stream("network").integers(0, 1_000_000, 4).tolist() == alone
+    assert first_of(8, "network") != alone
+    assert first_of(7, "cluster") != alone
+
+
+def test_numbers_do_not_change_between_versions_and_platforms() -> None:
+    assert first_of(7, "network") == [954748, 602447, 413026, 118160]
+
+
+def test_a_name_is_given_once() -> None:
+    seeds = Seeds(1)
+    seeds.stream("service")
+    with pytest.raises(ValueError, match="'service' is in use"):
+        seeds.stream("service")
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(ValueError, match="seed is -1; it must be"):
+        Seeds(-1)
+
+
+# ------------------------------------------------------------------------------------ distributions
+
+
+ALL: tuple[Distribution, ...] = (
+    Constant(3.0),
+    Uniform(1.0, 3.0),
+    Exponential(5.0),
+    Pareto(2.0, 6.0),
+    Lognormal(4.0, 0.5),
+    Mixture(0.25, Exponential(8.0)),
+    Sum((Constant(1.0), Exponential(2.0))),
+)
+
+
+@pytest.mark.parametrize("distribution", ALL, ids=lambda one: type(one).__name__)
+def test_sample_mean_is_the_mean(distribution: Distribution) -> None:
+    samples = sample_us(distribution, np.random.default_rng(1), 100_000)
+    # Six standard errors: a correct sampler fails for one seed in about 10^9.
+    assert abs(samples.mean() - mean_us(distribution)) <= 6 * samples.std() / sqrt(len(samples))
+    assert samples.min() >= 0
+
+
+@pytest.mark.parametrize("distribution", ALL, ids=lambda one: type(one).__name__)
+def test_endless_and_named_samples_are_the_samples(distribution: Distribution) -> None:
+    n = 256
+    expected = sample_us(distribution, Seeds(3).stream("x"), n).tolist()
+    assert list(islice(iterate_samples(distribution, Seeds(3).stream("x")), n)) == expected
+    assert draw_us(distribution, Seeds(3), "x", n).tolist() == expected
+
+
+def test_another_share_changes_only_choices_of_the_mixture() -> None:
+    def draw(share: float) -> list[float]:
+        mixture = Mixture(share, Exponential(9.0), Exponential(1.0))
+        return list(sample_us(mixture, np.random.default_rng(5), 1_000))
+
+    few, many = draw(0.1), draw(0.2)
+    changed = sum(a != b for a, b in zip(few, many, strict=True))
+    assert 50 < changed < 150
+
+
+def test_randomness_needs_a_stream() -> None:
+    assert list(islice(iterate_samples(Constant(2.0), None), 2)) == [2.0, 2.0]
+    with pytest.raises(ValueError, match="needs a random stream"):
+        iterate_samples(Exponential(1.0), None)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Constant(-1), "Constant.us is -1; it must be finite and at least 0"),
+        (lambda: Constant(inf), "Constant.us is inf"),
+        (lambda: Uniform(-1, 2), "Uniform.low_us is -1"),
+        (lambda: Uniform(3, 2), "Uniform.high_us is 2"),
+        (lambda: Exponential(0), "Exponential.mean_us is 0"),
+        (lambda: Pareto(0, 1), "Pareto.minimum_us is 0"),
+        (lambda: Pareto(1, -1), "Pareto.shape is -1"),
+        (lambda: Lognormal(0, 1), "Lognormal.median_us is 0"),
+        (lambda: Lognormal(1, -1), "Lognormal.sigma is -1"),
+        (lambda: Mixture(1.5, Constant(1)), "Mixture.share is 1.5"),
+    ],
+)
+def test_bad_parameters_are_named(build: Callable[[], Distribution], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+# ----------------------------------------------------------------------------------------- disorder
+
+
+TIMES: IntArray = np.arange(10, dtype=np.int64) * 100
+
+
+def delays(*disturbances: Disturbance, source: int = 0, seed: int = 1) -> list[float]:
+    ordinary = np.full(len(TIMES), 10.0)
+    return list(disturb(source, ordinary, TIMES, disturbances, Seeds(seed)))
+
+
+def test_a_burst_delays_what_is_created_in_it() -> None:
+    expected = [10.0] * 2 + [60.0] * 3 + [10.0] * 5
+    assert delays(Burst(200, 300, 1.0, Constant(50.0))) == expected
+
+
+def test_a_burst_may_come_again_and_again() -> None:
+    again = Burst(200, 200, 1.0, Constant(50.0), every_us=300)
+    expected = [10.0] * 2 + [60.0] * 2 + [10.0] + [60.0] * 2 + [10.0] + [60.0] * 2
+    assert delays(again) == expected
+
+
+def test_a_regime_replaces_the_ordinary_delay_and_a_later_one_the_earlier() -> None:
+    changed = delays(Regime(300, Constant(20.0)), Regime(700, Constant(30.0)))
+    assert changed == [10.0] * 3 + [20.0] * 4 + [30.0] * 3
+
+
+def test_one_source_or_all() -> None:
+    burst = Burst(0, 1_000, 1.0, Constant(50.0), source=2)
+    assert delays(burst) == [10.0] * 10
+    assert delays(burst, source=2) == [60.0] * 10
+
+
+def test_a_gap_has_no_tuples() -> None:
+    gaps = (Gap(100, 200), Gap(500, 100, source=3))
+    assert np.flatnonzero(~present(0, TIMES, gaps)).tolist() == [1, 2]
+    assert np.flatnonzero(~present(3, TIMES, gaps)).tolist() == [1, 2, 5]
+    assert delays(*gaps) == [10.0] * 10
+
+
+def test_a_disturbance_moves_no_number_of_another() -> None:
+    first = Burst(0, 500, 0.5, Exponential(100.0))
+    second = Burst(500, 500, 0.5, Exponential(100.0))
+    both = delays(first, second)
+    assert both[:5] == delays(first)[:5]
+    longer = Burst(500, 400, 0.5, Exponential(70.0))
+    assert delays(first, longer)[:5] == both[:5]
+
+
+def event(seq: int, event_time_us: int, arrival_us: int, key: str = "a") -> Event:
+    return Event(seq, seq, key, event_time_us, 1.0, arrival_us)
+
+
+def test_measuring() -> None:
+    arrivals = (
+        event(0, 100, 110),
+        event(1, 300, 320, "b"),
+        event(2, 200, 330),  # late, but not behind its own key
+        event(3, 300, 340, "b"),  # a tie is not late
+        event(4, 150, 350),  # late within its key, too
+    )
+    # Delays 10, 20, 130, 40, 200: the 99% point lies 4% of the way back from 200 to 130.
+    assert measure(arrivals) == Disorder(5, 0.4, 0.2, 40.0, 200.0 - 0.04 * 70.0, 200.0)
+    assert measure(()).tuples == 0
+
+
+@pytest.mark.parametrize(
+    ("disturbance", "message"),
+    [
+        (Burst(-1, 1, 0.5, Constant(1)), r"burst.start_us is -1; it must be at least 0"),
+        (Burst(0, 0, 0.5, Constant(1)), r"burst.length_us is 0; it must be above 0"),
+        (Burst(0, 1, 1.5, Constant(1)), r"burst.share is 1.5; it must be between 0 and 1"),
+        (Burst(0, 1, 0.5, Constant(1), every_us=0), r"burst.every_us is 0; it must be above 0"),
+        (Gap(0, 1, source=2), r"gap.source is 2; it must be a source, 0..1"),
+        (Straggler(0, factor=0), r"straggler.factor is 0; it must be above 0"),
+        (Straggler(0, extra_us=-1), r"straggler.extra_us is -1; it must be at least 0"),
+        (Regime(-5, Constant(1)), r"regime.start_us is -5; it must be at least 0"),
+    ],
+)
+def test_bad_disturbances_are_named(disturbance: Disturbance, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_disturbance(disturbance, sources=2)

@@ -1,0 +1,232 @@
+"""Timed rooms: the same for the same seed, the model's steps, drawn alike twice, and refusals."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model.checking.claims import Outcome
+from model.vocabulary import SlackConfig, WatermarkConfig
+from model.vocabulary.join import Match, Rejected
+from model.vocabulary.settings import pick, read_settings, settings_of
+from sim import grouping, join, script, slack, watermark
+from sim.calibration import Calibration, spread_of
+from sim.clusters import STATED, ClusterSettings
+from sim.grouping.scenarios import SCENARIOS as OF_GROUPING
+from sim.join.scenarios import SCENARIOS as OF_JOIN
+from sim.kernel.distributions import Constant
+from sim.kernel.link import HERE, Noise, Place, Tier
+from sim.kernel.plan import Cluster, Plan, Worker
+from sim.kernel.run import TimedRun
+from sim.script.scenarios import SETS as OF_SCRIPT
+from sim.slack import SETTINGS as SLACK_SETTINGS
+from sim.watermark import SETTINGS as WATERMARK_SETTINGS
+from straggler.rooms import find_room
+from tests.sim.calibrations import CALIBRATION
+
+ROOT = Path(__file__).parents[2]
+RUNS: Mapping[str, Callable[[Mapping[str, str], int], TimedRun]] = {
+    "slack": slack.from_settings,
+    "watermark": watermark.from_settings,
+    "join": join.from_settings,
+    "grouping": grouping.from_settings,
+    "script": script.from_settings,
+}
+SMALL: Mapping[str, Mapping[str, str]] = {
+    "slack": {"messages": "200"},
+    "watermark": {"messages": "300"},
+    "join": {"seconds": "4", "rate_r_hz": "30", "rate_s_hz": "30", "record": "yes", "scale": "yes"},
+    "grouping": {
+        "tuples": "3000",
+        "keys": "100",
+        "window_tuples": "500",
+        "batch_tuples": "250",
+        "senders": "2",
+        "instances": "4",
+    },
+    "script": {"sensors": "10", "rates_hz": "5,2", "seconds": "12", "workers": "3"},
+}
+SCENARIOS = [
+    *(("slack", name) for name in ("umts", "bursts")),
+    *(("watermark", name) for name in ("phases", "umts")),
+    *(("join", name) for name in OF_JOIN),
+    *(("grouping", name) for name in OF_GROUPING),
+    *(("script", name) for name in OF_SCRIPT),
+]
+
+
+def small(room: str, seed: int = 1, **settings: str) -> TimedRun:
+    return RUNS[room]({**SMALL[room], **settings}, seed)
+
+
+def digests() -> list[str]:
+    return [small(room).digest for room in RUNS]
+
+
+def test_the_seed_alone_determines_a_run() -> None:
+    found = digests()
+    for hash_seed in ("0", "4242"):
+        there = subprocess.run(
+            [sys.executable, "-c", "from tests.sim.test_rooms import digests; print(*digests())"],
+            capture_output=True,
+            check=True,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)},
+            text=True,
+        )
+        assert there.stdout.split() == found
+    assert not set(found) & {small(room, 2).digest for room in RUNS}
+
+
+@pytest.mark.parametrize(("room", "scenario"), SCENARIOS)
+def test_a_run_of_every_scenario_is_the_models(room: str, scenario: str) -> None:
+    timed, known = small(room, scenario=scenario), find_room(room)
+    assert "simulated" in timed.plan.name
+    expected = known.reference()(timed.workload)
+    if room == "join":  # the model of a chain takes its steps in another order
+        assert sorted(match[:3] for match in timed.trace.of(Match)) == sorted(
+            match[:3] for match in expected.of(Match)
+        )
+        assert timed.trace.of(Rejected) == expected.of(Rejected)
+    else:
+        assert list(timed.trace.steps()) == list(expected.steps())
+    verdicts = known.check(timed.workload, timed.trace).verdicts
+    assert not [each for each in verdicts if each.outcome is Outcome.BROKEN]
+
+
+@pytest.mark.parametrize("room", RUNS)
+def test_a_run_is_drawn_the_same_every_time(room: str, tmp_path: Path) -> None:
+    timed_room = import_module(f"sim.{room}.room").TIMED_ROOM
+    faults = "fail worker-0 1000000 500000"
+    for name in ("one.svg", "two.svg"):
+        timed_room.draw(small(room, faults=faults), tmp_path / name)
+    one = (tmp_path / "one.svg").read_bytes()
+    assert one == (tmp_path / "two.svg").read_bytes()
+    for words in (b"simulated", b"Faults", b"fail worker-0"):
+        assert words in one
+
+
+# ---------------------------------------------------------------------------------------- settings
+
+
+def test_every_part_of_a_query_is_a_setting() -> None:
+    assert {field.name for field in fields(SlackConfig)} <= set(SLACK_SETTINGS)
+    assert {field.name for field in fields(WatermarkConfig)} <= set(WATERMARK_SETTINGS)
+
+
+REFUSED: tuple[tuple[str, dict[str, str], str], ...] = (
+    ("slack", {"slide_uss": "1"}, "there is no setting 'slide_uss'; did you mean 'slide_us'?"),
+    ("slack", {"tasks": "two"}, "tasks is 'two'; it must be an integer"),
+    ("slack", {"eps": "nan"}, "eps is nan; it must be a finite number"),
+    ("slack", {"cv": "x"}, "cv is 'x'; it must be a finite number >= 0, or auto"),
+    ("slack", {"keyed": "maybe"}, "keyed is 'maybe'; it must be yes or no"),
+    ("slack", {"scenario": "umst"}, "scenario is 'umst'; it must be one of umts, game-1, game-2"),
+    ("slack", {"messages": "-5"}, "messages is -5; it must be an integer > 0"),
+    ("slack", {"correction_us": "-1"}, "correction_us is -1.0; it must be a finite number >= 0"),
+    ("slack", {"speeds": "1,,2"}, "speeds is ''; it must be a finite number"),
+    ("slack", {"tiers": "node,moon"}, "tiers is 'moon'; it must be one of none, process, node"),
+    ("slack", {"service": "slow"}, "service is 'slow'; it must be one of exponential, constant"),
+    ("slack", {"loss": "1"}, "Noise.loss is 1.0; it must be below 1, or no retry ever arrives"),
+    ("slack", {"retry_us": "0"}, "Noise.retry_us is 0.0; it must be finite and above 0"),
+    ("watermark", {"reading": "printed"}, "reading is 'printed'; it must be one of disorder"),
+    ("watermark", {"control": "fixed"}, "there is no setting 'control'"),
+    ("watermark", {"scenario": "phase"}, "did you mean 'phases'?"),
+    ("join", {"predicate": "ban"}, "predicate is 'ban'; it must be one of band"),
+    ("join", {"pace_us": "soon"}, "pace_us is 'soon'; it must be an integer >= 0, or never"),
+    ("join", {"tau0": "0.9"}, "tau0, tau1, tau2 are 0.9"),
+    ("join", {"least": "5", "most": "4"}, "least is 5; it must be at most 4, which is most"),
+    ("join", {"faults": "fail worker-0 -5 1"}, "fail.at_us is -5; it must be at least 0"),
+    ("join", {"faults": "fail worker-7 5 1"}, "target of fail is 'worker-7'; it must be one of"),
+    ("join", {"live": "yes"}, "live is 'yes'; it must be no unless scale is yes"),
+    ("join", {"engine": "tree"}, "engine is 'tree'; it must be one of chain, handshake"),
+    ("join", {"engine": "handshake", "scale": "yes"}, "scale is 'yes'; it must be no for a hands"),
+    ("grouping", {"policy": "tga"}, "policy is 'tga'; it must be one of"),
+    ("grouping", {"load": "much"}, "load is 'much'; it must be a finite number >= 0.001"),
+    ("grouping", {"speeds": "1,1e-9"}, "speeds is 1e-09; it must be from a millionth to a milli"),
+    ("grouping", {"theta": "2"}, "theta is 2.0; it must be a finite number >= 1e-15 and < 1"),
+    ("grouping", {"queue_limit": "0"}, "queue_limit is 0; it must be above 0"),
+    ("grouping", {"queue_limit": "few"}, "queue_limit is 'few'; it must be an integer >= 0, or"),
+    ("grouping", {"when_full": "wait"}, "when_full is 'wait'; it must be one of block, drop"),
+    ("grouping", {"faults": "fail worker-1"}, "'fail worker-1' is not a fault; write fail worker"),
+    ("script", {"placement": "litteral"}, "did you mean 'literal'?"),
+    ("script", {"shared": "11", "scenario": "shared"}, "shared is 11; it must be 0 to 10"),
+    ("script", {"sensor_loss": "2"}, "sensor_loss is 2.0"),
+    ("script", {"faults": "congest log>worker-7 1 1 0"}, "target of congest is 'log>worker-7'"),
+    ("script", {"faults": "burn worker-0 1 1"}, "there is no fault 'burn'"),
+    ("script", {"watermark": "scaled", "lateness_us": "none"}, "lateness_us is None"),
+    ("script", {"tuple_bytes": "0"}, "tuple_bytes is 0"),
+)
+
+
+@pytest.mark.parametrize(("room", "settings", "sentence"), REFUSED)
+def test_a_bad_setting_is_named(room: str, settings: dict[str, str], sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)) as refusal:
+        RUNS[room]({**({"sensors": "10"} if room == "script" else {}), **settings}, 0)
+    assert "\n" not in str(refusal.value)
+
+
+def cluster(**texts: str) -> Cluster:
+    return pick(ClusterSettings, read_settings(texts, settings_of(ClusterSettings))).cluster
+
+
+def test_every_setting_reaches_the_cluster() -> None:
+    found = cluster(
+        speeds="2, 0.5",
+        tiers="process,node, rack,elsewhere",
+        queue_limit="7",
+        when_full="drop",
+        service="constant",
+        service_us="40",
+        tuple_bytes="10",
+        loss="0.25",
+        retry_us="300",
+    )
+    places = (HERE, Place(process=2), Place(node=3), Place(rack=4))
+    workers = [
+        Worker(speed, queue_limit=7, when_full="drop", place=place)
+        for speed, place in zip((2.0, 0.5, 2.0, 0.5), places, strict=True)
+    ]
+    assert found == Cluster(tuple(workers), Constant(40.0), 10, Noise(0.25, 300.0))
+
+
+def test_tiers_are_as_far_from_the_log_as_they_say() -> None:
+    plan = Plan((), cluster=cluster(tiers="none,process,node,rack,elsewhere", speeds="1"))
+    ways = [plan.way(plan.log_place, worker.place) for worker in plan.cluster.workers]
+    assert ways == [None, *plan.tiers]
+    assert len({worker.speed for worker in STATED.workers}) == 2
+
+
+# ------------------------------------------------------------------------------------- calibration
+
+
+def test_simulations_take_the_medians_of_a_calibration() -> None:
+    assert Calibration.from_json(CALIBRATION.to_json()) == CALIBRATION
+    found = replace(CALIBRATION, latency_us=(90.0, 100.0, 900.0), bandwidth_mbps=(8.0, 10.0, 11.0))
+    assert found.link == Tier(100.0, 10.0)
+    assert spread_of([3.0, 1.0, 2.0, 9.0]) == (1.0, 2.5, 9.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("version", 2, "version is 2; it must be 1"),
+        ("message_us", [1.0, 2.0], "message_us is [1.0, 2.0]; it must be three numbers"),
+        ("tuple_us", [2.0, 1.0, 3.0], "tuple_us is [2.0, 1.0, 3.0]; it must be three numbers"),
+        ("bandwidth_mbps", [0, 1, 2], "bandwidth_mbps is 0; it must be a finite number > 0"),
+        ("speeds", [1.0], "speeds is [1.0]; it must be 2 numbers, as hosts has"),
+        ("seconds", 7, "unknown setting 'seconds'"),
+    ],
+)
+def test_an_impossible_value_of_a_calibration_is_named(
+    name: str, value: Any, sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=r"^.+$") as refusal:
+        Calibration.from_json({**CALIBRATION.to_json(), name: value})
+    assert str(refusal.value).startswith(sentence)

@@ -1,0 +1,296 @@
+"""Sensor scripts: runs of two workers by hand, and runs that agree with the model."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, Literal, cast
+
+import numpy as np
+import pytest
+
+from model.script import make_system as make_reference
+from model.vocabulary import Fault, ScriptConfig
+from model.vocabulary.script.config import Hosted, Rejected, Result, Undefined
+from model.vocabulary.script.tree import (
+    Arithmetic,
+    Name,
+    Sensor,
+    Statement,
+    Window,
+    Workflow,
+)
+from sim.kernel.distributions import Constant
+from sim.kernel.faults import Congest, Fail, Slow
+from sim.kernel.link import Place, Tier, Tiers
+from sim.kernel.plan import Cluster, Plan, Worker
+from sim.kernel.run import run
+from sim.kernel.source import Recording, Row
+from sim.kernel.trigger import At, Every
+from sim.script import ScriptRun, from_settings, simulate
+from sim.script.cluster import ScriptCluster
+from sim.script.figures import _measured
+from sim.script.host import ScriptTuning
+from sim.script.machine import CompiledScripts, ModelScripts, ScriptMachine, compile_scripts
+from sim.script.placements import PLACEMENTS
+from sim.script.settings import prepare
+
+# ------------------------------------------------------------------------------------------ by hand
+
+
+SECOND_US = 1_000_000
+A, B = Sensor("a"), Sensor("b")
+CLUSTER = Cluster(
+    (Worker(place=Place(process=1)), Worker(place=Place(process=2))),
+    Constant(1_000.0),
+    tuple_bytes=125,
+)
+TUNING = ScriptTuning("all-split", result_us=100.0, result_bytes=250)
+TIERS = Tiers(node=Tier(20.0, 10.0))
+"""A tuple is 100 us on a line and a result 200, and 20 more to arrive."""
+
+
+class ByHand:
+    """A run whose room is looked at."""
+
+    def __init__(self, plan: Plan, config: ScriptConfig) -> None:
+        scripts = compile_scripts(config, TUNING.placement)
+        self.graph, self.worker = scripts.placement.graph, scripts.placement.worker
+        self.room, _ = run(
+            plan, 0, lambda env, seeds: ScriptCluster(env, seeds, plan, config, scripts)
+        )
+        self.run = simulate(plan, config, 0)
+
+    @property
+    def nodes(self) -> list[int]:
+        """Nodes of the outputs x, y and z."""
+        return [output.node for output in self.graph.outputs]
+
+    def results(self, worker: int) -> list[tuple[int, float]]:
+        """Return a worker's results that were known before the end, and when they were known."""
+        results = self.room.hosts[worker].record.results
+        return [(each.stamp_us, each.at_us) for each in results if not each.is_last]
+
+
+def measured(*events: tuple[str, int], flush: bool = True, **changes: Any) -> ByHand:
+    """Run two windows on two workers, and their difference."""
+    said = (
+        Statement("x", Window("max", A, 1_000, 1_000)),
+        Statement("y", Window("max", B, 1_000, 1_000)),
+        Statement("z", Arithmetic("-", Name("x"), Name("y"))),
+    )
+    sensors = (("a", 7_200), ("b", 3_600))
+    config = ScriptConfig((Workflow("w", said),), sensors, 2, 0, 100)
+    rows = [
+        Row(at_ms * 1_000, at_ms * 1_000, sensor, float(seq))
+        for seq, (sensor, at_ms) in enumerate(events)
+    ]
+    plan = Plan(
+        (Recording(tuple(rows)),),
+        cluster=CLUSTER,
+        tuning=TUNING,
+        tiers=TIERS,
+        trigger=At(()),
+        flush=flush,
+        epoch_us=0,
+    )
+    return ByHand(replace(plan, **changes), config)
+
+
+STREAM = ("a", 100), ("b", 300), ("a", 1_200), ("b", 1_600)
+
+
+def test_a_result_takes_the_way_the_work_and_the_line_to_the_other_worker() -> None:
+    seen = measured(*STREAM)
+    assert [seen.worker[each] for each in seen.nodes] == [0, 1, 0]
+    stamp_us = 999_000
+    # The tuple that passes the end: 100 on the line, 20 to arrive, 1,000 of work, 100 for a result.
+    own_us = 1_200_000 + 100 + 20 + 1_000 + 100
+    other_us = 1_600_000 + 100 + 20 + 1_000 + 100
+    # On to the other worker: 200 on the line, 20 to arrive, 100 to be taken; then the difference.
+    both_us = other_us + 200 + 20 + 100 + 100
+    assert seen.results(0) == [(stamp_us, own_us), (stamp_us, both_us)]
+    assert seen.results(1) == [(stamp_us, other_us)]
+    first = next(seen.room.sent())
+    assert (first.sender, first.reader, first.stamps_us, first.at_us) == (
+        1,
+        0,
+        (stamp_us,),
+        other_us,
+    )
+
+
+def test_a_slow_line_and_a_slow_worker_take_longer() -> None:
+    faults = (
+        Slow("worker-1", 1_600_000, 10_000, 2.0),
+        Congest("worker-1>worker-0", 1_600_000, 10_000, 0.5),
+    )
+    seen = measured(*STREAM, faults=faults)
+    other_us = 1_600_000 + 100 + 20 + 2 * (1_000 + 100)
+    assert seen.results(1) == [(999_000, other_us)]
+    assert seen.results(0)[1] == (999_000, other_us + 2 * 200 + 20 + 100 + 100)
+
+
+def test_a_worker_that_fails_begins_again_behind_its_last_mark() -> None:
+    # It fails while it takes in the second tuple of b, and so has to take in both again.
+    faults = (Fail("worker-1", 1_600_500, 1_000),)
+    seen = measured(*STREAM, faults=faults)
+    other_us = 1_601_500 + 2 * 1_000 + 100
+    assert seen.results(1) == [(999_000, other_us)]
+    assert seen.run.summary["served_again"] == 1
+    assert seen.run.workload.faults == (Fault("kill", 0),)
+    # With a mark between them it has one of them to take in again.
+    marked = measured(*STREAM, faults=faults, trigger=At((2,)))
+    assert marked.results(1) == [(999_000, 1_601_500 + 1_000 + 100)]
+    assert "served_again" not in marked.run.summary
+    assert marked.run.workload.faults == (Fault("kill", 1),)
+
+
+def test_results_are_sent_again_after_a_failure_and_change_nothing() -> None:
+    # The batch ends at 2 s, so that worker 1 takes in everything once more.
+    faults = (Fail("worker-1", 1_700_000, 1_000),)
+    seen = measured(*STREAM, faults=faults, trigger=Every(2 * SECOND_US))
+    early = [sent for sent in seen.room.sent() if sent.stamps_us == (999_000,)]
+    assert [sent.at_us for sent in early] == [1_601_220, 1_701_000 + 2 * 1_000 + 100]
+    assert seen.results(0)[1] == (999_000, 1_601_220 + 420)
+    assert seen.run.summary["served_again"] == 2
+    assert list(seen.run.trace.steps()) == list(measured(*STREAM).run.trace.steps())
+
+
+def test_an_empty_window_is_a_notice() -> None:
+    events = ("a", 100), ("b", 300), ("a", 1_200), ("b", 2_600), ("a", 2_700)
+    stamps = [sent.stamps_us for sent in measured(*events).room.sent()]
+    # At 2,600 both ends are passed, at the end the third one: a result each, none for the second.
+    assert stamps == [(999_000,), (2_999_000,)]
+    events = ("a", 100), ("b", 1_300), ("a", 1_200), ("b", 2_600), ("a", 2_700)
+    stamps = [sent.stamps_us for sent in measured(*events).room.sent()]
+    # Of the first window there is nothing but the notice that it is over.
+    assert stamps == [(), (1_999_000,), (2_999_000,)]
+
+
+@pytest.mark.parametrize("when_full", ["block", "drop"])
+def test_a_full_worker_holds_the_line_or_sheds(when_full: Literal["block", "drop"]) -> None:
+    crowd = [("a", 100), *[("b", 300)] * 5]
+    limited = tuple([replace(each, queue_limit=1, when_full=when_full) for each in CLUSTER.workers])
+    seen = measured(*crowd, cluster=replace(CLUSTER, workers=limited), flush=False)
+    arrived = [event.key for event in seen.run.workload.arrivals]
+    waits_us = seen.room.hosts[1].record.waited_us
+    if when_full == "drop":
+        # One is taken at once and one may wait, and what is on the line counts as waiting.
+        assert (arrived, seen.run.summary["shed"]) == (["a", "b"], 4)
+        return
+    assert arrived == ["a", *["b"] * 5]
+    assert "shed" not in seen.run.summary
+    # The line is held while one waits at the door: 120 on the way, then 1,000 each.
+    assert waits_us == pytest.approx([120 + 1_000 * n for n in range(1, 6)])
+    assert seen.room.hosts[1].station.blocked > 0
+
+
+# ------------------------------------------------------------------------------------ any workflows
+
+
+def small(seed: int = 1, /, **settings: object) -> ScriptRun:
+    texts = {"sensors": 10, "rates_hz": "5,2", "seconds": 12, "workers": 3, **settings}
+    return from_settings({key: str(value) for key, value in texts.items()}, seed)
+
+
+def test_results_of_the_end_of_the_period_are_those_of_the_next_one() -> None:
+    period_us = 2_000_000
+    sent = [
+        SimpleNamespace(stamps_us=stamps) for stamps in ((0, 1_999_999), (2_000_000, 2_000_001))
+    ]
+    cluster = SimpleNamespace(
+        tuning=SimpleNamespace(period_us=period_us),
+        plan=SimpleNamespace(epoch_us=0),
+        hosts=[SimpleNamespace(came_us=[0.0, 1.0, 2.0])],
+        sent=lambda: sent,
+    )
+    found = _measured(cast(ScriptCluster, cluster))
+    assert found["measured_results_per_hour"] == 2 * 1_800
+    assert found["measured_tuples_per_hour"] == 3 * 1_800
+    assert found["measured_per_hour"] == 5 * 1_800
+
+
+def test_placements_change_nothing_but_the_hosts() -> None:
+    runs = {way: small(placement=way) for way in PLACEMENTS}
+    for word in (Result, Undefined, Rejected):
+        assert len({timed.trace.of(word) for timed in runs.values()}) == 1
+    assert len({timed.workload.arrivals for timed in runs.values()}) == 1
+    assert runs["plan"].trace.of(Rejected)
+    hosts = {way: timed.trace.of(Hosted) for way, timed in runs.items()}
+    assert {each.worker for each in hosts["literal"]} == {0}
+    assert len({each.worker for each in hosts["whole"]}) > 1
+    # Policy by-sensor sends a sensor to its hash, even if no script there needs it.
+    assert set(hosts["by-unit"]) <= set(hosts["by-sensor"])
+
+
+FAULTS = {
+    "pause": "pause worker-1 2000000 3000000",
+    "slow": "slow worker-2 3000000 3000000 5",
+    "fail": "fail worker-0 5000000 1000000; fail worker-2 3300000 500000; "
+    "fail worker-1 11900000 3000000",
+    "congest": "congest log>worker-1 3000000 2000000 0.001; congest log>worker-0 5000000 1000000 0",
+    "congest between workers": "congest worker-0>worker-1 3000000 3000000 0; "
+    "congest worker-1>worker-0 3000000 3000000 0.0001",
+    "lose": "lose log>worker-0 10; lose log>worker-1 11; lose worker-0>worker-1 2",
+    "lose on the way to the log": "lose source-1>log 5; lose source-4>log 7",
+    "replay": "replay log>worker-1 20 500000; replay worker-0>worker-1 1 300000; "
+    "replay source-2>log 6 100000",
+    "duplicate": "duplicate source-3 4 200000; duplicate source-6 9 1",
+}
+QUEUES: dict[str, dict[str, object]] = {
+    "any number": {},
+    "drop": {"queue_limit": 2, "when_full": "drop"},
+}
+FULL = {"scenario": "drawn", "shared": 4, "service_us": 30_000, "loss": 0.05, "workers": 3}
+
+
+@pytest.mark.parametrize("queue", QUEUES)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_model_records_the_same_under_every_fault(fault: str, queue: str) -> None:
+    timed = small(**FULL, **QUEUES[queue], faults=FAULTS[fault], placement="all-split")
+    expected = make_reference()(timed.workload)
+    for word in (Result, Undefined, Rejected):
+        assert timed.trace.of(word) == expected.of(word)
+    assert ("shed" in timed.summary) == (queue == "drop")
+    if fault == "fail":
+        assert timed.summary["served_again"]
+        assert {each.kind for each in timed.workload.faults} == {"kill"}
+    else:
+        assert not timed.workload.faults
+
+
+def test_a_run_uses_only_the_given_machine() -> None:
+    calls: list[tuple[int, str]] = []
+
+    class Watched:
+        """A machine of the model that records its number and each method that is called."""
+
+        def __init__(self, machine: ScriptMachine, number: int) -> None:
+            self._machine, self._number = machine, number
+
+        def __getattr__(self, name: str) -> object:
+            calls.append((self._number, name))
+            return getattr(self._machine, name)
+
+    class Scripts(ModelScripts):
+        def machine(self, worker: int) -> ScriptMachine:
+            return cast(ScriptMachine, Watched(super().machine(worker), worker))
+
+    def compiled(config: ScriptConfig, way: str) -> CompiledScripts:
+        made = compile_scripts(config, way)
+        return Scripts(made.config, made.placement)
+
+    settings = {"sensors": "10", "seconds": "12", "faults": FAULTS["fail"]}
+    plan, config, seed = prepare(settings, 1)
+    run = simulate(plan, config, seed, machine=compiled)
+    assert run.digest == simulate(plan, config, seed).digest
+    names = {name for _, name in calls}
+    assert names == {"take", "hear", "end_batch", "flush", "known_us", "saved", "restore"}
+    assert {number for number, _ in calls} == {0, 1, 2, 3}
+
+
+def test_without_lateness_results_have_no_latency() -> None:
+    timed = small(lateness_us="none")
+    assert timed.summary["late"] == 0
+    assert timed.summary["results"]
+    assert "mean_result_latency_us" not in timed.summary
+    assert np.isnan(timed.series["latency_us"]).all()
