@@ -4,15 +4,11 @@ Policies are compared on the same arrivals and the same work; what is said about
 a limit and the probability that the limit is wrong.
 """
 
-import json
 from collections.abc import Mapping
 from functools import cache
-from itertools import product
-from math import log2
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given
 
 from model.checking.claims import Outcome
 from model.grouping import balance, balance_claims
@@ -25,15 +21,12 @@ from sim.grouping.scenarios import SCENARIOS
 from sim.kernel.distributions import Exponential
 from sim.kernel.link import HERE
 from sim.kernel.log import simulate_arrivals
-from sim.kernel.plain import from_plain, to_plain
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.recorder import Summary
 from sim.kernel.source import Recording, Row, Source
 from sim.kernel.trigger import EveryTuples
-from sim.sweep.statistics import clopper_pearson
 from straggler.judging.judge import broken_sentences
-from straggler.rooms.grouping.draws import limits, with_more_rho
-from straggler.strategies.grouping import TimedCase, timed_cases
+from straggler.rooms.grouping.draws import limits
 
 DELTA = 1e-9
 """Probability that the upper bound fails in any window."""
@@ -44,21 +37,6 @@ FAILURE = 1e-3
 def repetitions(seed: int, usual: int = 5) -> range:
     """Return the seeds of repetitions: ``usual`` of them, more in profile ``nightly``."""
     return range(seed, seed + profiles.choose(usual, nightly=20))
-
-
-# ------------------------------------------------------------------------------------- any timing
-
-
-def run(case: TimedCase) -> TimedRun:
-    plan, seed = case.timing
-    return simulate(plan, case.config, seed)
-
-
-@given(case=timed_cases())
-def test_a_plan_comes_back_from_its_file(case: TimedCase) -> None:
-    plan = case.timing.plan
-    again = from_plain(json.loads(json.dumps(to_plain(plan))))
-    assert repr(again) == repr(plan)
 
 
 # ----------------------------------------------------------------------------- promise 5: balance
@@ -139,8 +117,9 @@ def _arrivals(exponent: float, keys: int, tuples: int, seed: int) -> tuple[Event
     return simulate_arrivals(Plan((source,)), seed).events
 
 
-@pytest.mark.parametrize("measured", [False, True])
-@pytest.mark.parametrize(("n", "exponent"), [(2, 2.0), (5, 1.0), (12, 0.5), (12, 1.5)])
+@pytest.mark.parametrize(
+    ("n", "exponent", "measured"), [(2, 2.0, False), (5, 1.0, True), (12, 1.5, True)]
+)
 def test_work_is_within_the_bounds(seed: int, n: int, exponent: float, measured: bool) -> None:
     stream = Stream(n, exponent, 2_000)
     weights = {f"k{rank}": round(1e9 * (rank + 1) ** -exponent) for rank in range(stream.keys)}
@@ -169,7 +148,7 @@ def balanced(n: int, seed: int) -> TimedRun:
 
 
 @pytest.mark.parametrize(
-    "n", [*SIZES[:4], pytest.param(SIZES[4], marks=pytest.mark.long), SIZES[5]]
+    "n", [*SIZES[:3], *(pytest.param(n, marks=pytest.mark.long) for n in SIZES[3:])]
 )
 def test_rho_does_not_grow_with_instances(seed: int, n: int) -> None:
     timed = balanced(n, seed)
@@ -179,24 +158,6 @@ def test_rho_does_not_grow_with_instances(seed: int, n: int) -> None:
     # The fluid that is two tuples away at most is one that any instance may work for.
     for each in balance_claims.closeness(timed.workload, timed.trace):
         assert each.rho_of_candidates < 0.01
-
-
-@pytest.mark.parametrize(
-    "n", [*SIZES[2:4], pytest.param(SIZES[4], marks=pytest.mark.long), SIZES[5]]
-)
-def test_a_planted_growth_does_not_pass_for_none(seed: int, n: int) -> None:
-    timed = balanced(n, seed)
-    planted = with_more_rho(timed.workload, timed.trace, 0.02 * log2(n))
-    verdict = balance_claims.check_closeness(timed.workload, planted)
-    assert verdict.outcome is Outcome.BROKEN, verdict.sentence
-
-
-@pytest.mark.parametrize("policy", ["key", "pkg", "tag-literal", "dag", "shuffle"])
-@pytest.mark.parametrize("n", [4, 16])
-def test_other_policies_exceed_the_bound(seed: int, n: int, policy: str) -> None:
-    timed = growing(n).run(seed, policy)
-    verdict = balance_claims.check_closeness(timed.workload, timed.trace)
-    assert verdict.outcome is Outcome.BROKEN, verdict.sentence
 
 
 # ----------------------------------------------------------------------- read literally, refuted
@@ -222,22 +183,6 @@ def share(summary: Summary) -> float:
     return float(summary["served_hz"]) / float(summary["ideal_hz"])
 
 
-@pytest.mark.long
-def test_the_corrected_reading_is_nowhere_worse(seed: int) -> None:
-    # Differences are far from normal: where keys are light, literal TAG is worse by a factor.
-    worse, trials = [], 0
-    for exponent, slow in product((0.5, 1.0, 1.5, 2.0), (0.25, 0.5, 0.75)):
-        stream = Stream(16, exponent, 2_000, slow=slow)
-        for each in repetitions(seed):
-            more = stream.rho(each) - stream.rho(each, "tag-literal")
-            trials += 1
-            # One or two tuples more at the slowest instance are no difference.
-            if more > 2.5 * stream.tuple_more:
-                worse.append((stream, each, more))
-    most = clopper_pearson(len(worse), trials, confidence=1 - 20 * FAILURE).high
-    assert most < 0.1, f"may be worse in {most:.0%} of runs (failure {10 * FAILURE:g}): {worse}"
-
-
 CHANGING: Mapping[str, str] = {
     "tuples": str(profiles.choose(5_000, nightly=9_000)),
     "window_tuples": "500",
@@ -249,7 +194,10 @@ CHANGING: Mapping[str, str] = {
 """Clusters with measured times, whose windows are short compared with their changes."""
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize(
+    "scenario",
+    [name if name == "drift" else pytest.param(name, marks=pytest.mark.long) for name in SCENARIOS],
+)
 def test_the_corrected_reading_is_better_in_every_scenario(seed: int, scenario: str) -> None:
     def mean_rho(policy: str, repetition: int) -> float:
         settings = {**CHANGING, "scenario": scenario, "policy": policy}

@@ -10,26 +10,17 @@ from math import isfinite
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from model.script.claims import (
-    RESULTS,
-    against_placement,
-    judge,
-)
+from model.script.claims import against_placement
 from model.script.graph import compile_graph
-from model.script.meaning import meaning
 from model.script.placement import HASHED, LARGE_SPLIT, WHOLE, place
 from model.script.rules import RULES
 from model.vocabulary import ScriptConfig, System, Trace, Workload
 from model.vocabulary.script.config import Rejected, Result, Undefined
-from properties.stream_packs import collect
+from properties.promised import Reached, promised
 from properties.telling_scripts import TELLING
 from spark_impl.script import run_in_process
 from straggler.strategies.script import cases, configs
 from straggler.strategies.streams import cuts
-
-PLACED = 300
-"""Number of sets of workflows that are placed."""
-
 
 # -------------------------------------------------------------------------- promises 1, 2, 3, 5
 
@@ -63,21 +54,14 @@ def test_results_of_a_part_stay_when_more_arrives(system: System, case: Workload
 # ------------------------------------------------------------------------------------ promise 4
 
 
-def test_placements_keep_their_bounds(seed: int) -> None:
-    seen: dict[str, int] = {}
-    for config in collect(configs(), PLACED, seed):
-        graph = compile_graph(config)
-        if graph.computed:
-            placed = place(graph, config.workers, config.cap_percent, RULES)
-            assert not list(against_placement(config, placed))
-            seen[placed.way] = seen.get(placed.way, 0) + 1
-    assert min(seen.get(way, 0) for way in (WHOLE, LARGE_SPLIT, HASHED)) > 0, seen
-
-
-def test_the_meaning_satisfies_the_claim_on_results(seed: int) -> None:
-    (case,) = collect(cases(), 1, seed)
-    trace = Trace("meaning", meaning(case))
-    assert not [v for v in judge(case, trace).verdicts if v.claim == RESULTS and v.witness]
+@promised(WHOLE, LARGE_SPLIT, HASHED, examples=40)
+@given(config=configs())
+def test_placements_keep_their_bounds(reached: Reached, config: ScriptConfig) -> None:
+    graph = compile_graph(config)
+    if graph.computed:
+        placed = place(graph, config.workers, config.cap_percent, RULES)
+        assert not list(against_placement(config, placed))
+        reached.add({placed.way: 1})
 
 
 # ------------------------------------------------------------------------------------ promise 6
