@@ -1,4 +1,4 @@
-"""Workloads, traces and durations are read as they were written; other values are refused."""
+"""Workloads, plans, traces and durations are read as they were written; others are refused."""
 
 import hashlib
 import json
@@ -29,6 +29,10 @@ from model.vocabulary.durations import duration_us, parse_duration_us
 from model.vocabulary.script import config as script
 from model.vocabulary.settings import is_text
 from model.vocabulary.trace import TraceReader, field_types
+from sim.kernel.plain import from_plain, to_plain
+from straggler.strategies import grouping as grouping_strategies
+from straggler.strategies import script as script_strategies
+from straggler.strategies import streams
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 TEXTS = st.text(max_size=4) | st.sampled_from(["", "Zürich", "日本", "NaN", '"\\\n', "\U0001f600"])
@@ -174,6 +178,22 @@ def test_a_workload_is_read_as_it_was_written(
     }
     # No value equals itself if it is not a number.
     assert repr(Workload.from_json(written)) == repr(case)
+
+
+PLANS = {
+    "slack": streams.timed_cases(),
+    "grouping": grouping_strategies.timed_cases(),
+    "script": script_strategies.timed_cases(),
+}
+
+
+@pytest.mark.parametrize("room", PLANS)
+@given(data=st.data())
+def test_a_plan_comes_back_from_its_file(room: str, data: st.DataObject) -> None:
+    plan = data.draw(PLANS[room]).timing.plan
+    again = from_plain(json.loads(json.dumps(to_plain(plan), allow_nan=False)))
+    assert again == plan
+    assert repr(again) == repr(plan)
 
 
 # ------------------------------------------------------------------------------------------ traces

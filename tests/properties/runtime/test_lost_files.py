@@ -1,23 +1,22 @@
 """A store whose tables have lost a file says so, whatever was merged, and whoever began it."""
 
-from collections import Counter
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
 from model.vocabulary import SlackConfig
-from properties.stream_packs import collect
+from properties.promised import Reached, promised
 from spark_impl.runtime import stores
 from spark_impl.runtime.histories import write_parquet
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.slack.query import SLACK
 from spark_impl.windows.store import WindowStore, load_store, open_store
 
-CASES = 120
-"""Number of drawn stores that together have to lose files of every kind."""
 TABLES = ("late", "result", "revision")
 MERGED, SINGLE, NOTHING = "a merged file is lost", "a file is lost", "nothing is lost"
 ROWS = st.fixed_dictionaries({name: st.integers(0, 3) for name in TABLES})
@@ -63,24 +62,33 @@ def lost(store: WindowStore, table: str, place: int) -> str:
     return SINGLE if "part" in file.name else MERGED
 
 
+@promised(MERGED, SINGLE, examples=10)
+@given(
+    batches=BATCHES,
+    unmarked=st.integers(0, 3),
+    table=st.sampled_from(TABLES),
+    place=st.integers(0, 9),
+)
 def test_a_lost_file_of_any_table_is_noticed(
-    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path_factory: pytest.TempPathFactory,
+    reached: Reached,
+    batches: list[dict[str, int]],
+    unmarked: int,
+    table: str,
+    place: int,
 ) -> None:
-    monkeypatch.setattr(stores, "MERGED", 3)
-    met = Counter[str]()
-    places = st.tuples(BATCHES, st.integers(0, 3), st.sampled_from(TABLES), st.integers(0, 9))
-    for number, (batches, unmarked, table, place) in enumerate(collect(places, CASES, seed)):
-        store = written(tmp_path / str(number), batches, min(unmarked, len(batches) - 1))
+    with patch.object(stores, "MERGED", 3):
+        folder = tmp_path_factory.mktemp("store")
+        store = written(folder, batches, min(unmarked, len(batches) - 1))
         rows = {name: sum(each[name] for each in batches) for name in TABLES}
         assert {name: store.read_all(name).num_rows for name in TABLES} == rows
         what = lost(store, table, place)
-        met[what] += 1
+        reached.add({what: 1})
         if what == NOTHING:
             assert store.read_all(table).num_rows == rows[table]
-            continue
+            return
         with pytest.raises(InputProblem, match=rf"of the {rows[table]} rows .* '{table}' up to"):
             store.read_all(table)
         assert {name: store.read_all(name).num_rows for name in rows if name != table} == {
             name: each for name, each in rows.items() if name != table
         }
-    assert min(met[each] for each in (MERGED, SINGLE)) >= 3, met
