@@ -57,7 +57,7 @@ hosts:
 
 # What a change of a room breaks first, without Spark.
 OF_ROOM = tests/model/$(ROOM) tests/sim/test_$(ROOM)*.py tests/sim/$(ROOM) \
-	$(patsubst %,tests/properties/$(ROOM)/test_%.py,model quantiles slices subsets)
+	$(patsubst %,tests/properties/$(ROOM)/test_%.py,model requirement slices)
 quick: room $(READY) ## the quick tests of one room: make quick ROOM=join (1 min)
 	@$(BIN)/python -m pytest --hypothesis-profile=dev -q -n 2 $(wildcard $(OF_ROOM))
 
