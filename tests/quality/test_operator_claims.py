@@ -33,7 +33,7 @@ from spark_impl.windows.kernel import OpenWindows
 from straggler.rooms import find_room
 from straggler.rooms.join.load_curves import courses
 from straggler.strategies.examples import collect
-from tests.properties.join.test_control import log_of
+from tests.properties.join.test_load import log_of
 from tests.quality.claim_bugs import SEED, Bug, assert_breaks, run_with
 from tests.quality.mistakes import Mistake
 from tests.quality.test_grouping_balance import CASE, WEIGHTS

@@ -25,9 +25,8 @@ from sim.join import SETTINGS, ChainRun, simulate
 from sim.join.settings import config_of, plan_of
 from spark_impl.join import control
 from spark_impl.join.worker import Worker
-from tests.properties.join.test_load_claims import found, sent
-from tests.properties.join.test_sim_load import CALM as STEADY
-from tests.properties.join.test_sim_load import figure
+from tests.properties.join.test_load import CALM as STEADY
+from tests.properties.join.test_load import figure, found, sent
 from tests.quality.mistakes import Mistake
 from tests.quality.test_join_load import LARGEST, LIMITS, RULE, SECOND, Way, outcomes
 

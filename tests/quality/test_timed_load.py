@@ -23,9 +23,8 @@ from model.join.load_claims import (
 from model.vocabulary.join import END_US
 from sim.join import ChainRun, figures, from_settings
 from sim.join.load import LoadControl
-from tests.properties.join.test_load_claims import SETTLED_US, found, sent
-from tests.properties.join.test_sim_load import CALM as STEADY
-from tests.properties.join.test_sim_load import CASE_STUDY, HEAVY, OVERLOAD
+from tests.properties.join.test_load import CALM as STEADY
+from tests.properties.join.test_load import CASE_STUDY, HEAVY, OVERLOAD, SETTLED_US, found, sent
 from tests.quality.mistakes import Mistake
 from tests.sim.test_join_rules import CONFIG, RULES, rising_and_falling
 
