@@ -180,7 +180,7 @@ def test_a_workload_is_read_as_it_was_written(
     assert repr(Workload.from_json(written)) == repr(case)
 
 
-PLANS = {
+PLANS: Mapping[str, st.SearchStrategy[Any]] = {
     "slack": streams.timed_cases(),
     "grouping": grouping_strategies.timed_cases(),
     "script": script_strategies.timed_cases(),

@@ -1,8 +1,10 @@
 """The pace of a chain on Spark is that of docs/join.md, section 5, block by block."""
 
 from collections import Counter
-from itertools import accumulate
-from typing import NamedTuple
+from itertools import accumulate, chain, repeat
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import given
@@ -11,14 +13,18 @@ from hypothesis import strategies as st
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import NO_WATERMARK_US, And, R, S
 from properties.promised import Reached, promised
+from spark_impl.join import driving
 from spark_impl.join.admission import Arrivals
 from spark_impl.join.checkpoint import empty_state
 from spark_impl.join.lane import Lane, arrivals_to_admit, blocks_to_send, open_lane
 from spark_impl.join.matching import Tuples
 from spark_impl.join.side import Matcher
+from spark_impl.join.worker import Worker
 
 RUN = 1_024
 """Most arrivals that are admitted at once, and by which a stream runs ahead."""
+RUN_MIN = 16
+"""Most arrivals that a worker admits at once, however busy it is."""
 CREDIT, LAST, BALANCE, OVERDUE = (
     "credit decides",
     "the last watermark is sent",
@@ -186,3 +192,52 @@ def test_a_worker_sends_and_admits_at_the_pace_of_the_page(
     assert blocks_to_send(moment.lane, moment.other, moment.config) == asked
     assert admitted(moment, intake) == expected_arrivals(moment, intake, met)
     reached.add(met)
+
+
+class SlowLinks:
+    """Connections of a worker without neighbours, whose turns take some quarters of a second."""
+
+    def __init__(self, turns: list[int], most: int) -> None:
+        self.now_s = self.waited_s = 0.0
+        self._turns = iter(turns)
+        self._left = most
+
+    def exchange(self, outgoing: list[object], wait_s: float) -> list[object]:
+        """Let time pass; fail if the worker goes on for ever."""
+        assert not outgoing
+        self._left -= 1
+        assert self._left, "the worker stands still"
+        self.now_s += next(self._turns, 1) / 4
+        return []
+
+    def part(self) -> None:
+        """Do nothing: there is nobody."""
+
+
+@given(st.integers(0, 5 * RUN), st.lists(st.sampled_from([0, 0, 1, 4])))
+def test_a_busy_worker_looks_at_messages_more_often_and_never_stops(
+    arrivals: int, turns: list[int]
+) -> None:
+    config = JoinConfig(0, (("all", And()),), workers=1)
+    worker = Worker(config, 0, Matcher(config), empty_state(), 0)
+    seqs = {R: range(arrivals), S: range(0)}
+    given = {
+        stream: Arrivals(np.array(own, np.int64), tuples_of([*own])) for stream, own in seqs.items()
+    }
+    links: Any = SlowLinks(turns, arrivals + 10)
+    runs, expected, at_most = list[int](), list[int](), RUN
+    for busy in chain(turns, repeat(1)):
+        if sum(expected) == arrivals:
+            break
+        expected.append(min(at_most, arrivals - sum(expected)))
+        at_most = max(at_most // 2, RUN_MIN) if busy else min(2 * at_most, RUN)
+    admit = worker.admit
+
+    def noted(stream: str, run: Arrivals, next_seq: int) -> None:
+        runs.append(len(run.seq))
+        admit(stream, run, next_seq)
+
+    clock = SimpleNamespace(monotonic=lambda: links.now_s)
+    with patch.object(driving, "time", clock), patch.object(worker, "admit", noted):
+        driving.drive(worker, given, links)
+    assert [run for run in runs if run] == expected

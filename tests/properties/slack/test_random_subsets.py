@@ -10,8 +10,7 @@ Rules of this file:
    the tests only check that they have not become worse.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from itertools import product
 from math import comb
@@ -227,25 +226,3 @@ def test_beyond_1024_tuples_permutations_are_approximate(seed: int) -> None:
     # Any giant is a tenth of the sum: the answer is right if none is missing.
     none = comb(giants.size - 10, missing) / comb(giants.size, missing)
     assert 0.1 < 1 - none < 0.5
-
-
-@pytest.mark.parametrize("average", [False, True])
-def test_an_adversary_finds_nothing(seed: int, average: bool) -> None:
-    """An adversary who takes away the extremes of one side needs fewer than n_req tuples left."""
-    for window in grid(seed, average):
-        query = config(window, 0.05, sampling="adversarial")
-        n_req = requirement_of(query)(window.known())
-        assert _worst(window, n_req) < Fraction(str(window.eps)) or n_req == window.total
-        if n_req > (1 if average else 0):
-            assert _worst(window, n_req - 1) >= Fraction(str(window.eps)) * (1 - Fraction(1, 10**8))
-
-
-def _worst(window: Window, n: int) -> Fraction:
-    """Return the largest error of n tuples that are all but the largest or the smallest."""
-    exact = sorted(map(Fraction, window.values.tolist()))
-
-    def answer(kept: Sequence[Fraction]) -> Fraction:
-        return sum(kept, Fraction()) / (len(kept) if window.average else 1)
-
-    right = answer(exact)
-    return max(abs(answer(kept) - right) for kept in (exact[:n], exact[len(exact) - n :])) / right

@@ -53,7 +53,7 @@ def unbatched(trace: Trace) -> list[object]:
     """Return the steps that may not depend on the cut into micro-batches."""
     # A pair that a forgotten redelivery finds late again is one step in one batch, two in two.
     late = {step._replace(batch=0) for step in trace.of(Late)}
-    kinds = (Result, Judged, Clock, Inserted, Rejected)
+    kinds: tuple[Any, ...] = (Result, Judged, Clock, Inserted, Rejected)  # all are named tuples
     steps = [repr(step._replace(batch=0)) for kind in kinds for step in trace.of(kind)]
     return [*sorted(steps), *sorted(late), *answers(trace)]
 
