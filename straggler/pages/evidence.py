@@ -119,7 +119,6 @@ PROMISES = (
             "properties/test_promises.py::test_imbalance_does_not_grow_with_instances",
             "tests/properties/grouping/test_model.py::test_the_makespan_is_that_of_a_fluid_but_for_two_tuples",
             "tests/properties/grouping/test_model.py::test_rho_does_not_grow_with_tuples",
-            "tests/properties/grouping/test_sim.py::test_rho_does_not_grow_with_instances",
         ),
         ("uniform-candidates", "hidden-makespan", "way-as-work", "one-candidate"),
     ),

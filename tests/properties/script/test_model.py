@@ -7,7 +7,7 @@ networks, see ``straggler/strategies/script.py``.
 from dataclasses import replace
 from math import isfinite
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from model.script.claims import against_placement
@@ -54,13 +54,14 @@ def test_results_of_a_part_stay_when_more_arrives(system: System, case: Workload
 # ------------------------------------------------------------------------------------ promise 4
 
 
-@promised(WHOLE, LARGE_SPLIT, HASHED, examples=40)
+@promised(WHOLE, LARGE_SPLIT, HASHED, examples=60)
 @given(config=configs())
 def test_placements_keep_their_bounds(reached: Reached, config: ScriptConfig) -> None:
     graph = compile_graph(config)
-    if graph.computed:
-        placed = place(graph, config.workers, config.cap_percent, RULES)
-        assert not list(against_placement(config, placed))
+    for workers in (2, 4) if graph.computed else ():
+        placed = place(graph, workers, 100, RULES)
+        elsewhere = replace(config, workers=workers, cap_percent=100)
+        assert not list(against_placement(elsewhere, placed))
         reached.add({placed.way: 1})
 
 
@@ -82,6 +83,7 @@ def zeros(case: Workload, zero: float) -> Workload:
     )
 
 
+@settings(max_examples=20)
 @example(case=TELLING["the same twice"])
 @given(case=cases())
 def test_zeros_of_either_sign_have_the_same_answers(system: System, case: Workload) -> None:
@@ -91,6 +93,7 @@ def test_zeros_of_either_sign_have_the_same_answers(system: System, case: Worklo
         assert plus == minus
 
 
+@settings(max_examples=20)
 @given(
     case=cases(),
     data=st.data(),

@@ -6,14 +6,13 @@ Rules of this file:
    order, and compare the answer of the first n with that of all.
 2. The tests compare the Clopper-Pearson limit of a probability, never its observed value. All
    limits of this file together fail with probability ``FAILURE`` at most.
-3. Methods that section 5 calls "always enough" have to keep d. Approximate methods promise nothing;
-   the tests only check that they have not become worse.
+3. Methods that section 5 calls "always enough" have to keep d. Normal forms promise nothing here;
+   ``test_promise.py`` bounds how often answers that they required are wrong.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import product
-from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -51,23 +50,6 @@ VALUES: Mapping[str, Callable[[np.random.Generator, int], Floats]] = {
     "one giant": lambda _rng, n: np.append(np.ones(n - 1), float(n)),
 }
 
-REGRESSION_LIMITS = {
-    "equal": 1,
-    "uniform": 2,
-    "0 or 1": 5,
-    "exponential": 10,
-    "lognormal": 12,
-    "Pareto 1.2": 15,
-    "one giant": 4,
-}
-"""Factor of d up to which a normal form may fail here; it is no evidence for the form.
-
-The factors leave a margin above those observed on this grid with values of 30 seeds: up to 0, 1.3,
-3.2, 6.4, 7.0, 9.3 and 2.8 times d. Other values may be worse. A normal form fails because the mean
-of a few missing values is not normal. A longer tail of the values makes the tail of the error
-longer, and more so for a smaller d. In a small window the error comes in whole tuples.
-"""
-
 
 class Window(NamedTuple):
     """A window of the grid, and the error that its first answer should stay below."""
@@ -99,7 +81,7 @@ def grid(seed: int, average: bool) -> list[Window]:
     return [Window(*cell, average, seed) for cell in product(VALUES, TOTALS, EPSILONS)]
 
 
-def config(window: Window, d: float, method: str = "normal", **settings: str) -> SlackConfig:
+def config(window: Window, d: float, method: str) -> SlackConfig:
     aggregate = "avg" if window.average else "sum"
     # Only control conformal splits delta; for all others d is delta.
     return SlackConfig.from_json(
@@ -111,7 +93,6 @@ def config(window: Window, d: float, method: str = "normal", **settings: str) ->
             "eps": window.eps,
             "delta": d,
             "method": method,
-            **settings,
         }
     )
 
@@ -154,55 +135,15 @@ def at_least(failed: int, of: int) -> float:
     return float(stats.beta.ppf(FAILURE / LIMITS, failed, of - failed + 1)) if failed else 0.0
 
 
-class Observed(NamedTuple):
-    """The error rate of a requirement in one window of the grid."""
-
-    window: Window
-    d: float
-    n_req: int
-    failed: int
-    subsets: int
-
-    @property
-    def low(self) -> float:
-        """Lower limit of the probability of a failure."""
-        return at_least(self.failed, self.subsets)
-
-    def __str__(self) -> str:
-        aggregate = "average" if self.window.average else "sum"
-        return (
-            f"{aggregate} of {self.window.total} values ({self.window.kind}), eps "
-            f"{self.window.eps}, d {self.d}: {self.n_req} required, {self.failed} of "
-            f"{self.subsets:,} subsets of that size are off, so P >= {self.low:.4f} "
-            f"(wrong with probability {FAILURE / LIMITS:.0e})"
-        )
-
-
-def observe(windows: Collection[Window], method: str) -> Iterator[Observed]:
-    subsets = effort().subsets
-    for window, d in product(windows, LEVELS):
-        n_req = requirement_of(config(window, d, method))(window.known())
-        yield Observed(window, d, n_req, failures(window, n_req, subsets), subsets)
-
-
-def too_often(seen: Collection[Observed], times: Mapping[str, float]) -> list[str]:
-    """Return the windows whose answer is wrong more often than ``times`` d."""
-    return [str(each) for each in seen if each.low > times.get(each.window.kind, 1) * each.d]
-
-
 @pytest.mark.parametrize("average", [False, True])
 def test_rigorous_bounds_are_always_enough(seed: int, average: bool) -> None:
-    seen = list(observe(grid(seed, average), "rigorous"))
-    assert not too_often(seen, {})
-    assert sum(each.n_req < each.window.total for each in seen) > 20, "nearly everything is needed"
-
-
-@pytest.mark.parametrize("average", [False, True])
-def test_normal_forms_are_no_worse_than_they_were(seed: int, average: bool) -> None:
-    seen = list(observe(grid(seed, average), "normal"))
-    assert not too_often(seen, REGRESSION_LIMITS)
-    # Normal forms do not keep d, as section 5 says.
-    assert too_often(seen, {})
+    subsets, partial = effort().subsets, 0
+    for window, d in product(grid(seed, average), LEVELS):
+        n_req = requirement_of(config(window, d, "rigorous"))(window.known())
+        failed = failures(window, n_req, subsets)
+        assert at_least(failed, subsets) <= d, (window, d, n_req, failed, subsets)
+        partial += n_req < window.total
+    assert partial > 20, "undetermined: nearly everything is needed"
 
 
 def test_permutations_are_enough_with_the_confidence_that_is_stated(seed: int) -> None:
@@ -216,13 +157,3 @@ def test_permutations_are_enough_with_the_confidence_that_is_stated(seed: int) -
         unsure += sum(at_least(failed[n], subsets) > d for n in n_reqs)
     of = judgements * len(windows) * len(LEVELS)
     assert at_least(unsure, of) <= 0.05, f"{unsure} of {of} judgements require too little"
-
-
-def test_beyond_1024_tuples_permutations_are_approximate(seed: int) -> None:
-    """A sample keeps one of ten giants in a block; the other nine may be missing unseen."""
-    giants = np.append(np.ones(10_230), np.full(10, 1e5))
-    query = config(Window("equal", giants.size, 0.05, False, seed), 0.05, "permutation")
-    missing = giants.size - requirement_of(query)(WindowFacts(giants.size, values=giants.tolist()))
-    # Any giant is a tenth of the sum: the answer is right if none is missing.
-    none = comb(giants.size - 10, missing) / comb(giants.size, missing)
-    assert 0.1 < 1 - none < 0.5
