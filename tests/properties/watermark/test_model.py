@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.checking.claims import Outcome
-from model.vocabulary import Event, System, Trace, WatermarkConfig, Workload
+from model.vocabulary import Event, System, Trace, Workload
 from model.vocabulary.watermark import Clock, Passing
 from model.vocabulary.windows import Final, Late, Result
 from model.watermark.claims import judge
@@ -36,37 +36,6 @@ def test_one_upstream_and_one_task_are_a_task_with_its_own_watermark(
     assert [step[:6] for step in own.of(Result)] == [step[:6] for step in passed.of(Result)]
     assert own.of(Late) == passed.of(Late)
     assert own.of(Final) == passed.of(Final)
-
-
-PUBLISHED: dict[str, object] = {
-    "aggregate": "sum",
-    "q": 0.5,
-    "keyed": True,
-    "tasks": 1,
-    "feedback_us": None,
-    "max_future_us": None,
-    "gamma_us": 5_000_000,
-    "max_age_us": None,
-    "dedup": True,
-    "reading": "disorder",
-    "k": 50,
-    "corrections": False,
-    "clocks": "arrivals",
-    "upstreams": 0,
-    "insert_every_us": 0,
-}
-"""Settings of a query that names none of them; docs/settings.md publishes them."""
-
-
-@given(case=cases(), data=st.data())
-def test_a_setting_that_is_left_out_has_its_published_value(
-    system: System, case: Workload, data: st.DataObject
-) -> None:
-    left_out = data.draw(st.sets(st.sampled_from(sorted(PUBLISHED))))
-    chosen = {**case.config, **{name: PUBLISHED[name] for name in left_out}}
-    few = {name: value for name, value in chosen.items() if name not in left_out}
-    assert WatermarkConfig.from_json(few).to_json() == chosen
-    assert [*system(case.with_(config=few)).steps()] == [*system(changed(case, **chosen)).steps()]
 
 
 @given(case=cases())
