@@ -39,9 +39,9 @@ PROMISES = (
         "Holds in every behaviour of small scopes, on generated streams and on Spark, with the open"
         " rules for corrections filled in as in slack.md, section 6.",
         (
-            "tests/properties/slack/test_model.py::test_every_behaviour_of_a_small_scope_keeps_the_promises",
+            "tests/model/test_scopes.py::test_every_behaviour_of_a_small_scope_keeps_the_promises",
             "properties/test_slack.py::test_spark_s_operator_does_what_the_model_does",
-            "tests/properties/slack/test_spark.py::test_pack_in_spark_equals_model",
+            "properties/test_promises.py::test_every_answer_ends_exact",
         ),
         ("closing-rule", "mixed-tuples", "lost-update", "gamma-without-age", "missing-flush"),
     ),
@@ -53,7 +53,7 @@ PROMISES = (
         "The published law controls a mean and no single answer. The conformal rule keeps the"
         " promise, under the assumptions of slack.md, section 5.",
         (
-            "tests/properties/slack/test_published_law.py::test_the_promise_is_refuted",
+            "tests/properties/slack/test_promise.py::test_the_published_law_breaks_the_promise",
             "tests/properties/slack/test_promise.py::test_first_answers_are_as_good_as_promised",
         ),
         ("pd-promise", "windup"),
@@ -66,9 +66,9 @@ PROMISES = (
         "Conditions: only copies of one stream are joined with; a tuple that the other stream has"
         " moved past is sent on at any load, and the progress of the other stream drops it.",
         (
-            "tests/properties/join/test_model.py::test_every_behaviour_of_a_small_scope_keeps_the_promises",
+            "tests/model/test_scopes.py::test_every_behaviour_of_a_small_scope_keeps_the_promises",
             "properties/test_join.py::test_spark_s_workers_follow_the_protocol",
-            "tests/properties/join/test_spark.py::test_chains_on_spark_keep_every_promise",
+            "properties/test_promises.py::test_every_pair_is_joined_exactly_once",
         ),
         ("both-copies", "quiet-chain", "local-timer"),
     ),
@@ -80,7 +80,7 @@ PROMISES = (
         "Each query finds what it finds alone, and bytes between workers are those of one query.",
         (
             "tests/properties/join/test_model.py::test_a_query_finds_what_it_finds_alone",
-            "tests/properties/join/test_load_claims.py::test_queries_share_the_bandwidth_and_chains_do_not",
+            "tests/properties/join/test_load.py::test_queries_share_the_bandwidth_and_chains_do_not",
         ),
     ),
     Promise(
@@ -90,8 +90,8 @@ PROMISES = (
         REPRODUCED,
         "Holds in generated loads and in timed runs; blocks of fixed size shed in these cases.",
         (
-            "tests/properties/join/test_load_claims.py::test_there_is_no_false_shedding",
-            "tests/properties/join/test_sim_load.py::test_nothing_is_shed_below_the_limit",
+            "tests/properties/join/test_load.py::test_there_is_no_false_shedding",
+            "tests/properties/join/test_load.py::test_nothing_is_shed_below_the_limit",
         ),
     ),
     Promise(
@@ -102,9 +102,8 @@ PROMISES = (
         "Condition: workers are removed after too little work, as 3.4 has it, and not after too"
         " much, as 2.2.3 has it.",
         (
-            "tests/properties/join/test_chain.py"
-            "::test_workers_that_come_and_go_between_epochs_change_no_result",
-            "tests/properties/join/test_sim_load.py::test_four_workers_become_eight_and_four_again",
+            "properties/test_join.py::test_workers_follow_the_protocol_while_load_changes",
+            "tests/properties/join/test_load.py::test_four_workers_become_eight_and_four_again",
         ),
         ("scale-in",),
     ),
@@ -120,7 +119,6 @@ PROMISES = (
             "properties/test_promises.py::test_imbalance_does_not_grow_with_instances",
             "tests/properties/grouping/test_model.py::test_the_makespan_is_that_of_a_fluid_but_for_two_tuples",
             "tests/properties/grouping/test_model.py::test_rho_does_not_grow_with_tuples",
-            "tests/properties/grouping/test_sim.py::test_rho_does_not_grow_with_instances",
         ),
         ("uniform-candidates", "hidden-makespan", "way-as-work", "one-candidate"),
     ),

@@ -1,19 +1,14 @@
-"""Two traces differ in what is missing, extra or different, counted one by one.
-
-Operators in process are told from models with a planted bug.
-"""
+"""Two traces differ in what is missing, extra or different, counted one by one."""
 
 from collections import Counter
 from typing import NamedTuple
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.checking.diff import compare
 from model.vocabulary import Trace
 from properties import profiles
-from straggler.rooms import find_room
 
 EXAMPLES = profiles.choose(400, nightly=3_000)
 """Number of comparisons; few of them have pairs that differ a little."""
@@ -108,20 +103,3 @@ def test_without_an_identity_a_step_is_there_or_not(drawn: tuple[list[Sale], lis
     assert found.extra == (right - left).total()
     assert found.different == 0
     assert found.compared == (left & right).total()
-
-
-NOT_IN_PROCESS = {"clears_everything", "clears_first", "gamma_only", "rejected_rows_do_not_matter"}
-"""Planted bugs of corrections and final answers, which do not run in process."""
-IN_PROCESS = [
-    (name, bug)
-    for name in ("slack", "watermark", "grouping", "script")
-    for bug in sorted({*find_room(name).explorer.variants} - NOT_IN_PROCESS - {"ignores_flushes"})
-]
-
-
-@pytest.mark.parametrize(("name", "bug"), IN_PROCESS)
-def test_comparison_with_an_operator_sees_a_planted_bug(name: str, bug: str) -> None:
-    room = find_room(name)
-    variant = room.explorer.variants[bug]
-    observed, wrong = room.in_process(variant.example), variant.make_system()(variant.example)
-    assert room.compare(variant.example, wrong, observed, room.in_process_step_types).mismatches

@@ -1,4 +1,4 @@
-"""Workloads, traces and durations are read as they were written; other values are refused."""
+"""Workloads, plans, traces and durations are read as they were written; others are refused."""
 
 import hashlib
 import json
@@ -29,6 +29,9 @@ from model.vocabulary.durations import duration_us, parse_duration_us
 from model.vocabulary.script import config as script
 from model.vocabulary.settings import is_text
 from model.vocabulary.trace import TraceReader, field_types
+from sim.kernel.plain import from_plain, to_plain
+from straggler.strategies import grouping as grouping_strategies
+from straggler.strategies import streams
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 TEXTS = st.text(max_size=4) | st.sampled_from(["", "Zürich", "日本", "NaN", '"\\\n', "\U0001f600"])
@@ -174,6 +177,13 @@ def test_a_workload_is_read_as_it_was_written(
     }
     # No value equals itself if it is not a number.
     assert repr(Workload.from_json(written)) == repr(case)
+
+
+@given(case=streams.timed_cases() | grouping_strategies.timed_cases())
+def test_a_plan_comes_back_from_its_file(case: Any) -> None:
+    plan = case.timing.plan
+    # No value equals itself if it is not a number.
+    assert repr(from_plain(json.loads(json.dumps(to_plain(plan))))) == repr(plan)
 
 
 # ------------------------------------------------------------------------------------------ traces

@@ -26,7 +26,7 @@ from model.vocabulary.settings import settings_of
 from properties.stream_packs import collect
 from straggler.rooms.script.language import parse
 
-CASES = 300
+CASES = 120
 """Number of drawn settings of one class that together have to be taken and refused."""
 SCRIPTS = ScriptConfig((parse('mean = avg("A", 4, 2)', "mine", ["A"]),), (("A", 3_600),))
 SETTINGS: Mapping[str, Any] = {

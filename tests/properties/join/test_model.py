@@ -5,22 +5,16 @@ Arrivals come from simulated networks; see ``straggler/strategies/join.py``.
 
 from collections.abc import Callable, Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.checking.claims import Outcome
 from model.join import run
 from model.join.claims import judge
-from model.join.scopes import EVERYDAY, SCOPES, Protocol
-from model.join.variants import explore
 from model.vocabulary import JoinConfig, System, Trace, Workload
 from model.vocabulary.join import Match, Rejected
 from straggler.judging.judge import broken_sentences
 from straggler.strategies.join import cases, configs
 from straggler.strategies.streams import SEEDS, cuts
-from tests.model.join.golden import GOLDEN
-from tests.model.join.test_scopes import reachable
 
 FEW_TUPLES = 12
 
@@ -72,30 +66,3 @@ def test_no_sequence_of_choices_breaks_a_claim(case: Workload, choices: Sequence
     few = case.with_(arrivals=case.arrivals[:FEW_TUPLES], cuts=())
     broken = broken_sentences(judge(few, run(few, lot=chosen(choices))).verdicts)
     assert not broken, "\n".join(broken)
-
-
-@pytest.mark.parametrize("scope", ["adding", "removing"])
-def test_every_action_happens_at_a_worker_of_the_chain(scope: str) -> None:
-    protocol = Protocol(SCOPES[scope])
-    sizes = set()
-    for state in reachable(protocol):
-        workers = range(len(state.chain.workers))
-        assert all(action.worker in workers for action, _ in protocol.actions(state)), state
-        sizes.add(len(workers))
-    assert len(sizes) > 1
-
-
-@pytest.mark.parametrize(
-    "scope",
-    [each if each in EVERYDAY else pytest.param(each, marks=pytest.mark.long) for each in GOLDEN],
-)
-def test_every_behaviour_of_a_small_scope_keeps_the_promises(scope: str) -> None:
-    exploration = explore(scope)
-    assert (exploration.unique_states, exploration.transitions) == GOLDEN[scope]
-    assert exploration.cut is None
-    for verdict in exploration.verdicts:
-        assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.witness)
-
-
-def test_every_scope_has_a_golden_count() -> None:
-    assert set(GOLDEN) == set(SCOPES)

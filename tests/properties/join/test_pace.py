@@ -1,21 +1,18 @@
-"""The pace of a chain on Spark is that of docs/join.md, section 5, block by block.
-
-However long a worker takes for its work, it goes on.
-"""
+"""The pace of a chain on Spark is that of docs/join.md, section 5, block by block."""
 
 from collections import Counter
-from itertools import accumulate
+from itertools import accumulate, chain, repeat
 from types import SimpleNamespace
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import NO_WATERMARK_US, And, R, S
-from properties.stream_packs import collect
+from properties.promised import Reached, promised
 from spark_impl.join import driving
 from spark_impl.join.admission import Arrivals
 from spark_impl.join.checkpoint import empty_state
@@ -28,10 +25,6 @@ RUN = 1_024
 """Most arrivals that are admitted at once, and by which a stream runs ahead."""
 RUN_MIN = 16
 """Most arrivals that a worker admits at once, however busy it is."""
-TURN_S = 0.05
-"""A worker that is busy for longer between two looks at messages admits fewer arrivals at once."""
-CASES = 1_000
-"""Number of drawn moments that together have to contain every interesting one."""
 CREDIT, LAST, BALANCE, OVERDUE = (
     "credit decides",
     "the last watermark is sent",
@@ -130,12 +123,6 @@ def expected_blocks(moment: Moment, met: Counter[str]) -> int:
     return sent
 
 
-@given(moments())
-def test_blocks_are_sent_as_balance_and_overdue_tuples_ask(moment: Moment) -> None:
-    asked = expected_blocks(moment, Counter())
-    assert blocks_to_send(moment.lane, moment.other, moment.config) == asked
-
-
 class Intake(NamedTuple):
     """The arrivals of an epoch, and the position of the next one."""
 
@@ -188,15 +175,6 @@ def expected_arrivals(moment: Moment, given: Intake, met: Counter[str]) -> int:
     return count
 
 
-@given(intakes())
-def test_a_stream_runs_ahead_by_half_of_the_window_of_a_worker(
-    drawn: tuple[Moment, Intake],
-) -> None:
-    moment, intake = drawn
-    asked = expected_arrivals(moment, intake, Counter())
-    assert admitted(moment, intake) == asked
-
-
 def admitted(moment: Moment, intake: Intake) -> int:
     """Return how many arrivals a worker admits."""
     arrivals = Arrivals(np.array(intake.seqs, np.int64), tuples_of(intake.times))
@@ -204,78 +182,62 @@ def admitted(moment: Moment, intake: Intake) -> int:
     return arrivals_to_admit(lane, other, config, arrivals, intake.position)
 
 
-def test_every_reason_of_the_pace_occurs(seed: int) -> None:
-    met = Counter[str]()
-    for moment, intake in collect(intakes(), CASES, seed):
-        blocks = blocks_to_send(moment.lane, moment.other, moment.config)
-        assert blocks == expected_blocks(moment, met)
-        assert admitted(moment, intake) == expected_arrivals(moment, intake, met)
-    for reason in (CREDIT, LAST, BALANCE, OVERDUE, HELD_UP, DUE, EARLIER, LEAD, BLOCKS, RUNS):
-        assert met[reason] >= 3, f"{reason!r} was met {met[reason]} times"
-
-
-class Turn(NamedTuple):
-    """The time between two looks at messages, in quarters of a second."""
-
-    busy: int
-    waited: int
-
-
-TURNS = st.lists(st.builds(Turn, st.sampled_from([0, 0, 1, 4]), st.sampled_from([0, 1])))
+@promised(CREDIT, LAST, BALANCE, OVERDUE, HELD_UP, DUE, EARLIER, LEAD, BLOCKS, RUNS, examples=250)
+@given(drawn=intakes())
+def test_a_worker_sends_and_admits_at_the_pace_of_the_page(
+    reached: Reached, drawn: tuple[Moment, Intake]
+) -> None:
+    (moment, intake), met = drawn, Counter[str]()
+    asked = expected_blocks(moment, met)
+    assert blocks_to_send(moment.lane, moment.other, moment.config) == asked
+    assert admitted(moment, intake) == expected_arrivals(moment, intake, met)
+    reached.add(met)
 
 
 class SlowLinks:
-    """Connections of a worker without neighbours, whose turns take some time."""
+    """Connections of a worker without neighbours, whose turns take some quarters of a second."""
 
-    def __init__(self, turns: list[Turn], until: int) -> None:
+    def __init__(self, turns: list[int], most: int) -> None:
         self.now_s = self.waited_s = 0.0
         self._turns = iter(turns)
-        self._left = until
+        self._left = most
 
     def exchange(self, outgoing: list[object], wait_s: float) -> list[object]:
         """Let time pass; fail if the worker goes on for ever."""
         assert not outgoing
         self._left -= 1
         assert self._left, "the worker stands still"
-        busy, waited = next(self._turns, Turn(1, 0))
-        self.now_s += (busy + waited) / 4
-        self.waited_s += waited / 4
+        self.now_s += next(self._turns, 1) / 4
         return []
 
     def part(self) -> None:
         """Do nothing: there is nobody."""
 
 
-def expected_runs(arrivals: int, turns: list[Turn]) -> list[int]:
-    """Return how many arrivals are admitted in each turn: few while turns are long."""
-    at_most, runs = RUN, list[int]()
-    while sum(runs) < arrivals:
-        runs.append(min(at_most, arrivals - sum(runs)))
-        busy, _ = turns[len(runs) - 1] if len(runs) <= len(turns) else Turn(1, 0)
-        at_most = max(at_most // 2, RUN_MIN) if busy / 4 > TURN_S else min(2 * at_most, RUN)
-    return runs
-
-
-@given(st.integers(0, 5 * RUN), TURNS)
+@given(st.integers(0, 5 * RUN), st.lists(st.sampled_from([0, 0, 1, 4])))
 def test_a_busy_worker_looks_at_messages_more_often_and_never_stops(
-    arrivals: int, turns: list[Turn]
+    arrivals: int, turns: list[int]
 ) -> None:
     config = JoinConfig(0, (("all", And()),), workers=1)
     worker = Worker(config, 0, Matcher(config), empty_state(), 0)
-    runs, admit = list[int](), worker.admit
-
-    def noted(stream: str, run: Arrivals, next_seq: int) -> None:
-        runs.append(len(run.seq))
-        admit(stream, run, next_seq)
-
     seqs = {R: range(arrivals), S: range(0)}
     given = {
         stream: Arrivals(np.array(own, np.int64), tuples_of([*own])) for stream, own in seqs.items()
     }
     links: Any = SlowLinks(turns, arrivals + 10)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker, "admit", noted)
-        patch.setattr(driving, "time", SimpleNamespace(monotonic=lambda: links.now_s))
-        busy_us = driving.drive(worker, given, links)
-    assert [run for run in runs if run] == expected_runs(arrivals, turns)
-    assert busy_us == 1_000_000 * (links.now_s - links.waited_s)
+    runs, expected, at_most = list[int](), list[int](), RUN
+    for busy in chain(turns, repeat(1)):
+        if sum(expected) == arrivals:
+            break
+        expected.append(min(at_most, arrivals - sum(expected)))
+        at_most = max(at_most // 2, RUN_MIN) if busy else min(2 * at_most, RUN)
+    admit = worker.admit
+
+    def noted(stream: str, run: Arrivals, next_seq: int) -> None:
+        runs.append(len(run.seq))
+        admit(stream, run, next_seq)
+
+    clock = SimpleNamespace(monotonic=lambda: links.now_s)
+    with patch.object(driving, "time", clock), patch.object(worker, "admit", noted):
+        driving.drive(worker, given, links)
+    assert [run for run in runs if run] == expected

@@ -1,6 +1,5 @@
 """A history keeps every row under its number, however its files are merged and removed."""
 
-from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from properties import profiles
+from properties.promised import Reached, promised
 from spark_impl.runtime import histories
 from spark_impl.runtime.histories import file_of, numbers, open_piece, remove_below
 from spark_impl.runtime.storage import InputProblem, locate
@@ -75,16 +74,11 @@ class Memory:
         return len(merged)
 
 
-@pytest.fixture(scope="module")
-def met() -> Counter[str]:
-    """Count what happened."""
-    return Counter()
-
-
-@given(st.integers(2, 3), st.integers(1, 3), ACTS, st.integers(0, 5))
+@promised(MERGED, REMOVED, TWICE, examples=15)
+@given(merged=st.integers(2, 3), group_rows=st.integers(1, 3), acts=ACTS, last=st.integers(0, 5))
 def test_rows_stay_under_their_number(
     tmp_path_factory: pytest.TempPathFactory,
-    met: Counter[str],
+    reached: Reached,
     merged: int,
     group_rows: int,
     acts: list[tuple[str, int]],
@@ -104,20 +98,14 @@ def test_rows_stay_under_their_number(
         elif kind == "compact":
             histories.compact(history, merged)
             after = memory.check_files()
-            met[MERGED] += after > before
-            met[TWICE] += after > before + 1
+            reached.add({MERGED: after > before, TWICE: after > before + 1})
             before = after
         elif memory.end:
             wanted = min(memory.start + number, memory.end - 1)
             remove_below(history, wanted)
             first = numbers(history).start
             assert first == wanted or (first % merged == 0 and wanted - first < merged)
-            met[REMOVED] += first < wanted
+            reached.add({REMOVED: first < wanted})
             memory.start = first
             before = len(list(memory.folder.glob("*-*.parquet")))
         memory.check_rows()
-
-
-@profiles.except_in_dev()
-def test_histories_were_merged_and_cut(met: Counter[str]) -> None:
-    assert all(met[each] >= 3 for each in (MERGED, REMOVED, TWICE)), f"undetermined: {dict(met)}"

@@ -1,13 +1,11 @@
 """Addresses and names of files say what is read, and where a query resumes."""
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_impl.runtime.cells import UNITS_US
 from spark_impl.runtime.queries import last_logged, require_checkpoint, tidy
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.runtime.stores import claim
@@ -110,17 +108,3 @@ def test_a_file_is_no_empty_store(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputProblem, match="is neither an empty folder nor the store of a query"):
         claim(locate(tmp_path / "file"), {}, lambda: None)
-
-
-@given(st.integers(-(10**9), 10**9))
-def test_units_of_times_are_those_of_the_calendar(number: int) -> None:
-    units = {
-        "us": timedelta(microseconds=number),
-        "ms": timedelta(milliseconds=number),
-        "s": timedelta(seconds=number),
-    }
-    begin = datetime(1970, 1, 1, tzinfo=UTC)
-    for unit, passed in units.items():
-        at_us = round(((begin + passed) - begin) / timedelta(microseconds=1))
-        assert number * UNITS_US[unit] == at_us
-    assert UNITS_US.keys() == units.keys()

@@ -26,14 +26,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from properties import profiles
 from spark_impl.runtime import locks
 from spark_impl.runtime.histories import append, file_of, files_of, next_number, write_parquet
 from spark_impl.runtime.locks import LOCK, Lease, Lock, require_held
 from spark_impl.runtime.storage import InputProblem, Location, NameTaken, locate
 
 WRITERS = 3
-STEPS = 30
+STEPS, EXAMPLES = 30, 30
 TAKEN, UNLOCKED, REFUSED, TWO, OVER = (
     "another writer had the name",
     "a lock was lost before publishing",
@@ -136,7 +135,8 @@ class Publishing(RuleBasedStateMachine):
         others = any(each.lock is not None for each in self.writers)
         try:
             writer.lock = locks.lock(self.history)
-            MET[TWO] += others
+            if others:
+                MET[TWO] += 1
         except InputProblem as problem:
             MET[REFUSED] += 1
             require_sentence(problem, f"{self.history} is being written by")
@@ -153,7 +153,8 @@ class Publishing(RuleBasedStateMachine):
             require_held(writer.lock, "micro-batch 1")
         except InputProblem as problem:
             require_sentence(problem, f"{self.history} is not locked any more by the query")
-            MET[UNLOCKED] += writer.planned is not None
+            if writer.planned is not None:
+                MET[UNLOCKED] += 1
             writer.stop()
             return False
         return True
@@ -194,14 +195,15 @@ class Publishing(RuleBasedStateMachine):
         """Stop a writer in order."""
         self.writers[who].stop()
 
-    @rule(suspended=st.lists(st.booleans(), min_size=WRITERS, max_size=WRITERS))
+    @rule(suspended=st.sampled_from([[True] * WRITERS, [False] * WRITERS, [True, False, True]]))
     def wait(self, suspended: list[bool]) -> None:
         """Let some writers stand still until their leases run out."""
         for each, is_suspended in zip(self.writers, suspended, strict=True):
             each.is_suspended = is_suspended
         for _ in range(8):
             self.pass_time(locks.RENEWED_S)
-        MET[OVER] += any(isinstance(w.lock, Lease) and not w.lock.is_held for w in self.writers)
+        if any(isinstance(w.lock, Lease) and not w.lock.is_held for w in self.writers):
+            MET[OVER] += 1
 
     @precondition(lambda self: any(map(is_busy, self.writers)))
     @rule(again=st.sampled_from(["nothing", "file", "folder"]))
@@ -230,11 +232,9 @@ class Publishing(RuleBasedStateMachine):
 
 
 def test_writers_of_a_history_lose_and_double_nothing() -> None:
-    run_state_machine_as_test(Publishing, settings=settings(stateful_step_count=STEPS))
-
-
-@profiles.except_in_dev()
-def test_writers_came_across_each_other() -> None:
-    assert all(MET[each] >= 3 for each in (TAKEN, UNLOCKED, REFUSED, TWO, OVER)), (
-        f"undetermined: {dict(MET)}"
+    MET.clear()
+    effort = max(EXAMPLES, settings().max_examples)
+    run_state_machine_as_test(
+        Publishing, settings=settings(max_examples=effort, stateful_step_count=STEPS)
     )
+    assert MET.keys() == {TAKEN, UNLOCKED, REFUSED, TWO, OVER}, f"undetermined: {dict(MET)}"

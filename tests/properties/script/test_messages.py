@@ -1,13 +1,12 @@
 """Workers of scripts exchange the results that others read, and get no more and no less."""
 
-from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.streaming.tws_tester import TwsTester
 
@@ -15,7 +14,7 @@ from model.script import run
 from model.vocabulary import ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import MILLISECOND_US, Result, Undefined
 from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
-from properties.stream_packs import collect
+from properties.promised import Reached, promised
 from spark_impl.runtime.systems import arrivals_table
 from spark_impl.script import encoding
 from spark_impl.script.admission import waiting_of
@@ -28,8 +27,6 @@ from spark_impl.script.router import Router
 from spark_impl.windows.blocks import slots
 from straggler.strategies.script import SENSORS, SPANS_MS, arrivals, cases, configs
 
-CASES = 30
-"""Number of drawn cases that together have to contain every interesting one."""
 MESSAGES = st.dictionaries(
     st.integers(0, 3),
     st.tuples(
@@ -141,6 +138,7 @@ def run_grouped(plan: Plan, config: ScriptConfig, case: Workload, groups: list[A
     return [Trace("spark", own) for own in steps.values()]
 
 
+@settings(max_examples=15)
 @given(cases(), st.sampled_from([["north", "south"], [7, -1], ["7", "0"]]))
 def test_every_group_has_the_results_of_its_own_stream(case: Workload, groups: list[Any]) -> None:
     config = ScriptConfig.from_json(case.config)
@@ -169,17 +167,6 @@ def answers_since(case: Workload, since_us: int) -> list[str]:
     return sorted(repr(step) for step in steps if step.ts_us >= since_us)
 
 
-def check_since(case: Workload, place: int) -> Counter[str]:
-    """Leave out what no result from a stamp on needs; return which interesting cases occurred."""
-    times = sorted(event.event_time_us for event in case.arrivals)
-    since_us = times[place % len(times)] // MILLISECOND_US * MILLISECOND_US if times else 0
-    fewer = kept(case, since_us)
-    answers = answers_since(case, since_us)
-    assert answers_since(fewer, since_us) == answers
-    known = sum(event.key in SENSORS for event in case.arrivals)
-    return Counter(answers=bool(answers), fewer=bool(answers) and len(fewer.arrivals) < known)
-
-
 FIXED = cases().filter(
     lambda case: (
         case.config.get("watermark", "fixed") == "fixed" and not case.config.get("idle_after_us")
@@ -188,9 +175,17 @@ FIXED = cases().filter(
 """Cases whose watermarks depend neither on the disorder nor on the arrivals of earlier tuples."""
 
 
-@given(FIXED, st.integers(0, 99))
-def test_no_result_needs_what_is_left_out(case: Workload, place: int) -> None:
-    check_since(case, place)
+@promised("answers", "fewer arrivals, and answers", examples=15)
+@given(case=FIXED, place=st.integers(0, 99))
+def test_no_result_needs_what_is_left_out(reached: Reached, case: Workload, place: int) -> None:
+    times = sorted(event.event_time_us for event in case.arrivals)
+    since_us = times[place % len(times)] // MILLISECOND_US * MILLISECOND_US if times else 0
+    fewer = kept(case, since_us)
+    answers = answers_since(case, since_us)
+    assert answers_since(fewer, since_us) == answers
+    known = sum(event.key in SENSORS for event in case.arrivals)
+    is_less = bool(answers) and len(fewer.arrivals) < known
+    reached.add({"answers": bool(answers), "fewer arrivals, and answers": is_less})
 
 
 @given(arrivals(), SPANS_MS, SPANS_MS, st.integers(0, 99))
@@ -207,10 +202,3 @@ def test_a_window_alone_reads_back_no_further_than_its_length(
     from_us = since_us - length_ms * MILLISECOND_US
     expected = [event.source_id for event in own if event.event_time_us >= from_us]
     assert [event.source_id for event in kept(case, since_us).arrivals] == expected
-
-
-def test_drawn_cases_leave_something_out(seed: int) -> None:
-    drawn = enumerate(collect(FIXED, CASES, seed))
-    met = sum((check_since(case, place) for place, case in drawn), Counter[str]())
-    assert met["answers"] >= 3, met
-    assert met["fewer"] >= 3, met

@@ -1,4 +1,4 @@
-"""The timed room keeps the promises of docs/script.md, and sends what placements predict.
+"""Timed runs of room ``script`` send what placements predict (docs/script.md).
 
 What rates say exactly is compared exactly; what is random is held to an interval, which is wrong
 with a stated probability.
@@ -6,98 +6,36 @@ with a stated probability.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
-from functools import cache
 from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.checking.claims import Outcome
-from model.script import make_system
-from model.script.claims import CASES, judge, over_all
 from model.script.evaluation import evaluate
 from model.script.graph import Graph
 from model.script.placement import Placement, load_cap
 from model.script.rules import RULES
 from model.script.run import admit
 from model.script.stream import Stream
-from model.script.variants import VARIANTS
 from model.vocabulary import Event, ScriptConfig, Workload
-from model.vocabulary.script.config import WORDS, Rejected
-from model.vocabulary.script.tree import Arithmetic, Sensor, Statement, Window, Workflow
-from properties import profiles
-from properties.agreement import crowded
-from properties.operators.script import SparkScripts
-from properties.stream_packs import collect
-from sim.kernel.faults import Congest, Duplicate, Fail, Lose, Pause, Replay, Slow
+from model.vocabulary.script.config import Rejected
+from sim.kernel.faults import Fail
 from sim.kernel.plan import Plan
 from sim.kernel.run import run as run_plan
-from sim.script import ScriptRun, simulate
+from sim.script import simulate
 from sim.script.cluster import ScriptCluster
 from sim.script.host import ScriptTuning
 from sim.script.machine import compile_scripts
 from sim.script.placements import PLACEMENTS, PLAN
-from sim.script.room import TIMED_ROOM
 from sim.script.scenarios import DISORDERS, HOUR_US, SETS
 from sim.script.settings import prepare
 from sim.sweep.statistics import clopper_pearson
-from straggler.judging.plan_counterexamples import SeededPlan
-from straggler.rooms.script.room import compare
-from straggler.strategies.script import SENSORS, TimedCase, timed_cases
+from straggler.strategies.script import TimedCase, timed_cases
 
-RUNS_FOR_GUARDS = profiles.choose(200, nightly=400)
 FAILURE = 1e-6
 """Probability that a confidence interval is wrong."""
-TROUBLES = ("shed", "held_back", "sent_again", "served_again")
-"""Keys of a run's summary that count faults; a run without faults omits them."""
-
-
-# ------------------------------------------------------------------------------------- any timing
-
-
-def run(case: TimedCase) -> ScriptRun:
-    plan, seed = case.timing
-    return simulate(plan, case.config, seed)
-
-
-@cache
-def drawn(seed: int) -> tuple[TimedCase, ...]:
-    """Draw cases that together contain everything interesting."""
-    found = collect(timed_cases(), RUNS_FOR_GUARDS, seed)
-    waiting = [  # workers with room for one tuple, for which others wait
-        case._replace(timing=case.timing._replace(plan=crowded(case.timing.plan, "block")))
-        for case in found[::4]
-    ]
-    return (*found, *waiting)
-
-
-def planned(case: TimedCase) -> TimedCase:
-    """Return the case with the placement that docs/script.md uses."""
-    plan, seed = case.timing
-    return case._replace(timing=SeededPlan(replace(plan, tuning=ScriptTuning()), seed))
-
-
-_A = Sensor(SENSORS[0])
-_ALWAYS_ZERO = Arithmetic("-", _A, _A)
-_UNDEFINED = Statement("x", Arithmetic("/", _A, _ALWAYS_ZERO))
-_AT_EDGES = Statement("y", Window("max", _A, 1_997, 997))
-RARE = Workload(
-    "script",
-    (Event(0, 0, SENSORS[0], 0, 1.0, 0),),
-    ScriptConfig((Workflow("w", (_UNDEFINED, _AT_EDGES)),), ((SENSORS[0], 3_600_000),)).to_json(),
-)
-"""A division by zero and slices between edges, which few of those that are drawn have."""
-DISORDERED = VARIANTS["late_ones_unseen"].example
-"""A stream under a watermark by disorder, with tuples that are late and tuples that are not."""
-
-
-@given(case=timed_cases())
-def test_a_replay_of_a_timed_run_records_the_same(case: TimedCase) -> None:
-    timed = run(planned(case))
-    assert TIMED_ROOM.replay(timed.workload).trace.digest() == timed.trace.digest()
 
 
 @given(case=timed_cases())
@@ -125,45 +63,6 @@ def test_workers_are_sent_their_sensors_and_the_results_they_need(case: TimedCas
         assert sent == read
     results = sum(len(streams[number].points) for number in graph.computed)
     assert sum(len(host.record.results) for host in room.hosts) == results
-
-
-@given(case=timed_cases())
-def test_the_kernel_of_the_spark_side_records_the_same_in_simulated_time(case: TimedCase) -> None:
-    plan, seed = planned(case).timing
-    # A machine of the harness gets the arrivals of its own sensors, and hears of no silence.
-    config = replace(case.config, idle_after_us=None)
-    timed = simulate(plan, config, seed, machine=SparkScripts)
-    expected = make_system()(timed.workload)
-    difference = compare(timed.workload, expected, timed.trace, WORDS)
-    assert not difference.mismatches, "\n".join(difference.sentences)
-
-
-def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
-    runs = [run(planned(case)) for case in drawn(seed)]
-    runs += [TIMED_ROOM.replay(workload) for workload in (RARE, DISORDERED)]
-    evidence = [judge(timed.workload, timed.trace) for timed in runs]
-    for verdict in over_all(evidence):
-        assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)
-    for guard in CASES:
-        assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
-
-
-def test_timed_runs_meet_every_trouble(seed: int) -> None:
-    runs = [run(case) for case in drawn(seed)]
-    met = Counter({name: sum(name in timed.summary for timed in runs) for name in TROUBLES})
-    met["kills"] = sum(bool(timed.workload.faults) for timed in runs)
-    met["notices"] = sum(int(timed.summary["notices"]) > 0 for timed in runs)
-    met["results sent"] = sum(int(timed.summary["results_sent"]) > 0 for timed in runs)
-    met["early results"] = sum("mean_result_latency_us" in timed.summary for timed in runs)
-    met["late tuples"] = sum(int(timed.summary["late"]) > 0 for timed in runs)
-    for way in PLACEMENTS:
-        met[way] = sum(timed.summary["placement"] == way for timed in runs)
-    for fault in (Fail, Pause, Slow, Congest, Lose, Replay, Duplicate):
-        met[fault.__name__] = sum(
-            any(isinstance(each, fault) for each in timed.plan.faults) for timed in runs
-        )
-    assert min(met.values()) > 0, met
-    assert min(met[name] for name in (*TROUBLES, "kills", "notices", "results sent")) > 5, met
 
 
 # ------------------------------------------------------------------------------ what is predicted

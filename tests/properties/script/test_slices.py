@@ -1,20 +1,16 @@
 """Cuts of windows into slices: their places and cost; no slice crosses the edge of a window."""
 
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import permutations
 from math import lcm
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.script.slices import Comb, Span, choose, cost, edges, panes, slice_around, slice_of
+from model.script.slices import Comb, Span, choose, cost, edges, panes
 
 MS = 1_000
-
-
-def test_panes_are_as_wide_as_the_divisor_of_everything() -> None:
-    assert panes([Span(600, 300), Span(900, 200)]) == (Comb(100, 0),)
 
 
 @pytest.mark.parametrize(
@@ -31,29 +27,6 @@ def test_edges_are_cut_where_windows_begin_and_end(spans: list[Span], expected: 
     assert list(edges(spans)) == expected
 
 
-@pytest.mark.parametrize("cut", [panes, edges])
-def test_a_slice_lies_in_a_window_or_outside(cut: type) -> None:
-    for first, second in product([Span(4, 6), Span(5, 3), Span(7, 7), Span(2, 9)], repeat=2):
-        cutting = cut([first, second])
-        starts = {stamp: slice_of(cutting, stamp * MS) for stamp in range(60)}
-        for stamp, start in starts.items():
-            end = slice_around(cutting, stamp * MS)[1]
-            assert slice_of(cutting, end - 1) == start < slice_of(cutting, end) == end
-        for span, end in product((first, second), range(1, 60)):
-            if end % span.slide_ms == 0:
-                inside = {at for at in starts if end - span.length_ms <= at < end}
-                touched = {starts[at] for at in inside}
-                assert {at for at in starts if starts[at] in touched} == inside
-
-
-def test_the_cost_counts_look_ups_and_folds() -> None:
-    # 3,600,000 tuples per hour, one per millisecond; 36,000 windows of 10 panes.
-    span = Span(1_000, 100)
-    assert cost(panes([span]), [span], Fraction(3_600_000)) == 3_600_000 + 36_000 * 10
-    # With a tuple every 500 ms no window has more than two slices.
-    assert cost(panes([span]), [span], Fraction(7_200)) == 7_200 + 36_000 * 2
-
-
 SPANS = st.builds(Span, st.integers(1, 30), st.integers(1, 30))
 RATES = st.sampled_from([Fraction(1), Fraction(7_200), Fraction(360_000), Fraction(3_600_000)])
 
@@ -66,14 +39,6 @@ def test_the_cheaper_way_is_taken(spans: list[Span], rate: Fraction) -> None:
     assert [chosen.panes_cost, chosen.edges_cost] == costs
     assert chosen.is_panes == (costs[0] <= costs[1])
     assert chosen.cutting == (panes if chosen.is_panes else edges)(different)
-
-
-def test_either_way_may_be_much_cheaper() -> None:
-    rate = Fraction(360_000)
-    assert all(choose(spans, rate).is_panes for spans in ([Span(600_000, 300_000)], [Span(3, 2)]))
-    odd = choose([Span(9_970, 991)], rate)
-    assert not odd.is_panes
-    assert odd.edges_cost < odd.panes_cost / 4
 
 
 @given(st.lists(SPANS, min_size=1, max_size=3), RATES)

@@ -1,4 +1,4 @@
-"""The promise of quality (docs/slack.md, 7.3) as a probability, on the disorder processes.
+"""The promise of quality (docs/slack.md, 7.3) as a probability, and the published law without it.
 
 P(error >= eps) <= delta for windows after the warm-up. A test here passes only if that is shown: if
 the upper limit lies below delta. The limits of all tests of a family together fail with probability
@@ -9,6 +9,7 @@ one would be called broken.
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
+from math import fsum
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,11 +27,11 @@ from model.slack.assumption import (
 from model.slack.machine import MODEL
 from model.slack.rules import RULES, Coverage, Factor, Rules, clip
 from model.vocabulary import Event, SlackConfig, Trace, Workload
+from model.vocabulary.slack import Judged
 from model.vocabulary.windows import Correlation, Late
 from properties.profiles import effort
-from sim.scenarios import DEPENDENT, INDEPENDENT, SECOND_US
+from sim.scenarios import DEPENDENT, SECOND_US
 from straggler.rooms.slack.promise import (
-    AGGREGATES,
     FAILURE,
     PROMISES,
     QUERY,
@@ -42,6 +43,8 @@ from straggler.rooms.slack.promise import (
     stream,
     warm_up,
 )
+from straggler.rooms.slack.published_law import PUBLISHED, observe, windup
+from straggler.rooms.slack.published_law import QUERY as LAW
 
 System: TypeAlias = Callable[[Workload], Trace]
 """A System that a cache can remember."""
@@ -98,29 +101,30 @@ def long_enough(process: str, aggregate: str, seed: int) -> tuple[Event, ...]:
     return events if aggregate == "count" else events[: int(len(events) * SHORTER)]
 
 
-def in_profile() -> list[tuple[str, str]]:
-    """Return the pairs that this profile tests; each process and aggregate is in some pair."""
-    processes = INDEPENDENT[: effort().processes]
-    return [pair for pair in PROMISES[:: effort().promises] if pair[0] in processes]
+DAILY = {
+    ("exponential", "sum"),
+    ("mixture", "median"),
+    ("pareto-2.5", "count"),
+    ("pareto-1.2", "count"),
+    ("burst-train", "quantile"),
+    ("regimes", "avg"),
+}
+"""A pair for each process, in which each aggregate occurs; at night there are all pairs."""
 
 
-@pytest.mark.parametrize(("process", "aggregate"), in_profile())
+@pytest.mark.parametrize(
+    ("process", "aggregate"),
+    [pytest.param(*pair, marks=() if pair in DAILY else pytest.mark.long) for pair in PROMISES],
+)
 def test_first_answers_are_as_good_as_promised(
     process: str, aggregate: str, system: System, seed: int
 ) -> None:
-    share = as_promised(process, aggregate, system, seed).wrong
-    assert share.at_most(QUERY.delta) is Outcome.HOLDS, share.sentence(QUERY.delta)
-
-
-def test_the_promise_was_put_to_the_test(system: System, seed: int) -> None:
-    chosen = {pair: as_promised(*pair, system, seed) for pair in in_profile()}
-    for process in {process for process, _ in chosen}:
-        each = [one for pair, one in chosen.items() if process in pair]
-        assert all(one.late for one in each), f"nothing was late in {process}"
-        assert sum(one.misses for one in each), f"nothing was missed in {process}"
-    for aggregate in AGGREGATES:
-        each = [one for pair, one in chosen.items() if aggregate in pair]
-        assert sum(one.misses for one in each), f"no {aggregate} missed its requirement"
+    shown = as_promised(process, aggregate, system, seed)
+    assert shown.wrong.at_most(QUERY.delta) is Outcome.HOLDS, shown.wrong.sentence(QUERY.delta)
+    assert shown.late, "undetermined: nothing was late"
+    assert shown.misses or (process, aggregate) not in DAILY, "undetermined: nothing was missed"
+    # The interval is one of 99.9%: one seed in 1,000 fails here although nothing is wrong.
+    assert shown.assumption.status == NOT_CONTRADICTED, shown.assumption
 
 
 # ------------------------------------------------------------------------------- planted bugs
@@ -130,24 +134,16 @@ def _ignores_misses(config: SlackConfig, factor: Factor, _coverage: Coverage) ->
     return Factor(clip(factor.alpha - config.learning_rate * config.delta / 2))
 
 
-def _hardly_waits(_config: SlackConfig, _factor: Factor, _coverage: Coverage) -> Factor:
-    return Factor(0.01)
-
-
 PLANTED: Mapping[str, tuple[dict[str, object], Rules]] = {
-    "no slack": ({"control": "fixed", "fixed_slack_us": 0}, RULES),
     "nothing is required": ({"lambda_thr": 0.01}, RULES),
     "a miss changes nothing": ({}, replace(RULES, law=_ignores_misses)),
-    "alpha is fixed too low": ({}, replace(RULES, law=_hardly_waits)),
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "aggregate"), tuple(zip(PLANTED, ("sum", "count", "sum", "count"), strict=True))
-)
-def test_planted_bugs_are_caught(name: str, aggregate: str, seed: int) -> None:
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_bugs_are_caught(name: str, seed: int) -> None:
     changes, rules = PLANTED[name]
-    query = replace(QUERY, aggregate=aggregate, **changes)  # type: ignore[arg-type]  # the fields are given by name
+    query = replace(QUERY, aggregate="count", **changes)  # type: ignore[arg-type]  # the fields are given by name
     events = arrivals("exponential", ENOUGH, seed)
     share = found(events, query, MODEL.system(rules), bonferroni(FAILURE, PROMISES)).wrong
     assert share.at_most(QUERY.delta) is Outcome.BROKEN, share.sentence(QUERY.delta)
@@ -156,7 +152,7 @@ def test_planted_bugs_are_caught(name: str, aggregate: str, seed: int) -> None:
 # ----------------------------------------------------------------- measured and true misses
 
 
-@pytest.mark.parametrize("feedback_s", [0, 5, 60])
+@pytest.mark.parametrize("feedback_s", [5, 60])
 def test_misses_as_measured_are_at_most_the_true_ones(feedback_s: int, seed: int) -> None:
     # The error of a count is the share that is missing: it is eps or more in a true miss.
     query = replace(QUERY, aggregate="count", feedback_us=feedback_s * SECOND_US)
@@ -173,8 +169,14 @@ def test_misses_as_measured_are_at_most_the_true_ones(feedback_s: int, seed: int
 
 # -------------------------------------------------------------------- when delay follows value
 
+ROBUST = ("median", "avg", "quantile", "sum")
+AT_NIGHT_BUT_MEDIAN = [
+    ROBUST[0],
+    *(pytest.param(name, marks=pytest.mark.long) for name in ROBUST[1:]),
+]
 
-@pytest.mark.parametrize("aggregate", ["avg", "median", "quantile"])
+
+@pytest.mark.parametrize("aggregate", AT_NIGHT_BUT_MEDIAN[:3])
 def test_delays_that_follow_values_break_the_promise_with_a_warning(
     aggregate: str, seed: int
 ) -> None:
@@ -186,10 +188,7 @@ def test_delays_that_follow_values_break_the_promise_with_a_warning(
     assert shown.assumption.low > 0
 
 
-ROBUST = ("sum", "avg", "median", "quantile")
-
-
-@pytest.mark.parametrize("aggregate", ROBUST)
+@pytest.mark.parametrize("aggregate", AT_NIGHT_BUT_MEDIAN)
 def test_adversarial_sampling_keeps_the_promise_when_delay_follows_value(
     aggregate: str, seed: int
 ) -> None:
@@ -198,17 +197,6 @@ def test_adversarial_sampling_keeps_the_promise_when_delay_follows_value(
     shown = found(events, query, make_system(), bonferroni(FAILURE, ROBUST))
     assert shown.wrong.at_most(query.delta) is Outcome.HOLDS, shown.wrong.sentence(query.delta)
     assert shown.misses
-
-
-@pytest.mark.parametrize("process", INDEPENDENT[: effort().processes])
-def test_delays_independent_of_values_cause_no_warning(
-    process: str, system: System, seed: int
-) -> None:
-    # The interval is one of 99.9%: one seed in 1,000 fails here although nothing is wrong, for each
-    # process. All six together are not corrected for that: for six seeds in 1,000 one of them does.
-    pair = next(pair for pair in in_profile() if process in pair)
-    assumption = as_promised(*pair, system, seed).assumption
-    assert assumption.status == NOT_CONTRADICTED, assumption
 
 
 def test_after_a_few_windows_nothing_is_said(seed: int) -> None:
@@ -226,3 +214,57 @@ def test_a_share_that_is_not_rare_has_the_limits_of_its_blocks() -> None:
     assert share.at_most(0.35) is Outcome.HOLDS
     assert share.at_most(0.3) is Outcome.UNDETERMINED
     assert share.at_most(0.25) is Outcome.BROKEN
+
+
+# ----------------------------------------------------------------------------- the published law
+
+LAW_TUPLES, LAW_FAILURE = 60_000, 0.01
+REFUTED = [
+    ("exponential", "pd"),
+    ("exponential", "pd-clamped"),
+    ("mixture", "pd"),
+    ("mixture", "pd-clamped"),
+    ("regimes", "pd"),
+]
+"""(process, control) pairs for which the published law misses its aim by far.
+
+On the heavier tails a few long delays keep it waiting for long.
+"""
+
+
+@pytest.mark.parametrize(
+    ("process", "control"),
+    [*REFUTED[:2], *(pytest.param(*each, marks=pytest.mark.long) for each in REFUTED[2:])],
+)
+def test_the_published_law_breaks_the_promise(process: str, control: str, seed: int) -> None:
+    config = replace(LAW, control=control)
+    workload, trace = observe(stream(process, LAW_TUPLES, seed), config)
+    wrong = first_answers(workload, trace).after(warm_up(config)).wrong(config)
+    share = share_of(wrong, config, bonferroni(LAW_FAILURE, REFUTED))
+    assert share.at_most(config.delta) is Outcome.BROKEN, share.sentence(config.delta)
+    assert errors_add_up(trace, config)
+
+
+def errors_add_up(trace: Trace, config: SlackConfig) -> bool:
+    """Return whether sum(err) is (alpha - alpha_1 - kd * err - clipped) / kp at every step."""
+    alpha, err, clipped, errors = 1.0, 0.0, 0.0, list[float]()
+    for step in sorted(trace.of(Judged), key=lambda step: step.order):
+        before, n = err, step.n_rcv + step.n_late
+        err = step.n_req / n - step.n_rcv / n
+        errors.append(err)
+        clipped += step.alpha - (alpha + config.kp * err + config.kd * (err - before))
+        alpha = step.alpha
+        steered = (alpha - 1.0 - config.kd * err - clipped) / config.kp
+        if fsum(errors) != pytest.approx(steered, abs=1e-6):
+            return False
+    # Only a clamp may add to what the law says.
+    return bool(errors) and (config.control != "pd" or abs(clipped) < 1e-6)
+
+
+def test_calm_delays_the_reaction_of_the_law_unless_it_is_clamped() -> None:
+    assert PUBLISHED == ("pd", "pd-clamped")
+    unclamped, clamped = (windup(15, control, 0) for control in PUBLISHED)
+    assert unclamped.lowest < -1
+    assert unclamped.windows > 100
+    assert 0 <= clamped.lowest < 0.1
+    assert clamped.windows <= 5

@@ -1,27 +1,25 @@
 """A correction finds every row of its windows, however the rows lie in files and row groups.
 
-It counts redeliveries apart, and reads no time that none of its windows needs.
+It counts redeliveries apart.
 """
 
 from collections import Counter
-from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from model.vocabulary import SlackConfig
-from properties import profiles
+from properties.promised import Reached, promised
 from spark_impl.runtime.histories import COLUMNS, file_of
 from spark_impl.runtime.storage import locate
 from spark_impl.slack.query import SLACK
 from spark_impl.windows import recompute
 from spark_impl.windows.history import History
-from spark_impl.windows.row_groups import Footers
 from spark_impl.windows.store import WindowStore
 
 SCHEMA = pa.schema([pa.field(*each) for each in COLUMNS.items()])
@@ -30,10 +28,6 @@ EDGES = (
     "a row group starts with a window's end",
     "a tuple came again in a window, and lies right behind another",
 )
-
-
-RANGES_MAX = 16
-"""Most ranges of time that a correction reads."""
 
 
 class Part(NamedTuple):
@@ -99,17 +93,11 @@ def requested(size: int, slide: int, starts: list[int]) -> recompute.WindowReque
     return recompute.request_windows(settings, store.by, pending, {(0,): 1 << 60})[0]
 
 
-@pytest.fixture(scope="module")
-def met() -> Counter[str]:
-    """Count the edges that were met."""
-    return Counter()
-
-
-@settings(max_examples=4 * settings().max_examples)  # few have a redelivery at an edge
+@promised(*EDGES, examples=60)  # few have a redelivery at an edge
 @given(drawn=histories())
 def test_a_correction_finds_every_row_of_its_windows(
     tmp_path_factory: pytest.TempPathFactory,
-    met: Counter[str],
+    reached: Reached,
     drawn: tuple[int, int, list[Part], list[int]],
 ) -> None:
     size, slide, parts, starts = drawn
@@ -131,10 +119,10 @@ def test_a_correction_finds_every_row_of_its_windows(
     answers = zip(*(each.tolist() for each in found[1:5]), strict=True)
     assert {j: (n, value, all_) for j, value, n, all_ in answers if n} == expected
     assert int(found.rows.sum()) == len(needed)
-    note_edges(met, parts, starts, size)
+    note_edges(reached, parts, starts, size)
 
 
-def note_edges(met: Counter[str], parts: list[Part], starts: list[int], size: int) -> None:
+def note_edges(reached: Reached, parts: list[Part], starts: list[int], size: int) -> None:
     """Count what lies at an edge: ends of row groups, and redeliveries."""
     tuples = [each for part in parts for each in part.tuples]
     for time_us, _ in (each for each, times in Counter(tuples).items() if times > 1):
@@ -142,121 +130,11 @@ def note_edges(met: Counter[str], parts: list[Part], starts: list[int], size: in
         ends = {
             start + size for start in starts if any(start <= t < start + size for t, _ in tuples)
         }
-        met[EDGES[2]] += inside and time_us in ends
+        reached.add({EDGES[2]: inside and time_us in ends})
     for tuples, rows in parts:
         times = [time_us for time_us, _ in tuples]
         for begin in range(0, len(times), rows):
             group = times[begin : begin + rows]
             others_start = [start for start in starts if start == group[-1]]
-            met[EDGES[0]] += bool(others_start)
-            met[EDGES[1]] += any(start + size == group[0] for start in starts)
-
-
-@st.composite
-def window_starts(draw: st.DrawFn) -> tuple[int, int, list[int]]:
-    """Draw size, slide, and the starts of windows with few gaps between them, or too many."""
-    slide, slides = draw(st.integers(1, 5)), draw(st.integers(1, 5))
-    gaps = draw(st.sampled_from([0, 1, 8, *range(13, 19), 30]))
-    steps = draw(st.lists(st.integers(1, 9).map(slides.__add__), min_size=gaps, max_size=gaps))
-    steps += draw(st.lists(st.integers(1, slides), min_size=1, max_size=4))
-    random = draw(st.randoms(use_true_random=False))
-    random.shuffle(steps)
-    return slide * slides, slide, [slide * j for j in accumulate(steps)]
-
-
-@given(window_starts())
-def test_a_correction_leaves_out_the_widest_gaps_between_windows(
-    drawn: tuple[int, int, list[int]],
-) -> None:
-    size, slide, starts = drawn
-    windows = [(start, start + size) for start in starts]
-    ranges = recompute.time_ranges_us(requested(size, slide, starts))
-    assert len(ranges) <= RANGES_MAX
-    assert all(end < start for (_, end), (start, _) in pairwise(ranges))
-    for start, end in windows:
-        assert any(begin <= start and end <= until for begin, until in ranges)
-    gaps = sorted(start - end for (_, end), (start, _) in pairwise(windows) if start > end)
-    left_out = sum(gaps[-RANGES_MAX + 1 :])
-    assert sum(end - start for start, end in ranges) == windows[-1][1] - windows[0][0] - left_out
-
-
-@profiles.except_in_dev()
-def test_row_groups_met_the_edges_of_windows(met: Counter[str]) -> None:
-    assert all(met[edge] >= 3 for edge in EDGES), f"undetermined: {dict(met)}"
-
-
-@pytest.mark.parametrize("edge", ["start", "end"])
-def test_a_row_group_that_is_skipped_at_an_edge_is_noticed(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, edge: str
-) -> None:
-    original = Footers.overlapping
-
-    def narrower(self: Footers, files, times):  # type: ignore[no-untyped-def]  # they pass through
-        by = (1, 0) if edge == "start" else (0, -1)
-        return original(self, files, [(start + by[0], end + by[1]) for start, end in times])
-
-    monkeypatch.setattr(Footers, "overlapping", narrower)
-    with pytest.raises((AssertionError, ExceptionGroup)):
-        test_a_correction_finds_every_row_of_its_windows(tmp_path_factory, Counter())
-
-
-# ------------------------------------------------------------------- what a store says of windows
-
-
-class Run(NamedTuple):
-    """A run of windows of one place, with a number."""
-
-    place: tuple[str, int, str]
-    """Grouping column, task and key."""
-    first: int
-    windows: int
-    number: int
-
-
-RUNS = st.builds(
-    Run,
-    st.tuples(st.sampled_from("xy"), st.integers(0, 1), st.sampled_from("ab")),
-    st.integers(-2, 4),
-    st.integers(1, 3),
-    st.integers(1, 5),
-)
-
-
-@given(st.lists(RUNS, min_size=1, max_size=6), st.lists(RUNS, max_size=8), st.integers(1, 3))
-def test_rows_of_a_store_count_for_their_own_window_and_place(
-    asked: list[Run], others: list[Run], slide: int
-) -> None:
-    def windows_of(runs: list[Run]) -> Counter[tuple[tuple[str, int, str], int]]:
-        return Counter((run.place, run.first + step) for run in runs for step in range(run.windows))
-
-    store = WindowStore(locate("nowhere"), (pa.field("region", pa.string()),), room=SLACK)
-
-    def rows(table: str, runs: list[Run]) -> pa.Table:
-        return pa.Table.from_pylist(
-            [
-                {
-                    **dict(zip(("region", "task", "key"), run.place, strict=True)),
-                    "start_us": run.first * slide,
-                    "windows": run.windows,
-                    "revision": run.number,
-                }
-                for run in runs
-            ],
-            store.schema(table),
-        )
-
-    limits = {run.place[:-1]: 1 for run in asked}
-    settings = SLACK.settings(SlackConfig(2 * slide, slide))
-    request, _ = recompute.request_windows(settings, store.by, rows("pending", asked), limits)
-    numbers = [divmod(code, len(request.windows)) for code in request.codes.tolist()]
-    requested = [(request.places[place], int(request.windows[j])) for place, j in numbers]
-    pairs, other_pairs = windows_of(asked), windows_of(others)
-    assert sorted(requested) == sorted(pairs)
-    assert request.pairs.tolist() == [pairs[each] for each in requested]
-    found = recompute.count_pairs(request, rows("cleared", others))
-    assert found.tolist() == [other_pairs[each] for each in requested]
-    highest = recompute.greatest(request, rows("revision", others), "revision")
-    revisions = [
-        [run.number for run in others if (run.place, run.first) == each] for each in requested
-    ]
-    assert highest.tolist() == [max(each, default=0) for each in revisions]
+            reached.add({EDGES[0]: bool(others_start)})
+            reached.add({EDGES[1]: any(start + size == group[0] for start in starts)})

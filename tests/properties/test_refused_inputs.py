@@ -1,4 +1,6 @@
-"""Inputs of a join are taken as they are, or refused: their types, streams and functions."""
+"""Columns, streams, functions and times that users give are taken as they are, or refused."""
+
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -6,17 +8,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.vocabulary import GroupingConfig
 from model.vocabulary.join import And
+from spark_impl.grouping.query import times_of
 from spark_impl.join.inputs import read_file, require_accepted
 from spark_impl.join.matching import Query, _flags
 from spark_impl.runtime.histories import compact, file_of, history_schema, write_parquet
 from spark_impl.runtime.storage import InputProblem, locate
 
+# --------------------------------------------------------------- columns and streams of joins
+
 WHOLE_BITS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 """Types of whole numbers, with the bits of their largest values."""
 DOUBLE_BITS = 53
 """Bits up to which a double holds every whole number."""
-OTHERS = ("boolean", "date", "timestamp", "timestamp_ntz", "decimal(9,0)", "binary", "array<int>")
+OTHERS = (
+    "boolean",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+    "decimal(9,0)",
+    "binary",
+    "array<int>",
+)
 KINDS = [*WHOLE_BITS, "float", "double", "string", *OTHERS]
 COLUMNS = ("seq", "source_id", "key", "event_time_us", "value")
 
@@ -44,10 +58,10 @@ def test_a_column_is_accepted_if_all_its_values_fit(kinds: dict[str, str]) -> No
 
 
 NAMES = st.sampled_from(["R", "S", "R", "S", "R", "S", "T", None])
-FILES = st.lists(st.lists(NAMES, min_size=1, max_size=4), min_size=1, max_size=5)
+PARTS = st.lists(st.lists(NAMES, min_size=1, max_size=4), min_size=1, max_size=5)
 
 
-@given(FILES, st.booleans())
+@given(PARTS, st.booleans())
 def test_a_row_of_another_stream_is_refused(
     tmp_path_factory: pytest.TempPathFactory, files: list[list[str | None]], is_merged: bool
 ) -> None:
@@ -101,3 +115,25 @@ def test_a_function_decides_on_every_pair_or_is_refused(pairs: int, returned: ob
         sentence = f"^the function of the query 'q' has to return {pairs} truth values, one for"
         with pytest.raises(InputProblem, match=sentence):
             _flags(query, pairs, returned)
+
+
+# ------------------------------------------------------------------------------ times of a router
+
+WHOLE = st.sampled_from([1, 2, 7, 1 << 40, np.int64(5)])
+TIMES = st.one_of(
+    st.lists(WHOLE, min_size=1, max_size=4),
+    st.lists(WHOLE | st.sampled_from([0, -1]), min_size=2, max_size=2),
+    st.lists(WHOLE | st.sampled_from([1.5, "3", None]), max_size=4),
+)
+
+
+@given(st.integers(2, 3), TIMES)
+def test_times_are_taken_as_they_are_or_refused(instances: int, given_times: list[Any]) -> None:
+    config = GroupingConfig(instances)
+    is_whole = all(isinstance(each, int | np.integer) for each in given_times)
+    if is_whole and len(given_times) == instances and all(each >= 1 for each in given_times):
+        assert times_of(config, given_times) == tuple(given_times)
+        return
+    sentence = rf"are not {instances} whole microseconds, each at least 1$"
+    with pytest.raises(InputProblem, match=sentence):
+        times_of(config, given_times)
