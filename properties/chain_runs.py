@@ -2,16 +2,17 @@
 
 Rules of this file:
 
-* SimPy simulates every cluster, and decides what arrives when and what is killed. The arrivals of
-  all clusters follow each other through one chain, which takes the decisions that were drawn.
+* SimPy simulates every cluster, and decides what arrives when, what is killed, and how the chain
+  follows its load. The arrivals of all clusters follow each other through one chain, which takes
+  the decisions of each cluster, and between them those that were drawn.
 * SimPy and Spark run that chain with the same trouble on the links between its workers.
 """
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import REASON_SHED, Decision, Forward, Receive, Rejected
-from properties.chain_workloads import pack_together
+from properties.chain_workloads import inner_cuts, pack_together
 from properties.on_spark import choose_faults
 from properties.oracles import exchange
 from properties.packs import SHOWN_SENTENCES, ClusterPack, plain_steps, simulate
@@ -35,16 +36,13 @@ from spark_impl.join.system import run_chain
 from spark_impl.join.trouble import Trouble, Troubles
 from straggler.judging import counterexamples
 from straggler.judging.judge import broken_sentences, compare_traces
-from straggler.judging.systems import SPARK
+from straggler.judging.systems import SPARK, troubled
 from straggler.judging.trial import Trial
 from straggler.rooms import find_room
 from straggler.strategies import queries
-from straggler.strategies.clusters import REGIONS
 from straggler.strategies.queries import LINK_US, Moves
 
 ROOM = find_room("join")
-STRUCK = tuple(region for region in REGIONS if region != "calm")
-"""Regions of the clusters of a chain."""
 HELD_UP = 8
 """A message on Spark is held up this many times longer than in simulated time."""
 
@@ -74,17 +72,27 @@ class ChainSeen:
     """The chain of a pack: its workload, SimPy's trace of it, and what Spark did."""
 
     workload: Workload
+    followed: int
+    """Number of decisions by load."""
     simulated: Trace
     trace: Trace
     """Spark's own trace."""
     kills: Sequence[int]
+    planned: Sequence[Trouble]
+    """Trouble on the connections between Spark's workers."""
     troubles: dict[str, int]
+    came: Sequence[exchange.Report]
+    """How often each message came to each of Spark's workers, in each run of an epoch."""
     bytes_sent: int
     """Number of bytes that Spark's workers sent to each other."""
 
     def fail(self, sentences: Sequence[str]) -> None:
-        """Fail the test with a smaller workload that also fails, if there is one, and store it."""
-        trial = Trial(ROOM, ROOM.spark(), SPARK, ROOM.step_types)
+        """Fail the test with a smaller workload that also fails, if there is one, and store it.
+
+        It is tried and stored with the trouble on the connections of the chain.
+        """
+        trouble = tuple([each._asdict() for each in self.planned])
+        trial = Trial(ROOM, troubled(trouble), SPARK, ROOM.step_types, trouble=trouble)
         report = trial.report(self.workload, counterexamples.FOLDER)
         shown = sentences[:SHOWN_SENTENCES]
         pytest.fail("\n".join([*shown, "", "The smallest like it, alone:", *report]), pytrace=False)
@@ -105,7 +113,9 @@ class ChainSeen:
 def run_chain_pack(spark: SparkSession, given: ChainPack, kills: int) -> ChainSeen:
     """Simulate clusters, then run their chain in SimPy and on Spark."""
     runs = [run for _, run in simulate(given.pack).values()]
-    workload = decide(pack_together([run.workload for run in runs]), given.moves)
+    workloads = [run.workload for run in runs]
+    packed = pack_together([undecided(each) for each in workloads])
+    workload = decide(packed, follow(workloads), given.moves)
     epochs = len(list(workload.batches()))
     workload = workload.with_(faults=choose_faults(workload.faults, epochs, kills))
     clusters = [case.plan.cluster for case in given.pack.cases]
@@ -116,15 +126,38 @@ def run_chain_pack(spark: SparkSession, given: ChainPack, kills: int) -> ChainSe
         troubles = Troubles(tuple(troubles_of(given.faults, epochs)), str(noted))
         killed, sent = list[int](), list[int]()
         trace = run_chain(spark, workload, place, killed.append, troubles, sent.append)
-        return ChainSeen(workload, simulated.result(), trace, killed, troubles.counts(), sum(sent))
+        found = troubles.planned, troubles.counts(), troubles.reports(), sum(sent)
+        followed = len(workload.config["decisions"]) - len(given.moves)
+        return ChainSeen(workload, followed, simulated.result(), trace, killed, *found)
 
 
-def decide(workload: Workload, moves: Moves) -> Workload:
-    """Return a workload whose decisions are moves, with about as many epochs between any two."""
+def undecided(workload: Workload) -> Workload:
+    """Return the workload of a chain without its decisions."""
+    config = replace(JoinConfig.from_json(workload.config), decisions=())
+    return workload.with_(config=config.to_json())
+
+
+def follow(workloads: Sequence[Workload]) -> Iterator[Decision]:
+    """Yield the decisions of chains that followed their load, in the epochs of all of them."""
+    firsts = accumulate((len(inner_cuts(each)) for each in workloads), initial=0)
+    for first, workload in zip(firsts, workloads, strict=False):
+        last = len(inner_cuts(workload))
+        for each in JoinConfig.from_json(workload.config).decisions:
+            if each.epoch <= last:
+                yield each._replace(epoch=first + each.epoch)
+
+
+def decide(workload: Workload, followed: Iterable[Decision], moves: Moves) -> Workload:
+    """Return a workload with decisions, where moves have about as many epochs between any two.
+
+    In the epoch of a move the chain does not follow its load.
+    """
     epochs = len(list(workload.batches()))
-    decisions = tuple(
-        Decision(epochs * number // (len(moves) + 1), *move) for number, move in enumerate(moves, 1)
-    )
+    taken = {each.epoch: each for each in followed}
+    for number, move in enumerate(moves, 1):
+        epoch = epochs * number // (len(moves) + 1)
+        taken[epoch] = Decision(epoch, *move)
+    decisions = tuple(taken[epoch] for epoch in sorted(taken))
     config = replace(JoinConfig.from_json(workload.config), decisions=decisions)
     return workload.with_(config=config.to_json())
 
@@ -192,8 +225,10 @@ def count_chain(seen: ChainSeen) -> dict[str, int]:
         "rejected": len(rejected) - shed,
         "shed arrivals": shed,
         "redelivered tuples": len(admitted) - len({(e.stream, e.source_id) for e in admitted}),
+        "decisions by load": seen.followed,
         "changes of the number of workers": _number(changes, lambda each: each.workers),
         "changes of the block size": _number(changes, lambda each: each.block_size),
+        "messages sent": sum(len(report["messages"]) for report in seen.came),
         "forwarded blocks": len(seen.trace.of(Forward)),
         "copies met": sum(block.copies for block in seen.trace.of(Receive)),
         "messages that came late": seen.troubles["late"],

@@ -53,7 +53,7 @@ def pack_together(workloads: Sequence[Workload]) -> Workload:
     for number, workload in enumerate(workloads):
         assert workload.config == workloads[0].config, workload.config
         faults |= {fault._replace(at=fault.at + len(cuts)) for fault in workload.faults}
-        cuts += [len(events) + cut for cut in _inner_cuts(workload)]
+        cuts += [len(events) + cut for cut in inner_cuts(workload)]
         shift_us = start_us - min((e.event_time_us for e in workload.arrivals), default=0)
         moved = [
             _moved(event, number * IDS_A_CASE, len(events), shift_us) for event in workload.arrivals
@@ -66,7 +66,7 @@ def pack_together(workloads: Sequence[Workload]) -> Workload:
     )
 
 
-def _inner_cuts(workload: Workload) -> list[int]:
+def inner_cuts(workload: Workload) -> list[int]:
     """Return the cuts between two micro-batches that are not empty."""
     return [cut for cut in sorted({*workload.cuts}) if 0 < cut < len(workload.arrivals)]
 

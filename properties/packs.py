@@ -105,7 +105,7 @@ def packs(
 
 def _is_killed_with_state(of_room: Room, config: JsonObject, case: SeededPlan) -> bool:
     """Return whether a worker fails behind the first micro-batch and before the flush."""
-    workload = _simulate(of_room, config, case)[1].workload
+    workload = simulate_case(of_room, config, case)[1].workload
     return any(0 < each.at < len(list(workload.batches())) for each in workload.faults)
 
 
@@ -172,15 +172,18 @@ def simulate(pack: ClusterPack) -> dict[str, tuple[SimulatedCluster, TimedRun]]:
     """Simulate the clusters of a pack; return each with its run, by a name of its own."""
     of_room = find_room(pack.room)
     return {
-        f"cluster-{n}": _simulate(of_room, config.to_json(), case)
+        f"cluster-{n}": simulate_case(of_room, config.to_json(), case)
         for n, (config, case) in enumerate(zip(pack.configs, pack.cases, strict=True))
     }
 
 
-def _simulate(
+def simulate_case(
     of_room: Room, config: JsonObject, case: SeededPlan
 ) -> tuple[SimulatedCluster, TimedRun]:
-    """Simulate a cluster, with a coarser trigger if its own makes too many micro-batches."""
+    """Simulate a cluster, with a coarser trigger if its own makes too many micro-batches.
+
+    The case that is returned has the trigger.
+    """
     run = of_room.simulate_plan(case.plan, config, case.seed)
     if len(list(run.workload.batches())) > BATCHES_MAX:
         trigger = EveryTuples(ceil(len(run.workload.arrivals) / BATCHES_MAX))

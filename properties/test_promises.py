@@ -22,13 +22,12 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from model.grouping import balance_claims
-from model.vocabulary import GroupingConfig, Trace
+from model.vocabulary import Trace
 from model.vocabulary.grouping import Heavy, Route
 from model.vocabulary.windows import Correction, Final, Late, Rejected
-from properties import profiles
+from properties import families, profiles
 from properties.chain_runs import (
     CARRIED,
-    STRUCK,
     ChainPack,
     chain_packs,
     count_chain,
@@ -51,7 +50,6 @@ from properties.packs import (
     list_low_coverage,
     list_wrong_answers,
     list_wrong_routes,
-    packs,
     plain_steps,
     recompute_windows,
     run_packs,
@@ -61,7 +59,6 @@ from properties.promised import Reached, promised
 from properties.reached_cases import PARTIAL, SIZED, count_partial, count_scales
 from spark_impl.grouping import run_in_process
 from straggler.strategies import queries
-from straggler.strategies.scales import SCALES
 
 COVERAGE = (
     "slack follows alpha",
@@ -69,20 +66,10 @@ COVERAGE = (
     "the controller answers for its misses",
     "required coverage is right",
 )
-SIZES = (2, 4, 8, 16)
-"""Numbers of instances."""
-LIGHT = ("late", "bursty", "slow", "calm")
-SHARED = ("failing", "late", "lossy", "slow")
-"""Regions of the clusters of each size."""
 WORSE = ("key", "pkg", "tag-literal")
 """Policies that break the promise on the very streams on which ``tag`` keeps it."""
 DELTA = 1e-9
 """Probability that a window of a correct router exceeds the claimed imbalance."""
-
-
-def routers_of(*senders: int) -> list[st.SearchStrategy[GroupingConfig]]:
-    """Return strategies for routers of every size in turn."""
-    return [queries.balanced_routers(n, senders) for n in SIZES]
 
 
 # ------------------------------------------------------------------------- join exactly once
@@ -94,6 +81,7 @@ def routers_of(*senders: int) -> list[st.SearchStrategy[GroupingConfig]]:
     "rejected",
     "redelivered tuples",
     "shed arrivals",
+    "decisions by load",
     "changes of the number of workers",
     "changes of the block size",
     "forwarded blocks",
@@ -103,7 +91,7 @@ def routers_of(*senders: int) -> list[st.SearchStrategy[GroupingConfig]]:
     "lost connections",
     "kills with state",
 )
-@given(chain=chain_packs(packs("join", 6, queries.join_queries(), queries.chain_shape, STRUCK)))
+@given(chain=chain_packs(families.CHAINS))
 def test_every_pair_is_joined_exactly_once(
     spark: SparkSession, reached: Reached, chain: ChainPack
 ) -> None:
@@ -113,7 +101,8 @@ def test_every_pair_is_joined_exactly_once(
     broken = [*seen.differences(), *seen.broken_claims(), *wrong_joins(workload, on_spark)]
     for steps in (on_spark, simulated):
         broken += exchange.wrong_exchange(workload, steps)
-    limits = exchange.bound_bytes(workload, on_spark, seen.troubles["again"])
+    broken += exchange.wrong_sends(on_spark, seen.came, seen.troubles["again"])
+    limits = exchange.bound_bytes(workload, on_spark, seen.came)
     if not limits.least <= seen.bytes_sent <= limits.most:
         broken.append(f"{seen.bytes_sent} bytes were sent, {limits} are possible")
     if broken:
@@ -130,13 +119,9 @@ def test_every_pair_is_joined_exactly_once(
     "new times",
     "kills with state",
     "windows of several senders",
-    *(f"windows of {n} instances" for n in SIZES),
+    *(f"windows of {n} instances" for n in families.SIZES),
 )
-@given(
-    light=packs("grouping", 4, routers_of(1), queries.light_shape, LIGHT),
-    shared=packs("grouping", 4, routers_of(2, 4, 3), queries.router_shape, SHARED),
-    drifting=packs("grouping", 2, routers_of(1)[::-1], queries.drifting_shape, LIGHT),
-)
+@given(light=families.light(), shared=families.shared(), drifting=families.drifting())
 def test_imbalance_does_not_grow_with_instances(
     spark: SparkSession,
     reached: Reached,
@@ -189,8 +174,7 @@ def coverage_packs(
     draw: st.DrawFn, share: float | None = None, control: str = "conformal"
 ) -> ClusterPack:
     """Draw drawn clusters for one query, and a long stream of exchangeable tuples as the last."""
-    asked = queries.coverage_queries(share, control)
-    pack = draw(packs("slack", 2, asked, queries.windowed_shape, ("late", "bursty")))
+    pack = draw(families.covered(share, control))
     long = draw(queries.exchangeable_cases(pack.configs[0]))
     return ClusterPack("slack", (*pack.configs, pack.configs[0]), (*pack.cases, long))
 
@@ -235,14 +219,7 @@ def test_first_answers_contain_the_requested_share(
 
 
 @promised("late pairs", "corrections", "redelivered tuples", "kills with state", *SIZED)
-@given(
-    slack=packs(
-        "slack", 7, queries.corrected_queries(), queries.windowed_shape, scales=tuple(SCALES)
-    ),
-    watermark=packs(
-        "watermark", 7, queries.corrected_watermarks(), queries.windowed_shape, scales=tuple(SCALES)
-    ),
-)
+@given(slack=families.slack(), watermark=families.watermark())
 def test_every_answer_ends_exact(
     spark: SparkSession, reached: Reached, slack: ClusterPack, watermark: ClusterPack
 ) -> None:
@@ -257,11 +234,7 @@ def test_every_answer_ends_exact(
 
 
 @profiles.only_nightly()
-@given(
-    slack=packs(
-        "slack", 7, queries.corrected_queries(), queries.windowed_shape, scales=tuple(SCALES)
-    )
-)
+@given(slack=families.slack())
 @settings(max_examples=1)
 def test_the_oracle_of_windows_agrees_with_spark(spark: SparkSession, slack: ClusterPack) -> None:
     workloads = [run.workload for _, run in simulate(slack).values()]

@@ -12,36 +12,27 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from model.vocabulary import Workload
-from model.vocabulary.join_load import LoadRules
-from properties import profiles
+from model.vocabulary import ScriptConfig, Workload
+from model.vocabulary.settings import JsonObject
+from properties import families, profiles
+from properties.packs import ClusterPack, simulate_case
 from properties.promised import REACHED
-from sim.grouping.cluster import GroupingTuning
-from sim.join.tuning import ChainTuning, Control
 from sim.kernel.plan import Plan
 from sim.script.host import ScriptTuning
 from straggler.judging.plan_counterexamples import SeededPlan
-from straggler.rooms import find_room
+from straggler.rooms import Room, find_room
 from straggler.strategies import clusters, queries
 from straggler.strategies import script as scripts
 from straggler.strategies.clusters import REGIONS, Shape
 
-EXAMPLES = 9 if profiles.times() == 1 else 17
-"""Number of times that clusters of all regions are drawn: 63 clusters of each room in profile
-``dev``, 119 in the others."""
-FOLLOWING = ChainTuning(
-    control=Control(rules=LoadRules(0.3, 0.65, 0.65, 0, 0, most=8, smoothing=1.0), every_us=20_000),
-    intake_us=500,
-    hint_us=50_000,
-    commit_us=500,
-)
-"""Tuning of a chain that follows its load; it looks as often for arrivals as they come."""
+EFFORT = 1 if profiles.times() == 1 else 2
+"""Number of clusters for each one in profile ``dev``, which draws 54 of each room or more."""
 
 
 # ----------------------------------------------------------------------------------- variations
@@ -91,42 +82,41 @@ VARIATIONS: Mapping[str, Variation] = {
 # ---------------------------------------------------------------------------------------- rooms
 
 
-def chain_shape(config: Any) -> Shape:
-    """Return what clusters for a chain that follows its load are like."""
-    return queries.chain_shape(config)._replace(
-        tunings=(FOLLOWING,), batches=(8,), numbers=(2,), events=(12,)
-    )
-
-
-def router_shape(config: Any) -> Shape:
-    """Return what clusters for a router are like, with short streams."""
-    measured = (GroupingTuning(measured=True),)
-    return queries.router_shape(config)._replace(events=(100,), sheds=True, tunings=measured)
-
-
-def script_shape(config: Any) -> Shape:
+def busy_shape(config: ScriptConfig) -> Shape:
     """Return what clusters for scripts are like."""
     busy = ScriptTuning("by-unit", filters=False, result_us=scripts.SCALE_US / 4)
     keys = (tuple(sorted(config.asked_for)),)  # Scripts shed nothing else.
     return Shape(scripts.SCALE_US, config.workers, events=(40,), keys=keys, tunings=(busy,))
 
 
-ROOMS: Mapping[str, tuple[st.SearchStrategy[Any], Callable[[Any], Shape]]] = {
-    "slack": (queries.corrected_queries(), queries.windowed_shape),
-    "watermark": (queries.corrected_watermarks(), queries.windowed_shape),
-    "join": (queries.join_queries(), chain_shape),
-    "grouping": (
-        st.one_of(*(queries.balanced_routers(n, (1, 2)) for n in (4, 16, 8, 2))),
-        router_shape,
-    ),
-    "script": (
-        scripts.configs()
-        .filter(lambda each: each.asked_for)
-        .map(lambda each: replace(each, workers=3)),
-        script_shape,
-    ),
+@st.composite
+def script_packs(draw: st.DrawFn) -> ClusterPack:
+    """Draw a cluster of each region for scripts that three workers share."""
+    asked = scripts.configs().filter(lambda each: bool(each.asked_for))
+    config = replace(draw(asked), workers=3)
+    cases = [draw(clusters.cases(busy_shape(config), each)) for each in REGIONS]
+    return ClusterPack("script", (config,) * len(cases), tuple(cases))
+
+
+EACH = queries.EACH // 8
+"""Tuples of an instance in three windows."""
+
+
+class Drawn(NamedTuple):
+    """What is drawn for a room in one example, and the number of examples in profile ``dev``."""
+
+    families: tuple[st.SearchStrategy[ClusterPack], ...]
+    examples: int
+
+
+ROOMS: Mapping[str, Drawn] = {
+    "slack": Drawn((families.slack(families.TIMED), families.covered(0.9), families.covered()), 6),
+    "watermark": Drawn((families.watermark(families.TIMED),), 8),
+    "join": Drawn((families.CHAINS,), 9),
+    "grouping": Drawn((families.light(EACH), families.shared(EACH), families.drifting(EACH)), 6),
+    "script": Drawn((script_packs(),), 9),
 }
-"""Queries of each room, and what their clusters are like."""
+"""Families of each room. No promise on Spark has clusters of scripts; theirs are busy."""
 
 
 def input_of(workload: Workload) -> tuple[object, ...]:
@@ -137,17 +127,16 @@ def input_of(workload: Workload) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_the_cluster_decides_what_spark_is_given(room: str, request: pytest.FixtureRequest) -> None:
-    configs, shape = ROOMS[room]
+    drawn = ROOMS[room]
     found = Counter[str]()
 
     @seed(0)  # The test measures strategies: the same clusters each time, in every profile.
-    @settings(max_examples=EXAMPLES, phases=[Phase.generate])
-    @given(data=st.data())
-    def measure(data: st.DataObject) -> None:
-        config = data.draw(configs)
-        for region in REGIONS:
-            case = data.draw(clusters.cases(shape(config), region))
-            found.update(["clusters", *changed_by(room, config, case)])
+    @settings(max_examples=drawn.examples * EFFORT, phases=[Phase.generate])
+    @given(drawn=st.tuples(*drawn.families))
+    def measure(drawn: tuple[ClusterPack, ...]) -> None:
+        for pack in drawn:
+            for config, case in zip(pack.configs, pack.cases, strict=True):
+                found.update(["clusters", *changed_by(find_room(room), config.to_json(), case)])
 
     measure()
     request.node.user_properties.append((REACHED, dict(found)))
@@ -156,12 +145,12 @@ def test_the_cluster_decides_what_spark_is_given(room: str, request: pytest.Fixt
     assert not low, f"{low} of {found['clusters']} clusters; all shares: {shares}"
 
 
-def changed_by(room: str, config: Any, case: SeededPlan) -> list[str]:
+def changed_by(room: Room, config: JsonObject, case: SeededPlan) -> list[str]:
     """Return the variations of a cluster after which Spark is given another input."""
-    settings_of = config.to_json()
-
-    def simulate(plan: Plan) -> tuple[object, ...]:
-        return input_of(find_room(room).simulate_plan(plan, settings_of, case.seed).workload)
-
-    given = simulate(case.plan)
-    return [name for name, each in VARIATIONS.items() if simulate(each.change(case.plan)) != given]
+    (_, _, case), run = simulate_case(room, config, case)
+    given = input_of(run.workload)
+    return [
+        name
+        for name, each in VARIATIONS.items()
+        if input_of(room.simulate_plan(each.change(case.plan), config, case.seed).workload) != given
+    ]

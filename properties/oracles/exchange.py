@@ -11,12 +11,18 @@ from math import ceil
 from typing import Any, NamedTuple
 
 Steps = Mapping[str, Sequence[Mapping[str, Any]]]
-TUPLE_BYTES, KEY_BYTES, FRAME_BYTES = 32, 8, 1_024
-"""Bytes of a tuple without its key on a connection, most bytes of a key, and of a block's frame."""
+Report = Mapping[str, Any]
+"""What a worker tells of one run of an epoch: the epoch, and how often each message came."""
+TUPLE_BYTES, KEY_BYTES = 32, 12
+"""Bytes of a tuple without its key on a connection, and most bytes of a key with its offset."""
+FRAME_BYTES, HEAD_BYTES = 448, 28
+"""Most bytes of a block's frame without its tuples, and the least of a block in a shared frame."""
+SMALL_BYTES: Mapping[str, int] = {"BlockAck": 30, "Hint": 23, "End": 14}
+"""Bytes of the messages that are no blocks, by their kind."""
+IDLE_BYTES = 64
+"""Most bytes by which two neighbours tell each other in an epoch that they live, and goodbye."""
 ALIKE = 2
 """Most blocks, acknowledgements and tuples of a run, as a multiple of those of another."""
-SMALL_BYTES = 32
-"""Most bytes of any message that is no block."""
 
 
 class Exchange(NamedTuple):
@@ -63,18 +69,54 @@ def bound_tuples(workload: Mapping[str, Any], steps: Steps) -> Bounds:
     return Bounds(least, most)
 
 
-def bound_bytes(workload: Mapping[str, Any], steps: Steps, repeated: int) -> Bounds:
-    """Return limits of the bytes that the workers sent; ``repeated`` messages came once more."""
+def bound_bytes(workload: Mapping[str, Any], steps: Steps, came: Sequence[Report]) -> Bounds:
+    """Return limits of the bytes that the workers sent, from what came to them.
+
+    Epochs that were run again count in the upper limit only: their messages came, too.
+    """
     found, workers = count_exchange(steps), workers_by_epoch(workload)
-    sent = len(workload["arrivals"]) + 4 * len(workers)
-    hints = 2 * (max(workers) - 1) * sent
-    acks = found.acks + repeated
+    small = sum(SMALL_BYTES.get(each["kind"], 0) * each["times"] for each in _messages(came))
     return Bounds(
-        TUPLE_BYTES * found.tuples,
-        (TUPLE_BYTES + KEY_BYTES + SMALL_BYTES) * found.tuples
+        TUPLE_BYTES * found.tuples
+        + HEAD_BYTES * found.blocks
+        + SMALL_BYTES["BlockAck"] * found.acks,
+        (TUPLE_BYTES + KEY_BYTES) * found.tuples
         + FRAME_BYTES * found.blocks
-        + SMALL_BYTES * (acks + hints),
+        + small
+        + IDLE_BYTES * sum(m - 1 for m in workers),
     )
+
+
+def wrong_sends(steps: Steps, came: Sequence[Report], repeated: int) -> Iterator[str]:
+    """Yield blocks that were sent more than once over a boundary, or never.
+
+    The network sends nothing again: a worker whose connection breaks runs its epoch again, and
+    tells of each run. Trouble delivers ``repeated`` messages once more behind the connection; a
+    block that does so is acknowledged once more.
+    """
+    once = set[tuple[int, int, str, int]]()
+    acks = 0
+    for report in came:
+        for each in report["messages"]:
+            if each["kind"] == "Block":
+                once.add((report["epoch"], each["sender"], each["stream"], each["number"]))
+                if each["times"] > 1:
+                    yield (
+                        f"worker {each['sender']} sent block {each['number']} of {each['stream']} "
+                        f"{each['times']} times in epoch {report['epoch']}"
+                    )
+            acks += (each["times"] - 1) * (each["kind"] == "BlockAck")
+    if acks > repeated:
+        yield f"{acks} acknowledgements were sent again, for {repeated} messages that came again"
+    for each in steps["forward"]:
+        name = each["epoch"], each["worker"], each["stream"], each["block"]
+        if name not in once:
+            yield f"block {name} of (epoch, worker, stream, number) was never sent"
+
+
+def _messages(came: Sequence[Report]) -> Iterator[Mapping[str, Any]]:
+    for report in came:
+        yield from report["messages"]
 
 
 def wrong_exchange(workload: Mapping[str, Any], steps: Steps) -> Iterator[str]:

@@ -1,18 +1,18 @@
 """The chain on Spark as a System: workloads in, traces out."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from model.vocabulary import Event, JoinConfig, Trace, Workload
+from model.vocabulary import Event, JoinConfig, System, Trace, Workload
 from model.vocabulary.join import PROTOCOL, STREAMS, Match, Rejected
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.chain import Chain
 from spark_impl.join.store import MATCHES, REJECTED, STEPS, ChainStore, load_store
-from spark_impl.join.trouble import Troubles
+from spark_impl.join.trouble import Trouble, Troubles
 from spark_impl.runtime.stores import read_parquet
 from spark_impl.runtime.systems import OnKill, system_maker
 
@@ -49,6 +49,25 @@ def run_workloads(
 
 
 make_system = system_maker("join", run_workloads)
+
+
+def make_troubled(planned: Sequence[Trouble]) -> System:
+    """Return a system whose chains meet these troubles on the connections between their workers."""
+
+    def run_all(
+        spark: SparkSession, cases: Mapping[str, Workload], workdir: Path
+    ) -> dict[str, Trace]:
+        found = {}
+        for number, (name, workload) in enumerate(cases.items()):
+            noted = workdir / f"noted-{number}"
+            noted.mkdir(parents=True)
+            troubles = Troubles(tuple(planned), str(noted))
+            found[name] = run_chain(
+                spark, workload, workdir / str(number), lambda _: None, troubles
+            )
+        return found
+
+    return system_maker("join", run_all)()
 
 
 def run_chain(

@@ -5,15 +5,18 @@ Rules of this file:
 * A message is a block or an acknowledgement: timing decides how many hints there are.
 * The network keeps its promises. Messages of one direction stay in order, and what is lost breaks
   the connection, so that the stage is run again.
+* Every message that comes over a connection is counted, before any trouble: what a neighbour sends
+  twice is no trouble of the network.
 """
 
+import json
 import time
 import uuid
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from socket import socket
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from spark_impl.join.messages import Block, BlockAck, Message
 from spark_impl.join.transport import Links, NeighbourLost
@@ -43,6 +46,9 @@ class Troubles(NamedTuple):
 
     planned: tuple[Trouble, ...]
     folder: str
+    receiver: int = -1
+    """The worker of :meth:`of`, and its epoch."""
+    epoch: int = -1
 
     def of(self, receiver: int, epoch: int) -> "Troubles":
         """Return those of a worker in an epoch."""
@@ -51,11 +57,25 @@ class Troubles(NamedTuple):
             for each in self.planned
             if each.receiver == receiver and each.epoch in (None, epoch)
         ]
-        return self._replace(planned=tuple(mine))
+        return self._replace(planned=tuple(mine), receiver=receiver, epoch=epoch)
 
     def note(self, kind: Kind) -> None:
         """Leave a file."""
         Path(self.folder, f"{kind}-{uuid.uuid4().hex}").touch()
+
+    def report(self, came: Mapping["Came", int]) -> None:
+        """Leave a file that tells how often each message has come to a worker in a run."""
+        told = {
+            "epoch": self.epoch,
+            "receiver": self.receiver,
+            "messages": [{**message._asdict(), "times": times} for message, times in came.items()],
+        }
+        Path(self.folder, f"came-{uuid.uuid4().hex}").write_text(json.dumps(told), "utf-8")
+
+    def reports(self) -> list[dict[str, Any]]:
+        """Return what workers have told of their runs: epoch, receiver and messages."""
+        files = sorted(Path(self.folder).glob("came-*"))
+        return [json.loads(file.read_text("utf-8")) for file in files]
 
     def lose_once(self) -> bool:
         """Return whether nothing has been lost yet, and leave a file."""
@@ -69,6 +89,16 @@ class Troubles(NamedTuple):
         """Return how often each kind of trouble happened."""
         found = Counter(file.name.split("-")[0] for file in Path(self.folder).iterdir())
         return {"late": found["late"], "again": found["again"], "lost": found["lost"]}
+
+
+class Came(NamedTuple):
+    """A message that came: a block, the acknowledgement of one, a hint, or an end of a stream."""
+
+    sender: int
+    kind: str
+    stream: str
+    number: int
+    """Number of the block, or 0."""
 
 
 class _Held(NamedTuple):
@@ -89,6 +119,7 @@ class TroubledLinks(Links):
         super().__init__(number, connections, patience_s)
         self._troubles = troubles
         self._came = Counter[int]()
+        self._counted = Counter[Came]()
         self._queues: dict[int, deque[_Held]] = {each: deque() for each in connections}
         """Messages that have come, in order, with the moment at which each is let through."""
         self._again: list[tuple[int, _Held]] = []
@@ -106,7 +137,15 @@ class TroubledLinks(Links):
                 self._hold(sender, message)
         return self._let_through()
 
+    def close(self) -> None:
+        """Close all connections, and tell what has come over them."""
+        super().close()
+        self._troubles.report(self._counted)
+
     def _hold(self, sender: int, message: Message) -> None:
+        number = message.number if isinstance(message, Block | BlockAck) else 0
+        kind = type(message).__name__
+        self._counted[Came(sender, kind, message.stream, number)] += 1
         queue, now = self._queues[sender], time.monotonic()
         due = max(now, queue[-1].due) if queue else now
         if isinstance(message, Block | BlockAck):

@@ -11,7 +11,7 @@ from straggler.judging import plan_counterexamples as plans
 from straggler.judging.counterexamples import Counterexample, SimulatedCluster
 from straggler.judging.levels import Scope
 from straggler.judging.references import MODEL
-from straggler.judging.systems import SPARK, local_master, open_system
+from straggler.judging.systems import SPARK, local_master, open_system, troubled
 from straggler.judging.trial import Trial
 from straggler.options import PATH, Arguments, Option
 from straggler.rooms import Room, find_room
@@ -51,13 +51,13 @@ def run(args: Arguments) -> int:
             f"{args.file.name} names the system {name!r}; replay runs what a file names only with"
             " --trust, and another one with --system"
         )
-    master = args.master or local_master(tried.slots(workload))
+    is_troubled = name == SPARK and bool(found.trouble)
+    master = args.master or local_master(tried.slots(workload), again=is_troubled)
     limits = limits_of(args, name, found.level)
     with render.progress() as progress, open_system(name, master, limits) as system_of:
         progress.add_task(f"running {render.plain(args.file.name)}", total=None)
-        trial = Trial(
-            tried, system_of(tried), name, scope.step_types, found.reference, level=found.level
-        )
+        system = troubled(found.trouble) if is_troubled else system_of(tried)
+        trial = Trial(tried, system, name, scope.step_types, found.reference, level=found.level)
         if isinstance(found.given, SimulatedCluster):
             broken = trial.broken_cluster(found.given)
         else:

@@ -49,6 +49,9 @@ class Counterexample:
     """Reference of a workload. The reference of a simulated cluster is its simulation."""
     level: str = STEPS
     """``answers`` or ``steps``."""
+    trouble: tuple[JsonObject, ...] = ()
+    """Trouble on the connections of a chain on Spark, in which it broke the promise: fields of
+    :class:`spark_impl.join.trouble.Trouble`."""
 
     @property
     def room(self) -> str:
@@ -69,7 +72,9 @@ class Counterexample:
             head["reference"] = self.reference
         if self.level != STEPS:
             head["level"] = self.level
-        found = {"kinds": list(self.kinds), "broken": list(self.broken)}
+        found: dict[str, PlainData] = {"kinds": list(self.kinds), "broken": list(self.broken)}
+        if self.trouble:
+            found["trouble"] = [dict(each) for each in self.trouble]
         text = _layout({**head, **found, **data}) + "\n"
         claim = self.broken[0].partition(":")[0] if self.broken else ""
         words = "-".join(filter(None, (_slug(self.system), _slug(claim))))
@@ -95,7 +100,8 @@ class Counterexample:
             kinds, broken = _texts(record, "kinds"), _texts(record, "broken")
             reference = _one_of(REFERENCES, record, "reference", MODEL)  # old files have neither
             level = _one_of(LEVELS, record, "level", STEPS)
-            return cls(str(record["system"]), given, kinds, broken, reference, level)
+            trouble = _troubles(record)
+            return cls(str(record["system"]), given, kinds, broken, reference, level, trouble)
         except KeyError as error:
             raise UsageError(f"{path.name} is not a counterexample: no {error}") from error
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -144,6 +150,14 @@ def _texts(record: dict[str, PlainData], name: str) -> tuple[str, ...]:
     value = record[name]
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         msg = f"{name} is {value!r}; it must be a list of texts"
+        raise ValueError(msg)
+    return tuple(value)
+
+
+def _troubles(record: JsonObject) -> tuple[JsonObject, ...]:
+    value = record.get("trouble", [])  # old files have none
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        msg = f"its trouble is {value!r}; it must be a list of objects"
         raise ValueError(msg)
     return tuple(value)
 

@@ -5,13 +5,13 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from model.vocabulary import System
-from model.vocabulary.settings import nearest
+from model.vocabulary.settings import JsonObject, nearest
 from straggler.errors import UsageError
 from straggler.judging.processes import DEFAULT_LIMITS, PREFIX, Limits, ProcessSystem
 from straggler.rooms import Room
@@ -23,9 +23,27 @@ SPARK = "spark"
 """Name of the Spark pipeline, in the place of MODULE:FACTORY."""
 
 
-def local_master(slots: int) -> str:
-    """Return the master of a local session with ``slots`` task slots, at least two."""
-    return f"local[{max(2, slots)}]"
+def local_master(slots: int, *, again: bool = False) -> str:
+    """Return the master of a local session with ``slots`` task slots, at least two.
+
+    ``again``: a task that fails is run once more.
+    """
+    return f"local[{max(2, slots)}{',2' if again else ''}]"
+
+
+def troubled(trouble: Sequence[JsonObject]) -> System:
+    """Return Spark's chain with trouble on its connections; Spark has to run.
+
+    Raise :class:`UsageError` for what is no trouble.
+    """
+    from spark_impl.join.system import make_troubled
+    from spark_impl.join.trouble import Trouble
+
+    try:
+        planned = [Trouble(**each) for each in trouble]
+    except TypeError as error:
+        raise UsageError(f"its trouble is none of a connection: {error}") from error
+    return make_troubled(planned)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from model.checking.shrink import smallest
 from model.vocabulary import System, Trace, Workload
+from model.vocabulary.settings import JsonObject
 from model.vocabulary.trace import kind_of
 from straggler.errors import counted
 from straggler.judging import plan_counterexamples as plans
@@ -55,6 +56,8 @@ class Trial:
     level: str = STEPS
     accepts: Callable[[Workload], bool] = lambda _: True
     """Return whether the system can run a workload: no other is tried to make one smaller."""
+    trouble: tuple[JsonObject, ...] = ()
+    """Trouble that the system meets, stored with what it breaks."""
 
     @property
     def scope(self) -> Scope:
@@ -118,7 +121,9 @@ class Trial:
     ) -> list[str]:
         broken = broken or (NOT_AGAIN,)
         kinds = tuple(kind_of(word) for word in self.step_types)
-        found = Counterexample(self.name, small, kinds, broken, self.reference, self.level)
+        found = Counterexample(
+            self.name, small, kinds, broken, self.reference, self.level, self.trouble
+        )
         path = found.store(folder)
         return [
             *broken[:SHOWN_SENTENCES],

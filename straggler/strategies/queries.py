@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from model.vocabulary import Event, GroupingConfig, JoinConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
+from model.vocabulary.join_load import LoadRules
 from sim.grouping.cluster import GroupingTuning
+from sim.join.tuning import ChainTuning, Control
 from sim.kernel.distributions import Exponential, Mixture, Uniform
 from sim.kernel.faults import Congest, Fail, Fault, Lose, Replay
 from sim.kernel.link import Place
@@ -161,6 +163,28 @@ def join_queries(draw: st.DrawFn) -> JoinConfig:
     )
 
 
+FOLLOWING = ChainTuning(
+    control=Control(
+        rules=LoadRules(
+            0.3,
+            0.65,
+            0.65,
+            0,
+            0,
+            most=8,
+            capacity=8,
+            blocks="adaptive",
+            shed="linear",
+            base=0.2,
+            smoothing=1.0,
+        ),
+        every_us=20_000,
+    ),
+    intake_us=500,
+    hint_us=50_000,
+    commit_us=500,
+)
+"""Tuning of a chain that follows its load; it looks as often for arrivals as they come."""
 LINK_US = 500
 """Scale of the trouble on the links of a chain (us)."""
 Moves = tuple[tuple[int, int, float], ...]
@@ -203,19 +227,31 @@ def own_place(number: int) -> Place:
 
 
 def chain_shape(config: JoinConfig) -> Shape:
-    """Return what clusters for a chain are like."""
+    """Return what clusters for a chain are like, which follows its load after each epoch."""
     ends = [(n, n + 1) for n in range(config.workers - 1)]
     links = [f"worker-{one}>worker-{other}" for pair in ends for one, other in (pair, pair[::-1])]
     return Shape(
-        8 * UNIT_US, config.workers, streams=2, events=(12, 20), batches=(2,), links=tuple(links)
+        8 * UNIT_US,
+        config.workers,
+        streams=2,
+        events=(20,),
+        numbers=(2, 3),
+        batches=(3,),
+        links=tuple(links),
+        tunings=(FOLLOWING,),
     )
 
 
 # ------------------------------------------------------------------------------------- routers
 
 
-def balanced_routers(instances: int, senders: Sequence[int]) -> st.SearchStrategy[GroupingConfig]:
-    """Draw routers that promise balance, for instances whose times change and then differ."""
+def balanced_routers(
+    instances: int, senders: Sequence[int], each: int = EACH
+) -> st.SearchStrategy[GroupingConfig]:
+    """Draw routers that promise balance, for instances whose times change and then differ.
+
+    Three windows have ``each`` tuples of an instance.
+    """
     alike, slower = (100,) * instances, tuple([1_000 if i % 2 else 100 for i in range(instances)])
     faster = tuple([100 if i % 2 else 1_000 for i in range(instances)])
     return st.builds(
@@ -223,7 +259,7 @@ def balanced_routers(instances: int, senders: Sequence[int]) -> st.SearchStrateg
             instances,
             times_us=((0, first), (1, slower)),
             senders=senders,
-            window_tuples=EACH * instances // 3,
+            window_tuples=each * instances // 3,
             hash_seed=seed,
         ),
         st.sampled_from([alike, faster]),
@@ -235,28 +271,28 @@ def balanced_routers(instances: int, senders: Sequence[int]) -> st.SearchStrateg
 def router_shape(config: GroupingConfig) -> Shape:
     """Return what clusters for a router are like: keys are skewed, no tuple is a copy of another.
 
-    The times of a window may be those that instances took in the window before.
+    The times of a window are those that instances took in the window before.
     """
     return Shape(
         10 * UNIT_US,
         config.instances,
-        events=(2 * EACH * config.instances,),
+        events=(6 * config.window_tuples,),
         batches=(3,),
         sheds=False,
         copies=False,
         keys=(ranks(400), ranks(2_000), ranks(40)),
         zipf=(1.0, 1.5, 0.5),
-        tunings=(GroupingTuning(measured=True), GroupingTuning()),
+        tunings=(GroupingTuning(measured=True),),
     )
 
 
 def light_shape(config: GroupingConfig) -> Shape:
-    """Return what clusters for a router are like if no key is heavy, and times are as configured.
+    """Return what clusters for a router are like if no key is heavy.
 
     Only candidates that are drawn by speed then balance unequal instances.
     """
     few_tuples = (ranks(2_000), ranks(1_000))
-    return router_shape(config)._replace(keys=few_tuples, zipf=(0.0, 0.5), tunings=(None,))
+    return router_shape(config)._replace(keys=few_tuples, zipf=(0.0, 0.5))
 
 
 def drifting_shape(config: GroupingConfig) -> Shape:
