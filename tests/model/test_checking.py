@@ -15,7 +15,7 @@ from model.slack.claims import check, judge, over_all
 from model.vocabulary import Event, Trace, Workload
 from model.vocabulary.slack import Judged, Progress
 from model.vocabulary.windows import Cleared, Final, Late, Result
-from tests.model.slack.strategies import stream_of
+from tests.model.arrivals import stream_of
 
 # ----------------------------------------------------------------------------------------- verdicts
 

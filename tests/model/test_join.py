@@ -1,6 +1,7 @@
 """Room ``join`` by hand: admission, predicates, and the actions of a worker."""
 
 import pytest
+from hypothesis import given
 
 from model.join import run
 from model.join.oracle import admission, holds, matches, quick_matches
@@ -36,7 +37,7 @@ from model.vocabulary.join import (
     Rejected,
     S,
 )
-from tests.model.join.strategies import workload
+from straggler.strategies.join import cases
 
 # ------------------------------------------------------------------------------ admission and pairs
 
@@ -95,10 +96,9 @@ def test_a_query_pairs_what_was_admitted_in_its_epochs(
     assert matches(config, admitted) == {("all", r, s) for r, s in expected}
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_the_quick_way_finds_what_the_nested_loop_finds(seed: int) -> None:
-    drawn = workload(seed, limited=seed % 2 == 0)
-    config, admitted = JoinConfig.from_json(drawn.config), admission(drawn)
+@given(case=cases())
+def test_the_quick_way_finds_what_the_nested_loop_finds(case: Workload) -> None:
+    config, admitted = JoinConfig.from_json(case.config), admission(case)
     assert quick_matches(config, admitted) == matches(config, admitted)
 
 

@@ -17,10 +17,9 @@ from model.join.load import (
 )
 from model.join.run import SeededRun
 from model.join.state import ChainState, Lane, Worker
-from model.vocabulary import JoinConfig
+from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import And, Decision, R, S
 from model.vocabulary.join_load import Limits, LoadRules, Measured
-from tests.model.join.strategies import workload
 
 # ------------------------------------------------------------------------- workers that come and go
 
@@ -45,7 +44,9 @@ def test_draws_are_uniform_and_those_of_the_streams_differ() -> None:
 
 def resized(before: int, after: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Return the stores of R and S of each worker; worker n held tuple n of both streams."""
-    setup = SeededRun(workload(1), {}, lambda n: 0).setup
+    arrivals = tuple(Event(n, n, "a", n, 0.0, n, "RS"[n % 2]) for n in range(20))
+    workload = Workload("join", arrivals, JoinConfig(5, (("all", And()),)).to_json())
+    setup = SeededRun(workload, {}, lambda n: 0).setup
     content = setup.content
     assert isinstance(content, tuple)
     workers = tuple(Worker(Lane((n,)), Lane((n,))) for n in range(before))

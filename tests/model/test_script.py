@@ -1,12 +1,9 @@
 """Meanings of sensor scripts worked out by hand, for the naive reading and the shared graph."""
 
 from collections.abc import Callable, Iterable
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from model.script import run
 from model.script.meaning import meaning
@@ -32,8 +29,6 @@ from model.vocabulary.script.tree import (
     Workflow,
 )
 from model.vocabulary.settings import PlainData
-from straggler.strategies.script import cases
-from tests.model.script.interleaving import Interleaving, anywhere
 
 A, B = Sensor("a"), Sensor("b")
 MS = 1_000
@@ -290,15 +285,3 @@ def workload(config: ScriptConfig = WITH_EVIDENCE, unit: float = 1.0) -> Workloa
         Event(seq, seq, "a", n * MILLISECOND_US, n % 7 * unit, seq) for seq, n in enumerate(times)
     )
     return Workload("script", arrivals, config.to_json())
-
-
-# ----------------------------------------------------------------------------------------- workers
-
-
-@given(workload=cases(), random=st.randoms(use_true_random=False))
-def test_any_order_any_placement_and_any_failure_give_what_all_tuples_mean(
-    workload: Workload, random: Random
-) -> None:
-    seen = Interleaving(workload, anywhere(random), random)
-    seen.run()
-    assert not seen.differences()

@@ -26,7 +26,7 @@ from model.vocabulary.windows import (
     Late,
     Result,
 )
-from tests.model.slack.strategies import stream_of
+from tests.model.arrivals import stream_of
 
 # ---------------------------------------------------------------------- closing and judging windows
 

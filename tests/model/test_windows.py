@@ -23,7 +23,7 @@ from model.windows.cluster import READINGS, Cluster, wait_us
 from model.windows.correction import advance, due, plan
 from model.windows.query import aggregate_of, as_written, quantile
 from model.windows.state import History, Pair, Plan, Store
-from tests.model.slack.strategies import stream_of
+from tests.model.arrivals import stream_of
 
 # --------------------------------------------------------------------------------------- aggregates
 
