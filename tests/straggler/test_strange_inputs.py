@@ -1,10 +1,9 @@
-"""Files that commands read: pipes, files without an end, and JSON that is too deep or too long."""
+"""Input of strangers: pipes, files without an end, JSON that is too deep, texts that are codes."""
 
 import io
 import json
-import os
+import re
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from model.vocabulary.trace import parse_object
+from model.vocabulary import Event, Trace
+from model.vocabulary.texts import escaped
+from model.vocabulary.windows import Final
+from sim.report.page import _shown
 from straggler.cli.main import main
-from straggler.errors import UsageError
+from straggler.errors import UsageError, format_error
 from straggler.inputs import text_files
 from straggler.inputs.protocol import workload_line
 from straggler.inputs.text_files import read_json, read_lines
@@ -23,7 +25,7 @@ from straggler.judging.counterexamples import Counterexample
 from straggler.options import STDIO
 from straggler.rooms import find_room
 from tests.straggler.command import Straggler, assert_refused
-from tests.straggler.test_levels import windows
+from tests.straggler.small_workloads import windows
 
 DATA = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
@@ -37,28 +39,6 @@ def work(tmp_path: Path) -> Path:
     found = Counterexample("model.slack:make_system", windows(), ("final",), ("nothing",))
     found.store(tmp_path).rename(tmp_path / "c.json")
     return tmp_path
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
-def test_every_file_may_be_a_pipe(straggler: Straggler, work: Path) -> None:
-    for words in (("judge", "w.jsonl", "t.jsonl"), ("replay", "c.json", "--trust")):
-        plain = straggler(*words)
-        assert (plain.code, plain.err) == (0, "")
-        writers = []
-        piped = list(words)
-        for place, name in enumerate(words):
-            if (work / name).is_file():
-                os.mkfifo(work / f"pipe-{name}")
-                piped[place] = f"pipe-{name}"
-                content = (work / name).read_bytes()
-                target = (work / f"pipe-{name}").write_bytes
-                writers.append(threading.Thread(target=target, args=(content,), daemon=True))
-                writers[-1].start()
-        done = straggler(*piped)
-        assert (done.code, done.err) == (0, "")
-        for writer in writers:
-            writer.join(10)
-            assert not writer.is_alive()
 
 
 def test_closed_standard_input_is_one_sentence(
@@ -156,54 +136,46 @@ def test_deep_nesting_is_one_sentence(
             assert "unexpected" not in said, said[:300]
 
 
-INTEGERS = st.integers(64, 20_000).map(lambda bits: 10 ** (bits * 3 // 10)) | st.just(1 << 63)
+# ------------------------------------------------------------------------------ texts of strangers
 
 
-@given(number=INTEGERS, sign=st.sampled_from([1, -1]), place=st.sampled_from(range(7)))
+STRANGE = st.text(
+    st.sampled_from([*"ab[]/\\", "\x1b", "\x07", "\x9b", "\n", "\r", "\u202e", "\u2066", "\u2028"])
+    | st.characters(exclude_categories=["Cs"]),
+    max_size=12,
+) | st.sampled_from(["\x1b[2J", "[red]x[/red]", "[/]", ":smile:", "\u202egnol si tahw", "<b>&"])
+
+
+def controls(text: str) -> list[str]:
+    """Return characters of a text, lines apart, that a terminal would not show as they are."""
+    return [each for each in text if not each.isprintable() and each not in "\n\xa0\u3000"]
+
+
+@given(text=STRANGE)
+def test_a_text_is_escaped_once_and_stays_readable(text: str) -> None:
+    shown = escaped(text)
+    assert escaped(shown) == shown
+    assert all(each.isprintable() or each.isspace() for each in shown)
+    assert "\n" not in shown
+    if text.isprintable():
+        assert shown == text
+    assert not controls(re.sub(r"\s", " ", format_error(text)))
+    page = str(_shown(text))
+    assert not controls(re.sub(r"[^\S\n]", " ", page))
+
+
+@given(producer=STRANGE, key=STRANGE, told=STRANGE)
 @DATA
-def test_integers_beyond_64_bits_are_named_with_file_and_field(
-    work: Path, capsys: pytest.CaptureFixture[str], number: int, sign: int, place: int
+def test_what_a_system_says_is_printed_escaped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], producer: str, key: str, told: str
 ) -> None:
-    before = sys.get_int_max_str_digits()
-    sys.set_int_max_str_digits(0)
-    text = str(sign * number - (sign < 0))
-    sys.set_int_max_str_digits(before)
-    row = json.loads((work / "w.jsonl").read_text(encoding="utf-8"))
-    name = ("seed", "gamma_us", "cut", "fault", "source_id", "event_time_us", "arrival_us")[place]
-    match name:
-        case "seed":
-            row["seed"] = "HERE"
-        case "gamma_us":
-            row["config"]["gamma_us"] = "HERE"
-        case "cut":
-            row["cuts"] = ["HERE"]
-        case "fault":
-            row["faults"] = [["kill", "HERE", ""]]
-        case _:
-            row["arrivals"][0][{"source_id": 1, "event_time_us": 3, "arrival_us": 5}[name]] = "HERE"
-    (work / "long.jsonl").write_text(
-        json.dumps(row).replace('"HERE"', text) + "\n", encoding="utf-8"
-    )
-    assert main(["judge", str(work / "long.jsonl"), str(work / "t.jsonl")]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("straggler: long.jsonl, line 1")
-    assert said.count("\n") == 1
-    assert name in said or (name == "fault" and "a kill is at" in said)
-    assert "unexpected" not in said
-
-
-def test_numbers_of_64_bits_are_taken() -> None:
-    assert parse_object('{"a": [-9223372036854775808, 9223372036854775807]}') == {
-        "a": [-(1 << 63), (1 << 63) - 1]
-    }
-
-
-@pytest.mark.parametrize("time", ["2026-W05-1", "2026-01-01T00:00:00+24:00", "2026-01-01"])
-def test_a_time_that_is_a_text_is_named_with_file_line_and_field(
-    straggler: Straggler, work: Path, time: str
-) -> None:
-    row = json.loads((work / "w.jsonl").read_text(encoding="utf-8"))
-    row["arrivals"][1][3] = time
-    (work / "w.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
-    done = straggler("judge", "w.jsonl", "t.jsonl")
-    assert_refused(done, f"w.jsonl, line 1: event_time_us of arrival 1 is {time!r}", "integer")
+    work, trace = tmp_path / "w.jsonl", tmp_path / "t.jsonl"
+    event = Event(0, 0, key, 0, 1.0, 0)
+    workload = windows().with_(arrivals=(event,), cuts=(), name=told)
+    work.write_text(workload_line(workload), encoding="utf-8")
+    wrong = Final(0, 0, key + told, 2.0, 1, 0, True)
+    trace.write_text("".join(Trace(producer, [wrong]).lines()), encoding="utf-8")
+    assert main(["judge", str(work), str(trace), "--kinds", "final"]) == 1
+    said = capsys.readouterr()
+    assert not controls(re.sub(r"[^\S\n]", " ", said.out + said.err))
+    assert f"broken: {escaped(producer)} does not do" in said.out
