@@ -1,28 +1,33 @@
-"""``straggler script``, the examples that come with it, and the picture."""
+"""``straggler script``: check, fmt, explain and run, the examples, and the picture."""
 
 import json
 import re
-import sys
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from random import Random
 from xml.etree import ElementTree
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import straggler.rooms.script
 from model.script import run
 from model.script.claims import judge
-from model.vocabulary import ScriptConfig, Workload
-from model.vocabulary.script.config import Result
+from model.vocabulary import Event, ScriptConfig, Workload
+from model.vocabulary.script.config import Rejected, Result, Undefined
 from spark_impl.script import compile_plan
+from straggler.cli import script_run
 from straggler.judging.judge import broken_sentences
+from straggler.rooms.script import execution as running
 from straggler.rooms.script import inputs
-from straggler.rooms.script.execution import explained
+from straggler.rooms.script.execution import Found, explained
 from straggler.rooms.script.formatter import formatted
 from straggler.rooms.script.language import ScriptError, parse
 from straggler.rooms.script.picture import picture
 from straggler.rooms.script.plan import make_plan, summary_of
-from tests.straggler.command import Straggler, assert_refused
+from tests.straggler.command import Straggler
 
 EXAMPLES = sorted((Path(straggler.rooms.script.__file__).parent / "examples").glob("*.script"))
 FILES = [str(path) for path in EXAMPLES]
@@ -60,22 +65,6 @@ def test_examples_have_results_on_recorded_weather_and_they_are_right() -> None:
     assert not broken_sentences(judge(short, run(short)).verdicts)
 
 
-def test_the_warmest_day_is_that_of_the_table() -> None:
-    events = inputs.weather_events(48)
-    first_us = min(event.event_time_us for event in events)
-    day = [path for path in EXAMPLES if path.stem == "network_mean"]
-    results = run(Workload("script", events, config_of(day).to_json())).of(Result)
-    end_us = next(each.ts_us for each in results if each.name == "temp") + 1_000
-    assert end_us % 86_400_000_000 == 0
-    temps = [
-        event.value
-        for event in events
-        if event.key.endswith(".temp") and first_us <= event.event_time_us < end_us
-    ]
-    value = next(each.value for each in results if each.name == "temp")
-    assert value == pytest.approx(sum(temps) / len(temps), rel=1e-12)
-
-
 def test_the_first_script_of_the_page_is_right_and_its_error_is_the_one_shown() -> None:
     script, error = re.findall(r"^```\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)[
         :2
@@ -93,16 +82,11 @@ def test_the_first_script_of_the_page_is_right_and_its_error_is_the_one_shown() 
 # ---------------------------------------------------------------------------------------- command
 
 
-def test_check_counts_statements_and_sensors(straggler: Straggler) -> None:
-    done = straggler("script", "check", *FILES, "--sensors", "weather")
-    assert (done.code, done.err) == (0, "")
-    assert done.out.count("\n") == len(FILES)
-    assert done.out.splitlines()[0].endswith("comfort.script: 4 statements, 2 sensors")
-
-
 def test_check_tells_what_is_wrong_in_all_files(straggler: Straggler, tmp_path: Path) -> None:
     (tmp_path / "a.script").write_text('x = agv("EWR.temp", 1, 1)\n', encoding="utf-8")
     (tmp_path / "b.script").write_text('x = "EWR.tmep"\n', encoding="utf-8")
+    right = straggler("script", "check", *FILES, "--sensors", "weather")
+    assert (right.code, right.err, right.out.count("\n")) == (0, "", len(FILES))
     done = straggler("script", "check", "a.script", "b.script", "--sensors", "weather")
     assert (done.code, done.out) == (2, "")
     lines = done.err.splitlines()
@@ -121,6 +105,10 @@ def test_fmt_writes_the_usual_form_once(straggler: Straggler, tmp_path: Path) ->
     assert straggler("script", "fmt", "a.script").code == 0
     assert path.read_bytes() == b'x = max("S", 1_000, 1_000)  # why\n'
     assert straggler("script", "fmt", "--check", "a.script").out == ""
+    (tmp_path / "b.script").write_text("x=\n", encoding="utf-8")
+    path.write_text('x="S"\n', encoding="utf-8")
+    assert straggler("script", "fmt", "a.script", "b.script").code == 2
+    assert path.read_text(encoding="utf-8") == 'x="S"\n', "nothing is written if one is wrong"
 
 
 def test_fmt_writes_the_file_behind_a_link_and_nothing_beside_it(
@@ -135,13 +123,6 @@ def test_fmt_writes_the_file_behind_a_link_and_nothing_beside_it(
     assert path.stat().st_mode & 0o777 == 0o640
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.script", "link.script"]
     assert link.is_symlink()
-
-
-def test_fmt_writes_nothing_if_one_is_wrong(straggler: Straggler, tmp_path: Path) -> None:
-    (tmp_path / "a.script").write_text('x="S"\n', encoding="utf-8")
-    (tmp_path / "b.script").write_text("x=\n", encoding="utf-8")
-    assert straggler("script", "fmt", "a.script", "b.script").code == 2
-    assert (tmp_path / "a.script").read_text(encoding="utf-8") == 'x="S"\n'
 
 
 def test_explain_tells_tables_and_figures(straggler: Straggler, tmp_path: Path) -> None:
@@ -183,102 +164,6 @@ def test_the_query_on_spark_is_explained_as_the_model_is() -> None:
     assert list(summary_of(theirs).sentences()) == list(ours.sentences())
 
 
-def test_rates_that_double_line_by_line_are_explained(straggler: Straggler, tmp_path: Path) -> None:
-    """The rate of the last line is larger than any float64 number."""
-    lines = ['n0 = "S" + 1', *(f"n{k} = n{k - 1} + n{k - 1}" for k in range(1, 1_100))]
-    text = "\n".join([*lines, "x = max(n1099, 3, 2)"])
-    (tmp_path / "a.script").write_text(text, encoding="utf-8")
-    done = straggler("script", "explain", "a.script", "--json", "p.json")
-    assert (done.code, done.err) == (0, "")
-    data = json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))
-    assert data["computations"][1_099]["per_hour"] == sys.float_info.max
-    found = explained(compile_plan(ScriptConfig((parse(text, "a"),), (("S", 3_600),), 4)), "")
-    assert [row["per_hour"] for row in found.computations] == [
-        each["per_hour"] for each in data["computations"]
-    ]
-
-
-def test_explain_without_sensors_takes_them_as_they_are(
-    straggler: Straggler, tmp_path: Path
-) -> None:
-    (tmp_path / "a.script").write_text('x = max("S", 997, 991)\n', encoding="utf-8")
-    done = straggler("script", "explain", "a.script", "--workers", "1")
-    assert done.code == 0
-    assert "1 computation is written, 1 is made." in done.out
-    assert "Asked for: 1 of 1 sensor." in done.out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("fmt", "a.script", "--chek"), "'--chek'; did you mean '--check'?"),
-        (("check", "a.script", "--sensor", "weather"), "'--sensor'; did you mean '--sensors'?"),
-        (("explain", "a.script", "--wokers=3"), "'--wokers'; did you mean '--workers'?"),
-        (("run", "a.script", "--outptu", "x.csv"), "'--outptu'; did you mean '--output'?"),
-        (("check", "a.script", "--workers", "3"), "'--workers'"),
-        (("run", "a.script", "--lateness", "-5s"), "--lateness is -5s; it must be at least 0"),
-        (("run", "a.script", "--lateness", "-.5"), "'-.5' is not a duration"),
-    ],
-)
-def test_options_are_those_of_what_is_to_be_done(
-    straggler: Straggler, tmp_path: Path, arguments: tuple[str, ...], words: str
-) -> None:
-    (tmp_path / "a.script").write_text('x = max("EWR.temp", 10, 10)\n', encoding="utf-8")
-    done = straggler("script", *arguments)
-    assert_refused(done, words)
-    assert done.err.rstrip().endswith(words if words.endswith("?") else ".")
-
-
-def test_sensors_may_come_from_a_file(straggler: Straggler, tmp_path: Path) -> None:
-    (tmp_path / "s.csv").write_text("sensor,per_hour\nS1,3600\nS2,72000\n", encoding="utf-8")
-    (tmp_path / "a.script").write_text('x = max("S1", 10, 10)\n', encoding="utf-8")
-    done = straggler("script", "explain", "a.script", "--sensors", "s.csv")
-    assert done.code == 0
-    assert "Dropped: S2." in done.out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["check", "missing.script"], ["'missing.script'", "cannot be read"]),
-        (["check", "bytes.script"], ["byte 0xff in line 2 is not UTF-8"]),
-        (["check", "a.script", "--sensors", "wether"], ["'wether'", "did you mean 'weather'?"]),
-        (["check", "a.script", "--sensors", "bad.csv"], ["line 2 of 'bad.csv'", "'S1', '0'"]),
-        (["check", "a.script", "--sensors", "a.script"], ["the columns of 'a.script' are"]),
-        (["check", "a.script", "--sensors", "no.csv"], ["the columns of 'no.csv' are []"]),
-        (["check", "a.script", "--sensors", "two.csv"], ["line 3 of 'two.csv'", "second time"]),
-        (["explain", "a.script", "--workers", "0"], ["workers is 0; it must be"]),
-        (["explain", "a.script", "--cap-percent", "99"], ["cap_percent is 99"]),
-        (["explain", "a.script", "--svg", "p.png"], ["'p.png'", "end in .svg"]),
-        (["explain", "a.script", "a.script"], ["two scripts", "both be called 'a'"]),
-        (["expalin", "a.script"], ["expalin"]),
-        ([], ["check, fmt, explain or run"]),
-    ],
-)
-def test_impossible_values_are_refused(
-    straggler: Straggler, tmp_path: Path, arguments: list[str], words: list[str]
-) -> None:
-    (tmp_path / "a.script").write_text('x = max("S", 10, 10)\n', encoding="utf-8")
-    (tmp_path / "bytes.script").write_bytes(b'x = "S"\n\xff')
-    (tmp_path / "bad.csv").write_text("sensor,per_hour\nS1,0\n", encoding="utf-8")
-    (tmp_path / "no.csv").touch()
-    (tmp_path / "two.csv").write_text("sensor,per_hour\nS,1\nS,2\n", encoding="utf-8")
-    assert_refused(straggler("script", *arguments), *words)
-
-
-def test_any_bytes_are_read_or_refused(straggler: Straggler, tmp_path: Path) -> None:
-    right = Path(FILES[0]).read_bytes()
-    random = Random(1)
-    codes = set()
-    for _ in range(150):
-        at, other = random.randrange(len(right)), random.randbytes(random.randrange(4))
-        (tmp_path / "a.script").write_bytes(right[:at] + other + right[at + len(other) :])
-        done = straggler("script", "check", "a.script")
-        codes.add(done.code)
-        assert "unexpected" not in done.err, done.err
-    assert codes == {0, 2}
-
-
 # ---------------------------------------------------------------------------------------- picture
 
 
@@ -289,3 +174,78 @@ def test_the_picture_in_the_page_is_current_and_whole() -> None:
     titles = [each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}title")]
     for path in EXAMPLES:
         assert any(f"{path.stem}." in title for title in titles)
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "script.md"
+FILE = ("--input", "readings.csv", "--key", "sensor", "--event-time", "at", "--time-unit", "s")
+RUN = ("script", "run", "mine.script", *FILE)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Write a script that reads one of two sensors."""
+    (tmp_path / "mine.script").write_text('x = avg("l", 4_000, 2_000)\n', encoding="utf-8")
+    rows = [f"{'lr'[n % 2]},{n},{n}" for n in range(20)]
+    text = "\n".join(["sensor,at,value", *rows, ""])
+    (tmp_path / "readings.csv").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def computed_by_the_model(_: object, config: ScriptConfig, events: Sequence[Event]) -> Found:
+    trace = run(Workload("script", tuple(events), config.to_json()))
+    found = trace.of(Result)
+    stamps = pa.array([each.ts_us for each in found], pa.timestamp("us", tz="UTC"))
+    columns = zip(*((each.workflow, each.name, each.value) for each in found), strict=True)
+    flows, names, values = (pa.array(each) for each in columns)
+    results = pa.table(dict(zip(running.COLUMNS, (flows, names, stamps, values), strict=True)))
+    reasons = Counter(each.reason for each in trace.of(Rejected))
+    return Found(results, len(trace.of(Undefined)), reasons)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_tuples_without_a_value_are_left_out_and_counted(
+    straggler: Straggler, folder: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    monkeypatch.setattr(script_run, "compute", computed_by_the_model)
+    monkeypatch.setattr(script_run, "open_session", nullcontext)
+    text = "sensor,at,value\nl,0,1\nl,1,\nl,1,nan\nr,1,\nl,1,inf\nl,1,5\nl,2,\n"
+    path = folder / f"readings.{suffix}"
+    path.write_text(text, encoding="utf-8")
+    if suffix == "parquet":
+        columns = {
+            "sensor": list("lllrlll"),
+            "at": [0, 1, 1, 1, 1, 1, 2],
+            "value": [1.0, None, float("nan"), None, float("inf"), 5.0, None],
+        }
+        parquet.write_table(pa.table(columns), path)
+    done = straggler(*RUN[:4], str(path), *RUN[5:], "--output", "found.csv")
+    assert (done.code, done.err) == (0, "")
+    assert "of 7 tuples 0 came too late, 4 had no value, 1 nobody asked for." in done.out
+    # The average of 1 and 5, in the windows that end after 2 and after 4 seconds.
+    assert (folder / "found.csv").read_text(encoding="utf-8").splitlines()[1:] == [
+        '"mine","x","1970-01-01T00:00:01.999Z",3',
+        '"mine","x","1970-01-01T00:00:03.999Z",3',
+    ]
+
+
+def table(*stamps_us: int) -> pa.Table:
+    times = pa.array(stamps_us, pa.timestamp("us", tz="UTC"))
+    names = pa.array(["x"] * len(stamps_us))
+    values = pa.array([0.1] * len(stamps_us))
+    return pa.table(dict(zip(running.COLUMNS, (names, names, times, values), strict=True)))
+
+
+def test_results_are_written_as_text_or_as_they_are(tmp_path: Path) -> None:
+    running.write(table(1_999_000, 61_000_000), tmp_path / "found.csv")
+    assert (tmp_path / "found.csv").read_text(encoding="utf-8").splitlines() == [
+        '"workflow","name","time","value"',
+        '"x","x","1970-01-01T00:00:01.999Z",0.1',
+        '"x","x","1970-01-01T00:01:01.000Z",0.1',
+    ]
+    running.write(table(1, 2_000), tmp_path / "found.csv")
+    assert "1970-01-01T00:00:00.000001Z" in (tmp_path / "found.csv").read_text(encoding="utf-8")
+    running.write(table(1_999_000), tmp_path / "found.parquet")
+    assert parquet.read_table(tmp_path / "found.parquet").equals(table(1_999_000))
+    running.write(table(), tmp_path / "found.csv")
+    assert (tmp_path / "found.csv").read_text(encoding="utf-8").count("\n") == 1
+    assert len(list(tmp_path.iterdir())) == 2
