@@ -1,19 +1,18 @@
-"""Failing packs: whether the failure is found, made small, confirmed and stored. No Spark here."""
+"""Failures of properties are found, made small, confirmed and stored. No Spark here."""
 
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig, System, Trace, Workload
-from model.vocabulary.windows import Correction
-from properties import stream_packs
+from properties import fixtures, stream_packs
 from straggler.judging.counterexamples import Counterexample
 from straggler.judging.systems import SPARK
 from straggler.rooms import Room, find_room
-from straggler.strategies.streams import cases
 
 CONFIG = SlackConfig(9_000, 4_000, tasks=2, gamma_us=9_000)
 
@@ -36,36 +35,6 @@ def with_pipeline(system: System, in_process: System) -> Room:
 
 def traces(system: System) -> dict[str, Trace]:
     return {name: system(case) for name, case in drawn_pack().cases.items()}
-
-
-def test_examples_follow_their_seed() -> None:
-    assert stream_packs.collect(cases(), 20, 1) == stream_packs.collect(cases(), 20, 1)
-    assert stream_packs.collect(cases(), 20, 1) != stream_packs.collect(cases(), 20, 2)
-
-
-def test_a_pack_holds_different_streams_for_one_query() -> None:
-    assert len(drawn_pack().cases) == 40
-    assert (
-        len({(case.arrivals, case.cuts, case.flush) for case in drawn_pack().cases.values()}) == 40
-    )
-    assert {tuple(case.config.items()) for case in drawn_pack().cases.values()} == {
-        tuple(CONFIG.to_json().items())
-    }
-
-
-def test_a_pack_holds_dense_streams_of_several_sizes_among_sparse_ones() -> None:
-    pack = stream_packs.draw_pack(CONFIG, 8, seed=5, dense=3)
-    sizes = [stream_packs.largest_window(CONFIG, case) for case in pack.cases.values()]
-    dense, sparse = sizes[:3], sizes[3:]
-    assert len(set(dense)) == 3
-    assert min(dense) >= 100
-    assert len(sparse) == 5
-    assert max(sparse) < 100
-
-
-def test_a_right_system_fails_nowhere() -> None:
-    slack = find_room("slack")
-    assert not stream_packs.list_failing(slack, drawn_pack().cases, traces(slack.reference()))
 
 
 def test_a_failure_of_the_stream_is_shrunk_in_process_and_confirmed(tmp_path: Path) -> None:
@@ -91,19 +60,6 @@ def test_a_failure_of_the_stream_is_shrunk_in_process_and_confirmed(tmp_path: Pa
     assert len(runs) == 1, "Spark is for confirming, and that says what is broken"
 
 
-def test_a_failure_of_corrections_alone_is_shrunk_with_the_whole_pipeline(tmp_path: Path) -> None:
-    buggy = VARIANTS["clears_everything"].make_system()
-    slack = with_pipeline(buggy, find_room("slack").reference())
-    broken = stream_packs.list_failing(slack, drawn_pack().cases, traces(buggy))
-    assert broken
-    stream_packs.report(slack, drawn_pack(), broken, tmp_path)
-    found = Counterexample.load(next(tmp_path.iterdir()))
-    assert isinstance(found.given, Workload)
-    assert buggy(found.given).of(Correction)
-    assert len(found.given.arrivals) <= 4
-    assert any("wrong answers are pending" in sentence for sentence in found.broken)
-
-
 def test_a_failure_that_needs_its_pack_is_stored_as_it_is(tmp_path: Path) -> None:
     reference = find_room("slack").reference()
     slack = with_pipeline(reference, reference)
@@ -117,11 +73,7 @@ def test_a_failure_that_needs_its_pack_is_stored_as_it_is(tmp_path: Path) -> Non
     assert found.given.arrivals == drawn_pack().cases["case-7"].arrivals
 
 
-@pytest.mark.parametrize("name", ["a", "case-1"])
-def test_a_counterexample_is_read_back_as_it_was(tmp_path: Path, name: str) -> None:
-    workload = drawn_pack().cases["case-1"].with_(name=name)
-    written = Counterexample("m:f", workload, ("result",), ("it broke", "[0, 4) twice"))
-    path = written.store(tmp_path / "new")
-    assert Counterexample.load(path) == written
-    lines = path.read_text(encoding="utf-8").splitlines()
-    assert len(lines) > len(workload.arrivals), "one line an arrival"
+def test_the_first_lines_of_a_run_repeat_it(request: pytest.FixtureRequest, seed: int) -> None:
+    header = fixtures.pytest_report_header(request.config)
+    profile = settings.get_current_profile_name()
+    assert header == f"straggler: --hypothesis-profile={profile} --hypothesis-seed={seed}"
