@@ -34,7 +34,7 @@ PATIENCE_S = 10.0
 """Seconds until a command counts as slow: a damaged size may ask for a day of work."""
 LONGEST_SENTENCE = 1500
 
-WORDS = (
+WORDS: Sequence[str] = (
     *("", " ", "-1", "0", "1", "2", "1e308", "-1e-320", "nan", "inf", "0x10", "1_000", "٣"),
     *("9" * 20, "1" * 400, "🐀", "a,b", "5 s", "5s", "-5s", "1h30", "true", "null", "None", "[]"),
     *("key", "value <", "a=b", "=", "..", "/", ".", "-", "--", "a\x1bb", "\u202eb", "[red]"),
@@ -45,7 +45,7 @@ VALUES: Sequence[object] = (
     *("", "a", "🐀", "NaN", "-Infinity", "\x00", "\x1b[2J", "\u202e[/red]", "x" * 5000),
     *(10**4200, [], {}, [[]], [0], {"a": 1}, [None]),
 )
-TEXTS = ("NaN", "1e999", "\\u", *'-"{}[],:\n\r\t\x00é')
+TEXTS: Sequence[str] = ("NaN", "1e999", "\\u", *'-"{}[],:\n\r\t\x00é')
 
 
 class Input(NamedTuple):
