@@ -34,66 +34,18 @@ PATIENCE_S = 10.0
 """Seconds until a command counts as slow: a damaged size may ask for a day of work."""
 LONGEST_SENTENCE = 1500
 
-WORDS = (
+WORDS: Sequence[str] = (
     *("", " ", "-1", "0", "1", "2", "1e308", "-1e-320", "nan", "inf", "0x10", "1_000", "٣"),
     *("9" * 20, "1" * 400, "🐀", "a,b", "5 s", "5s", "-5s", "1h30", "true", "null", "None", "[]"),
-    *(
-        "key",
-        "value <",
-        "a=b",
-        "=",
-        "..",
-        "/",
-        ".",
-        "-",
-        "--",
-        "a\x1bb",
-        "\u202eb",
-        "[red]",
-        "é" * 300,
-        "%s",
-        "{0}",
-    ),
+    *("key", "value <", "a=b", "=", "..", "/", ".", "-", "--", "a\x1bb", "\u202eb", "[red]"),
+    *("é" * 300, "%s", "{0}"),
 )
 VALUES: Sequence[object] = (
     *(None, True, False, 0, 1, -1, 2**31, 2**63, -(2**63) - 1, 10**30, 0.5, -0.0, 1e308, 1e-320),
-    *(
-        "",
-        "a",
-        "🐀",
-        "NaN",
-        "-Infinity",
-        "\x00",
-        "\x1b[2J",
-        "\u202e[/red]",
-        "x" * 5000,
-        10**4200,
-        [],
-        {},
-        [[]],
-        [0],
-        {"a": 1},
-        [None],
-    ),
+    *("", "a", "🐀", "NaN", "-Infinity", "\x00", "\x1b[2J", "\u202e[/red]", "x" * 5000),
+    *(10**4200, [], {}, [[]], [0], {"a": 1}, [None]),
 )
-TEXTS = (
-    "NaN",
-    "1e999",
-    "-",
-    '"',
-    "{",
-    "}",
-    "[",
-    "]",
-    ",",
-    ":",
-    "\n",
-    "\r",
-    "\t",
-    "\x00",
-    "é",
-    "\\u",
-)
+TEXTS: Sequence[str] = ("NaN", "1e999", "\\u", *'-"{}[],:\n\r\t\x00é')
 
 
 class Input(NamedTuple):

@@ -13,6 +13,7 @@ class Done(NamedTuple):
 
 
 Straggler = Callable[..., Done]
+INTERRUPTED = Done(130, "", "straggler: interrupted.\n")
 
 
 def assert_refused(done: Done, *words: str) -> None:

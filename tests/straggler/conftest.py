@@ -1,6 +1,8 @@
-"""The command line and a short input as fixtures."""
+"""The command line, interrupts and a short input as fixtures."""
 
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,14 @@ def short_umts(monkeypatch: pytest.MonkeyPatch) -> None:
         return whole._replace(events=whole.events[: len(whole.events) // 5])
 
     monkeypatch.setattr(inputs, "NAMED", {**inputs.NAMED, "umts": shorten})
+
+
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Let interrupts be heard, even if the tests run in the background, which ignores them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
 
 
 @pytest.fixture

@@ -1,10 +1,14 @@
 """``straggler conformance`` judges an engine by its answers, and writes what it has found."""
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from model.vocabulary import Workload
 from straggler.conformance import trials
@@ -12,7 +16,7 @@ from straggler.conformance.draws import draw_workloads
 from straggler.conformance.engines import Asked
 from straggler.conformance.promises import PROMISES
 from tests.straggler.command import Done, Straggler, assert_refused
-from tests.straggler.fake_engine import write_engine
+from tests.straggler.fake_engine import PACKAGE, write_engine
 
 WORKLOADS = 12
 DRAWN: dict[tuple[str, int, int], list[Workload]] = {}
@@ -69,32 +73,53 @@ def verdicts(done: Done) -> dict[str, str]:
 # ------------------------------------------------------------------------------------- verdicts
 
 
-def test_a_right_engine_holds_and_says_on_how_many_streams(
-    straggler: Straggler, tmp_path: Path
+@pytest.mark.parametrize(
+    ("mistake", "about", "promise", "verdict", "words"),
+    [
+        ("", {}, "in-time", "holds", f"**holds** ({WORKLOADS} streams)"),
+        ("counts everything", {}, "in-time", "holds", "**holds**"),
+        ("counts some", {}, "in-time", "undetermined", "tuples, and nobody says which."),
+        # The counterexample, and the output of the script.
+        (
+            "drops at the watermark",
+            {"found_in": "in-time"},
+            "in-time",
+            "broken",
+            "that came in time.",
+        ),
+        ("drops at the watermark", {"found_in": "in-time"}, "in-time", "broken", "    what came"),
+        ("twice", {"found_in": "in-time"}, "windows-exact", "not reproduced", "not reproduced"),
+        ("twice", {"found_in": "windows-exact"}, "windows-exact", "broken", "broken"),
+        (
+            "twice",
+            {"found_in": "windows-exact", "exit_code": 1},
+            "windows-exact",
+            "not reproduced",
+            "not reproduced",
+        ),
+        ("refuses", {}, "in-time", "failed", "exit code 1 (it cannot express this)"),
+        (
+            "refuses",
+            {"found_in": "windows-exact", "explains": "In plain Python."},
+            "windows-exact",
+            "broken",
+            "broken",
+        ),
+    ],
+)
+def test_an_engine_gets_the_verdict_that_its_answers_and_scripts_support(
+    straggler: Straggler,
+    tmp_path: Path,
+    mistake: str,
+    about: dict[str, Any],
+    promise: str,
+    verdict: str,
+    words: str,
 ) -> None:
-    write_engine(tmp_path)
-    page = tmp_path / "page.md"
-    found = verdicts(judge(straggler, tmp_path, "--markdown", str(page)))
-    assert (found["windows-exact"], found["in-time"]) == ("holds", "holds")
-    assert found["pairs-once"] == "not asked"
-    assert f"**holds** ({WORKLOADS} streams)" in page.read_text(encoding="utf-8")
-
-
-def test_an_engine_may_count_what_comes_later_than_allowed(
-    straggler: Straggler, tmp_path: Path
-) -> None:
-    write_engine(tmp_path, "counts everything")
-    assert verdicts(judge(straggler, tmp_path))["in-time"] == "holds"
-
-
-def test_nobody_says_which_late_tuples_an_engine_counts(
-    straggler: Straggler, tmp_path: Path
-) -> None:
-    write_engine(tmp_path, "counts some")
-    page = tmp_path / "page.md"
-    found = verdicts(judge(straggler, tmp_path, "--markdown", str(page)))
-    assert found["in-time"] == "undetermined"
-    assert "tuples, and nobody says which." in page.read_text("utf-8")
+    write_engine(tmp_path, mistake, **about)
+    found = verdicts(judge(straggler, tmp_path, "--markdown", "page.md"))
+    assert (found[promise], found["pairs-once"]) == (verdict, "not asked")
+    assert words in Path("page.md").read_text("utf-8")
 
 
 def test_an_engine_that_hangs_is_asked_twice_in_a_case(
@@ -106,33 +131,6 @@ def test_an_engine_that_hangs_is_asked_twice_in_a_case(
     (case,) = json.loads(results_of(tmp_path).read_text("utf-8"))["cases"]
     assert (case["counts"]["workloads"], case["broken"]) == (2, 2)
     assert "did not answer in 1 s" in case["failure"]
-
-
-def test_an_engine_may_not_drop_a_tuple_whose_window_is_open(
-    straggler: Straggler, tmp_path: Path
-) -> None:
-    write_engine(tmp_path, "drops at the watermark", found_in="in-time")
-    page = tmp_path / "page.md"
-    found = verdicts(judge(straggler, tmp_path, "--markdown", str(page)))
-    assert found["in-time"] == "broken"
-    text = page.read_text(encoding="utf-8")
-    assert "tuples that came in time." in text  # the counterexample
-    assert "    what came" in text  # the output of the script
-
-
-def test_a_broken_promise_without_a_script_that_shows_it_does_not_count(
-    straggler: Straggler, tmp_path: Path
-) -> None:
-    write_engine(tmp_path, "twice", found_in="in-time")
-    assert verdicts(judge(straggler, tmp_path))["windows-exact"] == "not reproduced"
-
-
-@pytest.mark.parametrize(("exit_code", "verdict"), [(0, "broken"), (1, "not reproduced")])
-def test_a_script_that_does_not_reproduce_the_defect_takes_the_verdict_back(
-    exit_code: int, verdict: str, straggler: Straggler, tmp_path: Path
-) -> None:
-    write_engine(tmp_path, "twice", found_in="windows-exact", exit_code=exit_code)
-    assert verdicts(judge(straggler, tmp_path))["windows-exact"] == verdict
 
 
 def test_a_counterexample_is_small_and_stored(straggler: Straggler, tmp_path: Path) -> None:
@@ -159,17 +157,6 @@ def test_one_promise_is_judged_again_and_the_rest_is_kept(
     assert_refused(judge(straggler, tmp_path, "--promise", "in-time", "--seed", "1"), "seed 0")
 
 
-def test_a_case_that_was_not_run_is_called_not_judged(straggler: Straggler, tmp_path: Path) -> None:
-    write_engine(tmp_path)
-    assert judge(straggler, tmp_path).code == 0
-    path = tmp_path / "engines" / "fake" / "results.json"
-    stored = json.loads(path.read_text("utf-8"))
-    stored["cases"].pop()
-    path.write_text(json.dumps(stored), encoding="utf-8")
-    found = verdicts(judge(straggler, tmp_path, "--stored"))
-    assert (found["windows-exact"], found["in-time"]) == ("holds", "not judged")
-
-
 ANOTHER_WAY = """
 [[case]]
 promise = "windows-exact"
@@ -193,63 +180,6 @@ def test_a_promise_holds_only_if_all_ways_were_run(straggler: Straggler, tmp_pat
     assert "*not judged*: In another way. It was not run yet." in text
 
 
-def test_a_case_that_is_asked_no_more_is_not_on_the_page(
-    straggler: Straggler, tmp_path: Path
-) -> None:
-    write_engine(tmp_path)
-    assert judge(straggler, tmp_path).code == 0
-    stored = json.loads(results_of(tmp_path).read_text("utf-8"))
-    stored["cases"].append({**stored["cases"][0], "how": "As it once was."})
-    results_of(tmp_path).write_text(json.dumps(stored), encoding="utf-8")
-    page = tmp_path / "page.md"
-    assert judge(straggler, tmp_path, "--stored", "--markdown", str(page)).code == 0
-    assert "As it once was." not in page.read_text("utf-8")
-    assert f"**holds** ({WORKLOADS} streams)" in page.read_text("utf-8")
-
-
-@pytest.mark.parametrize(("explains", "verdict"), [("", "failed"), ("In plain Python.", "broken")])
-def test_a_failure_of_the_adapter_counts_only_if_a_finding_names_the_case(
-    explains: str, verdict: str, straggler: Straggler, tmp_path: Path
-) -> None:
-    write_engine(tmp_path, "refuses", found_in="windows-exact", explains=explains)
-    page = tmp_path / "page.md"
-    found = verdicts(judge(straggler, tmp_path, "--markdown", str(page)))
-    assert (found["windows-exact"], found["in-time"]) == (verdict, "failed")
-    said = "which does not count: the adapter ended with exit code 1 (it cannot express this)"
-    assert page.read_text("utf-8").count(said) == (2 if verdict == "failed" else 1)
-
-
-def test_a_finding_that_names_no_case_is_refused(straggler: Straggler, tmp_path: Path) -> None:
-    write_engine(tmp_path, found_in="windows-exact", explains="In no way.")
-    assert_refused(judge(straggler, tmp_path), "how is 'In no way.'", "windows-exact")
-
-
-def test_a_cell_says_that_its_streams_had_no_redeliveries(
-    straggler: Straggler, tmp_path: Path
-) -> None:
-    write_engine(tmp_path, redeliveries=False)
-    page = tmp_path / "page.md"
-    assert judge(straggler, tmp_path, "--markdown", str(page)).code == 0
-    text = page.read_text("utf-8")
-    assert f"**holds** ({WORKLOADS} streams) | **holds** ({WORKLOADS} streams, no red" in text
-    assert "imbalance stays O(1) |" not in text  # no column: nobody is asked
-    assert "*imbalance stays O(1)* has no column, because no engine is asked for it" in text
-
-
-def test_a_folder_may_have_a_space(straggler: Straggler, tmp_path: Path) -> None:
-    folder = tmp_path / "a folder"
-    write_engine(folder)
-    assert verdicts(judge(straggler, folder))["windows-exact"] == "holds"
-
-
-def test_only_the_named_promise_is_judged_if_nothing_is_stored(
-    straggler: Straggler, tmp_path: Path
-) -> None:
-    write_engine(tmp_path)
-    found = verdicts(judge(straggler, tmp_path, "--promise", "in-time"))
-    assert (found["windows-exact"], found["in-time"]) == ("not judged", "holds")
-
-
 @pytest.mark.parametrize("seed", [0, 1])
 def test_an_interrupted_rerun_loses_no_result(
     seed: int, straggler: Straggler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -271,24 +201,6 @@ def test_an_interrupted_rerun_loses_no_result(
 # -------------------------------------------------------------------------------------- refusals
 
 
-@pytest.mark.parametrize(
-    "more", [("--workloads", "3"), ("--seed", "0"), ("--promise", "in-time"), ("fake",)]
-)
-def test_stored_results_are_not_judged_again(
-    more: tuple[str, ...], straggler: Straggler, tmp_path: Path
-) -> None:
-    write_engine(tmp_path)
-    assert_refused(judge(straggler, tmp_path, "--stored", *more), "--stored judges nothing")
-
-
-def test_another_version_than_the_pinned_one_is_refused(
-    straggler: Straggler, tmp_path: Path
-) -> None:
-    write_engine(tmp_path, pinned="0.0.1")
-    assert_refused(judge(straggler, tmp_path), "xxhash", "engine.toml of fake says 0.0.1")
-    assert not (tmp_path / "engines" / "fake" / "results.json").exists()
-
-
 def test_an_engine_that_cannot_be_judged_does_not_keep_others_from_it(
     straggler: Straggler, tmp_path: Path
 ) -> None:
@@ -302,69 +214,71 @@ def test_an_engine_that_cannot_be_judged_does_not_keep_others_from_it(
     assert stored_promises(tmp_path) == ["windows-exact", "in-time"]
 
 
-def test_a_python_that_cannot_be_run_is_refused(straggler: Straggler, tmp_path: Path) -> None:
-    write_engine(tmp_path)
-    python = tmp_path / "environments" / "fake" / "bin" / "python"
-    python.chmod(0o644)
-    assert_refused(judge(straggler, tmp_path), f"{python} cannot be run: Permission denied")
-
-
-@pytest.mark.parametrize("script", ["adapter.py", "trails/mistake.py"])
-def test_a_missing_script_is_refused(script: str, straggler: Straggler, tmp_path: Path) -> None:
-    write_engine(tmp_path, found_in="in-time")
-    (tmp_path / "engines" / "fake" / script).unlink()
-    assert_refused(judge(straggler, tmp_path), "engine.toml: there is no script", script)
-
-
 IN_TIME = '[[case]]\npromise = "in-time"\nhow = "?"\n'
+WRONG = (
+    '[[case]]\npromise = "windows"\nhow = "?"',
+    '[[case]]\npromise = "in-time"',
+    f"{IN_TIME}kind = 1",
+    f"{IN_TIME}[case.stream]\nbatch = true",
+    f"{IN_TIME}[case.settings]\nkeyed = true",
+    f"{IN_TIME}[case.settings]\nkeyd = [true]",
+    '[[case]]\npromise = "balance"\nhow = "?"',
+    f"{IN_TIME}settings = 3",
+    f"{IN_TIME}stream = 3",
+    f"{IN_TIME}late_by = 3",
+    f"{IN_TIME}[case.stream]\ntime_factor = 0",
+    "[finding]\n",
+    "[[case",
+)
+
+
+def test_a_wrong_description_of_an_engine_is_refused(
+    straggler: Straggler, tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    said = []
+    for number, more in enumerate(WRONG):
+        write_engine(tmp_path / str(number), more=more)
+        done = judge(straggler, tmp_path / str(number))
+        assert_refused(done)
+        assert not results_of(tmp_path / str(number)).exists()
+        sentence = done.err.replace(f"{tmp_path}/{number}/", "").rstrip()
+        said += [*more.splitlines(), f"    {sentence}"]
+    assert "\n".join(said) == snapshot
 
 
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ('[[case]]\npromise = "windows"\nhow = "?"', ("promise is 'windows'", "windows-exact")),
-        ('[[case]]\npromise = "in-time"', ("how is None",)),
-        ('[[case]]\npromise = "in-time"\nhow = "?"\nkind = 1', ("'kind' is not a field",)),
-        (
-            '[[case]]\npromise = "in-time"\nhow = "?"\n[case.stream]\nbatch = true',
-            ("batch is True", "int"),
-        ),
-        (
-            '[[case]]\npromise = "in-time"\nhow = "?"\n[case.settings]\nkeyed = true',
-            ("keyed is True", "list of values"),
-        ),
-        ('[[case]]\npromise = "balance"\nhow = "?"', ("'balance' has both",)),
-        (f"{IN_TIME}settings = 3", ("settings is 3", "a table")),
-        (f"{IN_TIME}stream = 3", ("stream is 3", "a table")),
-        (f"{IN_TIME}late_by = 3", ("late_by is 3", "arrival, micro-batch")),
-        (f"{IN_TIME}[case.stream]\ntime_factor = 0", ("time_factor is 0", "at least 1")),
-        ("[finding]\n", ("finding is {}", "a list of tables")),
-        ("[[case", ("cannot be read",)),
+        (("--stored", "--workloads", "3"), "--stored judges nothing"),
+        (("fak",), "there is no engine 'fak'"),
     ],
 )
-def test_a_wrong_description_of_an_engine_is_refused(
-    more: str, words: tuple[str, ...], straggler: Straggler, tmp_path: Path
+def test_an_impossible_judgement_is_refused(
+    more: tuple[str, ...], words: str, straggler: Straggler, tmp_path: Path
 ) -> None:
-    write_engine(tmp_path, more=more)
-    assert_refused(judge(straggler, tmp_path), "engine.toml", *words)
-
-
-def test_a_setting_that_there_is_not_is_refused(straggler: Straggler, tmp_path: Path) -> None:
-    unknown = '[[case]]\npromise = "in-time"\nhow = "?"\n[case.settings]\nkeyd = [true]'
-    write_engine(tmp_path, more=unknown)
-    done = judge(straggler, tmp_path)
-    assert_refused(done, "there is no setting 'keyd'", "did you mean 'keyed'?")
-    assert not (tmp_path / "engines" / "fake" / "results.json").exists()
-
-
-def test_an_unknown_engine_is_refused(straggler: Straggler, tmp_path: Path) -> None:
     write_engine(tmp_path)
-    assert_refused(judge(straggler, tmp_path, "fak"), "there is no engine 'fak'", "'fake'")
+    assert_refused(judge(straggler, tmp_path, *more), words)
 
 
-def test_results_of_another_version_are_refused(straggler: Straggler, tmp_path: Path) -> None:
-    write_engine(tmp_path)
-    stored = {"engine": "fake", "version": "0.0.1", "seed": 0, "cases": [], "trails": []}
-    path = tmp_path / "engines" / "fake" / "results.json"
-    path.write_text(json.dumps(stored), encoding="utf-8")
-    assert_refused(judge(straggler, tmp_path, "--stored"), "0.0.1", "judge fake again")
+def spoil_version(folder: Path) -> None:
+    path = folder / "engines" / "fake" / "engine.toml"
+    text = path.read_text("utf-8").replace(f'version = "{version(PACKAGE)}"', 'version = "0.0.1"')
+    path.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (spoil_version, "engine.toml of fake says 0.0.1"),
+        (lambda f: (f / "environments/fake/bin/python").chmod(0o644), "cannot be run: Permission"),
+        (lambda f: (f / "engines/fake/adapter.py").unlink(), "there is no script"),
+        (lambda f: (f / "engines/fake/trails/mistake.py").unlink(), "there is no script"),
+    ],
+)
+def test_an_engine_that_cannot_be_run_is_refused(
+    spoil: Callable[[Path], object], words: str, straggler: Straggler, tmp_path: Path
+) -> None:
+    write_engine(tmp_path, found_in="in-time")
+    spoil(tmp_path)
+    assert_refused(judge(straggler, tmp_path), words)
+    assert not results_of(tmp_path).exists()

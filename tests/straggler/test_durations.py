@@ -1,3 +1,5 @@
+"""Durations as users write them."""
+
 import pytest
 
 from model.vocabulary.durations import parse_duration_us
@@ -9,12 +11,9 @@ from straggler.inputs.durations import write_duration
     [
         ("5us", 5),
         ("500ms", 500_000),
-        ("5s", 5_000_000),
         ("1.5s", 1_500_000),
-        ("5min", 300_000_000),
         ("6h", 21_600_000_000),
         (" 2 D ", 172_800_000_000),
-        ("0s", 0),
         ("-1s", -1_000_000),
         ("10 seconds", 10_000_000),
         ("1 hour 30 minutes", 5_400_000_000),
@@ -32,9 +31,6 @@ def test_an_invalid_duration_is_quoted(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration") as refused:
         parse_duration_us(text)
     assert repr(text) in str(refused.value)
-
-
-def test_fractions_of_a_microsecond_are_refused() -> None:
     with pytest.raises(ValueError, match=r"'0\.5us' is not a whole number of microseconds"):
         parse_duration_us("0.5us")
 

@@ -1,23 +1,28 @@
-"""The folders of judged engines keep to their layout, and the page is what was judged."""
+"""Engines of others: their folders, their streams, and which answers break a promise."""
 
 import ast
-import sys
 from contextlib import closing
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-from model.vocabulary import Workload
-from straggler.conformance.engines import Engine, engine_names, load_engine
+from model.vocabulary import Event, Trace, Workload
+from model.vocabulary.join import Match
+from model.vocabulary.windows import Final, Late
+from straggler.conformance.draws import draw_workloads
+from straggler.conformance.engines import Asked, Engine, engine_names, load_engine
+from straggler.conformance.judgements import MICRO_BATCH, Answered, Judged
 from straggler.conformance.page import Row, write_page
-from straggler.conformance.results import REPRODUCED, Results, read_results
+from straggler.conformance.promises import PROMISES, Values, count_cases
+from straggler.conformance.results import Results, read_results
 from straggler.conformance.trials import (
     follow_trail,
     open_engine,
     try_workload,
 )
 from straggler.errors import UsageError
+from straggler.judging.references import run_model
 from tests.house.repository import CODE, ROOT
 
 FOLDER = ROOT / "engines"
@@ -41,10 +46,6 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-def lines_of(path: Path) -> int:
-    return len(path.read_text(encoding="utf-8").splitlines())
-
-
 def present(engine: Engine) -> Engine:
     """Return the engine; skip the test if it is not installed."""
     try:
@@ -66,34 +67,15 @@ def judged(engine: Engine) -> Results:
 
 
 @each_engine
-def test_an_adapter_is_short_and_imports_nothing_of_ours(engine: Engine) -> None:
-    assert lines_of(engine.adapter) <= ADAPTER_LINES
+def test_adapters_and_scripts_stand_alone_and_versions_are_pinned(engine: Engine) -> None:
     assert not imported(engine.adapter) & set(CODE)
-    assert imported(engine.adapter) - sys.stdlib_module_names
-
-
-@each_engine
-def test_a_script_is_short_and_does_without_the_adapter(engine: Engine) -> None:
-    for path in (engine.folder / "trails").iterdir():
-        if path.suffix == ".py":
-            assert lines_of(path) <= TRAIL_LINES, path.name
-            assert not imported(path) & {*CODE, "adapter"}, path.name
-
-
-@each_engine
-def test_versions_are_pinned_and_the_engine_has_the_version_of_its_description(
-    engine: Engine,
-) -> None:
+    scripts = set((engine.folder / "trails").glob("*.py"))
+    assert {finding.script for finding in engine.findings} == {path.name for path in scripts}
+    for path in scripts:
+        assert not imported(path) & {*CODE, "adapter"}, path.name
     text = (engine.folder / "requirements.txt").read_text(encoding="utf-8")
     rows = [line.split("==") for line in text.splitlines() if line and not line.startswith("#")]
-    assert all(len(row) == 2 for row in rows), rows
     assert dict(rows)[engine.package] == engine.version
-
-
-@each_engine
-def test_every_finding_has_a_script_and_every_script_a_finding(engine: Engine) -> None:
-    scripts = {path.name for path in (engine.folder / "trails").glob("*.py")}
-    assert {finding.script for finding in engine.findings} == scripts
 
 
 # --------------------------------------------------------------------------------------- results
@@ -117,6 +99,7 @@ def test_the_results_are_about_what_the_engine_is_asked_for(engine: Engine) -> N
     assert tried == found
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @each_engine
 def test_every_script_still_shows_what_it_showed(engine: Engine) -> None:
@@ -125,6 +108,7 @@ def test_every_script_still_shows_what_it_showed(engine: Engine) -> None:
         assert follow_trail(engine, finding).outcome == trail.outcome, finding.script
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @each_engine
 def test_every_stored_counterexample_still_breaks_its_promise(engine: Engine) -> None:
@@ -139,7 +123,134 @@ def test_every_stored_counterexample_still_breaks_its_promise(engine: Engine) ->
                 assert tried.has_failed == bool(case.failure), tried.judged.broken
 
 
-def test_a_trail_that_was_reproduced_is_called_so() -> None:
-    found = filter(None, map(read_results, ENGINES))
-    outcomes = {trail.outcome for results in found for trail in results.trails}
-    assert outcomes <= {REPRODUCED, "closed"}
+def late_windows() -> Answered:
+    """Return what the model answers to a window with a tuple in time and three late ones."""
+    settings: Values = {
+        "size_us": [4_000],
+        "slide_us": [4_000],
+        "aggregate": ["sum"],
+        "keyed": [False],
+    }
+    (drawn,) = draw_workloads(Asked("in-time", "?", settings), 1, 0)
+    times_us = (0, 9_000, 1_000, 13_000, 2_000, 3_000)
+    events = [Event(seq, seq, "k", at_us, 2.0**seq, seq) for seq, at_us in enumerate(times_us)]
+    config = {**drawn.config, "fixed_slack_us": 0}
+    workload = drawn.with_(arrivals=tuple(events), config=config, cuts=(1, 2, 3, 4))
+    scope = PROMISES["in-time"].scope
+    expected = run_model(scope.room, workload)
+    return Answered(scope, workload, expected, expected)
+
+
+def holding(answered: Answered, value: float, n: int, *late: int) -> Judged:
+    """Judge another answer for the first window, with reports of late tuples."""
+    others = [final for final in answered.expected.of(Final) if final.start_us]
+    first = Final(0, 0, "", value, n, 0, True)
+    reports = [Late(0, 0, "", source_id, 0, 0) for source_id in late]
+    observed = Trace("other", [first, *others, *reports])
+    return PROMISES["in-time"].judge(answered._replace(observed=observed))
+
+
+def test_an_answer_with_some_late_tuples_is_the_aggregate_of_those() -> None:
+    answered = late_windows()
+    assert len(answered.expected.of(Late)) == 3  # tuples 2, 4 and 5 of the values 4, 16 and 32
+    assert holding(answered, 1.0, 1) == holding(answered, 53.0, 4) == Judged()
+    assert holding(answered, 2.0, 1).broken
+    assert holding(answered, 54.0, 4).broken
+    assert holding(answered, 53.0, 5).broken
+    assert holding(answered, 5.0, 2).undetermined
+    assert holding(answered, 5.0, 2, 4, 5) == Judged()
+    assert holding(answered, 17.0, 2, 4, 5).broken
+    assert holding(answered, 5.0, 2, 0, 5).undetermined  # it was in time
+
+
+def test_a_redelivery_that_comes_late_is_in_time_if_the_first_delivery_was() -> None:
+    answered = late_windows()
+    again = answered.workload.arrivals[0]._replace(seq=6)
+    workload = answered.workload.with_(arrivals=(*answered.workload.arrivals, again))
+    expected = run_model(answered.scope.room, workload)
+    assert len(expected.of(Late)) == 4
+    answered = answered._replace(workload=workload, expected=expected)
+    assert holding(answered, 1.0, 1) == Judged()
+    assert holding(answered, 4.0, 1).broken  # it holds a late tuple in the place of that in time
+
+
+def test_micro_batches_say_which_late_tuples_count() -> None:
+    answered = late_windows()._replace(late_by=MICRO_BATCH)
+    # The watermark of the second micro-batch lets the third count, and no later one.
+    assert holding(answered, 5.0, 2) == Judged()
+    assert holding(answered, 17.0, 2).broken
+    assert holding(answered, 21.0, 3).undetermined
+
+
+def test_a_router_by_key_is_unbalanced_and_one_in_turn_is_not() -> None:
+    promise = PROMISES["balance"]
+    found = {}
+    for policy in ("key", "round-robin"):
+        judged = []
+        for workload in draw_workloads(Asked("balance", "?", {}), 4, 0):
+            routed = run_model(
+                promise.scope.room,
+                workload.with_(config={**workload.config, "policy": policy}),
+            )
+            judged.append(promise.judge(Answered(promise.scope, workload, routed, routed)).broken)
+        found[policy] = judged
+    assert not any(found["round-robin"])
+    assert any(found["key"])
+
+
+def test_a_join_may_find_a_pair_that_came_too_late_but_no_wrong_or_second_one() -> None:
+    promise = PROMISES["pairs-in-time"]
+    for workload in draw_workloads(Asked("pairs-in-time", "?", {"lateness_us": [0]}), 20, 0):
+        expected = run_model(promise.scope.room, workload)
+        patient = workload.with_(
+            config={**workload.config, "lateness_us": None, "idle_after_us": None}
+        )
+        every = run_model(promise.scope.room, patient).of(Match)
+        if len(every) > len(expected.of(Match)) > 0:
+            break
+    else:
+        pytest.fail("no stream has a late pair")
+    query, r_id, s_id, _ = expected.of(Match)[0]
+    wrong = Match(query, r_id, 987_654, 0)
+    found = {
+        "all": every,
+        "is missing": (),
+        "was found 2 times": (*every, Match(query, r_id, s_id, 0)),
+        "is no result": (*every, wrong),
+    }
+    for sentence, matches in found.items():
+        answered = Answered(promise.scope, workload, expected, Trace("other", matches))
+        said = promise.judge(answered).broken
+        assert (said == ()) == (sentence == "all"), sentence
+        assert not said or sentence in " ".join(said)
+
+
+# ---------------------------------------------------------------------------------- their streams
+
+
+def test_the_streams_have_the_cases_that_matter() -> None:
+    for name, promise in PROMISES.items():
+        workloads = draw_workloads(Asked(name, "?", {}), 20, 0)
+        counts = [count_cases(each, run_model(promise.scope.room, each)) for each in workloads]
+        for guard in promise.guards:
+            assert sum(each[guard] for each in counts), (name, guard)
+
+
+def test_streams_follow_their_seed_and_none_is_drawn_twice() -> None:
+    asked = Asked("in-time", "?", {})
+    drawn = draw_workloads(asked, 20, 0)
+    assert drawn == draw_workloads(asked, 20, 0) != draw_workloads(asked, 20, 1)
+    assert len({str(workload.with_(name="").to_json()) for workload in drawn}) == 20
+
+
+def test_a_stream_is_what_the_engine_can_take() -> None:
+    plain = draw_workloads(Asked("in-time", "?", {}), 8, 0)
+    asked = Asked("in-time", "?", {}, False, time_factor=1_000, arrivals_max=9, batch=2)
+    fitted = draw_workloads(asked, 8, 0)
+    for before, after in zip(plain, fitted, strict=True):
+        identities = [event.source_id for event in after.arrivals]
+        assert len(identities) == len(set(identities)) <= 9
+        assert after.arrivals[0].event_time_us == before.arrivals[0].event_time_us * 1_000
+        assert after.config["size_us"] == before.config["size_us"] * 1_000
+        assert after.cuts == tuple(range(2, len(identities), 2))
+        assert after.flush

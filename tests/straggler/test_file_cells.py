@@ -113,20 +113,6 @@ def test_identities_and_keys_are_those_of_their_own_text(folder: Path, texts: li
         assert found == [(identity_of(str(text)), text) for text in texts]
 
 
-def test_views_of_text_and_bytes_in_parquet_are_read(tmp_path: Path) -> None:
-    table = {
-        "event_time": pa.array(["1970-01-01", "soon"], pa.string_view()),
-        "value": pa.array(["5", "6"], pa.string_view()),
-        "key": pa.array([b"a", b"b"], pa.binary_view()),
-    }
-    parquet.write_table(pa.table(table), tmp_path / "data.parquet")
-    recording = read_table(tmp_path / "data.parquet", Columns(time_unit="iso"))
-    assert [(event.value, event.key) for event in recording.events] == [(5.0, "a")]
-    assert "'event_time' has 'soon', which is not a time (row 2)" in (
-        recording.set_aside[0].sentence
-    )
-
-
 def identity_of(text: str) -> int:
     """Return the 64-bit integer that a text is the usual form of, or else its hash."""
     try:

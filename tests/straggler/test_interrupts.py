@@ -1,29 +1,30 @@
 """Ctrl-C is one line and exit code 130, even if a library handles it; a closed pipe is no error."""
 
+import gc
 import io
+import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
 
+from model.slack import run as run_slack
+from model.vocabulary import Event, SlackConfig, Trace, Workload
 from straggler.cli import render, sim
 from straggler.judging.systems import delay_interrupts
-from tests.straggler.command import Done, Straggler
+from straggler.rooms.slack.room import ROOM
+from tests.straggler.command import INTERRUPTED, Done, Straggler
+from tests.straggler.processes import PATIENCE_S, start, write_stream
 
-INTERRUPTED = Done(130, "", "straggler: interrupted.\n")
-
-
-@pytest.fixture(autouse=True)
-def heard() -> Iterator[None]:
-    """Let interrupts be heard, even if the tests run in the background, which ignores them."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
+pytestmark = pytest.mark.usefixtures("heard")
 
 
 def press_ctrl_c(*_: object) -> str:
@@ -64,57 +65,47 @@ def java_ends() -> None:
         raise LookupError("no Java")
 
 
-@pytest.mark.parametrize(
-    "becomes",
-    [press_ctrl_c, another_error, no_error, system_exit, pandas_reads, java_ends],
+def in_a_simulation() -> None:
+    events = tuple([Event(n, n, "ab"[n % 2], n, 1.0, n) for n in range(200_000)])
+    workload = Workload("slack", events, SlackConfig(9, 3, control="fixed").to_json())
+    before = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    gc.disable()  # an interrupt inside a callback of the collector is swallowed
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        ROOM.replay(workload)
+    finally:
+        gc.enable()
+        signal.signal(signal.SIGALRM, before)
+
+
+BECOMES = (
+    *(press_ctrl_c, another_error, no_error, system_exit, pandas_reads, java_ends),
+    in_a_simulation,
 )
+
+
+def running(monkeypatch: pytest.MonkeyPatch, what: Callable[[], object], code: int = 0) -> None:
+    """Let ``straggler sim`` do something else."""
+
+    def run(_: Namespace) -> int:
+        what()
+        return code
+
+    monkeypatch.setattr(sim, "run", run)
+
+
+@pytest.mark.parametrize("becomes", BECOMES)
 def test_an_interrupt_is_reported_even_if_the_command_goes_on(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch, becomes: Callable[[], object]
 ) -> None:
-    def run(_: Namespace) -> int:
-        becomes()
-        return 0
-
-    monkeypatch.setattr(sim, "run", run)
+    running(monkeypatch, becomes)
     assert straggler("sim", "slack") == INTERRUPTED
 
 
-def test_an_interrupt_is_heard_even_if_the_parent_ignores_it(
-    straggler: Straggler, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def run(_: Namespace) -> int:
-        press_ctrl_c()
-        return 0
-
-    monkeypatch.setattr(sim, "run", run)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    done = straggler("sim", "slack")
-    assert signal.signal(signal.SIGINT, signal.default_int_handler) is signal.SIG_IGN
-    assert done == INTERRUPTED
-
-
-def test_another_handler_of_interrupts_stays(
-    straggler: Straggler, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[int] = []
-
-    def run(_: Namespace) -> int:
-        press_ctrl_c()
-        return 0
-
-    monkeypatch.setattr(sim, "run", run)
-    signal.signal(signal.SIGINT, lambda number, _frame: seen.append(number))
-    done = straggler("sim", "slack")
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    assert (done, seen) == (Done(0, "", ""), [signal.SIGINT])
-
-
-IGNORED = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN);"
-"""The beginning of a program whose children are started with interrupts ignored, as by nohup."""
-
-
 def test_a_command_started_with_interrupts_ignored_is_interrupted() -> None:
-    start = f"{IGNORED} os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    """As by nohup, or in the background of a shell."""
+    ignored = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN);"
+    begin = f"{ignored} os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
     child = (
         "from straggler.cli import main, sim\n"
         "import signal\n"
@@ -122,9 +113,8 @@ def test_a_command_started_with_interrupts_ignored_is_interrupted() -> None:
         "sim.run = lambda _: signal.raise_signal(signal.SIGINT)\n"
         "raise SystemExit(main.main(['sim', 'slack']))"
     )
-    command = [sys.executable, "-c", start, "-c", child]
     done = subprocess.run(
-        command,
+        [sys.executable, "-c", begin, "-c", child],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
@@ -134,14 +124,64 @@ def test_a_command_started_with_interrupts_ignored_is_interrupted() -> None:
     assert Done(done.returncode, done.stdout, done.stderr) == INTERRUPTED
 
 
+@pytest.mark.timeout(PATIENCE_S)
+def test_ctrl_c_ends_a_query_on_spark_and_leaves_nothing(tmp_path: Path) -> None:
+    write_stream(tmp_path)
+    ask = ("--input", "stream.csv", "--event-time", "seconds", "--time-unit", "s")
+    with start(tmp_path, "diff", "slack", *ask) as straggler:
+        ends_s = time.monotonic() + PATIENCE_S
+        # A pipeline's working folder: the first query is under way.
+        while not list((tmp_path / "scratch").glob("straggler-slack-*/store")):
+            assert straggler.poll() is None, straggler.communicate()
+            assert time.monotonic() < ends_s
+            time.sleep(0.05)
+        os.killpg(straggler.pid, signal.SIGINT)
+        out, err = straggler.communicate(timeout=PATIENCE_S)
+    assert Done(straggler.returncode, out, err) == INTERRUPTED
+    assert not list((tmp_path / "scratch").iterdir())
+    assert not (tmp_path / "counterexamples").exists()
+
+
+# ------------------------------------------------------------------------ what was done until then
+
+
+def interrupted_in_the_third() -> Callable[[Workload], Trace]:
+    """Return a System that is interrupted in its third comparison, and then gives up."""
+    workloads: list[Workload] = []
+
+    def system(workload: Workload) -> Trace:
+        workloads.append(workload)
+        if len(workloads) == 3:
+            no_error()
+            return Trace("gave up", ())
+        return run_slack(workload)
+
+    return system
+
+
+@pytest.mark.usefixtures("short_umts")
+def test_an_interrupt_leaves_what_has_been_judged(straggler: Straggler, tmp_path: Path) -> None:
+    ask = ("diff", "slack", "--input", "umts", "--system", f"{__name__}:interrupted_in_the_third")
+    done = straggler(*ask, "--json", "v.json", "--junit", "j.xml", "--html", "p.html")
+    assert (done.code, done.err.splitlines()[-1]) == (130, "straggler: interrupted.")
+    note = "Not complete: 2 of 4 comparisons judged, then interrupted."
+    assert done.out.splitlines()[-1] == note
+    record = json.loads((tmp_path / "v.json").read_text(encoding="utf-8"))
+    assert record["incomplete"] == note
+    assert [row["verdict"] for row in record["comparisons"]] == ["holds", "holds"]
+    suite = ElementTree.parse(tmp_path / "j.xml").getroot()[0]
+    assert (suite.get("tests"), suite.get("skipped")) == ("4", "2")
+    page = (tmp_path / "p.html").read_text(encoding="utf-8")
+    assert (page.count("<article"), note in page) == (2, True)
+
+
+# ------------------------------------------------------------------------------------ closed pipes
+
+
 def test_a_pipe_that_is_closed_ends_a_command_quietly(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run(_: Namespace) -> int:
-        render.print_lines(render.console(), ["more than one reads"])
-        return 1
-
-    monkeypatch.setattr(sim, "run", run)
+    running(monkeypatch, lambda: render.print_lines(render.console(), ["more than one reads"]), 1)
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w", buffering=1) as pipe:
@@ -153,13 +193,12 @@ def test_a_pipe_that_is_closed_ends_a_command_quietly(
 def test_a_stream_that_is_closed_from_the_start_changes_no_exit_code(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch, closed: str
 ) -> None:
-    def run(_: Namespace) -> int:
+    def prints() -> None:
         render.print_lines(render.console(), ["whoever reads"])
         with render.progress() as progress:
             render.print_lines(progress.console, ["whoever watches"])
-        return 3
 
-    monkeypatch.setattr(sim, "run", run)
+    running(monkeypatch, prints, 3)
     monkeypatch.setattr(sys, closed, None)
     done = straggler("sim", "slack")
     os.close(getattr(sys, closed).fileno())

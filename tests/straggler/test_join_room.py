@@ -1,20 +1,14 @@
-"""Room ``join`` judged: conditions as text, limits, comparison and guards."""
+"""Room ``join``: conditions as texts, limits of streams, and comparison of matches."""
 
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 
-from model.checking.claims import Outcome
-from model.join import run
 from model.join.oracle import nested_loop_join
 from model.vocabulary import Event, JoinConfig, Trace, Workload
 from model.vocabulary.join import RESULTS, And, Apart, Band, Equi, Ineq, Match, Predicate, Rejected
 from straggler.errors import UsageError
-from straggler.judging.judge import Judgement, judge
-from straggler.judging.levels import Scope
-from straggler.judging.references import MODEL, run_reference
-from straggler.rooms import Case
 from straggler.rooms.join import limits
 from straggler.rooms.join.conditions import parse_condition, write_condition
 from straggler.rooms.join.room import ROOM
@@ -30,63 +24,6 @@ def workload(n: int = 60) -> Workload:
         for seq in range(n)
     )
     return Workload("join", arrivals, CONFIG.to_json(), (n // 4, n // 2, 3 * n // 4))
-
-
-def case(each: Workload) -> Case:
-    return Case("made", "made", "key", each, in_order=False)
-
-
-def judged(each: Case) -> Judgement:
-    """Judge the chain of the model against the model."""
-    return judge(
-        Scope(ROOM, RESULTS), each, run, run_reference(ROOM, each.workload, MODEL, RESULTS)
-    )
-
-
-# ----------------------------------------------------------------------------------- conditions
-
-
-@pytest.mark.parametrize(
-    ("text", "predicate"),
-    [
-        ("key", Equi("key")),
-        (" any ", And()),
-        ("value within 2", Band("value", 2.0)),
-        ("value  apart  0.1", Apart("value", 0.1)),
-        ("value >=", Ineq("value", ">=", "value")),
-        ("key and value within 2", And((Equi("key"), Band("value", 2.0)))),
-    ],
-)
-def test_conditions_are_parsed_into_predicates(text: str, predicate: Predicate) -> None:
-    assert parse_condition(text) == predicate
-
-
-@given(predicate=PREDICATES)
-def test_conditions_that_were_written_are_read_back(predicate: Predicate) -> None:
-    read = parse_condition(write_condition(predicate))
-    single = isinstance(predicate, And) and len(predicate.parts) == 1
-    assert read == (predicate.parts[0] if isinstance(predicate, And) and single else predicate)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", "'' is not a condition"),
-        ("vaule", "did you mean 'value'?"),
-        ("key =", "'key =' is not a condition"),
-        ("value within", "'value within' is not a condition"),
-        ("value within two", "'two' in 'value within two' is not a number"),
-        ("value within -1", "eps is -1.0"),
-        ("value within nan", "eps is nan"),
-        ("key apart 2", "keys have no distance"),
-        ("key and", "'key and' is not a condition"),
-        ("value < value", "is not a condition"),
-    ],
-)
-def test_an_invalid_condition_is_refused(text: str, words: str) -> None:
-    with pytest.raises(ValueError, match=r".") as refused:
-        parse_condition(text)
-    assert words in str(refused.value)
 
 
 # --------------------------------------------------------------------------------------- limits
@@ -125,52 +62,45 @@ def test_epochs_of_matches_are_not_compared_but_their_number_is() -> None:
     assert ROOM.compare(each, expected, Trace("s", later), RESULTS).mismatches == len(rejected)
 
 
-# ---------------------------------------------------------------------------------------- guards
-
-
-def test_the_chain_of_the_model_is_put_to_the_test() -> None:
-    judgement = judged(case(workload()))
-    assert judgement.outcome is Outcome.HOLDS, judgement.guard.sentence
-    assert judgement.figures["rejected"]
-    (remark,) = judgement.remarks
-    assert remark.sentence.endswith(" steps of 3 workers are a behaviour of the protocol")
-
-
-def test_large_recordings_have_a_remark_that_pairs_were_not_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("straggler.rooms.join.room.COUNTED_MAX", 59)
-    (remark,) = judged(case(workload())).remarks
-    assert remark.sentence.endswith("(above 59 tuples, pairs of a step are not counted again)")
+# ----------------------------------------------------------------------------------- conditions
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"),
+    ("text", "predicate"),
     [
-        ("matches", "nothing matched"),
-        ("across_epochs", "no pair matched across two epochs"),
-        ("blocks", "no block was sent from worker to worker"),
-        ("copies", "no block met a copy of a block that was on its way"),
-        ("in_the_middle", "no pair was found in the middle of the chain"),
+        ("key", Equi("key")),
+        (" any ", And()),
+        ("value within 2", Band("value", 2.0)),
+        ("value  apart  0.1", Apart("value", 0.1)),
+        ("value >=", Ineq("value", ">=", "value")),
+        ("key and value within 2", And((Equi("key"), Band("value", 2.0)))),
     ],
 )
-def test_cases_that_never_occur_leave_the_guard_undetermined(name: str, sentence: str) -> None:
-    each = case(workload())
-    figures = judged(each).figures
-    assert ROOM.guard(each, figures).outcome is Outcome.HOLDS
-    verdict = ROOM.guard(each, {**figures, name: 0})
-    assert verdict.outcome is Outcome.UNDETERMINED
-    assert verdict.sentence.startswith(f"{sentence} in made: the cases that matter never came up")
+def test_conditions_are_parsed_into_predicates(text: str, predicate: Predicate) -> None:
+    assert parse_condition(text) == predicate
 
 
-def test_short_chains_have_no_middle() -> None:
-    each = case(workload())
-    figures = judged(each).figures
-    two = {**figures, "workers": 2, "in_the_middle": 0}
-    assert ROOM.guard(each, two).outcome is Outcome.HOLDS
-    one = {**two, "workers": 1, "blocks": 0, "copies": 0}
-    assert ROOM.guard(each, one).outcome is Outcome.HOLDS
+@given(predicate=PREDICATES)
+def test_conditions_that_were_written_are_read_back(predicate: Predicate) -> None:
+    read = parse_condition(write_condition(predicate))
+    single = isinstance(predicate, And) and len(predicate.parts) == 1
+    assert read == (predicate.parts[0] if isinstance(predicate, And) and single else predicate)
 
 
-def test_slots_are_those_of_the_chain() -> None:
-    assert ROOM.slots(workload()) == 3
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "'' is not a condition"),
+        ("vaule", "did you mean 'value'?"),
+        ("key =", "'key =' is not a condition"),
+        ("value within two", "'two' in 'value within two' is not a number"),
+        ("value within -1", "eps is -1.0"),
+        ("value within nan", "eps is nan"),
+        ("key apart 2", "keys have no distance"),
+        ("key and", "'key and' is not a condition"),
+    ],
+)
+def test_an_invalid_condition_is_refused(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=r".") as refused:
+        parse_condition(text)
+    assert words in str(refused.value)

@@ -1,19 +1,30 @@
-"""``import straggler`` gives the public names, and loads packages when they are used."""
+"""``import straggler``: public names, extras, and what it has for tests of users."""
 
 import ast
 import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 import straggler
 from model.checking.claims import Outcome
+from model.vocabulary import SlackConfig
 from model.vocabulary.extras import EXTRAS, describe_missing
+from model.vocabulary.slack import CONTROLS, SELF_SUFFICIENT_AGGREGATES
+from model.vocabulary.windows import AGGREGATES
+from model.windows.evidence import has_exact_sums
+from sim.kernel.disorder import measure
+from straggler import Trace, Workload, assert_keeps_promises
 from straggler.errors import UsageError
+from straggler.judging import promises
+from straggler.strategies.examples import collect
+from straggler.strategies.streams import cases, configs, requirements
 from tests.house.repository import ROOT, room_names
 
 HEAVY = "pyspark pyarrow pandas numpy scipy simpy matplotlib rich lark jinja2 pytest hypothesis"
@@ -108,3 +119,85 @@ def test_examples_import_public_names_from_the_library() -> None:
                 assert node.module not in rooms, page
             elif isinstance(node, ast.ImportFrom):
                 assert {each.name for each in node.names} <= set(straggler.__all__), page
+
+
+# ----------------------------------------------------------------------------- in tests of users
+
+
+def right(workload: Workload) -> Trace:
+    from model.join.oracle import make_system
+
+    return make_system()(workload)
+
+
+def test_a_right_system_passes_and_a_silent_one_does_not(tmp_path: Path) -> None:
+    assert_keeps_promises(right, kinds="match", folder=tmp_path)
+    assert_keeps_promises("model.slack:make_system", room="slack", level="steps", folder=tmp_path)
+    with pytest.raises(AssertionError, match=r"(?s)lost.*straggler replay .*MODULE:FACTORY"):
+        assert_keeps_promises(lambda _: Trace("silent", ()), kinds="match", folder=tmp_path)
+    with pytest.raises(ValueError, match="effort is 'much'; it must be one of dev, ci, nightly"):
+        assert_keeps_promises(right, effort="much")
+    with pytest.raises(UsageError, match="level is 'all'; it must be one of answers, steps"):
+        assert_keeps_promises(right, level="all")
+    with pytest.raises(UsageError, match="system is None; it must be a System"):
+        assert_keeps_promises(None)  # type: ignore[arg-type]  # the mistake to refuse
+
+
+def test_a_system_gets_only_what_it_accepts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Workload] = []
+
+    def with_one_query(workload: Workload) -> Trace:
+        given.append(workload)
+        return right(workload)
+
+    assert_keeps_promises(with_one_query, accepts=has_one_query, folder=tmp_path)
+    assert len(given) == 25
+    assert all(map(has_one_query, given))
+    monkeypatch.setattr(promises, "TRIES", 1)
+    with pytest.raises(AssertionError, match=r"accepts none of 25 workloads$"):
+        assert_keeps_promises(right, accepts=lambda _: False, folder=tmp_path)
+
+
+def has_one_query(workload: Workload) -> bool:
+    return len(workload.config["queries"]) == 1
+
+
+def test_streams_follow_their_seed_and_have_what_is_promised() -> None:
+    drawn = collect(cases(), 150, seed=4)
+    assert drawn[:10] == collect(cases(), 150, seed=4)[:10] != collect(cases(), 150, seed=5)[:10]
+    late = [case for case in drawn if measure(case.arrivals).late_share > 0]
+    assert len(late) > len(drawn) // 2
+    redelivered = 0
+    for case in drawn:
+        assert [event.seq for event in case.arrivals] == list(range(len(case.arrivals)))
+        times = [event.arrival_us for event in case.arrivals]
+        assert times == sorted(times)
+        assert has_exact_sums([event.value for event in case.arrivals])
+        identities = {event.source_id for event in case.arrivals}
+        if len(identities) < len(case.arrivals):
+            redelivered += 1
+            assert SlackConfig.from_json(case.config).dedup
+            tuples = {(e.source_id, e.key, e.event_time_us, e.value) for e in case.arrivals}
+            assert len(tuples) == len(identities)
+    assert redelivered
+    values = {event.value for case in drawn for event in case.arrivals}
+    assert {float("inf"), -1.0} <= values, "some values are refused"
+
+
+def test_queries_have_every_shape_and_requirement() -> None:
+    drawn = collect(configs(), 400, seed=4)
+    assert {config.aggregate for config in drawn} == set(AGGREGATES)
+    assert {config.control for config in drawn} == set(CONTROLS)
+    assert {(config.tasks, config.keyed) for config in drawn} >= {(1, True), (3, True), (1, False)}
+    shapes = Counter(
+        (config.size_us > config.slide_us) - (config.size_us < config.slide_us) for config in drawn
+    )
+    assert min(shapes[shape] for shape in (-1, 0, 1)) > 5, "gapped, tumbling and sliding"
+    for aggregate in ("sum", "max"):
+        some = collect(configs([aggregate], ["conformal"]), 100, seed=3)
+        found = {(config.lambda_thr, config.method, config.sampling) for config in some}
+        assert found == set(requirements(aggregate))
+        is_free = any(config.lambda_thr is None for config in some)
+        assert is_free == (aggregate in SELF_SUFFICIENT_AGGREGATES)

@@ -1,14 +1,17 @@
-"""Messy files: every row is used or set aside with its place, and windows are those of the rest."""
+"""Messy CSV files that are drawn, with what is in them by construction.
+
+The reader is not asked: a file is put together from pieces whose rows and flaws are known.
+"""
 
 from collections import defaultdict
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
+from typing import NamedTuple
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
-from pyarrow import parquet
+from hypothesis import strategies as st
 
 from model.slack import make_system
 from model.vocabulary import SlackConfig, Workload
@@ -16,12 +19,121 @@ from model.vocabulary.windows import Final
 from straggler.errors import UsageError
 from straggler.inputs.set_aside import PLACES
 from straggler.inputs.tables import Columns, Recording, read_table
-from straggler.rooms.script.inputs import load
-from tests.straggler.csv_files import csv, refusal
-from tests.straggler.messy_files import MessyFile, Row, messy_files
 
 SECOND_US = 1_000_000
 SIZE_S = 1_000
+HEADER = ("at", "amount", "shop")
+
+
+class Row(NamedTuple):
+    """A row that can be used."""
+
+    line: int
+    """Physical line in which it begins."""
+    at_s: int
+    amount: float
+    """NaN if the cell has no finite number."""
+    shop: str
+
+
+class MessyFile(NamedTuple):
+    """A file, and what is in it."""
+
+    data: bytes
+    separator: str
+    rows: tuple[Row, ...]
+    flaws: tuple[int, ...]
+    """Lines of the rows that are set aside."""
+
+
+class _Piece(NamedTuple):
+    """Cells of a row or a line that is none."""
+
+    cells: tuple[str, ...]
+    kind: str
+    row: tuple[int, float, str] = (0, 0.0, "")
+
+
+TIMES = st.integers(0, 100_000)
+SHOPS = st.text("ab é'", min_size=1, max_size=4)
+BLANKS = st.sampled_from(["", " ", "  "])
+NUMBERS = st.integers(1, 1_000) | st.floats(0.5, 1e6).map(lambda x: round(x, 3))
+BAD_TIMES = st.sampled_from(["", "soon", "2014-13-01", "1e999", "9" * 30, "12:30"])
+BAD_NUMBERS = st.sampled_from(["", "much", "NaN", "-inf", "1,5", "0x10", "9007199254740993"])
+
+
+@st.composite
+def _good(draw: st.DrawFn) -> _Piece:
+    at_s, amount, shop = draw(TIMES), draw(NUMBERS), draw(SHOPS)
+    if draw(st.booleans()):
+        shop += "\n" + draw(SHOPS)  # a line break within a cell
+    time = f"{draw(BLANKS)}{at_s}{draw(BLANKS)}"
+    number = f"{draw(BLANKS)}{amount!r}{draw(BLANKS)}"
+    return _Piece((time, number, shop), "row", (at_s, float(amount), shop))
+
+
+@st.composite
+def _lacking(draw: st.DrawFn) -> _Piece:
+    at_s, shop = draw(TIMES), draw(SHOPS)
+    return _Piece((str(at_s), draw(BAD_NUMBERS), shop), "row", (at_s, float("nan"), shop))
+
+
+@st.composite
+def _flawed(draw: st.DrawFn) -> _Piece:
+    good = draw(_good()).cells
+    kind = draw(st.sampled_from(["time", "key", "short", "long", "quote", "left open"]))
+    match kind:
+        case "time":
+            return _Piece((draw(BAD_TIMES), *good[1:]), "flaw")
+        case "key":
+            return _Piece((*good[:2], ""), "flaw")
+        case "short":
+            return _Piece(good[:2], "flaw")
+        case "long":
+            return _Piece((*good, "more"), "flaw")
+    return _Piece((), kind)
+
+
+@st.composite
+def messy_files(draw: st.DrawFn) -> MessyFile:
+    """Draw a file of a few rows, flawed rows and blank lines."""
+    pieces = draw(st.lists(_good() | _lacking() | _flawed() | st.just(_Piece((), "blank"))))
+    separator = draw(st.sampled_from([",", ";", "\t"]))
+    end = draw(st.sampled_from(["\n", "\r\n"]))
+    names = [f"{draw(BLANKS)}{name}{draw(BLANKS)}" for name in HEADER]
+    text, line = separator.join(names) + end, 2
+    rows: list[Row] = []
+    flaws: list[int] = []
+    for piece in pieces:
+        match piece.kind:
+            case "blank":
+                written = ""
+            case "quote":
+                written = f'"a"b{separator}1{separator}c'
+            case "left open":
+                written = f'"a{separator}1{separator}c'
+            case _:
+                written = separator.join(_quoted(cell, separator) for cell in piece.cells)
+        if piece.kind == "row":
+            rows.append(Row(line, *piece.row))
+        elif piece.kind != "blank":
+            flaws.append(line)
+        text += written + end
+        line += 1 + written.count("\n")
+    mark = draw(st.sampled_from(["", "\ufeff"]))
+    return MessyFile((mark + text).encode(), separator, tuple(rows), tuple(flaws))
+
+
+def _quoted(cell: str, separator: str) -> str:
+    return f'"{cell}"' if set(cell) & {separator, "\n"} else cell
+
+
+# ------------------------------------------------------------------------------------ what is read
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("messy")
 
 
 def read(folder: Path, file: MessyFile, is_strict: bool = False) -> Recording:
@@ -31,61 +143,34 @@ def read(folder: Path, file: MessyFile, is_strict: bool = False) -> Recording:
     return read_table(path, replace(columns, is_strict=is_strict))
 
 
-def is_usable(file: MessyFile) -> bool:
-    return any(isfinite(row.amount) for row in file.rows)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("messy")
-
-
 @given(file=messy_files())
-def test_rows_used_and_rows_set_aside_are_the_rows_of_the_file(
+def test_every_row_is_used_or_set_aside_and_windows_are_those_of_the_used_ones(
     folder: Path, file: MessyFile
 ) -> None:
-    if not is_usable(file):
+    lacking = [row.line for row in file.rows if not isfinite(row.amount)]
+    if len(lacking) == len(file.rows):
         with pytest.raises(UsageError, match=r"has no rows|no row can be used"):
             read(folder, file)
         return
-    recording = read(folder, file)
+    if file.flaws or lacking:
+        with pytest.raises(UsageError):
+            read(folder, file, is_strict=True)
+    recording = read(folder, file, is_strict=not (file.flaws or lacking))
     used = sorted(recording.events, key=lambda event: event.source_id)
     found = [(each.event_time_us // SECOND_US, each.key) for each in used]
     assert found == [(row.at_s, row.shop) for row in file.rows]
-    pairs = zip(used, file.rows, strict=True)
-    assert all(
-        event.value == row.amount or not (isfinite(event.value) or isfinite(row.amount))
-        for event, row in pairs
-    )
+    for event, row in zip(used, file.rows, strict=True):
+        assert event.value == row.amount or not (isfinite(event.value) or isfinite(row.amount))
     (bad,) = recording.set_aside
     assert (bad.rows, bad.count) == (len(file.rows) + len(file.flaws), len(file.flaws))
-    assert all(list(kind.places) == sorted(kind.places) for kind in bad.gone)
     places = [place for kind in bad.gone for place in kind.places]
     assert set(places) <= set(file.flaws)
     assert len(places) == sum(min(kind.total, PLACES) for kind in bad.gone)
-    lacking = [row.line for row in file.rows if not isfinite(row.amount)]
     assert sum(kind.total for kind in bad.lacking) == len(lacking)
     assert {place for kind in bad.lacking for place in kind.places} <= set(lacking)
-
-
-@given(file=messy_files())
-def test_a_strict_reader_refuses_exactly_the_files_with_bad_rows(
-    folder: Path, file: MessyFile
-) -> None:
-    is_clean = not file.flaws and all(isfinite(row.amount) for row in file.rows)
-    if is_usable(file) and is_clean:
-        assert len(read(folder, file, is_strict=True).events) == len(file.rows)
-    else:
-        with pytest.raises(UsageError):
-            read(folder, file, is_strict=True)
-
-
-@given(file=messy_files().filter(is_usable))
-def test_windows_are_those_of_the_rows_that_can_be_used(folder: Path, file: MessyFile) -> None:
     size_us = SIZE_S * SECOND_US
-    config = SlackConfig(size_us, size_us, control="max")
-    events = read(folder, file).events
-    trace = make_system()(Workload("slack", events, config.to_json()))
+    config = SlackConfig(size_us, size_us, control="max").to_json()
+    trace = make_system()(Workload("slack", recording.events, config))
     answers = {(final.key, final.start_us): final.value for final in trace.of(Final)}
     assert answers == pytest.approx(sums(file.rows))
 
@@ -97,188 +182,3 @@ def sums(rows: tuple[Row, ...]) -> dict[tuple[str, int], float]:
         if isfinite(row.amount):
             found[row.shop, row.at_s // SIZE_S * SIZE_S * SECOND_US] += row.amount
     return dict(found)
-
-
-# ------------------------------------------------------------------------------- single flaws
-
-MESSY = """event_time,value,key
-1,1,a
-soon,2,b
-3,much,c
-4,4
-5,5,"x
-y"
-
-7,,b
-8,9,
-9,"9,b
-10,3,b
-11,3,c,d
-"""
-
-
-def test_every_flaw_of_a_file_is_told_at_once_with_its_line(tmp_path: Path) -> None:
-    recording = csv(tmp_path, MESSY)
-    assert [event.event_time_us for event in recording.events] == [1, 3, 5, 7, 10]
-    (bad,) = recording.set_aside
-    assert (bad.rows, bad.count, bad.unit) == (10, 5, "line")
-    assert sorted(kind.places for kind in bad.gone) == [(3,), (5,), (10,), (11,), (13,)]
-    assert sorted(kind.places for kind in bad.lacking) == [(4,), (9,)]
-    sentence = bad.sentence
-    assert sentence.startswith("data.csv: 5 of 10 rows set aside: ")
-    for part in (
-        "2 fields where its header has 3 (line 5)",
-        "a quote that is never closed (line 11)",
-        "2 rows without a finite value stay, refused by every query: ",
-        "'value' has 'much'",
-    ):
-        assert part in sentence
-
-
-def test_many_flaws_are_counted_and_the_first_lines_named(tmp_path: Path) -> None:
-    text = "event_time,value\n" + "1,1\n,2\n" * 30
-    (bad,) = csv(tmp_path, text).set_aside
-    (kind,) = bad.gone
-    assert (kind.total, kind.places) == (30, (3, 5, 7, 9, 11))
-    assert bad.sentence.endswith("(lines 3, 5, 7, 9, 11 and 25 more)")
-
-
-def test_bad_rows_of_parquet_have_numbers_of_rows(tmp_path: Path) -> None:
-    path = tmp_path / "data.parquet"
-    times, values = pa.array([1, None, 3]), pa.array([1.0, 2.0, float("nan")])
-    parquet.write_table(pa.table({"event_time": times, "value": values}), path)
-    recording = read_table(path)
-    assert [event.source_id for event in recording.events] == [0, 2]
-    (bad,) = recording.set_aside
-    assert (bad.unit, bad.gone[0].places, bad.lacking[0].places) == ("row", (2,), (3,))
-    assert "(row 2)" in bad.sentence
-
-
-def test_a_quote_that_is_never_closed_hides_no_other_row(tmp_path: Path) -> None:
-    rows = "".join(f"{n},1\n" for n in range(2_000))
-    recording = csv(tmp_path, f'event_time,value\n"5,1\n{rows}"6,1\n{rows}')
-    assert len(recording.events) == 4_000
-    assert sorted(kind.places for kind in recording.set_aside[0].gone) == [(2,), (2_003,)]
-
-
-def test_a_file_with_one_column_has_blank_lines_too(tmp_path: Path) -> None:
-    text = "\n\nkey\na\n\n \nb\n"
-    recording = csv(tmp_path, text, Columns(needs_times=False, needs_values=False))
-    assert [event.key for event in recording.events] == ["a", "b"]
-    assert recording.set_aside[0].sentence == ""
-
-
-def test_blanks_around_keys_are_part_of_them(tmp_path: Path) -> None:
-    events = csv(tmp_path, " event_time , value,key \n 1 , 2 , a \n").events
-    assert [(event.event_time_us, event.value, event.key) for event in events] == [(1, 2, " a ")]
-
-
-def test_a_column_that_nobody_asks_for_may_come_twice(tmp_path: Path) -> None:
-    assert len(csv(tmp_path, "event_time,value,,\n1,2,,\n").events) == 1
-
-
-@pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"])
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_byte_order_marks_and_ends_of_lines(tmp_path: Path, mark: bytes, end: str) -> None:
-    name = {b"\xef\xbb\xbf": "utf-8", b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}[mark]
-    text = end.join(["event_time,value,key", "1,1,é", "x,1,a", ""])
-    path = tmp_path / "data.csv"
-    path.write_bytes(mark + text.encode(name))
-    recording = read_table(path)
-    assert [event.key for event in recording.events] == ["é"]
-    assert recording.set_aside[0].gone[0].places == (3,)
-
-
-def test_another_encoding_is_named_or_asked_for(tmp_path: Path) -> None:
-    path = tmp_path / "data.csv"
-    path.write_bytes("event_time,value,key\n1,1,é\n".encode("latin-1"))
-    with pytest.raises(UsageError) as refused:
-        read_table(path)
-    assert str(refused.value) == (
-        "data.csv is not utf-8: byte 0xe9 in line 2;"
-        " --encoding names another encoding, such as latin-1"
-    )
-    assert read_table(path, Columns(encoding="latin-1")).events[0].key == "é"
-
-
-def test_a_header_that_is_a_row_names_the_option(tmp_path: Path) -> None:
-    sentence = refusal(tmp_path, "2024-05-01,1,a\n2024-05-02,2,b\n", Columns(time_unit="iso"))
-    assert sentence.endswith("if that is a row, --header none calls the columns 1, 2, ...")
-    columns = Columns("1", "2", "3", time_unit="iso", header=None)
-    recording = csv(tmp_path, "2024-05-01,1,a\n2024-05-02,2,b\n2024-05-03\n", columns)
-    assert [event.key for event in recording.events] == ["a", "b"]
-    assert "1 field where the first row has 3 (line 3)" in recording.set_aside[0].sentence
-
-
-def test_a_header_below_other_lines_names_the_option(tmp_path: Path) -> None:
-    text = '# station: "7"b\n\n# from: 2024, to: 2025\nevent_time, value\n1,2\n2,\n'
-    assert refusal(tmp_path, text).endswith(
-        "line 4 has it, and --header 4 takes that as the header"
-    )
-    recording = csv(tmp_path, text, Columns(header=4))
-    assert [event.event_time_us for event in recording.events] == [1, 2]
-    (bad,) = recording.set_aside
-    assert (bad.rows, bad.count, bad.lacking[0].places) == (2, 0, (6,))
-    assert refusal(tmp_path, text, Columns(header=9)) == "data.csv is empty from line 9 on"
-
-
-@pytest.mark.parametrize(("separator", "name"), [(";", "';'"), ("\t", "tab"), ("|", "'|'")])
-def test_another_separator_is_named(tmp_path: Path, separator: str, name: str) -> None:
-    sentence = refusal(tmp_path, separator.join(["event_time", "value"]) + "\n")
-    assert sentence.endswith(f"; --separator {name} would make several of it")
-
-
-def test_blanks_before_quotes_name_the_option(tmp_path: Path) -> None:
-    text = '"event_time", "value", "key"\n1, 2, "a, b"\n'
-    sentence = refusal(tmp_path, text)
-    assert sentence.endswith("; --separator ', ' takes blanks before a cell as no part of it")
-    (event,) = csv(tmp_path, text, Columns(separator=", ")).events
-    assert (event.value, event.key) == (2.0, "a, b")
-
-
-def test_a_file_separated_by_blanks_names_the_option(tmp_path: Path) -> None:
-    sentence = refusal(tmp_path, "event_time value\n1 2\n")
-    assert sentence.endswith("; --separator ' ' would make several of it")
-
-
-def test_a_header_that_is_no_row_is_told(tmp_path: Path) -> None:
-    for text in ('{"event_time":1,"value":2}\n', '"event_time"x,value\n1,2\n'):
-        sentence = refusal(tmp_path, text)
-        assert (
-            sentence == "line 1 of data.csv is no header: text after the closing quote of a field"
-        )
-
-
-def test_rows_beyond_the_guard_are_set_aside(tmp_path: Path) -> None:
-    text = "event_time,value,arrival_time\n5,1,5\n90000,2,10\n86407,3,7\n"
-    default, narrow = Columns(time_unit="s"), Columns(time_unit="s", max_future_us=SECOND_US)
-    off = Columns(time_unit="s", max_future_us=1 << 60)
-    found = [csv(tmp_path, text, each) for each in (default, narrow, off)]
-    assert [[event.value for event in each.events] for each in found] == [
-        [1, 3],
-        [1],
-        [1, 3, 2],
-    ]
-    assert "'90000', which lies more than 1d beyond its arrival (line 3)" in (
-        found[0].set_aside[0].sentence
-    )
-
-
-def test_rows_before_1970_are_set_aside_where_time_begins_there(tmp_path: Path) -> None:
-    text = "event_time,value,key\n-5,1,a\n0,2,a\n-1,3,b\n7,4,b\n"
-    assert [event.value for event in csv(tmp_path, text).events] == [1, 2, 3, 4]
-    recording = csv(tmp_path, text, Columns(since_1970=True))
-    assert [event.value for event in recording.events] == [2, 4]
-    assert recording.set_aside[0].sentence == (
-        "data.csv: 2 of 4 rows set aside:"
-        " 'event_time' has '-5', which lies before 1970 (lines 2, 4)"
-    )
-    network = load(str(tmp_path / "data.csv"), 0, Columns(), None)
-    assert [event.value for event in network.events] == [2, 4]
-
-
-def test_a_guard_needs_arrival_times(tmp_path: Path) -> None:
-    sentence = refusal(tmp_path, "event_time,value\n1,1\n", Columns(max_future_us=5))
-    assert sentence == (
-        "--max-future needs arrival times: --arrival names their column of data.csv"
-    )

@@ -16,13 +16,12 @@ from model.checking.claims import Outcome
 from model.vocabulary import Workload
 from straggler import assert_keeps_promises
 from straggler.errors import SystemFailedError
-from straggler.judging.judge import Judgement
 from straggler.judging.processes import Limits, ProcessSystem
 from straggler.judging.references import MODEL
 from straggler.judging.workloads import judge_workload
 from tests.house.repository import ROOT
-from tests.straggler.command import Straggler, assert_refused
-from tests.straggler.test_levels import pairs
+from tests.straggler.command import Straggler
+from tests.straggler.small_workloads import pairs
 from tests.straggler.test_protocol import ASK, ORDERS, TRADES
 
 PAGE = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
@@ -31,8 +30,6 @@ JAVA = PAGE.partition("```java Adapter.java\n")[2].partition("```")[0]
 HEADER = '{"trace": 1}'
 SECOND_US = 1_000_000
 LONG_US = 60 * SECOND_US
-
-Judge = Callable[..., Judgement]
 
 
 @pytest.fixture
@@ -102,52 +99,12 @@ def test_silence_and_hanging_end_with_the_time(command: Command, code: str) -> N
         assert f"the system did not answer in 1 s: it wrote {wrote}" in failed.agreement.sentence
 
 
-def test_a_trace_may_end_with_the_output_instead_of_a_line_break(command: Command) -> None:
-    rows = 'print("\\n".join(map(json.dumps, rows)), end=""); sys.stdout.flush()'
-    head, _, _ = ADAPTER.rpartition("    for row in [")
-    tail = '    rows = [{"trace": 1}, *steps, {"end": len(steps)}]\n    ' + rows
-    with closing(ProcessSystem(command(f"{head}{tail}; sys.exit()\n"), Limits(LONG_US))) as system:
-        judged = judge_workload(pairs(), system, reference=MODEL)
-        assert judged.outcome is Outcome.HOLDS, judged.broken
-    silent = ProcessSystem(command(f"{head}{tail}\n"), Limits(SECOND_US))
-    with closing(silent), pytest.raises(SystemFailedError, match="a line without a line break"):
-        silent(pairs())
-
-
 def test_a_command_whose_child_outlives_it_ends_with_its_exit_code(command: Command) -> None:
     code = "import subprocess; subprocess.Popen(['sleep', '600']); sys.exit(4)"
     with closing(ProcessSystem(command(failing_first(code)), Limits(2 * SECOND_US))) as system:
         said = "ended with exit code 4, and a child of it kept its output open: it wrote nothing"
         with pytest.raises(SystemFailedError, match=said):
             system(pairs())
-
-
-def test_a_lower_limit_of_the_machine_stays(command: Command) -> None:
-    """The system gets what memory there may be: a limit of the machine cannot be raised."""
-    code = f"""\
-import resource
-resource.setrlimit(resource.RLIMIT_DATA, (10**9, 10**9))
-from straggler.judging.processes import Limits, ProcessSystem
-from tests.straggler.test_levels import pairs
-system = ProcessSystem({command(ADAPTER)!r}, Limits(memory_bytes=2 * 10**9))
-print(len(system(pairs())) > 0)
-system.close()
-"""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
-    )
-    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
-
-
-def test_one_process_gets_many_workloads(command: Command) -> None:
-    counted = ADAPTER.replace(
-        '"nested loop"', "str(id(sys)) + str(sum(1 for _ in [seen.append(1)]))"
-    )
-    assert counted != ADAPTER
-    with closing(ProcessSystem(command("seen = []\n" + counted), Limits(LONG_US))) as system:
-        names = {system(pairs()).producer for _ in range(3)}
-    assert len(names) == 1
 
 
 def test_a_large_workload_and_a_large_trace_pass_at_once(command: Command) -> None:
@@ -187,13 +144,14 @@ def test_a_command_that_never_answers_is_asked_twice(straggler: Straggler, files
     assert (files / "asked").read_text(encoding="utf-8") == 2 * "asked\n"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such signal")
 def test_a_command_ends_with_a_judge_that_is_killed(command: Command, tmp_path: Path) -> None:
     code = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
     words = command(code + "time.sleep(600)\n")
     judge = f"""\
 from straggler.judging.processes import Limits, ProcessSystem
-from tests.straggler.test_levels import pairs
+from tests.straggler.small_workloads import pairs
 ProcessSystem({words!r}, Limits())(pairs())
 """
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -245,6 +203,7 @@ def joins_on_key(workload: Workload) -> bool:
     return predicates == [["equi", "key"]] and not workload.config["epochs"]
 
 
+@pytest.mark.long  # the adapter in Python is judged by day
 @pytest.mark.skipif(not shutil.which("javac"), reason="there is no javac")
 def test_the_java_of_the_page_is_short_and_right(tmp_path: Path) -> None:
     assert len(JAVA.splitlines()) <= 60
@@ -266,21 +225,3 @@ def test_a_wrong_command_gets_a_small_counterexample(straggler: Straggler, files
     assert straggler("replay", str(stored), "--trust").code == 1
     (files / "adapter.py").write_text(ADAPTER, encoding="utf-8")
     assert straggler("replay", str(stored), "--trust", "--timeout", "30s").code == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--system", "exec:"), ("'exec:' names no command",)),
-        (("--system", "exec:no-such-command -v"), ("there is no command 'no-such-command'",)),
-        (("--system", "exec:a 'b"), ("cannot be read",)),
-        (("--system", "exec:cat", "--timeout", "0s"), ("--timeout is 0",)),
-        (("--system", "exec:cat", "--memory", "much"), ("--memory", "'much'", "like 512MB")),
-        (("--system", "model.join:make_system", "--memory", "1GB"), ("--memory is for",)),
-        (("--timeout", "5s"), ("--timeout is for --system exec:COMMAND, not for 'spark'",)),
-    ],
-)
-def test_refusals(
-    straggler: Straggler, files: Path, arguments: tuple[str, ...], words: tuple[str, ...]
-) -> None:
-    assert_refused(straggler(*OWN, *arguments), *words)

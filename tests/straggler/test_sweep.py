@@ -3,12 +3,9 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from socket import create_server
 from typing import Any
 from xml.etree import ElementTree
 
@@ -19,16 +16,14 @@ import pytest
 from sim.sweep.engine import Judged, Sweep
 from sim.sweep.jobs import Done as Finished
 from sim.sweep.jobs import Job, perform
-from sim.sweep.reading import load
+from sim.sweep.reading import find_file, load
 from sim.sweep.results import Results
 from sim.sweep.store import Store
 from straggler.cli import sweep as command
-from straggler.sweeps.files import read_table, write_table
-from straggler.sweeps.on_spark import refuse_silent
+from straggler.sweeps.files import read_table
 from tests.sim.experiments import SMALL
-from tests.straggler.command import Done, Straggler, assert_refused
-
-PATIENCE_S = 60
+from tests.straggler.command import Done, Straggler
+from tests.straggler.processes import PATIENCE_S, start
 
 
 @pytest.fixture
@@ -122,52 +117,6 @@ def test_an_undetermined_expectation_is_no_success(straggler: Straggler) -> None
     assert "is not known: some run has no value of it" in done.out
 
 
-def test_the_catalogue_is_listed(straggler: Straggler) -> None:
-    done = straggler("sweep", "--list")
-    assert done.code == 0
-    assert "grouping-speeds: Throughput over the inequality of the instances" in done.out
-    assert not Path("sweeps").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["nothing"], ["experiment is 'nothing'", "grouping-speeds"]),
-        (["nothing.toml"], ["'nothing.toml' cannot be read: No such file or directory"]),
-        (["--jobs", "0"], ["--jobs 0", "at least 1"]),
-        (["--seed", "-1"], ["--seed -1", "at least 0"]),
-        (["--quick", "--full"], ["not allowed with"]),
-        (["--junit", "no/junit.xml"], ["--junit", "there is no such folder"]),
-        (["--out", "small.toml"], ["--out 'small.toml'", "no file can be made there"]),
-        (
-            ["grouping-speeds", "--on", "moon"],
-            ["--on 'moon' is neither processes nor a Spark master"],
-        ),
-        (
-            ["grouping-speeds", "--on", "spark://127.0.0.1:1"],
-            ["--on 'spark://127.0.0.1:1': there is no Spark master at 127.0.0.1:1 (connection"],
-        ),
-        (["grouping-speeds", "--on", "spark://name"], ["'name' is not HOST:PORT"]),
-    ],
-)
-def test_impossible_options_are_refused(
-    straggler: Straggler, arguments: list[str], words: list[str]
-) -> None:
-    Path("small.toml").write_text("", encoding="utf-8")
-    assert_refused(straggler("sweep", *arguments), *words)
-    assert not Path("sweeps").exists()
-
-
-@pytest.mark.parametrize("name", ["small-quick.parquet", "small-quick.json", "times.jsonl"])
-def test_a_folder_in_place_of_results_is_refused_before_anything_runs(
-    straggler: Straggler, name: str
-) -> None:
-    Path("sweeps", name).mkdir(parents=True)
-    Path("small.toml").write_text(SMALL, encoding="utf-8")
-    assert_refused(straggler("sweep", "small.toml"), f"'sweeps/{name}' is a folder")
-    assert [path.name for path in Path("sweeps").iterdir()] == [name]
-
-
 @pytest.mark.usefixtures("in_one_process")
 def test_a_full_disk_is_reported_and_stored_runs_are_kept(straggler: Straggler) -> None:
     done = sweep(straggler, "--junit", "/dev/full")
@@ -184,62 +133,37 @@ def test_a_full_disk_is_reported_and_stored_runs_are_kept(straggler: Straggler) 
 
 
 @pytest.mark.usefixtures("in_one_process")
-def test_common_runs_of_two_experiments_run_once(straggler: Straggler) -> None:
-    for name in ("small", "twin"):
-        text = SMALL.replace('name = "small"', f'name = "{name}"')
-        Path(f"{name}.toml").write_text(text, encoding="utf-8")
-    done = straggler("sweep", "small.toml", "twin.toml")
-    assert done.err == "2 experiments, quick: 16 runs, 8 of them in another experiment, too.\n"
-    assert "2 experiments, 16 runs: every expectation is met" in done.out
-    assert len(list(Path("sweeps", "runs").iterdir())) == 8
+def test_a_sweep_runs_with_other_settings_and_seeds(straggler: Straggler) -> None:
+    Path("my-small.toml").write_text(SMALL.replace('"small"', '"my-small"'), encoding="utf-8")
+    usual = straggler("sweep", "my-small.toml", "--out", "usual")
+    changes = ("--set", "keys=5", "--set", "tuples=200", "--seeds", "7,1")
+    done = straggler("sweep", "my-small.toml", *changes)
+    assert (usual.code, done.code) == (0, 0), done
+    columns = read_table(Path("sweeps/my-small-quick.parquet"))
+    before = read_table(Path("usual/my-small-quick.parquet"))
+    assert set(columns["seed"]) == {1, 7}
+    assert columns["policy"] == before["policy"]
+    assert columns["share"] != before["share"]
+    record = json.loads(Path("sweeps/my-small-quick.json").read_text(encoding="utf-8"))
+    again = "straggler sweep my-small.toml --quick --seeds 7,1 --set keys=5 --set tuples=200"
+    assert record["again"] == again
+    assert straggler(*again.split()[1:]).err.startswith("1 experiment, quick: 8 runs, 8 of them")
 
 
-def test_one_master_that_answers_is_enough() -> None:
-    with create_server(("127.0.0.1", 0)) as server:
-        refuse_silent(f"spark://127.0.0.1:1,127.0.0.1:{server.getsockname()[1]}")
-
-
-def test_two_experiments_of_one_name_are_refused(straggler: Straggler) -> None:
-    for folder in ("a", "b"):
-        Path(folder).mkdir()
-        Path(folder, "small.toml").write_text(SMALL, encoding="utf-8")
-    assert_refused(straggler("sweep", "a/small.toml", "b/small.toml"), "called 'small'")
-
-
-def test_columns_without_values_have_their_kind(tmp_path: Path) -> None:
-    (tmp_path / "small.toml").write_text(SMALL, encoding="utf-8")
-    columns: Any = {"seed": [1], "slower": [1], "share": [None], "mean_rho": [1.0]}
-    columns["scenario_name"] = [None]
-    path = tmp_path / "table.parquet"
-    write_table(path, columns, load(tmp_path / "small.toml"))
-    schema = pq.read_schema(path)
-    assert [schema.field(name).type for name in columns] == [
-        *(pa.int64(), pa.int64(), pa.float64(), pa.float64(), pa.float64())
-    ]
-    assert read_table(path) == columns
+def test_show_prints_the_file_of_an_experiment(straggler: Straggler) -> None:
+    done = straggler("sweep", "--show", "grouping-speeds")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == find_file("grouping-speeds").read_text(encoding="utf-8")
+    listed = straggler("sweep", "--list")
+    assert "grouping-speeds: Throughput over the inequality of the instances" in listed.out
+    assert not Path("sweeps").exists()
 
 
 # -------------------------------------------------------------------------------------- interrupts
 
 MORE = SMALL.replace("seeds = 2", "seeds = 3")
 RUNS = 12
-
-
-def start(folder: Path, jobs: int) -> subprocess.Popen[str]:
-    """Start a sweep in its own process, one run at a time, that waits after ``jobs`` runs."""
-    temporary = folder / ("temporary" * 12)  # too long for the name of a socket
-    temporary.mkdir(exist_ok=True)
-    places = {"TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(sys.path)}
-    arguments = [str(jobs), "sweep", "small.toml", "--jobs", "1"]
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.straggler.waiting_sweep", *arguments],
-        cwd=folder,
-        env={**os.environ, **places},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+ASK = ("sweep", "small.toml", "--jobs", "1")
 
 
 def wait_for_runs(folder: Path, count: int) -> dict[Path, int]:
@@ -253,13 +177,17 @@ def wait_for_runs(folder: Path, count: int) -> dict[Path, int]:
     raise AssertionError(f"not {count} runs were done in {PATIENCE_S} s")
 
 
+@pytest.mark.long  # by day a full disk leaves runs that are resumed
+@pytest.mark.usefixtures("heard")
 def test_a_killed_sweep_resumes(straggler: Straggler, tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(MORE, encoding="utf-8")
-    with start(tmp_path, 1) as first:
+    # The folder of temporary files is too long for the name of a socket.
+    how: Any = {"module": "tests.straggler.waiting_sweep", "scratch": "temporary" * 12}
+    with start(tmp_path, "1", *ASK, **how) as first:
         wait_for_runs(tmp_path, 1)
         first.kill()
     assert first.returncode == -signal.SIGKILL
-    with start(tmp_path, 2) as second:
+    with start(tmp_path, "2", *ASK, **how) as second:
         kept = wait_for_runs(tmp_path, 3)
         os.killpg(second.pid, signal.SIGINT)  # as a terminal does
         _, err = second.communicate(timeout=PATIENCE_S)
@@ -276,3 +204,34 @@ def test_a_killed_sweep_resumes(straggler: Straggler, tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     expected = sweep_here(tmp_path / "here", tmp_path / "small.toml")
     assert read_table(tmp_path / "sweeps" / "small-quick.parquet") == expected.columns
+
+
+# ---------------------------------------------------------------------------------------- on Spark
+
+FAILS = '0 = { faults = "explode worker-0 1 2" }'
+HAS_NO_BALANCE = "'1.5' = { window_tuples = 300 }"
+"""Levels of an experiment. Only full windows after the first one have a balance."""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(PATIENCE_S)
+def test_spark_and_processes_give_the_same_files(tmp_path: Path) -> None:
+    text = SMALL.replace("[full]", f"{FAILS}\n{HAS_NO_BALANCE}\n[full]")
+    text = text.replace('"mean_rho"', '"mean_rho", "offered_hz"')  # which a backlog has not
+    (tmp_path / "small.toml").write_text(text, encoding="utf-8")
+    written = []
+    for place in ("processes", "local[2]"):
+        with start(tmp_path, "sweep", "small.toml", "--on", place, "--out", place) as straggler:
+            out, err = straggler.communicate(timeout=PATIENCE_S)
+        assert straggler.returncode == 3, (out, err)
+        assert "1 experiment, 12 runs, 4 failed: 1 undetermined" in out
+        assert err.count("there is no fault 'explode'") == 4
+        (tmp_path / "scratch").rmdir()  # nothing is left in it
+        folder = tmp_path / place
+        table = pq.read_table(folder / "small-quick.parquet")
+        empty = {name: table.column(name).null_count for name in table.column_names}
+        assert {name: n for name, n in empty.items() if n} == {"mean_rho": 4, "offered_hz": 12}
+        files = [*folder.glob("*.parquet"), *folder.glob("*.json"), *folder.glob("runs/*")]
+        assert len(files) == 14
+        written.append({path.relative_to(folder): path.read_bytes() for path in files})
+    assert written[0] == written[1]

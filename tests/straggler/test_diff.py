@@ -1,0 +1,304 @@
+"""``straggler diff`` in every room, without Spark: verdicts, figures, counterexamples."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from straggler.inputs import inputs
+from straggler.inputs.tables import Recording
+from tests.straggler.command import Straggler, assert_refused
+
+OWN = "tests.straggler.own_systems"
+STEPS = ("--level", "steps")
+SCRIPTS = ("--script", "means.script", "worst.script")
+READINGS = ("--input", "readings.csv", "--key", "sensor", "--event-time", "at", "--time-unit", "s")
+ASKED = {
+    "slack": "--input stream.csv --time-unit s --control fixed --per task --aggregate sum",
+    "watermark": "--input trips.csv --time-unit s --key car --window 10s --max-wait 20s --k 4",
+    "join": "--r r.csv --s s.csv --time-unit s --window 5s --lateness 4s --batches 3",
+    "grouping": "--input hits.csv --key page --value bytes",
+    "script": " ".join((*SCRIPTS, *READINGS, "--lateness", "5s", "--workers", "2")),
+}
+
+
+def ask(room: str, *more: str, system: str = "") -> tuple[str, ...]:
+    """Return a comparison of a room's small files, with the model or another system."""
+    return ("diff", room, *ASKED[room].split(), "--system", system or model(room), *more)
+
+
+def model(room: str) -> str:
+    return f"model.{room}:make_system"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Write a small input of every room, in which something is late and keys are skewed."""
+    stream = [f"{at},1,k" for at in (1, 2, 9, 3, 12, 30, 11, 40)]
+    r = [f"{n - 9 * (n % 5 == 0)},{n % 7},{'abc'[n % 3]}" for n in range(20, 80)]
+    s = [f"{n},{n % 7},{'abc'[n % 3]}" for n in range(20, 80)]
+    hits = [f"{'hot' if n % 2 else f'p{n % 30}'},{n % 9}" for n in range(100)]
+    swapped = {5: 7, 7: 5}  # of two cars, one a minute behind the other
+    times = [2 * swapped.get(n, n) + 60 * (n % 2 == 0) for n in range(200)]
+    trips = [f"{'ab'[n % 2]},{time},{n % 5}" for n, time in enumerate(times)]
+    order = sorted(range(90), key=lambda n: n + (30 if n % 11 == 0 else 0))
+    readings = [f"{'lrm'[n % 3]},{n // 3},{n % 7 - 3 + n % 4 / 10}" for n in order]
+    texts = {
+        "stream.csv": ["event_time,value,key", *stream],
+        "r.csv": ["event_time,value,key", *r],
+        "s.csv": ["event_time,value,key", *s],
+        "hits.csv": ["page,bytes", *hits],
+        "trips.csv": ["car,event_time,value", *trips],
+        "readings.csv": ["sensor,at,value", *readings],
+        "means.script": [
+            'left = avg("l", 4_000, 2_000)',
+            'right = avg("r", 6_000, 2_000)',
+            "never = left / (right - right)",
+        ],
+        "worst.script": ['worst = max(avg("l", 4_000, 2_000), "m")'],
+    }
+    for name, lines in texts.items():
+        (tmp_path / name).write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return tmp_path
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((folder / "v.json").read_text(encoding="utf-8"))
+    return found
+
+
+JSON = ("--json", "v.json")
+
+# ------------------------------------------------------------------------------- what is compared
+
+
+@pytest.mark.usefixtures("short_umts")
+def test_diff_prints_a_table_a_sentence_and_the_seed(straggler: Straggler) -> None:
+    done = straggler("diff", "slack", "--input", "umts", "--system", model("slack"), "--seed", "3")
+    assert (done.code, done.err.count("\n")) == (0, 4), "a line for every comparison"
+    lines = done.out.splitlines()
+    assert sum(line.startswith("slack  umts (simulated)  ") for line in lines) == 4
+    assert lines[-1].startswith(f"4 comparisons, none broken: {model('slack')} agrees with")
+    assert lines[-1].endswith("Seed 3.")
+    assert all(len(line) <= 110 for line in lines[: lines.index("")])
+
+
+def test_slack_counts_what_is_late(straggler: Straggler, files: Path) -> None:
+    assert straggler(*ask("slack", *JSON, *STEPS)).code == 0
+    row = rows(files)[0]
+    assert row["verdict"] == "holds"
+    assert row["digest_expected"] == row["digest_observed"]
+    assert row["late"] > 0
+    assert 0 < row["coverage_before"] < 1
+    assert {claim["outcome"] for claim in row["claims"]} <= {"holds", "undetermined"}
+
+
+def test_watermark_judges_all_together_and_every_device(straggler: Straggler, files: Path) -> None:
+    assert straggler(*ask("watermark", *JSON, *STEPS)).code == 0
+    together, apart = rows(files)
+    assert (together["config"]["tasks"], apart["config"]["tasks"]) == (1, 2)
+    assert together["late"] > 0 == apart["late"]
+    assert together["waited_s"] > apart["waited_s"] > 0
+    assert together["clocks"] == apart["clocks"] == 200
+    corrected = ask("watermark", "--per", "task", "--corrections", "--aggregate", "count", *JSON)
+    assert straggler(*corrected).code == 0
+    (row,) = rows(files)
+    assert (row["late"] > 0, row["coverage"] < 1) == (True, True)
+    upstream = ("--upstreams", "2", "--insert-every", "5s", "--clocks", "arrivals")
+    assert straggler(*ask("watermark", *upstream)).code == 0
+
+
+def test_join_runs_a_chain_that_takes_decisions(straggler: Straggler, files: Path) -> None:
+    assert straggler(*ask("join", *JSON, *STEPS)).code == 0
+    (row,) = rows(files)
+    assert row["matches"] > row["across_epochs"] > 0
+    assert min(row[name] for name in ("rejected", "blocks", "copies", "in_the_middle", "steps")) > 0
+    assert row["remarks"][0]["outcome"] == "holds", "steps are a behaviour of the protocol"
+    decisions = ("--decisions", "1:5:4:0.25,2:2:9:0,3:4:1:0.5")
+    assert straggler(*ask("join", *JSON, *STEPS, *decisions)).code == 0
+    (decided,) = rows(files)
+    assert decided["workers"] == 5
+    assert decided["rejected"] > row["rejected"], "nothing was shed"
+
+
+def test_join_answers_several_conditions_at_once(straggler: Straggler, files: Path) -> None:
+    names = ["key and value within 2", "value apart 3", "any"]
+    conditions = [word for name in names for word in ("--on", name)]
+    oracle = "model.join.oracle:make_system"
+    assert straggler(*ask("join", *conditions, *JSON, system=oracle)).code == 0
+    (row,) = rows(files)
+    assert [name for name, _ in row["config"]["queries"]] == names
+    assert row["blocks"] is None, "results alone were compared"
+    itself = ("--s", "r.csv", "--lateness", "30s", "--on", "key")
+    assert straggler(*ask("join", *itself, *JSON)).code == 0
+    assert rows(files)[0]["matches"] >= 60, "every tuple with itself"
+
+
+def test_nothing_is_late_in_a_join_unless_asked(straggler: Straggler, files: Path) -> None:
+    (files / "r.csv").write_text("event_time,value,key\n20,1,a\n9,1,a\n30,,a\n", encoding="utf-8")
+    (files / "s.csv").write_text("event_time,value,key\n7,1,a\n5,1,a\n9,1,a\n", encoding="utf-8")
+    pair = ("--r", "r.csv", "--s", "s.csv", "--time-unit", "s", "--system", model("join"), *JSON)
+    straggler("diff", "join", *pair)
+    (row,) = rows(files)
+    assert (row["rejected"], row["config"]["lateness_us"]) == (1, 11_000_000), "not finite"
+    straggler("diff", "join", *pair, "--lateness", "10s")
+    assert rows(files)[0]["rejected"] == 2
+
+
+def test_grouping_puts_all_policies_side_by_side(straggler: Straggler, files: Path) -> None:
+    done = straggler(*ask("grouping", "--policy", "all", *JSON, *STEPS))
+    assert (done.code, done.err.count("\n")) == (0, 13)
+    found = {row["query"]: row for row in rows(files)}
+    assert {row["verdict"] for row in found.values()} == {"holds"}
+    assert found["tag"]["rho"] < found["tag-literal"]["rho"] < found["key"]["rho"]
+    assert 1 == found["key"]["replication"] < found["tag"]["replication"]
+    assert found["key"]["busiest_us"] > found["tag"]["busiest_us"] > 0
+    assert len(set(found["tag"]["config"]["times_us"][0][1])) == 2, "unequal by default"
+
+
+def test_grouping_takes_the_settings_of_the_router(straggler: Straggler, files: Path) -> None:
+    plain = {"instances": 3, "senders": 1, "window_tuples": 20, "theta": 0.1, "eps": 0.05}
+    plain |= {"gamma": 1, "alpha": 0.25, "draw_tuples": 4, "hash_seed": 7, "top": 2}
+    lists = {"times_us": "1,1,5/1:5,1,1", "latency_us": "7,0,7", "tiers": "0,1,2"}
+    sets = [
+        part for name, value in (plain | lists).items() for part in ("--set", f"{name}={value}")
+    ]
+    assert straggler(*ask("grouping", "--policy", "tag", *sets, *JSON)).code == 0
+    config = rows(files)[0]["config"]
+    assert {name: config[name] for name in plain} == plain
+    assert config["times_us"] == [[0, [1, 1, 5]], [1, [5, 1, 1]]]
+    assert (config["latency_us"], config["tiers"]) == ([7, 0, 7], [0, 1, 2])
+
+
+def test_script_shares_work_between_scripts_of_a_user(straggler: Straggler, files: Path) -> None:
+    assert straggler(*ask("script", *JSON, *STEPS)).code == 0
+    (row,) = rows(files)
+    assert (row["tuples"], row["shared"], row["deviation"]) == (90, 1, 0)
+    assert min(row["late"], row["undefined"], row["results"] - 20) > 0
+    # As often as they send: thirty tuples in 29 seconds.
+    assert dict(row["config"]["sensors"]) == dict.fromkeys("lmr", 3_725)
+    assert row["sent"] == 3 * 3_725 + row["results_sent"]
+    assert len(row["remarks"][0]["workers"]) == 2
+    assert {claim["outcome"] for claim in row["claims"]} == {"holds"}
+    for watermark in ("disorder", "scaled"):
+        waits = ("--watermark", watermark, "--cluster", "4")
+        assert straggler(*ask("script", *waits, *JSON)).code == 0
+        assert rows(files)[0]["config"]["watermark"] == watermark
+
+
+def test_script_results_may_be_rounded_in_float64(straggler: Straggler, files: Path) -> None:
+    kinds = ("--kinds", "result,undefined,rejected", *JSON)
+    assert straggler(*ask("script", *kinds, system=f"{OWN}:scripts_in_float64")).code == 0
+    assert 0 < rows(files)[0]["deviation"] < 1e-11
+    far = ask("script", "--kinds", "result", system=f"{OWN}:scripts_far_off")
+    assert straggler(*far).code == 1
+
+
+def test_diff_without_recordings_names_the_inputs_that_it_omits(
+    straggler: Straggler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def few(seed: int) -> Recording:
+        whole = inputs.umts(seed)
+        return whole._replace(name="flights", label="flights", events=whole.events[:4_999])
+
+    monkeypatch.setattr(inputs, "NAMED", {"flights": few})
+    query = ("--per", "task", "--aggregate", "count", "--window", "5s", "--slide", "1s")
+    done = straggler("diff", "slack", "--system", model("slack"), *query)
+    assert done.code == 0
+    assert "slack  flights " in done.out
+    assert "skipped iot_umts: input 'iot_umts' is a recording" in done.out
+
+
+# -------------------------------------------------------------------------------- undetermined
+
+
+@pytest.mark.parametrize(
+    ("room", "stream", "more", "words"),
+    [
+        ("slack", "1 3 2", "--fixed-slack 1min", "nothing was late in stream.csv"),
+        ("slack", "1 2 3", "", "stream.csv is in order, so nothing can be late"),
+        ("slack", "1 9 2", "--kinds rejected", "neither the system nor the reference recorded"),
+        ("watermark", "1 2 3", "", "everything came in order"),
+        ("watermark", "1", "--reading literal", "everything came in order"),
+        ("watermark", "3 1", "", "the wait was the same all the time"),
+        ("watermark", "3 1", "--reading fixed", "nothing was late"),
+        ("join", "", "--window 0s", "nothing matched in r.csv, s.csv"),
+        ("grouping", "", "--set window_tuples=1000", "there was one window"),
+        ("grouping", "", "--set theta=0.9", "no key was heavy in hits.csv"),
+        ("grouping", "", "--set instances=1", "no key went to several instances"),
+        ("script", "", "--lateness 1h", "nothing was late in readings.csv"),
+    ],
+)
+def test_without_the_cases_that_matter_nothing_is_determined(
+    straggler: Straggler, files: Path, room: str, stream: str, more: str, words: str
+) -> None:
+    if stream:
+        lines = "".join(f"{second},1,k\n" for second in stream.split())
+        for name in ("stream.csv", "trips.csv"):
+            (files / name).write_text(f"event_time,value,car\n{lines}", encoding="utf-8")
+        more += " --per task --max-wait 1s" * (room == "watermark")
+    conditions = ("--on", "value apart 9") if room == "join" else ()
+    done = straggler(*ask(room, *conditions, *more.split()))
+    assert done.code == 3, done
+    assert words in " ".join(done.out.split())
+
+
+# -------------------------------------------------------------------------------------- broken
+
+
+@pytest.mark.parametrize(
+    ("room", "system", "sentence", "arrivals"),
+    [
+        ("slack", "model.slack.variants:lost_update", "one writer", 3),
+        ("watermark", "model.watermark.variants:literal", "the wait is that of the reading", 9),
+        ("join", f"{OWN}:loses_pairs", " is missing.", 4),
+        ("join", f"{OWN}:doubles_pairs", " was not expected.", 4),
+        ("join", f"{OWN}:miscounts_copies", "are a behaviour of the protocol: Step ", 4),
+        (
+            "grouping",
+            "model.grouping.variants:last_of_equals",
+            "every tuple goes where its sender has sent the least work",
+            2,
+        ),
+        ("grouping", "model.grouping.variants:uniform_if_light", "goes to a candidate", 2),
+        ("grouping", f"{OWN}:answers_one_less", "answers are those of all tuples: The answer", 2),
+        ("script", "model.script.variants:stamped_at_the_end", "results are what the", 1),
+    ],
+)
+def test_a_wrong_system_leaves_a_small_counterexample_that_can_be_replayed(
+    straggler: Straggler, files: Path, room: str, system: str, sentence: str, arrivals: int
+) -> None:
+    more = ("--per", "task") if room == "watermark" else ()
+    done = straggler(*ask(room, *more, *STEPS, system=system))
+    assert done.code == 1
+    assert "1 of 1 comparison broken" in done.out
+    assert sentence in done.out
+    (stored,) = (files / "counterexamples").iterdir()
+    name = f"counterexamples/{stored.name}"
+    assert f"run it again with: straggler replay {name}" in done.out
+    record = json.loads(stored.read_text(encoding="utf-8"))
+    assert (record["counterexample"], record["system"]) == (1, system)
+    assert len(record["workload"]["arrivals"]) <= arrivals
+    again = straggler("replay", name, "--trust")
+    assert (again.code, again.out.splitlines()[-1]) == (1, "It still fails.")
+    mended = straggler("replay", name, "--system", model(room))
+    assert (mended.code, mended.out) == (0, f"{stored.name} does not fail any more.\n")
+
+
+def test_a_system_that_records_less_is_compared_in_what_it_records(
+    straggler: Straggler, files: Path
+) -> None:
+    answers = ask("slack", *STEPS, system=f"{OWN}:answers_only")
+    done = straggler(*answers)
+    assert (done.code, "--kinds names those to compare" in done.out) == (1, True)
+    # What is compared agrees, and the reference knows that tuples were late.
+    assert straggler(*answers, "--kinds", "final").code == 0
+    assert_refused(straggler(*answers, "--kinds", "finl"), "'finl'", "did you mean 'final'?")
+
+
+def test_a_system_that_raises_is_broken_in_one_sentence(straggler: Straggler, files: Path) -> None:
+    done = straggler(*ask("slack", system=f"{OWN}:raises"))
+    assert done.code == 1
+    assert "the system raised RuntimeError: no more disk" in done.out
+    assert "Traceback" not in done.out + done.err

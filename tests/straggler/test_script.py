@@ -1,0 +1,251 @@
+"""``straggler script``: check, fmt, explain and run, the examples, and the picture."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import straggler.rooms.script
+from model.script import run
+from model.script.claims import judge
+from model.vocabulary import Event, ScriptConfig, Workload
+from model.vocabulary.script.config import Rejected, Result, Undefined
+from spark_impl.script import compile_plan
+from straggler.cli import script_run
+from straggler.judging.judge import broken_sentences
+from straggler.rooms.script import execution as running
+from straggler.rooms.script import inputs
+from straggler.rooms.script.execution import Found, explained
+from straggler.rooms.script.formatter import formatted
+from straggler.rooms.script.language import ScriptError, parse
+from straggler.rooms.script.picture import picture
+from straggler.rooms.script.plan import make_plan, summary_of
+from tests.straggler.command import Straggler
+
+EXAMPLES = sorted((Path(straggler.rooms.script.__file__).parent / "examples").glob("*.script"))
+FILES = [str(path) for path in EXAMPLES]
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "script.md"
+FIGURE = DOCS / "figures" / "script-weather.svg"
+HOURS = 9 * 24
+
+
+def config_of(paths: list[Path], workers: int = 3) -> ScriptConfig:
+    read = (parse(path.read_text(encoding="utf-8"), path.stem, inputs.WEATHER) for path in paths)
+    return ScriptConfig(tuple(read), tuple(inputs.WEATHER.items()), workers)
+
+
+# --------------------------------------------------------------------------------------- examples
+
+
+def test_there_are_a_dozen_examples_in_the_usual_form() -> None:
+    assert len(EXAMPLES) >= 12
+    for path in EXAMPLES:
+        text = path.read_text(encoding="utf-8")
+        assert formatted(text) == text, path.name
+        assert text.startswith("# "), path.name
+
+
+def test_examples_have_results_on_recorded_weather_and_they_are_right() -> None:
+    events = inputs.weather_events(HOURS)
+    workload = Workload("script", events, config_of(EXAMPLES).to_json())
+    trace = run(workload)
+    found = {(each.workflow, each.name) for each in trace.of(Result)}
+    assert {workflow for workflow, _ in found} == {path.stem for path in EXAMPLES}
+    # The naive computation is slow, so it gets a few of them and 36 hours.
+    some = [path for path in EXAMPLES if path.stem in ("comfort", "fog", "wind")]
+    short = Workload("script", inputs.weather_events(36), config_of(some).to_json())
+    assert not broken_sentences(judge(short, run(short)).verdicts)
+
+
+def test_the_first_script_of_the_page_is_right_and_its_error_is_the_one_shown() -> None:
+    script, error = re.findall(r"^```\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)[
+        :2
+    ]
+    assert formatted(script) == script
+    flow = parse(script, "first", inputs.WEATHER)
+    config = ScriptConfig((flow,), tuple(inputs.WEATHER.items()))
+    results = run(Workload("script", inputs.weather_events(24), config.to_json())).of(Result)
+    assert {each.name for each in results} == {"ewr", "jfk", "both", "inland"}
+    with pytest.raises(ScriptError) as caught:
+        parse(script.replace("avg", "agv", 1), "first")
+    assert caught.value.mistakes[0].lines("weather.script") == error.splitlines()
+
+
+# ---------------------------------------------------------------------------------------- command
+
+
+def test_check_tells_what_is_wrong_in_all_files(straggler: Straggler, tmp_path: Path) -> None:
+    (tmp_path / "a.script").write_text('x = agv("EWR.temp", 1, 1)\n', encoding="utf-8")
+    (tmp_path / "b.script").write_text('x = "EWR.tmep"\n', encoding="utf-8")
+    right = straggler("script", "check", *FILES, "--sensors", "weather")
+    assert (right.code, right.err, right.out.count("\n")) == (0, "", len(FILES))
+    done = straggler("script", "check", "a.script", "b.script", "--sensors", "weather")
+    assert (done.code, done.out) == (2, "")
+    lines = done.err.splitlines()
+    assert lines[0].startswith("a.script:1:5: there is no function 'agv'")
+    assert lines[1:3] == ['    x = agv("EWR.temp", 1, 1)', "        ^^^"]
+    assert lines[3] == (
+        "b.script:1:5: there is no sensor and no earlier name 'EWR.tmep'; did you mean 'EWR.temp'?"
+    )
+
+
+def test_fmt_writes_the_usual_form_once(straggler: Straggler, tmp_path: Path) -> None:
+    path = tmp_path / "a.script"
+    path.write_bytes(b'\xef\xbb\xbfx=max("S",1000,1000)  # why\r\n')
+    done = straggler("script", "fmt", "--check", "a.script")
+    assert (done.code, done.out) == (1, "a.script: is not in the usual form\n")
+    assert straggler("script", "fmt", "a.script").code == 0
+    assert path.read_bytes() == b'x = max("S", 1_000, 1_000)  # why\n'
+    assert straggler("script", "fmt", "--check", "a.script").out == ""
+    (tmp_path / "b.script").write_text("x=\n", encoding="utf-8")
+    path.write_text('x="S"\n', encoding="utf-8")
+    assert straggler("script", "fmt", "a.script", "b.script").code == 2
+    assert path.read_text(encoding="utf-8") == 'x="S"\n', "nothing is written if one is wrong"
+
+
+def test_fmt_writes_the_file_behind_a_link_and_nothing_beside_it(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    path, link = tmp_path / "a.script", tmp_path / "link.script"
+    path.write_text('x="S"\n', encoding="utf-8")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    assert straggler("script", "fmt", "link.script").code == 0
+    assert path.read_text(encoding="utf-8") == 'x = "S"\n'
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.script", "link.script"]
+    assert link.is_symlink()
+
+
+def test_explain_tells_tables_and_figures(straggler: Straggler, tmp_path: Path) -> None:
+    options = ("--sensors", "weather", "--workers", "3", "--svg", "p.svg", "--json", "p.json")
+    done = straggler("script", "explain", *FILES, *options)
+    assert (done.code, done.err) == (0, "")
+    assert "Dropped: EWR.wind_dir, JFK.wind_dir, LGA.pressure." in done.out
+    assert "73 computations are written, 65 are made." in done.out
+    data = json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))
+    assert len(data["computations"]) == 65
+    assert sum(worker["per_hour"] for worker in data["workers"]) <= data["communication"]
+    shared = next(each for each in data["computations"] if "comfort.temp" in each["names"])
+    assert shared["names"] == ["comfort.temp", "temperature.jfk", "weekly_records.jfk"]
+    assert (tmp_path / "p.svg").read_text(encoding="utf-8") == picture(
+        make_plan(config_of(EXAMPLES))
+    )
+
+
+def test_the_query_on_spark_is_explained_as_the_model_is() -> None:
+    config = config_of(EXAMPLES)
+    ours, theirs = make_plan(config), explained(compile_plan(config), "")
+    data = ours.to_json()
+    for row, each in zip(theirs.computations, data["computations"], strict=True):
+        assert {**each, "names": tuple(each["names"])} == {
+            name: each["says"] if name == "says" else row[name] for name in each
+        }
+    assert any(row["to"] for row in theirs.computations)
+    assert {
+        row["stream"]: (row["panes"], row["panes_cost"], row["edges_cost"])
+        for row in theirs.cuttings
+    } == {
+        each["stream"]: (each["cut"].startswith("panes"), each["panes_cost"], each["edges_cost"])
+        for each in data["streams"]
+    }
+    assert [list(row["sensors"]) for row in theirs.workers] == [
+        each["sensors"] for each in data["workers"]
+    ]
+    assert list(theirs.dropped) == list(ours.dropped)
+    assert list(summary_of(theirs).sentences()) == list(ours.sentences())
+
+
+# ---------------------------------------------------------------------------------------- picture
+
+
+def test_the_picture_in_the_page_is_current_and_whole() -> None:
+    drawn = picture(make_plan(config_of(EXAMPLES)))
+    assert FIGURE.read_text(encoding="utf-8") == drawn
+    root = ElementTree.fromstring(drawn)
+    titles = [each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}title")]
+    for path in EXAMPLES:
+        assert any(f"{path.stem}." in title for title in titles)
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "script.md"
+FILE = ("--input", "readings.csv", "--key", "sensor", "--event-time", "at", "--time-unit", "s")
+RUN = ("script", "run", "mine.script", *FILE)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Write a script that reads one of two sensors."""
+    (tmp_path / "mine.script").write_text('x = avg("l", 4_000, 2_000)\n', encoding="utf-8")
+    rows = [f"{'lr'[n % 2]},{n},{n}" for n in range(20)]
+    text = "\n".join(["sensor,at,value", *rows, ""])
+    (tmp_path / "readings.csv").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def computed_by_the_model(_: object, config: ScriptConfig, events: Sequence[Event]) -> Found:
+    trace = run(Workload("script", tuple(events), config.to_json()))
+    found = trace.of(Result)
+    stamps = pa.array([each.ts_us for each in found], pa.timestamp("us", tz="UTC"))
+    columns = zip(*((each.workflow, each.name, each.value) for each in found), strict=True)
+    flows, names, values = (pa.array(each) for each in columns)
+    results = pa.table(dict(zip(running.COLUMNS, (flows, names, stamps, values), strict=True)))
+    reasons = Counter(each.reason for each in trace.of(Rejected))
+    return Found(results, len(trace.of(Undefined)), reasons)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_tuples_without_a_value_are_left_out_and_counted(
+    straggler: Straggler, folder: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    monkeypatch.setattr(script_run, "compute", computed_by_the_model)
+    monkeypatch.setattr(script_run, "open_session", nullcontext)
+    text = "sensor,at,value\nl,0,1\nl,1,\nl,1,nan\nr,1,\nl,1,inf\nl,1,5\nl,2,\n"
+    path = folder / f"readings.{suffix}"
+    path.write_text(text, encoding="utf-8")
+    if suffix == "parquet":
+        columns = {
+            "sensor": list("lllrlll"),
+            "at": [0, 1, 1, 1, 1, 1, 2],
+            "value": [1.0, None, float("nan"), None, float("inf"), 5.0, None],
+        }
+        parquet.write_table(pa.table(columns), path)
+    done = straggler(*RUN[:4], str(path), *RUN[5:], "--output", "found.csv")
+    assert (done.code, done.err) == (0, "")
+    assert "of 7 tuples 0 came too late, 4 had no value, 1 nobody asked for." in done.out
+    # The average of 1 and 5, in the windows that end after 2 and after 4 seconds.
+    assert (folder / "found.csv").read_text(encoding="utf-8").splitlines()[1:] == [
+        '"mine","x","1970-01-01T00:00:01.999Z",3',
+        '"mine","x","1970-01-01T00:00:03.999Z",3',
+    ]
+
+
+def table(*stamps_us: int) -> pa.Table:
+    times = pa.array(stamps_us, pa.timestamp("us", tz="UTC"))
+    names = pa.array(["x"] * len(stamps_us))
+    values = pa.array([0.1] * len(stamps_us))
+    return pa.table(dict(zip(running.COLUMNS, (names, names, times, values), strict=True)))
+
+
+def test_results_are_written_as_text_or_as_they_are(tmp_path: Path) -> None:
+    running.write(table(1_999_000, 61_000_000), tmp_path / "found.csv")
+    assert (tmp_path / "found.csv").read_text(encoding="utf-8").splitlines() == [
+        '"workflow","name","time","value"',
+        '"x","x","1970-01-01T00:00:01.999Z",0.1',
+        '"x","x","1970-01-01T00:01:01.000Z",0.1',
+    ]
+    running.write(table(1, 2_000), tmp_path / "found.csv")
+    assert "1970-01-01T00:00:00.000001Z" in (tmp_path / "found.csv").read_text(encoding="utf-8")
+    running.write(table(1_999_000), tmp_path / "found.parquet")
+    assert parquet.read_table(tmp_path / "found.parquet").equals(table(1_999_000))
+    running.write(table(), tmp_path / "found.csv")
+    assert (tmp_path / "found.csv").read_text(encoding="utf-8").count("\n") == 1
+    assert len(list(tmp_path.iterdir())) == 2
