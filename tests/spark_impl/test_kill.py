@@ -163,6 +163,7 @@ def assert_repeated(
     assert assert_equal_to_model(spark, folder, workload)["late pairs"]
 
 
+@pytest.mark.long
 @pytest.mark.fails_tasks
 def test_windows_are_exact_though_tasks_die_in_a_batch_and_in_a_correction(
     tmp_path: Path,

@@ -17,6 +17,7 @@ from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.slack import QueryProblem, SlackQuery, assumption_status, corrections, results
 from spark_impl.slack.query import SLACK, assumption
 from spark_impl.windows import answers as answers_module
+from spark_impl.windows import history as windows_history
 from spark_impl.windows import query as query_module
 from spark_impl.windows.store import load_store
 
@@ -81,6 +82,19 @@ def test_answers_by_hand(spark: SparkSession, tmp_path: Path) -> None:
     assert assumption_status(spark, tmp_path / "s").status == "untested"
     (spent, _) = corrections(spark, tmp_path / "s").orderBy("batch").collect()
     assert (spent.reason, spent.pairs, spent.rows_needed, spent.rows_read) == ("flush", 4, 3, 5)
+
+
+def test_corrections_on_workers_are_those_on_the_driver(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows_history, "ROWS_ON_DRIVER", 0)
+    SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST, LATE), tmp_path / "s").flush()
+    found = answers(spark, tmp_path / "s")
+    assert [found[start][:3] for start in (5, 10, 15)] == [
+        (10.0, 2, 1),
+        (26.0, 3, 1),
+        (16.0, 1, 1),
+    ]
 
 
 @pytest.mark.parametrize("few_tasks", [0, 1])  # with arrivals that travel, and without
