@@ -97,7 +97,9 @@ def test_corrections_on_workers_are_those_on_the_driver(
     ]
 
 
-@pytest.mark.parametrize("few_tasks", [0, 1])  # with arrivals that travel, and without
+@pytest.mark.parametrize(
+    "few_tasks", [pytest.param(0, marks=pytest.mark.long), 1]
+)  # with arrivals that travel, and without
 def test_names_of_folders_are_no_patterns(
     spark: SparkSession, tmp_path: Path, few_tasks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,7 +188,9 @@ def session_settings(spark: SparkSession) -> dict[str, str]:
     return {row.key: row.value for row in spark.sql("SET").collect()}
 
 
-@pytest.mark.parametrize(("tasks", "partitions"), [(1, 1), (20, 2)])
+@pytest.mark.parametrize(
+    ("tasks", "partitions"), [pytest.param(1, 1, marks=pytest.mark.long), (20, 2)]
+)
 def test_query_has_settings_of_its_own(
     spark: SparkSession, tmp_path: Path, tasks: int, partitions: int
 ) -> None:
