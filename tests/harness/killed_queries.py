@@ -25,8 +25,10 @@ class Subject(NamedTuple):
     """Return the workload of a query, by its number and a seed."""
 
 
-WINDOW_BATCHES, CHAIN_BATCHES, SCRIPT_BATCHES = 5, 5, 4
+WINDOW_BATCHES, CHAIN_BATCHES, SCRIPT_BATCHES = 10, 5, 4
 """Micro-batches of a query, by kind of query."""
+FEW = 3
+"""Micro-batches of the queries with number 0, which are killed by day."""
 WINDOW_QUERIES = (
     ("slack", SlackConfig(1_000_000, 200_000, tasks=2, max_slack_us=20_000, gamma_us=1_000_000)),
     (
@@ -65,7 +67,7 @@ def windows_workload(number: int, seed: int) -> Workload:
     """Return windowed query ``number``: a few phones for half a minute, both rooms in turn."""
     events = simulate_arrivals(umts(seed + number, messages=60), seed).events
     room, config = WINDOW_QUERIES[number % len(WINDOW_QUERIES)]
-    cuts = _equal_cuts(len(events), WINDOW_BATCHES)
+    cuts = _equal_cuts(len(events), WINDOW_BATCHES if number else FEW)
     return Workload(room, events, config.to_json(), cuts, seed=seed, name=f"query-{number}")
 
 
@@ -74,7 +76,7 @@ def chain_workload(number: int, seed: int) -> Workload:
 
     None of its queries is limited to some epochs, because kills decide where an epoch ends.
     """
-    case = long_case(3, seed + number, CHAIN_BATCHES)
+    case = long_case(3, seed + number, CHAIN_BATCHES if number else FEW)
     return case.with_(config={**case.config, "epochs": []}, name=f"chain-{number}")
 
 

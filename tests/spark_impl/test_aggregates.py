@@ -125,6 +125,7 @@ def test_one_query_fails_and_the_others_go_on(
     assert sums["a", 0][0] == 9.0
 
 
+@pytest.mark.long
 def test_a_folder_takes_more_aggregates_of_its_columns_and_no_others(
     windows: Callable[[], Windows], tmp_path: Path
 ) -> None:

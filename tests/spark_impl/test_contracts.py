@@ -1,4 +1,4 @@
-"""What a query of every room keeps: resumption, replays, its sink, its history, its one writer.
+"""Contracts of a query of every room: resumption, replays, its sink, its history, one writer.
 
 A store lives through an empty history, a redelivered file, a sink that fails and a lost commit.
 Each contract is asked of that one life, or of a copy of its folder that is damaged.
@@ -34,7 +34,7 @@ READINGS = (*FIRST, *AGAIN, *LAST)
 
 
 class Kept:
-    """What a sink was given, by micro-batch; it fails when it is told to."""
+    """Rows that a sink was given, by micro-batch; it fails when it is told to."""
 
     def __init__(self) -> None:
         self.rows: dict[int, Rows] = {}

@@ -270,7 +270,9 @@ class Crash(Exception):  # noqa: N818  # not an error of the program
     """End of the process, in the middle of its work."""
 
 
-@pytest.mark.parametrize(("table", "named"), [("batch=0", True), ("history", False)])
+@pytest.mark.parametrize(
+    ("table", "named"), [("history", False), pytest.param("batch=0", True, marks=pytest.mark.long)]
+)
 def test_a_crash_at_any_write_is_repaired_by_the_next_run(
     lines: Lines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, named: bool
 ) -> None:

@@ -98,6 +98,7 @@ def test_two_landings_do_not_write_at_once(spark: SparkSession, tmp_path: Path) 
         running.stop()
 
 
+@pytest.mark.long
 def test_a_session_that_reserves_the_words_of_sql(spark: SparkSession, tmp_path: Path) -> None:
     own = spark.newSession()
     own.conf.set("spark.sql.ansi.enforceReservedKeywords", "true")

@@ -38,7 +38,9 @@ def run_until(landing: Landing, history: Path, files: int) -> None:
         running.stop()
 
 
-@pytest.mark.parametrize(("partitions", "arrival"), [(4, None), (4, "value"), (16, None)])
+@pytest.mark.parametrize(
+    ("partitions", "arrival"), [(4, None), pytest.param(16, "value", marks=pytest.mark.long)]
+)
 def test_an_ordered_source_stays_ordered(
     spark: SparkSession, tmp_path: Path, partitions: int, arrival: str | None
 ) -> None:

@@ -152,6 +152,7 @@ def test_a_holder_that_was_suspended_for_too_long_loses_its_lease(
     held.release()
 
 
+@pytest.mark.long
 @pytest.mark.fails_tasks
 def test_a_query_whose_lock_file_was_removed_writes_nothing_more(
     spark: SparkSession, tmp_path: Path

@@ -133,7 +133,8 @@ KINDS = [
 
 
 @pytest.mark.parametrize(
-    ("is_together", "settings"), [(True, {}), (False, {"max_wait": "20 seconds"})]
+    ("is_together", "settings"),
+    [(True, {}), pytest.param(False, {"max_wait": "20 seconds"}, marks=pytest.mark.long)],
 )
 def test_other_content_of_a_known_identity_is_refused(
     is_together: bool, settings: dict[str, object], spark: SparkSession, tmp_path: Path
@@ -159,6 +160,7 @@ def test_other_content_of_a_known_identity_is_refused(
         assert found == ("query", reason, "id", identity, key)
 
 
+@pytest.mark.long
 def test_a_redelivery_is_no_other_content(spark: SparkSession, tmp_path: Path) -> None:
     refused = f"08,k,{T + 2},NaN"
     query = landed(spark, tmp_path, f"{FIRST} {refused}", f"{FIRST} 08,k,{T + 2},5 {FIRST}")
@@ -167,6 +169,7 @@ def test_a_redelivery_is_no_other_content(spark: SparkSession, tmp_path: Path) -
     assert (bad.text, bad.column, bad.seq) == ("NaN", "v", 1)
 
 
+@pytest.mark.long
 def test_each_aggregate_looks_at_its_own_values(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     lines = f"{FIRST}\n07,k,{T + 1},999\n"

@@ -42,7 +42,12 @@ def tuples(spark: SparkSession) -> DataFrame:
     return table.select("sensor", functions.timestamp_micros("at").alias("ts"), "value").cache()
 
 
-@pytest.mark.parametrize("name", WORKFLOWS)
+FIRST, *OTHERS = WORKFLOWS
+
+
+@pytest.mark.parametrize(
+    "name", [FIRST, *(pytest.param(each, marks=pytest.mark.long) for each in OTHERS)]
+)
 def test_a_program_by_hand_gives_the_results_of_its_script(name: str, tuples: DataFrame) -> None:
     script, program = WORKFLOWS[name]
     module: dict[str, Callable[[DataFrame], dict[str, DataFrame]]] = {}

@@ -272,6 +272,7 @@ def test_a_sensor_that_falls_silent_is_named_and_then_holds_nothing_back(
     assert progress(store).watermark_us == progress(store).known_until_us == END_US
 
 
+@pytest.mark.long
 def test_a_sensor_that_never_sent_is_named(spark: SparkSession, tmp_path: Path) -> None:
     history, store = tmp_path / "history", tmp_path / "store"
     land(history, [reading(n, "a", n) for n in range(20)])

@@ -17,6 +17,7 @@ from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.slack import QueryProblem, SlackQuery, assumption_status, corrections, results
 from spark_impl.slack.query import SLACK, assumption
 from spark_impl.windows import answers as answers_module
+from spark_impl.windows import history as windows_history
 from spark_impl.windows import query as query_module
 from spark_impl.windows.store import load_store
 
@@ -83,7 +84,22 @@ def test_answers_by_hand(spark: SparkSession, tmp_path: Path) -> None:
     assert (spent.reason, spent.pairs, spent.rows_needed, spent.rows_read) == ("flush", 4, 3, 5)
 
 
-@pytest.mark.parametrize("few_tasks", [0, 1])  # with arrivals that travel, and without
+def test_corrections_on_workers_are_those_on_the_driver(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows_history, "ROWS_ON_DRIVER", 0)
+    SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST, LATE), tmp_path / "s").flush()
+    found = answers(spark, tmp_path / "s")
+    assert [found[start][:3] for start in (5, 10, 15)] == [
+        (10.0, 2, 1),
+        (26.0, 3, 1),
+        (16.0, 1, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    "few_tasks", [pytest.param(0, marks=pytest.mark.long), 1]
+)  # with arrivals that travel, and without
 def test_names_of_folders_are_no_patterns(
     spark: SparkSession, tmp_path: Path, few_tasks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,7 +188,9 @@ def session_settings(spark: SparkSession) -> dict[str, str]:
     return {row.key: row.value for row in spark.sql("SET").collect()}
 
 
-@pytest.mark.parametrize(("tasks", "partitions"), [(1, 1), (20, 2)])
+@pytest.mark.parametrize(
+    ("tasks", "partitions"), [pytest.param(1, 1, marks=pytest.mark.long), (20, 2)]
+)
 def test_query_has_settings_of_its_own(
     spark: SparkSession, tmp_path: Path, tasks: int, partitions: int
 ) -> None:

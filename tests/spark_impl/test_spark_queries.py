@@ -1,4 +1,4 @@
-"""What Spark does for every query: slots of tasks, events for listeners, and failures."""
+"""Services of Spark to every query: slots of tasks, events for listeners, and failures."""
 
 import logging
 import sys

@@ -92,7 +92,7 @@ def test_a_watermark_from_upstream_closes_windows_of_every_task(
     assert answers(spark, tmp_path / "s").keys() == {0}
 
 
-@pytest.mark.parametrize("tasks", [2, 17])
+@pytest.mark.parametrize("tasks", [2, pytest.param(17, marks=pytest.mark.long)])
 def test_the_operator_that_holds_the_watermark_back_is_named_until_it_is_idle(
     tasks: int, spark: SparkSession, tmp_path: Path
 ) -> None:
