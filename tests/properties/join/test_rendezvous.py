@@ -133,6 +133,10 @@ def require_meeting(place: Place) -> None:
     peers=[({"worker": each, "run": 1, "address": [HOST, 1]}, b"") for each in (0, 0, 1)],
     strangers=[],
 )
+@example(
+    peers=[({"worker": each, "run": 1, "address": [HOST, 1]}, b"") for each in (0, 1)],
+    strangers=[],
+)
 def test_right_workers_meet_whatever_peers_and_strangers_said(
     reached: Reached, peers: list[tuple[dict[str, Any], bytes]], strangers: list[bytes]
 ) -> None:

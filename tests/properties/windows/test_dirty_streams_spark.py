@@ -42,6 +42,8 @@ GOOD = (
     "1e15",
     "-1e15",
 )
+CANCELLING = (["60", "-60"], ["1e3", "-1000"], ["100", "-40", "-60"])
+"""Numbers whose sums are often 0, as those of refunds are."""
 BAD = {"NaN": "NaN", "inf": "Infinity", "-Infinity": "-Infinity", "": None, "abc": "abc"} | {
     text: text for text in ("1e999", "1,5", "0x10", "9007199254740993")
 }
@@ -87,7 +89,8 @@ class Line(NamedTuple):
 @st.composite
 def batches(draw: st.DrawFn) -> list[list[Line]]:
     """Draw the micro-batches of a stream, without its name."""
-    own = draw(st.lists(st.sampled_from(GOOD), min_size=1, max_size=6))
+    some = st.lists(st.sampled_from(GOOD), min_size=1, max_size=6)
+    own = draw(some | st.sampled_from(CANCELLING))
     cells = st.sampled_from([*own * 12, *sorted(BAD)])
     bad_only = draw(st.sampled_from([[], ["z"]]))
     lines: list[Line] = []
