@@ -352,8 +352,8 @@ def _failing(
         more.append(Duplicate("source-0", draw(st.integers(0, 5)), for_us))
     if region == "redelivered" and shape.copies:
         # Soon, and when queues are empty again: no full worker sheds all of the copies.
-        after_us = [shape.scale_us // 8, 2 * span_us]
-        more += [Duplicate("source-0", n, after_us[n % 2]) for n in range(6)]
+        after_us = [shape.scale_us // 8, 2 * shape.scale_us, 2 * span_us]
+        more += [Duplicate("source-0", n, after_us[n % 3]) for n in range(9)]
     if region == "slow":
         slow = range(0, shape.workers, 2)
         more += [Slow(f"worker-{n}", span_us // 8, span_us, 8.0) for n in slow]
