@@ -342,8 +342,7 @@ def _failing(
 ) -> tuple[Fault, ...]:
     """Draw faults; the first of them strike what a region is named for."""
     links = _links(plan, shape)
-    wrong = faults(shape, span_us, len(plan.sources), links)
-    more = draw(st.lists(wrong, max_size=2))
+    more = draw(st.lists(faults(shape, span_us, len(plan.sources), links), max_size=2))
     at_us = span_us * draw(st.integers(STEPS // 4, STEPS - 1)) // STEPS
     worker = f"worker-{draw(st.integers(0, 15)) % shape.workers}"
     for_us = shape.scale_us * draw(st.sampled_from([1, 4]))
