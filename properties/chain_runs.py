@@ -138,13 +138,15 @@ def undecided(workload: Workload) -> Workload:
 
 
 def follow(workloads: Sequence[Workload]) -> Iterator[Decision]:
-    """Yield the decisions of chains that followed their load, in the epochs of all of them."""
+    """Yield the decisions of chains that followed their load, in the epochs of all of them.
+
+    What a chain decided for its flush is in force when the next one begins.
+    """
     firsts = accumulate((len(inner_cuts(each)) for each in workloads), initial=0)
     for first, workload in zip(firsts, workloads, strict=False):
         last = len(inner_cuts(workload))
         for each in JoinConfig.from_json(workload.config).decisions:
-            if each.epoch <= last:
-                yield each._replace(epoch=first + each.epoch)
+            yield each._replace(epoch=first + min(each.epoch, last + 1))
 
 
 def decide(workload: Workload, followed: Iterable[Decision], moves: Moves) -> Workload:

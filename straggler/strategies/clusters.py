@@ -342,8 +342,7 @@ def _failing(
 ) -> tuple[Fault, ...]:
     """Draw faults; the first of them strike what a region is named for."""
     links = _links(plan, shape)
-    wrong = faults(shape, span_us, len(plan.sources), links)
-    more = draw(st.lists(wrong, max_size=2))
+    more = draw(st.lists(faults(shape, span_us, len(plan.sources), links), max_size=2))
     at_us = span_us * draw(st.integers(STEPS // 4, STEPS - 1)) // STEPS
     worker = f"worker-{draw(st.integers(0, 15)) % shape.workers}"
     for_us = shape.scale_us * draw(st.sampled_from([1, 4]))
@@ -352,8 +351,8 @@ def _failing(
         more.append(Duplicate("source-0", draw(st.integers(0, 5)), for_us))
     if region == "redelivered" and shape.copies:
         # Soon, and when queues are empty again: no full worker sheds all of the copies.
-        after_us = [shape.scale_us // 8, 2 * span_us]
-        more += [Duplicate("source-0", n, after_us[n % 2]) for n in range(6)]
+        after_us = [shape.scale_us // 8, 2 * shape.scale_us, 2 * span_us]
+        more += [Duplicate("source-0", n, after_us[n % 3]) for n in range(9)]
     if region == "slow":
         slow = range(0, shape.workers, 2)
         more += [Slow(f"worker-{n}", span_us // 8, span_us, 8.0) for n in slow]

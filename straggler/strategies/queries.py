@@ -166,17 +166,7 @@ def join_queries(draw: st.DrawFn) -> JoinConfig:
 FOLLOWING = ChainTuning(
     control=Control(
         rules=LoadRules(
-            0.3,
-            0.65,
-            0.65,
-            0,
-            0,
-            most=8,
-            capacity=8,
-            blocks="adaptive",
-            shed="linear",
-            base=0.2,
-            smoothing=1.0,
+            0.1, 0.3, 0.3, 0, 0, most=5, capacity=8, blocks="adaptive", shed="linear", smoothing=1.0
         ),
         every_us=20_000,
     ),
@@ -184,7 +174,10 @@ FOLLOWING = ChainTuning(
     hint_us=50_000,
     commit_us=500,
 )
-"""Tuning of a chain that follows its load; it looks as often for arrivals as they come."""
+"""Tuning of a chain that follows its load.
+
+Limits are low, so that it decides after most epochs; it looks as often for arrivals as they come.
+"""
 LINK_US = 500
 """Scale of the trouble on the links of a chain (us)."""
 Moves = tuple[tuple[int, int, float], ...]
