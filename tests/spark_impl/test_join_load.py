@@ -92,6 +92,7 @@ def curve_case() -> Workload:
     )
 
 
+@pytest.mark.long
 @pytest.mark.fails_tasks
 def test_a_load_curve_with_kills_changes_nothing(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture

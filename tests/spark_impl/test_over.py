@@ -53,6 +53,7 @@ def test_a_sum_over_a_stream_is_stored_and_resumed(
         source().window("5 seconds").sum("watts").store_in(tmp_path / "kept")
 
 
+@pytest.mark.long
 def test_a_longest_wait_makes_it_a_query_of_room_watermark(
     source: Callable[[], Stream], tmp_path: Path
 ) -> None:
