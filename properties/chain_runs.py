@@ -82,7 +82,7 @@ class ChainSeen:
     """Trouble on the connections between Spark's workers."""
     troubles: dict[str, int]
     came: Sequence[exchange.Report]
-    """How often each message came to each of Spark's workers, in each run of an epoch."""
+    """Number of times each message came to each of Spark's workers, in each run of an epoch."""
     bytes_sent: int
     """Number of bytes that Spark's workers sent to each other."""
 

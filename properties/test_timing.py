@@ -103,7 +103,7 @@ EACH = queries.EACH // 8
 
 
 class Drawn(NamedTuple):
-    """What is drawn for a room in one example, and the number of examples in profile ``dev``."""
+    """Draws for a room in one example, and the number of examples in profile ``dev``."""
 
     families: tuple[st.SearchStrategy[ClusterPack], ...]
     examples: int

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 Steps = Mapping[str, Sequence[Mapping[str, Any]]]
 Report = Mapping[str, Any]
-"""What a worker tells of one run of an epoch: the epoch, and how often each message came."""
+"""Report of a worker on one run of an epoch: the epoch, and how often each message came."""
 TUPLE_BYTES, KEY_BYTES = 32, 12
 """Bytes of a tuple without its key on a connection, and most bytes of a key with its offset."""
 FRAME_BYTES, HEAD_BYTES = 448, 28

@@ -103,7 +103,7 @@ def test_an_interrupt_is_reported_even_if_the_command_goes_on(
 
 
 def test_a_command_started_with_interrupts_ignored_is_interrupted() -> None:
-    """As by nohup, or in the background of a shell."""
+    """Begin as after nohup, or in the background of a shell."""
     ignored = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN);"
     begin = f"{ignored} os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
     child = (
