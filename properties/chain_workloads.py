@@ -20,9 +20,9 @@ from itertools import accumulate, chain, islice, pairwise
 from model.vocabulary import Event, Fault, JoinConfig, Workload
 from model.vocabulary.join import And, Decision, Equi
 from model.vocabulary.join_load import LoadRules
-from properties.stream_packs import collect
 from sim.kernel.source import IDS_PER_SOURCE
 from straggler.rooms.join.load_curves import LoadCurve, follow, load_rules
+from straggler.strategies import collect
 from straggler.strategies.join import SCALE_US, cases, configs
 
 GAP_US = 1_000_000

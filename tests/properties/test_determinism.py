@@ -13,12 +13,11 @@ from typing import Any
 from model.vocabulary import SlackConfig, WatermarkConfig
 from model.vocabulary.slack import CONTROLS
 from model.vocabulary.watermark import READINGS
-from properties.stream_packs import collect
 from sim.scenarios import umts
 from sim.slack import simulate as simulate_slack
 from sim.watermark import simulate as simulate_watermark
 from straggler.rooms import find_room
-from straggler.strategies import grouping, join, script, streams, watermark
+from straggler.strategies import collect, grouping, join, script, streams, watermark
 
 SEED = 12_345
 CASES = 6

@@ -23,8 +23,8 @@ from model.vocabulary.join_load import Limits, LoadRules
 from model.vocabulary.script.config import WATERMARKS
 from model.vocabulary.script.tree import Across, Number, Sensor, Union, Window
 from model.vocabulary.settings import settings_of
-from properties.stream_packs import collect
 from straggler.rooms.script.language import parse
+from straggler.strategies import collect
 
 CASES = 120
 """Number of drawn settings of one class that together have to be taken and refused."""

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from properties import stream_packs
 from properties.operators.timed import OPERATORS, Drawn
 from spark_impl.grouping import router, store
 from spark_impl.grouping import windows as grouping_windows
@@ -26,6 +25,7 @@ from spark_impl.slack.rule import SlackRule
 from spark_impl.watermark.rule import WatermarkRule
 from spark_impl.windows import records
 from spark_impl.windows.processor import WindowProcessor
+from straggler.strategies.examples import RUN, collect
 from tests.quality.planting import Planted
 
 CLUSTERS = 300
@@ -34,11 +34,11 @@ CLUSTERS = 300
 
 @cache
 def drawn(room: str, run: int) -> list[Drawn]:
-    return stream_packs.collect(OPERATORS[room].drawn, stream_packs.RUN, seed=run)
+    return collect(OPERATORS[room].drawn, RUN, seed=run)
 
 
 def clusters(room: str) -> Iterator[Drawn]:
-    for run in range(CLUSTERS // stream_packs.RUN):
+    for run in range(CLUSTERS // RUN):
         yield from drawn(room, run)
 
 

@@ -120,7 +120,7 @@ def test_answers_on_s3_are_exact_though_the_driver_is_killed(
     workload = WINDOWS.workload_of(number, seed)
     workload = workload.with_(cuts=workload.cuts[::3])
     prepare(tmp_path, workload, bucket / tmp_path.name)
-    at_most = max(1, profiles.effort().kills // 4)
+    at_most = profiles.choose(1, nightly=3)
     seen = list(kills(tmp_path, WINDOWS.driver, Random(f"{seed}/{number}"), at_most))
     run_to_its_end(tmp_path, WINDOWS.driver)
     assert seen

@@ -50,7 +50,7 @@ def test_rows_are_landed_once_however_often_the_driver_is_killed(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
     prepare(tmp_path)
-    at_most = max(1, profiles.effort().kills // 4)
+    at_most = profiles.choose(1, nightly=3)
     seen = list(kills(tmp_path, landing_driver.__name__, Random(seed), at_most))
     run_to_its_end(tmp_path, landing_driver.__name__)
     assert landed(tmp_path / "history") == WANTED

@@ -17,13 +17,13 @@ from model.vocabulary import Fault, JoinConfig, Trace, Workload
 from model.vocabulary.join import Admit, Match, Quiet, Rejected
 from properties.chain_workloads import long_case
 from properties.oracles.join import Recomputation
-from properties.stream_packs import collect
 from spark_impl.join import snapshots
 from spark_impl.join.answers import epochs_of, find_complete
 from spark_impl.join.store import MATCHES, load_store
 from spark_impl.join.system import run_workloads
 from spark_impl.runtime import stores
 from spark_impl.runtime.stores import read_parquet
+from straggler.strategies import collect
 from straggler.strategies.join import cases
 from tests.harness.chain_threads import ThreadSession, chains_on_threads
 

@@ -29,7 +29,7 @@ from model.slack.rules import RULES, Coverage, Factor, Rules, clip
 from model.vocabulary import Event, SlackConfig, Trace, Workload
 from model.vocabulary.slack import Judged
 from model.vocabulary.windows import Correlation, Late
-from properties.profiles import effort
+from properties.profiles import choose
 from sim.scenarios import DEPENDENT, SECOND_US
 from straggler.rooms.slack.promise import (
     FAILURE,
@@ -97,7 +97,7 @@ def as_promised(process: str, aggregate: str, system: System, seed: int) -> Foun
 
 def long_enough(process: str, aggregate: str, seed: int) -> tuple[Event, ...]:
     """Return enough arrivals to see whether the promise is kept for an aggregate."""
-    events = arrivals(process, effort().tuples, seed)
+    events = arrivals(process, choose(120_000, nightly=400_000), seed)
     return events if aggregate == "count" else events[: int(len(events) * SHORTER)]
 
 

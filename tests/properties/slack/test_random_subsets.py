@@ -25,7 +25,7 @@ from model.slack.requirement import (
     requirement_of,
 )
 from model.vocabulary import SlackConfig
-from properties.profiles import effort
+from properties.profiles import choose
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -137,7 +137,7 @@ def at_least(failed: int, of: int) -> float:
 
 @pytest.mark.parametrize("average", [False, True])
 def test_rigorous_bounds_are_always_enough(seed: int, average: bool) -> None:
-    subsets, partial = effort().subsets, 0
+    subsets, partial = choose(4_000, nightly=50_000), 0
     for window, d in product(grid(seed, average), LEVELS):
         n_req = requirement_of(config(window, d, "rigorous"))(window.known())
         failed = failures(window, n_req, subsets)
@@ -148,7 +148,7 @@ def test_rigorous_bounds_are_always_enough(seed: int, average: bool) -> None:
 
 def test_permutations_are_enough_with_the_confidence_that_is_stated(seed: int) -> None:
     """At most 5% of the judgements may require so few tuples that they fail more often than d."""
-    judgements, subsets, unsure = 40, effort().subsets, 0
+    judgements, subsets, unsure = 40, choose(4_000, nightly=50_000), 0
     windows = [window for window in grid(seed, average=False) if window.total <= 200]
     for window, d in product(windows, LEVELS):
         required = requirement_of(config(window, d, "permutation"))

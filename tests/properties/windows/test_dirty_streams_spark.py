@@ -19,10 +19,11 @@ import pytest
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from properties import profiles, stream_packs
+from properties import profiles
 from spark_impl.aggregates import avg, count, median, sum_
 from spark_impl.landed import LandedQueries
 from spark_impl.over import over
+from straggler.strategies import collect
 
 STREAMS, PACKS = profiles.choose(40, nightly=120), profiles.choose(1, nightly=6)
 BEGIN_S = 1_714_521_600  # 2024-05-01
@@ -179,7 +180,7 @@ def test_every_window_is_exact_or_counts_what_it_lacks(
     seed: int,
     seen: Counter[str],
 ) -> None:
-    drawn = stream_packs.collect(batches(), STREAMS, seed + number)
+    drawn = collect(batches(), STREAMS, seed + number)
     files: list[list[Line]] = [[], []]
     for place, own in enumerate(drawn):
         for file, lines in zip(files, own, strict=True):
