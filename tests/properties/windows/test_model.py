@@ -103,7 +103,7 @@ def test_a_crash_changes_no_final_answer(name: str, reached: Reached, data: st.D
 
 
 @pytest.mark.parametrize("name", ["slack", "watermark"])
-@promised("killed", "killed flush", "not killed", "not killed flush", examples=15)
+@promised("killed", "killed flush", "not killed", "not killed flush", examples=40)
 @given(data=st.data())
 def test_a_kill_interrupts_the_corrections_of_its_batch_alone(
     name: str, reached: Reached, data: st.DataObject
