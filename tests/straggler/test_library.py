@@ -196,7 +196,7 @@ def test_queries_have_every_shape_and_requirement() -> None:
     )
     assert min(shapes[shape] for shape in (-1, 0, 1)) > 5, "gapped, tumbling and sliding"
     for aggregate in ("sum", "max"):
-        some = collect(configs([aggregate], ["conformal"]), 100, seed=3)
+        some = collect(configs([aggregate], ["conformal"]), 300, seed=3)
         found = {(config.lambda_thr, config.method, config.sampling) for config in some}
         assert found == set(requirements(aggregate))
         is_free = any(config.lambda_thr is None for config in some)

@@ -29,9 +29,10 @@ def test_a_plan_names_the_chain_and_the_one_that_fails(
 
 
 def test_a_calibration_changes_the_plan(straggler: Straggler, tmp_path: Path) -> None:
-    (tmp_path / "cluster.json").write_text(json.dumps(CALIBRATION.to_json()), encoding="utf-8")
+    text = json.dumps(CALIBRATION.to_json())
+    (tmp_path / "cluster.json").write_text(text, encoding="utf-8")
     schema = json.loads((FOLDER / "calibration.schema.json").read_text(encoding="utf-8"))
-    assert is_valid(CALIBRATION.to_json(), schema)
+    assert is_valid(json.loads(text), schema)
     stated = straggler("plan", "join", *SMALL)
     done = straggler("plan", "join", *SMALL, "--calibration", "cluster.json")
     assert (stated.code, done.code, done.err) == (0, 0, "")

@@ -57,7 +57,7 @@ def test_a_bug_that_breaks_no_claim_is_found_by_comparison() -> None:
 
 SIZES = {
     "slack": "size_us=5s messages=400",
-    "watermark": "messages=200",
+    "watermark": "",
     "join": "seconds=5 pace_us=never window_us=500ms",
     "grouping": "tuples=1500 window_tuples=500 batch_tuples=250 keys=60 instances=4",
     "script": "sensors=12 rates_hz=5 seconds=15 workers=3",
