@@ -97,7 +97,8 @@ def test_an_edited_counterexample_is_refused(
     whole, said = path.read_text(encoding="utf-8"), []
     for changes in edits:
         record = json.loads(whole)
-        for name, value in changes.items():
+        # Cuts of the stored arrivals would lie behind the end of fewer ones.
+        for name, value in {**changes, **({"cuts": []} if "arrivals" in changes else {})}.items():
             (record if name in record else record["workload"])[name] = value
         path.write_text(json.dumps(record), encoding="utf-8")
         done = straggler("replay", path.name, "--trust")
