@@ -47,7 +47,11 @@ def _row(event: Event) -> list[PlainData]:
 
 
 def _event(row: list[PlainData]) -> Event:
-    event = Event(*row)
+    try:
+        event = Event(*row)
+    except TypeError as error:
+        msg = f"{row!r} is no arrival; it must be a list of {', '.join(Event._fields)}"
+        raise ValueError(msg) from error
     value: PlainData = event.value
     return event._replace(value=float(value)) if value in NOT_FINITE else event
 
