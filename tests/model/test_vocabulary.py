@@ -98,7 +98,7 @@ def test_cuts_must_increase_within_the_arrivals(cuts: tuple[int, ...]) -> None:
     "change", [{"version": 2}, {"arrivals": [[1, 2]]}, {"faults": 3}, {"config": None}]
 )
 def test_an_invalid_workload_is_refused_in_one_sentence(change: dict[str, PlainData]) -> None:
-    with pytest.raises(ValueError, match="workload|no arrival"):
+    with pytest.raises(ValueError, match=r"workload|no arrival"):
         Workload.from_json({**WORKLOAD.to_json(), **change})
 
 

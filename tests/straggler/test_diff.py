@@ -1,6 +1,7 @@
 """``straggler diff`` in every room, without Spark: verdicts, figures, counterexamples."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -198,11 +199,14 @@ def test_script_results_may_be_rounded_in_float64(straggler: Straggler, files: P
 def test_diff_without_recordings_names_the_inputs_that_it_omits(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def few(seed: int) -> Recording:
-        whole = inputs.umts(seed)
-        return whole._replace(name="flights", label="flights", events=whole.events[:4_999])
+    simulated = inputs.umts
 
-    monkeypatch.setattr(inputs, "NAMED", {"flights": few})
+    def few(name: str, seed: int) -> Recording:
+        events = simulated(seed).events[:4_999]
+        return Recording(name, name, events)
+
+    named = {name: partial(few, name) for name in inputs.NAMED}
+    monkeypatch.setattr(inputs, "NAMED", named)
     query = ("--per", "task", "--aggregate", "count", "--window", "5s", "--slide", "1s")
     done = straggler("diff", "slack", "--system", model("slack"), *query)
     assert done.code == 0
