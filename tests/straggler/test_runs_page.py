@@ -77,7 +77,7 @@ def test_a_broken_comparison_shows_its_counterexample_and_escapes_names(
     straggler: Straggler, tmp_path: Path
 ) -> None:
     name = "<img src=x>&\"'.csv"
-    (tmp_path / name).write_text(STREAM.replace(",k", ",<b>key"), encoding="utf-8")
+    (tmp_path / name).write_text(STREAM.replace(",k\n", ",<b>key\n"), encoding="utf-8")
     chosen = (*SUM, "--system", BUGGY, "--reference", "model", "--level", "steps")
     ask = (*ASK[:3], name, *ASK[4:])
     assert straggler(*ask, *chosen, "--html", "run.html").code == 1
