@@ -211,7 +211,8 @@ def _rows(
         try:
             for row in reader:
                 end = start + reader.line_num
-                if len(row) > 1 or (row and row[0].strip()):
+                # In a file of one column, "" is a row with an empty cell.
+                if len(row) > 1 or any(map(str.strip, lines[begun:end])):
                     yield begun + 1, row
                 begun = end
         except csv.Error as error:

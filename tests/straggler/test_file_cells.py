@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -86,6 +86,7 @@ def test_times_in_every_unit_and_type_are_exact(folder: Path, unit: str, column:
     check_times(folder, unit, *column)
 
 
+@example(column=(pa.string(), [""]))
 @given(column=NUMBERS | FLOATS)
 def test_values_of_every_type_are_the_nearest_float_or_missing(folder: Path, column: Drawn) -> None:
     kind, drawn_cells = column
