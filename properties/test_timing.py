@@ -110,11 +110,11 @@ class Drawn(NamedTuple):
 
 
 ROOMS: Mapping[str, Drawn] = {
-    "slack": Drawn((families.slack(families.TIMED), families.covered(0.9), families.covered()), 6),
-    "watermark": Drawn((families.watermark(families.TIMED),), 8),
-    "join": Drawn((families.CHAINS,), 9),
-    "grouping": Drawn((families.light(EACH), families.shared(EACH), families.drifting(EACH)), 6),
-    "script": Drawn((script_packs(),), 9),
+    "slack": Drawn((families.slack(families.TIMED), families.covered(0.9), families.covered()), 4),
+    "watermark": Drawn((families.watermark(families.TIMED),), 6),
+    "join": Drawn((families.CHAINS,), 5),
+    "grouping": Drawn((families.light(EACH), families.shared(EACH), families.drifting(EACH)), 4),
+    "script": Drawn((script_packs(),), 6),
 }
 """Families of each room. No promise on Spark has clusters of scripts; theirs are busy."""
 
