@@ -155,6 +155,7 @@ def figures_of(printed: str) -> tuple[list[str], list[str]]:
     return rows, agreement.split("; ")
 
 
+@pytest.mark.long
 def test_the_main_job_has_the_figures_that_the_readme_shows(
     here: Callable[[str], str],
 ) -> None:
