@@ -4,7 +4,6 @@ Policies are compared on the same arrivals and the same work; what is said about
 a limit and the probability that the limit is wrong.
 """
 
-from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -13,10 +12,9 @@ import pytest
 from model.grouping import balance
 from model.vocabulary import Event, GroupingConfig
 from properties import profiles
-from sim.grouping import TimedRun, from_settings, simulate
+from sim.grouping import TimedRun, simulate
 from sim.grouping.cluster import GroupingTuning
 from sim.grouping.instances import times_us
-from sim.grouping.scenarios import SCENARIOS
 from sim.kernel.distributions import Exponential
 from sim.kernel.link import HERE
 from sim.kernel.log import simulate_arrivals
@@ -98,9 +96,6 @@ def _arrivals(keys: int, tuples: int, seed: int) -> tuple[Event, ...]:
     return simulate_arrivals(Plan((source,)), seed).events
 
 
-# ----------------------------------------------------------------------- read literally, refuted
-
-
 @pytest.mark.parametrize("n", [16, *(pytest.param(n, marks=pytest.mark.long) for n in (4, 64))])
 def test_uniform_candidates_keep_fast_instances_waiting(seed: int, n: int) -> None:
     stream = Stream(n, profiles.choose(2_000, nightly=4_000))
@@ -119,28 +114,3 @@ def test_uniform_candidates_keep_fast_instances_waiting(seed: int, n: int) -> No
 def share(summary: Summary) -> float:
     """Return the throughput as a share of that of a fluid."""
     return float(summary["served_hz"]) / float(summary["ideal_hz"])
-
-
-CHANGING: Mapping[str, str] = {
-    "tuples": str(profiles.choose(5_000, nightly=9_000)),
-    "window_tuples": "500",
-    "batch_tuples": "500",
-    "instances": "6",
-    "speeds": "1,0.2",
-    "service": "constant",
-}
-"""Clusters with measured times, whose windows are short compared with their changes."""
-
-
-@pytest.mark.parametrize(
-    "scenario",
-    [name if name == "drift" else pytest.param(name, marks=pytest.mark.long) for name in SCENARIOS],
-)
-def test_the_corrected_reading_is_better_in_every_scenario(seed: int, scenario: str) -> None:
-    def mean_rho(policy: str, repetition: int) -> float:
-        settings = {**CHANGING, "scenario": scenario, "policy": policy}
-        return float(from_settings(settings, repetition).summary["mean_rho"])
-
-    more = [mean_rho("tag", each) - mean_rho("tag-literal", each) for each in repetitions(seed)]
-    _, upper = limits(more, 10 * FAILURE)
-    assert upper < 0, f"rho may be {upper:g} more (failure {10 * FAILURE:g})"
