@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from itertools import pairwise
 from math import inf, nan
 from typing import Any
 
@@ -18,7 +17,7 @@ from model.vocabulary import (
     SlackConfig,
     WatermarkConfig,
 )
-from model.vocabulary.join import Decision, Equi
+from model.vocabulary.join import Equi
 from model.vocabulary.join_load import Limits, LoadRules
 from model.vocabulary.script.config import WATERMARKS
 from model.vocabulary.script.tree import Across, Number, Sensor, Union, Window
@@ -113,49 +112,11 @@ def test_a_wait_by_disorder_needs_a_lateness_whose_product_fits(
 
 
 NUMBERS: st.SearchStrategy[Any] = st.sampled_from([0, 1, 2, 3, -1, 1, 2, 3, True, 1.0, None])
-SHARES: st.SearchStrategy[Any] = st.sampled_from([0, 0.5, 1, 0.25, -0.1, 1.1, nan, None, True])
 
 
 def is_whole(value: object, least: int) -> bool:
     """Return whether a value is an integer, and not below ``least``."""
     return type(value) is int and value >= least
-
-
-@given(st.lists(st.builds(Decision, NUMBERS, NUMBERS, NUMBERS, SHARES), max_size=3))
-def test_decisions_have_rising_epochs_and_numbers_in_range(decisions: list[Any]) -> None:
-    epochs = [epoch for epoch, *_ in decisions]
-    allowed = all(
-        is_whole(epoch, 0)
-        and is_whole(workers, 1)
-        and is_whole(block_size, 1)
-        and type(share) in (int, float)
-        and 0 <= share <= 1
-        for epoch, workers, block_size, share in decisions
-    )
-    allowed = allowed and all(one < other for one, other in pairwise(epochs))
-    assert bool(refusal("join", {"decisions": tuple(decisions)})) != allowed
-
-
-@given(st.sampled_from(["q", "p"]), NUMBERS, NUMBERS, st.booleans())
-def test_a_query_is_limited_once_to_epochs_in_order(
-    query: str, first: Any, last: Any, twice: bool
-) -> None:
-    allowed = query == "q" and not twice and is_whole(first, 0)
-    allowed = allowed and (last is None or is_whole(last, first))
-    entry = query, first, last
-    assert bool(refusal("join", {"epochs": (entry, entry) if twice else (entry,)})) != allowed
-
-
-@given(st.lists(NUMBERS, max_size=4).map(tuple) | st.sampled_from([None, [1, 1, 1, 1], (1,) * 5]))
-def test_a_router_has_one_latency_tier_and_time_an_instance(values: Any) -> None:
-    def allows(least: int) -> bool:
-        return type(values) is tuple and all(is_whole(each, least) for each in values)
-
-    fits = values in ((), None) or len(values) == 4
-    for name in ("latency_us", "tiers"):
-        assert bool(refusal("grouping", {name: values})) != (fits and allows(0)), name
-    given_times = refusal("grouping", {"times_us": ((0, values),)})
-    assert bool(given_times) != (fits and allows(1) and bool(values))
 
 
 @given(NUMBERS)
