@@ -1,4 +1,4 @@
-"""What cannot run is refused with one sentence, before anything is written.
+"""Refusals of queries and inputs, in one sentence and before anything is written.
 
 Columns, streams, functions and times that users give are taken as they are, or refused.
 """
