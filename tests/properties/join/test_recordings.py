@@ -101,7 +101,7 @@ def check_kept_copies(case: Workload, steps: list[Any], met: Counter[str]) -> No
 KINDS = {word.__name__ for word in CHANGES} | {"wm_us", "r_wm_us", "s_wm_us"}
 
 
-@promised(*sorted(KINDS), "kept copy of R", "kept copy of S", examples=20)
+@promised(*sorted(KINDS), "kept copy of R", "kept copy of S", examples=60)
 @given(case=cases(), rng=st.randoms(use_true_random=False))
 def test_a_recording_with_a_wrong_step_is_no_behaviour(
     reached: Reached, case: Workload, rng: random.Random
