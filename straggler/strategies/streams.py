@@ -196,17 +196,6 @@ def workloads(draw: st.DrawFn, config: Query) -> Workload:
 
 
 @st.composite
-def reordered(draw: st.DrawFn, config: Query) -> tuple[Workload, Workload]:
-    """Draw two orders of arrival of the same tuples, both flushed.
-
-    Rejections must not depend on the order, so no tuple is rejected for an early arrival.
-    """
-    calm = replace(config, max_future_us=None)
-    one, other = draw(arrival_orders(calm, orders=2))
-    return _workload(calm, one, draw(cuts(len(one)))), _workload(calm, other, ())
-
-
-@st.composite
 def timings(
     draw: st.DrawFn, scale_us: int, tasks: int, region: str | None = None, scale: str = USUAL
 ) -> SeededPlan:

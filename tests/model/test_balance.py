@@ -2,7 +2,6 @@
 
 from itertools import count, product
 from math import exp, log, log2
-from random import Random
 
 import pytest
 from hypothesis import assume, given
@@ -11,8 +10,7 @@ from hypothesis import strategies as st
 from model.checking.claims import Outcome
 from model.grouping import balance, run
 from model.grouping.balance import Masses, masses, tuples_above
-from model.grouping.balance_claims import Closeness, check_closeness, closeness
-from model.grouping.machine import Machine
+from model.grouping.balance_claims import check_closeness, closeness
 from model.grouping.rules import RULES, first_table
 from model.vocabulary import Event, GroupingConfig, Workload
 
@@ -26,13 +24,6 @@ def spread(draw: st.DrawFn) -> tuple[list[int], Masses]:
     instances = st.sets(st.integers(0, len(times_us) - 1), min_size=1).map(frozenset)
     pairs = draw(st.lists(st.tuples(instances, st.integers(1, 4)), min_size=1, max_size=4))
     return times_us, masses(pairs)
-
-
-@given(case=spread())
-def test_splitting_and_subsets_agree(case: tuple[list[int], Masses]) -> None:
-    times_us, given = case
-    by_subsets = balance.least_time_us(given, times_us)
-    assert balance.least_time_by_splitting_us(given, times_us) == pytest.approx(by_subsets)
 
 
 def best_by_trying(given: Masses, times_us: list[int]) -> int:
@@ -86,38 +77,11 @@ def test_imbalance_is_never_more_than_all_on_one() -> None:
 # ----------------------------------------------------------------------------- closeness to a fluid
 
 
-DRAWN_TIMES = st.lists(st.sampled_from((1, 2, 5, 10)), min_size=1, max_size=9).map(tuple)
-
-
 def windows(keys: list[str], config: GroupingConfig) -> Workload:
     """Return one tuple per key, cut at the ends of windows."""
     arrivals = tuple(Event(seq, seq, key, 100, 1.0, 100) for seq, key in enumerate(keys))
     cuts = tuple(range(config.window_tuples, len(keys), config.window_tuples))
     return Workload("grouping", arrivals, config.to_json(), cuts)
-
-
-def drawn(config: GroupingConfig, count: int, keys: int = 2_000, seed: int = 1) -> Workload:
-    """Return windows of equally likely keys that are drawn independently."""
-    return windows(Random(seed).choices([f"k{n}" for n in range(keys)], k=count), config)
-
-
-def above(n: int, times_us: tuple[int, ...], senders: int = 1) -> list[float]:
-    """Return by how much each window after the first exceeds a fluid."""
-    config = GroupingConfig(n, "tag", ((0, times_us),), senders=senders, window_tuples=100 * n)
-    workload = drawn(config, 400 * n)
-    return [each.above for each in closeness(workload, run(workload))]
-
-
-@given(times_us=DRAWN_TIMES, tuples=st.integers(1, 90))
-def test_with_all_instances_as_candidates_the_excess_is_below_one_tuple(
-    times_us: tuple[int, ...], tuples: int
-) -> None:
-    # nag-dynamic routes by time to any instance if all instances are equally near.
-    machine = Machine(GroupingConfig(len(times_us), "nag-dynamic", ((0, times_us),)))
-    where = machine.route_all(0, ["a"] * tuples)
-    counts = tuple(where.count(i) for i in range(len(times_us)))
-    fluid_us = tuples / sum(1 / time_us for time_us in times_us)
-    assert Closeness(0, counts, times_us, fluid_us).above < 1
 
 
 @pytest.mark.parametrize(

@@ -195,19 +195,6 @@ def workload(*values: float, cuts: tuple[int, ...] = (), keys: str = "") -> Work
     return Workload("any", arrivals, {}, cuts)
 
 
-def test_only_the_arrivals_that_matter_are_left() -> None:
-    big = workload(*map(float, range(100)), cuts=(10, 50, 60))
-
-    def fails(candidate: Workload) -> bool:
-        identities = {event.source_id for event in candidate.arrivals}
-        return {17, 55, 93} <= identities
-
-    small = smallest(big, fails)
-    assert [event.source_id for event in small.arrivals] == [17, 55, 93]
-    assert [event.seq for event in small.arrivals] == [0, 1, 2]
-    assert small.cuts == ()
-
-
 def test_a_cut_that_matters_stays_between_its_arrivals() -> None:
     big = workload(*map(float, range(20)), cuts=(5, 10, 15))
 

@@ -88,17 +88,6 @@ def test_a_hasty_coordinator_is_caught_by_the_shortest_path(votes_needed: int, l
 # ------------------------------------------------------------------------------------ the search
 
 
-def test_a_machine_without_states_leaves_everything_open() -> None:
-    claims = [
-        MOVED,
-        always("stays", anything, guards=("moved",)),
-        no_deadlock("lively", anything),
-    ]
-    result = explore(graph({}), claims)
-    assert (result.unique_states, result.transitions, result.depth) == (0, 0, 0)
-    assert {verdict.outcome for verdict in result.verdicts} == {Outcome.UNDETERMINED}
-
-
 def test_the_search_can_stop_at_the_first_broken_claim() -> None:
     endless = Machine([0], lambda n: [("up", n + 1)])
     claims = [
@@ -143,43 +132,6 @@ def test_a_limit_leaves_claims_undetermined(
     for name in ("never 9", "three", "lively"):
         assert verdict(result, name).outcome is Outcome.UNDETERMINED
         assert cut in verdict(result, name).sentence
-
-
-# ------------------------------------------------------------------------------------ the claims
-
-
-def test_a_guard_never_seen_leaves_its_claim_undetermined() -> None:
-    claims = [
-        MOVED,
-        sometimes("at nine", equals(9)),
-        always("never 8", differs(8), guards=("moved", "at nine")),
-    ]
-    result = explore(graph(CYCLE, 0), claims)
-    assert verdict(result, "at nine").outcome is Outcome.UNDETERMINED
-    assert verdict(result, "at nine").sentence == "Not seen, and 4 states are all there are."
-    assert verdict(result, "never 8").outcome is Outcome.UNDETERMINED
-    assert verdict(result, "never 8").witness == ("Never seen: at nine.",)
-
-
-def test_a_state_that_is_never_reached_breaks_its_claim() -> None:
-    claims = [reachable("three", equals(3)), reachable("nine", equals(9))]
-    result = explore(graph(CYCLE, 0), claims)
-    assert verdict(result, "three").outcome is Outcome.HOLDS
-    assert verdict(result, "three").sentence == "Seen after 3 actions."
-    assert verdict(result, "nine").outcome is Outcome.BROKEN
-    assert "nine" not in result.paths
-
-
-def test_a_deadlock_is_found_with_the_shortest_path() -> None:
-    machine = graph({0: [1, 2], 1: [3], 2: [4], 3: [5], 4: []}, 0)
-    result = explore(machine, [no_deadlock("lively", equals(5))])
-    assert [state for _, state in result.paths["lively"].steps] == [2, 4]
-    assert verdict(result, "lively").witness == (
-        "0. Initially at 0.",
-        "1. 0 to 2: at 2.",
-        "2. 2 to 4: at 4.",
-        "No action is possible in this state, and it is not a final one.",
-    )
 
 
 # ------------------------------------------------------------------------------- wrong arguments

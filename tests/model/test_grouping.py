@@ -1,10 +1,7 @@
 """Room ``grouping`` by hand: hashes, candidates, routes, summaries, answers, and balance."""
 
 from collections import Counter
-from collections.abc import Sequence
 from fractions import Fraction
-from functools import reduce
-from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -13,60 +10,26 @@ from hypothesis import strategies as st
 
 from model.grouping import candidates, rules, run
 from model.grouping.candidates import (
-    first_instance,
     numbered_hash,
-    rendezvous,
-    second_instance,
-    text_hash,
 )
-from model.grouping.rules import RULES, Learnt, enter_batch, first_table, merge_all, rebalance
+from model.grouping.rules import RULES, Learnt, first_table, rebalance
 from model.grouping.state import (
     Count,
-    Summary,
     Table,
     count_keys,
-    counters,
     floor_of,
     merge_summaries,
 )
-from model.vocabulary import Event, GroupingConfig, Workload, stable_hash
-from model.vocabulary.grouping import WORDS, Answer, Heavy, Partial, Rejected, Route
+from model.vocabulary import Event, GroupingConfig, Workload
+from model.vocabulary.grouping import WORDS, Answer, Heavy, Partial, Rejected
 
 # ------------------------------------------------------------------------------------------- hashes
-
-
-TEXTS = [text_hash(f"key-{number}", 42) for number in range(20_000)]
 
 
 def test_splitmix64_gives_its_published_numbers() -> None:
     # The first outputs of SplitMix64 with seed 0 are its finalizer at multiples of the increment.
     expected = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
     assert [numbered_hash(0, j) for j in (1, 2, 3)] == expected
-
-
-def test_text_is_hashed_like_everywhere_but_unsigned() -> None:
-    assert text_hash("", 0) == 0xEF46DB3751D8E999
-    for key in ("", "a", "ä", "key-7"):
-        assert text_hash(key, 42) == stable_hash(key) % (1 << 64)
-
-
-@pytest.mark.parametrize("n", [2, 3, 8])
-def test_pairs_are_different_and_uniform(n: int) -> None:
-    pairs = Counter((first_instance(text, n), second_instance(text, n)) for text in TEXTS)
-    assert set(pairs) == {(i, j) for i in range(n) for j in range(n) if i != j}
-    expected = len(TEXTS) / (n * (n - 1))
-    chi_squared = sum((count - expected) ** 2 / expected for count in pairs.values())
-    assert chi_squared < 110  # 55 degrees of freedom at most: one table in 65,000 is above
-
-
-def test_the_first_of_an_order_is_drawn_by_speed() -> None:
-    times_us = (1, 2, 5, 10)
-    total = sum(1 / time_us for time_us in times_us)
-    firsts = Counter(rendezvous(text, times_us)[0] for text in TEXTS)
-    for i, time_us in enumerate(times_us):
-        share = 1 / time_us / total
-        deviation = (share * (1 - share) / len(TEXTS)) ** 0.5
-        assert abs(firsts[i] / len(TEXTS) - share) < 5 * deviation
 
 
 # --------------------------------------------------------------------------------------- candidates
@@ -80,10 +43,6 @@ def table(heavy: dict[str, int], tuples: int = 100, **config: Any) -> Table:
     return rebalance(
         first_table(given, RULES), Learnt(tuples, [keys], [buckets]), given.times_of(0)
     )
-
-
-def text(key: str) -> int:
-    return candidates.text_hash(key, 42)
 
 
 def enough_choices(shares: list[Fraction], n: int, d: int) -> bool:
@@ -104,24 +63,6 @@ def test_d_is_the_smallest_that_is_enough(n: int, counts: list[int], light: int)
     shares = sorted((Fraction(count, total) for count in counts), reverse=True)
     good = [d for d in range(2, n + 1) if enough_choices(shares, n, d)]
     assert candidates.choices([float(share) for share in shares], n) == (good[0] if good else n)
-
-
-@given(
-    times=st.lists(st.sampled_from((1, 2, 3, 10)), min_size=1, max_size=6),
-    count=st.integers(5, 100),
-    gamma=st.sampled_from((0.21, 0.37, 1.01)),
-)
-def test_tag_takes_as_few_as_the_share_needs(times: list[int], count: int, gamma: float) -> None:
-    n = len(times)
-    times_us = ((0, tuple(times)),)
-    there = table({"hot": count}, instances=n, times_us=times_us, gamma=gamma, theta=0.04)
-    order = candidates.rendezvous(text("hot"), times)
-    speeds = [Fraction(1, time_us) for time_us in times]
-    needed = sum(speeds) * Fraction(count, 100) / Fraction(gamma)
-    sums = list(accumulate(speeds[i] for i in order))
-    lengths = [size for size in range(2, n + 1) if sums[size - 1] >= needed]
-    assert set(there.candidates("hot")) == set(order[: lengths[0] if lengths else n])
-    assert set(there.candidates("cold")) == set(candidates.rendezvous(text("cold"), times)[:2])
 
 
 # ------------------------------------------------------------------------------------------- routes
@@ -187,36 +128,6 @@ def test_faster_instances_own_more_virtual_workers(
 # ---------------------------------------------------------------------------------------- summaries
 
 
-DRAWN_KEYS = st.lists(st.sampled_from("aaabbcdefgh"), max_size=12)
-BATCHES = st.lists(DRAWN_KEYS, max_size=6)
-CONFIGS = st.sampled_from(
-    [GroupingConfig(2, theta=theta, eps=eps) for theta, eps in ((0.9, 0.4), (0.9, 0.3), (0.5, 0.2))]
-)
-
-
-def summarised(config: GroupingConfig, batches: Sequence[Sequence[str]]) -> Summary:
-    start: Summary = {}
-    return reduce(lambda summary, keys: enter_batch(config, RULES, summary, keys), batches, start)
-
-
-def assert_bounds(found: Summary, keys: Sequence[str], k: int) -> None:
-    n, f = len(keys), Counter(keys)
-    assert len(found) <= k
-    assert sum(each.counted for each in found.values()) <= n
-    for key, (counted, error) in found.items():
-        assert counted - error <= f[key] <= counted
-        assert error * k <= n
-    for key, count in f.items():
-        assert count * k <= n or key in found
-
-
-@given(config=CONFIGS, senders=st.lists(BATCHES, min_size=1, max_size=4))
-def test_merged_summaries_keep_them(config: GroupingConfig, senders: list[list[list[str]]]) -> None:
-    merged = merge_all(config, RULES, [summarised(config, batches) for batches in senders])
-    keys = [key for batches in senders for batch in batches for key in batch]
-    assert_bounds(merged, keys, counters(config))
-
-
 def test_a_key_that_comes_back_may_have_been_there_as_often_as_the_least() -> None:
     full = {"a": Count(5, 0), "b": Count(3, 1)}
     assert floor_of(full, 2) == 3
@@ -240,14 +151,6 @@ def case(keys: str, cuts: tuple[int, ...] = (), **config: Any) -> Workload:
     """Return one tuple a letter, with the values 0, 1, 2, ..."""
     arrivals = tuple(Event(seq, 0, key, 100, float(seq), 100) for seq, key in enumerate(keys))
     return Workload("grouping", arrivals, {"instances": 2, **config}, cuts)
-
-
-def test_times_of_a_window_are_those_of_its_first_batch() -> None:
-    # Times of batch 1 come too late for window 0; window 1 starts with batch 2.
-    config = {"times_us": [[0, [1, 1]], [1, [1, 7]], [3, [1, 1]]], "window_tuples": 2}
-    places = [route.instance for route in run(case("a" * 18, (1, 2, 10), **config)).of(Route)]
-    assert sorted(places[:2]) == [0, 1]
-    assert places[2:10].count(0) == 7
 
 
 def test_a_key_is_heavy_by_what_all_senders_counted() -> None:

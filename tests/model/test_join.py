@@ -1,35 +1,30 @@
-"""Room ``join`` by hand: admission, predicates, and the actions of a worker."""
+"""Room ``join`` by hand: admission, predicates, and what follows from load."""
+
+from itertools import pairwise, product
 
 import pytest
-from hypothesis import given
 
 from model.join import run
-from model.join.oracle import admission, holds, matches, quick_matches
-from model.join.rules import NUMBERED
-from model.join.state import (
-    Acknowledgement,
-    Block,
-    Copy,
-    Lane,
-    Listed,
-    Worker,
-    unacknowledged,
+from model.join.control import decide, decision_at, draw, start
+from model.join.load import (
+    Watch,
+    block_size,
+    fullest,
+    shed_share,
+    sheds,
+    watch,
+    workers_for,
 )
-from model.join.worker import (
-    acknowledge,
-    droppable,
-    forward,
-    receive,
-)
+from model.join.oracle import admission, holds, matches
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import (
-    END_US,
     NO_WATERMARK_US,
     REASON_LATE,
     REASON_NOT_FINITE,
     And,
     Apart,
     Band,
+    Decision,
     Equi,
     Ineq,
     Predicate,
@@ -37,7 +32,7 @@ from model.vocabulary.join import (
     Rejected,
     S,
 )
-from straggler.strategies.join import cases
+from model.vocabulary.join_load import Limits, LoadRules, Measured
 
 # ------------------------------------------------------------------------------ admission and pairs
 
@@ -94,12 +89,6 @@ def test_a_query_pairs_what_was_admitted_in_its_epochs(
     arrivals = tuple(event(seq, 10, "RS"[seq % 2]) for seq in range(5))
     admitted = admission(Workload("join", arrivals, config.to_json(), (2, 4)))
     assert matches(config, admitted) == {("all", r, s) for r, s in expected}
-
-
-@given(case=cases())
-def test_the_quick_way_finds_what_the_nested_loop_finds(case: Workload) -> None:
-    config, admitted = JoinConfig.from_json(case.config), admission(case)
-    assert quick_matches(config, admitted) == matches(config, admitted)
 
 
 def test_admission_in_the_order_of_its_rules() -> None:
@@ -188,51 +177,104 @@ def test_late_arrivals_are_a_sign_of_life() -> None:
     assert late(behind) == [4, 6]
 
 
-# ----------------------------------------------------------------------------------------- a worker
+# ------------------------------------------------------------------------- workers that come and go
 
 
-CONTENT = Listed((10, 4, 30), (10, 11, 12), lambda r, s: 1)
+CONFIG = JoinConfig(
+    5, (("all", And()),), 3, 7, decisions=(Decision(2, 4, 5, 0.5), Decision(3, 1, 9, 0.0))
+)
 
 
-def block(stream: str, number: int, *tuples: int, seen: int = 0, wm_us: int = 0) -> Block:
-    return Block(stream, number, seen, tuples, wm_us)
+def test_a_decision_holds_until_the_next_one() -> None:
+    found = [decision_at(CONFIG, epoch)[1:] for epoch in range(5)]
+    assert found == [(3, 7, 0.0), (3, 7, 0.0), (4, 5, 0.5), (1, 9, 0.0), (1, 9, 0.0)]
 
 
-def test_a_block_of_r_meets_the_store_and_the_copies_that_its_sender_had_not_seen() -> None:
-    copies = (Copy(block(S, 1, 0), 7), Copy(block(S, 2, 1)))
-    worker = Worker(Lane(), Lane(store=(2,), copies=copies))
-    _, pairs = receive(worker, block(R, 1, 0, seen=1), CONTENT, NUMBERED)
-    assert pairs == ((0, 2), (0, 1))
+def test_draws_are_uniform_and_those_of_the_streams_differ() -> None:
+    draws = [draw(stream, seq) for seq in range(5_000) for stream in (R, S)]
+    assert len(set(draws)) == len(draws)
+    assert all(0 <= each < 1 for each in draws)
+    assert sum(each < 0.25 for each in draws) / len(draws) == pytest.approx(0.25, abs=0.02)
+    assert draw(R, 0) == (0xE220A8397B1DCDAF >> 11) / 2**53  # the published generator from state 0
 
 
-def test_a_block_of_s_meets_the_store_and_no_copy() -> None:
-    worker = Worker(Lane(store=(1,), copies=(Copy(block(R, 1, 0)),)), Lane())
-    after, pairs = receive(worker, block(S, 1, 0, wm_us=5), CONTENT, NUMBERED)
-    assert pairs == ((1, 0),)
-    assert (after.s.store, after.s.received, after.s.wm_us) == ((0,), 1, 5)
+def test_blocks_are_sized_for_the_workers_to_come() -> None:
+    rules = LoadRules(
+        0.2, 0.8, 0.9, 0, 0, least=1, most=9, capacity=10, blocks="adaptive", block_size=99
+    )
+    _, decision = decide(rules, start(rules, 2), Measured(0, 10, (10, 10), 0, 0, 0))
+    # Two workers that are always busy become five with a utilisation of 0.4: 20 * 0.4 / 4.
+    assert decision == Decision(1, 5, 2, 0.0)
 
 
-def test_a_copy_of_s_stays_until_the_blocks_sent_before_its_acknowledgement_have_come() -> None:
-    worker = Worker(Lane(), Lane(copies=(Copy(block(S, 1, 0)),)))
-    worker = acknowledge(worker, Acknowledgement(S, 1, 1, 0), NUMBERED, with_size=True)
-    assert len(worker.s.copies) == 1
-    assert unacknowledged(worker.s) == 0
-    worker, pairs = receive(worker, block(R, 1, 0), CONTENT, NUMBERED)
-    assert pairs == ((0, 0),)
-    assert worker.s.copies == ()
+# --------------------------------------------------------------------------------------------- load
 
 
-def test_the_watermark_of_a_block_is_bounded_by_what_stays_behind() -> None:
-    worker = Worker(Lane(store=(0, 1, 2), wm_us=20), Lane())
-    assert forward(worker, R, 1, CONTENT, NUMBERED)[1].wm_us == 4
-    assert forward(worker, R, 2, CONTENT, NUMBERED)[1].wm_us == 20
-    assert forward(worker, R, 0, CONTENT, NUMBERED)[1].tuples == ()
+LIMITS = Limits(0.25, 0.75, 0.75)
+SECOND = 1_000_000
 
 
-@pytest.mark.parametrize(("wm_us", "dropped"), [(9, ()), (10, (1,)), (16, (0, 1)), (END_US, None)])
-def test_a_tuple_is_dropped_strictly_after_its_window(
-    wm_us: int, dropped: tuple[int, ...] | None
-) -> None:
-    worker = Worker(Lane(store=(0, 1, 2)), Lane(wm_us=wm_us))
-    expected = (0, 1, 2) if dropped is None else dropped
-    assert droppable(worker, R, 5, CONTENT, NUMBERED) == expected
+def test_the_case_study_goes_from_4_to_8_and_back() -> None:
+    assert workers_for(4, 0.75, LIMITS) == 8
+    assert workers_for(8, 0.1875, LIMITS) == 4
+    assert workers_for(1, 0.01, LIMITS) == 1
+
+
+def test_a_change_waits_and_a_calm_moment_starts_the_wait_anew() -> None:
+    seen, workers, at = Watch(), 4, []
+    for second in range(100):
+        tau = 0.5 if second == 20 else 0.8
+        seen, after = watch(seen, second * SECOND, workers, tau, LIMITS)
+        if after != workers:
+            at.append((second, after))
+            break
+    assert at == [(51, 9)]
+    seen = Watch()
+    for second in range(301):
+        seen, after = watch(seen, second * SECOND, 8, 0.1875, LIMITS)
+        assert (after == 4) == (second == 300)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_shedding_starts_at_tau1_with_its_base_and_ends_at_1(power: int) -> None:
+    assert shed_share(0.75, 0.75, 0.1, power) == 0
+    assert shed_share(0.7500001, 0.75, 0.1, power) == pytest.approx(0.1, abs=1e-5)
+    assert shed_share(1.0, 0.75, 0.1, power) == 1
+    assert shed_share(0.875, 0.75, 0.0, power) == 0.5**power
+
+
+def test_hysteresis_keeps_shedding_from_chattering() -> None:
+    def switches(margin: float) -> int:
+        did, count = False, 0
+        for n in range(100):
+            now = sheds(did, 0.75 + (0.01 if n % 2 else -0.01), 0.75, margin)
+            count += now != did
+            did = now
+        return count
+
+    assert switches(0.0) == 99
+    assert switches(0.05) == 1
+
+
+def loads(workers: int, zeta: int) -> list[tuple[int, ...]]:
+    """Return all loads of a chain with 0 to 12 tuples each; neighbours differ by at most zeta."""
+    return [
+        each
+        for each in product(range(13), repeat=workers)
+        if all(abs(a - b) <= zeta for a, b in pairwise(each))
+    ]
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4])
+def test_no_worker_is_above_tau1_while_the_mean_is_not(workers: int) -> None:
+    capacity, tau1 = 16, 0.75
+    reached = 0
+    for zeta in range(1, 9):
+        for load in loads(workers, zeta):
+            mean = sum(load) / workers / capacity
+            if zeta == block_size(mean, capacity, workers, tau1, 8) and 2 * capacity * (
+                tau1 - mean
+            ) >= (workers - 1):
+                assert max(load) / capacity <= fullest(mean, zeta, capacity, workers) <= tau1
+                reached += max(load) / capacity == tau1
+    assert reached

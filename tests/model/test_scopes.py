@@ -3,7 +3,7 @@
 A count notices every change of what can happen. All behaviours of a scope keep every promise.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +15,6 @@ from model.grouping import scopes as grouping
 from model.grouping.variants import VARIANTS as OF_GROUPING
 from model.join.scopes import EVERYDAY as JOIN_EVERYDAY
 from model.join.scopes import SCOPES as JOIN_SCOPES
-from model.join.scopes import Protocol, State
-from model.join.state import Acknowledgement, Block
 from model.join.variants import explore as explore_join
 from model.script import scopes as script
 from model.script.variants import VARIANTS as OF_SCRIPT
@@ -106,27 +104,6 @@ def test_every_small_stream_of_keys_keeps_every_promise(name: str) -> None:
     assert found.unique_states == 907
     for verdict in found.verdicts:
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence)
-
-
-def reachable(protocol: Protocol) -> Iterator[State]:
-    """Yield every reachable state of a chain."""
-    found = [protocol.initial()]
-    seen = set(found)
-    for state in found:
-        yield state
-        new = dict.fromkeys(then for _, then in protocol.actions(state) if then not in seen)
-        seen.update(new)
-        found += new
-
-
-@pytest.mark.parametrize("name", ["adding-large", "removing"])
-def test_workers_come_and_go_while_blocks_are_on_their_way(name: str) -> None:
-    changing = [each.chain for each in reachable(Protocol(JOIN_SCOPES[name])) if each.chain.phase]
-    channels = [channel for chain in changing for channel in (*chain.right, *chain.left)]
-    messages = [message for channel in channels for message in channel]
-    assert any(isinstance(message, Block) and message.tuples for message in messages)
-    assert any(isinstance(message, Acknowledgement) for message in messages)
-    assert any(worker.s.copies for chain in changing for worker in chain.workers)
 
 
 # ------------------------------------------------------------------------------------ planted bugs

@@ -9,7 +9,6 @@ from model.script import run
 from model.script.meaning import meaning
 from model.vocabulary import Event, ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import (
-    MILLISECOND_US,
     REASON_LATE,
     REASON_NOT_FINITE,
     Rejected,
@@ -210,78 +209,3 @@ def test_impossible_times_are_refused(trace_of: TraceOf, at_us: int) -> None:
     event = workload.arrivals[0]._replace(event_time_us=at_us)
     with pytest.raises(ValueError, match=f"has the event time {at_us}; it must be"):
         trace_of(workload.with_(arrivals=(event,)))
-
-
-# ------------------------------------------------------------------------------------------ silence
-
-
-BOTH = Window("sum", Union((Sensor("a"), Sensor("dead"))), 10, 10)
-
-
-def unflushed(*arrived: tuple[int, str, float, float], **settings: object) -> Workload:
-    """Return arrivals (arrival time in ms, sensor, stamp in ms, value) of an unflushed stream."""
-    config = ScriptConfig(
-        (Workflow("w", (Statement("both", BOTH),)),),
-        (("a", 3_600), ("dead", 3_600), ("other", 3_600)),
-        **{"lateness_us": 5 * MS, "idle_after_us": 30 * MS, **settings},  # type: ignore[arg-type]  # fields by name
-    )
-    arrivals = tuple(
-        Event(seq, seq, sensor, round(at_ms * MS), value, now_ms * MS)
-        for seq, (now_ms, sensor, at_ms, value) in enumerate(arrived)
-    )
-    return Workload("script", arrivals, config.to_json(), flush=False)
-
-
-def results_of(workload: Workload) -> list[tuple[int, float]]:
-    return [(each.ts_us, each.value) for each in run(workload).of(Result)]
-
-
-def late(trace: Trace) -> list[int]:
-    return [each.seq for each in trace.of(Rejected) if each.reason == REASON_LATE]
-
-
-A_GOES_ON = tuple((now_ms, "a", now_ms, 1.0) for now_ms in range(0, 60, 10))
-
-
-def test_a_union_waits_for_a_silent_sensor_as_long_as_it_is_not_idle() -> None:
-    arrived = ((0, "dead", 1, 100.0), *A_GOES_ON)
-    assert results_of(unflushed(*arrived, idle_after_us=None)) == []
-    # At 40 ms the silence is longer than 30 ms; the latest reading is of 50 ms.
-    assert results_of(unflushed(*arrived)) == [(9_000, 101.0)] + [
-        (end_ms * MS - MS, 1.0) for end_ms in (20, 30, 40)
-    ]
-    assert results_of(unflushed(*arrived[:5])) == []  # 30 ms of silence are not longer than 30 ms
-
-
-def test_a_sensor_that_returns_is_late_below_the_floor_and_its_watermark_stays() -> None:
-    back = ((50, "dead", 44, 7.0), (50, "dead", 45, 7.0), (51, "dead", 44.999, 7.0))
-    trace = run(unflushed(*A_GOES_ON, *back))
-    assert late(trace) == [6, 8]
-
-
-def test_a_sensor_that_nobody_asks_for_moves_the_clocks() -> None:
-    arrived = ((0, "a", 0, 1.0), (31, "other", 80, 1.0), (32, "a", 70, 1.0))
-    assert late(run(unflushed(*arrived))) == [2]
-    assert late(run(unflushed(*arrived, idle_after_us=None))) == []
-
-
-def fixed(workload: Workload) -> Workload:
-    return workload.with_(config={**workload.config, "watermark": "fixed"})
-
-
-# ----------------------------------------------------------------------------------------- evidence
-
-
-MEAN, LEAST = (Window(op, Sensor("a"), 4, 2) for op in ("avg", "min"))
-STATEMENTS = (Statement("x", MEAN), Statement("y", Arithmetic("-", Name("x"), LEAST)))
-WITH_EVIDENCE = ScriptConfig((Workflow("w", STATEMENTS),), (("a", 1), ("b", 1)), lateness_us=2_000)
-TUPLES = 40
-
-
-def workload(config: ScriptConfig = WITH_EVIDENCE, unit: float = 1.0) -> Workload:
-    """Return a workload whose every fifth tuple comes six places late."""
-    times = sorted(range(TUPLES), key=lambda n: n + (6 if n % 5 == 0 else 0))
-    arrivals = tuple(
-        Event(seq, seq, "a", n * MILLISECOND_US, n % 7 * unit, seq) for seq, n in enumerate(times)
-    )
-    return Workload("script", arrivals, config.to_json())

@@ -10,19 +10,14 @@ import pytest
 from model.script.claims import assignments, least_makespan
 from model.script.graph import Graph, compile_workflows
 from model.script.placement import (
-    LARGE_SPLIT,
-    candidates,
-    choose_best,
-    components,
     hash_baseline,
     load_cap,
     place,
-    place_split,
     place_whole,
     sensors_of,
 )
 from model.script.rules import RULES
-from model.vocabulary.script.tree import Across, Name, Sensor, Statement, Union, Window, Workflow
+from model.vocabulary.script.tree import Sensor, Statement, Union, Window, Workflow
 from straggler.rooms.script.language import parse
 
 # ------------------------------------------------------------- expressions that are one computation
@@ -73,14 +68,6 @@ def test_different_expressions_are_two_computations(scripts: Sequence[str]) -> N
     assert len(graph_of_scripts(*scripts).computed) == 2
 
 
-def test_rates_are_what_can_come_at_most() -> None:
-    graph = graph_of_scripts('x = max(union("a", "b", "a"), 1_000, 60_000); y = x + "c"; z = x * x')
-    by_name = {each.name: int(graph.per_hour[each.node]) for each in graph.outputs}
-    assert by_name == {"x": 60, "y": 61, "z": 120}
-    union = next(number for number, node in enumerate(graph.nodes) if node.kind == "union")
-    assert graph.per_hour[union] == 14_400
-
-
 # --------------------------------------------------------------------------------------- placements
 
 
@@ -97,11 +84,6 @@ def graph_of(rates: Mapping[str, int], *read: Sequence[str]) -> Graph:
     return compile_workflows([Workflow("w", statements)], rates)
 
 
-def whole_numbers(*exact: Fraction) -> list[int]:
-    assert all(each.denominator == 1 for each in exact)
-    return [int(each) for each in exact]
-
-
 def alone(*rates: int) -> Graph:
     """Return a graph of sensors with these rates that share nothing."""
     return graph_of(
@@ -109,47 +91,11 @@ def alone(*rates: int) -> Graph:
     )
 
 
-def test_lpt_gives_the_largest_first_to_the_least_loaded_worker() -> None:
-    assert whole_numbers(*place_whole(alone(7, 2, 5, 4), 2, RULES).loads) == [9, 9]
-
-
 def test_lpt_reaches_its_bound() -> None:
     # Graham's example: 11 instead of 9, which is 4/3 - 1/9 for 3 workers.
     graph = alone(5, 5, 4, 4, 3, 3, 3)
     assert max(place_whole(graph, 3, RULES).loads) == 11
     assert least_makespan([Fraction(each) for each in (5, 5, 4, 4, 3, 3, 3)], 3) == 9
-
-
-def test_connected_sensors_are_one_component() -> None:
-    rates = dict.fromkeys("abcdef", 1)
-    graph = graph_of(rates, "ab", "bc", "de", "f")
-    found = [len(piece.sensors) for piece in components(graph)]
-    assert found == [3, 2, 1]
-
-
-def test_a_component_that_is_too_large_is_split_and_what_is_shared_is_sent_twice() -> None:
-    graph = graph_of(dict.fromkeys("abc", 10), "ab", "bc")
-    cap = load_cap(graph, 2, 150)
-    placed = choose_best(candidates(graph, 2, cap, RULES), cap)
-    # Whole: 30 at one worker, of 22.5 allowed.
-    assert placed.way == LARGE_SPLIT
-    assert whole_numbers(*placed.loads, placed.communication) == [20, 20, 40]
-
-
-def test_results_are_sent_where_they_are_needed() -> None:
-    statements = (
-        Statement("a", average("a", "b")),
-        Statement("b", average("c")),
-        Statement("c", Across("max", (Name("a"), Name("b")))),
-    )
-    rates = {"a": 10, "b": 10, "c": 20}
-    graph = compile_workflows([Workflow("w", statements)], rates)
-    cap = load_cap(graph, 2, 100)
-    placed = place_split(graph, 2, cap, LARGE_SPLIT)
-    assert whole_numbers(*placed.loads) == [20, 20]
-    # One result per hour is sent to the other worker; the node's number decides which one.
-    assert whole_numbers(placed.derived, placed.communication) == [1, 41]
-    assert placed.worker[graph.outputs[2].node] == 0
 
 
 def least_sent(graph: Graph, workers: int, cap: Fraction) -> Fraction | None:

@@ -78,18 +78,6 @@ def test_slack_is_the_largest_delay_and_the_watermark_never_falls() -> None:
     assert machine.state().wm_us == 27
 
 
-def test_a_redelivery_takes_part_in_nothing_until_it_is_forgotten() -> None:
-    first, later = stream_of((12, 1.0), (29, 1.0))
-    machine = task()
-    feed(machine, (first, later))
-    before = machine.state()
-    assert feed(machine, (first._replace(seq=2),)) == []
-    assert machine.state() == before
-    # The last window of the tuple ends at 20, L is 10: from wm = 30 on it is forgotten.
-    feed(machine, stream_of((30, 1.0), first=2))
-    assert late(feed(machine, (first._replace(seq=4),))) == [(5, 0), (10, 0)]
-
-
 def test_a_window_is_judged_once_l_after_its_end_with_the_late_pairs_until_then() -> None:
     machine = task(aggregate="count", eps=0.25)
     # Window [5, 15): one tuple in time; two are late, the second one moves no watermark past 25.
@@ -98,17 +86,6 @@ def test_a_window_is_judged_once_l_after_its_end_with_the_late_pairs_until_then(
     after = feed(machine, stream_of((9, 1.0), first=5), flush=True)
     assert (5, 5) in late(after)
     assert 5 not in [start_us for start_us, *_ in judged(after)]
-
-
-def test_a_judgement_changes_the_slack_of_the_next_arrival_only() -> None:
-    settings = {"control": "conformal", "lambda_thr": 0.5, "learning_rate": 0.5, "delta": 0.8}
-    machine = task(feedback_us=0, **settings)
-    feed(machine, stream_of((20, 1.0), (15, 1.0)))
-    # k = 5, so wm = 35: two windows are closed with K = 5 and judged, alpha becomes 0.8, then 0.6.
-    first = feed(machine, stream_of((40, 1.0), first=2))
-    assert [step.alpha for step in first if isinstance(step, Judged)] == pytest.approx([0.8, 0.6])
-    second = feed(machine, stream_of((50, 1.0), first=3))
-    assert [slack_us for _, _, _, slack_us, _ in [*results(first), *results(second)]] == [5, 5, 3]
 
 
 TWO_BATCHES = Workload(
@@ -164,12 +141,6 @@ def test_pd_is_proportional_and_differential() -> None:
     first = law(query, Factor(), MISSED)
     assert first == pytest.approx((1 + 0.2 * 0.2 + 4 * 0.2, 0.2))
     assert law(query, first, MET) == pytest.approx((1.84 - 0.02 + 4 * (-0.1 - 0.2), -0.1))
-
-
-def test_pd_winds_up_and_the_clamped_law_does_not() -> None:
-    assert law(controlled("pd"), Factor(1.5), MISSED).alpha > 1.5
-    assert law(controlled("pd-clamped"), Factor(1.0), MISSED).alpha == 1.0
-    assert law(controlled("pd-clamped"), Factor(0.0, 0.2), MET).alpha == 0.0
 
 
 def test_slack_is_a_share_of_the_largest_delay() -> None:

@@ -1,39 +1,42 @@
-"""Words that all rooms share: windows, hashing, workloads, traces, numbers."""
+"""Words of all rooms: hashes, workloads, traces and numbers; configurations and their refusals."""
 
-import json
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, cast
 
+import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from model.vocabulary import (
     Event,
     Fault,
-    Trace,
-    WindowSpec,
+    GroupingConfig,
+    JoinConfig,
+    SlackConfig,
+    WatermarkConfig,
     Workload,
     stable_hash,
-    task_of,
 )
-from model.vocabulary.grouping import WORDS as GROUPING
-from model.vocabulary.join import WORDS as JOIN
-from model.vocabulary.script.config import WORDS as SCRIPT
+from model.vocabulary.join import And, Band, Equi, Ineq
+from model.vocabulary.join_load import LoadRules
+from model.vocabulary.script.config import ScriptConfig
+from model.vocabulary.script.problems import problems
+from model.vocabulary.script.tree import (
+    DEPTH_MAX,
+    Across,
+    Arithmetic,
+    Expression,
+    Name,
+    Number,
+    Sensor,
+    Statement,
+    Union,
+    Window,
+    Workflow,
+)
 from model.vocabulary.settings import PlainData, Setting
 from model.vocabulary.slack import WORDS
-from model.vocabulary.trace import TraceReader, kind_of
-from model.vocabulary.watermark import WORDS as WATERMARK
-from model.vocabulary.windows import Final, Late, Result
-
-SPECS = st.builds(WindowSpec, st.integers(1, 30), st.integers(1, 30))
-TIMES = st.integers(-100, 200)
-
-
-@given(SPECS, TIMES)
-def test_the_windows_of_an_event_are_those_that_contain_it(spec: WindowSpec, ts_us: int) -> None:
-    containing = [j for j in range(-400, 400) if spec.start_us(j) <= ts_us < spec.end_us(j)]
-    assert list(spec.indices(ts_us)) == containing
+from model.vocabulary.trace import TraceReader
 
 
 @pytest.mark.parametrize(
@@ -47,12 +50,6 @@ def test_the_windows_of_an_event_are_those_that_contain_it(spec: WindowSpec, ts_
 )
 def test_hashes_equal_those_of_spark(text: str, expected: int) -> None:
     assert stable_hash(text) == expected
-
-
-@given(st.text(max_size=20), st.integers(1, 50))
-def test_a_task_is_a_remainder(key: str, tasks: int) -> None:
-    assert 0 <= task_of(key, tasks) < tasks
-    assert (stable_hash(key) - task_of(key, tasks)) % tasks == 0
 
 
 # -------------------------------------------------------------------------------------- workloads
@@ -73,21 +70,6 @@ WORKLOAD = Workload(
 )
 
 
-def test_a_workload_is_read_as_it_was_written(tmp_path: Path) -> None:
-    path = tmp_path / "workload.json"
-    WORKLOAD.write(path)
-    data = json.loads(path.read_text(encoding="utf-8"))
-    assert Workload.from_json(data) == WORKLOAD
-    assert Workload.from_json(WORKLOAD.to_json()).name == "five"
-    assert len([line for line in path.read_text(encoding="utf-8").splitlines() if "Z" in line]) == 5
-
-
-def test_batches_are_runs_of_arrivals_and_never_empty() -> None:
-    assert [len(batch) for batch in WORKLOAD.batches()] == [2, 2, 1]
-    assert [e for batch in WORKLOAD.batches() for e in batch] == list(EVENTS)
-    assert list(Workload("slack", (), {}).batches()) == []
-
-
 @pytest.mark.parametrize("cuts", [(3, 2), (-1,), (6,)])
 def test_cuts_must_increase_within_the_arrivals(cuts: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="do not increase"):
@@ -103,35 +85,6 @@ def test_an_invalid_workload_is_refused_in_one_sentence(change: dict[str, PlainD
 
 
 # ----------------------------------------------------------------------------------------- traces
-
-
-STEPS = (
-    Final(0, 5, "b", 2.0, 1, 0, True),
-    Result(0, 5, "ä", 0, 0.1 + 0.2, 1, 0, 20),
-    Late(0, 0, "a", 3, 4, 1),
-    Late(0, 0, "a", 3, 4, 0),
-)
-
-
-def test_a_trace_is_in_canonical_order() -> None:
-    trace, other = Trace("one", STEPS), Trace("two", reversed(STEPS))
-    assert list(trace.steps()) == list(other.steps())
-    assert trace.digest() == other.digest()
-    assert trace.of(Late) == (STEPS[3], STEPS[2])
-
-
-def test_steps_of_different_kinds_are_different_even_if_their_fields_are_equal() -> None:
-    left: tuple[Any, ...] = (0, 5, "a", 1, 1, 1, 1)
-    assert len(Trace("both", [WORDS[7](*left), WORDS[9](*left)])) == 2
-
-
-def test_a_trace_is_read_as_it_was_written() -> None:
-    trace = Trace("someone", STEPS)
-    reader = TraceReader(WORDS)
-    *_, again = map(reader.feed, trace.lines())
-    assert again is not None
-    assert (again.producer, again.digest()) == ("someone", trace.digest())
-    assert again.of(Final)[0].exact is True
 
 
 @pytest.mark.parametrize(
@@ -154,11 +107,6 @@ def test_a_line_that_is_no_step_is_refused(line: str, message: str) -> None:
         reader.feed(line)
 
 
-@pytest.mark.parametrize("words", [GROUPING, JOIN, SCRIPT, WORDS, WATERMARK])
-def test_kinds_have_different_names(words: tuple[type, ...]) -> None:
-    assert len({kind_of(word) for word in words}) == len(words)
-
-
 # --------------------------------------------------------------------------------------- settings
 
 
@@ -172,3 +120,192 @@ def test_a_number_beyond_all_floats_is_refused_or_taken_without_a_crash() -> Non
     Setting(kind=float, name="x").check(10**400)
     with pytest.raises(ValueError, match=r"^x is .*; it must be a finite number <= 1"):
         Setting(kind=float, name="x", at_most=1).check(10**400)
+
+
+# ---------------------------------------------------------------------------------- configurations
+
+HOUR_US = 3_600_000_000
+A = Sensor("a")
+TWO = Arithmetic("+", Number(1), Number(1))
+
+
+def test_defaults_follow_from_the_window() -> None:
+    for config in (SlackConfig(10, 5), WatermarkConfig(10, 5, 3)):
+        assert (config.feedback, config.max_age) == (10, 40)
+    given = SlackConfig(10, 5, feedback_us=0, max_age_us=1)
+    assert (given.feedback, given.max_age) == (0, 1)
+
+
+def test_shares_follow_from_the_number_of_instances() -> None:
+    assert (GroupingConfig(4).theta_share, GroupingConfig(4).eps_share) == (1 / 20, 1 / 40)
+    assert GroupingConfig(4, "dag").theta_share == 1 / 400
+    assert GroupingConfig(4, theta=0.5, eps=0.1).eps_share == 0.1
+
+
+def test_times_are_given_with_a_unit_or_as_a_timedelta() -> None:
+    config = SlackConfig.of(size="6 hours", slide=timedelta(hours=1), gamma_us=5, tasks=4)
+    assert config == SlackConfig(6 * HOUR_US, HOUR_US, gamma_us=5, tasks=4)
+    assert SlackConfig.of(size=pd.Timedelta("1h"), slide="1h").size_us == HOUR_US
+    assert WatermarkConfig.of(size="1h", slide="1h", max_wait="1 hour").max_wait_us == HOUR_US
+    chain = JoinConfig.of(window="1 hour", lateness="1 hour", queries=(("q", Equi("key")),))
+    assert (chain.window_us, chain.lateness_us) == (HOUR_US, HOUR_US)
+    assert GroupingConfig.of(instances=2, latency=["1 ms", timedelta()]).latency_us == (1000, 0)
+
+
+def test_a_sensor_is_asked_for_if_an_output_depends_on_it() -> None:
+    flow = Workflow(
+        "w",
+        (
+            Statement("all", Union((A, Sensor("b")))),
+            Statement("other", Sensor("c")),
+            Statement("x", Window("max", Union((Name("all"), Name("all"))), 1, 1)),
+            Statement("unused", Union((Sensor("d"), Name("x")))),
+        ),
+    )
+    assert ScriptConfig((flow,), tuple((each, 1) for each in "abcde")).asked_for == {"a", "b"}
+
+
+# ----------------------------------------------------------------------------------------- refused
+
+
+def slack(**change: Any) -> object:
+    return SlackConfig.from_json({"size_us": 10, "slide_us": 5, **change})
+
+
+def slack_of(**given: Any) -> object:
+    return SlackConfig.of(**given)
+
+
+def watermark(**change: Any) -> object:
+    return WatermarkConfig.from_json({"size_us": 10, "slide_us": 5, "max_wait_us": 3, **change})
+
+
+def grouping(**change: Any) -> object:
+    return GroupingConfig.from_json({"instances": 2, **change})
+
+
+def join(**change: Any) -> object:
+    return JoinConfig.from_json({"window_us": 5, "queries": [["all", ["and"]]], **change})
+
+
+def load(**change: Any) -> object:
+    return LoadRules.of(**change)
+
+
+def script(**change: Any) -> object:
+    flow = Workflow("w", (Statement("x", A),))
+    return ScriptConfig(**{"workflows": (flow,), "sensors": (("a", 1),), **change})
+
+
+REFUSED: tuple[tuple[Callable[..., object], dict[str, Any], str], ...] = (
+    (slack, {"size_us": 0}, "size_us is 0; it must be an integer > 0"),
+    (slack, {"slide_us": 2.5}, "slide_us is 2.5; it must be an integer"),
+    (slack, {"tasks": True}, "tasks is True"),
+    (slack, {"aggregate": "mode"}, "aggregate is 'mode'; it must be one of sum"),
+    (slack, {"aggregate": "max"}, "needs lambda_thr"),
+    (slack, {"eps": 1}, "eps is 1; it must be a finite number > 0 and < 1"),
+    (slack, {"cv": float("nan")}, "cv is nan"),
+    (slack, {"size_us": 1 << 62}, "size_us is 4611686018427387904; it must be less than 2^61"),
+    (slack, {"sise_us": 3}, "unknown setting 'sise_us'"),
+    (slack, {"keyed": "no"}, "keyed is 'no'; it must be True or False"),
+    (slack, {"method": ["normal"]}, "method is ['normal']"),
+    (slack, {"delta": 1e-16}, "delta is 1e-16; it must be a finite number >= 1e-12"),
+    (slack, {"method": "permutation", "delta": 1e-6}, "delta is 1e-06; with method 'permutation'"),
+    (slack, {"method": "permutation", "aggregate": "avg"}, "is for sum, not for 'avg'"),
+    (slack_of, {"size": 5}, "size is 5; it must be a text such as '6 hours', or a timedelta"),
+    (slack_of, {"size": "1 month"}, "size: '1 month' is not a duration"),
+    (slack_of, {"size": "1h", "size_us": 1}, "size is '1h' and size_us is 1; only one can be"),
+    (slack_of, {"slide": "1h"}, "the setting 'size_us' is missing"),
+    (watermark, {"k": 0}, "k is 0; it must be an integer > 0"),
+    (watermark, {"max_wait_us": None}, "max_wait_us is None; it must be an integer"),
+    (watermark, {"max_wait_us": 1 << 60, "k": 9}, "must be less than 2^63"),
+    (watermark, {"reading": "printed"}, "reading is 'printed'; it must be one of disorder, lit"),
+    (watermark, {"corrections": 1}, "corrections is 1; it must be True or False"),
+    (watermark, {"q": 1}, "q is 1; it must be a finite number > 0 and < 1"),
+    (watermark, {"insert_every_us": 5}, "insert_every_us is 5; with upstreams 0 it must be 0"),
+    (watermark, {"upstreams": 2, "corrections": True}, "with upstreams 2 it must be False"),
+    (watermark, {"upstreams": 2, "clocks": "batches"}, "with upstreams 2 it must be 'arrivals'"),
+    (grouping, {"instances": "4"}, "instances is '4'; it must be an integer"),
+    (grouping, {"policy": "tags"}, "policy is 'tags'; it must be one of key, round-robin"),
+    (grouping, {"theta": 1e-320}, "theta is 1e-320; it must be a finite number >= 1e-15"),
+    (grouping, {"eps": 0.2}, "eps is 0.2; it must be at most half of theta, 0.05"),
+    (grouping, {"latency_us": [1]}, "latency_us is (1,); it must be one number for each of the 2"),
+    (grouping, {"tiers": [0, 4]}, "tiers is 4; it must be an integer >= 0 and <= 3"),
+    (grouping, {"times_us": [[0, [1, 0]]]}, "times_us is 0; it must be at least 1"),
+    (grouping, {"times_us": [[1, [1, 1]]]}, "the first micro-batch of times_us is 1; it must be 0"),
+    (grouping, {"times_us": [0]}, "times_us is [0]; it must be a list"),
+    (join, {"block_size": True}, "block_size is True; it must be an integer"),
+    (join, {"lateness_us": -5}, "lateness_us is -5; it must be an integer >= 0"),
+    (join, {"queries": ()}, "queries is (); it must be at least one"),
+    (join, {"queries": [["a", ["and"]], ["a", ["and"]]]}, "given once"),
+    (join, {"queries": [["a", ["xor"]]]}, "it must be pairs of a name and a predicate"),
+    (join, {"epochs": [["b", 0, None]]}, "the query of epochs is 'b'; it must be one of all"),
+    (join, {"epochs": [["all", 2, 1]]}, "the last epoch of 'all' is 1; it must be an integer, at"),
+    (join, {"decisions": [[0, 1, 1]]}, "it must be lists of epoch, workers, block size and share"),
+    (join, {"decisions": [[3, 0, 1, 0]]}, "workers from epoch 3 on is 0; it must be an integer"),
+    (join, {"decisions": [[3, 1, 1, 1.5]]}, "the share from epoch 3 on is 1.5; it must be a numb"),
+    (load, {"least": 8, "most": 4}, "least is 8; it must be at most 4, which is most"),
+    (load, {"tau0": 0.5}, "tau0, tau1, tau2 are 0.5, 0.8, 0.8; it must be 0 < tau0 < tau1/2 < t"),
+    (load, {"base": 0.9}, "base is 0.9; it must be at most 0.8, which is tau2"),
+    (load, {"smoothing": 0.0}, "smoothing is 0.0; it must be a finite number > 0 and <= 1"),
+    (load, {"shed": "all"}, "shed is 'all'; it must be one of no, linear, quadratic"),
+    (script, {"workflows": (Workflow("w", ()), Workflow("w", ()))}, "the workflow is 'w'"),
+    (script, {"sensors": (("b", 1),)}, "there is no sensor and no earlier name 'a'"),
+    (script, {"sensors": (("a", 1), ("a", 2))}, "the sensor is 'a'; it must be listed once"),
+    (script, {"sensors": (("a", 1), ("x", 1))}, "'x' is the name of a sensor"),
+    (script, {"cap_percent": 99}, "cap_percent is 99"),
+    (script, {"watermark": "disorder"}, "lateness_us is None; it must be"),
+    (script, {"idle_after_us": 3}, "idle_after_us is 3; without lateness_us it must be"),
+    (lambda: Equi("time"), {}, "column is 'time'"),
+    (lambda: Band("key", 1.0), {}, "keys have no distance"),
+    (lambda: Band("value", float("inf")), {}, "eps is inf"),
+    (lambda: Ineq("value", "<", "key"), {}, "right is 'key'; it must be 'value', of the same type"),
+    (lambda: And(cast("Any", [Equi("key")])), {}, "a tuple of predicates"),
+    (lambda: Number(-1), {}, "a number is -1; it must be finite and at least 0"),
+    (lambda: Sensor(""), {}, "a sensor is ''"),
+    (lambda: Name("max"), {}, "a name is 'max'"),
+    (lambda: Union((TWO,)), {}, "made of numbers alone"),
+    (lambda: Window("max", Number(1), 1, 1), {}, "the source of a window"),
+    (lambda: Window("max", A, 10_001, 1), {}, "the slide of a window is 1; it must be length"),
+    (lambda: Across("count", (A,)), {}, "an aggregate of streams is 'count'"),
+    (lambda: Arithmetic("^", A, A), {}, "an operator is '^'"),
+)
+"""Values, and what is said of them: their name, the value, and what is allowed."""
+
+
+@pytest.mark.parametrize(("make", "given", "sentence"), REFUSED)
+def test_an_impossible_value_is_refused_in_one_sentence(
+    make: Callable[..., object], given: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=r"\w") as refused:
+        make(**given)
+    assert sentence in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"workflows": [["w", ["x"]]], "sensors": []},
+        {"workflows": [["w", ["x", ["sensor"]]]], "sensors": [["a", 1]]},
+        {"workflows": [["w", ["x", ["nothing", 1]]]], "sensors": [["a", 1]]},
+        {"workflows": 3, "sensors": []},
+        {"workflows": [["w"]], "sensors": [["a", 1]], "unknown": 1},
+    ],
+)
+def test_a_tree_of_another_shape_is_refused(data: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        ScriptConfig.from_json(data)
+
+
+def test_depth_is_refused_without_recursion() -> None:
+    deep: Expression = A
+    data: Any = ["sensor", "a"]
+    for _ in range(20_000):
+        deep = Arithmetic("+", deep, Number(1))
+    for _ in range(DEPTH_MAX):
+        data = ["arithmetic", "+", data, ["number", 1]]
+    found = [each.sentence for each in problems(Workflow("w", (Statement("x", deep),)))]
+    assert found == ["an expression is at most 100 deep: give a part of it a name"]
+    with pytest.raises(ValueError, match="is not an expression"):
+        ScriptConfig.from_json({"workflows": [["w", ["x", data]]], "sensors": [["a", 1]]})

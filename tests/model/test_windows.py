@@ -1,14 +1,16 @@
-"""Windows of both rooms by hand: aggregates, pairs out of order, and corrections."""
+"""Windows by hand: aggregates, pairs out of order, corrections, a task of room ``watermark``."""
 
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from model.slack.assumption import scored
-from model.vocabulary import SlackConfig, Step
+from model.vocabulary import Event, SlackConfig, Step, Trace, Workload
+from model.vocabulary.watermark import Clock
 from model.vocabulary.windows import (
     Cleared,
     Correction,
@@ -18,11 +20,12 @@ from model.vocabulary.windows import (
     Result,
     Revision,
 )
+from model.watermark import run
 from model.watermark.evidence import inversions
 from model.windows.cluster import READINGS, Cluster, wait_us
 from model.windows.correction import advance, due, plan
 from model.windows.query import aggregate_of, as_written, quantile
-from model.windows.state import History, Pair, Plan, Store
+from model.windows.state import History, Plan, Store
 from tests.model.arrivals import stream_of
 
 # --------------------------------------------------------------------------------------- aggregates
@@ -103,10 +106,6 @@ def history() -> History:
     return kept
 
 
-def values(kept: History, start_us: int, key: str) -> list[float]:
-    return [event.value for event in kept.tuples(start_us, key)]
-
-
 def store() -> Store:
     """Return a store with two windows answered without tuple 1, which is late for both."""
     kept = Store()
@@ -154,32 +153,55 @@ def test_a_correction_writes_every_window_then_clears_its_pairs() -> None:
     assert kept.final() == [Final(0, 5, "a", 7.0, 3, 1, True), Final(0, 10, "a", 3.0, 2, 1, True)]
 
 
-def test_a_pair_that_comes_while_a_correction_is_under_way_stays_pending() -> None:
-    kept = store()
-    made = plan(CONFIG, kept, history(), 0, 3, "flush", scored(CONFIG))
-    kept.record(Late(0, 5, "a", 7, 13, 4))
-    carry_out(kept, made)
-    assert list(kept.all_pending()) == [Pair(0, 5, "a", 7, 13)]
-    assert [final.exact for final in kept.final()] == [False, True]
+# ----------------------------------------------------------------------- one task of room watermark
 
 
-def test_after_a_crash_between_any_two_steps_another_plan_repairs_everything() -> None:
-    for small_steps in range(4):
-        kept = store()
-        carry_out(kept, plan(CONFIG, kept, history(), 0, 3, "flush", scored(CONFIG)), small_steps)
-        if due(CONFIG, kept, 0, 25, True):
-            carry_out(kept, plan(CONFIG, kept, history(), 0, 3, "flush", scored(CONFIG)))
-        assert kept.final() == [
-            Final(0, 5, "a", 7.0, 3, 1, True),
-            Final(0, 10, "a", 3.0, 2, 1, True),
-        ]
+def events(*event_times_us: int) -> list[Event]:
+    return [
+        Event(seq, seq, "a", time_us, float(1 << seq), 100 + seq)
+        for seq, time_us in enumerate(event_times_us)
+    ]
 
 
-def test_delay_and_value_are_compared_in_the_order_of_arrival() -> None:
-    """The delayed tuples of the window have the larger values."""
-    kept = History(CONFIG)
-    for event in stream_of((14, 1.0), (12, 3.0), (13, 2.0)):
-        kept.add(event)
-    pending = Store((), (Pair(0, 10, "a", 1, 12),))
-    steps = carry_out(pending, plan(CONFIG, pending, kept, 0, 0, "flush", scored(CONFIG)))
-    assert steps[1] == Correlation(0, 10, "a", 0, 1, 3, 8, 8, 8)
+def trace(*event_times_us: int, **settings: Any) -> Trace:
+    config = {"size_us": 10, "slide_us": 10, "max_wait_us": 6, "k": 3, **settings}
+    arrivals = tuple(events(*event_times_us))
+    return run(Workload("watermark", arrivals, config, tuple(range(1, len(arrivals)))))
+
+
+def test_the_clock_of_a_burst() -> None:
+    #      cluster        inv  pairs wait  N - wait  watermark
+    #  3                   0     0     6      -3        -3
+    #  8   3 8             0     1     0       8         8
+    # 14   3 8 14          0     3     0      14        14
+    #  9   8 14 9          1     3     2      12        14
+    #  7   14 9 7          3     3     6       8        14
+    # 15   9 7 15          1     3     2      13        14
+    # 16   7 15 16         0     3     0      16        16
+    found = trace(3, 8, 14, 9, 7, 15, 16).of(Clock)
+    assert [(clock.inv, clock.wait_us, clock.wm_us) for clock in found] == [
+        (0, 6, -3),
+        (0, 0, 8),
+        (0, 0, 14),
+        (1, 2, 14),
+        (3, 6, 14),
+        (1, 2, 14),
+        (0, 0, 16),
+    ]
+    assert [clock.t_max_us for clock in found] == [3, 8, 14, 14, 14, 15, 16]
+
+
+def test_the_answers_of_a_burst() -> None:
+    found = trace(3, 8, 14, 9, 7, 15, 16)
+    assert found.of(Result) == (
+        Result(0, 0, "a", 2, 3.0, 2, 0, 14),
+        Result(0, 10, "a", 7, 100.0, 3, 0, 30),  # the flush: 20 and L after it
+    )
+    assert [late.source_id for late in found.of(Late)] == [3, 4]
+    assert found.of(Final)[0] == Final(0, 0, "a", 3.0, 2, 0, False)
+
+
+def test_corrections_repair_what_was_late() -> None:
+    found = trace(3, 8, 14, 9, 7, 15, 16, corrections=True)
+    assert found.of(Revision) == (Revision(0, 0, "a", 7, 1, 27.0, 4),)
+    assert found.of(Final)[0] == Final(0, 0, "a", 27.0, 4, 1, True)

@@ -23,7 +23,6 @@ from model.vocabulary.join import END_US, Decision, Match
 from model.vocabulary.join_load import LoadRules, LoadState, Measured
 from properties.promised import Reached, promised
 from sim.join import ChainRun, from_settings
-from sim.kernel.link import Tiers
 from spark_impl.join import control as spark
 from straggler.rooms.join.load_curves import Course, courses
 
@@ -171,15 +170,6 @@ def test_the_requested_share_is_shed_and_results_are_exact_over_the_rest(
     assert_all_hold(timed)
 
 
-def test_shedding_is_switched_less_often_with_a_margin() -> None:
-    def switches(margin: float) -> int:
-        timed = run(**OVERLOAD, shed="linear", base=0.2, margin=margin)
-        sheds = timed.series["shed"] > 0
-        return int((sheds[1:] != sheds[:-1]).sum())
-
-    assert switches(0.0) > 2 * switches(0.1) > 0
-
-
 # --------------------------------------------------------------------------------------- workers
 
 CASE_STUDY: Mapping[str, float | str] = {
@@ -259,29 +249,6 @@ def sent(timed: ChainRun) -> int:
 
 def found(timed: ChainRun) -> int:
     return int(figure(timed, "results"))
-
-
-def test_results_come_later_over_farther_tiers() -> None:
-    latencies = [
-        figure(
-            run(
-                tiers=tier,
-                window_us=100_000,
-                lateness_us=50_000,
-                rate_r_hz=200,
-                rate_s_hz=200,
-                seconds=2,
-                block_size=1,
-                eps=1_000,
-                intake_us=1_000,
-                hint_us=2_000,
-            ),
-            "mean_latency_us",
-        )
-        for tier in Tiers._fields
-    ]
-    assert latencies == sorted(latencies)
-    assert latencies[3] > latencies[0] + Tiers().elsewhere.latency_us
 
 
 def test_a_pause_of_the_intake_keeps_the_state_small() -> None:

@@ -3,20 +3,13 @@
 Arrivals come from simulated networks; see ``straggler/strategies/join.py``.
 """
 
-from collections.abc import Callable, Sequence
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.join import run
-from model.join.claims import judge
 from model.vocabulary import JoinConfig, System, Trace, Workload
 from model.vocabulary.join import Match, Rejected
-from straggler.judging.judge import broken_sentences
 from straggler.strategies.join import cases, configs
 from straggler.strategies.streams import SEEDS, cuts
-
-FEW_TUPLES = 12
 
 
 def results(trace: Trace) -> list[tuple[str, int, int]]:
@@ -49,20 +42,3 @@ def test_a_query_finds_what_it_finds_alone(system: System, case: Workload) -> No
         epochs = [each for each in case.config["epochs"] if each[0] == query[0]]
         alone = flushed.with_(config={**case.config, "queries": [query], "epochs": epochs})
         assert results(system(alone)) == [each for each in together if each[0] == query[0]]
-
-
-def chosen(choices: Sequence[int]) -> Callable[[int], int]:
-    """Return a lot that follows the choices, then always takes the first."""
-    left = list(reversed(choices))
-
-    def lot(n: int) -> int:
-        return left.pop() % n if left else 0
-
-    return lot
-
-
-@given(case=cases(), choices=st.lists(st.integers(0, 23), max_size=99))
-def test_no_sequence_of_choices_breaks_a_claim(case: Workload, choices: Sequence[int]) -> None:
-    few = case.with_(arrivals=case.arrivals[:FEW_TUPLES], cuts=())
-    broken = broken_sentences(judge(few, run(few, lot=chosen(choices))).verdicts)
-    assert not broken, "\n".join(broken)

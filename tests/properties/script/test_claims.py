@@ -91,25 +91,6 @@ def test_a_wrong_step_breaks_the_claim_that_answers_for_it(
     reached.add(met)
 
 
-@given(cases(), st.data())
-def test_a_part_of_the_arrivals_decides_what_came_before_it(
-    case: Workload, data: st.DataObject
-) -> None:
-    most = data.draw(st.integers(1, len(case.arrivals) + 1))
-    steps: list[Any] = [*run(case).steps()]
-    assert Outcome.BROKEN not in outcomes(case, steps, most).values()
-    results = [n for n, step in enumerate(steps) if type(step) is Result]
-    if ScriptConfig.from_json(case.config).lateness_us is not None or not results:
-        return
-    # Without a lateness, the earliest tuples decide, to the whole millisecond.
-    times_us = sorted(event.event_time_us for event in case.arrivals)
-    is_whole = most >= len(times_us)
-    n = data.draw(st.sampled_from(results))
-    is_decided = is_whole or steps[n].ts_us < times_us[most] - times_us[most] % 1_000
-    found = outcomes(case, [*steps[:n], *steps[n + 1 :]], most)
-    assert (found[RESULTS] is Outcome.BROKEN) == is_decided
-
-
 # -------------------------------------------------------------------------------------- rounding
 
 MILLIONS = 2_000_000.0

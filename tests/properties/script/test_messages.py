@@ -1,6 +1,5 @@
-"""Workers of scripts exchange the results that others read, and get no more and no less."""
+"""Groups of a stream have results of their own, and a query from a time on reads what it needs."""
 
-from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -18,79 +17,11 @@ from properties.promised import Reached, promised
 from spark_impl.runtime.systems import arrivals_table
 from spark_impl.script import encoding
 from spark_impl.script.admission import waiting_of
-from spark_impl.script.arithmetic import Tuples
-from spark_impl.script.graph import COMPUTED, UNION
-from spark_impl.script.kernel import Message
 from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import FLUSH, MESSAGE, ScriptProcessor, blocks_of, result_tables
 from spark_impl.script.router import Router
 from spark_impl.windows.blocks import slots
-from straggler.strategies.script import SENSORS, SPANS_MS, arrivals, cases, configs
-
-MESSAGES = st.dictionaries(
-    st.integers(0, 3),
-    st.tuples(
-        st.lists(st.tuples(st.integers(0, 99), st.floats(-9, 9)), max_size=3), st.integers(0, 99)
-    ),
-    max_size=3,
-)
-"""Tuples of some streams, and the stamps until which these are known."""
-
-
-@given(st.lists(MESSAGES, max_size=4))
-def test_messages_about_a_stream_are_combined(
-    sent: list[dict[int, tuple[list[tuple[int, float]], int]]],
-) -> None:
-    blocks = []
-    for each in sent:
-        parts = {}
-        for number, (tuples, until_us) in each.items():
-            ts, values = [ts for ts, _ in tuples], [value for _, value in tuples]
-            arrays = Tuples(np.array(ts, np.int64), np.array(values, np.float64))
-            parts[number] = Message(arrays, until_us)
-        blocks.append(encoding.encode_message(parts))
-    found = {
-        number: (list(zip(*(each.tolist() for each in message.tuples), strict=True)), until_us)
-        for number, message in encoding.decode_messages(blocks).items()
-        for until_us in [message.until_us]
-    }
-    streams = {number for each in sent for number in each}
-    assert found == {
-        number: (
-            [pair for each in sent if number in each for pair in each[number][0]],
-            max(each[number][1] for each in sent if number in each),
-        )
-        for number in streams
-    }
-
-
-def read_by(plan: Plan, number: int) -> Iterator[int]:
-    """Yield the computations and sensors that one reads; a union is read by whoever reads it."""
-    for each in plan.graph.nodes[number].inputs:
-        if plan.graph.nodes[each].kind == UNION:
-            yield from read_by(plan, each)
-        else:
-            yield each
-
-
-@given(configs())
-def test_a_worker_sends_a_result_to_the_other_workers_that_read_it(config: ScriptConfig) -> None:
-    plan = compile_plan(config)
-    at = plan.placement.worker
-    assert set(at) == {n for n, node in enumerate(plan.graph.nodes) if node.kind in COMPUTED}
-    readers: dict[int, set[int]] = {number: set() for number in at}
-    for number, worker in at.items():
-        for each in read_by(plan, number):
-            if each in at and at[each] != worker:
-                readers[each].add(worker)
-    for worker in range(plan.workers):
-        share = plan.share(worker)
-        own = [number for number in at if at[number] == worker]
-        assert share.computed == tuple(sorted(own))
-        assert share.sent == {n: tuple(sorted(readers[n])) for n in own if readers[n]}
-        assert share.foreign == tuple(sorted(n for n in readers if worker in readers[n]))
-    assert plan.exchanges == any(readers.values())
-
+from straggler.strategies.script import SENSORS, SPANS_MS, arrivals, cases
 
 # --------------------------------------------------------------------------------- grouping columns
 

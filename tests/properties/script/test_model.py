@@ -5,22 +5,18 @@ networks, see ``straggler/strategies/script.py``.
 """
 
 from dataclasses import replace
-from math import isfinite
 
-from hypothesis import example, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from model.script.claims import against_placement
 from model.script.graph import compile_graph
 from model.script.placement import HASHED, LARGE_SPLIT, WHOLE, place
 from model.script.rules import RULES
-from model.vocabulary import ScriptConfig, System, Trace, Workload
-from model.vocabulary.script.config import Rejected, Result, Undefined
+from model.vocabulary import ScriptConfig, System, Workload
+from model.vocabulary.script.config import Rejected, Result
 from properties.promised import Reached, promised
-from properties.telling_scripts import TELLING
-from spark_impl.script import run_in_process
 from straggler.strategies.script import cases, configs
-from straggler.strategies.streams import cuts
 
 # -------------------------------------------------------------------------- promises 1, 2, 3, 5
 
@@ -63,47 +59,3 @@ def test_placements_keep_their_bounds(reached: Reached, config: ScriptConfig) ->
         elsewhere = replace(config, workers=workers, cap_percent=100)
         assert not list(against_placement(elsewhere, placed))
         reached.add({placed.way: 1})
-
-
-# ------------------------------------------------------------------------------------ promise 6
-
-
-def unplaced(trace: Trace) -> tuple[object, ...]:
-    """Return all steps except the placement."""
-    return trace.of(Result), trace.of(Undefined), trace.of(Rejected)
-
-
-def zeros(case: Workload, zero: float) -> Workload:
-    """Return a case whose finite values are all zeros of one sign."""
-    return case.with_(
-        arrivals=[
-            event._replace(value=zero if isfinite(event.value) else event.value)
-            for event in case.arrivals
-        ]
-    )
-
-
-@settings(max_examples=20)
-@example(case=TELLING["the same twice"])
-@given(case=cases())
-def test_zeros_of_either_sign_have_the_same_answers(system: System, case: Workload) -> None:
-    for each in (system, run_in_process):
-        # Zeros are equal whatever their sign, which only the text shows.
-        plus, minus = (repr([*each(zeros(case, zero)).steps()]) for zero in (0.0, -0.0))
-        assert plus == minus
-
-
-@settings(max_examples=20)
-@given(
-    case=cases(),
-    data=st.data(),
-    workers=st.sampled_from([1, 2, 3, 5]),
-    cap_percent=st.sampled_from([100, 125, 1_000]),
-)
-def test_workers_placements_and_micro_batches_change_nothing(
-    case: Workload, data: st.DataObject, workers: int, cap_percent: int
-) -> None:
-    config = ScriptConfig.from_json(case.config)
-    elsewhere = replace(config, workers=workers, cap_percent=cap_percent)
-    recut = case.with_(config=elsewhere.to_json(), cuts=data.draw(cuts(len(case.arrivals))))
-    assert unplaced(run_in_process(recut)) == unplaced(run_in_process(case))

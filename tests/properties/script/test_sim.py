@@ -4,7 +4,6 @@ What rates say exactly is compared exactly; what is random is held to an interva
 with a stated probability.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
@@ -21,10 +20,8 @@ from model.script.run import admit
 from model.script.stream import Stream
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import Rejected
-from sim.kernel.faults import Fail
 from sim.kernel.plan import Plan
 from sim.kernel.run import run as run_plan
-from sim.script import simulate
 from sim.script.cluster import ScriptCluster
 from sim.script.host import ScriptTuning
 from sim.script.machine import compile_scripts
@@ -32,40 +29,10 @@ from sim.script.placements import PLACEMENTS, PLAN
 from sim.script.scenarios import DISORDERS, HOUR_US, SETS
 from sim.script.settings import prepare
 from sim.sweep.statistics import clopper_pearson
-from straggler.strategies.script import TimedCase, timed_cases
 
 FAILURE = 1e-6
 """Probability that a confidence interval is wrong."""
 
-
-@given(case=timed_cases())
-def test_workers_are_sent_their_sensors_and_the_results_they_need(case: TimedCase) -> None:
-    seen = inspect_run(case.timing.plan, case.config, case.timing.seed)
-    graph, placed, room = seen.graph, seen.placed, seen.room
-    came = Counter(event.key for event in seen.events)
-    for worker, host in enumerate(room.hosts):
-        hosted = {graph.nodes[each].sensor for each in placed.hosts[worker]}
-        assert len(host.came_us) == sum(came[sensor] for sensor in hosted)
-    sent = Counter(
-        (each.sender, each.reader, stamp_us) for each in room.sent() for stamp_us in each.stamps_us
-    )
-    streams = evaluated(seen)
-    read = Counter(
-        (placed.worker[number], reader, stamp_us)
-        for number, readers in placed.readers.items()
-        for reader in readers
-        for stamp_us, _ in streams[number].points
-    )
-    assert sent.keys() == read.keys()
-    # A worker that has failed sends again what it had sent since its last mark.
-    assert all(sent[key] >= times for key, times in read.items())
-    if not any(isinstance(fault, Fail) for fault in case.timing.plan.faults):
-        assert sent == read
-    results = sum(len(streams[number].points) for number in graph.computed)
-    assert sum(len(host.record.results) for host in room.hosts) == results
-
-
-# ------------------------------------------------------------------------------ what is predicted
 
 SETTINGS = {"sensors": "10", "rates_hz": "10,5", "seconds": "20", "cap_percent": "110"}
 
@@ -180,18 +147,6 @@ def test_the_chosen_placement_sends_no_more_than_the_baseline_within_the_cap(
         assert sent[0] <= sent[1]
     # Every tuple that a script needs goes to at least one worker.
     assert sum(taken.loads) >= sum(event.key in config.asked_for for event in taken.events)
-
-
-def test_a_sensor_with_gaps_holds_results_up_for_less_long_if_silence_counts(seed: int) -> None:
-    asked = {"sensors": "12", "seconds": "60", "disorder": "gaps", "placement": PLAN}
-    waiting, idle, never_idle = (
-        simulate(*prepare({**asked, "idle_after_us": after}, seed)).summary
-        for after in ("never", "1000000", "3600000000")
-    )
-    # Gaps are 10 s long: every result that waits for the end of one waits for a second instead.
-    assert float(idle["p99_result_latency_us"]) < float(waiting["p99_result_latency_us"]) / 2
-    assert float(idle["mean_result_latency_us"]) < float(waiting["mean_result_latency_us"])
-    assert never_idle["mean_result_latency_us"] == waiting["mean_result_latency_us"]
 
 
 def test_every_disorder_lets_a_worker_reject_something(seed: int) -> None:

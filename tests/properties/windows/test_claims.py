@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,27 +17,21 @@ from model.checking.claims import Judgement, Outcome
 from model.slack import claims as slack_claims
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.slack import CONTROLS, Judged, Progress
-from model.vocabulary.trace import fields_of
 from model.vocabulary.watermark import Clock, Inserted, Passing
 from model.vocabulary.windows import (
     Cleared,
     Correlation,
     Final,
     Late,
-    Rejected,
     Result,
     Revision,
 )
 from model.watermark import claims as watermark_claims
 from properties.promised import Reached, promised
-from straggler.judging.levels import ANSWERS, Scope
-from straggler.rooms import find_room
 from straggler.strategies import streams
 from straggler.strategies import watermark as strategies
 
 DROPPED, TWICE, ELSEWHERE = "not recorded", "recorded twice", "recorded of another window as well"
-
-# ------------------------------------------------------------------------------- changed recordings
 
 
 class Answering(NamedTuple):
@@ -183,35 +176,3 @@ def test_a_wrong_number_breaks_the_claim_that_answers_for_it(
     rng = data.draw(st.randoms(use_true_random=False))
     for room in ROOMS.values():
         check_changes(room, once(data.draw(room.cases)), rng, reached)
-
-
-# -------------------------------------------------------------------------------- answers alone
-
-READ = {
-    Result: {"start_us", "key", "value", "n_rcv"},
-    Late: {"start_us", "key", "source_id"},
-    Rejected: {"seq", "source_id", "reason"},
-    Final: {"start_us", "key", "value", "n"},
-}
-"""Fields that a user reads. The task of a key follows from the key, if there are keys."""
-
-
-@pytest.mark.parametrize("name", ["slack", "watermark"])
-@given(data=st.data())
-def test_at_level_answers_a_system_may_differ_in_what_no_user_reads(
-    name: str, data: st.DataObject
-) -> None:
-    case = data.draw(ROOMS[name].cases)
-    room = find_room(name)
-    scope = Scope.of(room, level=ANSWERS)
-    is_keyed = case.config["keyed"]
-    steps: list[Any] = [*ROOMS[name].run(case).steps()]
-    right = scope.reduce(Trace("right", steps), case)
-    for word in dict.fromkeys(map(type, steps)):
-        n = data.draw(st.sampled_from([n for n, each in enumerate(steps) if type(each) is word]))
-        field = data.draw(st.sampled_from(fields_of(word)))
-        trace = Trace("x", [*steps[:n], *changed(steps[n], field), *steps[n + 1 :]])
-        read = READ.get(word, set()) | ({"task"} if word in READ and not is_keyed else set())
-        found = scope.reduce(trace, case)
-        difference = room.compare(case, right, found, scope.step_types, scope.unjudged)
-        assert bool(difference.mismatches) == (field in read), (word, field)

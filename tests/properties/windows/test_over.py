@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -92,21 +91,3 @@ def test_every_aggregate_has_the_windows_the_wait_and_its_own_settings(
     assert found.values == values
     renamed = windows.agg(*(each.alias(f"{each.name}_now") for each in chosen))
     assert renamed.configs == {f"{name}_now": config for name, config in expected.items()}
-
-
-@given(WAITS, TIMES, SHARED, st.sampled_from(sorted({*FUNCTIONS} - {"count"})), RANKS)
-def test_a_method_chooses_one_aggregate(
-    wait: dict[str, Any], size: tuple[int, Any], shared: dict[str, Any], kind: str, q: float
-) -> None:
-    given_q = {"q": q} if kind == "quantile" else {}
-    found = getattr(windows_of(wait, size[1], None, shared), kind)("watts", **given_q)
-    times = dict.fromkeys(("size_us", "slide_us"), size[0] * SECOND_US)
-    expected = config_of(wait, {**times, **shared, "aggregate": kind, **given_q})
-    assert (found.config, found.value) == (expected, "watts")
-
-
-@given(WAITS, st.sampled_from(["size", "size_us", "slide", "slide_us", "tasks", "keyed"]))
-def test_an_aggregate_cannot_change_what_all_share(wait: dict[str, Any], name: str) -> None:
-    windows = windows_of(wait, "4 seconds", None, {})
-    with pytest.raises(ValueError, match=rf"^aggregate 'sum_watts' sets {name}; [^\n]+$"):
-        windows.agg(aggregates.sum_("watts", **{name: 1}))
