@@ -14,8 +14,7 @@ from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate, R, Re
 from model.vocabulary.settings import read_settings
 from sim.join import ChainRun, simulate
 from sim.join.content import Index, RankArray
-from sim.join.handshake import EMPTY, HandshakeChain, Message
-from sim.join.machine import Service
+from sim.join.handshake import HandshakeChain
 from sim.join.settings import SETTINGS, config_of, plan_of
 from tests.sim.chains import found
 
@@ -144,35 +143,3 @@ def test_a_failed_epoch_is_joined_again() -> None:
     )
     assert int(timed.summary["failures"]) == 1
     assert found(timed.trace) == found(model_run(timed.workload))
-
-
-class WithoutCopies(HandshakeChain):
-    """Forgets a tuple of S when it is sent, and not when it is acknowledged."""
-
-    def receive(self, worker: int, sender: int, message: object) -> Service:
-        for number, core in enumerate(self._cores):
-            self._cores[number] = core._replace(copies=EMPTY)
-        return super().receive(worker, sender, message)
-
-
-class WithLastingCopies(HandshakeChain):
-    """Never forgets a copy."""
-
-    def receive(self, worker: int, sender: int, message: object) -> Service:
-        oldest = self._cores[worker].copies[:1]
-        service = super().receive(worker, sender, message)
-        assert isinstance(message, Message)
-        if message.rank is None:
-            core = self._cores[worker]
-            self._cores[worker] = core._replace(copies=oldest + core.copies)
-        return service
-
-
-@pytest.mark.parametrize(
-    ("mistake", "goes"), [(WithoutCopies, "lost"), (WithLastingCopies, "twice")]
-)
-def test_a_planted_mistake_is_found(mistake: type[HandshakeChain], goes: str) -> None:
-    settings = {"workers": "3", "message_us": "3000", "window_us": "1000000", "tiers": "elsewhere"}
-    right, wrong = (found(run(settings, machine=each).trace) for each in (HandshakeChain, mistake))
-    lost, twice = set(right) - set(wrong), len(wrong) - len(set(wrong))
-    assert (bool(lost), bool(twice)) == (goes == "lost", goes == "twice")

@@ -5,31 +5,36 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from model.checking.claims import Outcome
-from model.vocabulary import SlackConfig, WatermarkConfig
+from model.vocabulary import Trace, Workload
 from model.vocabulary.join import Match, Rejected
 from model.vocabulary.settings import pick, read_settings, settings_of
 from sim import grouping, join, script, slack, watermark
 from sim.calibration import Calibration, spread_of
-from sim.clusters import STATED, ClusterSettings
+from sim.clusters import ClusterSettings
 from sim.grouping.scenarios import SCENARIOS as OF_GROUPING
 from sim.join.scenarios import SCENARIOS as OF_JOIN
-from sim.kernel.distributions import Constant
+from sim.kernel.distributions import Constant, FloatArray
 from sim.kernel.link import HERE, Noise, Place, Tier
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.run import TimedRun
+from sim.kernel.source import Source
+from sim.report.drawing import draw_timed_run
 from sim.script.scenarios import SETS as OF_SCRIPT
-from sim.slack import SETTINGS as SLACK_SETTINGS
-from sim.watermark import SETTINGS as WATERMARK_SETTINGS
+from sim.slack import from_settings, simulate
+from sim.slack.plots import plot_controls
+from sim.slack.room import TIMED_ROOM as SLACK
 from straggler.rooms import find_room
 from tests.sim.calibrations import CALIBRATION
+from tests.sim.test_slack import QUERY
 
 ROOT = Path(__file__).parents[2]
 RUNS: Mapping[str, Callable[[Mapping[str, str], int], TimedRun]] = {
@@ -116,11 +121,6 @@ def test_a_run_is_drawn_the_same_every_time(room: str, tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------------- settings
 
 
-def test_every_part_of_a_query_is_a_setting() -> None:
-    assert {field.name for field in fields(SlackConfig)} <= set(SLACK_SETTINGS)
-    assert {field.name for field in fields(WatermarkConfig)} <= set(WATERMARK_SETTINGS)
-
-
 REFUSED: tuple[tuple[str, dict[str, str], str], ...] = (
     ("slack", {"slide_uss": "1"}, "there is no setting 'slide_uss'; did you mean 'slide_us'?"),
     ("slack", {"tasks": "two"}, "tasks is 'two'; it must be an integer"),
@@ -196,13 +196,6 @@ def test_every_setting_reaches_the_cluster() -> None:
     assert found == Cluster(tuple(workers), Constant(40.0), 10, Noise(0.25, 300.0))
 
 
-def test_tiers_are_as_far_from_the_log_as_they_say() -> None:
-    plan = Plan((), cluster=cluster(tiers="none,process,node,rack,elsewhere", speeds="1"))
-    ways = [plan.way(plan.log_place, worker.place) for worker in plan.cluster.workers]
-    assert ways == [None, *plan.tiers]
-    assert len({worker.speed for worker in STATED.workers}) == 2
-
-
 # ------------------------------------------------------------------------------------- calibration
 
 
@@ -230,3 +223,53 @@ def test_an_impossible_value_of_a_calibration_is_named(
     with pytest.raises(ValueError, match=r"^.+$") as refusal:
         Calibration.from_json({**CALIBRATION.to_json(), name: value})
     assert str(refusal.value).startswith(sentence)
+
+
+# ------------------------------------------------------------------------------------------ figures
+
+
+SECOND_US = 1e6
+
+
+def made_up(workers: int, *faults: Any, **columns: Any) -> TimedRun:
+    """Return a run of ten seconds, whose columns are whatever is given."""
+    time_us = np.arange(1.0, 11.0) * SECOND_US
+    series = {
+        "time_us": time_us,
+        **{f"queue_{n}": np.full(10, float(n)) for n in range(workers)},
+        **{f"utilisation_{n}": np.full(10, 0.5) for n in range(workers)},
+        **columns,
+    }
+    plan = Plan((Source(10),), faults=faults)
+    return TimedRun(plan, Workload("slack", (), {}), Trace("sim", ()), series, {})
+
+
+def test_few_workers_are_lines_and_many_are_rows_of_a_map() -> None:
+    few = draw_timed_run(made_up(4), "made up", ())
+    assert [len(axes.lines) for axes in few.axes] == [4, 4]
+    many = draw_timed_run(made_up(40, utilisation_corrector=np.ones(10)), "made up", ())
+    queues, utilisation = many.axes[:2]
+    assert [len(axes.lines) for axes in (queues, utilisation)] == [0, 0]
+    assert all(axes.get_title(loc="left") or axes.get_title() for axes in (queues, utilisation))
+    (shown,) = queues.collections
+    cells: FloatArray = np.asarray(shown.get_array())
+    assert cells.shape == (40, 10)
+    assert cells[:, 0].tolist() == list(range(40))
+    labels = [label.get_text() for label in utilisation.get_yticklabels()]
+    assert labels == [*map(str, range(0, 40, 3)), "corrector"]
+
+
+def test_a_run_without_answers_can_be_plotted(tmp_path: Path) -> None:
+    SLACK.draw(simulate(Plan((Source(events=0),)), QUERY, 0), tmp_path / "nothing.svg")
+    assert (tmp_path / "nothing.svg").stat().st_size > 0
+
+
+def test_controls_side_by_side(tmp_path: Path) -> None:
+    runs = [
+        from_settings({"messages": "100", "control": control}, 1)
+        for control in ("conformal", "pd", "max")
+    ]
+    for name in ("one.svg", "two.svg"):
+        plot_controls(runs, tmp_path / name, unit="s", time_unit="min")
+    text = (tmp_path / "one.svg").read_text(encoding="utf-8")
+    assert text == (tmp_path / "two.svg").read_text(encoding="utf-8")

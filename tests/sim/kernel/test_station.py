@@ -218,25 +218,6 @@ def test_little_and_conservation_whatever_goes_wrong(seed: int, *, restarts: boo
     assert len(items) - len(set(items)) == station.repeated
 
 
-def test_work_may_depend_on_what_was_done_before() -> None:
-    env = simpy.Environment()
-    done: list[tuple[str, float]] = []
-    station: Station[str] = Station(
-        env,
-        Worker(speed=0.5),
-        lambda item, _arrived_us, _started_us: done.append((item, env.now)),
-        work=lambda _item: 10.0 * (1 + len(done)),
-    )
-    for item in ("a", "b"):
-        station.offer(item)
-    simpy.Timeout(env, 30.0).callbacks.append(lambda _: station.pause())
-    simpy.Timeout(env, 130.0).callbacks.append(lambda _: station.resume())
-    env.run()
-    # The next service begins before the end of the last one is told; what is interrupted is not
-    # asked for again.
-    assert done == [("a", 20.0), ("b", 140.0)]
-
-
 # -------------------------------------------------------------------------- further work on an item
 
 
