@@ -1,4 +1,4 @@
-"""The timed chain: costs, epochs, decisions, and faults that cost time and change no result."""
+"""The timed chain: costs, epochs, decisions, failures, and workers that come and go."""
 
 import pytest
 

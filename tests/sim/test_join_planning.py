@@ -1,4 +1,4 @@
-"""The smallest chain: against closed forms, and with planted mistakes."""
+"""The smallest chain, against closed forms."""
 
 from dataclasses import replace
 from math import ceil

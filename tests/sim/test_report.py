@@ -1,4 +1,4 @@
-"""The page of results: that it is whole, that it needs nothing, and that its numbers are right."""
+"""The page of results: it refers to itself, fetches nothing, and its numbers are right."""
 
 import os
 import re

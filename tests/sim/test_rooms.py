@@ -1,4 +1,4 @@
-"""Timed rooms: the same for the same seed, the model's steps, drawn alike twice, and refusals."""
+"""Timed rooms: the same for the same seed, the model's steps, drawn alike twice; refusals."""
 
 import os
 import re

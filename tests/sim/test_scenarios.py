@@ -1,4 +1,4 @@
-"""The scenarios: figures that they are fitted to, the recording itself, and what delays follow."""
+"""The scenarios: figures that they are fitted to, the recording, and what delays follow."""
 
 import os
 from dataclasses import replace

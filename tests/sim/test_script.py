@@ -1,4 +1,4 @@
-"""Sensor scripts: runs of two workers by hand, and runs that agree with the model."""
+"""Sensor scripts: runs of two workers by hand, and placements that change no result."""
 
 from dataclasses import replace
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""The timed room ``slack``: the model's steps, figures by hand, and runs without workers."""
+"""The timed room ``slack``: figures by hand and by a loop, refusals, and runs without workers."""
 
 from collections.abc import Callable
 from dataclasses import replace

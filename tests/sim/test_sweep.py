@@ -1,4 +1,4 @@
-"""The sweep itself: what is run, what is not run again, and what becomes of failures."""
+"""The sweep itself: what is run and not run again, failures, and jobs on processes."""
 
 import hashlib
 import json

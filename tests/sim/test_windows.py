@@ -1,4 +1,6 @@
-"""Windowed rooms when things go wrong: every fault costs time, and changes what arrives or nothing.
+"""Windowed rooms when things go wrong, and figures of room ``watermark`` by hand.
+
+Every fault costs time, and changes what arrives or nothing.
 
 Whatever happens, the trace of a run is the model's trace of the run's workload.
 """

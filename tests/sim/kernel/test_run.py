@@ -1,4 +1,4 @@
-"""Runs: the same for the same seed, levels over time, and nothing left when they are over."""
+"""Runs: nothing left when they are over, levels over time, and triggers, where arrivals are cut."""
 
 import gc
 from collections.abc import Callable, Mapping, Sequence
