@@ -128,19 +128,6 @@ def test_a_window_waits_for_the_trigger_and_times_for_the_first_tuple_after_it()
     assert timed.workload.config["times_us"] == [[0, [7]]]
 
 
-# ------------------------------------------------------------------------------- what costs time
-
-
-def test_a_place_is_free_again_when_the_sender_has_heard_of_it() -> None:
-    # The second tuple leaves after line, way and work of the first one, and the way back.
-    far = Worker(queue_limit=1, place=ELSEWHERE)
-    first_us = 80.0 + 350.0 + 100.0
-    assert latencies_us(plan_of(at(0, 0), far)) == pytest.approx(2 * first_us + first_us + 350.0)
-    # Both are on their way at once, the second one 80 us behind; it waits 20 us for the first one.
-    far = Worker(queue_limit=2, place=ELSEWHERE)
-    assert latencies_us(plan_of(at(0, 0), far)) == pytest.approx(2 * first_us + 80.0 + 20.0)
-
-
 # ------------------------------------------------------------------------------------- faults
 
 

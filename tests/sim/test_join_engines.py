@@ -91,17 +91,6 @@ def test_pairs_come_in_the_order_of_the_ranks_that_were_given() -> None:
     assert len(places) > 100
 
 
-def test_a_query_of_some_epochs_finds_its_epochs_alone() -> None:
-    config = JoinConfig(100, (("q", And()), ("late", And())), epochs=(("late", 1, 1),))
-    index, _, _ = filled(config, 3)
-    everything = held(list(range(N))).as_ranks()
-    index.join(R, everything, everything)
-    q, late = index.take()
-    assert len(q.r_ids) == N * N
-    assert sorted(set(late.r_ids.tolist()) | set(late.s_ids.tolist())) == list(range(20, 40))
-    assert len(late.r_ids) == 20 * 20
-
-
 # ------------------------------------------------------------------------------- the handshake join
 
 

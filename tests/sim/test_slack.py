@@ -19,7 +19,7 @@ from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.plan import replay as replayed
 from sim.kernel.run import run as run_room
 from sim.kernel.seeds import Seeds
-from sim.kernel.source import Recording, Row, Source
+from sim.kernel.source import Recording, Row
 from sim.kernel.trigger import Every
 from sim.slack import TimedRun, from_settings, simulate
 from sim.slack.rivals import AqTask
@@ -196,14 +196,6 @@ def test_pairs_are_those_that_a_loop_would_find() -> None:
 
 
 # ------------------------------------------------------------------------------------ at the edges
-
-
-def test_nothing_arrives() -> None:
-    run = simulate(Plan((Source(events=0),)), QUERY, 0)
-    assert len(run.trace) == 0
-    assert run.summary["arrivals"] == 0
-    assert "mean_latency_us" not in run.summary
-    assert len(run.series["time_us"]) == 1
 
 
 TWO_SERVERS = Cluster((Worker(servers=2),))

@@ -7,10 +7,8 @@ import pytest
 import simpy
 
 from sim.kernel.distributions import Exponential
-from sim.kernel.link import HERE, QUIET, Link, Noise, Place, Tier, Tiers
-from sim.sweep.statistics import clopper_pearson
+from sim.kernel.link import QUIET, Link, Noise, Tier
 
-TIERS = Tiers()
 TEN = Tier(latency_us=100.0, bandwidth_mbps=10.0)  # 10 bits per microsecond
 RETRY = Noise(retry_us=1_000.0)
 
@@ -42,19 +40,6 @@ class Run:
         self.link.check()
         assert self.link.inside == 0
         return self.got
-
-
-@pytest.mark.parametrize(
-    ("other", "tier"),
-    [
-        (Place(0, 0, 0), Tier(0.1, 20_000.0)),
-        (Place(0, 0, 1), Tier(20.0, 2_500.0)),
-        (Place(0, 1, 0), Tier(200.0, 100.0)),
-        (Place(1, 0, 0), Tier(350.0, 10.0)),
-    ],
-)
-def test_tier_of_two_places(other: Place, tier: Tier) -> None:
-    assert TIERS.between(HERE, other) == TIERS.between(other, HERE) == tier
 
 
 def test_messages_are_sent_one_after_the_other_then_travel_together() -> None:
@@ -143,15 +128,6 @@ def noisy(noise: Noise) -> Run:
         run.link.send(number, 10)
     run.finish()
     return run
-
-
-def test_with_retries_noise_loses_nothing_and_retries_may_be_lost_again() -> None:
-    run = noisy(Noise(loss=0.2, retry_us=100.0))
-    link = run.link
-    assert [number for _, number in run.got] == list(range(5_000))
-    # Each transmission is lost with probability 0.2, so that 1,250 retries are expected.
-    assert clopper_pearson(link.retried, link.sent + link.retried, 0.9999).contains(0.2)
-    assert link.lost == 0
 
 
 def test_more_loss_loses_more_of_the_same() -> None:

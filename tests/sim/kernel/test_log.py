@@ -55,12 +55,6 @@ def test_a_source_sends_its_tuples_at_their_event_times() -> None:
     assert (found.created, found.duplicated, found.last_us) == (3, 0, 2 * SECOND + 5)
 
 
-def test_the_largest_value_takes_longest() -> None:
-    departures = sent(Source(200, delay_by_value_us=1_000.0)).departures
-    delays_us = departures.leave_us - (departures.event_us - EPOCH_2020_US)
-    assert delays_us.tolist() == (departures.values * 1_000).tolist()
-
-
 def test_a_gap_takes_tuples_out_and_is_part_of_the_span() -> None:
     gap = Gap(2 * SECOND, 2 * SECOND)
     found = sent(Source(4), disturbances=(gap,))
@@ -147,14 +141,6 @@ def test_tiers_on_the_way(place: Place | None, arrival_us: int) -> None:
     assert times(arrivals) == [(0, 0, arrival_us)]
 
 
-def test_through_a_relay() -> None:
-    source = Source(2, interval=Constant(1), place=Place(node=1), relay=0)
-    relay = Worker(speed=0.5, place=Place(process=1))
-    plan = Plan((source,), (relay,), Constant(100.0))
-    # Link 8 us each + 200; work 200 each; link .32 + 20.
-    assert times(simulate_arrivals(plan, seed=1)) == [(0, 0, 428), (1, 1, 628)]
-
-
 def test_in_order_sources_hold_up_what_follows() -> None:
     burst = Burst(0, 1, 1.0, Constant(2.5 * SECOND))
     loose = simulate_arrivals(Plan((Source(4),), disturbances=(burst,)), 1)
@@ -162,21 +148,6 @@ def test_in_order_sources_hold_up_what_follows() -> None:
     assert [event.source_id for event in loose.events] == [1, 2, 0, 3]
     assert [event.source_id for event in strict.events] == [0, 1, 2, 3]
     assert [arrival for *_, arrival in times(strict)] == [2.5 * SECOND] * 3 + [3 * SECOND]
-
-
-def test_duplicates_replays_and_losses_are_counted() -> None:
-    faults = (
-        Duplicate("source-0", 0, 7),
-        Duplicate("source-0", 99, 7),
-        Lose("source-0>log", 2),
-        Replay("source-0>log", 3, 50),
-    )
-    plan = Plan((Source(3, place=Place(process=1)),), faults=faults)
-    arrivals = simulate_arrivals(plan, 1)
-    # Message 1 is the duplicate of message 0.
-    assert [event.source_id for event in arrivals.events] == [0, 0, 2, 2]
-    counts = arrivals.counts
-    assert (counts["duplicated"], counts["lost"], counts["replayed"]) == (1, 1, 1)
 
 
 @pytest.mark.parametrize(

@@ -132,39 +132,16 @@ def steps() -> Level:
     return level
 
 
-def test_a_level_is_weighted_by_time() -> None:
-    level = steps()
-    assert level.integral_us(40.0) == 30.0
-    assert level.mean(40.0) == 0.75
-    assert level.peak == 5.0
-    assert level.value == 0.0
-    assert level.changed_us == 22.0
-
-
 def test_a_level_is_looked_at_just_before_a_moment() -> None:
     level = steps()
     assert level.at([0.0, 10.0, 10.1, 20.0, 22.0, 22.1]).tolist() == [0, 0, 2, 2, 5, 0]
     assert level.at(15.0) == 2.0
 
 
-def test_several_changes_at_once_leave_the_last_one() -> None:
-    level = Level()
-    for value in (1.0, 9.0, 4.0):
-        level.set(value, 5.0)
-    assert level.at([5.0, 6.0]).tolist() == [0.0, 4.0]
-    assert level.integral_us(7.0) == 8.0
-    assert level.peak == 4.0  # 9 did not last
-
-
 def test_the_current_value_counts_as_a_peak() -> None:
     level = Level()
     level.set(7.0, 5.0)
     assert level.peak == 7.0
-
-
-def test_integrals_before_between_and_after_the_changes() -> None:
-    times_us = [0.0, 5.0, 10.0, 15.0, 20.0, 21.0, 22.0, 30.0]
-    assert steps().integral_us(times_us).tolist() == [0, 0, 0, 10, 20, 25, 30, 30]
 
 
 def test_a_digest_depends_on_everything_that_a_run_gave() -> None:
