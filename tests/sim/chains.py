@@ -23,10 +23,9 @@ def small(seed: int = 1, **settings: str) -> ChainRun:
     return from_settings({**given, "record": "yes", "shed": "linear", **settings}, seed)
 
 
-def faulty(faults: Schedule, **cluster: object) -> ChainRun:
+def faulty(faults: Schedule) -> ChainRun:
     """Run three distant workers on 30 tuples/s of each stream for 6 seconds."""
-    limits = {"queue_limit": None, "when_full": "block", **cluster}
-    workers = tuple(Worker(speed, place=place, **limits) for speed, place in WORKERS)  # type: ignore[arg-type]  # the fields are given by name
+    workers = tuple(Worker(speed, place=place) for speed, place in WORKERS)
     source = Source(180, Exponential(33_000.0), delay=Exponential(20_000.0), keys=("a", "b"))
     plan = Plan(
         (source, source),

@@ -31,11 +31,10 @@ ROOMS: Mapping[str, Callable[..., TimedRun]] = {
 class Room:
     """The smallest room: one worker, which notes what it is told."""
 
-    def __init__(self, env: simpy.Environment, seeds: Seeds) -> None:
+    def __init__(self, env: simpy.Environment, _: Seeds) -> None:
         self.worker = Station[Event](env, Worker(), self._serve)
         self.workers = {"worker-0": self.worker}
         self.links: dict[str, Link[Event]] = {}
-        self.first = int(seeds.stream("room").integers(1_000_000))
         self.served: list[Event] = []
         self.batches = 0
         self.is_flushed = self.is_checked = False
