@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.golden.__main__ import FOLDER, FORMS, PRESENT
-from tests.golden.archive import pack, unpack
+from tests.golden.archive import unpack
 from tests.harness.fuzzed_commands import call, make_forms
 from tests.soak.driver import Desk
 from tests.soak.oracles import ORACLES, Arrival
@@ -138,22 +138,6 @@ def test_a_file_of_an_unknown_version_is_refused(
     said = capsys.readouterr().err
     assert sentence in said
     assert said.count("\n") == 1
-
-
-def test_an_archive_can_be_unpacked_elsewhere(tmp_path: Path) -> None:
-    there, here = tmp_path / "there", tmp_path / "here"
-    (there / "log").mkdir(parents=True)
-    (there / "log" / "0").write_text(f'{{"path":"file://{there}/in/0.json"}}', encoding="utf-8")
-    (there / "log" / ".0.crc").write_bytes(b"sum")
-    pack(there, tmp_path / "a.zip")
-    unpack(tmp_path / "a.zip", here)
-    assert (here / "log" / "0").read_text(
-        encoding="utf-8"
-    ) == f'{{"path":"file://{here}/in/0.json"}}'
-    assert [path.name for path in (here / "log").iterdir()] == ["0"]
-    (there / "binary").write_bytes(b"\xff" + str(there).encode())
-    with pytest.raises(ValueError, match="decode"):
-        pack(there, tmp_path / "b.zip")
 
 
 def test_every_form_that_reads_stored_files_is_there(commands: Path) -> None:

@@ -1,8 +1,5 @@
 """A standalone cluster of Spark on this machine: a master and workers, each its own process.
 
-``python -m tests.harness.standalone COMMAND ...`` runs a command beside such a cluster. The word
-``MASTER`` in the command becomes the address of the master.
-
 Everything listens on the loopback interface and writes into one folder, which is removed. All
 processes end with the block, however it ends.
 """
@@ -11,8 +8,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -109,17 +104,3 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
             os.killpg(process.pid, number)
         with suppress(subprocess.TimeoutExpired):
             process.wait(patience_s)
-
-
-def main(command: Sequence[str]) -> int:
-    """Run a command beside a cluster and return its exit code."""
-    with (
-        tempfile.TemporaryDirectory(prefix="straggler-cluster-") as folder,
-        standalone_cluster(Path(folder)) as master,
-    ):
-        words = [master if word == "MASTER" else word for word in command]
-        return subprocess.run(words, env={**os.environ, **LOOPBACK}, check=False).returncode
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,18 +1,15 @@
 """The runner of `make bench`, and figures of benchmarks on work that takes no time."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import benchmarks
 from benchmarks import CannotMeasure
 from benchmarks import _cluster_cells as cells
 from benchmarks import _cluster_predicted as predicted
-from benchmarks import sim as timed_rooms
-from benchmarks.__main__ import RESULTS, Benchmark, Figure, available, main, readable
+from benchmarks.__main__ import Benchmark, Figure, main
 from benchmarks._cluster_cells import JoinCell
 from benchmarks._cluster_predicted import Times
 from benchmarks._cluster_table import (
@@ -21,12 +18,9 @@ from benchmarks._cluster_table import (
     is_within_goal,
     rows_of,
 )
-from benchmarks.games import GAME, points
 from benchmarks.join_load import CONFIG, RATE, arrivals, epochs_of, figures_of, pairs_of
-from benchmarks.sim import paces
 from model.grouping.machine import Machine
 from model.vocabulary.join_load import Measured
-from sim.slack import from_settings
 from tests.sim.calibrations import with_costs
 
 # --------------------------------------------------------------------------------------- the runner
@@ -71,45 +65,6 @@ def test_a_benchmark_that_cannot_run_here_says_why_and_the_others_run(
     captured = capsys.readouterr()
     assert captured.err == "Benchmark cluster cannot run here: it needs root.\n"
     assert {path.stem for path in tmp_path.iterdir()} == set(FAKES)
-
-
-def test_adopted_results_belong_to_benchmarks() -> None:
-    stems = {path.stem for path in Path(benchmarks.__path__[0]).glob("*.py")} - {"__init__"}
-    known = available(stems - {"__main__"}, "benchmarks")
-    assert {path.stem for path in RESULTS.iterdir()} <= set(known)
-
-
-@pytest.mark.parametrize(
-    ("figure", "text"),
-    [(412_345.6, "412,346"), (0.012345, "0.0123"), (7, "7"), (12_345, "12,345"), ("n/a", "n/a")],
-)
-def test_figures_are_shown_with_the_digits_that_matter(figure: Figure, text: str) -> None:
-    assert readable(figure) == text
-
-
-# -------------------------------------------------------------------------------------- bare events
-
-
-@pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Simulate a machine that is sometimes half as fast: 1,000 bare events a second, then 500."""
-    rates = iter([1_000.0, 1_000.0, 500.0, 500.0] * timed_rooms.ROUNDS)
-    monkeypatch.setattr(timed_rooms, "bare_events_per_s", lambda: next(rates))
-    monkeypatch.setattr(timed_rooms, "AT_LEAST_S", 0.0)
-
-
-@pytest.mark.usefixtures("bare")
-def test_a_slower_machine_changes_seconds_and_not_the_ratio() -> None:
-    seconds = iter([0.1, 0.2] * timed_rooms.ROUNDS)
-
-    def once() -> Mapping[str, float]:
-        took_s = next(seconds)
-        return {"": took_s, "timed_": took_s / 2}
-
-    found = paces(10, once)
-    assert found["bare_events_a_tuple"] == pytest.approx(10.0)
-    assert found["timed_bare_events_a_tuple"] == pytest.approx(5.0)
-    assert found["timed_tuples_per_s"] == 2 * found["tuples_per_s"]
 
 
 # ----------------------------------------------------------------------------- a cluster, predicted
@@ -203,17 +158,3 @@ def test_an_epoch_has_its_own_arrivals() -> None:
     assert second.latency_s == pytest.approx(16 - 12.5, abs=0.6 / RATE)
     assert figures_of([first, second], "start")["mean share shed, %"] == 5.0
     assert figures_of([first, second], "burst") == {}
-
-
-# ---------------------------------------------------------------------------------- curves of games
-
-
-def test_curves_end_where_the_run_says() -> None:
-    timed = from_settings({**GAME, "messages": "30000", "control": "pd"}, 0)
-    found = points(timed.workload, timed.trace)
-    assert len(found) == len(timed.workload.cuts) + 1 > 1
-    last = found[-1]
-    first_error = float(timed.summary["mean_first_error"])
-    assert last.first_percent == pytest.approx(100 - 100 * first_error)
-    assert last.first_percent < last.in_force_percent <= 100
-    assert 0 < last.latency_s < last.at_s

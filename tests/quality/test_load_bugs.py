@@ -14,9 +14,8 @@ import pytest
 from model.checking.claims import Outcome
 from model.join import control, load
 from model.join.decision_claims import CONTROLLED, LOG_CLAIMS, ControlLog, Logged, judge_log
-from model.join.load import Traffic, Watch
+from model.join.load import Watch
 from model.join.load_claims import (
-    BLOCKS,
     BYTES,
     CALM,
     CHANGES,
@@ -242,7 +241,6 @@ def test_a_mistake_of_a_decision_is_found_in_the_log(
 
 # ---------------------------------------------------------------------------------------- bytes
 
-TRAFFIC = Traffic(10_000, 4, 30, 40)
 STEADY: Mapping[str, object] = {
     "scenario": "steady",
     "seconds": 5,
@@ -256,16 +254,6 @@ STEADY: Mapping[str, object] = {
     "trigger_interval_us": "never",
 }
 """Far from any limit; all arrivals are one epoch, which ends with the last of them."""
-
-
-@pytest.mark.parametrize(
-    ("share", "outcome"),
-    [(1.0, Outcome.HOLDS), (0.96, Outcome.HOLDS), (0.94, Outcome.BROKEN), (1.01, Outcome.BROKEN)],
-)
-def test_bytes_are_those_of_the_formula(share: float, outcome: Outcome) -> None:
-    judgement = judge_bytes(TRAFFIC, 20, share * TRAFFIC.bytes_per_s(20))
-    assert judgement.verdicts[0].outcome is outcome
-    assert judgement.guards[BLOCKS]
 
 
 def simulated(**settings: object) -> ChainRun:

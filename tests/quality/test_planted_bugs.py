@@ -11,19 +11,21 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from model.checking.claims import Recording
 from model.grouping.machine import Machine
 from model.join.run import run as run_chain
 from model.vocabulary import Trace, Workload
+from properties.forks import first_in_forks
 from sim.join.room import TIMED_ROOM
 from sim.script.machine import compile_scripts
 from spark_impl.join.in_process import Network
 from spark_impl.join.in_process import run_in_process as run_chain_in_process
 from straggler.rooms import find_room, room_names
-from tests.quality.claims import assert_breaks, broken, claim_sets, claims_of
+from tests.quality.claims import assert_breaks, broken, claim_sets, claims_of, shown
 from tests.quality.model_bugs import MODEL, TIMED
-from tests.quality.operator_bugs import OPERATORS
+from tests.quality.operator_bugs import JOBS, ONLY_JOBS, OPERATORS, keep
 from tests.quality.planting import Planted, Run
 from tests.quality.test_balance_bugs import CLAIMS as OF_BALANCE
 from tests.quality.test_load_bugs import CLAIMS as OF_LOAD
@@ -129,3 +131,34 @@ def test_claims_that_no_operator_can_break_need_steps_that_none_records() -> Non
         for claim in set(MODEL[room]).difference(bugs):
             words = {word for group in needs[claim] for word in group}
             assert words.difference(find_room(room).in_process_step_types), (room, claim)
+
+
+# ----------------------------------------------------------------------- at night: in jobs of Spark
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("room", "claim"), [(room, claim) for room, bugs in JOBS.items() for claim in bugs]
+)
+def test_a_bug_of_a_job_breaks_its_claim(spark: SparkSession, room: str, claim: str) -> None:
+    if not str(spark.sparkContext.master).startswith("local"):
+        pytest.skip("workers of a cluster are no forks of ours, and would make no mistake")
+    workload = find_workload(room, claim)
+    with (
+        JOBS[room][claim].in_force(),
+        first_in_forks(spark.sparkContext.environment, partial(keep, room, claim)),
+    ):
+        wrong = find_room(room).spark()(workload)
+    assert claim in broken(room, workload, wrong)
+    assert broken(room, workload, find_room(room).spark()(workload)) == set()
+
+
+def find_workload(room: str, claim: str) -> Workload:
+    """Return a workload on which the claim can break."""
+    if claim not in ONLY_JOBS.get(room, {}):
+        return next(shown(room, claim, in_process(room), JOBS[room][claim], recorded(room)))
+    bug = MODEL[room][claim]
+    if isinstance(bug, str):
+        return find_room(room).explorer.variants[bug].example
+    right = run_chain if room == "join" else find_room(room).reference()
+    return next(shown(room, claim, right, bug))

@@ -199,30 +199,3 @@ def broken_in_scope(name: str) -> set[str]:
 )
 def test_every_invariant_of_a_chain_can_fail(claim: str, name: str) -> None:
     assert claim in broken_in_scope(name)
-
-
-def test_every_variant_is_explored_unless_scopes_lack_what_it_is_about() -> None:
-    others = {
-        room: {name for name in find_room(room).explorer.variants if name not in SHORTEST[room]}
-        for room in SHORTEST
-    }
-    # No tuple of a scope is rejected; upstream operators and longer corrections are in none.
-    assert others["slack"] == {
-        "smaller_root",
-        "normal_quantile",
-        "rejected_rows_do_not_matter",
-        "never_waits",
-        "half_the_delay",
-    }
-    unseen = {
-        n
-        for n in others["watermark"]
-        if "upstreams" not in variant_of("watermark", n).example.config
-    }
-    assert unseen == {
-        "clears_first",
-        "gamma_only",
-        "ignores_flushes",
-        "rejected_rows_do_not_matter",
-    }
-    assert set(OF_A_CHAIN) == set(OF_CHAINS)

@@ -8,15 +8,12 @@ from model.vocabulary.join import Equi, Match, Rejected
 from sim.join import ChainRun, from_settings, simulate
 from sim.join.tuning import ChainTuning
 from sim.kernel.distributions import Constant, Exponential
-from sim.kernel.faults import Schedule, Slow
+from sim.kernel.faults import Schedule
 from sim.kernel.link import Place
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import Source
 from sim.kernel.trigger import Every
 
-LINK = "worker-0>worker-1"
-STOPPED: Schedule = (Slow("worker-0", 500_000, 4_000_000, 40_000.0),)
-"""Worker 0 takes a fifth of a second for a message."""
 WORKERS = ((1.0, Place()), (0.1, Place(node=1)), (0.5, Place(rack=1)))
 QUERY = JoinConfig(500_000, (("same", Equi("key")),), workers=3, block_size=4, lateness_us=100_000)
 
@@ -26,10 +23,9 @@ def small(seed: int = 1, **settings: str) -> ChainRun:
     return from_settings({**given, "record": "yes", "shed": "linear", **settings}, seed)
 
 
-def faulty(faults: Schedule, **cluster: object) -> ChainRun:
+def faulty(faults: Schedule) -> ChainRun:
     """Run three distant workers on 30 tuples/s of each stream for 6 seconds."""
-    limits = {"queue_limit": None, "when_full": "block", **cluster}
-    workers = tuple(Worker(speed, place=place, **limits) for speed, place in WORKERS)  # type: ignore[arg-type]  # the fields are given by name
+    workers = tuple(Worker(speed, place=place) for speed, place in WORKERS)
     source = Source(180, Exponential(33_000.0), delay=Exponential(20_000.0), keys=("a", "b"))
     plan = Plan(
         (source, source),

@@ -9,14 +9,13 @@ from itertools import islice
 from math import inf
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from model.grouping.machine import Machine
 from model.vocabulary import GroupingConfig
-from model.vocabulary.grouping import POLICIES, Route
+from model.vocabulary.grouping import POLICIES
 from sim.grouping import TimedRun, experiments, from_settings, side_by_side
 from sim.grouping.cluster import GroupingCluster
 from sim.grouping.experiments import BASE, SITUATIONS
@@ -24,13 +23,12 @@ from sim.grouping.record import Passage
 from sim.grouping.room import backlog_of
 from sim.grouping.settings import prepare
 from sim.grouping.words import read_words
-from sim.kernel.distributions import Constant, Distribution, Exponential
+from sim.kernel.distributions import Exponential
 from sim.kernel.link import HERE, Place
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.run import run
 from sim.kernel.source import Source
 from sim.kernel.trigger import EveryTuples
-from tests.sim.output_analysis import batch_means
 
 
 def small(seed: int = 1, **settings: object) -> TimedRun:
@@ -62,15 +60,6 @@ def test_words_have_the_numbers_of_their_lines() -> None:
     assert len({number for _, number in words}) > 10
 
 
-def test_arrivals_and_work_do_not_depend_on_the_policy() -> None:
-    one, other = small(policy="key"), small(policy="tag")
-    assert one.workload.arrivals == other.workload.arrivals
-    assert one.trace.of(Route) != other.trace.of(Route)
-    # At speed 1 everywhere the same work is the same time, wherever it is done.
-    one, other = (small(policy=each, speeds=1, instances=1) for each in ("key", "tag"))
-    assert one.summary["mean_latency_us"] == other.summary["mean_latency_us"]
-
-
 def test_the_published_situations_have_windows_and_batches_of_one_size() -> None:
     sizes = {name: BASE[name] for name in ("window_tuples", "batch_tuples")}
     assert len(SITUATIONS) == 3
@@ -79,17 +68,6 @@ def test_the_published_situations_have_windows_and_batches_of_one_size() -> None
 
 
 # ------------------------------------------------------------------------------------- figures
-
-
-def test_measured_times_follow_a_swap_of_speeds() -> None:
-    measured, stale = (
-        small(scenario="swap", times=times, tuples=12_000, window_tuples=1_000)
-        for times in ("measured", "given")
-    )
-    assert figure(measured, "measurements") > 5
-    assert measured.series["wrong"][-1] < 0.1 < 1 < stale.series["wrong"][-1]
-    assert measured.series["rho"][-1] < 0.3 < 1 < stale.series["rho"][-1]
-    assert 2 * measured.series["latency_us"][-1] < stale.series["latency_us"][-1]
 
 
 def test_all_policies_stand_side_by_side() -> None:
@@ -235,22 +213,3 @@ def test_runs_equal_a_recurrence(
     for passage, times_us in zip(room.record.passages, expected, strict=True):
         found_us = passage.sent_us, passage.began_us, passage.ended_us
         assert found_us == pytest.approx(times_us, rel=1e-9, abs=1e-6), passage.event
-
-
-def one_instance(service: Distribution, utilisation: float, seed: int) -> Sequence[Passage]:
-    """Return Poisson arrivals at an instance that is right there."""
-    source = Source(60_000, Exponential(10.0 / utilisation))
-    plan = Plan((source,), cluster=Cluster((Worker(),), service), trigger=EveryTuples(10_000))
-    return passed(plan, GroupingConfig(1), seed).record.passages
-
-
-@pytest.mark.parametrize(
-    ("service", "factor"), [(Exponential(10.0), 1.0), (Constant(10.0), 0.5)], ids=["M/M/1", "M/D/1"]
-)
-def test_waits_are_those_of_theory(service: Distribution, factor: float) -> None:
-    # Pollaczek and Khinchine; a correct run fails for one seed in a thousand.
-    passages = one_instance(service, 0.7, seed=5)
-    waits_us = np.array([each.began_us - each.sent_us for each in passages])
-    found = batch_means(waits_us[5_000:], confidence=0.999, batches=30)
-    assert found.contains(factor * 0.7 / 0.3 * 10.0), found
-    assert found.half_width < 0.2 * found.estimate

@@ -6,11 +6,9 @@ import pytest
 
 from model.vocabulary import Fault as Kill
 from model.vocabulary import GroupingConfig
-from model.vocabulary.grouping import Route
 from sim.grouping import TimedRun, simulate
 from sim.grouping.cluster import GroupingTuning
-from sim.grouping.room import backlog_of
-from sim.kernel.distributions import Constant, Distribution, Exponential, Pareto
+from sim.kernel.distributions import Constant, Distribution, Pareto
 from sim.kernel.faults import (
     Congest,
     Fail,
@@ -130,64 +128,7 @@ def test_a_window_waits_for_the_trigger_and_times_for_the_first_tuple_after_it()
     assert timed.workload.config["times_us"] == [[0, [7]]]
 
 
-# ------------------------------------------------------------------------------- what costs time
-
-
-def test_a_tuple_takes_its_line_its_way_and_its_work() -> None:
-    config = GroupingConfig(1)
-    timed = simulate(plan_of(at(0), Worker(place=ELSEWHERE)), config, 1)
-    assert figure(timed, "mean_latency_us") == pytest.approx(80.0 + 350.0 + 100.0)
-    assert timed.summary["instances_a_key"] == 1
-    # Without places there is no network.
-    timed = simulate(plan_of(at(0), Worker(0.5)), config, 1)
-    assert figure(timed, "mean_latency_us") == pytest.approx(200.0)
-
-
-def test_a_place_is_free_again_when_the_sender_has_heard_of_it() -> None:
-    # The second tuple leaves after line, way and work of the first one, and the way back.
-    far = Worker(queue_limit=1, place=ELSEWHERE)
-    first_us = 80.0 + 350.0 + 100.0
-    assert latencies_us(plan_of(at(0, 0), far)) == pytest.approx(2 * first_us + first_us + 350.0)
-    # Both are on their way at once, the second one 80 us behind; it waits 20 us for the first one.
-    far = Worker(queue_limit=2, place=ELSEWHERE)
-    assert latencies_us(plan_of(at(0, 0), far)) == pytest.approx(2 * first_us + 80.0 + 20.0)
-
-
-def test_every_sender_stands_still_by_itself() -> None:
-    config = GroupingConfig(2, "key", senders=2)
-    slow, fast = Worker(0.1, queue_limit=1), Worker(queue_limit=1)
-    key = {
-        simulate(plan_of(at(0, keys=key), slow), config, 1).trace.of(Route)[0].instance: key
-        for key in "abcdefgh"
-    }
-    # Sender 0 stands with its second tuple for the slow instance, and sender 1 goes on.
-    plan = plan_of(at(0, 0, 0, 0, 0, 0, keys=key[0] + key[1]), slow, fast)
-    timed = simulate(plan, config, 1)
-    total_us = (1_000 + 2_000 + 3_000) + (100 + 200 + 300)
-    assert figure(timed, "mean_latency_us") * 6 == pytest.approx(total_us)
-
-
-def test_a_backlog_is_worked_off_at_the_rate_of_the_instances() -> None:
-    workers = [Worker(speed, queue_limit=10, place=HERE) for speed in (1.0, 0.5)]
-    source = Source(4_000, Exponential(1_000.0), keys=tuple("abcdefgh"))
-    plan = plan_of(source, *workers, trigger=EveryTuples(1_000))
-    found = {}
-    for policy in ("round-robin", "tag"):
-        config = GroupingConfig(2, policy, ((0, (100, 200)),), window_tuples=1_000)
-        found[policy] = figure(simulate(backlog_of(plan, 1), config, 1), "served_hz")
-    # In turns the slower one decides; by time both are busy.
-    assert found["round-robin"] == pytest.approx(2 * 5_000, rel=0.01)
-    assert found["tag"] == pytest.approx(10_000 + 5_000, rel=0.01)
-
-
 # ------------------------------------------------------------------------------------- faults
-
-
-def test_the_tuple_in_service_starts_again_after_a_failure() -> None:
-    # 40 us of the second tuple are lost; both wait until the instance is there again.
-    fail = Fail("worker-0", 140, 60)
-    plan = plan_of(at(0, 0, 0), Worker(), faults=(fail,))
-    assert latencies_us(plan) == 100 + 300 + 400
 
 
 @pytest.mark.parametrize(

@@ -1,31 +1,36 @@
-"""The timed chain: costs, epochs, decisions, and faults that cost time and change no result."""
-
-from dataclasses import replace
+"""The timed chain: costs, epochs, decisions, failures, and workers that come and go."""
 
 import pytest
 
 from model.join.control import decide, start
+from model.join.run import run as model_run
 from model.vocabulary import Fault, JoinConfig
 from model.vocabulary.join import (
-    REASON_SHED,
     And,
     Decision,
     Equi,
     Match,
     Quiet,
-    Rejected,
 )
 from model.vocabulary.join_load import LoadRules
+from model.vocabulary.settings import read_settings
+from properties import profiles
 from sim.join import ChainRun, simulate
+from sim.join.cluster import ChainCluster
+from sim.join.line import LOG, Do, Line
+from sim.join.live_chain import LiveChain
+from sim.join.machine import MachineOf, Service
+from sim.join.model_chain import ModelChain
 from sim.join.room import TIMED_ROOM
+from sim.join.settings import SETTINGS, config_of, plan_of
 from sim.join.tuning import ChainTuning, Control, Costs
 from sim.kernel.distributions import Constant
-from sim.kernel.faults import Congest, Duplicate, Fail, Lose, Pause, Replay, Schedule, Slow
+from sim.kernel.faults import Fail, Schedule
 from sim.kernel.link import Place, Tier, Tiers
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import Source
 from sim.kernel.trigger import At, Every
-from tests.sim.chains import LINK, STOPPED, assert_is_the_model_s, faulty, found, small
+from tests.sim.chains import assert_is_the_model_s, faulty, found, small
 
 EVERYTHING = JoinConfig(1_000_000, (("all", And()),), workers=2, block_size=1)
 FREE = Costs(0.0, 0.0, 0.0)
@@ -90,15 +95,6 @@ def test_only_tuples_that_an_index_selects_are_compared() -> None:
     assert timed.summary["efficiency"] == 1.0
 
 
-def test_bytes_are_those_of_the_blocks_and_acknowledgements() -> None:
-    timed = one_pair()
-    # Exactly one of the two tuples crosses: the other one is where it comes to.
-    crossed = int(timed.summary["blocks"])
-    total = (100 + 2 * 50) * crossed
-    # The last tuple comes after a millisecond.
-    assert timed.summary["bytes_per_s"] == pytest.approx(total / 1_000 * 1e6)
-
-
 # ----------------------------------------------------------------------------- epochs and streams
 
 
@@ -155,68 +151,13 @@ def test_a_chain_that_scales_leaves_its_decisions_in_the_workload() -> None:
     assert any(step.worker >= 3 for step in again.trace.of(Quiet))
 
 
-def test_a_chain_takes_the_decisions_of_its_workload() -> None:
-    decisions = (Decision(0, 2, 3, 0.5), Decision(1, 5, 1, 0.0), Decision(3, 1, 9, 0.25))
-    timed = small(shed="no", trigger_interval_us="1500000")
-    config = replace(JoinConfig.from_json(timed.workload.config), decisions=decisions)
-    again = TIMED_ROOM.replay(timed.workload.with_(config=config.to_json()))
-    assert_is_the_model_s(again)
-    quiet = {(step.epoch, step.worker) for step in again.trace.of(Quiet)}
-    assert [sum(epoch == each for epoch, _ in quiet) for each in range(5)] == [2, 5, 5, 1, 1]
-    shed = [step.seq for step in again.trace.of(Rejected) if step.reason == REASON_SHED]
-    first, second, third, _ = again.workload.cuts
-    assert 0.35 * first < sum(seq < first for seq in shed) < 0.65 * first
-    assert not any(first <= seq < third for seq in shed)
-    assert second < third < max(shed)
-    assert again.workload.arrivals == timed.workload.arrivals
-
-
 # ------------------------------------------------------------------------------------------- faults
 
 
 EVERY_FAULT: dict[str, Schedule] = {
-    "pause": (Pause("worker-1", 2_000_000, 700_000),),
-    "slow": (Slow("worker-0", 1_000_000, 3_000_000, 20_000.0),),
-    "fail at the end": (Fail("worker-0", 3_000_000, 400_000),),
     "fail in the middle": (Fail("worker-1", 4_400_000, 1), Fail("worker-1", 5_100_000, 900_000)),
-    "fail together": (Fail("worker-1", 3_000_000, 400_000), Fail("worker-2", 3_100_000, 600_000)),
     "fail in the flush": (Fail("worker-2", 8_012_500, 100_000),),
-    "congest": (Congest(LINK, 1_000_000, 2_000_000), Congest("worker-2>worker-1", 0, 10**7, 1e-4)),
-    "congest the log": (Congest("log>worker-2", 2_000_000, 1_500_000),),
-    "lose": tuple(Lose(LINK, nth) for nth in range(0, 60, 3)),
-    "lose from the log": tuple(Lose("log>worker-0", nth) for nth in range(0, 60, 7)),
-    "replay": tuple(Replay(LINK, nth, 37 * nth**3) for nth in range(60)),
-    "replay back": tuple(Replay("worker-1>worker-0", nth, 37 * nth**3) for nth in range(60)),
-    "replay from the log": tuple(Replay("log>worker-0", nth, 1_000) for nth in range(60)),
-    "duplicate": tuple(Duplicate("source-1", nth, 100_000) for nth in range(60)),
-    "all of them": (
-        Fail("worker-2", 3_300_000, 300_000),
-        Slow("worker-1", 1_000_000, 3_000_000, 9_000.0),
-        Pause("worker-0", 2_000_000, 700_000),
-        *(Lose(LINK, nth) for nth in range(0, 60, 3)),
-        *(Replay("worker-2>worker-1", nth, 10_000 * nth) for nth in range(60)),
-        Duplicate("source-0", 7, 1_000),
-    ),
 }
-
-
-@pytest.fixture(scope="module")
-def calm() -> ChainRun:
-    return faulty(())
-
-
-@pytest.mark.parametrize("name", EVERY_FAULT)
-def test_a_fault_changes_no_result(name: str, calm: ChainRun) -> None:
-    run = faulty(EVERY_FAULT[name])
-    assert_is_the_model_s(run)
-    assert len(found(run.trace)) > 500
-    assert found(run.trace) == found(calm.trace)
-    assert run.digest != calm.digest
-    if name == "replay from the log":
-        # The log's tuples have numbers: a copy on its way to a worker is thrown away.
-        assert int(run.summary["came_again"]) > 10
-        assert {**run.summary, "came_again": 0} == {**calm.summary, "came_again": 0}
-        assert run.trace.digest() == calm.trace.digest()
 
 
 def test_the_workload_carries_every_failure() -> None:
@@ -225,25 +166,6 @@ def test_the_workload_carries_every_failure() -> None:
     assert run.summary["failures"] == 2
     flushed = faulty(EVERY_FAULT["fail in the flush"])
     assert flushed.workload.faults == (Fault("kill", 4),)
-
-
-@pytest.mark.parametrize("limit", [0, 1])
-def test_a_full_worker_holds_up_its_source(limit: int) -> None:
-    free, held = faulty(STOPPED), faulty(STOPPED, queue_limit=limit)
-    assert_is_the_model_s(held)
-    assert found(held.trace) == found(free.trace)
-    assert "shed_at_log" not in held.summary
-    assert held.summary["peak_waiting"] > free.summary["peak_waiting"]  # type: ignore[operator]  # figures are numbers here
-
-
-@pytest.mark.parametrize("limit", [0, 1, 5])
-def test_a_full_worker_sheds_the_stream_that_enters_there(limit: int) -> None:
-    run = faulty(STOPPED, queue_limit=limit, when_full="drop")
-    assert_is_the_model_s(run)
-    shed = int(run.summary["shed_at_log"])
-    assert shed > 0
-    counts = {stream: sum(e.stream == stream for e in run.workload.arrivals) for stream in "RS"}
-    assert counts == {"R": 180 - shed, "S": 180}
 
 
 # --------------------------------------------------------------------------- decisions by busy time
@@ -296,17 +218,6 @@ def test_the_decisions_are_those_of_the_controller() -> None:
     assert len({each.decision.block_size for each in run.concluded}) > 2
 
 
-def test_what_is_measured_adds_up() -> None:
-    run = rising_and_falling()
-    measured = [each.measured for each in run.concluded]
-    assert sum(each.offered for each in measured) == run.summary["arrivals"]
-    assert sum(each.shed for each in measured) == run.summary["shed"]
-    assert sum(each.shed for each in measured) > 0
-    # An epoch is cut at a multiple of its interval, and is over when the chain is quiet.
-    ends_us = [sum(each.elapsed_us for each in measured[: n + 1]) for n in range(len(measured))]
-    assert all(end_us >= n * EPOCH_US for n, end_us in enumerate(ends_us[:-1], 1))
-
-
 def test_results_are_exact_over_what_was_not_shed() -> None:
     run = rising_and_falling()
     assert JoinConfig.from_json(run.workload.config).decisions
@@ -320,3 +231,125 @@ def test_overdue_tuples_go_on_at_the_end_of_an_epoch() -> None:
     assert len(gone) == len(stayed)
     assert sum(gone) < sum(stayed)
     assert_is_the_model_s(runs[1])
+
+
+# ------------------------------------------------------- workers that come and go while tuples flow
+
+
+WINDOW_US = 1_000_000
+CASE = {
+    "scenario": "case",
+    "seconds": "45",
+    "rate_r_hz": "20",
+    "rate_s_hz": "20",
+    "window_us": f"{WINDOW_US}",
+    "capacity": "25",
+    "workers": "4",
+    "scale": "yes",
+    "live": "yes",
+    "predicate": "equi",
+    "intake_us": "20000",
+    "tau0": "0.25",
+    "out_after_us": "500000",
+    "in_after_us": "3000000",
+    "control_us": "100000",
+    "blocks": "fixed",
+    "block_size": "4",
+    "tiers": "elsewhere",
+    "speeds": "1",
+}
+"""A case study in which the number of workers doubles and halves within 45 s."""
+
+
+def run(
+    settings: dict[str, str] | None = None, seed: int = 1, machine: MachineOf = LiveChain
+) -> ChainRun:
+    values = read_settings({**CASE, **(settings or {})}, SETTINGS)
+    return simulate(plan_of(values), config_of(values), seed, machine=machine)
+
+
+def changes(timed: ChainRun) -> list[tuple[int, int]]:
+    """Return the numbers of workers before and after each change."""
+    text = str(timed.summary["resized"])
+    pairs = [one.split(" to ") for one in text.split(", ")] if text != "no" else []
+    return [(int(before), int(after)) for before, after in pairs]
+
+
+def is_course(numbers: list[tuple[int, int]], workers: int) -> bool:
+    """Return whether there are changes, each from the number that the one before it left."""
+    befores = [before for before, _ in numbers]
+    return bool(numbers) and befores == [workers, *[after for _, after in numbers[:-1]]]
+
+
+def test_workers_come_and_go_within_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, int]] = []
+    tell = Line.tell
+
+    def recorded(line: Line, sender: str, to: int, do: Do) -> None:
+        told.append((sender, to))
+        tell(line, sender, to, do)
+
+    monkeypatch.setattr(Line, "tell", recorded)
+    timed = run({"trigger_interval_us": "never"})  # one epoch, so nothing happens between two
+    numbers = changes(timed)
+    assert any(after > before for before, after in numbers)
+    assert any(after < before for before, after in numbers)
+    assert 100_000 < int(timed.summary["longest_change_us"]) < WINDOW_US
+    # MARK goes to the old end, and END from the first worker that leaves to the new end.
+    ends = [(LOG, a - 1) if b > a else (f"worker-{b}", b - 1) for a, b in numbers]
+    assert [message for message in told if message in ends] == ends
+    assert all(sender in (LOG, f"worker-{to + 1}") for sender, to in told)
+    assert found(timed.trace) == found(model_run(timed.workload))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"workers": "1", "trigger_interval_us": "1000000"},
+        {"workers": "2", "lateness_us": "0", "message_us": "3000", "trigger_interval_us": "never"},
+        pytest.param(
+            {"blocks": "adaptive", "loss": "0.1", "trigger_interval_us": "7000000"},
+            marks=pytest.mark.long,
+        ),
+        {"faults": "fail worker-0 16500000 500000"},
+        pytest.param(
+            {"faults": "fail worker-1 30500000 500000; slow worker-0 15000000 4000000 40"},
+            marks=pytest.mark.long,
+        ),
+    ],
+    ids=["one worker", "slow", "lost", "failure", "failure and slowness"],
+)
+def test_every_pair_of_admitted_tuples_comes_out_once(settings: dict[str, str]) -> None:
+    for seed in range(profiles.choose(1, nightly=3)):
+        timed = run(settings, seed)
+        assert is_course(changes(timed), int(settings.get("workers", CASE["workers"])))
+        assert found(timed.trace) == found(model_run(timed.workload))
+
+
+def test_a_change_between_epochs_takes_as_long_as_moving_the_tuples(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moved: list[int] = []
+    rests_us: list[float] = []
+    resize, change = ModelChain.resize, ChainCluster._resize
+
+    def resized(chain: ModelChain, workers: int) -> Service:
+        moved.append((service := resize(chain, workers)).tuples)
+        return service
+
+    def changed(cluster: ChainCluster, wanted: int) -> float:
+        rests_us.append(change(cluster, wanted))
+        return rests_us[-1]
+
+    monkeypatch.setattr(ModelChain, "resize", resized)
+    monkeypatch.setattr(ChainCluster, "_resize", changed)
+    settings = {**CASE, "live": "no", "trigger_interval_us": "1000000"}
+    values = read_settings(settings, SETTINGS)
+    plan = plan_of(values)
+    simulate(plan, config_of(values), 1, machine=ModelChain)
+    tier = plan.way(plan.cluster.worker(0).place, plan.cluster.worker(1).place)
+    assert tier is not None
+    bits = [8 * plan.cluster.tuple_bytes * tuples for tuples in moved]
+    # A megabit a second is a bit in a microsecond.
+    assert rests_us == [tier.latency_us + each / tier.bandwidth_mbps for each in bits]
+    assert max(moved) > 0

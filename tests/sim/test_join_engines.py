@@ -1,39 +1,22 @@
-"""Engines of a chain: its index, and the handshake join, against a nested loop and the model."""
-
-import itertools
+"""Engines of a chain: the order of the pairs of its index, and the handshake join."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.join.oracle import holds
 from model.join.run import run as model_run
 from model.vocabulary import Event, JoinConfig
-from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate, R, Rejected, S
+from model.vocabulary.join import Equi, R, Rejected, S
 from model.vocabulary.settings import read_settings
 from sim.join import ChainRun, simulate
 from sim.join.content import Index, RankArray
-from sim.join.handshake import EMPTY, HandshakeChain, Message
-from sim.join.machine import Service
+from sim.join.handshake import HandshakeChain
 from sim.join.settings import SETTINGS, config_of, plan_of
 from tests.sim.chains import found
 
 # ---------------------------------------------------------------------------------------- the index
 
 
-PREDICATES: tuple[Predicate, ...] = (
-    Equi("key"),
-    Equi("value"),
-    Band("value", 0.3),
-    Band("value", 0.0),
-    Apart("value", 1.0),
-    Ineq("key", "<", "key"),
-    Ineq("value", "!=", "value"),
-    And((Band("value", 1.0), Ineq("key", ">=", "key"))),
-    And((And((Equi("key"),)), Apart("value", 0.1))),
-    And(),
-)
 N = 60
 
 
@@ -59,26 +42,6 @@ def held(ranks: list[int]) -> RankArray:
     return RankArray(np.array(ranks, dtype=np.int64))
 
 
-@pytest.mark.parametrize("stream", [R, S])
-@pytest.mark.parametrize("predicate", PREDICATES, ids=str)
-def test_a_join_finds_what_a_nested_loop_finds(predicate: Predicate, stream: str) -> None:
-    config = JoinConfig(7, (("q", predicate),))
-    index, r, s = filled(config, 3)
-    block, store = list(range(5, 25)), list(range(0, N, 2))
-    index.join(stream, held(block).as_ranks(), held(store).as_ranks())
-    pairs = [(a, b) if stream == R else (b, a) for a, b in itertools.product(block, store)]
-    expected = sorted(
-        (a, b)
-        for a, b in pairs
-        if abs(r[a].event_time_us - s[b].event_time_us) <= 7 and holds(predicate, r[a], s[b])
-    )
-    found = [each for part in index.take() for each in zip(part.r_ids, part.s_ids, strict=True)]
-    assert sorted((int(a), int(b)) for a, b in found) == expected
-    assert expected
-    assert len(expected) <= index.comparisons <= len(pairs)
-    assert index.take() == []
-
-
 def test_pairs_come_in_the_order_of_the_ranks_that_were_given() -> None:
     """Sorts may put equal values in any order, and the order may differ between processors."""
     index, _, _ = filled(JoinConfig(100, (("q", Equi("key")),)), 3)
@@ -90,17 +53,6 @@ def test_pairs_come_in_the_order_of_the_ranks_that_were_given() -> None:
     ]
     assert places == sorted(places)
     assert len(places) > 100
-
-
-def test_a_query_of_some_epochs_finds_its_epochs_alone() -> None:
-    config = JoinConfig(100, (("q", And()), ("late", And())), epochs=(("late", 1, 1),))
-    index, _, _ = filled(config, 3)
-    everything = held(list(range(N))).as_ranks()
-    index.join(R, everything, everything)
-    q, late = index.take()
-    assert len(q.r_ids) == N * N
-    assert sorted(set(late.r_ids.tolist()) | set(late.s_ids.tolist())) == list(range(20, 40))
-    assert len(late.r_ids) == 20 * 20
 
 
 # ------------------------------------------------------------------------------- the handshake join
@@ -144,35 +96,3 @@ def test_a_failed_epoch_is_joined_again() -> None:
     )
     assert int(timed.summary["failures"]) == 1
     assert found(timed.trace) == found(model_run(timed.workload))
-
-
-class WithoutCopies(HandshakeChain):
-    """Forgets a tuple of S when it is sent, and not when it is acknowledged."""
-
-    def receive(self, worker: int, sender: int, message: object) -> Service:
-        for number, core in enumerate(self._cores):
-            self._cores[number] = core._replace(copies=EMPTY)
-        return super().receive(worker, sender, message)
-
-
-class WithLastingCopies(HandshakeChain):
-    """Never forgets a copy."""
-
-    def receive(self, worker: int, sender: int, message: object) -> Service:
-        oldest = self._cores[worker].copies[:1]
-        service = super().receive(worker, sender, message)
-        assert isinstance(message, Message)
-        if message.rank is None:
-            core = self._cores[worker]
-            self._cores[worker] = core._replace(copies=oldest + core.copies)
-        return service
-
-
-@pytest.mark.parametrize(
-    ("mistake", "goes"), [(WithoutCopies, "lost"), (WithLastingCopies, "twice")]
-)
-def test_a_planted_mistake_is_found(mistake: type[HandshakeChain], goes: str) -> None:
-    settings = {"workers": "3", "message_us": "3000", "window_us": "1000000", "tiers": "elsewhere"}
-    right, wrong = (found(run(settings, machine=each).trace) for each in (HandshakeChain, mistake))
-    lost, twice = set(right) - set(wrong), len(wrong) - len(set(wrong))
-    assert (bool(lost), bool(twice)) == (goes == "lost", goes == "twice")

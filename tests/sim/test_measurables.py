@@ -8,7 +8,7 @@ import pytest
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Equi
 from sim.join.batches import BatchSettings, simulate_batches
-from sim.join.measurables import bandwidth, in_batches, largest_rate
+from sim.join.measurables import in_batches, largest_rate
 from sim.join.scenarios import Rates, waves
 from sim.join.settings import from_settings as run_chain
 from sim.join.tuning import ChainTuning, Costs
@@ -17,7 +17,6 @@ from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import Source
 from sim.script.measurables import MEASURABLES as OF_SCRIPTS
 from sim.script.measurables import PLACEMENT, side_by_side
-from sim.script.placements import PLACEMENTS
 from sim.sweep.measurable import columns_at, measurable, measurables, rooms
 
 CHAIN = {
@@ -100,33 +99,6 @@ def test_waves_have_the_requested_rate_on_average() -> None:
 # --------------------------------------------------------------------------------- chains
 
 
-def test_the_largest_rate_lies_between_one_that_is_held_and_one_that_is_not() -> None:
-    settings = {
-        **CHAIN,
-        "scenario": "doubling",
-        "capacity": "40",
-        "lateness_us": "100000",
-        "limit": "held",
-        "limit_share": "0.8",
-    }
-    found = largest_rate(settings, 0)
-    low, high = float(found["largest_rate_hz"]), float(found["unsustained_hz"])
-    assert low < high < 1.03 * low
-    for rate_hz, is_held in ((low, True), (high, False)):
-        asked = {**settings, "rate_r_hz": f"{rate_hz:.6g}", "rate_s_hz": f"{rate_hz:.6g}"}
-        del asked["limit"], asked["limit_share"]
-        assert (float(run_chain(asked, 0).summary["peak_utilisation"]) <= 0.8) is is_held
-
-
-def test_queries_with_chains_of_their_own_need_a_copy_each() -> None:
-    settings = {**CHAIN, "queries": "3"}
-    shared, own = (bandwidth({**settings, "chains": each}, 0) for each in ("shared", "own"))
-    assert shared["results"] == own["results"]
-    assert float(own["bytes_per_s"]) == pytest.approx(3 * float(shared["bytes_per_s"]), rel=1e-3)
-    with pytest.raises(ValueError, match="chains is 'two'; it must be one of shared, own"):
-        bandwidth({"chains": "two"}, 0)
-
-
 def test_blocks_of_one_tuple_have_one_tuple_on_average() -> None:
     found = run_chain({**CHAIN, "block_size": "1"}, 0).summary
     assert found["mean_block"] == 1
@@ -187,14 +159,6 @@ SENSOR_HZ = 72_000
 """Tuples of one sensor of 20 Hz in an hour."""
 
 
-@pytest.mark.parametrize("name", ["sim", "communication"])
-def test_placements_side_by_side_measure_as_one_by_one(name: str) -> None:
-    ways = list(PLACEMENTS)
-    found = OF_SCRIPTS[name].fans[PLACEMENT](SMALL_SCRIPTS, 3, ways)
-    alone = [OF_SCRIPTS[name].measure({**SMALL_SCRIPTS, PLACEMENT: way}, 3) for way in ways]
-    assert list(found) == alone
-
-
 def test_each_named_placement_has_its_figures() -> None:
     ways = ["by-unit", "by-sensor"]
     found = side_by_side({**SMALL_SCRIPTS, "placements": ",".join(ways)}, 3)
@@ -202,12 +166,6 @@ def test_each_named_placement_has_its_figures() -> None:
     alone = [OF_SCRIPTS["sim"].measure({**SMALL_SCRIPTS, PLACEMENT: way}, 3) for way in ways]
     for each, summary in zip(found, alone, strict=True):
         assert each._asdict() == {name: summary.get(name) for name in each._fields}
-
-
-def test_figures_from_the_rates_are_those_of_a_run() -> None:
-    timed = OF_SCRIPTS["sim"].measure(SMALL_SCRIPTS, 3)
-    predicted = OF_SCRIPTS["communication"].measure(SMALL_SCRIPTS, 3)
-    assert predicted == {name: timed[name] for name in predicted}
 
 
 def test_a_union_is_computed_where_all_of_it_is_sent() -> None:
@@ -240,17 +198,3 @@ def test_windows_that_share_panes_keep_less() -> None:
     assert 6 * 8 <= shared <= 6 * 11
     assert shared < own <= 6 * 18
     assert tuples <= 2 * 2 * (2 + 4 + 6 + 10 + 10)
-
-
-def test_without_the_filter_workers_serve_what_nobody_asks_for() -> None:
-    few = {"scenario": "drawn", "sensors": "12", "workflows": "1", "seconds": "2", "loss": "0"}
-    found = {
-        filters: OF_SCRIPTS["sim"].measure({**few, "filters": filters}, 0)
-        for filters in ("yes", "no")
-    }
-    dropped = int(str(found["yes"]["tuples_dropped"]))
-    assert dropped > 0
-    sent = {filters: int(str(each["tuples_sent"])) for filters, each in found.items()}
-    assert sent["no"] == sent["yes"] + dropped
-    assert found["no"]["results"] == found["yes"]["results"]
-    assert float(str(found["no"]["busiest"])) > float(str(found["yes"]["busiest"]))

@@ -1,35 +1,40 @@
-"""Timed rooms: the same for the same seed, the model's steps, drawn alike twice, and refusals."""
+"""Timed rooms: the same for the same seed, the model's steps, drawn alike twice; refusals."""
 
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from model.checking.claims import Outcome
-from model.vocabulary import SlackConfig, WatermarkConfig
+from model.vocabulary import Trace, Workload
 from model.vocabulary.join import Match, Rejected
 from model.vocabulary.settings import pick, read_settings, settings_of
 from sim import grouping, join, script, slack, watermark
 from sim.calibration import Calibration, spread_of
-from sim.clusters import STATED, ClusterSettings
+from sim.clusters import ClusterSettings
 from sim.grouping.scenarios import SCENARIOS as OF_GROUPING
 from sim.join.scenarios import SCENARIOS as OF_JOIN
-from sim.kernel.distributions import Constant
+from sim.kernel.distributions import Constant, FloatArray
 from sim.kernel.link import HERE, Noise, Place, Tier
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.run import TimedRun
+from sim.kernel.source import Source
+from sim.report.drawing import draw_timed_run
 from sim.script.scenarios import SETS as OF_SCRIPT
-from sim.slack import SETTINGS as SLACK_SETTINGS
-from sim.watermark import SETTINGS as WATERMARK_SETTINGS
+from sim.slack import from_settings, simulate
+from sim.slack.plots import plot_controls
+from sim.slack.room import TIMED_ROOM as SLACK
 from straggler.rooms import find_room
 from tests.sim.calibrations import CALIBRATION
+from tests.sim.test_slack import QUERY
 
 ROOT = Path(__file__).parents[2]
 RUNS: Mapping[str, Callable[[Mapping[str, str], int], TimedRun]] = {
@@ -116,52 +121,24 @@ def test_a_run_is_drawn_the_same_every_time(room: str, tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------------- settings
 
 
-def test_every_part_of_a_query_is_a_setting() -> None:
-    assert {field.name for field in fields(SlackConfig)} <= set(SLACK_SETTINGS)
-    assert {field.name for field in fields(WatermarkConfig)} <= set(WATERMARK_SETTINGS)
-
-
 REFUSED: tuple[tuple[str, dict[str, str], str], ...] = (
-    ("slack", {"slide_uss": "1"}, "there is no setting 'slide_uss'; did you mean 'slide_us'?"),
-    ("slack", {"tasks": "two"}, "tasks is 'two'; it must be an integer"),
-    ("slack", {"eps": "nan"}, "eps is nan; it must be a finite number"),
     ("slack", {"cv": "x"}, "cv is 'x'; it must be a finite number >= 0, or auto"),
-    ("slack", {"keyed": "maybe"}, "keyed is 'maybe'; it must be yes or no"),
     ("slack", {"scenario": "umst"}, "scenario is 'umst'; it must be one of umts, game-1, game-2"),
-    ("slack", {"messages": "-5"}, "messages is -5; it must be an integer > 0"),
-    ("slack", {"correction_us": "-1"}, "correction_us is -1.0; it must be a finite number >= 0"),
     ("slack", {"speeds": "1,,2"}, "speeds is ''; it must be a finite number"),
     ("slack", {"tiers": "node,moon"}, "tiers is 'moon'; it must be one of none, process, node"),
-    ("slack", {"service": "slow"}, "service is 'slow'; it must be one of exponential, constant"),
     ("slack", {"loss": "1"}, "Noise.loss is 1.0; it must be below 1, or no retry ever arrives"),
     ("slack", {"retry_us": "0"}, "Noise.retry_us is 0.0; it must be finite and above 0"),
     ("watermark", {"reading": "printed"}, "reading is 'printed'; it must be one of disorder"),
-    ("watermark", {"control": "fixed"}, "there is no setting 'control'"),
-    ("watermark", {"scenario": "phase"}, "did you mean 'phases'?"),
-    ("join", {"predicate": "ban"}, "predicate is 'ban'; it must be one of band"),
-    ("join", {"pace_us": "soon"}, "pace_us is 'soon'; it must be an integer >= 0, or never"),
     ("join", {"tau0": "0.9"}, "tau0, tau1, tau2 are 0.9"),
     ("join", {"least": "5", "most": "4"}, "least is 5; it must be at most 4, which is most"),
     ("join", {"faults": "fail worker-0 -5 1"}, "fail.at_us is -5; it must be at least 0"),
-    ("join", {"faults": "fail worker-7 5 1"}, "target of fail is 'worker-7'; it must be one of"),
     ("join", {"live": "yes"}, "live is 'yes'; it must be no unless scale is yes"),
-    ("join", {"engine": "tree"}, "engine is 'tree'; it must be one of chain, handshake"),
     ("join", {"engine": "handshake", "scale": "yes"}, "scale is 'yes'; it must be no for a hands"),
     ("grouping", {"policy": "tga"}, "policy is 'tga'; it must be one of"),
-    ("grouping", {"load": "much"}, "load is 'much'; it must be a finite number >= 0.001"),
-    ("grouping", {"speeds": "1,1e-9"}, "speeds is 1e-09; it must be from a millionth to a milli"),
-    ("grouping", {"theta": "2"}, "theta is 2.0; it must be a finite number >= 1e-15 and < 1"),
-    ("grouping", {"queue_limit": "0"}, "queue_limit is 0; it must be above 0"),
-    ("grouping", {"queue_limit": "few"}, "queue_limit is 'few'; it must be an integer >= 0, or"),
     ("grouping", {"when_full": "wait"}, "when_full is 'wait'; it must be one of block, drop"),
-    ("grouping", {"faults": "fail worker-1"}, "'fail worker-1' is not a fault; write fail worker"),
     ("script", {"placement": "litteral"}, "did you mean 'literal'?"),
     ("script", {"shared": "11", "scenario": "shared"}, "shared is 11; it must be 0 to 10"),
-    ("script", {"sensor_loss": "2"}, "sensor_loss is 2.0"),
-    ("script", {"faults": "congest log>worker-7 1 1 0"}, "target of congest is 'log>worker-7'"),
-    ("script", {"faults": "burn worker-0 1 1"}, "there is no fault 'burn'"),
     ("script", {"watermark": "scaled", "lateness_us": "none"}, "lateness_us is None"),
-    ("script", {"tuple_bytes": "0"}, "tuple_bytes is 0"),
 )
 
 
@@ -196,13 +173,6 @@ def test_every_setting_reaches_the_cluster() -> None:
     assert found == Cluster(tuple(workers), Constant(40.0), 10, Noise(0.25, 300.0))
 
 
-def test_tiers_are_as_far_from_the_log_as_they_say() -> None:
-    plan = Plan((), cluster=cluster(tiers="none,process,node,rack,elsewhere", speeds="1"))
-    ways = [plan.way(plan.log_place, worker.place) for worker in plan.cluster.workers]
-    assert ways == [None, *plan.tiers]
-    assert len({worker.speed for worker in STATED.workers}) == 2
-
-
 # ------------------------------------------------------------------------------------- calibration
 
 
@@ -230,3 +200,53 @@ def test_an_impossible_value_of_a_calibration_is_named(
     with pytest.raises(ValueError, match=r"^.+$") as refusal:
         Calibration.from_json({**CALIBRATION.to_json(), name: value})
     assert str(refusal.value).startswith(sentence)
+
+
+# ------------------------------------------------------------------------------------------ figures
+
+
+SECOND_US = 1e6
+
+
+def made_up(workers: int, *faults: Any, **columns: Any) -> TimedRun:
+    """Return a run of ten seconds, whose columns are whatever is given."""
+    time_us = np.arange(1.0, 11.0) * SECOND_US
+    series = {
+        "time_us": time_us,
+        **{f"queue_{n}": np.full(10, float(n)) for n in range(workers)},
+        **{f"utilisation_{n}": np.full(10, 0.5) for n in range(workers)},
+        **columns,
+    }
+    plan = Plan((Source(10),), faults=faults)
+    return TimedRun(plan, Workload("slack", (), {}), Trace("sim", ()), series, {})
+
+
+def test_few_workers_are_lines_and_many_are_rows_of_a_map() -> None:
+    few = draw_timed_run(made_up(4), "made up", ())
+    assert [len(axes.lines) for axes in few.axes] == [4, 4]
+    many = draw_timed_run(made_up(40, utilisation_corrector=np.ones(10)), "made up", ())
+    queues, utilisation = many.axes[:2]
+    assert [len(axes.lines) for axes in (queues, utilisation)] == [0, 0]
+    assert all(axes.get_title(loc="left") or axes.get_title() for axes in (queues, utilisation))
+    (shown,) = queues.collections
+    cells: FloatArray = np.asarray(shown.get_array())
+    assert cells.shape == (40, 10)
+    assert cells[:, 0].tolist() == list(range(40))
+    labels = [label.get_text() for label in utilisation.get_yticklabels()]
+    assert labels == [*map(str, range(0, 40, 3)), "corrector"]
+
+
+def test_a_run_without_answers_can_be_plotted(tmp_path: Path) -> None:
+    SLACK.draw(simulate(Plan((Source(events=0),)), QUERY, 0), tmp_path / "nothing.svg")
+    assert (tmp_path / "nothing.svg").stat().st_size > 0
+
+
+def test_controls_side_by_side(tmp_path: Path) -> None:
+    runs = [
+        from_settings({"messages": "100", "control": control}, 1)
+        for control in ("conformal", "pd", "max")
+    ]
+    for name in ("one.svg", "two.svg"):
+        plot_controls(runs, tmp_path / name, unit="s", time_unit="min")
+    text = (tmp_path / "one.svg").read_text(encoding="utf-8")
+    assert text == (tmp_path / "two.svg").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The timed room ``slack``: the model's steps, figures by hand, and runs without workers."""
+"""The timed room ``slack``: figures by hand and by a loop, refusals, and runs without workers."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,11 +10,8 @@ import numpy as np
 import pytest
 from simpy import Environment
 
-from model.checking.claims import Outcome
-from model.slack import run as model_run
-from model.slack.claims import check
 from model.vocabulary import Event, Fault, SlackConfig, Workload, task_of
-from model.vocabulary.windows import Cleared, Final, Late
+from model.vocabulary.windows import Late
 from model.windows.state import Window
 from sim.kernel import faults
 from sim.kernel.distributions import Constant, Exponential
@@ -22,12 +19,11 @@ from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.plan import replay as replayed
 from sim.kernel.run import run as run_room
 from sim.kernel.seeds import Seeds
-from sim.kernel.source import Recording, Row, Source
+from sim.kernel.source import Recording, Row
 from sim.kernel.trigger import Every
-from sim.scenarios import umts
 from sim.slack import TimedRun, from_settings, simulate
 from sim.slack.rivals import AqTask
-from sim.slack.room import TIMED_ROOM, machine_of
+from sim.slack.room import machine_of
 from sim.slack.stream_figures import Course, FirstAnswer, figures_at
 from sim.sweep.measurable import measurable
 from sim.windows.cluster import WindowCluster, WindowTuning
@@ -42,11 +38,6 @@ CONTROLS = ("conformal", "fixed", "max", "pd", "pd-clamped")
 
 def bursty(cluster: Cluster = BUSY, **changes: Any) -> Plan:
     return replace(bursts_plan(0), cluster=cluster, **changes)
-
-
-@pytest.fixture(scope="module")
-def bursts() -> TimedRun:
-    return simulate(bursty(), QUERY, 1)
 
 
 def run_of(plan: Plan, config: SlackConfig, seed: int) -> Observations:
@@ -89,29 +80,6 @@ def random_workload(seed: int) -> Workload:
     faults = tuple(Fault(random.choice(("kill", "restart")), n) for n in range(2))
     flush = random.random() < 0.8
     return Workload("slack", tuple(arrivals), config.to_json(), cuts, faults, seed, flush)
-
-
-# ------------------------------------------------------------------------------ same as the model
-
-
-@pytest.mark.parametrize("control", CONTROLS)
-def test_a_simulated_run_has_the_trace_of_the_model_and_keeps_every_promise(control: str) -> None:
-    config = replace(QUERY, control=control, gamma_us=SECOND_US)
-    run = simulate(replace(umts(5, messages=500), cluster=BUSY), config, 5)
-    assert run.trace.digest() == model_run(run.workload).digest()
-    assert run.trace.digest() == TIMED_ROOM.make_system()(run.workload).digest()
-    verdicts = check(run.workload, run.trace)
-    assert {verdict.outcome for verdict in verdicts} == {Outcome.HOLDS}, verdicts
-
-
-def test_everything_is_exact_in_the_end(bursts: TimedRun) -> None:
-    assert bursts.trace.of(Late), "nothing was late"
-    assert all(final.exact for final in bursts.trace.of(Final))
-    assert len(bursts.trace.of(Cleared)) == bursts.summary["late_pairs"]
-    assert bursts.summary["final_error"] == 0.0
-    for name in ("current_error", "pending_pairs", "buffered", "queue"):
-        assert bursts.series[name][-1] == 0.0, name
-    assert np.nanmax(bursts.series["first_error"]) > 0.0
 
 
 # -------------------------------------------------------------------------------------- the times
@@ -228,14 +196,6 @@ def test_pairs_are_those_that_a_loop_would_find() -> None:
 
 
 # ------------------------------------------------------------------------------------ at the edges
-
-
-def test_nothing_arrives() -> None:
-    run = simulate(Plan((Source(events=0),)), QUERY, 0)
-    assert len(run.trace) == 0
-    assert run.summary["arrivals"] == 0
-    assert "mean_latency_us" not in run.summary
-    assert len(run.series["time_us"]) == 1
 
 
 TWO_SERVERS = Cluster((Worker(servers=2),))

@@ -1,13 +1,17 @@
-"""The sweep itself: what is run, what is not run again, and what becomes of failures."""
+"""The sweep itself: what is run and not run again, failures, and jobs on processes."""
 
 import hashlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing
+from multiprocessing import active_children
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -16,7 +20,15 @@ from model.checking.claims import Outcome
 from sim.grouping.settings import from_settings
 from sim.sweep.engine import Ended, JobFailed, JobFinished, Judged, Started, Sweep, as_record
 from sim.sweep.experiment import Experiment, Reproduction
-from sim.sweep.jobs import Done, Job, jobs_of, perform
+from sim.sweep.forecast import TIMES, kind_of, known_times, time_of
+from sim.sweep.jobs import (
+    ENDED,
+    Done,
+    Job,
+    jobs_of,
+    perform,
+    run_on_processes,
+)
 from sim.sweep.results import Results, record_of
 from sim.sweep.runs import digest_of_sources, runs_of, sources
 from sim.sweep.store import Store, WriteFailed, as_json, write_atomically
@@ -247,3 +259,101 @@ def test_a_sweep_stores_the_same_under_another_hash_seed(tmp_path: Path) -> None
         timeout=60,
     )
     assert run.stdout.strip() == whole(tmp_path / "here")
+
+
+# --------------------------------------------------------------- jobs on processes, and their times
+
+
+EARLY = "INTERRUPT_EARLY"
+
+
+if EARLY in os.environ:  # in a process that has just been started to do jobs
+    signal.raise_signal(signal.SIGINT)
+
+
+def jobs() -> list[Job]:
+    return list(jobs_of(small(fan="policy"), runs_of(small(fan="policy"), "quick", 0)))
+
+
+def without_times(found: Any) -> list[tuple[Any, ...]]:
+    return sorted((done.job.addresses, done.figures, done.error) for done in found)
+
+
+def test_figures_are_those_of_this_process() -> None:
+    asked = jobs()
+    assert without_times(run_on_processes(asked, 2)) == without_times(map(perform, asked))
+    assert not active_children()
+
+
+def dies_of_seed_1(job: Job) -> Done:
+    """Exit at once, or be killed as a process that uses too much memory is."""
+    if job.seed == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return perform(job)
+
+
+def test_a_process_that_ends_takes_its_job_along_and_no_other() -> None:
+    found = list(run_on_processes(jobs(), 2, dies_of_seed_1))
+    assert sorted(done.job.seed for done in found) == [0, 0, 1, 1]
+    for done in found:
+        expected = f"{ENDED} (exit code -9)" if done.job.seed == 1 else ""
+        assert (done.error, bool(done.figures)) == (expected, done.job.seed == 0)
+
+
+def interrupted(job: Job) -> Done:
+    signal.raise_signal(signal.SIGINT)
+    return perform(job)
+
+
+def test_a_process_hears_of_no_interrupt_and_the_sweep_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(EARLY, "yes")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        found = without_times(run_on_processes(jobs(), 2, interrupted))
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert found == without_times(map(perform, jobs()))
+
+
+def sleeps(job: Job) -> Done:
+    sleep(600 * job.seed)
+    return perform(job)
+
+
+def test_closing_the_iterator_ends_the_processes() -> None:
+    found: Iterator[Done] = run_on_processes(jobs(), 2, sleeps)
+    with closing(found):  # type: ignore[type-var]  # the iterator is a generator
+        assert next(found).job.seed == 0
+        assert len(active_children()) == 2
+    assert not active_children()
+
+
+# ----------------------------------------------------------------------------------------- forecast
+
+
+def jobs_named(name: str = "small", **other: object) -> list[Job]:
+    experiment = small(name=name, **other)
+    return list(jobs_of(experiment, runs_of(experiment, "quick", 0)))
+
+
+def done_in(job: Job, seconds: float) -> Done:
+    return Done(job, (), "", seconds, 1.0)
+
+
+def test_times_of_other_seeds_and_versions_are_known_by_kind(tmp_path: Path) -> None:
+    first, second, third, *_ = jobs_named()
+    assert kind_of(first) == kind_of(second._replace(seed=7, addresses=("of other code",)))
+    assert kind_of(first) != kind_of(third)
+    lines = [
+        json.dumps(time_of(done_in(job, seconds))) for job, seconds in ((first, 3), (third, 2))
+    ]
+    lines += ["", "[]", "{", '{"kind": "x"}', '{"kind": "y", "seconds": null}', lines[0][:20]]
+    lines += [f'{{"kind": "z", "seconds": {seconds}}}' for seconds in ("1e999", "NaN", "9" * 400)]
+    lines.append(json.dumps(time_of(done_in(second, 5))))
+    (tmp_path / TIMES).write_text("\n".join(lines), encoding="utf-8")
+    assert known_times(tmp_path) == {kind_of(first): 5, kind_of(third): 2}
+    assert known_times(tmp_path / "nowhere") == {}

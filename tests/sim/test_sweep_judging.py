@@ -12,7 +12,6 @@ from sim.sweep.experiment import Comparison, Expectation, Factor, Label, Level, 
 from sim.sweep.jobs import Figure
 from sim.sweep.judging import Finding, MeasuredGrid, judge
 from sim.sweep.statistics import clopper_pearson, mean_interval
-from tests.sim.output_analysis import batch_means
 
 POLICY = Factor("policy", tuple([Level(label, {}) for label in ("tag", "pkg", "cg")]))
 LOAD = Factor("load", tuple([Level(label, {}) for label in (1, 2, 3)]))
@@ -52,14 +51,6 @@ def test_the_whole_interval_has_to_be_on_one_side(
     samples: tuple[Figure, ...], outcome: Outcome
 ) -> None:
     assert of_one_cell(AT_LEAST_10, *samples).outcome is outcome
-
-
-def test_limits_are_those_of_student() -> None:
-    """A table of t has 4.303 for two degrees of freedom; 2 and 4 around 3: deviation 1."""
-    (cell,) = of_one_cell(AT_LEAST_10, 2.0, 3.0, 4.0).cells
-    assert cell.interval
-    assert cell.interval.half_width == pytest.approx(4.303 / 3**0.5, abs=1e-3)
-    assert cell.interval.estimate == 3.0
 
 
 def test_levels_are_compared_seed_by_seed() -> None:
@@ -142,77 +133,7 @@ def test_one_cell_may_be_enough_and_then_has_to_be_clear() -> None:
     assert judge(some, grid(rows, load)).outcome is Outcome.HOLDS
 
 
-# Figures rise with the load, except those of cg, which are 0 above load 1.
-RIGHT: Mapping[tuple[str, int], float] = {
-    **{("tag", n): 10.0 * n for n in (1, 2, 3)},
-    **{("pkg", n): 5.0 * n for n in (1, 2, 3)},
-    **{("cg", n): 20.0 if n == 1 else 0.0 for n in (1, 2, 3)},
-}
-OF_TAG = AT_LEAST_10._replace(where={"policy": ("tag",)}, at_least=None)
-AT_2 = OF_TAG._replace(where={"policy": ("tag",), "load": (2,)})
-TAG_TO_PKG = Comparison("policy", "tag", "pkg", "ratio")
-
-
-@pytest.mark.parametrize(
-    ("asked", "planted"),
-    [
-        (AT_2._replace(at_least=20), {("tag", 2): 19.0}),
-        (AT_2._replace(at_most=20), {("tag", 2): 21.0}),
-        (AT_2._replace(at_least=19, at_most=21), {("tag", 2): 40.0}),
-        (AT_2._replace(at_least=19, at_most=21), {("tag", 2): 10.0}),
-        (OF_TAG._replace(at_least=10), {("tag", 3): 9.0}),
-        (OF_TAG._replace(over=("load",), at_least=20, at_most=20), {("tag", 3): 31.0}),
-        (AT_LEAST_10._replace(compare=TAG_TO_PKG, at_least=2), {("pkg", 3): 16.0}),
-        (
-            AT_LEAST_10._replace(compare=TAG_TO_PKG._replace(kind="difference"), at_least=5),
-            {("pkg", 1): 6.0},
-        ),
-        (
-            AT_LEAST_10._replace(
-                compare=Comparison("policy", "cg", None, "ratio"), where={"load": (1,)}, at_least=2
-            ),
-            {("tag", 1): 11.0},
-        ),
-        (OF_TAG._replace(along="load"), {("tag", 3): 19.0}),
-        (OF_TAG._replace(along="load"), {("tag", 2): 9.0}),
-        (
-            OF_TAG._replace(along="load", is_rising=False, where={"policy": ("cg",)}),
-            {("cg", 3): 1.0},
-        ),
-        (
-            OF_TAG._replace(is_some=True, where={"policy": ("cg",)}, at_least=20),
-            {("cg", 1): 19.0},
-        ),
-    ],
-)
-def test_one_wrong_figure_breaks_each_kind_of_expectation(
-    asked: Expectation, planted: Mapping[tuple[str, int], float]
-) -> None:
-    def outcome(values: Mapping[tuple[str, int], float]) -> Outcome:
-        rows = {levels: [value, value, value] for levels, value in values.items()}
-        return judge(asked, grid(rows, POLICY, LOAD)).outcome
-
-    assert outcome(RIGHT) is Outcome.HOLDS
-    assert outcome({**RIGHT, **planted}) is Outcome.BROKEN
-
-
 # ---------------------------------------------------------------------------------------- intervals
-
-
-def autoregressive(rng: np.random.Generator, n: int) -> list[float]:
-    values, value = [], 0.0
-    for noise in rng.normal(0.0, 1.0, n).tolist():
-        value = 0.8 * value + noise
-        values.append(value)
-    return values
-
-
-def test_batch_means_cover_the_mean_of_a_correlated_series() -> None:
-    rng = np.random.default_rng(2)
-    runs = 400
-    hits = sum(batch_means(autoregressive(rng, 2_000), 0.9).contains(0.0) for _ in range(runs))
-    # The coverage must be compatible with 0.9; a correct method fails for one seed in 1,000.
-    assert clopper_pearson(hits, runs, 0.999).contains(0.9)
 
 
 @pytest.mark.parametrize(("trials", "p"), [(1, 0.3), (10, 0.02), (50, 0.5), (40, 0.97)])
@@ -234,10 +155,6 @@ def test_bad_values_are_named() -> None:
         mean_interval([1, 2, 3], confidence=1)
     with pytest.raises(ValueError, match="number of samples is 1; it must be"):
         mean_interval([1])
-    with pytest.raises(ValueError, match="batches is 1; it must be"):
-        batch_means([1, 2, 3], batches=1)
-    with pytest.raises(ValueError, match="number of samples is 3; it must be"):
-        batch_means([1, 2, 3])
     with pytest.raises(ValueError, match="successes is 4; it must be between 0 and 3"):
         clopper_pearson(4, 3)
     with pytest.raises(ValueError, match="trials is 0; it must be"):

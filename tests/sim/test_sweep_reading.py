@@ -56,29 +56,15 @@ def test_near_stands_for_two_bounds() -> None:
     [
         ({"name": "Small"}, "name is 'Small'; it must be words of a-z"),
         ({"run": "simm"}, "run is 'simm'; it must be one of sim, sides"),
-        ({"title": ""}, "title is ''; it must be a text that is not empty"),
-        ({"seeds": True}, "seeds is True; it must be an integer"),
-        ({"confidence": 1}, "confidence is 1; it must be a finite number > 0 and < 1"),
         ({"measures": ["a = b /"]}, "measures is 'a = b /'; it must be a list like"),
         ({"measures": ["share", "share = a / b"]}, "'share' would name two columns"),
-        ({"factors": {"policy": []}}, "factors.policy has no level"),
         ({"factors": {"zipf": [1, 1]}}, "factors.zipf has the level 1 twice"),
         ({"factors": {"zif": [1]}}, "there is no setting 'zif'; did you mean 'zipf'?"),
-        ({"quick": {"seed": 1}}, "there is no quick.seed; did you mean 'seeds'?"),
         ({"quick": {"factors": {"slower": [[1]]}}}, "quick.factors.slower is [1]; it must be one"),
         ({"fan": "slower"}, "fan is 'slower'; it must be one of policy"),
         ({"source": {"paper": "x"}}, "source.where is missing"),
-        (
-            {"published": {"says": "x", "values": {"share": float("nan")}}},
-            "published.values.share is nan; it must be a finite number",
-        ),
         ({"published": {"says": "x", "values": {"on": date(2026, 11, 22)}}}, "published.values.on"),
         ({"plot": {"x": "policy", "y": "rho"}}, "plot.y is 'rho'; it must be one of share"),
-        (
-            {"plot": {"x": "policy", "y": "share", "where": {"policy": "dag"}}},
-            "plot.where.policy is 'dag'; it must be one of",
-        ),
-        ({"labels": {"slower": " "}}, "labels.slower is ''; it must be a text that is not empty"),
     ],
 )
 def test_an_invalid_file_is_refused_in_one_sentence(
@@ -98,16 +84,9 @@ def test_a_fan_sets_nothing_else_at_any_level() -> None:
     [
         ({"base": {"tupels": 1}}, "there is no base.tupels; did you mean 'tuples'?"),
         ({"base": {"tuples": [1, 2]}}, "base.tuples is '1,2'; it must be an integer"),
-        (
-            {"base": {"theta": True}},
-            "base.theta is 'yes'; it must be a finite number >= 1e-15 and < 1, or auto",
-        ),
         ({"factors": {"keys": [3, "x"]}}, "factors.keys is 'x'; it must be an integer"),
         ({"base": {"policy": "tga"}}, "base.policy is 'tga'; it must be one of"),
-        ({"base": {"policy": "auto"}}, "base.policy is 'auto'; it must be one of"),
-        ({"factors": {"policy": ["tag", "pgk"]}}, "factors.policy is 'pgk'; it must be one of"),
         ({"quick": {"base": {"service": "consant"}}}, "quick.base.service is 'consant'; it must"),
-        ({"base": {"zipf": float("inf")}}, "base.zipf is inf; it must be a finite number"),
     ],
 )
 def test_an_invalid_value_of_a_setting_is_refused(other: dict[str, PlainData], words: str) -> None:
@@ -125,9 +104,7 @@ def assert_refused(other: JsonObject, words: str) -> None:
     ("keys", "words"),
     [
         ({"at_leest": 1}, "there is no expect 1, at_leest; did you mean 'at_least'?"),
-        ({"verdict": "yes"}, "expect 1, verdict is 'yes'; it must be one of reproduced"),
         ({"assumptions": "None"}, "expect 1, assumptions is 'None'"),
-        ({"at_least": "1"}, "expect 1, at_least is '1'; it must be a finite number"),
         ({"at_most": 0.5}, "expect 1, at_least is 1.0; it must be at most at_most, which is 0.5"),
         ({"near": 1, "tolerance": 1}, "expect 1, at_least is 1; it must be the only bound"),
         ({"tolerance": 1}, "expect 1, tolerance is 1; it must be left out without near"),
@@ -137,7 +114,6 @@ def assert_refused(other: JsonObject, words: str) -> None:
         ({"compare": {"policy": ["tag", "*"]}, "over": ["policy"]}, "expect 1, over is 'policy'"),
         ({"goes": "up"}, "expect 1, goes is 'up'; it must be left out without along"),
         ({"at_least": None, "along": "slower"}, "expect 1, goes is missing"),
-        ({"only": "slow"}, "expect 1, only is 'slow'; it must be one of quick, full"),
     ],
 )
 def test_an_expectation_that_cannot_be_judged_is_refused(

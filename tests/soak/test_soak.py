@@ -13,13 +13,9 @@ from tests.soak.life import Drivers, Life
 from tests.soak.oracles import (
     LOST,
     ORACLES,
-    SCRIPT_LATENESS_US,
     TWICE,
     Arrival,
     Finding,
-    admit_readings,
-    combine,
-    fold,
 )
 from tests.soak.process import DriverProcess
 
@@ -91,10 +87,6 @@ def test_a_soak_survives_faults_and_catches_a_sink_that_does_not(
     assert not (tmp_path / "life").exists()
 
 
-WINDOW = ["", "a", 1_000_000_000, 3.0, 2, 0, 2, "exact"]
-HANDED = ["", "a", 1_000_000_000, 3.0, 2, 0]
-
-
 def test_each_oracle_finds_what_is_lost_and_what_is_twice() -> None:
     r, s = (Arrival(n, 1, "a", 1_000_000_000, float(n), "RS"[n]) for n in range(2))
     pairs = [["near", 1, 1], ["same", 1, 1]]
@@ -131,12 +123,3 @@ def test_the_oracle_of_windows_knows_exact_answers_only() -> None:
     ):
         found = ORACLES["slack"]("slack").check(arrivals, {**good, **change}, ended=True)
         assert {each.kind for each in found} == expected, change
-
-
-def test_the_oracle_of_scripts_follows_the_page() -> None:
-    late = Arrival(2, 3, "A", 2_000_000 - SCRIPT_LATENESS_US - 1, 9.0, "")
-    first = Arrival(0, 1, "A", 2_000_000, 1.0, "")
-    assert admit_readings([first, first, late]) == {"A": [(2_000_000, 1.0)]}
-    pairs = [(0, 1.0), (300_000, 5.0)]
-    assert fold(max, pairs, 400, 200) == [(199_000, 1.0), (399_000, 5.0), (599_000, 5.0)]
-    assert combine(lambda x, y: x - y, pairs, [(300_000, 2.0)]) == [(300_000, 3.0)]

@@ -64,11 +64,6 @@ def test_a_name_is_given_once() -> None:
         seeds.stream("service")
 
 
-def test_a_negative_seed_is_refused() -> None:
-    with pytest.raises(ValueError, match="seed is -1; it must be"):
-        Seeds(-1)
-
-
 # ------------------------------------------------------------------------------------ distributions
 
 

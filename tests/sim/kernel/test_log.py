@@ -4,11 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-import numpy as np
 import pytest
 import simpy
 
-from model.vocabulary import Event
 from sim.kernel.disorder import Burst, Disturbance, Gap, Straggler, measure
 from sim.kernel.distributions import Constant, Exponential, Pareto
 from sim.kernel.faults import Congest, Duplicate, Fail, Fault, Lose, Pause, Replay, Slow, inject
@@ -57,12 +55,6 @@ def test_a_source_sends_its_tuples_at_their_event_times() -> None:
     assert (found.created, found.duplicated, found.last_us) == (3, 0, 2 * SECOND + 5)
 
 
-def test_the_largest_value_takes_longest() -> None:
-    departures = sent(Source(200, delay_by_value_us=1_000.0)).departures
-    delays_us = departures.leave_us - (departures.event_us - EPOCH_2020_US)
-    assert delays_us.tolist() == (departures.values * 1_000).tolist()
-
-
 def test_a_gap_takes_tuples_out_and_is_part_of_the_span() -> None:
     gap = Gap(2 * SECOND, 2 * SECOND)
     found = sent(Source(4), disturbances=(gap,))
@@ -101,20 +93,6 @@ def test_keys_and_values_have_their_shares() -> None:
     # Zipf 1 over three keys: 6/11, 3/11, 2/11; six standard errors are at most 0.022.
     assert shares == pytest.approx([6 / 11, 3 / 11, 2 / 11], abs=0.022)
     assert set(departures.values.tolist()) == {-2.0, -1.0, 0.0, 1.0, 2.0}
-
-
-def test_draws_for_one_purpose_move_no_other_draws() -> None:
-    plain = Source(50, Exponential(1_000), delay=Exponential(5_000), keys=("a", "b"))
-    one = sent(plain).departures
-    burst = Burst(0, SECOND, 0.5, Exponential(100.0))
-    other = sent(plain, disturbances=(burst,)).departures
-    by_id = [np.argsort(each.source_ids) for each in (one, other)]
-    for name in ("source_ids", "keys", "event_us", "values"):
-        columns = [
-            getattr(each, name)[rows] for each, rows in zip((one, other), by_id, strict=True)
-        ]
-        assert columns[0].tolist() == columns[1].tolist(), name
-    assert one.leave_us.tolist() != other.leave_us.tolist()
 
 
 def test_a_feeder_sends_at_its_times_and_waits_while_it_is_blocked() -> None:
@@ -163,14 +141,6 @@ def test_tiers_on_the_way(place: Place | None, arrival_us: int) -> None:
     assert times(arrivals) == [(0, 0, arrival_us)]
 
 
-def test_through_a_relay() -> None:
-    source = Source(2, interval=Constant(1), place=Place(node=1), relay=0)
-    relay = Worker(speed=0.5, place=Place(process=1))
-    plan = Plan((source,), (relay,), Constant(100.0))
-    # Link 8 us each + 200; work 200 each; link .32 + 20.
-    assert times(simulate_arrivals(plan, seed=1)) == [(0, 0, 428), (1, 1, 628)]
-
-
 def test_in_order_sources_hold_up_what_follows() -> None:
     burst = Burst(0, 1, 1.0, Constant(2.5 * SECOND))
     loose = simulate_arrivals(Plan((Source(4),), disturbances=(burst,)), 1)
@@ -178,59 +148,6 @@ def test_in_order_sources_hold_up_what_follows() -> None:
     assert [event.source_id for event in loose.events] == [1, 2, 0, 3]
     assert [event.source_id for event in strict.events] == [0, 1, 2, 3]
     assert [arrival for *_, arrival in times(strict)] == [2.5 * SECOND] * 3 + [3 * SECOND]
-
-
-def test_duplicates_replays_and_losses_are_counted() -> None:
-    faults = (
-        Duplicate("source-0", 0, 7),
-        Duplicate("source-0", 99, 7),
-        Lose("source-0>log", 2),
-        Replay("source-0>log", 3, 50),
-    )
-    plan = Plan((Source(3, place=Place(process=1)),), faults=faults)
-    arrivals = simulate_arrivals(plan, 1)
-    # Message 1 is the duplicate of message 0.
-    assert [event.source_id for event in arrivals.events] == [0, 0, 2, 2]
-    counts = arrivals.counts
-    assert (counts["duplicated"], counts["lost"], counts["replayed"]) == (1, 1, 1)
-
-
-def test_full_and_failed_relays_are_counted() -> None:
-    source = Source(10, interval=Constant(1), relay=0)
-    dropping = Worker(queue_limit=2, when_full="drop")
-    dropped = simulate_arrivals(Plan((source,), (dropping,), Constant(100.0)), 1)
-    assert (dropped.counts["dropped"], dropped.counts["arrived"]) == (7, 3)
-    blocking = Worker(queue_limit=2)
-    blocked = simulate_arrivals(Plan((source,), (blocking,), Constant(100.0)), 1)
-    assert (blocked.counts["blocked"], blocked.counts["arrived"]) == (7, 10)
-    faults = (Fail("relay-0", 150, 1_000),)
-    failing = Plan((source,), (Worker(),), Constant(100.0), faults=faults)
-    failed = simulate_arrivals(failing, 1)
-    assert (failed.counts["failed"], failed.counts["arrived"]) == (9, 1)
-
-
-def test_tuples_without_room_are_shed_and_do_not_arrive() -> None:
-    env = simpy.Environment()
-    came: list[Event] = []
-    ended: list[float] = []
-    plan = Plan((Source(6),))
-    log = Log(
-        env,
-        plan,
-        Seeds(1),
-        lambda item: item.source_id % 2 == 0,
-        came.append,
-        lambda: ended.append(env.now),
-    )
-    log.start()
-    env.run()
-    log.check()
-    counts = log.counts()
-    assert (counts["shed"], counts["arrived"], counts["created"]) == (3, 3, 6)
-    # Arrivals are numbered without a gap; the last tuple is shed, and the end is noticed.
-    assert [(event.seq, event.source_id) for event in came] == [(0, 0), (1, 2), (2, 4)]
-    assert list(log.events) == came
-    assert ended == [5 * SECOND]
 
 
 @pytest.mark.parametrize(

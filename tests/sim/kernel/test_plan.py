@@ -4,12 +4,10 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pytest
 
 from model.vocabulary import Event
-from sim.kernel import plain
 from sim.kernel.disorder import Burst, Gap, Regime, Straggler
 from sim.kernel.distributions import (
     Constant,
@@ -57,11 +55,6 @@ def test_a_replay_starts_with_the_first_arrival() -> None:
     assert (plan.trigger, plan.flush) == (EVERY_SECOND, True)
     assert replay(events, "recorded", (1,), flush=False).trigger == At((1,))
     assert replay([], "nothing").sources == (Recording(()),)
-
-
-def test_the_third_worker_of_two_is_like_the_first() -> None:
-    cluster = Cluster((Worker(1.0), Worker(0.5)))
-    assert [cluster.worker(number).speed for number in range(5)] == [1.0, 0.5, 1.0, 0.5, 1.0]
 
 
 @dataclass(frozen=True)
@@ -116,14 +109,6 @@ def test_bad_values_are_named(build: Callable[[], object], message: str) -> None
 # ------------------------------------------------------------------------------------ as plain data
 
 
-KERNEL = {
-    *("Constant", "Uniform", "Exponential", "Pareto", "Lognormal", "Mixture", "Sum"),
-    *("Burst", "Regime", "Gap", "Straggler"),
-    *("Pause", "Slow", "Fail", "Congest", "Lose", "Replay", "Duplicate"),
-    *("Place", "Tier", "Tiers", "Noise", "Worker", "Cluster", "Plan"),
-    *("Source", "Row", "Recording", "Every", "EveryTuples", "At"),
-}
-"""Every class of the kernel that a plan may hold."""
 SOURCE = Source(
     events=5,
     interval=Exponential(7.0),
@@ -185,30 +170,6 @@ def test_a_plan_comes_back_from_json(plan: Plan) -> None:
     assert again == plan
     assert repr(again) == repr(plan)
     assert hash(again) == hash(plan)
-
-
-def test_every_class_of_the_kernel_is_written_by_these_plans() -> None:
-    def kinds(data: Any) -> set[str]:
-        if isinstance(data, list):
-            return set().union(*map(kinds, data))
-        if isinstance(data, dict):
-            return {data["is"]}.union(*map(kinds, data.values())) if "is" in data else set()
-        return set()
-
-    found = set().union(*(kinds(to_plain(plan)) for plan in PLANS))
-    registered = {
-        name for name, kind in plain._KINDS.items() if kind.__module__.startswith("sim.kernel.")
-    }
-    assert registered == KERNEL
-    assert found - {"WindowTuning"} == KERNEL
-
-
-def test_fields_with_their_default_are_left_out() -> None:
-    assert to_plain(Plan((Source(3),))) == {
-        "is": "Plan",
-        "sources": [{"is": "Source", "events": 3}],
-    }
-    assert to_plain(Pause("w", 1, 2)) == {"is": "Pause", "worker": "w", "at_us": 1, "for_us": 2}
 
 
 @pytest.mark.parametrize(

@@ -165,18 +165,6 @@ def md1k_lost(load: float, places: int) -> float:
     return float(1 - 1 / (pi[0] + load))
 
 
-def test_formulas_on_known_values() -> None:
-    assert erlang_b(1.0, 1) == 0.5
-    assert erlang_c(0.7, 1) == pytest.approx(0.7)
-    assert erlang_c(1.0, 2) == pytest.approx(1 / 3)
-    assert mm_wait_us(0.5) == pytest.approx(SERVICE_US)
-    # Without a queue only the mean service time matters; with a long one nobody is lost.
-    assert md1k_lost(0.8, 1) == pytest.approx(erlang_b(0.8, 1))
-    assert md1k_lost(0.8, 60) == pytest.approx(0.0, abs=1e-9)
-    # At K = 2 by hand: pi_0 = e^-load, because the last service let nobody in.
-    assert md1k_lost(0.8, 2) == pytest.approx(1 - 1 / (exp(-0.8) + 0.8))
-
-
 # --------------------------------------------------------------------------------------- queues
 
 

@@ -1,7 +1,7 @@
-"""Runs: the same for the same seed, levels over time, and nothing left when they are over."""
+"""Runs: nothing left when they are over, levels over time, and triggers, where arrivals are cut."""
 
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -9,15 +9,14 @@ import simpy
 
 from model.vocabulary import Event, Trace, Workload
 from sim import grouping, join, script, slack, watermark
-from sim.kernel.faults import Congest, Duplicate, Lose, Pause
 from sim.kernel.link import Link
-from sim.kernel.plan import Plan, Worker
+from sim.kernel.plan import EPOCH_2020_US, Plan, Worker, replay
 from sim.kernel.recorder import Level, Series, Summary, digest_of
-from sim.kernel.run import TimedRun, run
+from sim.kernel.run import Arrived, TimedRun, run
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Source, Tuple
 from sim.kernel.station import Station
-from sim.kernel.trigger import Every
+from sim.kernel.trigger import At, Every, EveryTuples, Trigger, When
 
 SECOND_US = 1_000_000
 ROOMS: Mapping[str, Callable[..., TimedRun]] = {
@@ -32,11 +31,10 @@ ROOMS: Mapping[str, Callable[..., TimedRun]] = {
 class Room:
     """The smallest room: one worker, which notes what it is told."""
 
-    def __init__(self, env: simpy.Environment, seeds: Seeds) -> None:
+    def __init__(self, env: simpy.Environment, _: Seeds) -> None:
         self.worker = Station[Event](env, Worker(), self._serve)
         self.workers = {"worker-0": self.worker}
         self.links: dict[str, Link[Event]] = {}
-        self.first = int(seeds.stream("room").integers(1_000_000))
         self.served: list[Event] = []
         self.batches = 0
         self.is_flushed = self.is_checked = False
@@ -73,52 +71,7 @@ def test_a_run_gives_the_room_what_arrives_and_reports_where_it_was_cut() -> Non
     assert (room.batches, room.is_flushed, room.is_checked) == (2, True, True)
 
 
-def test_streams_of_a_room_are_those_of_the_seed() -> None:
-    drawn = [run(Plan(()), seed, Room)[0].first for seed in (5, 5, 6)]
-    assert drawn[0] == drawn[1] != drawn[2]
-
-
-def test_faults_reach_the_workers_of_the_room() -> None:
-    plan = Plan((Source(1),), faults=(Pause("worker-0", 0, 500),))
-    room, _ = run(plan, 5, Room)
-    assert room.worker.inside.changed_us == 510.0
-
-
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    [
-        (Pause("worker-1", 1, 1), r"target of pause is 'worker-1'; it must be one of worker-0"),
-        (Pause("relay-0", 1, 1), r"target of pause is 'relay-0'; it must be one of worker-0"),
-        (Lose("log>worker-0", 1), r"target of lose is 'log>worker-0'; this run has no links"),
-        (Congest("worker-0", 1, 1), r"target of congest is 'worker-0'; this run has no links"),
-        (Duplicate("source-1", 1, 1), r"target of duplicate is 'source-1'; it must be one of sou"),
-    ],
-)
-def test_faults_of_what_there_is_not_are_refused(
-    fault: Pause | Lose | Congest | Duplicate, message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        run(Plan((Source(1),), faults=(fault,)), 5, Room)
-
-
 # ----------------------------------------------------------------------- Python's own collector
-
-
-class Collecting(Room):
-    """Notes whether the collector of cyclic garbage is on while it works."""
-
-    was_on: bool | None = None
-
-    def arrive(self, event: Event) -> None:
-        Collecting.was_on = gc.isenabled()
-        super().arrive(event)
-
-
-def test_the_collector_stands_still_and_goes_on() -> None:
-    assert gc.isenabled()
-    run(Plan((Source(1),)), 5, Collecting)
-    assert Collecting.was_on is False
-    assert gc.isenabled()
 
 
 IN_WINDOWS = {
@@ -166,16 +119,6 @@ def test_nothing_is_left_of_a_run_that_is_over(name: str) -> None:
         gc.enable()
 
 
-def test_a_failure_of_the_room_is_not_hidden() -> None:
-    class Losing(Room):
-        def check(self) -> None:
-            self.worker.offered += 1
-            super().check()
-
-    with pytest.raises(AssertionError):
-        run(Plan((Source(1),)), 5, Losing)
-
-
 # --------------------------------------------------------------------------------- levels over time
 
 
@@ -188,39 +131,16 @@ def steps() -> Level:
     return level
 
 
-def test_a_level_is_weighted_by_time() -> None:
-    level = steps()
-    assert level.integral_us(40.0) == 30.0
-    assert level.mean(40.0) == 0.75
-    assert level.peak == 5.0
-    assert level.value == 0.0
-    assert level.changed_us == 22.0
-
-
 def test_a_level_is_looked_at_just_before_a_moment() -> None:
     level = steps()
     assert level.at([0.0, 10.0, 10.1, 20.0, 22.0, 22.1]).tolist() == [0, 0, 2, 2, 5, 0]
     assert level.at(15.0) == 2.0
 
 
-def test_several_changes_at_once_leave_the_last_one() -> None:
-    level = Level()
-    for value in (1.0, 9.0, 4.0):
-        level.set(value, 5.0)
-    assert level.at([5.0, 6.0]).tolist() == [0.0, 4.0]
-    assert level.integral_us(7.0) == 8.0
-    assert level.peak == 4.0  # 9 did not last
-
-
 def test_the_current_value_counts_as_a_peak() -> None:
     level = Level()
     level.set(7.0, 5.0)
     assert level.peak == 7.0
-
-
-def test_integrals_before_between_and_after_the_changes() -> None:
-    times_us = [0.0, 5.0, 10.0, 15.0, 20.0, 21.0, 22.0, 30.0]
-    assert steps().integral_us(times_us).tolist() == [0, 0, 0, 10, 20, 25, 30, 30]
 
 
 def test_a_digest_depends_on_everything_that_a_run_gave() -> None:
@@ -238,3 +158,124 @@ def test_a_digest_depends_on_everything_that_a_run_gave() -> None:
         digest_of(trace, workload, summary, {"time": np.array([1.0])}),
     )
     assert len({digest, *others}) == 6
+
+
+# ----------------------------------------------------------------------------------------- triggers
+
+
+class Recorder:
+    """A room that does nothing but record its calls, with their times."""
+
+    def __init__(self, env: simpy.Environment) -> None:
+        self.env = env
+        self.calls: list[tuple[str, float]] = []
+        self.workers: dict[str, Station[int]] = {}
+        self.links: dict[str, Link[int]] = {}
+
+    def admits(self, _: Tuple) -> bool:
+        return True
+
+    def arrive(self, event: Event) -> None:
+        self.calls.append((f"tuple {event.seq}", self.env.now))
+
+    def end_batch(self) -> None:
+        self.calls.append(("end", self.env.now))
+
+    def flush(self) -> None:
+        self.calls.append(("flush", self.env.now))
+
+    def check(self) -> None:
+        """Accept any plan."""
+
+
+def triggered(
+    when: When, times_us: Sequence[int], *, flush: bool = True
+) -> tuple[list[tuple[str, float]], Arrived]:
+    """Return the calls that a room gets if tuples arrive at these times."""
+    start_us = EPOCH_2020_US
+    events = [Event(n, n, "a", start_us, 1.0, start_us + at) for n, at in enumerate(times_us)]
+    plan = Plan(replay(events, "by hand").sources, trigger=when, flush=flush)
+    room, arrived = run(plan, 0, lambda env, _: Recorder(env))
+    return room.calls, arrived
+
+
+def test_a_batch_ends_at_each_multiple_of_the_interval() -> None:
+    calls, arrived = triggered(Every(10), (0, 9, 13, 35))
+    assert calls == [
+        ("tuple 0", 0),
+        ("tuple 1", 9),
+        ("end", 10),
+        ("tuple 2", 13),
+        ("end", 20),
+        ("tuple 3", 35),
+        ("end", 40),
+        ("flush", 40),
+    ]
+    assert (arrived.cuts, arrived.ends_us) == ((2, 3), (10.0, 20.0, 40.0))
+
+
+def test_an_arrival_at_the_moment_of_a_trigger_belongs_to_the_next_batch() -> None:
+    calls, arrived = triggered(Every(10), (0, 10, 10, 20))
+    assert [name for name, _ in calls] == [
+        *("tuple 0", "end", "tuple 1", "tuple 2", "end", "tuple 3", "end", "flush")
+    ]
+    assert (arrived.cuts, arrived.ends_us) == ((1, 3), (10.0, 20.0, 30.0))
+
+
+def test_an_arrival_that_rounds_to_the_moment_of_a_trigger_belongs_to_the_next_batch() -> None:
+    """The log stamps whole microseconds, and the cuts must agree with the stamps."""
+    calls: list[str] = []
+
+    def fire(name: str) -> Callable[[], None]:
+        return lambda: calls.append(name)
+
+    env = simpy.Environment()
+    trigger = Trigger(env, Every(10), fire("end"), fire("over"))
+
+    def arrive(name: str) -> None:
+        trigger.before_arrival(round(env.now))
+        calls.append(name)
+        trigger.after_arrival()
+
+    for name, at_us in (("a", 2.0), ("b", 9.4), ("c", 9.6)):
+        simpy.Timeout(env, at_us, name).callbacks.append(lambda event: arrive(event.value))
+    simpy.Timeout(env, 9.7).callbacks.append(lambda _: trigger.arrivals_ended())
+    env.run()
+    assert calls == ["a", "b", "end", "c", "end", "over"]
+
+
+def test_a_batch_ends_after_a_number_of_arrivals() -> None:
+    calls, arrived = triggered(EveryTuples(2), (0, 5, 5, 7, 9))
+    assert [name for name, _ in calls] == [
+        *("tuple 0", "tuple 1", "end", "tuple 2", "tuple 3", "end", "tuple 4", "end", "flush")
+    ]
+    assert (arrived.cuts, arrived.ends_us) == ((2, 4), (5.0, 7.0, 9.0))
+
+
+def test_batches_end_after_given_numbers_of_arrivals() -> None:
+    calls, arrived = triggered(At((1, 1, 3)), (0, 5, 5, 7))
+    assert [name for name, _ in calls] == [
+        *("tuple 0", "end", "tuple 1", "tuple 2", "end", "tuple 3", "end", "flush")
+    ]
+    assert arrived.cuts == (1, 3)
+
+
+@pytest.mark.parametrize("when", [Every(10), EveryTuples(2), At((1,))])
+def test_a_run_without_arrivals_has_no_batch_but_a_flush(when: When) -> None:
+    calls, arrived = triggered(when, ())
+    assert calls == [("flush", 0)]
+    assert (arrived.events, arrived.cuts, arrived.ends_us) == ((), (), ())
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Every(0), r"Every.interval_us is 0; it must be above 0"),
+        (lambda: EveryTuples(-1), r"EveryTuples.tuples is -1; it must be above 0"),
+        (lambda: At((9, 3)), r"At.cuts is \[9, 3\]; it must be ascending, from 0 on"),
+        (lambda: At((-1, 3)), r"At.cuts is \[-1, 3\]; it must be ascending, from 0 on"),
+    ],
+)
+def test_bad_values_are_named(build: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build()

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import simpy
 
-from sim.kernel.link import Link, Tier
 from sim.kernel.plan import Worker
-from sim.kernel.station import Offer, Station, connect
+from sim.kernel.station import Offer, Station
 
 TEN_US = 10.0
 
@@ -54,13 +53,6 @@ def test_first_come_first_served() -> None:
     assert run.station.utilisation() == 0.5
     assert run.station.inside.peak == 2
     assert run.station.inside.mean(60.0) == (2 * 10 + 10 + 10) / 60
-
-
-def test_servers_and_speed_and_work_of_each_item() -> None:
-    run = Run(Worker(speed=0.5, servers=2))
-    for item, work_us in ((1, 10.0), (2, 5.0), (3, 10.0)):
-        run.offer(item, work_us)
-    assert run.finish() == [(2, 0, 0, 10), (1, 0, 0, 20), (3, 0, 10, 30)]
 
 
 def test_dropping_when_full() -> None:
@@ -146,19 +138,6 @@ def test_a_failure_loses_what_the_worker_holds() -> None:
         run.station.recover()
 
 
-def test_a_link_stands_still_while_a_worker_is_full() -> None:
-    run = Run(Worker(queue_limit=1))
-    link: Link[int] = Link(run.env, Tier(0.0, 1.0), print)
-    connect(link, lambda item, entered: run.station.offer(item, TEN_US, entered))
-    for item in range(5):
-        link.send(item, 1)  # one a microsecond, ten times what the worker can do
-    served = run.finish()
-    assert [ended for *_, ended in served] == [11, 21, 31, 41, 51]
-    # 0 serves, 1 waits, 2 stands at the door and stops the link; then one by one.
-    assert [arrived for _, arrived, _, _ in served] == [1, 2, 11, 21, 31]
-    assert (run.station.blocked, link.inside) == (3, 0)
-
-
 # --------------------------------------------------------------------------------- checkpoints
 
 
@@ -216,82 +195,3 @@ def test_little_and_conservation_whatever_goes_wrong(seed: int, *, restarts: boo
     items = [item for item, *_ in run.served]
     assert len(set(items)) == 200 - station.dropped - station.lost
     assert len(items) - len(set(items)) == station.repeated
-
-
-def test_work_may_depend_on_what_was_done_before() -> None:
-    env = simpy.Environment()
-    done: list[tuple[str, float]] = []
-    station: Station[str] = Station(
-        env,
-        Worker(speed=0.5),
-        lambda item, _arrived_us, _started_us: done.append((item, env.now)),
-        work=lambda _item: 10.0 * (1 + len(done)),
-    )
-    for item in ("a", "b"):
-        station.offer(item)
-    simpy.Timeout(env, 30.0).callbacks.append(lambda _: station.pause())
-    simpy.Timeout(env, 130.0).callbacks.append(lambda _: station.resume())
-    env.run()
-    # The next service begins before the end of the last one is told; what is interrupted is not
-    # asked for again.
-    assert done == [("a", 20.0), ("b", 140.0)]
-
-
-# -------------------------------------------------------------------------- further work on an item
-
-
-class Bench:
-    """A station in which item n takes n steps of 10 us each."""
-
-    def __init__(self, *, speed: float = 1.0, restarts: bool = False) -> None:
-        self.env = simpy.Environment()
-        self.steps: list[tuple[int, float]] = []
-        self.served: list[tuple[int, float, float]] = []
-        self.station = Station[list[int]](
-            self.env,
-            Worker(speed),
-            lambda item, arrived_us, _: self.served.append((item[0], arrived_us, self.env.now)),
-            restart=self.restart if restarts else None,
-            more=self.more,
-        )
-        self.items: list[list[int]] = []
-
-    def more(self, item: list[int]) -> float | None:
-        self.steps.append((item[0], self.env.now))
-        item[1] -= 1
-        return 10.0 if item[1] else None
-
-    def restart(self) -> None:
-        for item in self.items:
-            item[1] = item[0]
-
-    def at(self, time_us: float, action: Callable[[], None]) -> None:
-        simpy.Timeout(self.env, time_us).callbacks.append(lambda _: action())
-
-    def offer(self, *numbers: int) -> None:
-        for number in numbers:
-            self.items.append([number, number])
-            self.station.offer(self.items[-1], 10.0)
-
-
-def test_further_work_comes_before_anything_else() -> None:
-    bench = Bench()
-    bench.offer(3, 1)
-    bench.at(15, lambda: bench.offer(2))
-    bench.env.run()
-    assert bench.steps == [(3, 10), (3, 20), (3, 30), (1, 40), (2, 50), (2, 60)]
-    assert bench.served == [(3, 0, 30), (1, 0, 40), (2, 15, 60)]
-    assert bench.station.busy.mean(60) == 1
-    assert bench.station.served == 3
-    bench.station.check()
-
-
-def test_a_failure_takes_further_work_back() -> None:
-    bench = Bench(restarts=True)
-    bench.offer(3)
-    bench.at(25, bench.station.fail)
-    bench.at(100, bench.station.recover)
-    bench.env.run()
-    assert bench.steps == [(3, 10), (3, 20), (3, 110), (3, 120), (3, 130)]
-    assert bench.served == [(3, 0, 130)]
-    bench.station.check()

@@ -1,4 +1,4 @@
-"""Links: order, bandwidth, latency, congestion, loss with and without retry, replayed copies."""
+"""Links: order, bandwidth, latency, loss, copies; and faults of links and workers."""
 
 from collections.abc import Callable
 
@@ -7,10 +7,23 @@ import pytest
 import simpy
 
 from sim.kernel.distributions import Exponential
-from sim.kernel.link import HERE, QUIET, Link, Noise, Place, Tier, Tiers
-from sim.sweep.statistics import clopper_pearson
+from sim.kernel.faults import (
+    Congest,
+    Duplicate,
+    Fail,
+    Fault,
+    Lose,
+    Pause,
+    Replay,
+    Schedule,
+    Slow,
+    inject,
+    schedule_of,
+)
+from sim.kernel.link import QUIET, Link, Noise, Tier
+from sim.kernel.plan import Worker
+from sim.kernel.station import Station, connect
 
-TIERS = Tiers()
 TEN = Tier(latency_us=100.0, bandwidth_mbps=10.0)  # 10 bits per microsecond
 RETRY = Noise(retry_us=1_000.0)
 
@@ -42,19 +55,6 @@ class Run:
         self.link.check()
         assert self.link.inside == 0
         return self.got
-
-
-@pytest.mark.parametrize(
-    ("other", "tier"),
-    [
-        (Place(0, 0, 0), Tier(0.1, 20_000.0)),
-        (Place(0, 0, 1), Tier(20.0, 2_500.0)),
-        (Place(0, 1, 0), Tier(200.0, 100.0)),
-        (Place(1, 0, 0), Tier(350.0, 10.0)),
-    ],
-)
-def test_tier_of_two_places(other: Place, tier: Tier) -> None:
-    assert TIERS.between(HERE, other) == TIERS.between(other, HERE) == tier
 
 
 def test_messages_are_sent_one_after_the_other_then_travel_together() -> None:
@@ -145,15 +145,6 @@ def noisy(noise: Noise) -> Run:
     return run
 
 
-def test_with_retries_noise_loses_nothing_and_retries_may_be_lost_again() -> None:
-    run = noisy(Noise(loss=0.2, retry_us=100.0))
-    link = run.link
-    assert [number for _, number in run.got] == list(range(5_000))
-    # Each transmission is lost with probability 0.2, so that 1,250 retries are expected.
-    assert clopper_pearson(link.retried, link.sent + link.retried, 0.9999).contains(0.2)
-    assert link.lost == 0
-
-
 def test_more_loss_loses_more_of_the_same() -> None:
     def came(noise: Noise) -> set[int]:
         return {number for _, number in noisy(noise).got}
@@ -212,3 +203,130 @@ def test_order_and_conservation_whatever_goes_wrong(seed: int) -> None:
 def test_bad_values_are_named(build: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build()
+
+
+# -------------------------------------------------- faults of workers and links, and their notation
+
+
+EVERY_KIND: Schedule = (
+    Pause("a", 10, 20),
+    Fail("a", 10, 20),
+    Slow("a", 10, 20, 2.5),
+    Congest("a", 10, 20),
+    Lose("a", 3),
+    Replay("a", 3, 20),
+    Duplicate("a", 3, 20),
+)
+
+
+# ---------------------------------------------------------------------------- as a command line
+
+
+def test_a_schedule_is_read_from_a_line() -> None:
+    text = (
+        "pause a 10 20; fail a 10 20;slow a 10 20 2.5; congest a 10 20; "
+        "lose a 3; replay a 3 20; duplicate a 3 20;"
+    )
+    assert schedule_of(text) == EVERY_KIND
+    assert schedule_of("congest source-0>log 10 20 0.25") == (
+        Congest("source-0>log", 10, 20, 0.25),
+    )
+    assert schedule_of(" ; ") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("explode a 1 2", r"there is no fault 'explode'; there are pause, slow, fail, congest"),
+        ("pause a 1", r"'pause a 1' is not a fault; write pause worker at_us for_us"),
+        ("pause a 1.5 2", r"is not a fault; write pause worker at_us for_us"),
+        ("slow a 1 2 inf", r"slow.factor is inf; it must be finite"),
+        ("pause a soon 2", r"'pause a soon 2' is not a fault; write pause worker at_us for_us"),
+        ("pause a -1 2", r"pause.at_us is -1; it must be at least 0"),
+    ],
+)
+def test_an_invalid_fault_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as refusal:
+        schedule_of(text)
+    assert "\n" not in str(refusal.value)
+
+
+# ------------------------------------------------------------------------------------- effects
+
+
+def served_at(
+    *schedule: Fault, restart: Callable[[], object] | None = None, noise: Noise = QUIET
+) -> list[tuple[float, int]]:
+    """Send four messages over link ``l`` to worker ``w``; each takes 10 us at either."""
+    env = simpy.Environment()
+    served: list[tuple[float, int]] = []
+    station: Station[int] = Station(
+        env, Worker(), lambda item, *_: served.append((env.now, item)), restart=restart
+    )
+    link: Link[int] = Link(env, Tier(0.0, 1.0), print, noise)
+    connect(link, lambda item, entered: station.offer(item, 10.0, entered))
+    inject(env, schedule, {"w": station}, {"l": link})
+    for item in range(4):
+        link.send(item, 10)
+    env.run()
+    station.check()
+    link.check()
+    return served
+
+
+def test_effects() -> None:
+    assert served_at() == [(20, 0), (30, 1), (40, 2), (50, 3)]
+    assert served_at(Duplicate("s", 0, 1)) == served_at()
+    assert served_at(Pause("w", 15, 100)) == [(120, 0), (130, 1), (140, 2), (150, 3)]
+    assert served_at(Fail("w", 15, 10)) == [(40, 2), (50, 3)]
+    assert served_at(Slow("w", 20, 10, 2.0)) == [(20, 0), (35, 1), (45, 2), (55, 3)]
+    assert served_at(Congest("l", 5, 100)) == [(120, 0), (130, 1), (140, 2), (150, 3)]
+    assert served_at(Lose("l", 1)) == [(20, 0), (40, 2), (50, 3)]
+    assert served_at(Replay("l", 0, 100)) == [(20, 0), (30, 1), (40, 2), (50, 3), (120, 0)]
+
+
+def test_a_message_that_is_sent_again_holds_up_the_others() -> None:
+    served = served_at(Lose("l", 1), noise=Noise(retry_us=100.0))
+    assert served == [(20, 0), (130, 1), (140, 2), (150, 3)]
+
+
+def test_a_worker_with_a_checkpoint_serves_again() -> None:
+    restarts: list[int] = []
+    served = served_at(Fail("w", 35, 10), restart=lambda: restarts.append(1))
+    assert served == [(20, 0), (30, 1), (55, 0), (65, 1), (75, 2), (85, 3)]
+    assert restarts == [1]
+
+
+def test_a_fault_comes_before_everything_else_of_its_instant() -> None:
+    # At 20 the first item would be done and the second arrives; the failure takes both.
+    assert served_at(Fail("w", 20, 5)) == [(40, 2), (50, 3)]
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (Pause("w", -1, 1), r"pause.at_us is -1; it must be at least 0"),
+        (Fail("w", 1, 0), r"fail.for_us is 0; it must be above 0"),
+        (Fail("w", 1, 10**58), r"fail.for_us is 10{58}; it must be less than 2\^61"),
+        (Replay("l", 0, 2**61), r"replay.after_us is \d+; it must be less than 2\^61"),
+        (Slow("w", 1, 1, 0), r"slow.factor is 0; it must be above 0"),
+        (Congest("l", 1, 1, 1.0), r"congest.share is 1.0; it must be at least 0 and below 1"),
+        (Lose("l", -2), r"lose.nth is -2; it must be at least 0"),
+        (Replay("l", 0, -1), r"replay.after_us is -1; it must be at least 0"),
+        (Congest("x", 1, 1), r"target of congest is 'x'; it must be one of l"),
+        (Pause("x", 1, 1), r"target of pause is 'x'; it must be one of w"),
+        (Fail("l", 1, 1), r"target of fail is 'l'; it must be one of w"),
+    ],
+)
+def test_bad_faults_are_named(fault: Fault, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        served_at(fault)
+
+
+def test_a_target_may_be_a_slip_of_the_pen() -> None:
+    env = simpy.Environment()
+    station: Station[int] = Station(env, Worker(), print)
+    with pytest.raises(ValueError, match=r"one of worker-0, worker-1; did you mean 'worker-1'\?"):
+        inject(env, [Pause("workr-1", 1, 1)], {"worker-0": station, "worker-1": station}, {})
+    with pytest.raises(ValueError, match=r"target of lose is 'a>b'; this run has no links"):
+        inject(env, [Lose("a>b", 1)], {}, {})

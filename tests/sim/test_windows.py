@@ -1,4 +1,6 @@
-"""Windowed rooms when things go wrong: every fault costs time, and changes what arrives or nothing.
+"""Windowed rooms when things go wrong, and figures of room ``watermark`` by hand.
+
+Every fault costs time, and changes what arrives or nothing.
 
 Whatever happens, the trace of a run is the model's trace of the run's workload.
 """
@@ -8,25 +10,31 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 from model.slack import run as model_slack
-from model.vocabulary import Fault, SlackConfig, Trace, WatermarkConfig, Workload
+from model.vocabulary import Fault, SlackConfig, Trace, WatermarkConfig, Workload, task_of
 from model.vocabulary.settings import JsonObject, read_settings
-from model.vocabulary.windows import Correction, Final
+from model.vocabulary.windows import Correction
 from model.watermark import run as model_watermark
 from sim.kernel.disorder import Burst
-from sim.kernel.distributions import Exponential
+from sim.kernel.distributions import Constant, Exponential
+from sim.kernel.plan import Cluster, Plan
 from sim.kernel.run import Arrived, TimedRun
 from sim.kernel.run import run as run_room
+from sim.kernel.source import Recording, Row
 from sim.slack import SETTINGS as SLACK_SETTINGS
 from sim.slack import simulate as simulate_slack
 from sim.slack.room import machine_of as slack_machine
 from sim.watermark import SETTINGS as WATERMARK_SETTINGS
+from sim.watermark import simulate
 from sim.watermark import simulate as simulate_watermark
 from sim.watermark.room import machine_of as watermark_machine
 from sim.windows.cluster import WindowCluster
+from sim.windows.scenarios import phases as phases_plan
 from sim.windows.settings import plan_of
+from straggler.rooms.watermark.measures import measure
 
 SECOND_US = 1_000_000
 SEED = 3
@@ -115,8 +123,6 @@ FAULTS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "loss": (("loss", "0.05"), ("retry_us", "50000")),
     "block": (("queue_limit", "3"), ("service_us", "12000")),
     "drop": (("queue_limit", "3"), ("when_full", "drop"), ("service_us", "12000")),
-    "drop without links": (("tiers", "none"), ("queue_limit", "0"), ("when_full", "drop")),
-    "block without links": (("tiers", "none"), ("queue_limit", "0")),
     "drop and congest": (
         *(("queue_limit", "3"), ("when_full", "drop")),
         ("faults", "congest log>worker-0 5000000 3000000"),
@@ -125,24 +131,12 @@ FAULTS: Mapping[str, tuple[tuple[str, str], ...]] = {
         *(("queue_limit", "3"), ("service_us", "12000")),
         ("faults", "fail worker-0 5400000 1000000; lose log>worker-1 100"),
     ),
-    "drop and fail": (
-        *(("queue_limit", "3"), ("when_full", "drop"), ("service_us", "12000")),
-        ("faults", "fail worker-0 5400000 1000000; congest log>worker-1 5000000 3000000"),
-    ),
 }
 OF_THE_CLUSTER = (
     *("pause", "slow", "fail", "two fail", "fails twice", "congest", "congest to a share"),
     *("lose", "replay", "pause corrector", "fail corrector", "block", "block and fail"),
 )
 """Faults that cost time but change no arrival."""
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_the_trace_is_the_models_whatever_goes_wrong(name: str, fault: str) -> None:
-    found = run(name, *FAULTS[fault])
-    assert found.trace.digest() == ROOMS[name].model(found.workload).digest()
-    assert found.trace.of(Correction)
-    assert found.trace.of(Final)
 
 
 @pytest.mark.parametrize("fault", OF_THE_CLUSTER)
@@ -236,3 +230,62 @@ def test_a_full_worker_sheds_where_the_plan_says_so(name: str, fault: str) -> No
     # Marks enter a full queue, too. What waits on a link that is down has its room by then.
     marks = room.batches + 1
     assert max(task.station.inside.peak for task in room.tasks) <= 1 + 3 + marks
+
+
+# ------------------------------------------------------------------------- figures of the watermark
+
+
+QUERY = WatermarkConfig(10 * SECOND_US, 10 * SECOND_US, 8 * SECOND_US, k=20, tasks=2)
+AT_ONCE = Cluster(service=Constant(0.0))
+
+
+def by_hand() -> Plan:
+    """Return a plan with two windows of one key; a tuple of the first window is late."""
+    times_s = [(1, 1, 1), (8, 8, 2), (12, 12, 4), (9, 13, 8), (22, 22, 16)]
+    rows = [Row(at * SECOND_US, came * SECOND_US, "a", float(value)) for at, came, value in times_s]
+    recording = Recording(tuple(rows))
+    return Plan((recording,), cluster=AT_ONCE, epoch_us=SECOND_US, name="by hand")
+
+
+def test_figures_of_a_run_by_hand() -> None:
+    config = replace(QUERY, tasks=1, max_wait_us=0)
+    timed = simulate(by_hand(), config, 0)
+    assert timed.summary["late_pairs"] == 1
+    # [0, 10) opens at 1 s and closes at 12 s with two tuples, [10, 20) at 12 s and 22 s with one.
+    assert timed.summary["performance_ratio"] == pytest.approx((2 + 1) / (11 + 10))
+    assert timed.summary["answered_by_flush"] == 1
+
+
+def test_a_window_is_counted_over_all_tasks() -> None:
+    keys = ("a", next(key for key in "bcdef" if task_of(key, 2) != task_of("a", 2)))
+    # Both keys have tuples at 1 s and 12 s; the second key's part is answered 3 s later.
+    times_s = [(1, 1, 0), (2, 2, 1), (3, 3, 1), (12, 12, 0), (15, 15, 1), (25, 25, 0)]
+    rows = tuple(Row(at * SECOND_US, came * SECOND_US, keys[key], 1.0) for at, came, key in times_s)
+    plan = Plan((Recording(rows),), cluster=AT_ONCE, epoch_us=SECOND_US, name="two tasks")
+    config = replace(QUERY, max_wait_us=0, keyed=False)
+    summary = simulate(plan, config, 0).summary
+    # [0, 10) has a part of 1 tuple (1 s to 12 s) and one of 2 tuples (2 s to 15 s). [10, 20) is
+    # left out, because the flush answers the part of the second key.
+    assert summary["answered_by_flush"] == 2
+    assert summary["performance_ratio"] == pytest.approx(3 / ((11 + 13) / 2))
+    assert summary["performance_ratio_last"] == pytest.approx(3 / (15 - 1))
+    keyed = simulate(plan, replace(config, keyed=True), 0).summary
+    # Windows of one key have one part: [0, 10) and [10, 20) of the first key, [0, 10) of the other.
+    assert keyed["performance_ratio"] == pytest.approx((1 + 2 + 1) / (11 + 13 + 13))
+    assert keyed["performance_ratio_last"] == keyed["performance_ratio"]
+
+
+def test_measures_of_a_rule_count_windows_like_the_timed_run() -> None:
+    timed = simulate(phases_plan(2), replace(QUERY, keyed=False, aggregate="count"), 2)
+    config = WatermarkConfig.from_json(timed.workload.config)
+    ratio = measure(config, timed.workload.arrivals).ratio
+    assert ratio == pytest.approx(timed.summary["performance_ratio"], rel=0.01)
+
+
+def test_disorder_behind_upstreams_is_the_share_of_the_longest_wait() -> None:
+    config = replace(QUERY, upstreams=2, keyed=False, tasks=1)
+    series = simulate(phases_plan(1), config, 1).series
+    seen = np.isfinite(series["disorder"])
+    share = series["wait_us"][seen] / config.max_wait_us
+    assert series["disorder"][seen] == pytest.approx(share)
+    assert len(set(share)) > 10
