@@ -30,7 +30,6 @@ from spark_impl.join import (
 from spark_impl.join.chain import Chain
 from spark_impl.join.in_process import run_in_process
 from spark_impl.join.query import check_reach
-from spark_impl.join.stage import advice
 from spark_impl.join.system import rows_of
 from spark_impl.runtime.session import EnvironmentProblem
 from spark_impl.runtime.storage import InputProblem
@@ -169,14 +168,6 @@ def test_a_missing_value_is_refused_and_listed(spark: SparkSession, tmp_path: Pa
     assert [(row.r_id, row.s_id) for row in results(spark, tmp_path / "store").collect()] == [
         (0, 1)
     ]
-
-
-def test_the_advice_names_a_master_with_more_attempts() -> None:
-    assert advice("local[2]", 3) == (
-        "nothing of epoch 3 counts; the next run resumes there;"
-        " Spark tries once under local[2], and up to four times under local[2,4]"
-    )
-    assert "under" not in advice("local[2,4]", 3) + advice("spark://host:7077", 3)
 
 
 @pytest.mark.fails_tasks

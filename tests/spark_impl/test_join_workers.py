@@ -4,13 +4,12 @@ import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from spark_impl.join import messages, rendezvous, slot_probe, stage
+from spark_impl.join import messages, rendezvous, stage
 from spark_impl.join.rendezvous import Meeting, Place, Rendezvous, join_neighbours, meet
 from spark_impl.join.slot_probe import Slot, bandwidths_mbps, speeds_of
 from spark_impl.join.stage import check_slots
@@ -217,22 +216,6 @@ def test_bandwidth_is_that_after_the_burst() -> None:
     times_s = [max(0, number - 10) * 0.01 for number in range(pieces)]
     found = bandwidths_mbps(times_s, sizes)
     assert found == pytest.approx([1.0] * 3, rel=0.05)
-
-
-def test_a_connection_is_measured_from_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slot_probe, "SENDING_S", 0.05)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        left = socket.create_connection(server.getsockname())
-        right, _ = server.accept()
-    found: list[float] = []
-    other = Thread(target=lambda: found.extend(slot_probe._answer(right)))
-    with left, right:
-        other.start()
-        latencies_us = slot_probe._send(left)
-        other.join()
-    assert len(latencies_us) == slot_probe.ROUND_TRIPS
-    assert min(latencies_us) > 0
-    assert len(found) == slot_probe.PARTS
 
 
 def test_the_fastest_slot_has_speed_1() -> None:

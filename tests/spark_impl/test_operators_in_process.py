@@ -9,7 +9,7 @@ import pytest
 
 from model.vocabulary import Event, ScriptConfig, SlackConfig, Trace, Workload
 from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
-from model.vocabulary.watermark import READINGS, Clock
+from model.vocabulary.watermark import Clock
 from model.vocabulary.windows import Late, Rejected, Result
 from spark_impl import slack, watermark
 from spark_impl.runtime.histories import COLUMNS
@@ -81,16 +81,6 @@ def assert_like_the_model(room: str, times: list[int], arrivals: list[int], **co
 
 
 IN_PROCESS = {"slack": slack.run_in_process, "watermark": watermark.run_in_process}
-
-
-@pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize(
-    ("k", "longest"), [(1, (1 << 61) - 1), (2, (1 << 61) - 1), ((1 << 32) + 5, 0), (1 << 70, 0)]
-)
-def test_limits_of_the_configuration_fit(k: int, longest: int, reading: str) -> None:
-    config = {"k": k, "max_wait_us": longest, "reading": reading}
-    trace = assert_like_the_model("watermark", [30, 33, 31, 29], [1000] * 4, **config)
-    assert trace.of(Clock)[-1].inv == (0, 1, 4, 4)[min(k, 4) - 1]
 
 
 @pytest.mark.parametrize(("ahead", "rejected"), [(0, [1, 2, 3]), (5, [2]), ((1 << 61) - 1, [2])])

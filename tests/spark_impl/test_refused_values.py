@@ -143,3 +143,12 @@ def test_other_content_of_a_known_identity_is_refused(
         row, (identity, key, *_) = listed[5 + number], again.split(",")
         found = (row.stage, row.reason, row.column, row.text, row.key)
         assert found == ("query", reason, "id", identity, key)
+
+
+@pytest.mark.long
+def test_a_redelivery_is_no_other_content(spark: SparkSession, tmp_path: Path) -> None:
+    refused = f"08,k,{T + 2},NaN"
+    query = landed(spark, tmp_path, f"{FIRST} {refused}", f"{FIRST} 08,k,{T + 2},5 {FIRST}")
+    assert answers(query) == {("k", 0): (105.0, 2, 1, "incomplete")}
+    (bad,) = query.rejected().collect()
+    assert (bad.text, bad.column, bad.seq) == ("NaN", "v", 1)

@@ -124,6 +124,35 @@ def test_scripts_that_change(spark: SparkSession, tmp_path: Path) -> None:
     assert len(found["hall", "mean"]) > 30
 
 
+def test_tuples_from_before_the_change_are_remembered(spark: SparkSession, tmp_path: Path) -> None:
+    """Operations and watermarks that follow the disorder remember earlier tuples.
+
+    B was silent for long when the new script, which needs its latest value, came into force. C has
+    had a tuple from long before its first window; without it the last tuple would be late.
+    """
+    rows = [("B", 1_000, 5.0), *(("A", 1_000 * ms, float(ms)) for ms in range(2, 40))]
+    rows += [("C", 31_000, 1.0), ("C", 5_000, 8.0), ("C", 32_000, 2.0), ("C", 30_500, 4.0)]
+    source = history(tmp_path / "h", rows)
+    both = Statement("both", Arithmetic("+", Sensor("A"), Sensor("B")))
+    total = Statement("total", Window("sum", Sensor("C"), 4, 2))
+    new = ScriptConfig(
+        (Workflow("hall", (both, total)),),
+        (("A", 3_600), ("B", 3_600), ("C", 3_600)),
+        lateness_us=15_000,
+        watermark="disorder",
+    )
+    query = ScriptQuery(spark, new, source, tmp_path / "s", since_us=30_000)
+    query.flush()
+    assert answers(spark, tmp_path / "s") == {
+        ("hall", "both"): [(1_000 * ms, ms + 5.0) for ms in range(30, 40)],
+        ("hall", "total"): [(31_000, 5.0), (33_000, 7.0), (35_000, 2.0)],
+    }
+    with pytest.raises(InputProblem, match=r"its watermark is 'disorder', not 'fixed'$"):
+        ScriptQuery(spark, replace(new, watermark="fixed"), source, tmp_path / "s", since_us=30_000)
+    with pytest.raises(InputProblem, match=r"its cluster is 50, not 7$"):
+        ScriptQuery(spark, replace(new, cluster=7), source, tmp_path / "s", since_us=30_000)
+
+
 def test_stores_of_others(spark: SparkSession, tmp_path: Path) -> None:
     source, store = history(tmp_path / "h", [("A", 1, 1.0)]), tmp_path / "s"
     ScriptQuery(spark, CONFIG, source, store)
