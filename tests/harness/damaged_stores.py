@@ -5,7 +5,7 @@ Rules of this file:
 * A damaged store gives right answers or one sentence of ours. It gives no other error, no wrong
   answer, and leaves no half-written file of ours behind.
 * One damage is not drawn: a flipped byte in a Parquet file. Its rows have checksums, its footer has
-  none (``tests/spark_impl/test_read_files.py``).
+  none (``tests/spark_impl/test_stores.py``).
 * Results are a DataFrame of Spark, so its error for a file that it cannot read may reach the user.
 * A store is one of ``tests/golden``, half way through its stream. The query goes on to its end.
 """

@@ -3,15 +3,13 @@
 import random
 from collections import Counter
 
-from model.vocabulary import Event, JoinConfig, Trace, Workload
+from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import (
-    REASON_SHED,
     And,
     Apart,
     Band,
     Equi,
     Ineq,
-    Match,
     Predicate,
     Rejected,
 )
@@ -75,17 +73,6 @@ def admitted(workload: Workload) -> tuple[dict[str, set[int]], set[Rejected]]:
     return taken, {Rejected(*each) for each in found.rejected}
 
 
-def shed(workload: Workload) -> set[Event]:
-    """Return the arrivals that are shed."""
-    gone = {seq for _, seq, _, why in recomputed(workload).rejected if why == REASON_SHED}
-    return {event for event in workload.arrivals if event.seq in gone}
-
-
 def nested_loop(workload: Workload) -> Counter[Pair]:
     """Return every pair of every query, with the number of times that it may come: once."""
     return recomputed(workload).pairs
-
-
-def pairs(trace: Trace) -> Counter[Pair]:
-    """Return the pairs in a trace."""
-    return Counter((match.query, match.r_id, match.s_id) for match in trace.of(Match))

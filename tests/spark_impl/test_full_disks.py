@@ -230,9 +230,6 @@ def run(
     [
         # the first answer and its late tuple
         ([[(3, 1.0), (20, 2.0)], [(4, 4.0)]], 0, 2, "1 of at least 2 deliveries"),
-        # a late tuple itself
-        ([[(3, 1.0), (20, 2.0)], [(4, 4.0)]], 1, 2, "1 of at least 2 deliveries"),
-        ([[(20, 2.0)], [(4, 4.0)]], 1, 2, "0 of at least 1 tuples"),
         # what an earlier correction has found, and as many tuples again
         (
             [[(3, 1.0), (26, 2.0)], [(4, 4.0), (9, 1.0)], [(5, 4.0), (1, 4.0)]],
@@ -262,17 +259,3 @@ def test_correction_notices_that_the_rows_of_a_file_are_gone(
         finish(place, source, batch, found[batch])
     windows = {row["start_us"]: row["n"] for row in place.read_all("revision", 9).to_pylist()}
     assert windows[0] == sum(0 <= ts < 10 for rows in batches for ts, _ in rows)
-
-
-def test_forgotten_redelivery_is_no_loss(tmp_path: Path) -> None:
-    """A tuple in the first answer is late once more: two deliveries, one tuple."""
-    source, found = run(tmp_path, [(3, 1.0)], [(60, 2.0)], redelivered=(0,))
-    place = open_store(tmp_path / "s", SLACK, CONFIG, ())
-    for batch, tables in enumerate(found):
-        finish(place, source, batch, tables)
-    assert found[2]["late"].num_rows == 1
-    revisions = place.read_all("revision", 9).to_pylist()
-    assert [(row["start_us"], row["n"], row["value"]) for row in revisions] == [
-        (-5, 1, 1.0),
-        (0, 1, 1.0),
-    ]

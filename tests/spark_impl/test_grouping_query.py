@@ -1,18 +1,35 @@
-"""Rows of a table spread by Spark: balanced by speed, one partition an instance, bad input."""
+"""Rows and streams spread by Spark: balance, resumption, failures between writes, bad input."""
 
+import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from model.vocabulary import Event
+from model.vocabulary import Event, GroupingConfig, Workload
+from model.vocabulary.grouping import Route
 from model.vocabulary.settings import PlainData
-from spark_impl.grouping import Grouping, GroupingProblem, merged_answers, partial_aggregates
-from spark_impl.runtime.storage import InputProblem
+from spark_impl.grouping import (
+    Grouping,
+    GroupingProblem,
+    MicroBatch,
+    at_instances,
+    merged_answers,
+    partial_aggregates,
+    run_in_process,
+)
+from spark_impl.grouping.query import Spreader
+from spark_impl.grouping.store import GroupingStore
+from spark_impl.grouping.tasks import Columns
+from spark_impl.runtime.histories import append
+from spark_impl.runtime.storage import InputProblem, locate
 
 
 def skewed(seed: int, size: int) -> tuple[Event, ...]:
@@ -61,8 +78,6 @@ def test_partition_i_holds_the_rows_of_instance_i(spark: SparkSession) -> None:
         ("4", "tag", {}, "instances is '4'; it must be an integer"),
         (2, "tags", {}, "policy is 'tags'; it must be one of key, "),
         (2, "tag", {"times_us": [1, 0]}, r"the times \[1, 0\] are not 2 whole microseconds"),
-        (2, "tag", {"times_us": [1]}, r"the times \[1\] are not 2 whole microseconds"),
-        (2, "tag", {"times_us": [1, 2.5]}, r"the times \[1, 2.5\] are not 2 whole"),
         (2, "tag", {"times_us": 7}, "the times 7 are not 2 whole microseconds"),
         (2, "tag", {"gamma": 0}, "gamma is 0; it must be a finite number > 0"),
     ],
@@ -95,3 +110,193 @@ def test_bad_input_is_named(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(InputProblem, match="'timestamp' is of type timestamp; an order is made of"):
         Grouping(2).stream(stream, "key", tmp_path / "s", lambda _rows, _batch: None, "timestamp")
     assert not any(tmp_path.iterdir())
+
+
+# ---------------------------------------------------------------------------------------- streams
+
+
+SCHEMA = "seq BIGINT, key STRING, value DOUBLE"
+COLUMNS = Columns("key", "seq")
+ROUTED = pa.schema([("seq", pa.int64()), ("instance", pa.int32())])
+TOTALS = pa.schema([("key", pa.string()), ("n", pa.int64()), ("total", pa.float64())])
+
+
+def table_of(events: tuple[Event, ...]) -> pa.Table:
+    rows = pa.Table.from_pylist([event._asdict() for event in events])
+    return rows.select(["seq", "key", "value"])
+
+
+def routes(events: tuple[Event, ...], config: GroupingConfig, *cuts: int) -> dict[int, int]:
+    trace = run_in_process(Workload("grouping", events, config.to_json(), cuts))
+    return {step.seq: step.instance for step in trace.of(Route)}
+
+
+def test_a_stream_resumes_and_learns_times(spark: SparkSession, tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    events = skewed(5, 600)
+    whole: dict[int, int] = {}
+    batches = []
+
+    def work(spread: DataFrame, batch: MicroBatch) -> list[int]:
+        batches.append((batch.number, batch.window))
+        whole.update((row.seq, row.instance) for row in spread.collect())
+        return [1, 1, 9]
+
+    grouping = Grouping(3, senders=2, window_tuples=250)
+    for part in range(2):
+        append(source, table_of(events[300 * part : 300 * part + 300]))
+        stream = spark.readStream.schema(SCHEMA).parquet(str(source))
+        grouping.stream(stream, "key", tmp_path / "store", work, seq="seq").run_available()
+    assert batches == [(0, 0), (1, 1)]
+    times = ((0, (1, 1, 1)), (1, (1, 1, 9)))
+    config = GroupingConfig(3, times_us=times, senders=2, window_tuples=250)
+    assert whole == routes(events, config, 300)
+
+
+def totals(rows: pa.Table, state: pa.Table | None) -> tuple[pa.Table, pa.Table]:
+    """Update the number and sum of the tuples of each key: a stateful operator of one instance."""
+    each = rows.select(["key", "value"]).append_column("n", pa.repeat(1, len(rows)))
+    each = each.rename_columns(["key", "total", "n"]).select(TOTALS.names).cast(TOTALS)
+    together = pa.concat_tables(
+        [each, TOTALS.empty_table() if state is None else state.cast(TOTALS)]
+    )
+    summed = together.group_by("key").aggregate([("n", "sum"), ("total", "sum")])
+    state = summed.rename_columns(TOTALS.names)
+    return state, state
+
+
+def test_results_of_every_instance_have_to_be_read(spark: SparkSession, tmp_path: Path) -> None:
+    spreader = Spreader(GroupingConfig(3), COLUMNS, locate(tmp_path / "store"))
+    table = table_of(skewed(8, 60))
+    rows = spark.createDataFrame(table).withColumn("at", F.timestamp_seconds("seq"))
+    parts = []
+
+    def some(rows: DataFrame, batch: MicroBatch) -> None:
+        at_instances(rows, batch, totals, TOTALS).take(1)
+
+    def work(rows: DataFrame, batch: MicroBatch) -> None:
+        parts.extend(at_instances(rows, batch, totals, TOTALS).collect())
+
+    with pytest.raises(
+        InputProblem, match=r"the output of only \d of 3 instances was read to its end"
+    ):
+        spreader.advance(rows, some, 0)
+    zone = "spark.sql.session.timeZone"
+    before = spark.conf.get(zone)
+    try:
+        spark.conf.set(zone, "America/New_York")  # a user may have set it in the session
+        spreader.advance(rows, work, 0)
+    finally:
+        spark.conf.set(zone, str(before))
+    assert sum(part.n for part in parts) == len(table)
+
+
+def slow(rows: pa.Table, _state: pa.Table | None) -> tuple[pa.Table, None]:
+    """Take at least 2 ms per tuple at instance 1."""
+    if 1 in rows.column("instance").to_pylist():
+        time.sleep(0.002 * len(rows))
+    return rows.select(["seq", "instance"]), None
+
+
+def test_measured_times_decide_the_routes_of_the_next_window(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    events = skewed(3, 60)
+    spreader = Spreader(GroupingConfig(3, window_tuples=20), COLUMNS, locate(tmp_path / "store"))
+    seen: dict[int, int] = {}
+
+    def work(rows: DataFrame, batch: MicroBatch) -> None:
+        found = at_instances(rows, batch, slow, ROUTED).toArrow()
+        seen.update(zip(found["seq"].to_pylist(), found["instance"].to_pylist(), strict=True))
+
+    times = []
+    for number, part in enumerate((events[:20], events[20:])):
+        times.append((number, spreader.standing().table.times))
+        spreader.advance(spark.createDataFrame(table_of(part)), work, number)
+    assert times[0][1] == (1, 1, 1)
+    assert times[1][1][1] >= 2_000
+    assert seen == routes(events, GroupingConfig(3, times_us=tuple(times), window_tuples=20), 20)
+
+
+# ------------------------------------------------------------------------- failures
+
+
+class DiskFullError(OSError):
+    pass
+
+
+def failing(method: Callable[..., Any], at: int, after: bool) -> Callable[..., Any]:
+    """Return ``method`` with a failure in its call number ``at``, before or after its effect."""
+    calls = [0]
+
+    def call(*given: Any, **named: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == at and not after:
+            raise DiskFullError
+        result = method(*given, **named)
+        if calls[0] == at:
+            raise DiskFullError
+        return result
+
+    return call
+
+
+def test_a_failure_between_the_writes_of_the_driver_changes_no_route(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = skewed(8, 300)
+    config = GroupingConfig(4, senders=2, window_tuples=90)
+    parts = [events[:100], events[100:200], events[200:]]
+    place = locate(tmp_path / "store")
+    seen: dict[int, int] = {}
+
+    def work(rows: DataFrame, batch: MicroBatch) -> list[int]:
+        found = at_instances(rows, batch, count_rows, ROUTED).toArrow()
+        seen.update(zip(found["seq"].to_pylist(), found["instance"].to_pylist(), strict=True))
+        return [1, 1, 1, 1]
+
+    for number, part in enumerate(parts):
+        rows = spark.createDataFrame(table_of(part))
+        for name, after in (("forget", True), ("load_sender", False), ("finish", True)):
+            if number == 1:
+                with monkeypatch.context() as patch:
+                    patch.setattr(
+                        GroupingStore, name, failing(getattr(GroupingStore, name), 1, after)
+                    )
+                    with pytest.raises(DiskFullError):
+                        Spreader(config, COLUMNS, place).advance(rows, work, number)
+        Spreader(config, COLUMNS, place).advance(rows, work, number)
+    assert seen == routes(events, config, 100, 200)
+    store = GroupingStore(place)
+    states = [store.load_worked(2, instance).state for instance in range(4)]
+    counted = sum(pc.sum(state.column("n")).as_py() for state in states if state is not None)
+    assert counted == 300
+    assert {file.stem for file in (store.root / "batches").children()} == {"1", "2"}
+
+
+def count_rows(rows: pa.Table, state: pa.Table | None) -> tuple[pa.Table, pa.Table]:
+    before = 0 if state is None else state.column("n")[0].as_py()
+    return rows.select(["seq", "instance"]), pa.table({"n": [before + len(rows)]})
+
+
+@pytest.mark.fails_tasks
+def test_the_error_that_stops_a_stream_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
+    append(tmp_path / "in", pa.table({"seq": [0, None], "key": ["a", "b"]}))
+    stream = spark.readStream.schema("seq BIGINT, key STRING").parquet(str(tmp_path / "in"))
+
+    def misnamed(rows: DataFrame, batch: MicroBatch) -> None:
+        other = pa.schema([("n", pa.int64())])
+        at_instances(rows, batch, lambda given, _: (given, None), other).collect()
+
+    def full(_rows: DataFrame, _batch: MicroBatch) -> None:
+        msg = "the sink is full"
+        raise RuntimeError(msg)
+
+    for work, seq, sentence in (
+        (lambda _rows, _batch: None, "seq", "the column 'seq' has 1 rows without a value"),
+        (misnamed, None, r"the work at instance \d returns \['seq', 'key', 'instance'\], not"),
+        (full, None, "the sink is full"),
+    ):
+        with pytest.raises(GroupingProblem, match=f"^{sentence}"):
+            Grouping(2).stream(stream, "key", tmp_path / "store", work, seq).run_available()
+    assert not list((tmp_path / "store" / "batches").glob("*.json"))

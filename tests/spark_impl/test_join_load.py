@@ -1,207 +1,34 @@
 """Chains on Spark that follow their load, through kills; and queries that come while they run."""
 
-import logging
-import os
 import re
-from collections import Counter
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from model.checking.claims import Outcome
-from model.join.control import start
-from model.join.decision_claims import ControlLog, Logged, judge_log
-from model.vocabulary import JoinConfig, Workload
+from model.vocabulary import JoinConfig
 from model.vocabulary.join import (
-    REASON_SHED,
     And,
-    Decision,
     Equi,
-    Forward,
     Match,
-    Quiet,
-    R,
-    Rejected,
 )
 from model.vocabulary.join_load import LoadRules, Measured
-from model.vocabulary.trace import Step
 from spark_impl.join import (
     ChainJoin,
     ChainProblem,
-    complete_until,
     load,
-    rejected,
     results,
-    snapshots,
 )
 from spark_impl.join.chain import Chain
-from spark_impl.join.control import begin, decide
-from spark_impl.join.store import load_store
 from spark_impl.join.system import read_trace, rows_of
 from spark_impl.runtime.session import EnvironmentProblem
 from spark_impl.runtime.storage import InputProblem
-from tests.spark_impl.join_cases import admitted, nested_loop, pairs, random_case
-from tests.spark_impl.join_cases import shed as shed_of
+from tests.spark_impl.join_cases import nested_loop
 from tests.spark_impl.test_join_query import case_with
 from tests.spark_impl.test_join_streams import WINDOW_US, arrive, counted, stream_of
-
-SECOND = 1_000_000
-RULES = LoadRules(
-    least=2,
-    most=5,
-    out_after_us=2 * SECOND,
-    in_after_us=2 * SECOND,
-    blocks="adaptive",
-    capacity=10,
-    block_size=8,
-    shed="linear",
-    base=0.2,
-    smoothing=0.8,
-)
-CURVE = (0.5, 0.95, 0.95, 0.95, 0.5, 0.1, 0.1, 0.1, 0.5)
-"""Mean utilisation by epoch."""
-WORKERS = (2, 2, 2, 2, 5, 5, 5, 5, 2)
-"""Workers by epoch: the load is high from epoch 1 to 3, and low from 5 to 7."""
-
-
-def meter(measured: Measured) -> Measured:
-    """Return a measurement with the utilisation of the curve, and a worker that has more."""
-    assert measured.elapsed_us >= 1
-    assert all(0 < each <= measured.elapsed_us for each in measured.busy_us)
-    first, *others = (int(CURVE[measured.epoch] * SECOND),) * len(measured.busy_us)
-    if others:
-        first, others[-1] = first - 40_000, others[-1] + 40_000
-    return measured._replace(elapsed_us=SECOND, busy_us=(first, *others))
-
-
-def curve_case() -> Workload:
-    case = random_case(27, 220, 220)
-    config = {**case.config, "workers": RULES.least, "block_size": 8, "lateness_us": 8}
-    config["window_us"] = WINDOW_US
-    del config["epochs"]
-    size = len(CURVE)
-    return case.with_(
-        config=config, cuts=tuple(len(case.arrivals) * n // size for n in range(1, size))
-    )
-
-
-@pytest.mark.long
-@pytest.mark.fails_tasks
-def test_a_load_curve_with_kills_changes_nothing(
-    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The driver dies before a resize, after it, and between a decision and its epoch."""
-    caplog.set_level(logging.INFO, "straggler.join")
-    case = curve_case()
-    store = tmp_path / "store"
-
-    def die_once(step: Step) -> None:
-        died = tmp_path / "died"
-        if step._asdict()["epoch"] == 4 and isinstance(step, Forward) and not died.exists():
-            died.touch()
-            os._exit(1)  # as if the process were killed
-
-    def opened() -> Chain:
-        config = JoinConfig.from_json(case.config)
-        settings: Mapping[str, Any] = {"load": RULES, "meter": meter, "on_step": die_once}
-        return Chain(spark, config, store, recording=True, **settings)
-
-    chain = opened()
-    complete = []
-    for epoch, events in enumerate(case.batches()):
-        chain.advance(rows_of(spark, events))
-        if epoch in (3, 4, 8):  # before a resize to more, and the epochs of both
-            chain.store.lose_commit()
-            chain = opened()
-            chain.advance(rows_of(spark, events))
-        elif epoch == 7:  # before the epoch of a resize to fewer
-            chain = opened()
-        complete.append(complete_until(store))
-    chain.advance(None)
-    assert (tmp_path / "died").exists()
-    found = load(store)
-    decisions = look_at_decisions(found, caplog)
-    taken = case.with_(config={**case.config, "decisions": [list(each) for each in decisions]})
-    trace = read_trace(store)
-    assert pairs(trace) == nested_loop(taken)
-    assert set(trace.of(Rejected)) == admitted(taken)[1]
-    assert {step.epoch: step.worker + 1 for step in sorted(trace.of(Quiet))} == dict(
-        enumerate((*WORKERS, 2))
-    )
-    loads = [done.load for done in load_store(store).commits() if done.load is not None]
-    log = ControlLog(RULES, start(RULES, RULES.least), [Logged(*each) for each in loads])
-    assert [each.outcome for each in judge_log(log).verdicts] == [Outcome.HOLDS]
-    look_at_shed(spark, store, taken, [each.measured for each in found])
-    look_at_punctuation(taken, trace.of(Match), complete)
-    assert complete_until(store) > max(event.event_time_us for event in case.arrivals)
-
-
-def look_at_decisions(
-    found: tuple[Any, ...], caplog: pytest.LogCaptureFixture
-) -> tuple[Decision, ...]:
-    state = begin(RULES, RULES.least)
-    decisions = [Decision(0, RULES.least, RULES.block_size, 0.0)]
-    for epoch, each in enumerate(found):
-        in_force = (each.epoch, each.workers, each.block_size, each.share)
-        assert in_force == decisions[-1]
-        assert each.measured.epoch == epoch
-        assert each.tau == pytest.approx(CURVE[epoch])
-        assert len(each.utilisations) == WORKERS[epoch] == each.workers
-        assert max(each.utilisations) > each.tau
-        state, decision = decide(RULES, state, each.measured)
-        assert (each.decision, each.smoothed) == (decision, state.smoothed)
-        decisions.append(decision)
-    assert len(found) == len(CURVE)
-    assert len({each.block_size for each in decisions}) > 2
-    lines = [line for line in caplog.messages if "store: from epoch" in line]
-    changes = [after.epoch for before, after in pairwise(decisions) if before[1:] != after[1:]]
-    told = {int(line.partition("from epoch ")[2].split()[0]) for line in lines}
-    assert told == {*changes}
-    return tuple(decisions[1:-1])
-
-
-def look_at_shed(
-    spark: SparkSession, store: Path, taken: Workload, measured: list[Measured]
-) -> None:
-    expected = shed_of(taken)
-    by_epoch = [{*events} & expected for events in taken.batches()]
-    assert [each.shed for each in measured] == [len(each) for each in by_epoch]
-    assert [each.offered for each in measured] == [len(each) for each in taken.batches()]
-    assert [each.held for each in measured] == [sum(each.held) for each in snapshots(store)[:-1]]
-    found = rejected(spark, store).where(F.col("reason") == REASON_SHED)
-    assert sum(each.reasons.get(REASON_SHED, 0) for each in snapshots(store)) == len(expected)
-    rows = sorted(tuple(row) for row in found.collect())
-    assert rows == sorted(
-        (event.stream, *event[:4], REASON_SHED, epoch)
-        for epoch, events in enumerate(by_epoch)
-        for event in events
-    )
-    again = Counter((event.stream, event.source_id) for event in taken.arrivals)
-    let_in = {(name, identity) for name, own in admitted(taken)[0].items() for identity in own}
-    dropped = {(event.stream, event.source_id) for event in expected}
-    assert [each for each in dropped & let_in if again[each] > 1], "no redelivery came through"
-    assert dropped - let_in
-
-
-def look_at_punctuation(taken: Workload, found: Any, complete: list[int]) -> None:
-    assert complete == sorted(complete)
-    times = {(event.stream, event.source_id): event.event_time_us for event in taken.arrivals}
-    due = Counter[int]()
-    epochs = {each[:3]: each.batch for each in found}
-    for query, r_id, s_id in nested_loop(taken):
-        epoch = epochs[query, r_id, s_id]
-        latest_us = max(times[R, r_id], times["S", s_id])
-        for at, until_us in enumerate(complete):
-            assert latest_us >= until_us or epoch <= at
-            due[at] += latest_us < until_us
-    assert len(set(due.values())) > 4, (due, complete, "the punctuation does not move")
 
 
 def test_real_measurements_reach_the_controller(spark: SparkSession, tmp_path: Path) -> None:

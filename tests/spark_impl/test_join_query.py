@@ -1,4 +1,4 @@
-"""A chain on Spark over bounded inputs and workloads: its pairs, its places, its refusals."""
+"""A chain on Spark: its pairs, its places, its refusals, its failures."""
 
 from collections import Counter
 from pathlib import Path
@@ -16,6 +16,7 @@ from model.vocabulary.join import (
     And,
     S,
 )
+from model.vocabulary.trace import Step
 from spark_impl.join import (
     ChainJoin,
     ChainProblem,
@@ -24,11 +25,11 @@ from spark_impl.join import (
     rejected,
     results,
     snapshots,
+    stage,
 )
 from spark_impl.join.chain import Chain
 from spark_impl.join.in_process import run_in_process
 from spark_impl.join.query import check_reach
-from spark_impl.join.stage import advice
 from spark_impl.join.system import rows_of
 from spark_impl.runtime.session import EnvironmentProblem
 from spark_impl.runtime.storage import InputProblem
@@ -169,14 +170,6 @@ def test_a_missing_value_is_refused_and_listed(spark: SparkSession, tmp_path: Pa
     ]
 
 
-def test_the_advice_names_a_master_with_more_attempts() -> None:
-    assert advice("local[2]", 3) == (
-        "nothing of epoch 3 counts; the next run resumes there;"
-        " Spark tries once under local[2], and up to four times under local[2,4]"
-    )
-    assert "under" not in advice("local[2,4]", 3) + advice("spark://host:7077", 3)
-
-
 @pytest.mark.fails_tasks
 def test_an_event_time_out_of_range_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     config = JoinConfig.from_json(case_with(workers=2).config)
@@ -201,3 +194,50 @@ def test_two_tuples_with_one_identity_are_refused(between: int, cut: bool) -> No
     )
     with pytest.raises(InputProblem, match=sentence):
         run_in_process(Workload("join", events, config.to_json(), cuts))
+
+
+# --------------------------------------------------------------------------------------- failures
+
+
+@pytest.mark.fails_tasks
+def test_workers_without_all_of_their_neighbours_do_not_wait_for_them(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark may run a failed stage again without a task that ended just then."""
+    place = stage._place_rows
+    monkeypatch.setattr(
+        stage, "_place_rows", lambda spark, rows, workers: place(spark, rows, workers - 1)
+    )
+    case = case_with(workers=3)
+    chain = Chain(spark, JoinConfig.from_json(case.config), tmp_path / "store")
+    with pytest.raises(ChainProblem, match=r"^Spark started 2 of 3 workers again \("):
+        chain.advance(rows_of(spark, case.arrivals))
+
+
+@pytest.mark.fails_tasks
+def test_a_task_that_always_fails_fails_the_epoch_with_a_sentence(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    case = case_with(workers=2)
+    first, second = case.batches()
+    config = JoinConfig.from_json(case.config)
+
+    def fail(step: Step) -> None:
+        msg = f"no {step.__class__.__name__} today"
+        raise RuntimeError(msg)
+
+    Chain(spark, config, tmp_path / "store").advance(rows_of(spark, first))
+    before = found_in(spark, tmp_path / "store")
+    broken = Chain(spark, config, tmp_path / "store", on_step=fail)
+    with pytest.raises(ChainProblem, match=r"^(no Admit today|worker \d is lost, says worker \d)"):
+        broken.advance(rows_of(spark, second))
+    assert found_in(spark, tmp_path / "store") == before
+
+
+def test_a_second_run_on_a_store_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
+    case = case_with(workers=2)
+    config = JoinConfig.from_json(case.config)
+    one, other = (Chain(spark, config, tmp_path / "store") for _ in range(2))
+    one.advance(rows_of(spark, case.arrivals))
+    with pytest.raises(InputProblem, match=r"^the chain in .*store was continued elsewhere"):
+        other.advance(rows_of(spark, case.arrivals))

@@ -150,17 +150,6 @@ def ask_once(spark: SparkSession, store: Path, case: Workload) -> None:
         one_time(spark, store, And(), 2, 1)
 
 
-@pytest.mark.fails_tasks
-def test_a_row_of_a_third_stream_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    (event,) = case_of_runs().arrivals[:1]
-    append(tmp_path / "history", both_streams((event._replace(stream="T"),)))
-    inputs = from_history(spark, tmp_path / "history")
-    with pytest.raises(
-        ChainProblem, match=r"00000000.parquet has the stream 'T'; it can be R or S$"
-    ):
-        ChainJoin(1, WINDOW_US, And()).stream(*inputs, tmp_path / "store").run_available()
-
-
 def test_the_checkpoint_of_spark_may_be_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
     def stream(where: Path | None) -> ChainStream:
         inputs = from_history(spark, tmp_path / "history")

@@ -5,7 +5,6 @@ once; at night more of them are killed often, and some write to S3.
 """
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -31,7 +30,6 @@ from spark_impl.runtime.storage import Location
 from spark_impl.script import compile_plan
 from spark_impl.script.system import read_traces
 from spark_impl.slack.query import SLACK
-from spark_impl.windows import history, processor
 from spark_impl.windows.store import load_store
 from spark_impl.windows.system import read_trace
 from straggler.judging.judge import broken_sentences
@@ -48,8 +46,8 @@ from tests.harness.killed_queries import (
     windows_workload,
 )
 from tests.harness.unshared_stores import CHAIN_WORKERS, OWN, TUPLES
-from tests.harness.windows_driver import PIPELINES, place_of, prepare, run
-from tests.harness.windows_executor_deaths import DEATHS, FATAL_BATCH, fatal_reader, fatal_writer
+from tests.harness.windows_driver import PIPELINES, place_of, prepare
+from tests.harness.windows_executor_deaths import DEATHS, FATAL_BATCH
 from tests.straggler.agreement import script_differences
 
 OFTEN = 5
@@ -140,15 +138,6 @@ def prepared(folder: Path, seed: int) -> Workload:
     return workload
 
 
-def end_task_once(note: Path) -> None:
-    """End the calling Python worker and its task, unless ``note`` exists."""
-    try:
-        note.touch(exist_ok=False)
-    except FileExistsError:
-        return
-    os._exit(1)
-
-
 def assert_repeated(
     spark: SparkSession, folder: Path, workload: Workload, lines: Sequence[str]
 ) -> None:
@@ -158,26 +147,6 @@ def assert_repeated(
     _config, store = load_store(folder / "store", SLACK)
     assert store.read("result", FATAL_BATCH).num_rows
     assert assert_equal_to_model(spark, folder, workload)["late pairs"]
-
-
-@pytest.mark.long
-@pytest.mark.fails_tasks
-def test_windows_are_exact_though_tasks_die_in_a_batch_and_in_a_correction(
-    tmp_path: Path,
-    spark: SparkSession,
-    seed: int,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    workload, killed = prepared(tmp_path, seed), tmp_path / "killed"
-    killed.mkdir()
-    with monkeypatch.context() as patch:
-        patch.setattr(processor, "table_writer", fatal_writer(killed, end_task_once))
-        patch.setattr(history, "row_group_reader", fatal_reader(killed, end_task_once))
-        patch.setattr(history, "ROWS_ON_DRIVER", 0)
-        run(spark, tmp_path)
-    assert sorted(path.name for path in killed.iterdir()) == [*DEATHS]
-    assert_repeated(spark, tmp_path, workload, capsys.readouterr().out.splitlines())
 
 
 @pytest.mark.long

@@ -5,7 +5,6 @@ import math
 import os
 import shutil
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from model.vocabulary.settings import PlainData
 from spark_impl.runtime.histories import COLUMNS, append
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.queries import QueryProblem
-from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.runtime.storage import InputProblem
 
 SECOND = 1_000_000
 TEXT = "ts string, k string, v string"
@@ -264,42 +263,3 @@ def test_a_replayed_micro_batch_changes_nothing(lines: Lines, tmp_path: Path) ->
     (tmp_path / "history" / "00000001.parquet").unlink()
     landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
     assert data(content(tmp_path)) == data(before)
-
-
-class Crash(Exception):  # noqa: N818  # not an error of the program
-    """End of the process, in the middle of its work."""
-
-
-@pytest.mark.parametrize(
-    ("table", "named"), [("history", False), pytest.param("batch=0", True, marks=pytest.mark.long)]
-)
-def test_a_crash_at_any_write_is_repaired_by_the_next_run(
-    lines: Lines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, named: bool
-) -> None:
-    put(tmp_path, "a.csv", "ts,k,v,at\n1,a,1,100\n,a,1,100\n2,b,2,100\n")
-    columns = {"arrival": "at"}
-    stream = partial(lines, TEXT + ", at string")
-    landing_of(stream(), tmp_path / "whole", **columns).run_available()
-    publish = Location.publish
-
-    def publish_and_stop(file: Location, to: Location) -> None:
-        if to.parent.name != table or named:
-            publish(file, to)
-        if to.parent.name == table:
-            raise Crash
-
-    broken = landing_of(stream(), tmp_path / "broken", **columns)
-    with monkeypatch.context() as patch:
-        patch.setattr(Location, "publish", publish_and_stop)
-        with pytest.raises(QueryProblem):
-            broken.run_available()
-    zombie = tmp_path / "broken" / "history" / "_scratch" / "landed-1.parquet"
-    zombie.parent.mkdir(exist_ok=True)
-    zombie.write_bytes(b"from a worker of the first run")
-    repaired = landing_of(stream(), tmp_path / "broken", **columns)
-    repaired.run_available()
-    whole, broken_too = content(tmp_path / "whole"), content(tmp_path / "broken")
-    note = {"history/_landing.json": (b"", 0)}
-    assert data(whole | note) == data(broken_too | note)
-    assert repaired.counts() == (2, 1)
-    assert not (tmp_path / "broken" / "history" / "_scratch").exists()

@@ -98,15 +98,6 @@ def test_two_landings_do_not_write_at_once(spark: SparkSession, tmp_path: Path) 
         running.stop()
 
 
-@pytest.mark.long
-def test_a_session_that_reserves_the_words_of_sql(spark: SparkSession, tmp_path: Path) -> None:
-    own = spark.newSession()
-    own.conf.set("spark.sql.ansi.enforceReservedKeywords", "true")
-    prepare(tmp_path)
-    landing_of(own, tmp_path).run_available()
-    assert landed(tmp_path / "history") == WANTED
-
-
 def test_bytes_that_spark_takes_for_text_stop_no_query(spark: SparkSession, tmp_path: Path) -> None:
     prepare(tmp_path)
     text = F.when(F.col("ts") % ROWS > 1, "a").otherwise(F.unhex(F.lit("FF61")).cast("string"))

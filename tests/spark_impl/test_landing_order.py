@@ -13,7 +13,6 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary.join import Equi
 from spark_impl.join import ChainJoin, from_history, results, snapshots
-from spark_impl.runtime.columns import in_order
 from spark_impl.runtime.histories import files_of
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.storage import InputProblem, Location, locate
@@ -117,16 +116,6 @@ def test_partitions_of_kafka_are_merged_by_time_and_keep_their_order(
     Landing(stream, tmp_path / "history", tmp_path / "checkpoint", **named).run_available()
     found = [ts for (ts,) in columns(tmp_path / "history", "event_time_us")]
     assert found == [9, 105, 106, 10, 11, 107, 12, 108]
-
-
-def test_partitions_of_kafka_are_not_dealt_out_by_a_setting(spark: SparkSession) -> None:
-    own = spark.newSession()
-    own.conf.set("spark.sql.shuffle.partitions", "77")
-    own.conf.set("spark.sql.adaptive.enabled", "false")  # as in a micro-batch
-    rows = own.createDataFrame([], "_from string, _part long, _offset long, _since long")
-    plan = in_order(rows, by_arrival=False)._jdf.queryExecution().executedPlan().toString()
-    assert "hashpartitioning" in plan
-    assert ", 77)" not in plan
 
 
 def land_trips_and_fares(spark: SparkSession, root: Path) -> Landing:

@@ -9,14 +9,13 @@ import pytest
 
 from model.vocabulary import Event, ScriptConfig, SlackConfig, Trace, Workload
 from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
-from model.vocabulary.watermark import READINGS, Clock
+from model.vocabulary.watermark import Clock
 from model.vocabulary.windows import Late, Rejected, Result
 from spark_impl import slack, watermark
 from spark_impl.runtime.histories import COLUMNS
 from spark_impl.script import compile_plan
 from spark_impl.script.admission import Arrivals, waiting_of
 from spark_impl.script.kernel import Given, State, advance
-from spark_impl.slack import run_in_process
 from spark_impl.slack.query import SLACK
 from spark_impl.slack.rule import Memory
 from spark_impl.windows import kernel
@@ -43,14 +42,6 @@ def test_state_does_not_grow_with_the_stream(method: str) -> None:
         sizes.append((len(state.keys), *map(len, parts)))
     assert sizes[-1] == sizes[5]
     assert bool(sizes[-1][-1]) == config.needs_values
-
-
-def test_values_take_eight_bytes_a_tuple() -> None:
-    config = SlackConfig(size_us=1000, slide_us=500, method="rigorous")
-    rows = decode([encode(SLACK.settings(config), _table(range(900)))])
-    state, _ = kernel.process(SLACK, config, TaskState(Memory()), *rows, flush=False)
-    held_n, values = state.memory.retained["n"], state.memory.values
-    assert (len(held_n), held_n.sum(), len(values)) == (2, 900, 900)
 
 
 def test_state_holds_nothing_that_is_over() -> None:
@@ -92,16 +83,6 @@ def assert_like_the_model(room: str, times: list[int], arrivals: list[int], **co
 IN_PROCESS = {"slack": slack.run_in_process, "watermark": watermark.run_in_process}
 
 
-@pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize(
-    ("k", "longest"), [(1, (1 << 61) - 1), (2, (1 << 61) - 1), ((1 << 32) + 5, 0), (1 << 70, 0)]
-)
-def test_limits_of_the_configuration_fit(k: int, longest: int, reading: str) -> None:
-    config = {"k": k, "max_wait_us": longest, "reading": reading}
-    trace = assert_like_the_model("watermark", [30, 33, 31, 29], [1000] * 4, **config)
-    assert trace.of(Clock)[-1].inv == (0, 1, 4, 4)[min(k, 4) - 1]
-
-
 @pytest.mark.parametrize(("ahead", "rejected"), [(0, [1, 2, 3]), (5, [2]), ((1 << 61) - 1, [2])])
 def test_arrivals_at_extreme_times_are_compared_without_overflow(
     ahead: int, rejected: list[int]
@@ -112,13 +93,6 @@ def test_arrivals_at_extreme_times_are_compared_without_overflow(
         given = {**config, "max_future_us": ahead}
         trace = assert_like_the_model(room, [30, far, -far, 29], moments, **given)
         assert [each.seq for each in trace.of(Rejected)] == rejected
-
-
-def test_squares_beyond_all_floats_raise_no_warning() -> None:
-    """The moments may be infinite; pytest turns a warning into an error."""
-    events = (Event(0, 0, "a", 3, 1e200, 0), Event(1, 1, "a", 26, 2.0, 0))
-    trace = run_in_process(Workload("slack", events, {"size_us": 10, "slide_us": 10}))
-    assert [r.value for r in trace.of(Result) if r.start_us == 0] == [1e200]
 
 
 def test_a_far_jump_in_time_costs_nothing() -> None:

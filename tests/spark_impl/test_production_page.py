@@ -18,7 +18,7 @@ import straggler
 from spark_impl.runtime import histories
 from spark_impl.runtime.storage import InputProblem, locate
 from tests.house.repository import ROOT
-from tests.spark_impl.test_retention import history, reader
+from tests.spark_impl.test_stores import numbered_history, script_reader
 
 PAGE = (ROOT / "docs" / "production.md").read_text(encoding="utf-8")
 COLUMNS = ("key", "start_us", "value", "n", "revision")
@@ -124,8 +124,11 @@ def test_a_history_without_numbers_is_numbered_in_the_order_of_its_times(tmp_pat
 
 
 def test_the_newest_files_of_a_history_are_kept(tmp_path: Path) -> None:
-    source = history(locate(tmp_path / "history"), 8)
-    one, other = reader(locate(tmp_path / "one"), 8), reader(locate(tmp_path / "other"), 3, 6)
+    source = numbered_history(locate(tmp_path / "history"), 8)
+    one, other = (
+        script_reader(locate(tmp_path / "one"), 8),
+        script_reader(locate(tmp_path / "other"), 3, 6),
+    )
     keep_newest = example("keep_newest")
     assert keep_newest(tmp_path / "history", 10, [one, other]) == 0
     assert keep_newest(tmp_path / "history", 4, [one, other]) == 4

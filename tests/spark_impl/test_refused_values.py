@@ -152,22 +152,3 @@ def test_a_redelivery_is_no_other_content(spark: SparkSession, tmp_path: Path) -
     assert answers(query) == {("k", 0): (105.0, 2, 1, "incomplete")}
     (bad,) = query.rejected().collect()
     assert (bad.text, bad.column, bad.seq) == ("NaN", "v", 1)
-
-
-@pytest.mark.long
-def test_each_aggregate_looks_at_its_own_values(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    lines = f"{FIRST}\n07,k,{T + 1},999\n"
-    (tmp_path / "in" / "1.csv").write_text(lines, encoding="utf-8")
-    rows = spark.readStream.schema("id string, device string, at string, v string")
-    stream = straggler.over(
-        rows.csv(str(tmp_path / "in")), event_time="at", key="device", source_id="id", time_unit="s"
-    )
-    windows = stream.window("10 seconds")
-    query = windows.agg(straggler.sum_("v"), straggler.count()).store_in(tmp_path / "kept")
-    query.flush()
-    (row,) = query.results().collect()
-    assert (row.sum_v.value, row.sum_v.n_refused, row.sum_v.state) == (100.0, 1, "incomplete")
-    assert (row["count"].value, row["count"].n_refused, row["count"].state) == (1.0, 0, "exact")
-    (bad,) = query.rejected().collect()
-    assert (bad.aggregate, bad.reason) == ("sum_v", "comes again with another value")

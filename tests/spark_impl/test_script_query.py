@@ -1,17 +1,19 @@
 """Whole queries of scripts: results by hand, scripts that change, silent sensors, bad input."""
 
-import json
+from collections.abc import Callable
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
 
-from model.script import run
+from model.script import make_system, run
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import END_US, REASON_LATE, REASON_NOT_FINITE, Result
 from model.vocabulary.script.tree import (
@@ -24,9 +26,12 @@ from model.vocabulary.script.tree import (
     Window,
     Workflow,
 )
+from sim.kernel.seeds import Seeds
+from sim.script.by_hand import WORKFLOWS, line_count
 from spark_impl.runtime.histories import append, history_schema
 from spark_impl.runtime.storage import InputProblem
 from spark_impl.script import QueryProblem, ScriptQuery, progress, rejected, results, undefined
+from straggler.rooms.script.language import parse
 
 MEAN = Window("avg", Sensor("A"), 4, 2)
 FLOW = Workflow(
@@ -154,30 +159,8 @@ def test_stores_of_others(spark: SparkSession, tmp_path: Path) -> None:
     other = replace(CONFIG, workflows=(Workflow("hall", FLOW.statements[:1]),))
     with pytest.raises(InputProblem, match=r"its workflow 'hall' is not the same; .* new store"):
         ScriptQuery(spark, other, source, store)
-    with pytest.raises(InputProblem, match=r"its workers is 1, not 3$"):
-        ScriptQuery(spark, replace(CONFIG, workers=3), source, store)
-    with pytest.raises(InputProblem, match=r"its since_us is 0, not 2000$"):
-        ScriptQuery(spark, CONFIG, source, store, since_us=2_000)
-    with pytest.raises(InputProblem, match="since_us is 1500; it must be whole milliseconds"):
-        ScriptQuery(spark, CONFIG, source, tmp_path / "t", since_us=1_500)
     with pytest.raises(InputProblem, match="answer since 0, 0: they must be in this order"):
         results(spark, store, store)
-    (tmp_path / "t").mkdir()
-    (tmp_path / "t" / "mine.txt").write_text("keep")
-    with pytest.raises(InputProblem, match="neither an empty folder nor the store of a query"):
-        ScriptQuery(spark, CONFIG, source, tmp_path / "t")
-    with pytest.raises(InputProblem, match="a grouping column cannot be called 'messages'"):
-        ScriptQuery(spark, CONFIG, source, tmp_path / "u", ["messages"])
-    with pytest.raises(InputProblem, match=f"there is no folder {tmp_path / 'none'}"):
-        ScriptQuery(spark, CONFIG, tmp_path / "none", tmp_path / "u")
-    assert not (tmp_path / "u").exists()
-    plain = json.loads((store / "query.json").read_text())
-    (store / "query.json").write_text(json.dumps({**plain, "config": {}}))
-    with pytest.raises(InputProblem, match="does not say to which query the store belongs"):
-        ScriptQuery(spark, CONFIG, source, store)
-    (store / "query.json").write_text(json.dumps({**plain, "room": "slack"}))
-    with pytest.raises(InputProblem, match="belongs to a query of room 'slack', not 'script'"):
-        results(spark, store)
 
 
 @pytest.mark.fails_tasks
@@ -272,22 +255,6 @@ def test_a_sensor_that_falls_silent_is_named_and_then_holds_nothing_back(
     assert progress(store).watermark_us == progress(store).known_until_us == END_US
 
 
-@pytest.mark.long
-def test_a_sensor_that_never_sent_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    history, store = tmp_path / "history", tmp_path / "store"
-    land(history, [reading(n, "a", n) for n in range(20)])
-    never = replace(HALL, idle_after_us=None, workers=3)
-    query = ScriptQuery(spark, never, history, store)
-    assert progress(store) == (-1, 0, {}, None, 0)
-    query.run_available()
-    assert progress(store).held_by in {"b", "dead"}
-    assert progress(store).watermark_us == 0
-    assert seconds_of(spark, store) == {}
-    idle = ScriptQuery(spark, replace(HALL, workers=3), history, tmp_path / "idle")
-    idle.run_available()
-    assert seconds_of(spark, tmp_path / "idle") == dict.fromkeys(range(18), 1.0)
-
-
 @pytest.mark.fails_tasks
 def test_the_clock_needs_arrival_times(spark: SparkSession, tmp_path: Path) -> None:
     rows = [reading(0, "a", 1), {**reading(1, "nobody's", 2), "arrival_us": None}]
@@ -298,3 +265,66 @@ def test_the_clock_needs_arrival_times(spark: SparkSession, tmp_path: Path) -> N
     query = ScriptQuery(spark, HALL, tmp_path / "history", tmp_path / "idle")
     with pytest.raises(QueryProblem, match=r"^arrival_us of sensor .nobody.s. is NULL"):
         query.run_available()
+
+
+# ------------------------------------------------------------------------------- programs by hand
+
+
+SENSORS = ("A", "B", "8MD1-AZ", "8MD2-A", "8MD3-A", "8MD4-AZ")
+SECONDS = 1_500
+SILENT_S = range(60, 100)
+"""Time in which sensor A sends nothing, so that latest values differ from a join."""
+
+
+def events() -> tuple[Event, ...]:
+    """Return a tuple a second of every sensor, each a little off the second."""
+    values = Seeds(1).stream("values").integers(-40, 120, size=SECONDS * len(SENSORS)).tolist()
+    rows: list[tuple[int, str, float]] = []
+    for second in range(SECONDS):
+        for number, sensor in enumerate(SENSORS):
+            if sensor != "A" or second not in SILENT_S:
+                at_us = second * 1_000_000 + 1_000 * number
+                rows.append((at_us, sensor, float(values[len(rows)])))
+    return tuple(
+        Event(seq, seq, sensor, at_us, value, at_us)
+        for seq, (at_us, sensor, value) in enumerate(rows)
+    )
+
+
+@pytest.fixture(scope="module")
+def tuples(spark: SparkSession) -> DataFrame:
+    rows = pd.DataFrame([(each.key, each.event_time_us, each.value) for each in events()])
+    table = spark.createDataFrame(rows, "sensor string, at long, value double")
+    return table.select("sensor", functions.timestamp_micros("at").alias("ts"), "value").cache()
+
+
+FIRST, *OTHERS = WORKFLOWS
+
+
+@pytest.mark.parametrize(
+    "name", [FIRST, *(pytest.param(each, marks=pytest.mark.long) for each in OTHERS)]
+)
+def test_a_program_by_hand_gives_the_results_of_its_script(name: str, tuples: DataFrame) -> None:
+    script, program = WORKFLOWS[name]
+    module: dict[str, Callable[[DataFrame], dict[str, DataFrame]]] = {}
+    exec(program, module)
+    streams = [
+        stream.toDF("ts", "value").select(
+            functions.lit(name).alias("workflow"),
+            functions.lit(result).alias("name"),
+            functions.unix_micros("ts").alias("ts_us"),
+            functions.col("value").cast("double"),
+        )
+        for result, stream in module["run"](tuples).items()
+    ]
+    found = {tuple(row[:3]): row[3] for row in reduce(DataFrame.union, streams).collect()}
+    config = ScriptConfig((parse(script, name),), tuple((sensor, 3_600) for sensor in SENSORS))
+    trace = make_system()(Workload("script", events(), config.to_json()))
+    expected = {tuple(step[:3]): step.value for step in trace.of(Result)}
+    assert len(expected) > 5
+    # Spark adds up floats in its own order.
+    assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_blank_lines_and_comments_do_not_count() -> None:
+    assert line_count("# head\n\na = 1\n    # why\nb = 2\n") == 2

@@ -1,20 +1,15 @@
 """Starting Spark, and leaving nothing behind."""
 
-import fcntl
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from pathlib import Path
-from typing import cast
 
 import pytest
-from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
 from spark_impl.runtime import session
@@ -131,14 +126,6 @@ def test_the_error_of_java_is_its_last_cause(tmp_path: Path, log: str, sentence:
         start()
 
 
-def test_stopping_spark_does_not_warn_of_a_broken_connection() -> None:
-    class Broken:
-        def stop(self) -> None:
-            warnings.warn("Unable to cleanly shutdown Spark JVM process.", RuntimeWarning, 1)
-
-    session._stop(cast(SparkSession, Broken()))
-
-
 @pytest.mark.long
 def test_interrupt_stops_cleanly_and_leaves_nothing(tmp_path: Path) -> None:
     """The interrupt comes in the middle of the second micro-batch."""
@@ -165,19 +152,6 @@ def test_interrupt_stops_cleanly_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------------------------- scratch folders
-
-
-KILLED = """
-import os, signal, subprocess, sys
-from spark_impl.runtime.session import scratch_folder
-with scratch_folder() as (folder, file):
-    (folder / "local").mkdir()
-    (folder / "local" / "block").write_bytes(b"1")
-    (folder / "packages.zip").write_bytes(b"2")
-    # Like Java, this process ends when its input is closed.
-    subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stderr=file)
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
 
 
 @pytest.fixture
@@ -207,25 +181,6 @@ def test_folder_is_there_for_a_session_and_gone_afterwards(where: Path) -> None:
     assert list(where.iterdir()) == []
 
 
-def test_killed_session_leaves_nothing_once_its_java_has_ended(where: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", KILLED], stdin=subprocess.PIPE) as driver:
-        assert driver.wait(60) == -signal.SIGKILL
-        (left,) = where.iterdir()
-        with scratch_folder():
-            assert (left / "local" / "block").exists(), "a process still writes there"
-        assert driver.stdin is not None
-        driver.stdin.close()
-        _wait_for_lock(left / session.MESSAGES)
-    with scratch_folder() as (folder, _file):
-        assert list(where.iterdir()) == [folder]
-
-
-def _wait_for_lock(path: Path) -> None:
-    """Wait until nobody holds the lock on a file."""
-    with path.open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-
-
 def test_folder_in_use_stays(where: Path) -> None:
     with scratch_folder() as (first, _first), scratch_folder() as (second, _second):
         session.remove_forsaken(where)
@@ -251,16 +206,3 @@ def test_folder_of_another_host_stays(
     monkeypatch.setattr(session, "PREFIX", prefix_of(other))
     session.remove_forsaken(where)
     assert not folder.exists()
-
-
-def test_removal_that_is_cut_short_is_finished_by_the_next_one(
-    forsaken: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (forsaken / "packages.zip").touch()
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "rmtree", lambda _path, **_: None)
-        session.remove_forsaken(forsaken.parent)
-    assert not (forsaken / "packages.zip").exists()
-    assert (forsaken / session.MESSAGES).exists()
-    session.remove_forsaken(forsaken.parent)
-    assert not forsaken.exists()

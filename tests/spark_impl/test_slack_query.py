@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from model.vocabulary import SlackConfig
 from model.vocabulary.settings import PlainData
 from spark_impl.runtime.histories import COLUMNS, append
-from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.runtime.storage import InputProblem, Location
 from spark_impl.slack import QueryProblem, SlackQuery, assumption_status, corrections, results
 from spark_impl.slack.query import SLACK, assumption
 from spark_impl.windows import answers as answers_module
@@ -211,20 +211,6 @@ def test_query_has_settings_of_its_own(
     assert len(list(states)) == partitions
 
 
-def test_flush_that_was_interrupted_is_carried_out_once(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    query = SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST, LATE), tmp_path / "s")
-    query.run_available()
-    tasks = query.store.known_tasks()
-    query.store.request_flush(tasks, locate(tmp_path / "h"))  # ... and the driver is gone
-    query.run_available()
-    query.run_available()
-    assert query.store.read_all("correction", 9).num_rows == 1
-    assert query.store.committed() == 2
-    assert answers(spark, tmp_path / "s")[10] == (26.0, 3, 1, 1 / 3, "exact")
-
-
 def test_bad_rows_of_a_history_are_rejected_and_the_stream_goes_on(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -267,25 +253,6 @@ def test_local_paths_stay_local_on_a_cluster_with_hdfs(spark: SparkSession, tmp_
         assert len(answers(spark, tmp_path / "s")) == 4
     finally:
         hadoop.set("fs.defaultFS", usual)
-
-
-def test_query_waits_for_the_first_file(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "h").mkdir()
-    query = SlackQuery(spark, FIXED, tmp_path / "h", tmp_path / "s")
-    query.flush()
-    assert answers(spark, tmp_path / "s") == {}
-    running = query.start()
-    try:
-        running.processAllAvailable()
-        history(tmp_path / "h", FIRST)
-        running.processAllAvailable()
-        assert len(answers(spark, tmp_path / "s")) == 4
-        history(tmp_path / "h", LATE)
-        running.processAllAvailable()
-    finally:
-        running.stop()
-    query.flush()
-    assert answers(spark, tmp_path / "s")[10] == (26.0, 3, 1, 1 / 3, "exact")
 
 
 def test_sources_that_are_not_there(tmp_path: Path) -> None:

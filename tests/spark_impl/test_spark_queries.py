@@ -1,11 +1,11 @@
-"""Services of Spark to every query: slots of tasks, events for listeners, and failures."""
+"""Services of Spark to every query: slots, listeners, the user's session, failures."""
 
 import logging
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 import pytest
@@ -21,11 +21,11 @@ from pyspark.sql.streaming.listener import (
 )
 from pyspark.sql.streaming.query import StreamingQuery
 
-from properties import failed_tasks
 from spark_impl.runtime import histories, locks, queries, sources
 from spark_impl.runtime.failures import sentence_of
 from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.queries import STARTS, TOO_SLOW, QueryProblem, QueryRunner, log
+from spark_impl.runtime.sources import _register
 from spark_impl.runtime.storage import locate
 from spark_impl.slack import SlackQuery
 from spark_impl.windows.blocks import slots, task_of_slot
@@ -222,29 +222,43 @@ def test_query_that_fails_otherwise_is_not_begun_again(tmp_path: Path) -> None:
     assert told == "something else"
 
 
-@pytest.mark.fails_tasks
-def test_a_test_in_which_a_task_fails_unseen_fails(spark: SparkSession) -> None:
-    """Spark repeats a task that failed, so its answer is right."""
+# ------------------------------------------------------------------------ the session of the user
 
-    def fail_once(numbers: Iterable[int]) -> Iterable[int]:
-        from pyspark import TaskContext
 
-        context = TaskContext.get()
-        assert context is not None
-        if context.attemptNumber() == 0 and context.partitionId() == 1:
-            raise ValueError("not at the first attempt")
-        yield from numbers
+@pytest.mark.parametrize("before", [None, "the user's"])
+def test_the_active_session_stays_that_of_the_user(before: str | None) -> None:
+    active, seen = [before], list[str | None]()
+    sessions = SimpleNamespace(
+        getActiveSession=lambda: Option(active[-1]),
+        setActiveSession=active.append,
+        clearActiveSession=lambda: active.append(None),
+    )
+    spark: Any = SimpleNamespace(
+        _jsparkSession="the query's",
+        dataSource=SimpleNamespace(register=lambda _: seen.append(active[-1])),
+        _jvm=namespace_of("org.apache.spark.sql.classic.SparkSession", sessions),
+    )
+    _register(spark)
+    assert seen == ["the query's"]
+    assert active[-1] == before
 
-    def watched(*marks: str) -> object:
-        closest = {name: name for name in marks}
-        found = SimpleNamespace(funcargs={"spark": spark}, get_closest_marker=closest.get)
-        watching = failed_tasks.watch(cast(pytest.Item, found))
-        next(watching)
-        assert spark.sparkContext.range(4, numSlices=2).mapPartitions(fail_once).count() == 4
-        with pytest.raises(StopIteration) as ended:
-            watching.send("result")
-        return ended.value.value
 
-    with pytest.raises(pytest.fail.Exception, match="ValueError: not at the first attempt"):
-        watched()
-    assert watched(failed_tasks.MARK) == "result"
+class Option(NamedTuple):
+    """An option of Scala."""
+
+    value: str | None
+
+    def isDefined(self) -> bool:  # noqa: N802 (the name is Scala's)
+        """Return whether there is a value."""
+        return self.value is not None
+
+    def get(self) -> str | None:
+        """Return the value."""
+        return self.value
+
+
+def namespace_of(path: str, value: object) -> object:
+    """Return an object whose attributes lead to a value."""
+    for name in reversed(path.split(".")):
+        value = SimpleNamespace(**{name: value})
+    return value

@@ -71,27 +71,6 @@ def test_store_of_another_room(spark: SparkSession, tmp_path: Path) -> None:
         WatermarkQuery(spark, WatermarkConfig(10, 10, 8, k=4, gamma_us=100), source, tmp_path / "s")
 
 
-def test_a_watermark_from_upstream_closes_windows_of_every_task(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    config = WatermarkConfig(10, 10, 0, k=3, tasks=2, upstreams=2)
-    source = history(tmp_path / "h", [(4, 1.0), (12, 2.0)], key="b")
-    query = WatermarkQuery(spark, config, source, tmp_path / "s")
-    query.run_available()
-    assert progress(tmp_path / "s").watermark_us is None, "nothing has passed the other operator"
-    history(source, [(3, 4.0)], [(25, 8.0)], key="a")
-    query.run_available()
-    # operators at 25 and 12: both tasks close 0 .. 10, the one of key b without an arrival
-    assert not query.store.read("result", 1).num_rows
-    found = query.store.read("result", 2).sort_by("task").to_pylist()
-    assert [(r["key"], r["value"], r["slack_us"], r["wm_us"]) for r in found] == [
-        ("a", 4.0, 13, 12),
-        ("b", 1.0, 13, 12),
-    ]
-    assert progress(tmp_path / "s").watermark_us == 12
-    assert answers(spark, tmp_path / "s").keys() == {0}
-
-
 @pytest.mark.parametrize("tasks", [2, pytest.param(17, marks=pytest.mark.long)])
 def test_the_operator_that_holds_the_watermark_back_is_named_until_it_is_idle(
     tasks: int, spark: SparkSession, tmp_path: Path

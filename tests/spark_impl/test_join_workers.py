@@ -1,16 +1,19 @@
-"""Task slots for a chain, and measurements of a worker and of links, without Spark."""
+"""Workers of a chain: connections, task slots and measurements, without Spark."""
 
 import socket
-from collections.abc import Callable
-from threading import Thread
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from spark_impl.join import slot_probe, stage
+from spark_impl.join import messages, rendezvous, stage
+from spark_impl.join.rendezvous import Meeting, Place, Rendezvous, join_neighbours, meet
 from spark_impl.join.slot_probe import Slot, bandwidths_mbps, speeds_of
 from spark_impl.join.stage import check_slots
+from spark_impl.join.transport import Door, Links, NeighbourLost, listen
 from spark_impl.join.work_probe import (
     ARRIVALS,
     MIXES,
@@ -21,6 +24,103 @@ from spark_impl.join.work_probe import (
     measure_work,
 )
 from spark_impl.runtime.session import EnvironmentProblem
+
+# ------------------------------------------------------------------------------------ connections
+
+
+HOST = "127.0.0.1"
+TOKEN = "a secret"
+
+
+def test_a_task_of_an_older_attempt_is_not_met() -> None:
+    with Rendezvous(HOST, 2, timeout_s=5.0) as rendezvous, ThreadPoolExecutor(4) as pool:
+        old = pool.submit(meet, rendezvous.place, 0, 10, (HOST, 1))
+        new = pool.submit(meet, rendezvous.place, 0, 20, (HOST, 2))
+        with pytest.raises(TimeoutError, match="worker 0 did not meet the others"):
+            old.result()
+        other = meet(rendezvous.place, 1, 21, (HOST, 3))
+        assert new.result() == other
+        assert other.addresses == ((HOST, 2), (HOST, 3))
+
+
+def test_a_missing_worker_is_an_error_of_the_others() -> None:
+    with (
+        Rendezvous(HOST, 2, timeout_s=0.3) as rendezvous,
+        pytest.raises(TimeoutError, match=r"worker 1 did not meet the others within 0.3 s"),
+    ):
+        meet(rendezvous.place, 1, 5, (HOST, 1))
+
+
+def pair_of_links(patience_s: float = 20.0) -> tuple[Links, Links]:
+    with closing(listen(HOST)) as listener:
+        one = socket.create_connection(listener.getsockname()[:2])
+        other, _ = listener.accept()
+    return Links(0, {1: one}, patience_s), Links(1, {0: other}, patience_s)
+
+
+def idle(links: Links) -> None:
+    for _ in range(100):
+        links.exchange([], 0.1)
+
+
+def test_messages_leave_at_once() -> None:
+    """The operating system would collect small messages for up to 40 ms."""
+    for links in pair_of_links():
+        with closing(links):
+            for peer in links._peers.values():
+                at_once = peer.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+                assert at_once != 0
+
+
+def test_a_neighbour_that_never_calls_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [0.0]
+
+    def nobody(_: Door, timeout_s: float) -> Iterator[object]:
+        assert 0 < timeout_s <= 20.0 - now_s[0], "it waits for longer than the deadline"
+        now_s[0] += 8.0
+        yield from ()
+
+    monkeypatch.setattr(Door, "wait", nobody)
+    monkeypatch.setattr(rendezvous, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    with closing(listen(HOST)) as listener:
+        meeting = Meeting("attempt", ((HOST, 1), listener.getsockname()[:2]))
+        sentence = "^worker 1 is not connected with worker 0: no connection before the deadline$"
+        with pytest.raises(TimeoutError, match=sentence):
+            join_neighbours(listener, 1, meeting, Place((HOST, 1), TOKEN, 20.0))
+    assert now_s[0] == 24.0
+
+
+def test_a_neighbour_that_dies_is_named() -> None:
+    left, right = pair_of_links()
+    right.close()
+    with closing(left), pytest.raises(NeighbourLost, match="worker 1 is lost, says worker 0"):
+        idle(left)
+
+
+def test_a_neighbour_that_is_silent_is_named() -> None:
+    left, right = pair_of_links(patience_s=0.2)
+    with closing(left), closing(right), pytest.raises(NeighbourLost, match="worker 1 was silent"):
+        idle(left)
+
+
+def test_an_oversized_frame_of_a_neighbour_is_refused() -> None:
+    left, right = pair_of_links()
+    with closing(left), closing(right):
+        right._peers[0].connection.send(b"\x7f\xff\xff\xff")
+        with pytest.raises(messages.FrameProblem, match="2147483647 bytes came"):
+            left.exchange([], 5.0)
+
+
+@pytest.mark.parametrize(
+    "kind", [0, messages.BLOCKS, messages.ACK, messages.HINT, messages.END, 99]
+)
+def test_an_invalid_frame_is_refused_in_one_sentence(kind: int) -> None:
+    with pytest.raises(messages.FrameProblem, match="frame"):
+        messages.decode_messages(kind, b"R" + b"\x01" * 40)
+
+
+# ------------------------------------------------------------------------- slots and measurements
+
 
 MANAGER = SimpleNamespace(defaultResourceProfile=lambda: None)
 
@@ -116,22 +216,6 @@ def test_bandwidth_is_that_after_the_burst() -> None:
     times_s = [max(0, number - 10) * 0.01 for number in range(pieces)]
     found = bandwidths_mbps(times_s, sizes)
     assert found == pytest.approx([1.0] * 3, rel=0.05)
-
-
-def test_a_connection_is_measured_from_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slot_probe, "SENDING_S", 0.05)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        left = socket.create_connection(server.getsockname())
-        right, _ = server.accept()
-    found: list[float] = []
-    other = Thread(target=lambda: found.extend(slot_probe._answer(right)))
-    with left, right:
-        other.start()
-        latencies_us = slot_probe._send(left)
-        other.join()
-    assert len(latencies_us) == slot_probe.ROUND_TRIPS
-    assert min(latencies_us) > 0
-    assert len(found) == slot_probe.PARTS
 
 
 def test_the_fastest_slot_has_speed_1() -> None:
