@@ -1,4 +1,4 @@
-"""A recording with one wrong step is no behaviour of the protocol."""
+"""A recording with one wrong step is no behaviour of the protocol, and credit counts blocks."""
 
 import random
 from collections import Counter
@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from model.checking.claims import Outcome
 from model.join import run
 from model.join.replay import validate_recording
+from model.join.state import Block, Copy, Lane, unacknowledged
 from model.vocabulary import Trace, Workload
-from model.vocabulary.join import PROTOCOL, Ack, Admit, Drop, Forward, Quiet, Receive
+from model.vocabulary.join import PROTOCOL, Ack, Admit, Drop, Forward, Quiet, R, Receive
 from properties.promised import Reached, promised
 from straggler.strategies.join import cases
 
@@ -109,3 +110,10 @@ def test_a_recording_with_a_wrong_step_is_no_behaviour(
     met = Counter[str]()
     check_changes(case, rng, met)
     reached.add(met)
+
+
+@given(st.lists(st.sampled_from([-1, -1, 0, 1, 5]), max_size=5))
+def test_a_block_counts_against_the_credit_until_its_acknowledgement(sent: list[int]) -> None:
+    """An acknowledgement may say that nothing was sent before it."""
+    copies = tuple(Copy(Block(R, n, 0, (n,), 0), each) for n, each in enumerate(sent))
+    assert unacknowledged(Lane(copies=copies)) == sent.count(-1)
