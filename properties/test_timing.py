@@ -31,8 +31,8 @@ from straggler.strategies import clusters, queries
 from straggler.strategies import script as scripts
 from straggler.strategies.clusters import REGIONS, Shape
 
-EFFORT = 1 if profiles.times() == 1 else 2
-"""Number of clusters for each one in profile ``dev``, which draws 54 of each room or more."""
+EFFORT = profiles.choose(1, nightly=4)
+"""Number of clusters for each one by day, when 30 of each room or more are drawn."""
 
 
 # ----------------------------------------------------------------------------------- variations

@@ -42,6 +42,7 @@ def test_the_present_version_is_among_them() -> None:
     assert {room_of(path) for path in STORES if path.parent.name == PRESENT} == set(PLACES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("archive", STORES, ids=named)
 def test_a_store_goes_on(archive: Path, spark: SparkSession, tmp_path: Path) -> None:
     room = room_of(archive)

@@ -9,7 +9,7 @@ import base64
 import json
 import os
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from spark_impl.grouping import candidates, router
 from spark_impl.join.messages import BlockAck
 from spark_impl.join.side import Matcher, Side
 from spark_impl.join.store import ChainStore
+from spark_impl.join.transport import Links
 from spark_impl.join.worker import Worker
 from spark_impl.runtime.stores import TableStore
 from spark_impl.slack import control_laws
@@ -121,6 +122,13 @@ def _never_by_flush(right: Any, settings: Any, row: Mapping[str, int], *given: A
     return str(right(settings, {**row, "flushed": False}, *given))
 
 
+def _blocks_twice(
+    right: Any, self: Links, outgoing: Iterable[tuple[int, Any]], wait_s: float
+) -> Any:
+    twice = [each for each in outgoing for _ in range(1 + hasattr(each[1], "tuples"))]
+    return right(self, twice, wait_s)
+
+
 BUGS: Mapping[str, Bug] = {
     "pairs lie up to two windows apart": Bug(
         JOIN, "no pair that is no result", (Planted(Matcher.__init__, operator_bugs.wide),)
@@ -167,6 +175,7 @@ BUGS: Mapping[str, Bug] = {
         "no pair twice",
         (Planted(ChainStore.files, _killed_epochs_too), Planted(ChainStore.commit, _attempts_stay)),
     ),
+    "every block is sent twice": Bug(JOIN, "sent block", (Planted(Links.exchange, _blocks_twice),)),
     "an acknowledgement forgets the last block sent": Bug(
         JOIN, "behaviour of the protocol", (Planted(Worker._join_in, _forgets_the_last_sent),)
     ),

@@ -1,7 +1,7 @@
 """The promises alone notice planted bugs on Spark's own traces.
 
-``properties/test_promises.py`` runs in a process of its own, whose driver and workers have bugs:
-by day one of each promise, at night the others as well. :mod:`tests.quality.promise_bugs` has them.
+``properties/test_promises.py`` runs in a process of its own, whose driver and workers have the
+bugs of :mod:`tests.quality.promise_bugs`. All of it runs at night.
 """
 
 import os
@@ -21,14 +21,15 @@ PROMISES = ROOT / "properties/test_promises.py"
 NAMES = list(BUGS)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1_200)
 @pytest.mark.parametrize(
     "names",
     [
         pytest.param(NAMES[:4], id="one each"),
-        pytest.param(NAMES[4:8], id="more", marks=pytest.mark.long),
-        pytest.param(NAMES[8:12], id="yet more", marks=pytest.mark.long),
-        *(pytest.param([name], id=name, marks=pytest.mark.long) for name in NAMES[12:]),
+        pytest.param(NAMES[4:8], id="more"),
+        pytest.param(NAMES[8:12], id="yet more"),
+        *(pytest.param([name], id=name) for name in NAMES[12:]),
     ],
 )
 def test_each_promise_is_broken_by_a_bug(tmp_path: Path, names: Sequence[str]) -> None:

@@ -51,9 +51,9 @@ from tests.harness.windows_executor_deaths import DEATHS, FATAL_BATCH
 from tests.straggler.agreement import script_differences
 
 OFTEN = 5
-NIGHTLY = [pytest.param(number, OFTEN, marks=pytest.mark.long) for number in (1, 2)]
+KILLED = ((0, 1), (1, OFTEN), (2, OFTEN))
 """Numbers of queries, and how often each is killed at most."""
-pytestmark = [needs_proc, pytest.mark.timeout(1_800)]
+pytestmark = [needs_proc, pytest.mark.long, pytest.mark.timeout(1_800)]
 
 
 def assert_equal_to_model(
@@ -71,7 +71,7 @@ def assert_equal_to_model(
     return evidence.guards
 
 
-@pytest.mark.parametrize(("number", "at_most"), [(0, 1), *NIGHTLY])
+@pytest.mark.parametrize(("number", "at_most"), KILLED)
 def test_windows_are_exact_however_often_the_driver_is_killed(
     spark: SparkSession, tmp_path: Path, seed: int, number: int, at_most: int
 ) -> None:
@@ -83,7 +83,7 @@ def test_windows_are_exact_however_often_the_driver_is_killed(
     assert not left, "the next start removes what a killed driver left"
 
 
-@pytest.mark.parametrize(("number", "at_most"), [(0, 1), *NIGHTLY])
+@pytest.mark.parametrize(("number", "at_most"), KILLED)
 def test_every_pair_comes_once_however_often_the_driver_is_killed(
     spark: SparkSession, tmp_path: Path, seed: int, number: int, at_most: int
 ) -> None:
@@ -97,7 +97,6 @@ def test_every_pair_comes_once_however_often_the_driver_is_killed(
     assert read_sink(tmp_path) == expected, seen
 
 
-@pytest.mark.long
 def test_scripts_are_exact_however_often_the_driver_is_killed(tmp_path: Path, seed: int) -> None:
     workload, seen = kill_and_finish(SCRIPTS, tmp_path, 0, seed, OFTEN)
     assert seen, "nothing was interrupted"
@@ -110,7 +109,6 @@ def test_scripts_are_exact_however_often_the_driver_is_killed(tmp_path: Path, se
     assert len(sent) <= 1, "messages that were delivered are left"
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("number", [0, 1])
 def test_answers_on_s3_are_exact_though_the_driver_is_killed(
     spark: SparkSession, tmp_path: Path, bucket: Location, seed: int, number: int
@@ -149,7 +147,6 @@ def assert_repeated(
     assert assert_equal_to_model(spark, folder, workload)["late pairs"]
 
 
-@pytest.mark.long
 def test_windows_are_exact_though_executors_die_in_a_batch_and_in_a_correction(
     tmp_path: Path, spark: SparkSession, seed: int
 ) -> None:
@@ -159,7 +156,6 @@ def test_windows_are_exact_though_executors_die_in_a_batch_and_in_a_correction(
     assert_repeated(spark, tmp_path, workload, driver.lines)
 
 
-@pytest.mark.long
 def test_a_chain_of_executors_that_die_keeps_every_promise(tmp_path: Path, seed: int) -> None:
     workload = long_case(join_executor_deaths.WORKERS, seed, join_executor_deaths.EPOCHS)
     workload.write(tmp_path / "workload.json")
@@ -185,7 +181,6 @@ SENTENCE = "the driver and all workers have to reach one folder under this addre
 
 
 @needs_proc
-@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_every_query_stops_in_its_first_micro_batch_and_says_why(tmp_path: Path, seed: int) -> None:
     for name in ("slack", "script", "join"):
