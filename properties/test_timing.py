@@ -32,7 +32,7 @@ from straggler.strategies import script as scripts
 from straggler.strategies.clusters import REGIONS, Shape
 
 EFFORT = profiles.choose(1, nightly=4)
-"""Number of clusters for each one by day, when 30 of each room or more are drawn."""
+"""Number of clusters for each one by day, when 24 of each room or more are drawn."""
 
 
 # ----------------------------------------------------------------------------------- variations
@@ -112,8 +112,8 @@ class Drawn(NamedTuple):
 ROOMS: Mapping[str, Drawn] = {
     "slack": Drawn((families.slack(families.TIMED), families.covered(0.9), families.covered()), 4),
     "watermark": Drawn((families.watermark(families.TIMED),), 6),
-    "join": Drawn((families.CHAINS,), 5),
-    "grouping": Drawn((families.light(EACH), families.shared(EACH), families.drifting(EACH)), 4),
+    "join": Drawn((families.CHAINS,), 4),
+    "grouping": Drawn((families.light(EACH), families.shared(EACH), families.drifting(EACH)), 3),
     "script": Drawn((script_packs(),), 6),
 }
 """Families of each room. No promise on Spark has clusters of scripts; theirs are busy."""

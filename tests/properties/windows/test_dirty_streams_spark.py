@@ -181,7 +181,13 @@ def seen() -> Counter[str]:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("number", range(PACKS))
-@pytest.mark.parametrize("wait", WAITS, ids=["slack", "watermark"])
+@pytest.mark.parametrize(
+    "wait",
+    [
+        pytest.param(WAITS[0], id="slack"),
+        pytest.param(WAITS[1], id="watermark", marks=pytest.mark.long),
+    ],
+)
 def test_every_window_is_exact_or_counts_what_it_lacks(
     wait: dict[str, Any],
     number: int,
