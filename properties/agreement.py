@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, Protocol, Self, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import pytest
 from hypothesis import example
@@ -16,13 +16,13 @@ from properties.reached_cases import count_troubles
 from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
 from straggler.judging.judge import broken_sentences
-from straggler.judging.plan_counterexamples import SeededPlan
+from straggler.judging.plan_counterexamples import TimedCase
 from straggler.rooms import Room, find_room
 from straggler.strategies.clusters import REGIONS
 
 WhenFull = Literal["block", "drop"]
 TestT = TypeVar("TestT", bound=Callable[..., None])
-TimedT = TypeVar("TimedT", bound="Timed")
+ConfigT = TypeVar("ConfigT")
 ValueT = TypeVar("ValueT")
 CaseT = TypeVar("CaseT")
 
@@ -88,29 +88,15 @@ def crowded(plan: Plan, when_full: WhenFull) -> Plan:
     return replace(plan, cluster=replace(plan.cluster, workers=tuple(full)))
 
 
-class Timed(Protocol):
-    """A query, and the plan and seed of its timed run."""
-
-    @property
-    def config(self) -> Any:
-        """The query."""
-
-    @property
-    def timing(self) -> SeededPlan:
-        """The plan and the seed."""
-
-    def _replace(self, *, timing: SeededPlan) -> Self: ...
-
-
-def in_crowded(case: TimedT, when_full: WhenFull) -> TimedT:
+def in_crowded(case: TimedCase[ConfigT], when_full: WhenFull) -> TimedCase[ConfigT]:
     """Return the case with workers that have room for one tuple, and block or drop all others."""
     plan = crowded(case.timing.plan, when_full)
     return case._replace(timing=case.timing._replace(plan=plan))
 
 
 def in_all_regions(
-    timed: Callable[[str | None], st.SearchStrategy[TimedT]],
-) -> st.SearchStrategy[Sequence[TimedT]]:
+    timed: Callable[[str | None], st.SearchStrategy[TimedCase[ConfigT]]],
+) -> st.SearchStrategy[Sequence[TimedCase[ConfigT]]]:
     """Draw a case in each region; then workers have room for one tuple, and block or drop others.
 
     So each kind of trouble is met in every example, whatever Hypothesis draws.

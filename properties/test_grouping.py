@@ -6,14 +6,15 @@ from hypothesis import given
 
 from model.grouping.claims import CLAIMS
 from model.grouping.variants import VARIANTS
-from model.vocabulary import Workload
+from model.vocabulary import GroupingConfig, Workload
 from model.vocabulary.grouping import POLICIES
 from properties.agreement import Agreement, in_all_regions, put_to_the_test, telling
 from properties.hot_keys import one_key, skewed
 from properties.promised import Reached, promised
 from sim.grouping import simulate
 from sim.grouping.room import TIMED_ROOM
-from straggler.strategies.grouping import TimedCase, cases, timed_cases
+from straggler.judging.plan_counterexamples import TimedCase
+from straggler.strategies.grouping import cases, timed_cases
 
 
 @promised(*put_to_the_test(CLAIMS), examples=60)
@@ -38,7 +39,9 @@ def test_every_policy_agrees_on_hot_keys_that_change(reached: Reached, seed: int
 
 @promised("shed", "sent_again", "served_again", "several senders", examples=9)
 @given(clusters=in_all_regions(timed_cases))
-def test_a_timed_run_is_a_run_of_the_model(reached: Reached, clusters: Sequence[TimedCase]) -> None:
+def test_a_timed_run_is_a_run_of_the_model(
+    reached: Reached, clusters: Sequence[TimedCase[GroupingConfig]]
+) -> None:
     for config, (plan, seed) in clusters:
         run = simulate(plan, config, seed)
         Agreement.of("grouping", reached).of_run(run)

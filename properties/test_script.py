@@ -14,9 +14,10 @@ from properties.promised import Reached, promised
 from properties.telling_scripts import TELLING
 from sim.script import simulate
 from sim.script.host import ScriptTuning
+from straggler.judging.plan_counterexamples import TimedCase
 from straggler.rooms.script.formatter import unparse
 from straggler.rooms.script.language import parse
-from straggler.strategies.script import SENSORS, TimedCase, cases, timed_cases
+from straggler.strategies.script import SENSORS, cases, timed_cases
 
 
 def written_and_read(case: Workload) -> Workload:
@@ -36,7 +37,7 @@ def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workl
 
 
 @st.composite
-def timed_in_all_ways(draw: st.DrawFn) -> Sequence[TimedCase]:
+def timed_in_all_ways(draw: st.DrawFn) -> Sequence[TimedCase[ScriptConfig]]:
     """Draw workers of all kinds, some that fail, and some with room for one tuple."""
     blocking, dropping = draw(timed_cases()), draw(timed_cases())
     full = in_crowded(blocking, "block"), in_crowded(dropping, "drop")
@@ -45,7 +46,9 @@ def timed_in_all_ways(draw: st.DrawFn) -> Sequence[TimedCase]:
 
 @promised("late arrivals", "shed", "held_back", "sent_again", "served_again", examples=20)
 @given(clusters=timed_in_all_ways())
-def test_a_timed_run_is_a_run_of_the_model(reached: Reached, clusters: Sequence[TimedCase]) -> None:
+def test_a_timed_run_is_a_run_of_the_model(
+    reached: Reached, clusters: Sequence[TimedCase[ScriptConfig]]
+) -> None:
     for config, (plan, seed) in clusters:
         # With the placement of docs/script.md, which the model has.
         planned = replace(plan, tuning=ScriptTuning())

@@ -12,7 +12,8 @@ from model.windows.variants import example
 from properties.agreement import Agreement, in_all_regions, put_to_the_test, telling
 from properties.promised import Reached, promised
 from sim.slack import simulate
-from straggler.strategies.streams import TimedCase, cases, configs, timed_cases, workloads
+from straggler.judging.plan_counterexamples import TimedCase
+from straggler.strategies.streams import cases, configs, timed_cases, workloads
 
 FROM_VALUES = configs(["sum", "avg"], ["conformal"]).filter(lambda config: config.needs_values)
 """Queries that guess judgements ahead, and whose requirements depend on values."""
@@ -43,6 +44,8 @@ def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workl
 
 @promised("late pairs", "misses", "shed", "held_back", "sent_again", "served_again", examples=9)
 @given(clusters=in_all_regions(timed_cases))
-def test_a_timed_run_is_a_run_of_the_model(reached: Reached, clusters: Sequence[TimedCase]) -> None:
+def test_a_timed_run_is_a_run_of_the_model(
+    reached: Reached, clusters: Sequence[TimedCase[SlackConfig]]
+) -> None:
     for config, (plan, seed) in clusters:
         Agreement.of("slack", reached).of_run(simulate(plan, config, seed))

@@ -13,7 +13,8 @@ from model.windows.variants import example
 from properties.agreement import Agreement, all_of, in_all_regions, put_to_the_test, telling
 from properties.promised import Reached, promised
 from sim.watermark import simulate
-from straggler.strategies.watermark import TimedCase, cases, timed_cases
+from straggler.judging.plan_counterexamples import TimedCase
+from straggler.strategies.watermark import cases, timed_cases
 
 UPSTREAMS = (0, 0, 1, 2, 3)
 LATE_UPSTREAM = example(
@@ -67,7 +68,7 @@ def test_the_operator_reads_as_the_model_does(reached: Reached, read: Sequence[W
 
 
 @st.composite
-def timed_in_all_ways(draw: st.DrawFn) -> Sequence[TimedCase]:
+def timed_in_all_ways(draw: st.DrawFn) -> Sequence[TimedCase[WatermarkConfig]]:
     """Draw a cluster of each region, with crowded workers, corrected, and with operators before."""
     corrected = timed_cases("late", corrections=(True,))
     below = timed_cases(upstreams=(1, 2))
@@ -76,6 +77,8 @@ def timed_in_all_ways(draw: st.DrawFn) -> Sequence[TimedCase]:
 
 @promised("late pairs", "corrections", "insertions", "shed", "sent_again", examples=8)
 @given(clusters=timed_in_all_ways())
-def test_a_timed_run_is_a_run_of_the_model(reached: Reached, clusters: Sequence[TimedCase]) -> None:
+def test_a_timed_run_is_a_run_of_the_model(
+    reached: Reached, clusters: Sequence[TimedCase[WatermarkConfig]]
+) -> None:
     for config, (plan, seed) in clusters:
         Agreement.of("watermark", reached).of_run(simulate(plan, config, seed))

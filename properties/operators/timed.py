@@ -48,7 +48,7 @@ from straggler.strategies.join import TimedCase as ChainCase
 from straggler.strategies.join import clusters_of_chains
 from straggler.strategies.scales import USUAL
 from straggler.strategies.script import timed_cases as script_cases
-from straggler.strategies.streams import UNIT_US, arrival_orders, timings
+from straggler.strategies.streams import UNIT_US, arrivals, timings
 from straggler.strategies.streams import configs as slack_configs
 from straggler.strategies.watermark import configs as watermark_configs
 
@@ -206,10 +206,10 @@ def _windowed(draw: st.DrawFn, configs: st.SearchStrategy[Any], region: str | No
     """Draw a query and its cluster; some sources send tuples that the query refuses."""
     config = draw(configs)
     scale = SCALE_OF.get(region, USUAL)
-    plan, seed = draw(timings(max(config.size_us, config.slide_us), config.tasks, region, scale))
+    plan, seed = draw(timings(config, region, scale))
     if region == "calm" or (region is None and draw(st.booleans())):
-        (events,) = draw(arrival_orders(config))
-        plan = replaying([events[0]._replace(value=inf), *events[1:]], plan)
+        first, *others = draw(arrivals(config))
+        plan = replaying([first._replace(value=inf), *others], plan)
     return Drawn(config, SeededPlan(plan, seed))
 
 

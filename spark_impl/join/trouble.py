@@ -14,10 +14,12 @@ import time
 import uuid
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from socket import socket
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
+from model.vocabulary.settings import JsonObject, is_int, is_number, one_of, require, require_known
 from spark_impl.join.messages import Block, BlockAck, Message
 from spark_impl.join.transport import Links, NeighbourLost
 
@@ -39,6 +41,20 @@ class Trouble(NamedTuple):
     for_s: float = 0.0
     epoch: int | None = None
     """The epoch of the trouble, if it does not happen in every epoch."""
+
+    @classmethod
+    def from_json(cls, data: JsonObject) -> "Trouble":
+        """Read the fields of a trouble; raise ``ValueError`` with one sentence for other data."""
+        require_known(data, cls._fields, ("kind", "sender", "receiver", "nth"))
+        kinds = get_args(Kind)
+        require(data["kind"] in kinds, "kind", data["kind"], one_of(kinds))
+        for name in ("sender", "receiver", "nth", "epoch"):
+            value = data.get(name)
+            good = (is_int(value) and value >= 0) or (name == "epoch" and value is None)
+            require(good, name, value, "an integer, at least 0")
+        for_s = data.get("for_s", 0.0)
+        require(is_number(for_s) and 0 <= for_s < inf, "for_s", for_s, "finite, at least 0")
+        return cls(**data)
 
 
 class Troubles(NamedTuple):

@@ -100,7 +100,7 @@ class Counterexample:
             kinds, broken = _texts(record, "kinds"), _texts(record, "broken")
             reference = _one_of(REFERENCES, record, "reference", MODEL)  # old files have neither
             level = _one_of(LEVELS, record, "level", STEPS)
-            trouble = _troubles(record)
+            trouble = _troubles(record, given.room)
             return cls(str(record["system"]), given, kinds, broken, reference, level, trouble)
         except KeyError as error:
             raise UsageError(f"{path.name} is not a counterexample: no {error}") from error
@@ -154,11 +154,20 @@ def _texts(record: dict[str, PlainData], name: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _troubles(record: JsonObject) -> tuple[JsonObject, ...]:
+def _troubles(record: JsonObject, room: str) -> tuple[JsonObject, ...]:
     value = record.get("trouble", [])  # old files have none
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         msg = f"its trouble is {value!r}; it must be a list of objects"
         raise ValueError(msg)
+    if value and room != "join":
+        msg = f"its room is {room!r}, but only chains of 'join' have trouble on their connections"
+        raise ValueError(msg)
+    if value:
+        # Imported here: other counterexamples need no Spark.
+        from spark_impl.join.trouble import Trouble
+
+        for each in value:
+            Trouble.from_json(each)
     return tuple(value)
 
 

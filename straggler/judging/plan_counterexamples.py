@@ -9,7 +9,7 @@ Rules of this file:
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from sim.kernel.disorder import Disturbance
 from sim.kernel.distributions import Constant, mean_us
@@ -21,6 +21,7 @@ from sim.kernel.trigger import At, Every, EveryTuples
 from straggler.errors import counted
 from straggler.inputs.durations import write_duration
 
+ConfigT = TypeVar("ConfigT")
 SECONDS_MAX = 60.0
 ONE_BATCH = EveryTuples(1_000_000)
 ROWS_DESCRIBED = 20
@@ -32,6 +33,13 @@ class SeededPlan(NamedTuple):
 
     plan: Plan
     seed: int
+
+
+class TimedCase(NamedTuple, Generic[ConfigT]):
+    """A query, and the plan and seed of its timed run."""
+
+    config: ConfigT
+    timing: SeededPlan
 
 
 def smallest(

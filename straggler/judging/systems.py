@@ -32,18 +32,11 @@ def local_master(slots: int, *, again: bool = False) -> str:
 
 
 def troubled(trouble: Sequence[JsonObject]) -> System:
-    """Return Spark's chain with trouble on its connections; Spark has to run.
-
-    Raise :class:`UsageError` for what is no trouble.
-    """
+    """Return Spark's chain with trouble on its connections; Spark has to run."""
     from spark_impl.join.system import make_troubled
     from spark_impl.join.trouble import Trouble
 
-    try:
-        planned = [Trouble(**each) for each in trouble]
-    except TypeError as error:
-        raise UsageError(f"its trouble is none of a connection: {error}") from error
-    return make_troubled(planned)
+    return make_troubled([Trouble(**each) for each in trouble])
 
 
 @contextmanager

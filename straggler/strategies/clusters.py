@@ -229,11 +229,13 @@ def clusters(draw: st.DrawFn, shape: Shape, busy_us: float, region: str = "calm"
     speeds = draw(st.sampled_from(SPEEDS))
     linked = tuple(each for each in WORKER_PLACES if each is not NOWHERE)
     places = draw(st.sampled_from(linked if region == "lossy" else WORKER_PLACES))
-    kinds = Exponential(busy_us), Constant(0.8 * busy_us), Exponential(1.5 * busy_us)
-    services: tuple[Distribution, ...] = kinds
+    services: list[Distribution] = [
+        Exponential(busy_us),
+        Constant(0.8 * busy_us),
+        Exponential(1.5 * busy_us),
+    ]
     limit, service = draw(st.sampled_from([2, 1, 4, 6])), draw(st.sampled_from(services))
-    # Speeds of workers that block hardly show.
-    sheds = shape.sheds and (region != "calm" or draw(st.booleans()))
+    sheds = shape.sheds and (region != "calm" or draw(st.booleans()))  # blocking hides speeds
     if region == "failing":
         places, limit, service = NOWHERE, 6, Exponential(busy_us / 2)
     noisy = Noise(0.1, retry_us=shape.scale_us / 4)

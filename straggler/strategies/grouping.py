@@ -12,7 +12,6 @@ Rules of this file:
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from hypothesis import strategies as st
 
@@ -23,7 +22,7 @@ from sim.kernel.faults import Congest, Fault, Lose, Replay
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import Plan
 from sim.kernel.source import IDS_PER_SOURCE, Recording, Row
-from straggler.judging.plan_counterexamples import SeededPlan
+from straggler.judging.plan_counterexamples import SeededPlan, TimedCase
 from straggler.strategies import clusters
 from straggler.strategies.clusters import Shape
 from straggler.strategies.streams import SEEDS, cuts, plans, sources
@@ -103,15 +102,8 @@ def cases(draw: st.DrawFn) -> Workload:
 # ------------------------------------------------------------------------------------- in time
 
 
-class TimedCase(NamedTuple):
-    """Router, plan and seed of a timed run."""
-
-    config: GroupingConfig
-    timing: SeededPlan
-
-
 @st.composite
-def timed_cases(draw: st.DrawFn, region: str | None = None) -> TimedCase:
+def timed_cases(draw: st.DrawFn, region: str | None = None) -> TimedCase[GroupingConfig]:
     """Draw routers, instances near and far, what streams to them, and what goes wrong."""
     config = draw(configs())
     shape = Shape(SCALE_US, config.instances, events=(12, 24, 40), batches=(1, 3, 12))

@@ -12,7 +12,6 @@ Rules of this file:
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
-from typing import NamedTuple
 
 from hypothesis import strategies as st
 
@@ -38,7 +37,7 @@ from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import replay
 from sim.script.host import ScriptTuning
 from sim.script.placements import PLACEMENTS
-from straggler.judging.plan_counterexamples import SeededPlan
+from straggler.judging.plan_counterexamples import SeededPlan, TimedCase
 from straggler.strategies.clusters import Shape, clusters, faults
 from straggler.strategies.networks import SEEDS, plans, sources
 from straggler.strategies.streams import cuts
@@ -194,15 +193,8 @@ def cases(draw: st.DrawFn, *, silent: bool = True) -> Workload:
     return Workload("script", events, config.to_json(), cut, flush=flush, name="generated")
 
 
-class TimedCase(NamedTuple):
-    """Scripts, with the arrival and the service of their tuples."""
-
-    config: ScriptConfig
-    timing: SeededPlan
-
-
 @st.composite
-def timed_cases(draw: st.DrawFn, *, fails: bool = False) -> TimedCase:
+def timed_cases(draw: st.DrawFn, *, fails: bool = False) -> TimedCase[ScriptConfig]:
     """Draw a stream for scripts, the cluster that it meets, a placement, and what goes wrong.
 
     ``fails``: a worker always fails soon after an arrival, otherwise in half of the cases.

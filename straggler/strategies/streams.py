@@ -25,7 +25,7 @@ from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import Worker
 from sim.kernel.source import IDS_PER_SOURCE
 from sim.windows.cluster import CORRECTOR, WindowTuning
-from straggler.judging.plan_counterexamples import SeededPlan
+from straggler.judging.plan_counterexamples import SeededPlan, TimedCase
 from straggler.strategies import clusters
 from straggler.strategies.clusters import Shape
 from straggler.strategies.networks import SEEDS, STEPS, plans, sources, upto
@@ -158,20 +158,15 @@ def twists(size_us: int) -> st.SearchStrategy[Twist]:
 
 
 @st.composite
-def arrival_orders(
-    draw: st.DrawFn, config: Query, orders: int = 1
-) -> tuple[tuple[Event, ...], ...]:
-    """Draw arrivals for a query; several orders have the same tuples on different routes."""
+def arrivals(draw: st.DrawFn, config: Query) -> tuple[Event, ...]:
+    """Draw arrivals for a query."""
     scale_us = max(config.size_us, config.slide_us)
     sent = tuple(draw(st.lists(sources(scale_us), min_size=1, max_size=4)))
     twist = draw(twists(config.size_us))
     seed = draw(SEEDS)
-    found: list[tuple[Event, ...]] = []
-    for _ in range(orders):
-        events = simulate_arrivals(draw(plans(scale_us, sent, seed)), seed).events
-        delivered = events if config.dedup else without_redeliveries(events)
-        found.append(tuple(twist.of(event) for event in delivered))
-    return tuple(found)
+    events = simulate_arrivals(draw(plans(scale_us, sent, seed)), seed).events
+    delivered = events if config.dedup else without_redeliveries(events)
+    return tuple(twist.of(event) for event in delivered)
 
 
 def without_redeliveries(events: Sequence[Event]) -> Sequence[Event]:
@@ -190,16 +185,17 @@ def cuts(n_events: int) -> st.SearchStrategy[tuple[int, ...]]:
 @st.composite
 def workloads(draw: st.DrawFn, config: Query) -> Workload:
     """Draw a stream for a query, cut into micro-batches, mostly with a flush at its end."""
-    (events,) = draw(arrival_orders(config))
+    events = draw(arrivals(config))
     flush = draw(st.sampled_from([True, True, True, False]))
     return _workload(config, events, draw(cuts(len(events)))).with_(flush=flush)
 
 
 @st.composite
 def timings(
-    draw: st.DrawFn, scale_us: int, tasks: int, region: str | None = None, scale: str = USUAL
+    draw: st.DrawFn, config: Query, region: str | None = None, scale: str = USUAL
 ) -> SeededPlan:
-    """Draw a cluster for a windowed room with ``tasks`` tasks, and the cost of corrections."""
+    """Draw a cluster that serves a query, and the cost of corrections."""
+    scale_us, tasks = max(config.size_us, config.slide_us), config.tasks
     shape = SCALES[scale](Shape(scale_us, tasks, events=(6, 12, 24)))
     plan, seed = draw(clusters.cases(shape, region))
     tuning = WindowTuning(
@@ -221,19 +217,11 @@ def timings(
     return SeededPlan(replace(plan, tuning=tuning, faults=(*plan.faults, *more), flush=flush), seed)
 
 
-class TimedCase(NamedTuple):
-    """Query and cluster of a timed run of room ``slack``."""
-
-    config: SlackConfig
-    timing: SeededPlan
-
-
 @st.composite
-def timed_cases(draw: st.DrawFn, region: str | None = None) -> TimedCase:
+def timed_cases(draw: st.DrawFn, region: str | None = None) -> TimedCase[SlackConfig]:
     """Draw a query and a cluster that serves it, in a region or in any."""
     config = draw(configs())
-    scale_us = max(config.size_us, config.slide_us)
-    return TimedCase(config, draw(timings(scale_us, config.tasks, region)))
+    return TimedCase(config, draw(timings(config, region)))
 
 
 def cases(

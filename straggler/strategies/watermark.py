@@ -9,13 +9,12 @@ Rules of this file:
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from hypothesis import strategies as st
 
 from model.vocabulary import WatermarkConfig, Workload
 from model.vocabulary.windows import AGGREGATES
-from straggler.judging.plan_counterexamples import SeededPlan
+from straggler.judging.plan_counterexamples import TimedCase
 from straggler.strategies.networks import upto
 from straggler.strategies.streams import UNIT_US, timings, workloads
 
@@ -70,21 +69,13 @@ def cases(
     return configs(readings, corrections=corrections, upstreams=upstreams).flatmap(workloads)
 
 
-class TimedCase(NamedTuple):
-    """Query and cluster of a timed run."""
-
-    config: WatermarkConfig
-    timing: SeededPlan
-
-
 @st.composite
 def timed_cases(
     draw: st.DrawFn,
     region: str | None = None,
     corrections: Sequence[bool] = (False, True),
     upstreams: Sequence[int] = (0,),
-) -> TimedCase:
+) -> TimedCase[WatermarkConfig]:
     """Draw a query and a cluster that serves it, in a region or in any."""
     config = draw(configs(corrections=corrections, upstreams=upstreams))
-    scale_us = max(config.size_us, config.slide_us)
-    return TimedCase(config, draw(timings(scale_us, config.tasks, region)))
+    return TimedCase(config, draw(timings(config, region)))

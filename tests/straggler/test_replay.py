@@ -137,6 +137,48 @@ def test_a_stored_workload_that_cannot_be_run_is_refused(
     assert_refused(straggler("replay", path.name, "--trust"), words)
 
 
+TROUBLE: dict[str, Any] = {"kind": "again", "sender": 0, "receiver": 1, "nth": 0, "for_s": 0.01}
+TROUBLES: tuple[tuple[object, str], ...] = (
+    ([TROUBLE], ""),
+    ({}, "its trouble is {}; it must be a list of objects"),
+    (["late"], "it must be a list of objects"),
+    ([{**TROUBLE, "kind": "slow"}], "kind is 'slow'; it must be one of late, again, lost"),
+    ([{**TROUBLE, "sender": -1}], "sender is -1; it must be an integer, at least 0"),
+    ([{**TROUBLE, "nth": 1.5}], "nth is 1.5; it must be an integer, at least 0"),
+    ([{**TROUBLE, "epoch": "x"}], "epoch is 'x'; it must be an integer, at least 0"),
+    ([{**TROUBLE, "for_s": -1.0}], "for_s is -1.0; it must be finite, at least 0"),
+    ([{**TROUBLE, "speed": 1}], "unknown setting 'speed'"),
+    ([{"kind": "late"}], "the setting 'sender' is missing"),
+)
+
+
+@pytest.mark.parametrize(("trouble", "words"), TROUBLES)
+def test_trouble_on_the_connections_of_a_chain_is_stored_and_checked(
+    straggler: Straggler, tmp_path: Path, trouble: object, words: str
+) -> None:
+    config = JoinConfig(5, (("q", Equi("key")),), lateness_us=5).to_json()
+    chain = Workload("join", (Event(0, 0, "a", 0, 1.0, 0, "R"),), config)
+    whole = Counterexample("model.join:make_system", chain, ("match",), ("x",), trouble=(TROUBLE,))
+    path = whole.store(tmp_path)
+    assert Counterexample.load(path) == whole
+    record = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**record, "trouble": trouble}), encoding="utf-8")
+    done = straggler("replay", path.name, "--trust")
+    if words:
+        assert_refused(done, words)
+    else:
+        assert done.code == 0
+
+
+def test_only_chains_have_trouble_on_their_connections(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    path = stored(tmp_path, windows())
+    record = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**record, "trouble": [TROUBLE]}), encoding="utf-8")
+    assert_refused(straggler("replay", path.name, "--trust"), "its room is 'slack'")
+
+
 @pytest.mark.parametrize("system", ["exec:touch ran", "ran:make", "exec:", "spark:x"])
 def test_replay_runs_what_a_file_names_only_if_it_is_trusted(
     straggler: Straggler, tmp_path: Path, system: str

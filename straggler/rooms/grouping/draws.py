@@ -10,16 +10,15 @@ Rules of this file:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, sqrt
+from math import sqrt
 from random import Random
 from statistics import fmean, stdev
 
 from scipy import stats
 
-from model.grouping.balance import rho, total_speed, work_us
+from model.grouping.balance import rho, total_speed
 from model.grouping.evidence import evidence_of
-from model.vocabulary import Event, GroupingConfig, System, Trace, Workload
-from model.vocabulary.grouping import Route
+from model.vocabulary import Event, GroupingConfig, System, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,24 +86,3 @@ def limits(values: Sequence[float], failure: float) -> tuple[float, float]:
     """Return the limits of the mean, each wrong with probability ``failure`` (Student's t)."""
     wide = float(stats.t.isf(failure, len(values) - 1)) * stdev(values) / sqrt(len(values))
     return fmean(values) - wide, fmean(values) + wide
-
-
-def with_more_rho(workload: Workload, trace: Trace, more: float) -> Trace:
-    """Return the trace with a planted mistake: in every window rho is larger by this much.
-
-    The slowest instance that has the most work gets tuples of other instances.
-    """
-    seen = evidence_of(workload, trace)
-    moved: dict[int, int] = {}
-    for window in seen.windows:
-        times_us = seen.config.times_of(window.first_batch)
-        work = work_us(seen.counts(window), times_us)
-        at = max(range(len(work)), key=lambda i: (times_us[i], work[i]))
-        more_us = more * len(window.arrivals) / total_speed(times_us) + max(work) - work[at]
-        others = [e.seq for e in window.arrivals if seen.instance(e) != at]
-        moved.update(dict.fromkeys(others[: ceil(more_us / times_us[at])], at))
-    steps = [
-        step._replace(instance=moved.get(step.seq, step.instance)) if type(step) is Route else step
-        for step in trace.steps()
-    ]
-    return Trace(trace.producer, steps)
