@@ -97,9 +97,10 @@ def in_crowded(case: TimedCase[ConfigT], when_full: WhenFull) -> TimedCase[Confi
 def in_all_regions(
     timed: Callable[[str | None], st.SearchStrategy[TimedCase[ConfigT]]],
 ) -> st.SearchStrategy[Sequence[TimedCase[ConfigT]]]:
-    """Draw a case in each region; then workers have room for one tuple, and block or drop others.
+    """Draw a case in each region, and two whose workers have room for one tuple.
 
-    So each kind of trouble is met in every example, whatever Hypothesis draws.
+    Full workers block in one of the two, and drop tuples in the other. So each kind of trouble is
+    met in every example, whatever Hypothesis draws.
     """
     full = [timed(None).map(partial(in_crowded, when_full=each)) for each in get_args(WhenFull)]
     return st.tuples(*map(timed, REGIONS), *full)

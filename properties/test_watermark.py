@@ -69,7 +69,7 @@ def test_the_operator_reads_as_the_model_does(reached: Reached, read: Sequence[W
 
 @st.composite
 def timed_in_all_ways(draw: st.DrawFn) -> Sequence[TimedCase[WatermarkConfig]]:
-    """Draw a cluster of each region, with crowded workers, corrected, and with operators before."""
+    """Draw a cluster of each region, crowded ones, one with corrections, one below operators."""
     corrected = timed_cases("late", corrections=(True,))
     below = timed_cases(upstreams=(1, 2))
     return (*draw(in_all_regions(timed_cases)), draw(corrected), draw(below))

@@ -188,7 +188,7 @@ NOISES = st.sampled_from(
 
 
 class Struck(NamedTuple):
-    """What a drawn chain has to meet."""
+    """A fault and a place that a drawn chain has to have."""
 
     kind: type[Fault]
     """Kind of a fault that strikes one of the first two workers, or a link of one."""
@@ -264,7 +264,7 @@ def chain_faults(cluster: Cluster, workers: int) -> st.SearchStrategy[Fault]:
 def _kinds_of_faults(
     cluster: Cluster, workers: int
 ) -> Mapping[type[Fault], st.SearchStrategy[Fault]]:
-    """Return what draws the faults of a chain, by their kind; only links have some kinds."""
+    """Return a strategy for each kind of fault; some kinds need a link between workers."""
     at_us, for_us = upto(16 * SCALE_US), upto(SCALE_US, above=1)
     nth = st.integers(0, 24)
     worker = st.sampled_from([f"worker-{number}" for number in range(workers)])

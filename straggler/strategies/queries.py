@@ -220,7 +220,7 @@ def own_place(number: int) -> Place:
 
 
 def chain_shape(config: JoinConfig) -> Shape:
-    """Return what clusters for a chain are like, which follows its load after each epoch."""
+    """Return what clusters for a chain that follows its load are like."""
     ends = [(n, n + 1) for n in range(config.workers - 1)]
     links = [f"worker-{one}>worker-{other}" for pair in ends for one, other in (pair, pair[::-1])]
     return Shape(
