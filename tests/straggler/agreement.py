@@ -1,19 +1,10 @@
 """Differences between what a system did and what the model does, for tests."""
 
 from model.checking import diff
-from model.grouping import run as run_grouping
 from model.script import run as run_script
 from model.vocabulary import Trace, Workload
-from model.vocabulary.grouping import WORDS as GROUPING_WORDS
 from model.vocabulary.script.config import WORDS as SCRIPT_WORDS
-from straggler.rooms.grouping import room as grouping
 from straggler.rooms.script import room as script
-
-
-def grouping_differences(case: Workload, observed: Trace) -> str:
-    """Return the differences from the grouping model, one sentence a line."""
-    found = grouping.compare(case, run_grouping(case), observed, GROUPING_WORDS)
-    return "\n".join(found.sentences)
 
 
 def script_differences(case: Workload, observed: Trace) -> str:

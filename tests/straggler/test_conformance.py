@@ -122,41 +122,6 @@ def test_an_engine_gets_the_verdict_that_its_answers_and_scripts_support(
     assert words in Path("page.md").read_text("utf-8")
 
 
-def test_an_engine_that_hangs_is_asked_twice_in_a_case(
-    straggler: Straggler, tmp_path: Path
-) -> None:
-    write_engine(tmp_path, "hangs")
-    found = verdicts(judge(straggler, tmp_path, "--promise", "in-time"))
-    assert found["in-time"] == "failed"
-    (case,) = json.loads(results_of(tmp_path).read_text("utf-8"))["cases"]
-    assert (case["counts"]["workloads"], case["broken"]) == (2, 2)
-    assert "did not answer in 1 s" in case["failure"]
-
-
-def test_a_counterexample_is_small_and_stored(straggler: Straggler, tmp_path: Path) -> None:
-    write_engine(tmp_path, "twice")
-    assert judge(straggler, tmp_path).code == 0
-    results = json.loads((tmp_path / "engines" / "fake" / "results.json").read_text("utf-8"))
-    case = next(each for each in results["cases"] if each["broken"])
-    first, second = case["workload"]["arrivals"]
-    assert first[1] == second[1]  # two deliveries of one tuple
-    story = " ".join(case["counterexample"])
-    assert f"event time {first[3]} us" in story
-    assert "revision" not in story  # no part of an answer
-
-
-def test_one_promise_is_judged_again_and_the_rest_is_kept(
-    straggler: Straggler, tmp_path: Path
-) -> None:
-    write_engine(tmp_path, "twice")
-    assert verdicts(judge(straggler, tmp_path))["in-time"] == "not reproduced"
-    path = tmp_path / "engines" / "fake" / "adapter.py"
-    path.write_text(path.read_text("utf-8").replace("'twice'", "''"), encoding="utf-8")
-    found = verdicts(judge(straggler, tmp_path, "--promise", "in-time"))
-    assert (found["windows-exact"], found["in-time"]) == ("not reproduced", "holds")
-    assert_refused(judge(straggler, tmp_path, "--promise", "in-time", "--seed", "1"), "seed 0")
-
-
 ANOTHER_WAY = """
 [[case]]
 promise = "windows-exact"
@@ -244,20 +209,6 @@ def test_a_wrong_description_of_an_engine_is_refused(
         sentence = done.err.replace(f"{tmp_path}/{number}/", "").rstrip()
         said += [*more.splitlines(), f"    {sentence}"]
     assert "\n".join(said) == snapshot
-
-
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (("--stored", "--workloads", "3"), "--stored judges nothing"),
-        (("fak",), "there is no engine 'fak'"),
-    ],
-)
-def test_an_impossible_judgement_is_refused(
-    more: tuple[str, ...], words: str, straggler: Straggler, tmp_path: Path
-) -> None:
-    write_engine(tmp_path)
-    assert_refused(judge(straggler, tmp_path, *more), words)
 
 
 def spoil_version(folder: Path) -> None:

@@ -1,6 +1,5 @@
 """Named inputs: what is in them, in what order it arrives, and what is said of a missing one."""
 
-from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,8 +19,7 @@ from straggler.rooms import Case, SkippedInput
 from straggler.rooms.grouping import inputs as grouping
 from straggler.rooms.join import inputs as join
 from straggler.rooms.join.room import ROOM as JOIN
-from straggler.rooms.script import inputs as script
-from straggler.rooms.script.inputs import BRIDGE, WEATHER, examples
+from straggler.rooms.script.inputs import examples
 from tests.straggler.command import Straggler
 
 # ----------------------------------------------------------------------------------------- windows
@@ -37,12 +35,6 @@ def test_flights_are_those_that_are_documented() -> None:
     assert first.arrival_us - first.event_time_us == 227 * 60_000_000
     assert all(a.arrival_us <= b.arrival_us for a, b in pairwise(recording.events))
     assert [event.seq for event in recording.events] == list(range(327_346))
-
-
-def test_umts_is_labelled_as_simulated_and_follows_its_seed() -> None:
-    recording = load("umts", seed=3)
-    assert (recording.label, recording.in_order) == ("umts (simulated)", False)
-    assert recording.events == load("umts", seed=3).events != load("umts", seed=4).events
 
 
 @pytest.mark.parametrize("wrong", ["", "nowhere", "data.csv"])
@@ -84,42 +76,13 @@ def present(name: str) -> str:
     return name
 
 
-def test_the_recording_of_messages_has_all_its_sessions() -> None:
-    events = load(present("iot_umts"), seed=0).events
-    assert (len(events), len({event.key for event in events})) == (30_000, 9)
-    span_us = events[-1].arrival_us - events[0].arrival_us
-    assert span_us > 1_800_000_000, "three sessions of ten minutes"
-
-
 def test_the_bridge_has_its_sensors_and_examples(straggler: Straggler) -> None:
     files = [str(path) for path in examples("bridge")]
     assert straggler("script", "fmt", "--check", *files).code == 0
     assert straggler("script", "check", "--sensors", "munich_bridge", *files).code == 0
 
 
-def test_sensors_of_the_bridge_are_as_often_as_is_stated() -> None:
-    network = script.load(present("munich_bridge"), 0, Columns(), None)
-    assert {event.key for event in network.events} == set(network.per_hour) == set(BRIDGE)
-    measured = script.count_per_hour(network.events)
-    assert measured == pytest.approx(BRIDGE, rel=0.02)
-
-
-def test_delays_of_the_weather_depend_on_the_seed() -> None:
-    first, again, other = (script.load("weather", seed, Columns(), None) for seed in (1, 1, 2))
-    assert first.events == again.events != other.events
-    assert set(first.per_hour) == set(WEATHER)
-    assert all(event.arrival_us >= event.event_time_us for event in first.events)
-
-
 # ----------------------------------------------------------------------------------------- grouping
-
-
-def test_words_are_the_same_again_and_skewed() -> None:
-    one, other = grouping.tokens(0), grouping.tokens(1)
-    assert one == other
-    counts = Counter(event.key for event in one.events)
-    assert (counts.total(), len(counts) > 1_000) == (grouping.TOKENS, True)
-    assert counts.most_common(1)[0][1] > grouping.TOKENS / 40, "no word is heavy"
 
 
 def test_a_file_without_times_arrives_as_it_stands(tmp_path: Path) -> None:
@@ -155,18 +118,6 @@ def test_flights_with_weather_match_as_a_table_would_say() -> None:
     matches = len(left.merge(right, on=["origin", "time_hour"]))
     trace = nested_loop_join(case_of("flights").workload)
     assert (len(trace.of(Match)), len(trace.of(Rejected))) == (matches, 0)
-
-
-def test_stations_are_two_and_the_queries_share_a_chain() -> None:
-    workload = case_of("stations").workload
-    keys = {(event.stream, event.key) for event in workload.arrivals}
-    assert keys == {("R", "JFK"), ("S", "LGA")}
-    found = {match.query for match in nested_loop_join(workload).of(Match)}
-    assert found == {name for name, _ in workload.config["queries"]}
-    one, other = join.load("stations", 1), join.load("stations", 2)
-    assert one.events == join.load("stations", 1).events != other.events
-    assert join.SIMULATED in one.label
-    assert min(event.arrival_us - event.event_time_us for event in one.events) > 0
 
 
 @pytest.mark.parametrize(

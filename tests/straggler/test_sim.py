@@ -1,17 +1,12 @@
 """``straggler explore`` and ``straggler sim``: small scopes searched, and timed runs."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from model.vocabulary.grouping import POLICIES
-from sim.script.placements import PLACEMENTS
-from straggler.cli import explore
-from straggler.rooms.grouping.room import ROOM
 from tests.straggler.command import Straggler
 
 
@@ -50,11 +45,6 @@ def test_a_planted_bug_tells_its_shortest_path(
     assert (done.code, told in done.out) == (1, True), done.out
 
 
-def test_a_bug_that_breaks_no_claim_is_found_by_comparison() -> None:
-    room = replace(ROOM, explorer=ROOM.explorer._replace(homes={}))
-    assert explore._find(room, "too_few_counters", ()).claim == "equal to the reference"
-
-
 SIZES = {
     "slack": "size_us=5s messages=400",
     "watermark": "",
@@ -86,50 +76,6 @@ def test_a_run_has_figures_a_plot_and_a_digest(
     assert "<svg" in (tmp_path / "run.svg").read_text(encoding="utf-8")
 
 
-def test_policies_stand_side_by_side(straggler: Straggler, tmp_path: Path) -> None:
-    given = options(SIZES["grouping"])
-    done = straggler("sim", "grouping", "--seed", "2", *given, "--json", "run.json")
-    lines, record = done.out.splitlines(), figures(tmp_path)
-    for policy in POLICIES:
-        assert any(line.startswith(f"{policy} ") and "%" in line for line in lines), policy
-    sides = {side["policy"]: side for side in record["beside"]}
-    assert tuple(sides) == POLICIES
-    assert sides["tag"]["mean_rho"] == record["mean_rho"]
-    # Latency of what cannot keep up is a dash, and null.
-    (slow,) = [line for line in lines if line.startswith("round-robin")]
-    assert (slow.split()[3], sides["round-robin"]["mean_latency_us"]) == ("-", None)
-
-
-def test_placements_stand_side_by_side(straggler: Straggler, tmp_path: Path) -> None:
-    given = options(SIZES["script"])
-    done = straggler("sim", "script", "--seed", "2", *given, "--json", "run.json")
-    record = figures(tmp_path)
-    sides = {side["placement"]: side for side in record["beside"]}
-    assert tuple(sides) == tuple(PLACEMENTS)
-    assert sides["plan"]["measured_per_hour"] == record["measured_per_hour"]
-    assert sides["by-sensor"]["sent_over_baseline"] == 1
-    assert sides["literal"]["largest_over_even"] == 3
-    workers = record["remarks"][0]["workers"]
-    assert sum(each["bytes_received"] for each in workers) == record["bytes_sent"]
-    assert max(each["busy"] for each in workers) == record["busiest"]
-    assert "worker 2 is sent" in done.out
-
-
-@pytest.mark.parametrize(
-    ("placement", "broken"),
-    [("whole", ""), ("literal", "no worker has more than the bound of LPT: Worker 0 is sent")],
-)
-def test_a_placement_other_than_the_default_is_named(
-    straggler: Straggler, placement: str, broken: str
-) -> None:
-    given = options(f"{SIZES['script']} placement={placement} placements=none")
-    done = straggler("sim", "script", *given)
-    assert (done.code, broken in done.out) == (int(broken != ""), True)
-    assert f"{placement} is not the placement of docs/script.md" in done.out
-    # Whether a bound is kept or not, it is not for scheduling and batches.
-    assert "Scheduling and batches changed no step" in done.out
-
-
 @pytest.mark.parametrize(
     ("room", "settings", "words"),
     [
@@ -142,13 +88,6 @@ def test_a_run_in_which_nothing_happened_is_undetermined(
 ) -> None:
     done = straggler("sim", room, *options(settings))
     assert (done.code, words in " ".join(done.out.split())) == (3, True), done
-
-
-def test_a_worker_that_was_too_full_is_named(straggler: Straggler, tmp_path: Path) -> None:
-    done = straggler("sim", "join", "--json", "run.json")
-    assert (done.code, "no worker is above tau1" in done.out) == (0, True)
-    (remark,) = figures(tmp_path)["remarks"]
-    assert remark["outcome"] == "broken"
 
 
 def test_faults_have_times_with_units_and_those_that_come_too_late_are_named(

@@ -41,15 +41,6 @@ def work(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_closed_standard_input_is_one_sentence(
-    straggler: Straggler, work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert work.is_dir()
-    monkeypatch.setattr(sys, "stdin", None)
-    for words in (("-", "t.jsonl"), ("w.jsonl", "-")):
-        assert_refused(straggler("judge", *words), "standard input is closed")
-
-
 class Endless(io.RawIOBase):
     """A stream that repeats some bytes for ever, and counts what was read of it."""
 

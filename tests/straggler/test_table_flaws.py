@@ -16,39 +16,6 @@ SECOND_US = 1_000_000
 
 # ----------------------------------------------------------------------------------- set aside
 
-MESSY = """event_time,value,key
-1,1,a
-soon,2,b
-3,much,c
-4,4
-5,5,"x
-y"
-
-7,,b
-8,9,
-9,"9,b
-10,3,b
-11,3,c,d
-"""
-
-
-def test_every_flaw_of_a_file_is_told_at_once_with_its_line(tmp_path: Path) -> None:
-    recording = csv(tmp_path, MESSY)
-    assert [event.event_time_us for event in recording.events] == [1, 3, 5, 7, 10]
-    (bad,) = recording.set_aside
-    assert (bad.rows, bad.count, bad.unit) == (10, 5, "line")
-    assert sorted(kind.places for kind in bad.gone) == [(3,), (5,), (10,), (11,), (13,)]
-    assert sorted(kind.places for kind in bad.lacking) == [(4,), (9,)]
-    sentence = bad.sentence
-    assert sentence.startswith("data.csv: 5 of 10 rows set aside: ")
-    for part in (
-        "2 fields where its header has 3 (line 5)",
-        "a quote that is never closed (line 11)",
-        "2 rows without a finite value stay, refused by every query: ",
-        "'value' has 'much'",
-    ):
-        assert part in sentence
-
 
 def test_bad_rows_of_parquet_have_numbers_of_rows(tmp_path: Path) -> None:
     path = tmp_path / "data.parquet"
@@ -61,13 +28,6 @@ def test_bad_rows_of_parquet_have_numbers_of_rows(tmp_path: Path) -> None:
     assert "(row 2)" in bad.sentence
 
 
-def test_a_quote_that_is_never_closed_hides_no_other_row(tmp_path: Path) -> None:
-    rows = "".join(f"{n},1\n" for n in range(2_000))
-    recording = csv(tmp_path, f'event_time,value\n"5,1\n{rows}"6,1\n{rows}')
-    assert len(recording.events) == 4_000
-    assert sorted(kind.places for kind in recording.set_aside[0].gone) == [(2,), (2_003,)]
-
-
 @pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_byte_order_marks_and_ends_of_lines(tmp_path: Path, mark: bytes, end: str) -> None:
@@ -78,21 +38,6 @@ def test_byte_order_marks_and_ends_of_lines(tmp_path: Path, mark: bytes, end: st
     recording = read_table(path)
     assert [event.key for event in recording.events] == ["é"]
     assert recording.set_aside[0].gone[0].places == (3,)
-
-
-def test_rows_beyond_the_guard_are_set_aside(tmp_path: Path) -> None:
-    text = "event_time,value,arrival_time\n5,1,5\n90000,2,10\n86407,3,7\n"
-    default, narrow = Columns(time_unit="s"), Columns(time_unit="s", max_future_us=SECOND_US)
-    off = Columns(time_unit="s", max_future_us=1 << 60)
-    found = [csv(tmp_path, text, each) for each in (default, narrow, off)]
-    assert [[event.value for event in each.events] for each in found] == [
-        [1, 3],
-        [1],
-        [1, 3, 2],
-    ]
-    assert "'90000', which lies more than 1d beyond its arrival (line 3)" in (
-        found[0].set_aside[0].sentence
-    )
 
 
 def test_rows_before_1970_are_set_aside_where_time_begins_there(tmp_path: Path) -> None:
