@@ -11,7 +11,7 @@ from model.slack import run as run_slack
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.grouping import Answer
 from model.vocabulary.join import Match, Receive, Rejected
-from model.vocabulary.script.config import REASON_NOT_FINITE, Hosted, Result
+from model.vocabulary.script.config import Hosted, Result
 from model.vocabulary.windows import Final, Late
 
 
@@ -112,13 +112,3 @@ def scripts_in_float64() -> System:
 def scripts_far_off() -> System:
     """Return a System whose results are too far from the right ones."""
     return _scripts(lambda each: each._replace(value=each.value + sqrt(2)))
-
-
-def scripts_without_rejections() -> System:
-    """Return a System that omits tuples without a value silently."""
-
-    def system(workload: Workload, /) -> Trace:
-        steps = run_script(workload).steps()
-        return Trace("silent", [x for x in steps if getattr(x, "reason", "") != REASON_NOT_FINITE])
-
-    return system

@@ -121,9 +121,6 @@ def test_a_field_of_the_wrong_type_is_named(changes: dict[str, object], sentence
     assert any(sentence in each for each in judged.broken), judged.broken
 
 
-# ----------------------------------------------------------------------------- the command line
-
-
 # ------------------------------------------------------------------------------------- rounding
 
 

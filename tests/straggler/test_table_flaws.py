@@ -11,9 +11,6 @@ from straggler.inputs.tables import DEFAULT_COLUMNS, Columns, read_table
 from straggler.rooms.script.inputs import load
 from tests.straggler.written_files import csv, refusal, table
 
-SECOND_US = 1_000_000
-
-
 # ----------------------------------------------------------------------------------- set aside
 
 
