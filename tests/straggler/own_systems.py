@@ -14,9 +14,6 @@ from model.vocabulary.join import Match, Receive, Rejected
 from model.vocabulary.script.config import Hosted, Result
 from model.vocabulary.windows import Final, Late
 
-GIVEN: list[Workload] = []
-"""Workloads that :func:`remembers` got."""
-
 
 def answers_only() -> System:
     """Return a System that records final answers and nothing else."""
@@ -33,16 +30,6 @@ def raises() -> System:
 
     def system(_workload: Workload, /) -> Trace:
         raise RuntimeError("no\nmore disk")
-
-    return system
-
-
-def remembers() -> System:
-    """Return the model as a System that remembers its workloads."""
-
-    def system(workload: Workload, /) -> Trace:
-        GIVEN.append(workload)
-        return run_slack(workload)
 
     return system
 

@@ -2,14 +2,12 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations
 from math import ceil, comb
 
 import pytest
 
-from model.grouping import balance
 from model.grouping.evidence import evidence_of
-from model.grouping.variants import VARIANTS
 from model.script.slices import Span, edges, panes
 from model.vocabulary import (
     Event,
@@ -20,35 +18,12 @@ from model.vocabulary import (
     Workload,
 )
 from model.vocabulary.grouping import Route
-from straggler.rooms.grouping import balance_errata
-from straggler.rooms.grouping import errata as grouping_errata
-from straggler.rooms.grouping.balance_errata import PAIRS, Spread
 from straggler.rooms.grouping.room import balance_of
-from straggler.rooms.script import errata as script_errata
 from straggler.rooms.script.errata import Stream
-from straggler.rooms.slack import control_errata
-from straggler.rooms.slack.control_errata import Pattern, outcome, share
 from straggler.rooms.slack.requirement_errata import Window
 from straggler.rooms.watermark.measures import measure
 
 # ------------------------------------------------------------------------------------------- slack
-
-
-def test_the_published_law_meets_the_mean_and_breaks_the_promise() -> None:
-    found = share(outcome(Pattern(tuples=3, stragglers=2, disordered=400), "pd"))
-    assert found.coverage == pytest.approx(found.required, abs=control_errata.NEAR)
-    assert found.wrong > 0.4
-
-
-def test_windup_grows_with_the_time_in_order() -> None:
-    plain = Pattern(tuples=3, stragglers=2, disordered=300)
-    times, clamped = (
-        [control_errata.recovery(plain._replace(in_order=n), law) for n in (0, 100, 200)]
-        for law in ("pd", "pd-clamped")
-    )
-    assert times == sorted(set(times))
-    assert times[2] - times[1] == 100
-    assert max(clamped) <= 2
 
 
 def test_probabilities_are_counts_of_subsets() -> None:
@@ -118,58 +93,7 @@ def test_figures_of_a_router_leave_out_window_0_and_sum_up_the_others() -> None:
     assert balance_of(evidence_of(case, Trace("silent", ()))) is None
 
 
-def test_the_hidden_makespan() -> None:
-    found = Spread((0, 1, 1, 1, 1), (1, 10, 10, 10, 10))
-    assert balance_errata.hidden().counterexample[0] == (
-        "Instances that need 1, 10, 10, 10 and 10 us a tuple get 0, 1, 1, 1 and 1 tuples."
-    )
-    assert balance.imbalance(*found) == 10 / 8 - 1
-    # All four to the fast one.
-    assert (found.makespan_us, Spread((4, 0, 0, 0, 0), found.times_us).makespan_us) == (10, 4)
-
-
-def test_ways_that_count_as_work() -> None:
-    """Tuples go to the least load; among equals to the nearer instance, then the lower index."""
-    literal = VARIANTS["with_propagation"].make_system()
-    for pair in (each for each in PAIRS if each.m in (1, 4)):
-        loads, counts = [0, 0], [0, 0]
-        costs = [time + way for time, way in zip(pair.times_us, pair.latency_us, strict=True)]
-        for _ in range(pair.m):
-            at = min((0, 1), key=lambda i: (loads[i], pair.latency_us[i], i))
-            loads[at] += costs[at]
-            counts[at] += 1
-        assert pair.counts(literal) == counts
-
-
-def test_the_forgotten_key() -> None:
-    lines = grouping_errata.counters().counterexample
-    assert lines[0].startswith("Tuples of the keys a a b, one per micro-batch; eps = 0.6")
-    # One counter: a 1, a 2, then b takes it over and counts 3.
-    assert "the summary has b: 3; a has 2 of 3 tuples" in lines[1]
-    for keys in product("abc", repeat=5):  # nothing is rounded
-        assert not grouping_errata._forgotten("".join(keys), 0.25, int)
-
-
 # ------------------------------------------------------------------------------------------ script
-
-
-def test_two_sensors_on_two_workers_are_the_smallest_crew() -> None:
-    findings = script_errata.uncharged()
-    sensors, workers, tried = findings.counterexample
-    assert sensors.startswith("2 sensors, each with a script of its own, on 2 workers;")
-    assert workers == "By the rule as read worker 0 gets s0 and s1, worker 1 gets nothing."
-    # One sensor, of four rates, on 2, 3 and 4 workers.
-    assert tried.endswith("12 of 12 tried.")
-    # The best is one each; LPT may take 4/3 - 1/6 times that.
-    assert findings.literal.sentence.endswith(f"more than {4 / 3 - 1 / 6:.6g}.")
-
-
-def test_the_greatest_less_the_least_of_one_value_is_zero() -> None:
-    script, *sent, results, _ = script_errata.half_updated().counterexample
-    assert script == 'The script x = max("a", 2, 2) - min("a", 2, 2).'
-    assert [line[3:] for line in sent] == ["a sends 1, stamped 0 ms.", "a sends 5, stamped 2 ms."]
-    # Each window has one value, so there is 0 twice; 5 - 1 mixes two windows.
-    assert results.endswith("0 at 1 ms, 0 at 3 ms, 4 at 3 ms.")
 
 
 @pytest.mark.parametrize(

@@ -74,17 +74,6 @@ JSON = ("--json", "v.json")
 # ------------------------------------------------------------------------------- what is compared
 
 
-@pytest.mark.usefixtures("short_umts")
-def test_diff_prints_a_table_a_sentence_and_the_seed(straggler: Straggler) -> None:
-    done = straggler("diff", "slack", "--input", "umts", "--system", model("slack"), "--seed", "3")
-    assert (done.code, done.err.count("\n")) == (0, 4), "a line for every comparison"
-    lines = done.out.splitlines()
-    assert sum(line.startswith("slack  umts (simulated)  ") for line in lines) == 4
-    assert lines[-1].startswith(f"4 comparisons, none broken: {model('slack')} agrees with")
-    assert lines[-1].endswith("Seed 3.")
-    assert all(len(line) <= 110 for line in lines[: lines.index("")])
-
-
 def test_slack_counts_what_is_late(straggler: Straggler, files: Path) -> None:
     assert straggler(*ask("slack", *JSON, *STEPS)).code == 0
     row = rows(files)[0]
@@ -121,19 +110,6 @@ def test_join_runs_a_chain_that_takes_decisions(straggler: Straggler, files: Pat
     (decided,) = rows(files)
     assert decided["workers"] == 5
     assert decided["rejected"] > row["rejected"], "nothing was shed"
-
-
-def test_join_answers_several_conditions_at_once(straggler: Straggler, files: Path) -> None:
-    names = ["key and value within 2", "value apart 3", "any"]
-    conditions = [word for name in names for word in ("--on", name)]
-    oracle = "model.join.oracle:make_system"
-    assert straggler(*ask("join", *conditions, *JSON, system=oracle)).code == 0
-    (row,) = rows(files)
-    assert [name for name, _ in row["config"]["queries"]] == names
-    assert row["blocks"] is None, "results alone were compared"
-    itself = ("--s", "r.csv", "--lateness", "30s", "--on", "key")
-    assert straggler(*ask("join", *itself, *JSON)).code == 0
-    assert rows(files)[0]["matches"] >= 60, "every tuple with itself"
 
 
 def test_nothing_is_late_in_a_join_unless_asked(straggler: Straggler, files: Path) -> None:

@@ -1,37 +1,28 @@
 """``straggler diff``: which comparisons are made, and what is printed and written of them."""
 
-import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
-from rich.console import Console
-from rich.text import Text
+from hypothesis import given
 
-from model.join.oracle import nested_loop_join
-from model.vocabulary import Event, JoinConfig, SlackConfig, System, Trace, Workload
-from model.vocabulary.join import RESULTS, Equi
-from model.vocabulary.windows import Correlation
+from model.vocabulary import Event, JoinConfig, SlackConfig, System, Workload
+from model.vocabulary.durations import parse_duration_us
+from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
 from straggler.cases import make_case
-from straggler.cli import diff, render
-from straggler.cli.selection import parse_selection
+from straggler.cli import diff
 from straggler.errors import UsageError
+from straggler.inputs.durations import write_duration
 from straggler.inputs.tables import Recording
-from straggler.judging.judge import judge
-from straggler.judging.levels import Scope
-from straggler.judging.references import MODEL, run_reference
 from straggler.options import Arguments
 from straggler.rooms import Case, Room, find_room, find_rooms
-from straggler.rooms.join.room import ROOM as JOIN
-from straggler.rooms.slack.room import remarks
+from straggler.rooms.join import limits
+from straggler.rooms.join.conditions import parse_condition, write_condition
+from straggler.strategies.join import PREDICATES
 from tests.straggler.command import Straggler, assert_refused
 from tests.straggler.own_systems import says_nothing
 
-UMTS = ("diff", "slack", "--input", "umts", "--system", "model.slack:make_system")
-LOST = ("--system", "model.slack.variants:lost_update", "--level", "steps")
 TIMES = (1, 2, 9, 3, 12, 30, 11, 40)
 
 # ----------------------------------------------------------------------- which comparisons are made
@@ -95,93 +86,113 @@ def test_quick_gives_each_room_its_own_input_and_query(
     assert len({args.input for args in asked.values()}) > 1
 
 
-@pytest.mark.parametrize(
-    ("expression", "name", "is_selected"),
-    [
-        ("SLACK and not umts", "slack umts, sum per key", False),
-        ("join or slack and key", "join flights", True),
-        ("(join or slack) and key", "join flights", False),
-        ("not (join or key)", "slack umts, sum per task", True),
-        ("not not slack", "slack", True),
-        *((wrong, "", None) for wrong in ("", "and", "slack and", "(slack", "slack)", "a b")),
-    ],
-)
-def test_an_expression_selects_names(expression: str, name: str, is_selected: bool | None) -> None:
-    if is_selected is None:
-        with pytest.raises(UsageError, match="must be words with and, or, not and parentheses"):
-            parse_selection(expression)
-    else:
-        assert parse_selection(expression)(name) is is_selected
+# Room ``join``: conditions as texts, limits of streams, and comparison of matches.
 
 
-# ------------------------------------------------------------------------------------------- JUnit
+CONFIG = JoinConfig(4, (("key", Equi("key")),), workers=3, block_size=2, lateness_us=3)
 
 
-@pytest.mark.usefixtures("short_umts")
-def test_junit_has_a_test_for_every_comparison(straggler: Straggler, tmp_path: Path) -> None:
-    done = straggler(*UMTS[:4], *LOST, "--per", "task", "--junit", "j.xml")
-    assert done.code == 1
-    suite = ElementTree.parse(tmp_path / "j.xml").getroot()[0]
-    assert (suite.get("name"), suite.get("tests"), suite.get("failures")) == ("slack", "2", "2")
-    assert suite[0].get("name") == "umts (simulated), sum per task, 5s/1s"
-    assert "one writer" in (suite[0][0].get("message") or "")
-
-
-# --------------------------------------------------------------------------------- what it rests on
-
-
-@pytest.mark.parametrize(
-    ("changes", "rests"),
-    [
-        *(({"aggregate": name}, True) for name in ("sum", "avg", "median")),
-        ({"aggregate": "count"}, False),
-        ({"sampling": "adversarial"}, False),
-        ({"aggregate": "max", "lambda_thr": 0.9}, False),
-        *(({"control": name}, False) for name in ("pd", "max", "fixed")),
-    ],
-)
-def test_only_what_rests_on_an_assumption_has_a_remark(
-    changes: dict[str, object], rests: bool
-) -> None:
-    config = replace(SlackConfig(8, 8, keyed=False), **changes)  # type: ignore[arg-type]  # by name
-    case = Case("made", "made", "sum", Workload("slack", (), config.to_json()), in_order=False)
-    steps = [Correlation(0, 8 * n, "", 0, 1, 4, 2, 4, 4) for n in range(19)]
-    found = remarks(case, Trace("made", steps))
-    assert bool(found) == rests
-    assert all(each.sentence.endswith("untested, 19 windows where 20 are needed") for each in found)
-
-
-def test_values_that_follow_delay_contradict_the_assumption() -> None:
-    """In windows of four tuples the third comes last, and its value is large."""
-    config = SlackConfig(8, 8, keyed=False, max_slack_us=0, gamma_us=0).to_json()
-    times = [8 * window + at for window in range(1, 31) for at in (0, 2, 6, 4)]
-    events = tuple(
-        Event(seq, seq, "", at, 100.0 if at % 8 == 4 else 1.0 + at % 3, seq)
-        for seq, at in enumerate(sorted(times, key=lambda at: at + 9 * (at % 8 == 4)))
+def workload(n: int = 60) -> Workload:
+    """Return two streams that take turns, each in four batches, with some late tuples."""
+    arrivals = tuple(
+        Event(seq, seq // 2, "abc"[seq % 3], seq - 9 * (seq % 7 == 0) + 20, 1.0, seq, "RS"[seq % 2])
+        for seq in range(n)
     )
-    case = Case("made", "made", "sum", Workload("slack", events, config), in_order=False)
-    (remark,) = remarks(case, find_room("slack").reference()(case.workload))
-    # The third tuple of the last window still finds it open.
-    assert (remark.data["status"], remark.data["windows"]) == ("contradicted", 29)
-    assert 0 < remark.data["low"] <= remark.data["rho"] <= remark.data["high"]
+    return Workload("join", arrivals, CONFIG.to_json(), (n // 4, n // 2, 3 * n // 4))
 
 
-# --------------------------------------------------------------------------------------- the table
+# --------------------------------------------------------------------------------------- limits
 
 
-@pytest.mark.parametrize("width", [70, 80, 100, 120, 200, 0])
-def test_a_terminal_gets_the_verdict_whole_and_a_file_every_column(width: int) -> None:
-    config = JoinConfig(5, (("key and value within 2", Equi("key")),), workers=3, lateness_us=3)
-    workload = Workload("join", (Event(0, 0, "a", 1, 1.0, 1, "R"),), config.to_json())
-    name = "orders-of-the-whole-last-year.csv, trades-of-the-whole-last-year.csv"
-    case = Case("made", name, "key, +-5s, late after [3s]", workload, in_order=True)
-    expected = run_reference(JOIN, workload, MODEL, RESULTS)
-    judged = judge(Scope(JOIN, RESULTS), case, nested_loop_join, expected)
-    text = io.StringIO()
-    out = Console(file=text, width=width or render.NARROWEST, force_terminal=bool(width))
-    render.print_tables(out, [judged])
-    lines = [Text.from_ansi(line).plain for line in text.getvalue().splitlines()]
-    headings = ("tuples", "matches", "rejec-", "blocks", "copies")
-    for word in ("verdict", "seconds", "undetermined", *(headings if not 0 < width < 120 else ())):
-        assert word in "\n".join(lines)
-    assert not width or max(map(len, lines)) <= max(width, 72)
+def test_too_many_pairs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "PAIRS_MAX", 100)
+    wide = replace(CONFIG, window_us=1_000)
+    with pytest.raises(UsageError, match="900 pairs lie within --window 1ms of each other"):
+        limits.refuse_pairs(workload().arrivals, wide, "--window")
+
+
+def test_times_near_the_end_are_refused() -> None:
+    late = workload().arrivals[0]._replace(event_time_us=2**62)
+    with pytest.raises(UsageError, match=f"event_time_us of arrival 0 is {2**62}"):
+        limits.refuse_workload(workload().with_(arrivals=(late,), cuts=()))
+
+
+# ----------------------------------------------------------------------------------- conditions
+
+
+@pytest.mark.parametrize(
+    ("text", "predicate"),
+    [
+        ("key", Equi("key")),
+        (" any ", And()),
+        ("value within 2", Band("value", 2.0)),
+        ("value  apart  0.1", Apart("value", 0.1)),
+        ("value >=", Ineq("value", ">=", "value")),
+        ("key and value within 2", And((Equi("key"), Band("value", 2.0)))),
+    ],
+)
+def test_conditions_are_parsed_into_predicates(text: str, predicate: Predicate) -> None:
+    assert parse_condition(text) == predicate
+
+
+@given(predicate=PREDICATES)
+def test_conditions_that_were_written_are_read_back(predicate: Predicate) -> None:
+    read = parse_condition(write_condition(predicate))
+    single = isinstance(predicate, And) and len(predicate.parts) == 1
+    assert read == (predicate.parts[0] if isinstance(predicate, And) and single else predicate)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "'' is not a condition"),
+        ("vaule", "did you mean 'value'?"),
+        ("key =", "'key =' is not a condition"),
+        ("value within two", "'two' in 'value within two' is not a number"),
+        ("value within -1", "eps is -1.0"),
+        ("value within nan", "eps is nan"),
+        ("key apart 2", "keys have no distance"),
+        ("key and", "'key and' is not a condition"),
+    ],
+)
+def test_an_invalid_condition_is_refused(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=r".") as refused:
+        parse_condition(text)
+    assert words in str(refused.value)
+
+
+# Durations as users write them.
+
+
+@pytest.mark.parametrize(
+    ("text", "us"),
+    [
+        ("5us", 5),
+        ("500ms", 500_000),
+        ("1.5s", 1_500_000),
+        ("6h", 21_600_000_000),
+        (" 2 D ", 172_800_000_000),
+        ("-1s", -1_000_000),
+        ("10 seconds", 10_000_000),
+        ("1 hour 30 minutes", 5_400_000_000),
+        ("INTERVAL 1 week", 604_800_000_000),
+    ],
+)
+def test_durations_are_read(text: str, us: int) -> None:
+    assert parse_duration_us(text) == us
+
+
+@pytest.mark.parametrize(
+    "text", ["", "5", "s", "5 parsecs", "1e3s", "five s", "1 month", "1 hour 5", "interval"]
+)
+def test_an_invalid_duration_is_quoted(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a duration") as refused:
+        parse_duration_us(text)
+    assert repr(text) in str(refused.value)
+    with pytest.raises(ValueError, match=r"'0\.5us' is not a whole number of microseconds"):
+        parse_duration_us("0.5us")
+
+
+@pytest.mark.parametrize("text", ["0s", "1us", "1500ms", "5s", "5min", "6h", "1d"])
+def test_durations_are_written_as_they_are_read(text: str) -> None:
+    assert write_duration(parse_duration_us(text)) == text

@@ -1,7 +1,6 @@
 """Help, completion, and what is imported for them."""
 
 import os
-import re
 import subprocess
 import sys
 from itertools import product
@@ -35,18 +34,6 @@ def test_help_on_a_room_fits_a_screen_and_is_about_that_room(
     assert max(map(len, lines)) <= 100
     others = set(room_names()) - {room} if room != "all" else set()
     assert not [each for each in others if f"straggler {command} {each}" in done.out]
-
-
-def test_help_names_rare_options_and_help_all_describes_them(straggler: Straggler) -> None:
-    short, whole = (straggler("diff", "slack", f"--help{end}").out for end in ("", "-all"))
-    described = [
-        set(re.findall(r"^  (--?[a-z-]+) ", text, re.MULTILINE)) for text in (short, whole)
-    ]
-    (named,) = re.findall(r"More, described by --help-all:\n((?:  --.*\n)+)", short)
-    rare = set(re.split(r",\s+", named.strip()))
-    assert described[1] == described[0] | rare
-    assert not described[0] & rare
-    assert straggler("sim", "slack", "--help-all") == straggler("sim", "slack", "--help")
 
 
 @pytest.mark.parametrize(

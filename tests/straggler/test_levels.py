@@ -1,28 +1,25 @@
 """A foreign system is judged by its answers, unless ``--level steps`` asks for every step."""
 
-import json
 import math
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from model.checking.claims import Outcome
-from model.vocabulary import Event, SlackConfig, System, Trace, WatermarkConfig, Workload
+from model.vocabulary import Event, SlackConfig, System, Trace, Workload
 from model.vocabulary.join import Match
 from model.vocabulary.join import Rejected as NoPair
 from model.vocabulary.settings import PlainData
 from model.vocabulary.slack import Progress
-from model.vocabulary.windows import Final, Result
+from model.vocabulary.windows import Final
 from straggler.errors import UsageError
 from straggler.judging.judge import broken_sentences, compare_traces
 from straggler.judging.levels import ANSWERS, STEPS, Scope
 from straggler.judging.references import MODEL
 from straggler.judging.workloads import judge_workload
 from straggler.rooms import find_room, room_names
-from tests.straggler.command import Straggler
-from tests.straggler.small_workloads import TIMES_S, drawn, exact_windows, model, pairs, windows
+from tests.straggler.small_workloads import drawn, exact_windows, model, pairs, windows
 
 
 def exact_pairs(workload: Workload) -> Trace:
@@ -124,47 +121,6 @@ def test_a_field_of_the_wrong_type_is_named(changes: dict[str, object], sentence
     assert any(sentence in each for each in judged.broken), judged.broken
 
 
-# ----------------------------------------------------------------------------- the command line
-
-
-def counting() -> System:
-    """Return exact counts, one for all keys."""
-
-    def run(workload: Workload) -> Trace:
-        found = exact_windows(workload).of(Final)
-        return Trace("exact", [each._replace(key="", value=float(each.n)) for each in found])
-
-    return run
-
-
-def counting_but_one() -> System:
-    """Return exact counts without the last tuple."""
-    right = counting()
-    return lambda workload: right(workload.with_(arrivals=workload.arrivals[:-1], cuts=()))
-
-
-def test_windows_are_judged_by_their_answers(straggler: Straggler, tmp_path: Path) -> None:
-    lines = "".join(f"{at_s},2\n" for at_s in TIMES_S)
-    (tmp_path / "t.csv").write_text(f"event_time,value\n{lines}", encoding="utf-8")
-    ask = ["diff", "slack", "--input", "t.csv", "--time-unit", "s", "--window", "10s"]
-    ask += ["--slide", "10s", "--control", "fixed", "--per", "task", "--aggregate", "count"]
-    own = [*ask, "--kinds", "final", "--json", "verdict.json", "--system"]
-    done = straggler(*own, f"{__name__}:counting")
-    assert (done.code, done.err) == (0, ""), done.out
-    assert "Answers do not decide it; complete result steps would." in done.out
-    (row,) = json.loads((tmp_path / "verdict.json").read_text(encoding="utf-8"))
-    assert row["level"] == "answers"
-    assert "revision is" in straggler(*own, f"{__name__}:counting", "--level", "steps").out
-    assert straggler(*own, f"{__name__}:counting_but_one").code == 1
-    stored, *_ = (
-        each
-        for each in (tmp_path / "counterexamples").iterdir()
-        if '"level"' in each.read_text(encoding="utf-8")
-    )
-    assert straggler("replay", str(stored), "--trust").code == 1
-    assert straggler("replay", str(stored), "--system", f"{__name__}:counting").code == 0
-
-
 # ------------------------------------------------------------------------------------- rounding
 
 
@@ -192,20 +148,3 @@ def test_an_average_may_be_rounded_twice_and_no_more(observed: float, is_right: 
     assert (verdict.outcome is Outcome.HOLDS) == is_right
     claims = scope.check(workload, seen).verdicts
     assert any(each.outcome is Outcome.BROKEN for each in claims) != is_right
-
-
-@pytest.mark.parametrize(
-    ("aggregate", "mismatches"), [("sum", 0), ("avg", 0), ("min", 2), ("count", 2)]
-)
-def test_only_sums_of_watermark_may_be_rounded(aggregate: str, mismatches: int) -> None:
-    watermark = find_room("watermark")
-    config = WatermarkConfig(10, 10, 0, keyed=False, aggregate=aggregate)
-    events = tuple(Event(n, n, "", 1, value, 2) for n, value in enumerate((0.1, 2e6, -0.3)))
-    case = Workload("watermark", events, config.to_json())
-    right = watermark.reference()(case)
-    steps = [
-        step._replace(value=step.value * (1 + 1e-12)) if isinstance(step, Result | Final) else step
-        for step in right.steps()
-    ]
-    found = watermark.compare(case, right, Trace("someone", steps), watermark.step_types)
-    assert found.mismatches == mismatches

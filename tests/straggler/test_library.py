@@ -1,31 +1,23 @@
 """``import straggler``: public names, extras, and what it has for tests of users."""
 
-import ast
 import re
 import subprocess
 import sys
 import tomllib
-from collections import Counter
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import straggler
 from model.checking.claims import Outcome
-from model.vocabulary import SlackConfig
 from model.vocabulary.extras import EXTRAS, describe_missing
-from model.vocabulary.slack import CONTROLS, SELF_SUFFICIENT_AGGREGATES
-from model.vocabulary.windows import AGGREGATES
-from model.windows.evidence import has_exact_sums
-from sim.kernel.disorder import measure
+from properties import fixtures
 from straggler import Trace, Workload, assert_keeps_promises
 from straggler.errors import UsageError
 from straggler.judging import promises
-from straggler.strategies.examples import collect
-from straggler.strategies.streams import cases, configs, requirements
-from tests.house.repository import ROOT, room_names
+from tests.house.repository import ROOT
 
 HEAVY = "pyspark pyarrow pandas numpy scipy simpy matplotlib rich lark jinja2 pytest hypothesis"
 LOADED = f"""
@@ -98,29 +90,6 @@ def test_a_mistake_in_a_simulation_is_one_sentence() -> None:
         straggler.simulate("slack", controll="fixed")
 
 
-def examples() -> Iterator[tuple[str, str]]:
-    """Yield the examples in Python of all pages, each with the name of its page."""
-    for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
-        for code in re.findall(r"^```python\n(.*?)^```", path.read_text("utf-8"), re.M | re.S):
-            yield path.name, code
-
-
-def test_examples_import_public_names_from_the_library() -> None:
-    found = dict.fromkeys(name for name, _ in examples())
-    assert {"README.md", "slack.md", "join.md", "grouping.md", "script.md"} <= set(found)
-    rooms = {f"spark_impl.{room}" for room in room_names()}
-    for page, code in examples():
-        for node in ast.walk(ast.parse(code)):
-            if isinstance(node, ast.ImportFrom) and node.module != "straggler":
-                names = {each.name for each in node.names}
-                # Pages on one's own system speak the words of the specification.
-                if not (node.module or "").startswith("model.vocabulary"):
-                    assert not names & set(straggler.__all__), (page, node.module)
-                assert node.module not in rooms, page
-            elif isinstance(node, ast.ImportFrom):
-                assert {each.name for each in node.names} <= set(straggler.__all__), page
-
-
 # ----------------------------------------------------------------------------- in tests of users
 
 
@@ -164,40 +133,10 @@ def has_one_query(workload: Workload) -> bool:
     return len(workload.config["queries"]) == 1
 
 
-def test_streams_follow_their_seed_and_have_what_is_promised() -> None:
-    drawn = collect(cases(), 150, seed=4)
-    assert drawn[:10] == collect(cases(), 150, seed=4)[:10] != collect(cases(), 150, seed=5)[:10]
-    late = [case for case in drawn if measure(case.arrivals).late_share > 0]
-    assert len(late) > len(drawn) // 2
-    redelivered = 0
-    for case in drawn:
-        assert [event.seq for event in case.arrivals] == list(range(len(case.arrivals)))
-        times = [event.arrival_us for event in case.arrivals]
-        assert times == sorted(times)
-        assert has_exact_sums([event.value for event in case.arrivals])
-        identities = {event.source_id for event in case.arrivals}
-        if len(identities) < len(case.arrivals):
-            redelivered += 1
-            assert SlackConfig.from_json(case.config).dedup
-            tuples = {(e.source_id, e.key, e.event_time_us, e.value) for e in case.arrivals}
-            assert len(tuples) == len(identities)
-    assert redelivered
-    values = {event.value for case in drawn for event in case.arrivals}
-    assert {float("inf"), -1.0} <= values, "some values are refused"
+# The first lines of a run repeat it.
 
 
-def test_queries_have_every_shape_and_requirement() -> None:
-    drawn = collect(configs(), 400, seed=4)
-    assert {config.aggregate for config in drawn} == set(AGGREGATES)
-    assert {config.control for config in drawn} == set(CONTROLS)
-    assert {(config.tasks, config.keyed) for config in drawn} >= {(1, True), (3, True), (1, False)}
-    shapes = Counter(
-        (config.size_us > config.slide_us) - (config.size_us < config.slide_us) for config in drawn
-    )
-    assert min(shapes[shape] for shape in (-1, 0, 1)) > 5, "gapped, tumbling and sliding"
-    for aggregate in ("sum", "max"):
-        some = collect(configs([aggregate], ["conformal"]), 300, seed=3)
-        found = {(config.lambda_thr, config.method, config.sampling) for config in some}
-        assert found == set(requirements(aggregate))
-        is_free = any(config.lambda_thr is None for config in some)
-        assert is_free == (aggregate in SELF_SUFFICIENT_AGGREGATES)
+def test_the_first_lines_of_a_run_repeat_it(request: pytest.FixtureRequest, seed: int) -> None:
+    header = fixtures.pytest_report_header(request.config)
+    profile = settings.get_current_profile_name()
+    assert header == f"straggler: --hypothesis-profile={profile} --hypothesis-seed={seed}"

@@ -19,6 +19,7 @@ from model.vocabulary.windows import Final
 from straggler.errors import UsageError
 from straggler.inputs.set_aside import PLACES
 from straggler.inputs.tables import Columns, Recording, read_table
+from tests.straggler.written_files import refusal
 
 SECOND_US = 1_000_000
 SIZE_S = 1_000
@@ -182,3 +183,23 @@ def sums(rows: tuple[Row, ...]) -> dict[tuple[str, int], float]:
         if isfinite(row.amount):
             found[row.shop, row.at_s // SIZE_S * SIZE_S * SECOND_US] += row.amount
     return dict(found)
+
+
+REFUSED: dict[str, tuple[str, Columns]] = {
+    "data.csv has more than one column 'value'": ("event_time,value,value\n1,2,3\n", Columns()),
+    "data.csv has no column 'event_time' (--event-time names another);"
+    " its columns are event_tme, value; did you mean 'event_tme'?": (
+        "event_tme,value\n1,1\n",
+        Columns(),
+    ),
+    "line 1 of data.csv is no header: text after the closing quote of a field": (
+        '{"event_time":1,"value":2}\n',
+        Columns(),
+    ),
+    "data.csv is empty from line 9 on": ("a\nevent_time,value\n", Columns(header=9)),
+}
+
+
+@pytest.mark.parametrize("sentence", REFUSED)
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, sentence: str) -> None:
+    assert refusal(tmp_path, *REFUSED[sentence]) == sentence

@@ -7,16 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from model.checking.claims import Outcome
 from model.vocabulary import Event, GroupingConfig, Trace, Workload
 from model.vocabulary.windows import Late
 from sim.kernel.run import TimedRun
 from straggler.judging.references import BOTH, MODEL, OURS, SIM, run_reference
-from straggler.rooms import find_room, room_names
+from straggler.rooms import room_names
 from straggler.rooms.grouping.room import ROOM as GROUPING
 from straggler.rooms.slack.room import ROOM as SLACK
 from tests.straggler.command import Straggler, assert_refused
-from tests.straggler.own_systems import GIVEN
 
 OWN = "tests.straggler.own_systems"
 RIGHT = "model.slack:make_system"
@@ -94,15 +92,6 @@ def test_a_wrong_simulation_is_our_mistake(
     assert straggler("replay", name, "--system", RIGHT).code == 0
 
 
-def test_a_system_is_not_blamed_for_the_simulation_alone(
-    straggler: Straggler, files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plant(monkeypatch, lambda workload: replace(SLACK.replay(workload), trace=Trace("sim", ())))
-    silent = straggler(*ASK, "--kinds", "final", "--system", f"{OWN}:says_nothing")
-    assert silent.code == 1
-    assert f"our mistake and says nothing against {OWN}:says_nothing." in silent.out
-
-
 def test_reference_model_runs_no_simulation(
     straggler: Straggler, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,21 +107,6 @@ def test_reference_model_runs_no_simulation(
     (row,) = json.loads((files / "v.json").read_text(encoding="utf-8"))
     assert {row[name] for name in row if name.startswith("predicted_")} == {None}
     assert OURS not in [claim["claim"] for claim in row["claims"]]
-
-
-def test_a_system_is_run_once_on_the_workload_of_the_simulation(
-    straggler: Straggler, files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def sheds(workload: Workload) -> TimedRun:
-        arrivals = [event for event in workload.arrivals if event.seq != 4]
-        kept = tuple([event._replace(seq=seq) for seq, event in enumerate(arrivals)])
-        return SLACK.replay(workload.with_(arrivals=kept, cuts=(3,)))
-
-    plant(monkeypatch, sheds)
-    GIVEN.clear()
-    assert straggler(*ASK, "--system", f"{OWN}:remembers").code == 0
-    (given,) = GIVEN
-    assert (len(given.arrivals), given.cuts) == (len(DISORDERED) - 1, (3,))
 
 
 # ------------------------------------------------------------------------------------ all the rooms
@@ -158,21 +132,6 @@ def test_a_replay_agrees_with_the_model(straggler: Straggler, files: Path, name:
         assert outcomes[OURS] == "holds", (name, row["claims"])
         assert row["predicted_tuples_per_s"] > 0
         assert row["predicted_latency_p50_ms"] <= row["predicted_latency_p99_ms"]
-
-
-@pytest.mark.parametrize("name", room_names())
-def test_examples_of_planted_bugs_are_replayed_as_the_model_runs_them(name: str) -> None:
-    chosen = find_room(name)
-    for variant, bug in chosen.explorer.variants.items():
-        found = run_reference(chosen, bug.example, BOTH, chosen.step_types)
-        (verdict,) = found.simulated
-        assert verdict.outcome is not Outcome.BROKEN, (variant, verdict)
-        # As text, in which a value that is no number equals itself.
-        assert repr(found.workload.arrivals) == repr(bug.example.arrivals)
-        assert found.workload.faults == bug.example.faults
-    empty = bug.example.with_(arrivals=(), cuts=())
-    nothing = run_reference(chosen, empty, BOTH, chosen.step_types)
-    assert nothing.predicted.predicted_tuples_per_s is None
 
 
 # -------------------------------------------------------------------------------------- predictions

@@ -8,7 +8,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from model.slack.variants import VARIANTS
-from model.vocabulary import Event, GroupingConfig, JoinConfig, SlackConfig, Workload
+from model.vocabulary import Event, JoinConfig, SlackConfig, Workload
 from model.vocabulary.join import Equi
 from model.vocabulary.slack import WORDS
 from sim.kernel.distributions import Exponential
@@ -43,6 +43,16 @@ CLUSTER = SimulatedCluster("slack", CONFIG, CASE)
 
 def stored(folder: Path, given: Workload | SimulatedCluster, system: str = MODEL) -> Path:
     return Counterexample(system, given, ("result", "late", "final"), ("it was.",)).store(folder)
+
+
+def test_the_name_tells_room_system_and_claim_and_is_that_of_one_counterexample(
+    tmp_path: Path,
+) -> None:
+    systems = ("exec:python3 ../a b.py", "exec:python3 ../a  b.py", "m:\x1b[2J", "m:\u202e")
+    names = {stored(tmp_path, windows(), each).name for each in (*systems, *systems)}
+    assert len(names) == len(systems)
+    assert {Counterexample.load(tmp_path / name).system for name in names} == set(systems)
+    assert sum(name.startswith("slack-python3-a-b-py-it-was-") for name in names) == 2
 
 
 # --------------------------------------------------------------------------- files that were edited
@@ -108,35 +118,6 @@ def test_an_edited_counterexample_is_refused(
     assert "\n".join(said) == snapshot
 
 
-@pytest.mark.parametrize(
-    ("room", "old", "new", "words"),
-    [
-        ("grouping", '"instances": 8', '"instances": 999', "instances"),
-        ("grouping", '"policy": "tag"', '"policy": "gat"', "policy is 'gat'"),
-        ("grouping", '"top": 3', '"top": 0', "top is 0"),
-        ("join", '"flush": true', '"flush": false', "flush is False"),
-        ("join", '"workers": 3', '"workers": 99', "workers is 99"),
-        ("join", '"R"]', '"T"]', "stream is 'T'"),
-    ],
-)
-def test_a_stored_workload_that_cannot_be_run_is_refused(
-    straggler: Straggler, tmp_path: Path, room: str, old: str, new: str, words: str
-) -> None:
-    configs = {
-        "grouping": GroupingConfig(8),
-        "join": JoinConfig(5, (("q", Equi("key")),), workers=3, lateness_us=5),
-    }
-    events = tuple([Event(n, n, "a", n, 1.0, n, "RS"[n % 2] * (room == "join")) for n in range(4)])
-    workload = Workload(room, events, configs[room].to_json(), (2,), flush=True)
-    kinds = ("answer",) if room == "grouping" else ("match",)
-    path = Counterexample(f"model.{room}:make_system", workload, kinds, ("x",)).store(tmp_path)
-    assert straggler("replay", path.name, "--trust").code == 0
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new), encoding="utf-8")
-    assert_refused(straggler("replay", path.name, "--trust"), words)
-
-
 TROUBLE: dict[str, Any] = {"kind": "again", "sender": 0, "receiver": 1, "nth": 0, "for_s": 0.01}
 TROUBLES: tuple[tuple[object, str], ...] = (
     ([TROUBLE], ""),
@@ -191,16 +172,6 @@ def test_replay_runs_what_a_file_names_only_if_it_is_trusted(
     assert not (tmp_path / "ran").exists()
     assert straggler("replay", path, "--trust").code in (1, 2)
     assert (tmp_path / "ran").exists() == (system in ("exec:touch ran", "ran:make"))
-
-
-def test_the_name_tells_room_system_and_claim_and_is_that_of_one_counterexample(
-    tmp_path: Path,
-) -> None:
-    systems = ("exec:python3 ../a b.py", "exec:python3 ../a  b.py", "m:\x1b[2J", "m:\u202e")
-    names = {stored(tmp_path, windows(), each).name for each in (*systems, *systems)}
-    assert len(names) == len(systems)
-    assert {Counterexample.load(tmp_path / name).system for name in names} == set(systems)
-    assert sum(name.startswith("slack-python3-a-b-py-it-was-") for name in names) == 2
 
 
 # ------------------------------------------------------------------------------ simulated clusters

@@ -11,18 +11,15 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from model.vocabulary.settings import PlainData
 from sim.report.contents import Report
 from sim.report.entries import entry_of
-from sim.report.page import POLICY
 from sim.sweep.engine import Judged, Sweep
 from sim.sweep.experiment import Reproduction
 from sim.sweep.jobs import perform
 from sim.sweep.reading import catalogue, find
 from sim.sweep.store import Store
-from straggler.errors import UsageError
 from straggler.pages.evidence import PROMISES
-from straggler.pages.reproduction import figures, page, read_summary, summary_of
+from straggler.pages.reproduction import figures, page, read_summary
 from straggler.rooms import find_rooms
 from straggler.sweeps.files import read_report
 from tests.sim import made_up
@@ -153,19 +150,6 @@ def test_a_browser_shows_every_plot_and_fetches_nothing(
     assert phone.ground != desk.ground
 
 
-@pytest.mark.long
-def test_a_browser_finds_what_was_planted(
-    sweeps: Path, straggler: Straggler, tmp_path: Path
-) -> None:
-    assert straggler("report").code == 0
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    planted = '<img src="other.png"><p style="min-width: 600px">wide</p></main>'
-    seen = look(page.replace("</main>", planted).replace(POLICY, ""), tmp_path, 390)
-    assert len(seen.fetched) == 1
-    assert seen.needed > seen.width == 390
-    assert look(page.replace("</main>", planted), tmp_path, 390).refused
-
-
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 RESULTS = ROOT / "benchmarks" / "results"
@@ -259,25 +243,3 @@ def test_the_page_is_written_and_written_again_from_its_summary(
         first, second = (tmp_path / f"{name}.{kind}" for name in ("claims", "again"))
         assert first.read_bytes() == second.read_bytes()
     assert not (tmp_path / "report.html").exists()
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda record: record.pop("experiments"),
-        lambda record: record["experiments"][0].pop("claim"),
-        lambda record: record["experiments"][0].update(verdict="proved"),
-        lambda record: record["experiments"][0].update(findings=None),
-    ],
-)
-def test_an_invalid_summary_is_refused(
-    tmp_path: Path, spoil: Callable[[dict[str, PlainData]], object]
-) -> None:
-    path = tmp_path / "claims.json"
-    path.write_text(summary_of(report()), encoding="utf-8")
-    assert len(read_summary(path)) == len(WHOLE)
-    record = json.loads(path.read_text(encoding="utf-8"))
-    spoil(record)
-    path.write_text(json.dumps(record), encoding="utf-8")
-    with pytest.raises(UsageError, match=r"claims\.json' is not a summary"):
-        read_summary(path)

@@ -64,15 +64,6 @@ def test_a_run_of_every_room_has_its_verdict_settings_latency_and_load(
         assert straggler("sim", room, *SMALL, "--html", "-").out.startswith("<!DOCTYPE html>")
 
 
-def test_each_comparison_is_a_section(straggler: Straggler, stream: Path) -> None:
-    both = (*SUM, "--aggregate", "count", "--system", MODEL)
-    assert straggler(*ASK, *both, "--html", "run.html").code == 0
-    page = read(stream)
-    assert page.count("<article") == 2
-    assert re.findall(r'<a href="#(.*?)"', page) == ["slack-0", "slack-1"]
-    assert page.count("<svg") >= 6
-
-
 def test_a_broken_comparison_shows_its_counterexample_and_escapes_names(
     straggler: Straggler, tmp_path: Path
 ) -> None:
@@ -91,21 +82,6 @@ def test_a_broken_comparison_shows_its_counterexample_and_escapes_names(
     ):
         assert said in page
     assert "<svg" not in page, "the reference was the untimed model"
-
-
-def test_a_promise_whose_case_never_occurred_has_no_tick(
-    straggler: Straggler, tmp_path: Path
-) -> None:
-    rows = "".join(f"{second},1,k\n" for second in range(30))
-    (tmp_path / "s.csv").write_text(f"event_time,value,key\n{rows}", encoding="utf-8")
-    chosen = (*SUM, "--system", MODEL, "--reference", "model", "--level", "steps")
-    assert straggler(*ASK, *chosen, "--html", "run.html").code == 3
-    page = read(tmp_path)
-    assert "</span>undetermined</span>" in page
-    items = re.findall(r"<li><span class=\"mark (\w+)\".*?</li>", page, re.S)
-    assert {"met", "unsure"} <= set(items)
-    untested = re.findall(r"<li><span class=\"mark (\w+)\"[^<]*<[^<]*<[^<]*<[^(]*\(did not", page)
-    assert set(untested) == {"unsure"}
 
 
 @pytest.mark.long

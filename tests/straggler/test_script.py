@@ -45,14 +45,6 @@ def config_of(paths: list[Path], workers: int = 3) -> ScriptConfig:
 # --------------------------------------------------------------------------------------- examples
 
 
-def test_there_are_a_dozen_examples_in_the_usual_form() -> None:
-    assert len(EXAMPLES) >= 12
-    for path in EXAMPLES:
-        text = path.read_text(encoding="utf-8")
-        assert formatted(text) == text, path.name
-        assert text.startswith("# "), path.name
-
-
 def test_examples_have_results_on_recorded_weather_and_they_are_right() -> None:
     events = inputs.weather_events(HOURS)
     workload = Workload("script", events, config_of(EXAMPLES).to_json())
@@ -226,26 +218,3 @@ def test_tuples_without_a_value_are_left_out_and_counted(
         '"mine","x","1970-01-01T00:00:01.999Z",3',
         '"mine","x","1970-01-01T00:00:03.999Z",3',
     ]
-
-
-def table(*stamps_us: int) -> pa.Table:
-    times = pa.array(stamps_us, pa.timestamp("us", tz="UTC"))
-    names = pa.array(["x"] * len(stamps_us))
-    values = pa.array([0.1] * len(stamps_us))
-    return pa.table(dict(zip(running.COLUMNS, (names, names, times, values), strict=True)))
-
-
-def test_results_are_written_as_text_or_as_they_are(tmp_path: Path) -> None:
-    running.write(table(1_999_000, 61_000_000), tmp_path / "found.csv")
-    assert (tmp_path / "found.csv").read_text(encoding="utf-8").splitlines() == [
-        '"workflow","name","time","value"',
-        '"x","x","1970-01-01T00:00:01.999Z",0.1',
-        '"x","x","1970-01-01T00:01:01.000Z",0.1',
-    ]
-    running.write(table(1, 2_000), tmp_path / "found.csv")
-    assert "1970-01-01T00:00:00.000001Z" in (tmp_path / "found.csv").read_text(encoding="utf-8")
-    running.write(table(1_999_000), tmp_path / "found.parquet")
-    assert parquet.read_table(tmp_path / "found.parquet").equals(table(1_999_000))
-    running.write(table(), tmp_path / "found.csv")
-    assert (tmp_path / "found.csv").read_text(encoding="utf-8").count("\n") == 1
-    assert len(list(tmp_path.iterdir())) == 2

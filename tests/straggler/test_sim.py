@@ -1,18 +1,18 @@
 """``straggler explore`` and ``straggler sim``: small scopes searched, and timed runs."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from model.vocabulary.grouping import POLICIES
-from sim.script.placements import PLACEMENTS
-from straggler.cli import explore
-from straggler.rooms.grouping.room import ROOM
-from tests.straggler.command import Straggler
+from straggler.inputs.calibrations import read_calibration
+from straggler.inputs.schemas import FOLDER
+from tests.sim.calibrations import CALIBRATION
+from tests.straggler.command import Done, Straggler, assert_refused
+from tests.straggler.json_schema import is_valid
+from tests.straggler.processes import PATIENCE_S, start
 
 
 def test_a_scope_is_searched_and_every_planted_bug_found(
@@ -50,11 +50,6 @@ def test_a_planted_bug_tells_its_shortest_path(
     assert (done.code, told in done.out) == (1, True), done.out
 
 
-def test_a_bug_that_breaks_no_claim_is_found_by_comparison() -> None:
-    room = replace(ROOM, explorer=ROOM.explorer._replace(homes={}))
-    assert explore._find(room, "too_few_counters", ()).claim == "equal to the reference"
-
-
 SIZES = {
     "slack": "size_us=5s messages=400",
     "watermark": "",
@@ -86,50 +81,6 @@ def test_a_run_has_figures_a_plot_and_a_digest(
     assert "<svg" in (tmp_path / "run.svg").read_text(encoding="utf-8")
 
 
-def test_policies_stand_side_by_side(straggler: Straggler, tmp_path: Path) -> None:
-    given = options(SIZES["grouping"])
-    done = straggler("sim", "grouping", "--seed", "2", *given, "--json", "run.json")
-    lines, record = done.out.splitlines(), figures(tmp_path)
-    for policy in POLICIES:
-        assert any(line.startswith(f"{policy} ") and "%" in line for line in lines), policy
-    sides = {side["policy"]: side for side in record["beside"]}
-    assert tuple(sides) == POLICIES
-    assert sides["tag"]["mean_rho"] == record["mean_rho"]
-    # Latency of what cannot keep up is a dash, and null.
-    (slow,) = [line for line in lines if line.startswith("round-robin")]
-    assert (slow.split()[3], sides["round-robin"]["mean_latency_us"]) == ("-", None)
-
-
-def test_placements_stand_side_by_side(straggler: Straggler, tmp_path: Path) -> None:
-    given = options(SIZES["script"])
-    done = straggler("sim", "script", "--seed", "2", *given, "--json", "run.json")
-    record = figures(tmp_path)
-    sides = {side["placement"]: side for side in record["beside"]}
-    assert tuple(sides) == tuple(PLACEMENTS)
-    assert sides["plan"]["measured_per_hour"] == record["measured_per_hour"]
-    assert sides["by-sensor"]["sent_over_baseline"] == 1
-    assert sides["literal"]["largest_over_even"] == 3
-    workers = record["remarks"][0]["workers"]
-    assert sum(each["bytes_received"] for each in workers) == record["bytes_sent"]
-    assert max(each["busy"] for each in workers) == record["busiest"]
-    assert "worker 2 is sent" in done.out
-
-
-@pytest.mark.parametrize(
-    ("placement", "broken"),
-    [("whole", ""), ("literal", "no worker has more than the bound of LPT: Worker 0 is sent")],
-)
-def test_a_placement_other_than_the_default_is_named(
-    straggler: Straggler, placement: str, broken: str
-) -> None:
-    given = options(f"{SIZES['script']} placement={placement} placements=none")
-    done = straggler("sim", "script", *given)
-    assert (done.code, broken in done.out) == (int(broken != ""), True)
-    assert f"{placement} is not the placement of docs/script.md" in done.out
-    # Whether a bound is kept or not, it is not for scheduling and batches.
-    assert "Scheduling and batches changed no step" in done.out
-
-
 @pytest.mark.parametrize(
     ("room", "settings", "words"),
     [
@@ -142,13 +93,6 @@ def test_a_run_in_which_nothing_happened_is_undetermined(
 ) -> None:
     done = straggler("sim", room, *options(settings))
     assert (done.code, words in " ".join(done.out.split())) == (3, True), done
-
-
-def test_a_worker_that_was_too_full_is_named(straggler: Straggler, tmp_path: Path) -> None:
-    done = straggler("sim", "join", "--json", "run.json")
-    assert (done.code, "no worker is above tau1" in done.out) == (0, True)
-    (remark,) = figures(tmp_path)["remarks"]
-    assert remark["outcome"] == "broken"
 
 
 def test_faults_have_times_with_units_and_those_that_come_too_late_are_named(
@@ -164,3 +108,67 @@ def test_faults_have_times_with_units_and_those_that_come_too_late_are_named(
     late = run("slow worker-1 1 9 2; pause worker-0 700000000 5")
     assert "pause worker-0 at 700000000 us changed nothing" in late
     assert "slow worker-1" not in late
+
+
+# ``straggler plan`` and ``straggler calibrate``: the smallest chain that keeps up.
+
+
+DEMAND = ("--rate", "2000", "--window", "10s", "--latency", "1min", "--selectivity", "0.8")
+SMALL = ("--rate", "100", "--window", "10s", "--latency", "1min")
+
+
+def test_a_plan_names_the_chain_and_the_one_that_fails(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    done = straggler("plan", "join", *DEMAND, "--json", "plan.json")
+    assert (done.code, done.err) == (0, "")
+    plan = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
+    chain, smaller = plan["chain"], plan["smaller"]
+    assert chain["workers"] == smaller["workers"] + 1 > 1
+    assert done.out.split()[:2] == ["workers", str(chain["workers"])]
+    assert f"A chain of {smaller['workers']} worker" in done.out
+
+
+def test_a_calibration_changes_the_plan(straggler: Straggler, tmp_path: Path) -> None:
+    text = json.dumps(CALIBRATION.to_json())
+    (tmp_path / "cluster.json").write_text(text, encoding="utf-8")
+    schema = json.loads((FOLDER / "calibration.schema.json").read_text(encoding="utf-8"))
+    assert is_valid(json.loads(text), schema)
+    stated = straggler("plan", "join", *SMALL)
+    done = straggler("plan", "join", *SMALL, "--calibration", "cluster.json")
+    assert (stated.code, done.code, done.err) == (0, 0, "")
+    assert "measured on local[2]" in done.out
+    assert "length of an epoch" in done.out
+    assert stated.out != done.out
+
+
+def test_what_no_chain_does_is_said(straggler: Straggler, tmp_path: Path) -> None:
+    demand = ("--rate", "20000", "--window", "5min", "--latency", "2s", "--selectivity", "0.001")
+    done = straggler("plan", "join", *demand, "--json", "plan.json")
+    assert (done.code, done.err) == (1, "")
+    assert done.out.startswith("no chain does this: one worker would be busy for 721%")
+    assert json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))["chain"] is None
+
+
+def calibrate(folder: Path, *arguments: str) -> Done:
+    """Run ``straggler calibrate`` in a process without a session, which it would take and end."""
+    with start(folder, "calibrate", *arguments) as running:
+        out, err = running.communicate(timeout=PATIENCE_S)
+    return Done(running.returncode, out, err)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(2 * PATIENCE_S)
+def test_a_calibration_is_written_and_a_plan_reads_it(straggler: Straggler, tmp_path: Path) -> None:
+    done = calibrate(tmp_path, "local[2]", "--seed", "3", "--output", "here.json")
+    assert (done.code, done.err) == (0, "")
+    found = read_calibration(tmp_path / "here.json")
+    assert (found.master, found.seed, len(found.speeds), found.hosts) == ("local[2]", 3, 2, (0, 0))
+    assert max(found.speeds) == 1.0
+    for name in ("message_us", "tuple_us", "epoch_us", "batch_us", "latency_us"):
+        assert found.typical(name) > 0, name
+    schema = json.loads((FOLDER / "calibration.schema.json").read_text(encoding="utf-8"))
+    assert is_valid(json.loads((tmp_path / "here.json").read_text(encoding="utf-8")), schema)
+    planned = straggler("plan", "join", *SMALL, "--calibration", "here.json")
+    assert (planned.code, "measured on local[2]" in planned.out) == (0, True)
+    assert_refused(calibrate(tmp_path, "local[1]"), "a calibration needs two task slots")

@@ -16,7 +16,7 @@ import pytest
 from sim.sweep.engine import Judged, Sweep
 from sim.sweep.jobs import Done as Finished
 from sim.sweep.jobs import Job, perform
-from sim.sweep.reading import find_file, load
+from sim.sweep.reading import load
 from sim.sweep.results import Results
 from sim.sweep.store import Store
 from straggler.cli import sweep as command
@@ -148,15 +148,6 @@ def test_a_sweep_runs_with_other_settings_and_seeds(straggler: Straggler) -> Non
     again = "straggler sweep my-small.toml --quick --seeds 7,1 --set keys=5 --set tuples=200"
     assert record["again"] == again
     assert straggler(*again.split()[1:]).err.startswith("1 experiment, quick: 8 runs, 8 of them")
-
-
-def test_show_prints_the_file_of_an_experiment(straggler: Straggler) -> None:
-    done = straggler("sweep", "--show", "grouping-speeds")
-    assert (done.code, done.err) == (0, "")
-    assert done.out == find_file("grouping-speeds").read_text(encoding="utf-8")
-    listed = straggler("sweep", "--list")
-    assert "grouping-speeds: Throughput over the inequality of the instances" in listed.out
-    assert not Path("sweeps").exists()
 
 
 # -------------------------------------------------------------------------------------- interrupts

@@ -183,15 +183,6 @@ def test_the_main_job_prints_what_the_readme_shows(tmp_path: Path) -> None:
     assert_shown(job.shown, run(job.line, tmp_path))
 
 
-def test_make_prints_the_same_below_another_make(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alone = run("make help", tmp_path)
-    monkeypatch.setenv("MAKELEVEL", "1")
-    monkeypatch.setenv("MAKEFLAGS", "w")
-    assert run("make help", tmp_path) == alone
-
-
 def test_the_job_of_the_readme_runs(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
