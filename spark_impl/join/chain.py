@@ -40,7 +40,7 @@ from spark_impl.join.store import Commit, Load, open_store
 from spark_impl.join.task import Plan, Summary
 from spark_impl.join.trouble import Troubles
 from spark_impl.runtime import locks, packages
-from spark_impl.runtime.provenance import note_history
+from spark_impl.runtime.provenance import note_folder_history
 from spark_impl.runtime.storage import InputProblem, Location
 
 log = logging.getLogger("straggler.join")
@@ -192,7 +192,7 @@ class Chain:
             self._require_open()
             if self._since_ns is None:
                 if self.source is not None:
-                    note_history(self.store.root, self.source)
+                    note_folder_history(self.store.root, self.source)
                 self._since_ns = time.monotonic_ns()
             merge_epochs(self.store)
             with self._changing:

@@ -13,10 +13,10 @@ from contextlib import suppress
 from itertools import chain
 
 from spark_impl.join.store import ONE_FOLDER, STEPS, TABLES, ChainStore, Part
-from spark_impl.runtime import stores
+from spark_impl.runtime import folder_stores as stores
+from spark_impl.runtime.folder_stores import read_parquet
 from spark_impl.runtime.histories import write_parquet
 from spark_impl.runtime.storage import InputProblem
-from spark_impl.runtime.stores import read_parquet
 
 _ROWS_MERGED = 4_000_000
 """Most rows that are merged, in memory; of epochs with more, only the commits are merged."""

@@ -29,10 +29,10 @@ from spark_impl.join.matching import FreePredicate
 from spark_impl.join.stage import ChainProblem
 from spark_impl.join.store import MATCHES, ChainStore, Commit, load_store
 from spark_impl.runtime.failures import wait_for
-from spark_impl.runtime.provenance import history_of, require_history
+from spark_impl.runtime.folder_stores import read_parquet
+from spark_impl.runtime.provenance import history_of, require_folder_history
 from spark_impl.runtime.queries import require_checkpoint, start_batches
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.stores import read_parquet
 
 log = logging.getLogger("straggler.join")
 
@@ -162,7 +162,7 @@ class ChainJoin:
         chain = self._open(r.sparkSession, self._config, checkpoint)
         chain.source = history_of(r) or history_of(s)
         if chain.source is not None:
-            require_history(chain.store.root, chain.source)
+            require_folder_history(chain.store.root, chain.source)
         own = chain.store.checkpoint if spark_checkpoint is None else locate(spark_checkpoint)
         return ChainStream(chain, union_inputs(r, s, "seq"), sink, own)
 

@@ -38,7 +38,7 @@ from model.vocabulary.settings import JsonObject, PlainData
 from spark_impl.join.checkpoint import WorkerState, decode_state, encode_state
 from spark_impl.join.idle import Clocks, StreamClock
 from spark_impl.join.matching import SCHEMA, Counts
-from spark_impl.runtime import stores
+from spark_impl.runtime import folder_stores as stores
 from spark_impl.runtime.histories import write_parquet
 from spark_impl.runtime.storage import InputProblem, Location, locate
 

@@ -13,7 +13,7 @@ from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.chain import Chain
 from spark_impl.join.store import MATCHES, REJECTED, STEPS, ChainStore, load_store
 from spark_impl.join.trouble import Troubles
-from spark_impl.runtime.stores import read_parquet
+from spark_impl.runtime.folder_stores import read_parquet
 from spark_impl.runtime.systems import OnKill, system_maker
 
 _SCHEMA = pa.schema(

@@ -43,12 +43,13 @@ from spark_impl.runtime.columns import (
     reads_wall_clocks,
     union_typed,
 )
+from spark_impl.runtime.folder_stores import PART, read_parquet
 from spark_impl.runtime.histories import SOURCE_TEXT, file_of, history_schema, name_values
 from spark_impl.runtime.identities import list_identities
 from spark_impl.runtime.landing_note import open_history
 from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
-from spark_impl.runtime.queries import QueryRunner, last_logged, read_files
+from spark_impl.runtime.queries import LockedRunner, last_logged, read_files
 from spark_impl.runtime.storage import (
     Address,
     InputProblem,
@@ -57,7 +58,6 @@ from spark_impl.runtime.storage import (
     name_taken,
     reading,
 )
-from spark_impl.runtime.stores import PART, read_parquet
 
 VERSION = 2
 _BATCH = b"straggler.batch"  # in the metadata of a file
@@ -172,7 +172,7 @@ class Landing:
         kinds = {field.name: field.type for field in to_arrow_schema(self._rows.schema)}
         own = history_schema(values=[*values], has_texts=SOURCE_TEXT in kinds)
         self._schema = pa.schema([*own, *(pa.field(name, kinds[name]) for name in groups)])
-        self._runner = QueryRunner()
+        self._runner = LockedRunner()
         self._last: _Last | None = None
         self._not_landed: dict[str, int] = {}
         """Number of rows that did not land, by file of rejected rows."""

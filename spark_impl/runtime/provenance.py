@@ -7,14 +7,18 @@ A history has an id, whatever its address and its files are: that of its landing
 import json
 import uuid
 from contextlib import suppress
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
+from spark_impl.runtime.folder_stores import IDENTITY
 from spark_impl.runtime.histories import numbers
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.stores import IDENTITY
+from spark_impl.runtime.versions import View
+
+if TYPE_CHECKING:  # workers do without Delta
+    from spark_impl.runtime.tables import TableWriter
 
 _NOTE = "_history.json"
 _NOTES = ((_NOTE, "history"), ("_landing.json", "landing"))
@@ -43,7 +47,34 @@ def identity_of(history: Location) -> str | None:
     return None
 
 
-def require_history(store: Location, history: Location) -> None:
+def require_history(view: View, history: Location) -> None:
+    """Raise :class:`InputProblem` if a store was computed from another history.
+
+    A store that has read nothing yet goes on over any.
+    """
+    noted, found = view.history, identity_of(history)
+    if noted is None or found == noted["id"] or (found is None and not numbers(history)):
+        return
+    msg = (
+        f"{view.root} belongs to the history {noted['id']} at {noted['address']}, not to {history},"
+        f" which is {found or 'a history without an id'}: give it its own history, or begin a new"
+        " store"
+    )
+    raise InputProblem(msg)
+
+
+def note_history(writer: "TableWriter", history: Location) -> None:
+    """Note the history of a store that has no note.
+
+    A history without files has no id yet: the next run takes it. Raise :class:`InputProblem` if the
+    store was computed from another history.
+    """
+    require_history(writer.view, history)
+    if writer.view.history is None and (found := identity_of(history) or _identify(history)):
+        writer.note_history({"id": found, "address": str(history)})
+
+
+def require_folder_history(store: Location, history: Location) -> None:
     """Raise :class:`InputProblem` if a store was computed from another history.
 
     A store without a note goes on over any: earlier versions wrote none.
@@ -60,13 +91,13 @@ def require_history(store: Location, history: Location) -> None:
     raise InputProblem(msg)
 
 
-def note_history(store: Location, history: Location) -> None:
+def note_folder_history(store: Location, history: Location) -> None:
     """Note the history of a store that has no note; the caller has locked the store.
 
     A history without files has no id yet: the next run takes it. Raise :class:`InputProblem` if the
     store was computed from another history.
     """
-    require_history(store, history)
+    require_folder_history(store, history)
     if _read(store) is None and (found := identity_of(history) or _identify(history)):
         file = store / IDENTITY
         noted = {**json.loads(file.read_bytes()), _NOTED: _Noted(id=found, address=str(history))}

@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_impl.grouping import Grouping, GroupingProblem, MicroBatch
-from spark_impl.grouping.store import GroupingStore
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.tables import TableWriter
 from tests.spark_impl.test_grouping_query import skewed
 from tests.spark_impl.test_grouping_streams import SCHEMA, failing, table_of
 
@@ -58,7 +58,7 @@ def test_a_sink_that_overwrites_by_number_has_every_row_once_after_crashes(
     for after in (False, True):  # before the store's commit, and between it and that of Spark
         append(tmp_path / "in", table_of(events[PART * (1 + after) : PART * (2 + after)]))
         with monkeypatch.context() as patch:
-            patch.setattr(GroupingStore, "finish", failing(GroupingStore.finish, 1, after))
+            patch.setattr(TableWriter, "commit", failing(TableWriter.commit, 1, after))
             with pytest.raises(GroupingProblem):
                 run(spark, tmp_path, sink)
         assert sink.written() == parts(2), "the same rows again, and none that came later"
@@ -66,7 +66,7 @@ def test_a_sink_that_overwrites_by_number_has_every_row_once_after_crashes(
     assert sink.calls == [0, 1, 1, 1, 2]
     assert sink.written() == parts(3)
     assert (tmp_path / "checkpoint" / "commits").is_dir()
-    assert not (tmp_path / "store" / "checkpoint").exists()
+    assert not (tmp_path / "store" / "_checkpoint").exists()
 
 
 def test_a_micro_batch_without_rows_leaves_its_number_to_the_next(

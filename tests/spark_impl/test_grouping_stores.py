@@ -4,29 +4,28 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyarrow import fs
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import GroupingConfig
-from spark_impl.grouping import Grouping
+from spark_impl.grouping import Grouping, MicroBatch
 from spark_impl.grouping.query import Spreader
 from spark_impl.grouping.store import GroupingStore, Worked
-from spark_impl.grouping.windows import start
-from spark_impl.runtime import locks, storage
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from tests.spark_impl.test_grouping_query import skewed
-from tests.spark_impl.test_grouping_streams import COLUMNS, TOTALS, state_of, table_of
+from tests.spark_impl.test_grouping_streams import COLUMNS, TOTALS, table_of
 
 
-def test_one_stream_at_a_time_writes_a_store(spark: SparkSession, tmp_path: Path) -> None:
+def test_of_two_streams_the_second_one_stops(spark: SparkSession, tmp_path: Path) -> None:
     rows = spark.createDataFrame(table_of(skewed(1, 10)))
     spreader = Spreader(GroupingConfig(2), COLUMNS, locate(tmp_path / "store"))
-    lock = locks.lock(tmp_path / "store")
-    try:
-        with pytest.raises(InputProblem, match=r"store is being written by process \d+"):
-            spreader.advance(rows, lambda _rows, _batch: None, 0)
-    finally:
-        lock.release()
+
+    def be_overtaken(_rows: DataFrame, _batch: MicroBatch) -> None:
+        other = Spreader(GroupingConfig(2), COLUMNS, locate(tmp_path / "store"))
+        other.advance(rows, lambda _rows, _batch: None, 0)
+
+    with pytest.raises(InputProblem, match="has micro-batch 0 already: another query has"):
+        spreader.advance(rows, be_overtaken, 0)
+    assert spreader.standing().routed == 10
 
 
 def test_a_store_goes_with_one_source(spark: SparkSession, tmp_path: Path) -> None:
@@ -64,9 +63,8 @@ def test_a_folder_that_is_no_store_of_this_stream_is_refused(
     (tmp_path / "other" / "file").touch()
     with pytest.raises(InputProblem, match="neither an empty folder nor the store"):
         Grouping(3).stream(stream, "key", tmp_path / "other", lambda _rows, _batch: None)
-    # A run that is killed while it creates a store leaves such a file, so the folder is ours.
-    (tmp_path / "begun").mkdir()
-    (tmp_path / "begun" / ".query.json.4711").touch()
+    # A run that is killed while it creates a store leaves such a folder, so it is ours.
+    (tmp_path / "begun" / "_delta_log").mkdir(parents=True)
     Grouping(3).stream(stream, "key", tmp_path / "begun", lambda _rows, _batch: None)
     (tmp_path / "plain").touch()
     with pytest.raises(InputProblem, match="plain is neither an empty folder"):
@@ -75,24 +73,16 @@ def test_a_folder_that_is_no_store_of_this_stream_is_refused(
         Grouping(3).stream(stream, "key", tmp_path / "plain" / "below", lambda _rows, _batch: None)
 
 
-@pytest.mark.parametrize("system", ["", "hdfs://elsewhere"])
-def test_a_missing_state_differs_from_an_empty_one(
-    system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
-    monkeypatch.setattr(storage, "_connect", lambda _system: files)
-    store = GroupingStore(Location("/store", system))
+def test_a_missing_state_differs_from_an_empty_one(place: Location) -> None:
+    store = GroupingStore(place / "store")
     for state in (None, pa.table({}), TOTALS.empty_table()):
-        store.write_worked(0, 1, Worked(3, 70, state))
-        found = store.load_worked(0, 1)
-        assert (found.tuples, found.busy_us) == store.spent(0, 1) == (3, 70)
+        file = store.write_worked(0, 1, Worked(3, 70, state))
+        found = store.load_worked(file)
+        assert (found.tuples, found.busy_us) == store.spent(file) == (3, 70)
         assert (found.state is None) == (state is None)
         if state is not None:
-            assert state_of(store, 0, 1).schema.equals(state.schema)
-    assert store.done() == 0
-    for number in (1, 2, 3):
-        store.finish(start(GroupingConfig(2))._replace(batch=number))
-    assert store.done() == 3
-    assert [file.name for file in (store.root / "batches").children()] == ["1.json", "2.json"]
-    with pytest.raises(InputProblem, match=r"store\S* lacks 0/instance-1.arrow, which has been"):
-        store.load_worked(0, 1)
+            assert found.state is not None
+            assert found.state.schema.equals(state.schema)
+    file.remove()
+    with pytest.raises(InputProblem, match=r"store\S* lacks kind=instance/\S*, which was written"):
+        store.load_worked(file)

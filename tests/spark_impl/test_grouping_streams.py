@@ -16,11 +16,14 @@ from model.vocabulary import Event, GroupingConfig, Workload
 from model.vocabulary.grouping import Route
 from spark_impl.grouping import Grouping, GroupingProblem, MicroBatch, at_instances, run_in_process
 from spark_impl.grouping.query import Spreader
-from spark_impl.grouping.store import GroupingStore
+from spark_impl.grouping.store import INSTANCE, SENDER, STANDING, GroupingStore
 from spark_impl.grouping.tasks import Columns
 from spark_impl.grouping.windows import add_times, mean_times, set_times, start
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem, locate
+from spark_impl.runtime.stores import require_view
+from spark_impl.runtime.tables import TableWriter
+from spark_impl.runtime.versions import BATCH
 from tests.spark_impl.test_grouping_query import skewed
 
 SCHEMA = "seq BIGINT, key STRING, value DOUBLE"
@@ -72,8 +75,8 @@ def test_work_that_reads_nothing_still_moves_the_routers_on(
     )
     spread.run_available()
     assert seen == [0]
-    assert (tmp_path / "store" / "batches" / "0.json").exists()
-    assert len(list((tmp_path / "store" / "batches" / "0").glob("*.arrow"))) == 4
+    view = require_view(locate(tmp_path / "store"))
+    assert (view.last, sorted(spread._spreader.store.states(view, SENDER, 0))) == (0, [0, 1, 2, 3])
 
 
 # ------------------------------------------------------------------------- state and times
@@ -92,7 +95,8 @@ def totals(rows: pa.Table, state: pa.Table | None) -> tuple[pa.Table, pa.Table]:
 
 
 def state_of(store: GroupingStore, batch: int, instance: int) -> Any:
-    state = store.load_worked(batch, instance).state
+    files = store.states(require_view(store.root), INSTANCE, batch)
+    state = store.load_worked(files[instance]).state
     assert state is not None
     return state
 
@@ -152,7 +156,8 @@ def test_an_instance_without_rows_or_work_keeps_its_state(
         table = pa.table({"seq": range(len(own)), "key": own, "value": [1.0] * len(own)})
         spreader.advance(spark.createDataFrame(table), work, number)
     assert found == [set(keys)] * 2
-    assert [spreader.store.spent(2, each)[0] for each in range(2)] == [1, 0]
+    files = spreader.store.states(require_view(spreader.store.root), INSTANCE, 2)
+    assert [spreader.store.spent(files[each])[0] for each in range(2)] == [1, 0]
     kept = state_of(spreader.store, 2, 1).column("key").to_pylist()
     assert sorted(kept) == sorted(key for number, key in enumerate(keys) if place[number] == 1)
 
@@ -266,21 +271,27 @@ def test_a_failure_between_the_writes_of_the_driver_changes_no_route(
 
     for number, part in enumerate(parts):
         rows = spark.createDataFrame(table_of(part))
-        for name, after in (("forget", True), ("load_sender", False), ("finish", True)):
+        failures = (
+            (GroupingStore, "states", True),
+            (GroupingStore, "load_sender", False),
+            (TableWriter, "commit", False),
+            (TableWriter, "commit", True),
+        )
+        for kind, name, after in failures:
             if number == 1:
                 with monkeypatch.context() as patch:
-                    patch.setattr(
-                        GroupingStore, name, failing(getattr(GroupingStore, name), 1, after)
-                    )
+                    patch.setattr(kind, name, failing(getattr(kind, name), 1, after))
                     with pytest.raises(DiskFullError):
                         Spreader(config, COLUMNS, place).advance(rows, work, number)
         Spreader(config, COLUMNS, place).advance(rows, work, number)
     assert seen == routes(events, config, 100, 200)
     store = GroupingStore(place)
-    states = [store.load_worked(2, instance).state for instance in range(4)]
+    view = require_view(place)
+    files = store.states(view, INSTANCE, 2)
+    states = [store.load_worked(files[instance]).state for instance in range(4)]
     counted = sum(pc.sum(state.column("n")).as_py() for state in states if state is not None)
     assert counted == 300
-    assert {file.stem for file in (store.root / "batches").children()} == {"1", "2"}
+    assert {each.bounds[BATCH] for each in view.of(STANDING)} == {(1, 1), (2, 2)}
 
 
 def count_rows(rows: pa.Table, state: pa.Table | None) -> tuple[pa.Table, pa.Table]:
@@ -296,7 +307,6 @@ def test_unfinished_senders_are_run_again(spark: SparkSession, tmp_path: Path) -
     def work(rows: DataFrame, batch: MicroBatch) -> None:
         seen.update((row.seq, row.instance) for row in rows.collect())
         batch.reports.begin()  # as if this work had read nothing
-        batch.store.forget(batch.number)
 
     spreader = Spreader(config, COLUMNS, locate(tmp_path / "store"))
     for number, part in enumerate((events[:100], events[100:])):
@@ -324,4 +334,4 @@ def test_the_error_that_stops_a_stream_is_one_sentence(spark: SparkSession, tmp_
     ):
         with pytest.raises(GroupingProblem, match=f"^{sentence}"):
             Grouping(2).stream(stream, "key", tmp_path / "store", work, seq).run_available()
-    assert not list((tmp_path / "store" / "batches").glob("*.json"))
+    assert require_view(locate(tmp_path / "store")).last == -1

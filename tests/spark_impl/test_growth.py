@@ -8,9 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
-from spark_impl.runtime import histories, stores
+from spark_impl.runtime import histories, tables
 from spark_impl.runtime.histories import append, compact, file_of, numbers, open_piece
 from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.runtime.stores import require_view
 from spark_impl.runtime.systems import lose_commit
 from spark_impl.slack import SlackQuery, progress, results
 
@@ -55,7 +56,7 @@ def answers(spark: SparkSession, store: Path) -> list[tuple[object, ...]]:
 @pytest.fixture
 def merges_three(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(histories, "MERGED", 3)
-    monkeypatch.setattr(stores, "MERGED", 3)
+    monkeypatch.setattr(tables, "TIDIED", 3)
 
 
 @pytest.mark.usefixtures("merges_three")
@@ -118,10 +119,10 @@ def test_merging_changes_no_answer(spark: SparkSession, tmp_path: Path) -> None:
     lose_commit(tmp_path / "store")
     again = SlackQuery(spark, CONFIG, merged, tmp_path / "store")
     again.flush()
-    merged_parts = [*(tmp_path / "store" / "merged" / "result").iterdir()]
+    merged_parts = [*(tmp_path / "store" / "kind=result").glob("part-*")]
     assert merged_parts, "nothing of the store was merged"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stores, "MERGED", 100)
+        patch.setattr(tables, "TIDIED", 100)
         other = SlackQuery(spark, CONFIG, plain, tmp_path / "other")
         other.flush()
     assert answers(spark, tmp_path / "store") == answers(spark, tmp_path / "other")
@@ -135,13 +136,13 @@ def test_progress_describes_the_last_micro_batch(spark: SparkSession, tmp_path: 
     assert (before.batch, before.tasks, before.watermark_us) == (-1, 0, None)
     query.run_available()
     seen = progress(tmp_path / "store")
-    store = query.store
+    store, view = query.store, require_view(query.store.root)
     assert seen.batch == FEW - 1
     assert seen.tasks == CONFIG.tasks
-    moved = store.read("progress", seen.batch).to_pylist()
+    moved = store.read_kind(view, "progress", seen.batch).to_pylist()
     assert seen.slack_us == max(row["slack_us"] for row in moved)
     assert seen.watermark_us == min(row["wm_us"] for row in moved)
-    late = store.read("late", seen.batch).to_pylist()
+    late = store.read_kind(view, "late", seen.batch).to_pylist()
     assert seen.late_pairs == sum(row["windows"] for row in late)
     assert 0 <= seen.late_share <= 1
     query.flush()

@@ -22,7 +22,7 @@ from spark_impl.join.merging import merge_epochs
 from spark_impl.join.store import ADMITTED, STEPS, TABLES, ChainStore, Commit, open_store
 from spark_impl.runtime import stores
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.stores import read_parquet
+from spark_impl.runtime.versions import read_parquet
 
 CONFIG = JoinConfig(window_us=10, queries=(("join", And()),), workers=2)
 MERGED = 3

@@ -1,6 +1,5 @@
 """A store goes on over its own history only, whatever its address is."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +13,12 @@ from model.vocabulary.join import Equi
 from spark_impl.grouping import Grouping
 from spark_impl.join import ChainJoin, from_history
 from spark_impl.retention import drop_before
+from spark_impl.runtime import tables
 from spark_impl.runtime.histories import append, history_schema
 from spark_impl.runtime.provenance import identity_of, note_history, require_history
 from spark_impl.runtime.storage import InputProblem, locate
+from spark_impl.runtime.stores import require_view
+from spark_impl.runtime.tables import TableWriter
 from spark_impl.script import ScriptQuery
 from spark_impl.slack import SlackQuery
 from spark_impl.watermark import WatermarkQuery
@@ -77,7 +79,7 @@ RUNS = [run_slack, run_watermark, run_script, run_join, run_grouping]
 def content(store: Path) -> dict[str, bytes]:
     """Return what is in a store."""
     found = {str(path.relative_to(store)): path for path in store.rglob("*") if path.is_file()}
-    return {name: path.read_bytes() for name, path in found.items() if name != ".lock"}
+    return {name: path.read_bytes() for name, path in found.items()}
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -86,7 +88,8 @@ def test_a_store_is_refused_over_another_history(
 ) -> None:
     own, foreign, store = tmp_path / "own", add(tmp_path / "foreign", 0), tmp_path / "store"
     run(spark, add(own, 0), store)
-    noted, before = json.loads((store / "query.json").read_text())["history"], content(store)
+    noted, before = require_view(locate(store)).history, content(store)
+    assert noted is not None
     assert noted == {"id": identity_of(locate(own)), "address": str(own)}
     run(spark, foreign, tmp_path / "another")
     for other in (foreign, add(tmp_path / "unread", 0)):
@@ -104,42 +107,35 @@ def test_a_store_is_refused_over_another_history(
     assert content(store).keys() > before.keys()
 
 
-def test_a_store_without_a_note_takes_that_of_its_next_run(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    own, store = add(tmp_path / "own", 0), tmp_path / "store"
-    run_slack(spark, own, store)
-    file = store / "query.json"
-    noted = json.loads(file.read_text())
-    file.write_text(json.dumps({k: v for k, v in noted.items() if k != "history"}))
-    run_slack(spark, own, store)
-    assert json.loads(file.read_text()) == noted
+def writer_of(root: Path) -> TableWriter:
+    tables.create(locate(root), pa.schema([("kind", pa.string())]), {"version": 1})
+    return TableWriter(locate(root))
 
 
 def test_a_history_keeps_its_id_wherever_it_is(tmp_path: Path) -> None:
-    history, store = locate(add(tmp_path / "history", 0)), locate(tmp_path / "store")
-    (store / "query.json").write_bytes(b"{}")
-    note_history(store, history)
+    history, writer = locate(add(tmp_path / "history", 0)), writer_of(tmp_path / "store")
+    note_history(writer, history)
     moved = tmp_path / "moved"
     shutil.copytree(history.path, moved)
     add(moved, 4)
-    require_history(store, locate(moved))
+    require_history(writer.view, locate(moved))
     (moved / "_history.json").unlink()
     with pytest.raises(InputProblem, match="which is a history without an id"):
-        require_history(store, locate(moved))
+        require_history(writer.view, locate(moved))
 
 
 def test_a_history_without_files_has_no_id_until_a_run_finds_some(tmp_path: Path) -> None:
-    history, store = locate(tmp_path / "history"), locate(tmp_path / "store")
-    (store / "query.json").write_bytes(b"{}")
+    history, writer = locate(tmp_path / "history"), writer_of(tmp_path / "store")
     history.make()
-    note_history(store, history)
-    assert (store / "query.json").read_bytes() == b"{}"
+    note_history(writer, history)
+    assert writer.view.history is None
     assert not history.children()
     add(tmp_path / "history", 0)
-    note_history(store, history)
-    require_history(store, history)
-    assert json.loads((store / "query.json").read_bytes())["history"]["id"] == identity_of(history)
+    note_history(writer, history)
+    require_history(writer.view, history)
+    noted = require_view(locate(tmp_path / "store")).history
+    assert noted is not None
+    assert noted["id"] == identity_of(history)
 
 
 def test_a_landed_history_has_the_id_of_its_landing(tmp_path: Path) -> None:

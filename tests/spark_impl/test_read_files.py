@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from spark_impl.runtime.histories import open_piece, write_parquet
 from spark_impl.runtime.queries import read_files
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.stores import read_parquet
+from spark_impl.runtime.versions import read_parquet
 
 WRITTEN = pa.schema([("n", pa.int64()), ("epoch", pa.int64())])
 WITH_BATCH = WRITTEN.append(pa.field("batch", pa.int64()))

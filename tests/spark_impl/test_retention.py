@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_impl.retention import Reader, drop_before
-from spark_impl.runtime import histories
+from spark_impl.runtime import histories, tables
 from spark_impl.runtime.histories import append, compact, file_of, numbers, open_piece, remove_below
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.systems import lose_commit
@@ -61,8 +61,8 @@ def checkpoint(folder: Location, *following: int, planned: int | None = None) ->
 
 def reader(folder: Location, *following: int, planned: int | None = None) -> Location:
     """Write what a query of scripts leaves behind."""
-    (folder / "query.json").write_bytes(b'{"version": 3, "room": "script"}')
-    checkpoint(folder / "checkpoint", *following, planned=planned)
+    tables.create(folder, pa.schema([("kind", pa.string())]), {"version": 3, "room": "script"})
+    checkpoint(folder / "_checkpoint", *following, planned=planned)
     return folder
 
 
@@ -87,11 +87,11 @@ def test_no_file_is_removed_that_a_reader_has_not_read(place: Location) -> None:
     [
         (
             lambda folder: folder,
-            "has read nothing yet: .*/s/checkpoint has no complete micro-batch",
+            "s is not the store of a query",
         ),
         (lambda folder: reader(folder, planned=3), "has read nothing yet"),
         (lambda folder: reader(folder, -1), "number is 1; it can be at most 0, because .*/s has"),
-        (lambda folder: checkpoint(folder / "checkpoint", 3), "s is not the store of a query"),
+        (lambda folder: checkpoint(folder / "_checkpoint", 3), "s is not the store of a query"),
     ],
 )
 def test_a_reader_that_cannot_be_asked(
@@ -106,8 +106,8 @@ def test_a_reader_that_cannot_be_asked(
 
 def test_the_checkpoint_of_a_query_without_a_history_is_refused(tmp_path: Path) -> None:
     source, store = history(locate(tmp_path / "h"), 3), reader(locate(tmp_path / "s"), 3)
-    (store / "checkpoint" / "offsets" / "0").write_bytes(b'v1\n{"conf":{}}\n{"logOffset":3}\n-')
-    with pytest.raises(InputProblem, match="/s/checkpoint is not the checkpoint of a query that"):
+    (store / "_checkpoint" / "offsets" / "0").write_bytes(b'v1\n{"conf":{}}\n{"logOffset":3}\n-')
+    with pytest.raises(InputProblem, match="/s/_checkpoint is not the checkpoint of a query that"):
         drop_before(source, 1, readers=[store])
 
 
@@ -193,7 +193,7 @@ def test_files_of_pending_corrections_stay(tmp_path: Path) -> None:
     for batch in range(4):
         finish(store, source, batch, found[batch])
     checkpoint(store.checkpoint, 1, 2, 3, 4)
-    assert store.read("pending", 3).num_rows
+    assert store.read_all("pending").num_rows
     with pytest.raises(InputProblem) as refused:
         drop_before(source, 2, readers=[store.root])
     assert str(refused.value) == (
@@ -203,7 +203,7 @@ def test_files_of_pending_corrections_stay(tmp_path: Path) -> None:
     assert drop_before(source, 1, readers=[store.root]) == 1
     finish(store, source, 4, found[4])  # the flush corrects them
     checkpoint(store.checkpoint, 1, 2, 3, 4, 4)
-    assert not store.read("pending", 4).num_rows
+    assert not store.read_all("pending").num_rows
     assert drop_before(source, 3, readers=[store.root]) == 3
 
 

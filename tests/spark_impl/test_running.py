@@ -9,8 +9,6 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_impl.runtime import locks
-from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.queries import STARTS, TOO_SLOW, QueryProblem, QueryRunner, log
 from spark_impl.runtime.storage import locate
 
@@ -34,18 +32,17 @@ class Ended:
 
 def starts(root: Path, ends: Iterable[str | None]) -> tuple[int, str]:
     """Return how often a query with these endings was started, and its error message."""
-    left, begun, runner = iter(ends), [], QueryRunner()
+    queries, begun, runner = [*map(Ended, ends)], list[Ended](), QueryRunner()
 
-    def begin(lock: Lock) -> StreamingQuery:
-        begun.append(lock)
-        return cast(StreamingQuery, Ended(next(left)))
+    def begin() -> StreamingQuery:
+        begun.append(queries[len(begun)])
+        return cast(StreamingQuery, begun[-1])
 
     told = ""
     try:
         runner.run_to_end(locate(root), begin)
     except QueryProblem as problem:
         told = str(problem)
-    locks.lock(root).release()  # whoever comes next finds the store free
     assert runner.restarts == len(begun) - 1
     return len(begun), told
 

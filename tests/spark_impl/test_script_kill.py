@@ -28,7 +28,7 @@ def test_results_are_exact_however_often_the_driver_is_killed(
         traces = read_traces(config, folder / "store", [workload.name])
         assert not differences(workload, traces[workload.name]), seen
         assert run(workload).of(Rejected), "nothing was late"
-        sent = list((folder / "store" / "control").glob("*-messages-*.parquet"))
+        sent = list((folder / "store" / "_control").glob("*-messages-*.parquet"))
         assert len(sent) <= 1, "messages that were delivered are left"
     wanted = max(1, profiles.effort().kills // 4)
     assert len(seen) >= wanted, f"only {len(seen)} kills interrupted anything"

@@ -1,6 +1,5 @@
 """Whole queries of scripts: restarts, results by hand, bad input, scripts that change."""
 
-import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -25,9 +24,12 @@ from model.vocabulary.script.tree import (
     Window,
     Workflow,
 )
+from spark_impl.runtime import tables
 from spark_impl.runtime.histories import append, history_schema
 from spark_impl.runtime.storage import InputProblem, locate
+from spark_impl.runtime.stores import Draft, require_view
 from spark_impl.runtime.systems import lose_commit
+from spark_impl.runtime.tables import TableWriter
 from spark_impl.script import (
     QueryProblem,
     ScriptQuery,
@@ -98,8 +100,8 @@ def test_pack_equals_the_specification(spark: SparkSession, tmp_path: Path) -> N
             seen[word.__name__] += len(expected.of(word))
         assert traces[name].of(Hosted) == (Hosted(0, "A"), Hosted(1, "B"))
     assert min(seen.values()) > 10
-    last = load_store(tmp_path / "store").committed()
-    left = [path.name for path in (tmp_path / "store" / "control").iterdir()]
+    last = load_store(tmp_path / "store")[1].last
+    left = [path.name for path in (tmp_path / "store" / "_control").iterdir()]
     assert left == [f"00000000-messages-{last - 1:08d}.parquet"], "the last that were sent stay"
 
 
@@ -222,13 +224,13 @@ def test_stores_of_others(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(InputProblem, match=f"there is no folder {tmp_path / 'none'}"):
         ScriptQuery(spark, CONFIG, tmp_path / "none", tmp_path / "u")
     assert not (tmp_path / "u").exists()
-    plain = json.loads((store / "query.json").read_text())
-    (store / "query.json").write_text(json.dumps({**plain, "config": {}}))
-    with pytest.raises(InputProblem, match="does not say to which query the store belongs"):
-        ScriptQuery(spark, CONFIG, source, store)
-    (store / "query.json").write_text(json.dumps({**plain, "room": "slack"}))
+    plain, columns = require_view(locate(store)).identity, pa.schema([("kind", pa.string())])
+    tables.create(locate(tmp_path / "v"), columns, {**plain, "config": {}})
+    with pytest.raises(InputProblem, match="does not say to which query it belongs"):
+        ScriptQuery(spark, CONFIG, source, tmp_path / "v")
+    tables.create(locate(tmp_path / "w"), columns, {**plain, "room": "slack"})
     with pytest.raises(InputProblem, match="belongs to a query of room 'slack', not 'script'"):
-        results(spark, store)
+        results(spark, tmp_path / "w")
 
 
 @pytest.mark.fails_tasks
@@ -300,8 +302,8 @@ def test_checkpoint_outside_the_store(spark: SparkSession, tmp_path: Path) -> No
     query.run_available()
     assert query.store.committed() == 2
     assert (tmp_path / "c" / "commits" / "2").exists()
-    assert not (tmp_path / "s" / "checkpoint").exists()
-    sentence = r"/s/checkpoint is not the checkpoint of .*/s, whose tables are at micro-batch 2$"
+    assert not (tmp_path / "s" / "_checkpoint").exists()
+    sentence = r"/s/_checkpoint is not the checkpoint of .*/s, whose tables are at micro-batch 2$"
     with pytest.raises(InputProblem, match=sentence):
         ScriptQuery(spark, CONFIG, source, tmp_path / "s").run_available()
 
@@ -328,29 +330,20 @@ def test_sink_that_replaces_has_every_result_once(spark: SparkSession, tmp_path:
     assert all(kept.values())
 
 
-def test_files_of_many_micro_batches_are_merged(spark: SparkSession, tmp_path: Path) -> None:
+def test_workers_stand_where_their_last_micro_batch_left_them(tmp_path: Path) -> None:
     store = ScriptStore(locate(tmp_path / "s"))
     open_store(store, CONFIG)
-    for batch in range(202):
-        store.begin(batch)
-        found = {"workflow": "hall", "name": "mean", "ts_us": 1_000 * batch, "value": 1.0}
-        store.write("result", batch, pa.Table.from_pylist([found], store.schema("result")))
+    writer = TableWriter(store.root)
+    for batch in range(5):
         known = {"worker": batch % 2, "known_us": 1_000 * batch}
-        mark = pa.Table.from_pylist([known], store.schema("worker"))
-        store.complete(batch, mark, {"result": 1})
-        store.compact(batch)
-    assert [path.name for path in sorted((tmp_path / "s" / "merged" / "worker").iterdir())] == [
-        "00000000-00000099.parquet",
-        "00000100-00000199.parquet",
-    ]
-    assert not (tmp_path / "s" / "worker" / "batch=99").exists()
-    assert (store.committed(), store.known()) == (201, {(): {0: 200_000, 1: 201_000}})
-    found_us = [ts_us for ts_us, _ in answers(spark, tmp_path / "s")["hall", "mean"]]
-    assert found_us == [1_000 * batch for batch in range(202)]
+        draft = Draft(store, writer.view, batch)
+        draft.write("worker", pa.Table.from_pylist([known], store.schema("worker")), "driver")
+        draft.commit(writer)
+    assert store.known(writer.view) == {(): {0: 4_000, 1: 3_000}}
 
 
 def test_query_that_is_left_running(spark: SparkSession, tmp_path: Path) -> None:
-    """Workers have results for each other all the time; no other query may write the store."""
+    """Workers have results for each other all the time; a second query takes over."""
     config = replace(CONFIG, workflows=(BOTH_WAYS,), workers=2, cap_percent=100)
     workload = random_workload(2, config, size=60).with_(flush=False)
     source = history(tmp_path / "h", [(e.key, e.event_time_us, e.value) for e in workload.arrivals])
@@ -358,8 +351,7 @@ def test_query_that_is_left_running(spark: SparkSession, tmp_path: Path) -> None
     running = first.start()
     try:
         running.processAllAvailable()
-        with pytest.raises(InputProblem, match="is being written by process"):
-            second.run_available()
+        second.run_available()  # Spark stops the first one
     finally:
         running.stop()
     events = tuple(event._replace(source_id=event.seq) for event in workload.arrivals)

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from model.vocabulary import SlackConfig, WatermarkConfig, task_of
 from spark_impl.runtime.histories import COLUMNS, append
 from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.stores import require_view
 from spark_impl.slack import SlackQuery
 from spark_impl.watermark import WatermarkQuery, corrections, late, progress, results
 from tests.spark_impl.test_query import history
@@ -40,7 +41,7 @@ def test_late_tuples_are_a_side_output(spark: SparkSession, tmp_path: Path) -> N
         (10, 20, "a", 4, 17, 1),
     ]
     assert not corrections(spark, tmp_path / "s").count()
-    assert not query.store.read("pending", query.store.committed()).num_rows
+    assert not query.store.read_all("pending").num_rows
 
 
 def test_forgotten_redeliveries_are_late_once(spark: SparkSession, tmp_path: Path) -> None:
@@ -51,7 +52,7 @@ def test_forgotten_redeliveries_are_late_once(spark: SparkSession, tmp_path: Pat
     rows = late(spark, tmp_path / "s").orderBy("source_id").collect()
     assert [(r.start_us, r.source_id, r.batch) for r in rows] == [(10, 3, 1), (10, 4, 1)]
     assert answers(spark, tmp_path / "s")[10] == (2.0, 1, 0, 1 / 3, "provisional")
-    again = query.store.read("late", query.store.committed())
+    again = query.store.read_kind(require_view(query.store.root), "late", query.store.committed())
     assert again.num_rows, "the redelivery was recognised"
 
 
@@ -115,8 +116,12 @@ def test_a_watermark_from_upstream_closes_windows_of_every_task(
     history(source, [(3, 4.0)], [(25, 8.0)], key="a")
     query.run_available()
     # operators at 25 and 12: both tasks close 0 .. 10, the one of key b without an arrival
-    assert not query.store.read("result", 1).num_rows
-    found = query.store.read("result", 2).sort_by("task").to_pylist()
+    assert not query.store.read_kind(require_view(query.store.root), "result", 1)
+    found = (
+        query.store.read_kind(require_view(query.store.root), "result", 2)
+        .sort_by("task")
+        .to_pylist()
+    )
     assert [(r["key"], r["value"], r["slack_us"], r["wm_us"]) for r in found] == [
         ("a", 4.0, 13, 12),
         ("b", 1.0, 13, 12),

@@ -23,7 +23,7 @@ from spark_impl.join.answers import epochs_of, find_complete
 from spark_impl.join.store import MATCHES, load_store
 from spark_impl.join.system import run_workloads
 from spark_impl.runtime import stores
-from spark_impl.runtime.stores import read_parquet
+from spark_impl.runtime.versions import read_parquet
 from straggler.strategies.join import cases
 from tests.harness.chain_threads import ThreadSession, chains_on_threads
 

@@ -1,8 +1,4 @@
-"""Rows that are read from a store belong together, although its query goes on writing."""
-
-from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+"""Figures of the last micro-batch of a store."""
 
 import pyarrow as pa
 import pytest
@@ -10,119 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.vocabulary import SlackConfig
-from properties.stream_packs import collect
 from spark_impl.runtime.storage import locate
+from spark_impl.runtime.stores import Draft
+from spark_impl.runtime.tables import TableWriter
 from spark_impl.slack.query import SLACK
-from spark_impl.windows.answers import read_undisturbed
 from spark_impl.windows.progress import BatchProgress, progress
 from spark_impl.windows.store import open_store
-
-CASES = 200
-"""Number of drawn writers that together have to disturb a reader in every way."""
-UNDISTURBED, CHANGED, INCOMPLETE, NOTHING, FAILED = (
-    "undisturbed",
-    "the micro-batch changed",
-    "the micro-batch was incomplete",
-    "there is nothing yet",
-    "reading failed twice",
-)
-
-
-class Moment(NamedTuple):
-    """A store at one moment: its last micro-batch, and the mark of its completion."""
-
-    last: int
-    mark: int | None
-
-
-class Attempt(NamedTuple):
-    """Behaviour of a store while it is read once."""
-
-    before: Moment
-    mark_after: int | None
-    fails: bool
-
-
-MARKS = st.sampled_from([0, 0, 1, None])
-MOMENTS = st.builds(Moment, st.sampled_from([-1, 0, 1, 1, 1]), MARKS)
-ATTEMPTS = st.lists(
-    st.builds(Attempt, MOMENTS, MARKS, st.sampled_from([False, False, True])), max_size=6
-)
-
-
-class Writer:
-    """A store that changes while it is read."""
-
-    def __init__(self, attempts: Sequence[Attempt]) -> None:
-        self._attempts = [*attempts, Attempt(Moment(2, 7), 7, fails=False)]
-        self._marks: list[int | None] = []
-        self.tries = -1
-
-    def committed(self) -> int:
-        """Return the last complete micro-batch."""
-        self.tries += 1
-        before, after, _ = self._attempts[self.tries]
-        self._marks = [before.mark, after]
-        return before.last
-
-    def mark(self, batch: int) -> int | None:
-        """Return the mark of a micro-batch."""
-        assert batch == self._attempts[self.tries].before.last
-        return self._marks.pop(0)
-
-    def read(self, last: int) -> tuple[int, int]:
-        """Return what is read, or fail as a reader does whose file disappears."""
-        assert last == self._attempts[self.tries].before.last
-        if self._attempts[self.tries].fails:
-            raise FileNotFoundError
-        return self.tries, last
-
-
-def expected(attempts: Sequence[Attempt]) -> tuple[int, str]:
-    """Return the attempt that decides, and how it ends."""
-    failed: list[Moment] = []
-    for number, (before, after, fails) in enumerate(attempts):
-        if fails:
-            if before in failed[-1:]:
-                return number, FAILED
-            failed.append(before)
-        elif before.last < 0:
-            return number, NOTHING
-        elif before.mark is not None and after == before.mark:
-            return number, UNDISTURBED
-    return len(attempts), UNDISTURBED
-
-
-def check(attempts: Sequence[Attempt]) -> Counter[str]:
-    """Read a store that changes; return what disturbed the reader."""
-    writer = Writer(attempts)
-    number, outcome = expected(attempts)
-    if outcome == FAILED:
-        with pytest.raises(FileNotFoundError):
-            read_undisturbed(writer, writer.read)  # type: ignore[arg-type]  # it stands in for one
-    else:
-        assert read_undisturbed(writer, writer.read)[0] == number  # type: ignore[arg-type]  # as above
-    assert writer.tries == number
-    passed = [each for each in attempts[:number] if not each.fails]
-    met = Counter([outcome])
-    met[INCOMPLETE] = sum(each.before.mark is None for each in passed)
-    met[CHANGED] = len(passed) - met[INCOMPLETE]
-    return met
-
-
-@given(ATTEMPTS)
-def test_a_reader_reads_again_until_nothing_has_changed(attempts: list[Attempt]) -> None:
-    check(attempts)
-
-
-def test_readers_are_disturbed_in_every_way(seed: int) -> None:
-    met = sum((check(each) for each in collect(ATTEMPTS, CASES, seed)), Counter[str]())
-    for case in (UNDISTURBED, CHANGED, INCOMPLETE, NOTHING, FAILED):
-        assert met[case] >= 3, met
-
-
-# ------------------------------------------------------------------------------------- progress
-
 
 NO_CLOCK = -(1 << 62)
 """Watermark of a task that has accepted nothing."""
@@ -160,10 +49,15 @@ def test_progress_shows_the_last_micro_batch(
             )
             for name, rows in tables.items()
         }
-        mark = own.pop("pending")
-        written = {name: store.write(name, number, table) for name, table in own.items()}
-        store.complete(number, mark, written)
-    last = batches[-1] if batches else {name: [] for name in ROWS}
+        writer = TableWriter(store.root)
+        draft = Draft(store, writer.view, number)
+        draft.replace("pending", own.pop("pending"), "driver")
+        for name, table in own.items():
+            draft.write(name, table, "driver")
+        draft.commit(writer)
+    last_number = max((i for i, each in enumerate(batches) if any(each.values())), default=-1)
+    last = batches[last_number] if last_number >= 0 else {name: [] for name in ROWS}
+    pending = batches[-1]["pending"] if batches else []
 
     def column(table: str, name: str) -> list[int]:
         return [row[name] for row in last[table]]
@@ -172,13 +66,13 @@ def test_progress_shows_the_last_micro_batch(
     pairs, late = sum(column("result", "n_rcv")), sum(column("late", "windows"))
     found = progress(SLACK, folder)
     assert found == BatchProgress(
-        batch=len(batches) - 1,
+        batch=last_number,
         tasks=len(last["progress"]),
         slack_us=max(column("progress", "slack_us"), default=0),
         watermark_us=None if lowest == NO_CLOCK else lowest,
         pairs=pairs,
         late_pairs=late,
-        pending_pairs=sum(column("pending", "windows")),
+        pending_pairs=sum(row["windows"] for row in pending),
         corrections=len(last["correction"]),
         rejected=sum(len(each["rejected"]) for each in batches),
         held_by=None
