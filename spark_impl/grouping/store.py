@@ -103,8 +103,9 @@ class GroupingStore(stores.TableStore):
 
     def load_sender(self, file: Location) -> SenderState:
         """Return the state of a sender."""
+        row = self._load(file, SENDER)
         with self._damaged(file):
-            return decode_state(pa.py_buffer(self._load(file, SENDER)["content"]))
+            return decode_state(pa.py_buffer(row["content"]))
 
     def write_sender(self, batch: int, sender: int, state: SenderState) -> Location:
         """Write the state of a sender after a micro-batch; return its file."""
@@ -190,7 +191,7 @@ def open_store(root: Location, config: GroupingConfig) -> GroupingStore:
         stores.require_same(root, theirs, identity, "stream")
 
     store = GroupingStore(root)
-    stores.claim(store, identity, require_same)
+    stores.claim(store, identity, require_same, "stream")
     return store
 
 

@@ -1,4 +1,4 @@
-"""Runs streaming queries, each in a session of its own and as the only writer of its store."""
+"""Runs streaming queries, each in a session of its own, and reads what they have found."""
 
 import json
 import logging
@@ -13,9 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_impl.runtime import locks, packages
+from spark_impl.runtime import packages
 from spark_impl.runtime.failures import wait_for, without_stack_traces
-from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import TableStore
 from spark_impl.runtime.versions import DataFile, View, read_parquet
@@ -110,91 +109,6 @@ class QueryRunner:
                         raise
                     self.restarts += 1
                     log.info("the query of %s starts again: %s", root, problem)
-
-
-class LockedRunner:
-    """Serialises the runs of one query: a store has a single writer at a time."""
-
-    def __init__(self) -> None:
-        self._writing = threading.Lock()
-        self._lock: Lock | None = None
-        """The lock of the run that is writing a micro-batch."""
-        self.restarts = 0
-        """Number of starts again, each because a Python worker was too slow."""
-
-    def run_to_end(self, root: Location, start: Callable[[Lock], StreamingQuery]) -> None:
-        """Run a query as the only writer of a store until it ends.
-
-        If a Python worker was too slow for Spark, the query is started again and resumes. Raises
-        :class:`QueryProblem` if the query fails, or if a worker was too slow three times.
-        """
-        with without_stack_traces():
-            for attempt in range(STARTS):
-                query, unlocking = self.start_alone(root, start)
-                try:
-                    wait_for(query, QueryProblem, root)
-                    break
-                except QueryProblem as problem:
-                    if TOO_SLOW not in str(problem) or attempt == STARTS - 1:
-                        raise
-                    self.restarts += 1
-                    log.info("the query of %s starts again: %s", root, problem)
-                finally:
-                    unlocking.join()  # the next run finds the store unlocked
-
-    def start_alone(
-        self, root: Location, start: Callable[[Lock], StreamingQuery]
-    ) -> tuple[StreamingQuery, threading.Thread]:
-        """Start a query as the only writer of a store.
-
-        ``start`` takes the lock. The thread that is returned unlocks the store when the
-        query has ended.
-        """
-        lock = locks.lock(root)
-        try:
-            query = start(lock)
-        except BaseException:
-            lock.release()
-            raise
-
-        def unlock() -> None:
-            with suppress(Exception):  # the caller that waits for the query gets the error
-                query.awaitTermination()
-            with self._writing:  # Java may be gone while a micro-batch is still being written
-                lock.release()
-
-        unlocking = threading.Thread(target=unlock, daemon=True)
-        unlocking.start()
-        return query, unlocking
-
-    def require_held(self, batch: int) -> None:
-        """Raise :class:`InputProblem` unless the query may still write a micro-batch.
-
-        ``finish`` of :meth:`start` calls this right before it publishes anything.
-        """
-        assert self._lock is not None
-        locks.require_held(self._lock, f"micro-batch {batch}")
-
-    def start(
-        self,
-        lock: Lock,
-        rows: DataFrame,
-        checkpoint: Location,
-        finish: Callable[[DataFrame, int], None],
-        **trigger: Any,  # Spark's triggers are str, bool or int
-    ) -> StreamingQuery:
-        """Start a query.
-
-        ``finish`` writes the results of a micro-batch, given its answers and its number.
-        """
-
-        def finish_if_locked(answers: DataFrame, batch: int) -> None:
-            with self._writing:
-                self._lock = lock
-                self.require_held(batch)  # Java may be gone before the micro-batch was written
-                finish(answers, batch)
-
-        return start_query(rows, checkpoint, finish_if_locked, **trigger)
 
 
 def start_batches(
@@ -345,10 +259,19 @@ def read_files(spark: SparkSession, files: Sequence[Location], schema: pa.Schema
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for address in (each for batch in batches for each in batch.column("file").to_pylist()):
-            yield from read_parquet([locate(address)], schema).to_batches()
+            yield from _numbered(read_parquet([locate(address)], schema), address).to_batches()
 
     addresses = spark.createDataFrame([(str(file),) for file in files], "file string")
     return addresses.mapInArrow(read, kinds)
+
+
+def _numbered(rows: pa.Table, address: str) -> pa.Table:
+    """Return rows with the number of the micro-batch that is in the address of their file."""
+    found = re.search(r"/batch=(\d+)/[^/]+$", address.partition("?")[0])
+    if found is None or "batch" not in rows.column_names:
+        return rows
+    numbers = pa.repeat(pa.scalar(int(found[1]), pa.int64()), rows.num_rows)
+    return rows.set_column(rows.column_names.index("batch"), "batch", numbers)
 
 
 def escape_pattern(path: Location) -> str:

@@ -267,16 +267,22 @@ def require_view(root: Location) -> View:
     return view
 
 
-def claim(store: TableStore, identity: JsonObject, require_same: Callable[[View], None]) -> None:
+def claim(
+    store: TableStore,
+    identity: JsonObject,
+    require_same: Callable[[View], None],
+    kind: str = "query",
+) -> None:
     """Make a folder the store of a query; if it is a store already, call ``require_same``.
 
-    Raise :class:`InputProblem`, and write nothing, if the folder holds something else.
+    ``kind`` is the word for the query in messages. Raise :class:`InputProblem`, and write nothing,
+    if the folder holds something else.
     """
     from spark_impl.runtime import tables  # workers do without Delta
 
     found = look(store.root)
     if found is None:
-        _require_empty(store.root)
+        _require_empty(store.root, kind)
         try:
             tables.create(store.root, store.columns(), identity)
         except InputProblem:
@@ -287,14 +293,13 @@ def claim(store: TableStore, identity: JsonObject, require_same: Callable[[View]
         require_same(found)
 
 
-def _require_empty(root: Location) -> None:
+def _require_empty(root: Location, kind: str) -> None:
     """Raise :class:`InputProblem` unless a folder holds nothing but what a crash may leave."""
     if not root.exists():
         return
     _refuse_earlier(root)
-    others = [each for each in root.children() if each.name != "_delta_log"]
-    if not root.is_folder() or others or (root / "_delta_log").children(r"\d+\.json"):
-        msg = f"{root} is neither an empty folder nor the store of a query"
+    if not root.is_folder() or any(each.name != "_delta_log" for each in root.children()):
+        msg = f"{root} is neither an empty folder nor the store of a {kind}"
         raise InputProblem(msg)
 
 

@@ -80,6 +80,8 @@ def look(root: Location) -> View | None:
 
 
 def _open(root: Location) -> DeltaTable | None:
+    if not root.is_folder():
+        return None
     with _working(root, "read"):
         try:
             return DeltaTable(_uri(root), storage_options=_options(root))

@@ -228,7 +228,8 @@ def test_a_controller_of_jobs_that_rounds_down_breaks_its_claim(
         chain = Chain(spark, config, store, load=RULES, meter=meter)
         for events in case.batches():
             chain.advance(rows_of(spark, events))
-        loads = [done.load for done in load_store(store).commits() if done.load is not None]
+        place, view = load_store(store)
+        loads = [done.load for done in place.commits(view) if done.load is not None]
         log = ControlLog(RULES, start(RULES, RULES.least), [Logged(*each) for each in loads])
         return judge_log(log).verdicts[0].outcome
 

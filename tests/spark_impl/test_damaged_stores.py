@@ -8,23 +8,27 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from model.vocabulary import GroupingConfig
 from properties import profiles
-from spark_impl.grouping.store import GroupingStore
-from spark_impl.join.store import ChainStore
+from spark_impl.grouping.store import open_store as open_stream
 from spark_impl.runtime.queries import read_table, require_identity
 from spark_impl.runtime.storage import InputProblem, locate
-from spark_impl.runtime.stores import TableStore
+from spark_impl.runtime.stores import Draft
+from spark_impl.runtime.tables import TableWriter
+from spark_impl.slack import SlackQuery
 from spark_impl.slack.query import SLACK
 from spark_impl.windows.store import load_store
 from tests.golden.__main__ import FOLDER, PRESENT
 from tests.golden.archive import unpack
 from tests.harness.damaged_stores import KINDS, Damage, apply_damage, damages, go_on
 from tests.soak.oracles import ORACLES
+from tests.spark_impl.test_query import FIRST, FIXED, history
 
 CASES = 8
 """Number of damaged stores; each is a query on Spark."""
@@ -44,22 +48,17 @@ def test_a_damaged_store_gives_right_answers_or_a_sentence(
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff"])
-def test_a_commit_that_cannot_be_read_is_named(content: bytes, tmp_path: Path) -> None:
-    unpack(FOLDER / PRESENT / "store-join.zip", tmp_path)
-    store = ChainStore(locate(tmp_path / "disk" / "store"))
-    store.commit_file(1).write_bytes(content)
-    with pytest.raises(InputProblem, match=r"commits/1\.json does not hold the commits of epochs"):
-        store.commit_of(1)
-
-
-@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff"])
-def test_a_file_of_a_stream_that_cannot_be_read_is_named(content: bytes, tmp_path: Path) -> None:
-    store = GroupingStore(locate(tmp_path))
-    for file in (tmp_path / "batches" / "0.json", Path(store.sender_file(0, 1).path)):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
-    for read in (lambda: store.standing(0), lambda: store.load_sender(0, 1)):
-        with pytest.raises(InputProblem, match=r"batches/0\S+ does not hold what was written"):
+def test_a_state_of_a_stream_that_cannot_be_read_is_named(content: bytes, tmp_path: Path) -> None:
+    store = open_stream(locate(tmp_path), GroupingConfig(2))
+    writer = TableWriter(store.root)
+    draft = Draft(store, writer.view, 0)
+    for kind in ("sender", "standing"):
+        row = {"number": 0, "content": content}
+        draft.write(kind, pa.Table.from_pylist([row], store.schema(kind)), "x")
+    draft.commit(writer)
+    file = store.states(writer.view, "sender", 0)[0]
+    for read in (lambda: store.standing(writer.view, 0), lambda: store.load_sender(file)):
+        with pytest.raises(InputProblem, match=r"-x\.parquet does not hold what was"):
             read()
 
 
@@ -79,32 +78,16 @@ def test_a_checkpoint_without_the_id_of_its_query_is_named(content: bytes, tmp_p
 
 
 @pytest.mark.parametrize("named", ["{}-copy", "{} (1)", "copy-{}"])
-def test_copies_beside_the_files_of_a_store_are_not_read(named: str, tmp_path: Path) -> None:
-    for room, names in (("slack", ("result", "pending")), ("join", ("matches", "rejected"))):
-        unpack(FOLDER / PRESENT / f"store-{room}.zip", tmp_path / room)
-        root = tmp_path / room / "disk" / "store"
-        before = [_files_of(room, root, name) for name in names]
-        for path in [path for path in root.rglob("*") if path.is_file()]:
-            shutil.copy(path, path.with_name(f"{named.format(path.stem)}{path.suffix}"))
-        assert all(before)
-        assert [_files_of(room, root, name) for name in names] == before
-
-
-def _files_of(room: str, root: Path, table: str) -> list[object]:
-    if room == "join":
-        store = ChainStore(locate(root))
-        return [*store.files(table, store.parts())]
-    return [*TableStore(locate(root)).files(table).items()]
-
-
-def test_spark_does_not_read_copies(spark: SparkSession, tmp_path: Path) -> None:
-    unpack(FOLDER / PRESENT / "store-slack.zip", tmp_path)
-    root = tmp_path / "disk" / "store"
-    _, store = load_store(locate(root), SLACK)
-    before = read_table(spark, store, "result").count()
-    for path in [*root.glob("result/batch=*/*.parquet")]:
-        shutil.copy(path, path.with_name(f"{path.stem}-copy{path.suffix}"))
-    assert read_table(spark, store, "result").count() == before > 0
+def test_copies_beside_the_files_of_a_store_are_not_read(
+    spark: SparkSession, tmp_path: Path, named: str
+) -> None:
+    SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST), tmp_path / "s").run_available()
+    _, store, view = load_store(tmp_path / "s", SLACK)
+    before = read_table(spark, store, view, "result").count()
+    for path in [*(tmp_path / "s").rglob("*.parquet")]:
+        shutil.copy(path, path.with_name(f"{named.format(path.stem)}{path.suffix}"))
+    assert store.read_all("result").num_rows == before > 0
+    assert read_table(spark, store, view, "result").count() == before
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,10 +1,10 @@
 """Queries that come and go: a reopened chain changes from its next epoch on."""
 
-import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from model.vocabulary import Event, JoinConfig, Workload
@@ -12,8 +12,10 @@ from model.vocabulary.join import And, Band, Equi, Predicate
 from spark_impl.join.in_process import run_in_process
 from spark_impl.join.matching import Counts, Ranks, ranks_of
 from spark_impl.join.queries import continue_config
-from spark_impl.join.store import Commit, load_store, open_store
-from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.join.store import load_store, open_store
+from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.stores import Draft
+from spark_impl.runtime.tables import TableWriter
 from tests.spark_impl.join_cases import nested_loop, pairs
 
 Epochs = tuple[tuple[str, int, int | None], ...]
@@ -136,9 +138,8 @@ def test_the_widest_window_leaves_no_event_time_in_range() -> None:
 
 
 def test_a_store_that_was_cut_short_while_it_was_made_is_made_again(tmp_path: Path) -> None:
-    (tmp_path / ".query.json.4711").write_text("{", encoding="utf-8")
-    (tmp_path / ".lock").touch()
-    assert open_store(tmp_path, OLD) == load_store(tmp_path)
+    (tmp_path / "_delta_log").mkdir()
+    assert open_store(tmp_path, OLD) == load_store(tmp_path)[0]
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
@@ -147,23 +148,21 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
         open_store(tmp_path, OLD)
     with pytest.raises(InputProblem, match="is not the store of a chain"):
         load_store(tmp_path)
-    (tmp_path / "query.json").write_text('{"version": 2}', encoding="utf-8")
-    with pytest.raises(InputProblem, match="was written by version 2 of the store, not 3"):
+    (tmp_path / "query.json").write_text('{"version": 3}', encoding="utf-8")
+    with pytest.raises(InputProblem, match="is a store of an earlier version of Straggler"):
         open_store(tmp_path, OLD)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["query.json", "thesis.txt"]
 
 
-def test_next_epoch_lists_no_earlier_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store, none = open_store(tmp_path, OLD), Counts(0, 0)
-    done = [Commit(epoch, "a", False, OLD, (), False, 0, {}, 0, none, none) for epoch in range(3)]
-    for each in done:
-        text = json.dumps(each.to_json())
-        (store.root / "commits" / f"{each.epoch}.json").write_bytes(text.encode())
-    with monkeypatch.context() as patch:
-        patch.setattr(Location, "entries", None)
-        assert store.last(done[0]) == store.last(done[2]) == done[2]
-    store.lose_commit()
-    assert store.last(done[2]) == store.last() == done[1]
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff"])
+def test_a_commit_that_cannot_be_read_is_named(content: bytes, tmp_path: Path) -> None:
+    store = open_store(tmp_path, OLD)
+    writer = TableWriter(store.root)
+    draft = Draft(store, writer.view, 0)
+    draft.write("commit", pa.table([pa.array([content])], schema=store.schema("commit")), "x")
+    draft.commit(writer)
+    with pytest.raises(InputProblem, match="does not hold the commits of epochs; restore it"):
+        store.commits(writer.view)
 
 
 def test_a_query_that_was_withdrawn_stays_away() -> None:

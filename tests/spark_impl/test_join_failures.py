@@ -1,8 +1,9 @@
 """Failures of a chain on Spark, at every stage: results are those of a run without failures."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -23,8 +24,10 @@ from spark_impl.join.checkpoint import WorkerState
 from spark_impl.join.stage import advice
 from spark_impl.join.store import ChainStore, Commit
 from spark_impl.join.system import rows_of
-from spark_impl.runtime.locks import FileLock
+from spark_impl.join.task import Summary
 from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.tables import TableWriter
+from spark_impl.runtime.versions import View
 from tests.spark_impl.join_cases import nested_loop
 from tests.spark_impl.test_join_query import case_with, found_in
 
@@ -107,13 +110,17 @@ class TornStore(ChainStore):
             os._exit(1)
         super().write_state(epoch, attempt, worker, state)
 
-    def commit(self, done: Commit) -> None:
-        note = Path(self.root.parent.path, f"failed-{done.epoch}")
+
+class FailingWriter(TableWriter):
+    """A writer that fails once in each epoch."""
+
+    def commit(self, batch: int, *given: Any) -> View:
+        note = Path(self.view.root.parent.path, f"failed-{batch}")
         if not note.exists():
             note.touch()
             msg = "no commit today"
             raise OSError(msg)
-        super().commit(done)
+        return super().commit(batch, *given)
 
 
 @pytest.mark.fails_tasks
@@ -124,6 +131,7 @@ def test_half_written_epochs_do_not_count(spark: SparkSession, tmp_path: Path) -
         rows = None if events is None else rows_of(spark, events)
         chain = Chain(spark, config, tmp_path / "store")
         chain.store = TornStore(chain.store.root)
+        chain._writer = FailingWriter(chain.store.root)
         before = found_in(spark, tmp_path / "store")
         with pytest.raises(OSError, match="no commit today"):
             chain.advance(rows)
@@ -133,21 +141,23 @@ def test_half_written_epochs_do_not_count(spark: SparkSession, tmp_path: Path) -
     assert found_in(spark, tmp_path / "store") == nested_loop(case)
 
 
-def test_an_epoch_that_outlives_its_lock_does_not_count(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_epoch_that_another_chain_has_committed_does_not_count(
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A lease ends if the process that holds it was stopped for too long."""
+    """The other chain begins and ends while this one stands still before its commit."""
     case = case_with(workers=2)
-    chain = Chain(spark, JoinConfig.from_json(case.config), tmp_path / "store")
-    with monkeypatch.context() as patch:
-        patch.setattr(FileLock, "is_held", False)
-        with pytest.raises(
-            ChainProblem, match=r"store was not locked any more at the end of epoch 0"
-        ):
-            chain.advance(rows_of(spark, case.arrivals))
-    assert not snapshots(tmp_path / "store")
-    chain.advance(rows_of(spark, case.arrivals))
+    config, rows = JoinConfig.from_json(case.config), rows_of(spark, case.arrivals)
+
+    class SuspendedChain(Chain):
+        def _conclude(self, done: Commit, summaries: Sequence[Summary]) -> Commit:
+            Chain(spark, config, tmp_path / "store").advance(rows)
+            return super()._conclude(done, summaries)
+
+    late = SuspendedChain(spark, config, tmp_path / "store")
+    with pytest.raises(InputProblem, match="has micro-batch 0 already: another query has written"):
+        late.advance(rows)
     assert len(snapshots(tmp_path / "store")) == 1
+    assert found_in(spark, tmp_path / "store") <= nested_loop(case)
 
 
 def test_a_second_run_on_a_store_is_noticed(spark: SparkSession, tmp_path: Path) -> None:

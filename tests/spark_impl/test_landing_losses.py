@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from properties import profiles
-from spark_impl.runtime import histories, landing, locks, numbering
+from spark_impl.runtime import histories, landing, numbering
 from spark_impl.runtime.columns import FAULT
 from spark_impl.runtime.histories import COLUMNS, file_of, numbers, open_piece
 from spark_impl.runtime.landing import Landing
@@ -98,7 +98,7 @@ def test_rows_that_the_driver_does_not_find_stop_the_landing(
     with monkeypatch.context() as patch:
         patch.setattr(landing, "write_in_order", write_elsewhere)
         sentence = (
-            rf"/history/_scratch/{table}-\w+.parquet does not hold the \d+ rows that a worker"
+            rf"/history/_scratch/\w+/{table}-\w+.parquet does not hold the \d+ rows that a worker"
             " wrote: the driver and all workers have to reach one folder under this address$"
         )
         with pytest.raises(QueryProblem, match=sentence):
@@ -108,14 +108,14 @@ def test_rows_that_the_driver_does_not_find_stop_the_landing(
     assert made.counts() == (len(WANTED), FILES)
 
 
-def test_two_landings_do_not_write_at_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_second_landing_takes_over(spark: SparkSession, tmp_path: Path) -> None:
     prepare(tmp_path)
     running = landing_of(spark, tmp_path).start()
     try:
-        with pytest.raises(InputProblem, match="history is being written by process"):
-            landing_of(spark, tmp_path).run_available()
+        landing_of(spark, tmp_path).run_available()  # Spark stops the first one
     finally:
         running.stop()
+    assert landed(tmp_path / "history") == WANTED
 
 
 def test_a_micro_batch_that_was_landed_is_not_planned_anew(
@@ -218,28 +218,20 @@ def test_a_micro_batch_without_rows_writes_nothing(tmp_path: Path) -> None:
 STOPPED = """
 import os, signal, sys, time
 from pathlib import Path
-from spark_impl.runtime import landing, locks
-from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.storage import Location
 from spark_impl.runtime.queries import QueryProblem
 from tests.harness import landing_driver
-locks.LEASE_S, locks.RENEWED_S = 4.0, 1.0
-kind, name, folder = sys.argv[1:]
-original = getattr({"ask": landing.QueryRunner, "publish": Location}[kind], name)
+publish, stops = Location.publish, [signal.SIGSTOP]
 
-history = Path(folder, "history")
-stops = [signal.SIGSTOP]
-
-def stop_first(self, told):
-    is_written = list(history.glob("_scratch/landed-*")) and (history / "00000001.parquet").exists()
-    if stops and is_written and (kind == "ask" or told.name == "00000002.parquet"):
+def stop_first(file, to):
+    if stops and to.name == "00000002.parquet":
         os.kill(os.getpid(), stops.pop())
         time.sleep(1)  # this thread may go on for a moment
-    return original(self, told)
+    return publish(file, to)
 
-setattr({"ask": landing.QueryRunner, "publish": Location}[kind], name, stop_first)
+Location.publish = stop_first
 try:
-    landing_driver.main(Path(folder))
+    landing_driver.main(Path(sys.argv[1]))
 except QueryProblem as problem:
     print("refused:", problem, flush=True)
 """
@@ -247,46 +239,25 @@ except QueryProblem as problem:
 
 
 @needs_proc
-@pytest.mark.parametrize(
-    ("is_leased", "step", "sentence"),
-    [
-        (False, ("ask", "require_held"), "history is not locked any more by the query that was to"),
-        (True, ("ask", "require_held"), "history is not locked any more by the query that was to"),
-        (True, ("publish", "publish"), "00000002.parquet is there already: another process has"),
-    ],
-)
 def test_a_landing_that_stood_still_replaces_nothing_of_the_next_one(
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    is_leased: bool,
-    step: tuple[str, str],
-    sentence: str,
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A lease runs out, or somebody removes the file of a lock; then another landing goes on."""
-    monkeypatch.setattr(locks, "LEASE_S", 4.0)
-    monkeypatch.setattr(locks, "RENEWED_S", 1.0)
     prepare(tmp_path)
-    lock = tmp_path / "history" / locks.LOCK
-    lock.parent.mkdir()
-    if is_leased:
-        lock.mkdir()
-    command = [sys.executable, "-c", STOPPED, *step, str(tmp_path)]
+    history = tmp_path / "history"
+    command = [sys.executable, "-c", STOPPED, str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         try:
             _, status = os.waitpid(process.pid, os.WUNTRACED)
             assert os.WIFSTOPPED(status)
-            if not is_leased:
-                lock.unlink()
             landing_of(spark, tmp_path).run_available()
-            before = {path: path.read_bytes() for path in lock.parent.rglob("*.parquet")}
+            before = {path: path.read_bytes() for path in history.glob("*.parquet")}
             process.send_signal(signal.SIGCONT)
             said, _ = process.communicate()
         finally:
             process.kill()
     assert f"refused: {tmp_path}/history" in said
-    assert sentence in said.splitlines()[-1]
-    assert {path: path.read_bytes() for path in lock.parent.rglob("*.parquet")} == before
-    assert landed(lock.parent) == WANTED
+    assert "00000002.parquet is there already: another process has" in said.splitlines()[-1]
+    assert {path: path.read_bytes() for path in history.glob("*.parquet")} == before
+    assert landed(history) == WANTED
     assert landing_of(spark, tmp_path).counts() == (len(WANTED), FILES)

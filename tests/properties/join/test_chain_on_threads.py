@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
 from model.checking.claims import Outcome
@@ -19,11 +20,10 @@ from properties.chain_workloads import long_case
 from properties.oracles.join import Recomputation
 from properties.stream_packs import collect
 from spark_impl.join import snapshots
-from spark_impl.join.answers import epochs_of, find_complete
-from spark_impl.join.store import MATCHES, load_store
+from spark_impl.join.store import load_store
 from spark_impl.join.system import run_workloads
-from spark_impl.runtime import stores
-from spark_impl.runtime.versions import read_parquet
+from spark_impl.runtime import tables
+from spark_impl.runtime.versions import BATCH
 from straggler.strategies.join import cases
 from tests.harness.chain_threads import ThreadSession, chains_on_threads
 
@@ -34,7 +34,7 @@ FAULTS = (Fault("restart", 0), Fault("kill", 1), Fault("kill", 3))
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadSession]:
     """Yield a stand-in for a Spark session."""
-    monkeypatch.setattr(stores, "MERGED", 2)
+    monkeypatch.setattr(tables, "TIDIED", 2)
     with chains_on_threads() as session:
         yield session
 
@@ -89,14 +89,14 @@ def check_epochs(store: Path, trace: Trace) -> None:
 
 def check_readers(path: Path, trace: Trace) -> None:
     """Assert that a reader finds the pairs of the epochs that it asks for, merged or not."""
-    store = load_store(path)
-    epochs = len(store.commits())
-    for first, last in product(range(0, epochs, 3), [None, *range(epochs)]):
-        parts = store.parts(first, last)
-        rows = read_parquet(find_complete(store, "matches", parts), MATCHES).to_pylist()
-        asked = epochs_of(parts, first, last)
-        found = Counter(tuple(row.values()) for row in rows if row["epoch"] in asked)
-        wanted = range(first, epochs if last is None else last + 1)
+    store, view = load_store(path)
+    epochs = len(store.commits(view))
+    for first, last in product(range(0, epochs, 3), range(epochs)):
+        files = [each for each in view.of("matches") if each.may_hold(BATCH, first, last)]
+        where = (pc.field(BATCH) >= first) & (pc.field(BATCH) <= last)
+        rows = store.read(files, "matches", where).to_pylist()
+        found = Counter(tuple(row.values()) for row in rows)
+        wanted = range(first, last + 1)
         assert found == Counter(match for match in trace.of(Match) if match.batch in wanted)
 
 
@@ -108,7 +108,8 @@ def check_punctuation(store: Path, expected: Recomputation, trace: Trace) -> int
         for each, _ in tuples
     }
     below = 0
-    for done in load_store(store).commits():
+    place, view = load_store(store)
+    for done in place.commits(view):
         for match in trace.of(Match):
             last_us = max(times_us["R", match.r_id], times_us["S", match.s_id])
             if last_us < done.complete_us:

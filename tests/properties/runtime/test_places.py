@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.vocabulary import SlackConfig
 from spark_impl.runtime.cells import UNITS_US
 from spark_impl.runtime.queries import last_logged, require_checkpoint, tidy
 from spark_impl.runtime.storage import InputProblem, locate
-from spark_impl.runtime.stores import claim
+from spark_impl.slack.query import SLACK
+from spark_impl.windows.store import open_store
 
 PARTS = st.lists(st.sampled_from(["a", "b c", "..", ".", "", "#1", "x=1"]), max_size=4)
 QUERIES = st.sampled_from(["", "?region=x", "?user=a&b=c"])
@@ -71,45 +73,32 @@ def test_a_checkpoint_that_was_lost_is_noticed(
     assert left == (others if logged else others - {".9.a1.tmp"})
 
 
-OURS = st.sets(st.sampled_from([".lock", ".query.json.7f", ".query.json.80"]), max_size=3)
 FOREIGN = st.sets(st.sampled_from(["thesis.txt", "query.json.bak", "part-0.parquet", ".q"]))
 
 
-@given(OURS, st.booleans(), FOREIGN, st.booleans())
+@given(st.booleans(), FOREIGN)
 def test_a_store_takes_no_folder_of_something_else(
-    tmp_path_factory: pytest.TempPathFactory,
-    ours: set[str],
-    is_store: bool,
-    foreign: set[str],
-    is_there: bool,
+    tmp_path_factory: pytest.TempPathFactory, is_begun: bool, foreign: set[str]
 ) -> None:
-    folder, asked = tmp_path_factory.mktemp("parent") / "store", list[str]()
-    names = {*ours, *foreign, *(["query.json"] if is_store else [])} if is_there else set()
-    if is_there:
-        folder.mkdir()
-    for name in names:
+    folder = tmp_path_factory.mktemp("store")
+    if is_begun:  # by a driver that was killed
+        (folder / "_delta_log").mkdir()
+    for name in foreign:
         (folder / name).write_bytes(b"old")
-
-    def take() -> None:
-        claim(locate(folder), {"version": 1}, lambda: asked.append("same"))
-
-    if "query.json" in names:
-        take()
-        assert asked == ["same"]
-    elif names & foreign:
+    if foreign:
         with pytest.raises(InputProblem, match="is neither an empty folder nor the store of a"):
-            take()
+            open_store(folder, SLACK, SlackConfig(4, 2), ())
     else:
-        take()
-        assert (folder / "query.json").read_bytes() == b'{\n "version": 1\n}'
-        names.add("query.json")
-    assert {path.name for path in folder.iterdir()} == names if folder.exists() else not names
+        for _ in ("made", "opened"):
+            open_store(folder, SLACK, SlackConfig(4, 2), ())
+    left = {"_delta_log"} if is_begun or not foreign else set()
+    assert {path.name for path in folder.iterdir()} == foreign | left
 
 
 def test_a_file_is_no_empty_store(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputProblem, match="is neither an empty folder nor the store of a query"):
-        claim(locate(tmp_path / "file"), {}, lambda: None)
+        open_store(tmp_path / "file", SLACK, SlackConfig(4, 2), ())
 
 
 @given(st.integers(-(10**9), 10**9))
