@@ -34,7 +34,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.storage import InputProblem, Location
-from spark_impl.runtime.versions import BOUNDED, KIND, DataFile, View
+from spark_impl.runtime.versions import BATCH, BOUNDED, KIND, DataFile, View
 
 IDENTITY, HISTORY = "straggler.identity", "straggler.history"
 """Properties of a table: which query it belongs to, and over which history."""
@@ -103,6 +103,8 @@ def _view(root: Location, table: DeltaTable) -> View:
         files.setdefault(kind, []).append(
             DataFile(file, kind, row["num_records"], row["size_bytes"], bounds)
         )
+    for own in files.values():
+        own.sort(key=lambda each: each.bounds.get(BATCH, (0, 0)))
     last = table.transaction_version(_QUERY)
     return View(
         root,

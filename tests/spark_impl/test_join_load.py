@@ -93,7 +93,6 @@ def curve_case() -> Workload:
     )
 
 
-@pytest.mark.fails_tasks
 def refuse(*_given: object) -> None:
     raise OSError("no commit today")
 
@@ -103,6 +102,7 @@ def commits_of(store: Path) -> list[Commit]:
     return place.commits(view)
 
 
+@pytest.mark.fails_tasks
 def test_a_load_curve_with_kills_changes_nothing(
     spark: SparkSession,
     tmp_path: Path,

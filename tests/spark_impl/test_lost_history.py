@@ -60,7 +60,8 @@ def test_correction_notices_that_the_rows_of_a_file_are_gone(
     file.write_bytes(whole)
     for batch in range(fails_at, len(found)):
         finish(place, source, batch, found[batch])
-    windows = {row["start_us"]: row["n"] for row in place.read_all("revision").to_pylist()}
+    revisions = place.read_all("revision").sort_by("revision").to_pylist()
+    windows = {row["start_us"]: row["n"] for row in revisions}
     assert windows[0] == sum(0 <= ts < 10 for rows in batches for ts, _ in rows)
 
 
