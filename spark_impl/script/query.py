@@ -211,7 +211,7 @@ class ScriptQuery:
     def _finish(self, answers: DataFrame, batch: int, writer: TableWriter) -> None:
         """Write everything of a micro-batch. After a crash, Spark calls it again."""
         store = self._store
-        is_new = store.begin(writer.look(), batch)
+        is_new = store.begin(writer.view, batch)
         told = store.schema_of(REPORT)
         write = partial(write_tables, store=store, plan=self._plan, batch=batch)
         rows = answers.mapInArrow(write, from_arrow_schema(told)).toArrow().cast(told)

@@ -196,7 +196,7 @@ class WindowedQuery(Generic[ConfigT]):
         """Write everything of a micro-batch; Spark calls this, and again after a crash."""
         if self._reached is not None and self._settings.corrects:
             self._history.read_ahead(self._reached)
-        is_new = self._store.begin(writer.look(), batch)
+        is_new = self._store.begin(writer.view, batch)
         reports = answers.toArrow()
         progress = reports.filter(reports.column("active"))
         rows = {kind: written_column(kind) for kind in record_types(self._room)}

@@ -23,7 +23,7 @@ def test_first_file_of_an_empty_history_may_have_any_number(
         spark, FIXED, tmp_path / "h", tmp_path / "s", sink=lambda _, batch: calls.append(batch)
     )
     query.run_available()
-    assert query.store.committed() == 0
+    assert query.store.committed() == -1
     assert calls == [], "a micro-batch that read nothing is not handed to the sink"
     first.rename(tmp_path / "h" / "00000007.parquet")
     query.run_available()
@@ -39,8 +39,8 @@ def test_a_checkpoint_that_was_lost_after_one_micro_batch_is_missed(
     query = SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST), tmp_path / "s")
     query.run_available()
     found = answers(spark, tmp_path / "s")
-    shutil.rmtree(tmp_path / "s" / "checkpoint")
-    sentence = r"/s/checkpoint is not the checkpoint of .*/s, whose tables are at micro-batch 0$"
+    shutil.rmtree(tmp_path / "s" / "_checkpoint")
+    sentence = r"/s/_checkpoint is not the checkpoint of .*/s, whose tables are at micro-batch 0$"
     with pytest.raises(InputProblem, match=sentence):
         query.run_available()
     assert answers(spark, tmp_path / "s") == found
