@@ -324,6 +324,7 @@ def _columns(folder: Path, **columns: pa.Array) -> Path:
         ({"site": pa.array([1.5])}, ("site",), "'site' .* holds double; .* text or integers"),
         ({}, ("value",), "a grouping column cannot be called 'value'"),
         ({}, ("Batch",), "a grouping column cannot be called 'Batch'"),
+        ({}, ("kind",), "a grouping column cannot be called 'kind'"),
     ],
 )
 def test_unreadable_sources_are_refused(
