@@ -229,10 +229,8 @@ def commit_epoch(
     """
     draft = stores.Draft(store, writer.view, done.epoch)
     draft.add(files)
-    for worker in range(done.config.workers):
-        steps = store.file(STEPS, done.epoch, name_of(done.attempt, worker))
-        if steps.exists():
-            draft.take(STEPS, [steps])
+    names = (name_of(done.attempt, worker) for worker in range(done.config.workers))
+    draft.take(STEPS, [store.file(STEPS, done.epoch, name) for name in names])
     text = json.dumps(done.to_json()).encode("utf-8")
     row = pa.table([pa.array([text], pa.binary())], schema=store.schema(COMMIT))
     draft.write(COMMIT, row, done.attempt)

@@ -193,10 +193,10 @@ class Draft:
     def _add(self, kind: str, names: Mapping[str, int]) -> None:
         here = 0
         for name in names:
-            file = self.store.file(kind, self.batch, name)
-            if file.exists():
-                self.written.append(describe(file, kind))
-                here += self.written[-1].rows
+            found = describe(self.store.file(kind, self.batch, name), kind)
+            if found is not None:
+                self.written.append(found)
+                here += found.rows
         if here != sum(names.values()):
             msg = (
                 f"{self.store.root} has {here} of the {sum(names.values())} rows that workers wrote"
@@ -206,14 +206,15 @@ class Draft:
             raise InputProblem(msg)
 
     def take(self, kind: str, files: Iterable[Location]) -> None:
-        """Take files that workers have written, and that are there."""
-        self.written += [describe(file, kind) for file in files]
+        """Take those files of workers that are there."""
+        found = (describe(file, kind) for file in files)
+        self.written += [each for each in found if each is not None]
 
     def write(self, kind: str, rows: pa.Table, name: str) -> None:
         """Write some rows."""
         file = self.store.write(kind, self.batch, rows, name)
         if file is not None:
-            self.written.append(describe(file, kind))
+            self.take(kind, [file])
 
     def replace(self, kind: str, rows: pa.Table, name: str) -> None:
         """Write some rows instead of all earlier ones of their kind."""

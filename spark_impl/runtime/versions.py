@@ -41,9 +41,14 @@ class DataFile(NamedTuple):
         return least <= last and first <= most
 
 
-def describe(file: Location, kind: str) -> DataFile:
-    """Return what the footer of a file says. Raise :class:`InputProblem` if it cannot be read."""
+def describe(file: Location, kind: str) -> DataFile | None:
+    """Return what the footer of a file says, ``None`` if there is no file.
+
+    Raise :class:`InputProblem` if it cannot be read.
+    """
     size = file.info().size
+    if size is None:
+        return None
     with reading(file):
         footer = pq.read_metadata(file.path, filesystem=file.files)
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
