@@ -49,7 +49,7 @@ _SETTINGS = {
 }
 TIDIED = 100
 """Number of versions after which small files are merged."""
-_MERGED_BYTES = 16 << 20
+_MERGED_BYTES = 4 << 20
 """Larger files are merged no more, so that merging costs the same for ever."""
 _ROW_GROUP = 20_000
 _OPTIONS = {"region": "AWS_REGION", "endpoint_override": "AWS_ENDPOINT_URL"}
