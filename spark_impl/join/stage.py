@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
@@ -29,9 +29,7 @@ from spark_impl.join.task import COLUMNS, SUMMARY, Plan, Summary, run_task
 from spark_impl.runtime.failures import last_error, sentence_of
 from spark_impl.runtime.session import EnvironmentProblem
 from spark_impl.runtime.storage import InputProblem
-
-if TYPE_CHECKING:  # workers do without Delta
-    from spark_impl.runtime.tables import TableWriter
+from spark_impl.runtime.tables import TableWriter
 
 Conclude: TypeAlias = Callable[[Commit, Sequence[Summary]], Commit]
 _HELD = ("r_held", "s_held")
@@ -63,7 +61,7 @@ def run_epoch(
     spark: SparkSession,
     rows: DataFrame | None,
     plan: Plan,
-    writer: "TableWriter",
+    writer: TableWriter,
     conclude: Conclude,
 ) -> tuple[list[Summary], Commit]:
     """Run one epoch and commit what ``conclude`` makes of it; return that, too.

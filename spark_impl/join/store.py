@@ -21,7 +21,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -34,10 +34,8 @@ from spark_impl.join.idle import Clocks, StreamClock
 from spark_impl.join.matching import SCHEMA, Counts
 from spark_impl.runtime import stores
 from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.runtime.tables import TableWriter
 from spark_impl.runtime.versions import BATCH, View, read_parquet
-
-if TYPE_CHECKING:  # workers do without Delta
-    from spark_impl.runtime.tables import TableWriter
 
 FIXED = ("window_us", "lateness_us")
 """Settings of a chain that never change; all others may change between two epochs."""
@@ -218,7 +216,7 @@ def name_of(attempt: str, worker: int) -> str:
 
 def commit_epoch(
     store: ChainStore,
-    writer: "TableWriter",
+    writer: TableWriter,
     done: Commit,
     files: Mapping[str, Mapping[str, int]],
 ) -> None:

@@ -7,17 +7,14 @@ A history has an id, whatever its address and its files are: that of its landing
 import json
 import uuid
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from spark_impl.runtime.histories import numbers
 from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.runtime.tables import TableWriter
 from spark_impl.runtime.versions import View
-
-if TYPE_CHECKING:  # workers do without Delta
-    from spark_impl.runtime.tables import TableWriter
 
 _NOTE = "_history.json"
 _NOTES = ((_NOTE, "history"), ("_landing.json", "landing"))
@@ -52,7 +49,7 @@ def require_history(view: View, history: Location) -> None:
     raise InputProblem(msg)
 
 
-def note_history(writer: "TableWriter", history: Location) -> None:
+def note_history(writer: TableWriter, history: Location) -> None:
     """Note the history of a store that has no note.
 
     A history without files has no id yet: the next run takes it. Raise :class:`InputProblem` if the

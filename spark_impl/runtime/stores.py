@@ -15,7 +15,7 @@ Rules of this file:
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.histories import write_parquet
 from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.runtime.tables import TableWriter, create, look
 from spark_impl.runtime.versions import (
     BATCH,
     KIND,
@@ -32,9 +33,6 @@ from spark_impl.runtime.versions import (
     lost,
     read_parquet,
 )
-
-if TYPE_CHECKING:  # workers do without Delta
-    from spark_impl.runtime.tables import TableWriter
 
 ATTEMPT = "attempt"
 """The column of reports in which workers tell the names of the files that they have written."""
@@ -231,7 +229,7 @@ class Draft:
         """Return the rows of a kind that the micro-batch has written."""
         return self.store.read(self.of(kind), kind)
 
-    def commit(self, writer: "TableWriter") -> None:
+    def commit(self, writer: TableWriter) -> None:
         """Commit the files; without any, only note that the micro-batch is over."""
         if self.written or self.removed:
             writer.commit(self.batch, self.written, self.removed)
@@ -254,13 +252,6 @@ def reported_files(reports: pa.Table, rows: Mapping[str, str]) -> dict[str, dict
     return files
 
 
-def look(root: Location) -> View | None:
-    """Return the present version of a store, ``None`` if the folder is none."""
-    from spark_impl.runtime import tables  # workers do without Delta
-
-    return tables.look(root)
-
-
 def require_view(root: Location) -> View:
     """Return the present version of a store. Raise :class:`InputProblem` if there is none."""
     view = look(root)
@@ -281,13 +272,11 @@ def claim(
     ``kind`` is the word for the query in messages. Raise :class:`InputProblem`, and write nothing,
     if the folder holds something else.
     """
-    from spark_impl.runtime import tables  # workers do without Delta
-
     found = look(store.root)
     if found is None:
         _require_empty(store.root, kind)
         try:
-            tables.create(store.root, store.columns(), identity)
+            create(store.root, store.columns(), identity)
         except InputProblem:
             found = look(store.root)
             if found is None:

@@ -1,7 +1,7 @@
 """The Delta table of a store: created, looked at, and written one version a micro-batch.
 
-Only drivers and readers import this module: workers write plain Parquet files, which count when the
-driver has committed them.
+Drivers and readers use this module, and only they need the library: workers write plain Parquet
+files, which count when the driver has committed them.
 
 Rules of this file:
 
@@ -19,23 +19,18 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote
 
 import pyarrow as pa
-from deltalake import (
-    CommitProperties,
-    DeltaTable,
-    Schema,
-    Transaction,
-    WriterProperties,
-)
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction, RemoveAction
 
 from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.storage import InputProblem, Location
 from spark_impl.runtime.versions import BATCH, BOUNDED, KIND, DataFile, View
+
+if TYPE_CHECKING:  # workers do without this library: whatever needs it imports it
+    from deltalake import DeltaTable
+    from deltalake.transaction import AddAction, RemoveAction
 
 IDENTITY, HISTORY = "straggler.identity", "straggler.history"
 """Properties of a table: which query it belongs to, and over which history."""
@@ -62,6 +57,8 @@ def create(root: Location, columns: pa.Schema, identity: JsonObject) -> None:
 
     Raise :class:`InputProblem` if it cannot be written, or if it is a table already.
     """
+    from deltalake import DeltaTable, Schema
+
     with _working(root, "written"):
         DeltaTable.create(
             _uri(root),
@@ -80,7 +77,10 @@ def look(root: Location) -> View | None:
     return None if table is None else _view(root, table)
 
 
-def _open(root: Location) -> DeltaTable | None:
+def _open(root: Location) -> "DeltaTable | None":
+    from deltalake import DeltaTable
+    from deltalake.exceptions import TableNotFoundError
+
     if not root.is_folder():
         return None
     with _working(root, "read"):
@@ -90,7 +90,7 @@ def _open(root: Location) -> DeltaTable | None:
             return None
 
 
-def _view(root: Location, table: DeltaTable) -> View:
+def _view(root: Location, table: "DeltaTable") -> View:
     kept = table.metadata().configuration
     files: dict[str, list[DataFile]] = {}
     for row in pa.table(table.get_add_actions(flatten=True)).to_pylist():
@@ -159,6 +159,8 @@ class TableWriter:
         ``removed`` are files whose rows count no more. Raise :class:`InputProblem`, and change
         nothing, if somebody else has written the micro-batch since :meth:`look`.
         """
+        from deltalake import CommitProperties, Transaction
+
         now_ms = time.time_ns() // 1_000_000
         actions: list[AddAction | RemoveAction] = [
             *(_addition(self._root, each, now_ms) for each in written),
@@ -197,6 +199,9 @@ class TableWriter:
 
         This happens now and then only. Raise :class:`InputProblem` if rows cannot be read.
         """
+        from deltalake import WriterProperties
+        from deltalake.exceptions import CommitFailedError
+
         if self._table.version() < self._tidied + TIDIED:
             return
         self._tidied = self._table.version() - self._table.version() % TIDIED
@@ -226,7 +231,9 @@ def _path(each: DataFile) -> str:
     return each.file.path
 
 
-def _addition(root: Location, each: DataFile, now_ms: int) -> AddAction:
+def _addition(root: Location, each: DataFile, now_ms: int) -> "AddAction":
+    from deltalake.transaction import AddAction
+
     stats: dict[str, Any] = {"numRecords": each.rows}
     for name, place in (("minValues", 0), ("maxValues", 1)):
         stats[name] = {column: ends[place] for column, ends in each.bounds.items()}
@@ -234,7 +241,9 @@ def _addition(root: Location, each: DataFile, now_ms: int) -> AddAction:
     return AddAction(_relative(root, each), each.size, values, now_ms, True, json.dumps(stats))
 
 
-def _removal(root: Location, each: DataFile, now_ms: int) -> RemoveAction:
+def _removal(root: Location, each: DataFile, now_ms: int) -> "RemoveAction":
+    from deltalake.transaction import RemoveAction
+
     return RemoveAction(_relative(root, each), True, now_ms, each.size, {KIND: each.kind})
 
 
@@ -277,6 +286,8 @@ def _options(root: Location) -> dict[str, str] | None:
 @contextmanager
 def _working(root: Location, how: str) -> Iterator[None]:
     """Turn an error of Delta's in the block into an :class:`InputProblem`."""
+    from deltalake.exceptions import DeltaError
+
     try:
         yield
     except (DeltaError, OSError) as error:
