@@ -111,7 +111,7 @@ class Commit(NamedTuple):
     complete_us: int = NO_WATERMARK_US
     """Every pair whose event times are both below this one has come out."""
     reasons: Mapping[str, int] = {}
-    """Number of arrivals rejected in this epoch, by reason; empty in files of earlier releases."""
+    """Number of arrivals rejected in this epoch, by reason."""
     clocks: Clocks = Clocks()
     """The progress of both streams."""
     changed: tuple[str, ...] = ()
@@ -131,9 +131,9 @@ class Commit(NamedTuple):
             "config": JoinConfig.from_json(data["config"]),
             "functions": tuple(data["functions"]),
             **{name: Counts(*data[name]) for name in ("admitted", "held")},
-            "changed": tuple(data.get("changed", ())),
-            "clocks": Clocks(*(StreamClock(*each) for each in data.get("clocks", ()))),
-            "load": Load.from_json(data["load"]) if data.get("load") else None,
+            "changed": tuple(data["changed"]),
+            "clocks": Clocks(*(StreamClock(*each) for each in data["clocks"])),
+            "load": Load.from_json(data["load"]) if data["load"] else None,
         }
         return cls(**fields)
 
