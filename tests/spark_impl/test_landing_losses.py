@@ -112,6 +112,7 @@ def test_a_second_landing_takes_over(spark: SparkSession, tmp_path: Path) -> Non
     prepare(tmp_path)
     running = landing_of(spark, tmp_path).start()
     try:
+        running.processAllAvailable()
         landing_of(spark, tmp_path).run_available()  # Spark stops the first one
     finally:
         running.stop()
