@@ -1,6 +1,5 @@
 """Several aggregates of several columns in one expression: answers, failures, folders, refusals."""
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -266,14 +265,9 @@ def test_a_query_names_the_column_of_its_values(
             check_source(history, (), (), value)
 
 
-def test_a_store_of_an_earlier_version_reads_the_only_column(tmp_path: Path) -> None:
+def test_a_store_belongs_to_one_column(tmp_path: Path) -> None:
     config = SlackConfig(10, 10)
     open_store(tmp_path / "s", SLACK, config, ())
-    note = tmp_path / "s" / "query.json"
-    identity = json.loads(note.read_bytes())
-    assert identity.pop("value") == "value"
-    note.write_text(json.dumps(identity), encoding="utf-8")
-    assert open_store(tmp_path / "s", SLACK, config, ()).value == "value"
     assert load_store(tmp_path / "s", SLACK)[1].value == "value"
     with pytest.raises(InputProblem, match="its value is 'value', not 'value_watts'"):
         open_store(tmp_path / "s", SLACK, config, (), "value_watts")
