@@ -46,10 +46,12 @@ from spark_impl.runtime.columns import (
     union_typed,
 )
 from spark_impl.runtime.histories import SOURCE_TEXT, file_of, history_schema, name_values
+from spark_impl.runtime.history_chain import note_of_next
 from spark_impl.runtime.identities import list_identities
 from spark_impl.runtime.landed_files import LANDED_BATCH, Last, Written, find_last, last_of
 from spark_impl.runtime.landing_note import open_history
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
+from spark_impl.runtime.provenance import identity_of
 from spark_impl.runtime.queries import QueryRunner, last_logged, read_files, start_query
 from spark_impl.runtime.storage import (
     Address,
@@ -278,9 +280,11 @@ class Landing:
             return
         # Nobody else writes here, not even another landing of the same micro-batch.
         scratch = self._history / "_scratch" / uuid.uuid4().hex
+        identity = identity_of(self._history)
+        note = note_of_next(self._history, last.number + 1, identity)
         write = partial(
             write_in_order,
-            schema=self._schema.with_metadata({LANDED_BATCH: str(batch)}),
+            schema=self._schema.with_metadata({LANDED_BATCH: str(batch), **note}),
             scratch=scratch,
             first=last.seq + 1,
             since_us=last.arrival_us,

@@ -80,6 +80,14 @@ def data(found: dict[str, tuple[bytes, int]]) -> dict[str, bytes]:
     return {name: bytes_ for name, (bytes_, _) in found.items()}
 
 
+def rows_in(found: dict[str, tuple[bytes, int]]) -> dict[str, object]:
+    """Return the rows of files, without the metadata, in which histories have ids of their own."""
+    return {
+        name: pq.read_table(pa.BufferReader(content)).to_pylist() if content else content
+        for name, (content, _) in found.items()
+    }
+
+
 def forget_commit(root: Path, batch: int) -> None:
     """Make the checkpoint look as if Spark had stopped before a commit."""
     for path in (root / "checkpoint" / "commits").glob(f"*{batch}*"):
@@ -238,7 +246,7 @@ def test_a_crash_at_any_write_is_repaired_by_the_next_run(
     repaired.run_available()
     whole, broken_too = content(tmp_path / "whole"), content(tmp_path / "broken")
     note = {"history/_landing.json": (b"", 0)}
-    assert data(whole | note) == data(broken_too | note)
+    assert rows_in(whole | note) == rows_in(broken_too | note)
     assert repaired.counts() == (2, 1)
     assert not zombie.parent.exists()
 
