@@ -168,9 +168,8 @@ def measure_chain(
 
 def _forwards(store: ChainStore) -> Iterator[int]:
     """Yield the number of tuples of every block that was sent."""
-    for file in store.files(STEPS, store.parts()):
-        steps = map(json.loads, file.read_bytes().splitlines())
-        yield from (step["tuples"] for step in steps if step["kind"] == kind_of(Forward))
+    steps = map(json.loads, store.read_all(STEPS).column("line").to_pylist())
+    yield from (step["tuples"] for step in steps if step["kind"] == kind_of(Forward))
 
 
 def tuple_bytes() -> float:

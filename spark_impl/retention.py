@@ -11,12 +11,13 @@ from spark_impl.runtime.histories import files_below, numbers, remove_below
 from spark_impl.runtime.provenance import require_history
 from spark_impl.runtime.queries import last_logged
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
+from spark_impl.runtime.stores import Store, require_view
+from spark_impl.runtime.versions import View
 from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
-from spark_impl.windows.answers import read_undisturbed
 from spark_impl.windows.room import AnyRoom
 from spark_impl.windows.row_groups import Footers, TimeRange
-from spark_impl.windows.store import load_store
+from spark_impl.windows.store import PENDING, load_store
 
 Reader: TypeAlias = Address | tuple[Address, Address]
 """A store; or a store, and Spark's checkpoint if the query has it elsewhere."""
@@ -40,8 +41,9 @@ def drop_before(history: Address, number: int, *, readers: Sequence[Reader]) -> 
     for reader in readers if below else ():
         store, checkpoint = reader if isinstance(reader, tuple) else (reader, None)
         place = locate(store)
-        own = place / "checkpoint" if checkpoint is None else locate(checkpoint)
-        require_history(place, folder)
+        own = Store(place).checkpoint if checkpoint is None else locate(checkpoint)
+        view = require_view(place)
+        require_history(view, folder)
         following = _next_number(place, own)
         if number > following:
             msg = (
@@ -50,7 +52,7 @@ def drop_before(history: Address, number: int, *, readers: Sequence[Reader]) -> 
             )
             raise InputProblem(msg)
         # Behind the number: what was late until then is pending by now, or has been corrected.
-        times = _pending_us(place)
+        times = _pending_us(view)
         if times and (needed := Footers("event_time_us").overlapping(below, times)):
             msg = (
                 f"{min(needed)} cannot be removed: late pairs in {place} wait for a correction that"
@@ -80,18 +82,14 @@ def _next_number(store: Location, checkpoint: Location) -> int:
     return max(min(map(int, following)), 0)
 
 
-def _pending_us(store: Location) -> list[TimeRange]:
+def _pending_us(view: View) -> list[TimeRange]:
     """Return the times of all rows that the pending corrections of a query need, in order."""
-    try:
-        room = _CORRECTED.get(json.loads((store / "query.json").read_bytes()).get("room"))
-    except (AttributeError, FileNotFoundError, ValueError) as error:
-        msg = f"{store} is not the store of a query"
-        raise InputProblem(msg) from error
+    room = _CORRECTED.get(str(view.identity.get("room")))
     if room is None:
         return []
-    config, opened = load_store(store, room)
+    config, opened, view = load_store(view.root, room)
     size_us = room.settings(config).size_us
-    rows = read_undisturbed(opened, lambda last: opened.read("pending", last))
+    rows = opened.read_kind(view, PENDING)
     times: list[TimeRange] = []
     for row in rows.select(["start_us", "event_time_us"]).sort_by("start_us").to_pylist():
         # The last window of a tuple begins at its own time at the latest.

@@ -8,7 +8,7 @@ Rules of this file:
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -20,10 +20,11 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from spark_impl.grouping.reports import Reports
+from spark_impl.grouping.store import INSTANCE as OWN
 from spark_impl.grouping.store import GroupingStore, Worked
 from spark_impl.grouping.tasks import INSTANCE, partition_id
 from spark_impl.runtime.arrays import Bools, Floats, Ints
-from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.storage import InputProblem, Location
 
 
 class MicroBatch(NamedTuple):
@@ -33,8 +34,8 @@ class MicroBatch(NamedTuple):
     """Number of the micro-batch, without those that had no rows: 0, 1, 2, ..."""
     window: int
     store: GroupingStore
-    has_states: bool
-    """Whether instances have files of the micro-batch before."""
+    before: Mapping[int, Location]
+    """Files of the instances' states after the micro-batch before, if they have any."""
     reports: Reports
 
 
@@ -72,39 +73,42 @@ def _run(
     table = pa.Table.from_batches(held).cast(given) if held else given.empty_table()
     instance = partition_id()
     store = batch.store
-    state = store.load_worked(batch.number - 1, instance).state if batch.has_states else None
+    state = store.load_worked(batch.before[instance]).state if batch.before else None
     begun_ns = time.perf_counter_ns()
     found, state = step(table, state)
     busy_us = (time.perf_counter_ns() - begun_ns) // 1000 if len(table) else 0
     if found.schema.names != expected.names:
         msg = f"the work at instance {instance} returns {found.schema.names}, not {expected.names}"
         raise InputProblem(msg)
-    store.write_worked(batch.number, instance, Worked(len(table), busy_us, state))
-    batch.reports.tell(store.instance_file(batch.number, instance), len(table))
+    file = store.write_worked(batch.number, instance, Worked(len(table), busy_us, state))
+    batch.reports.tell(file, OWN, instance, len(table))
     yield from found.cast(expected).to_batches()
 
 
-def finish_work(batch: MicroBatch, instances: int, tuples: int) -> list[tuple[int, int]]:
-    """Return the tuples of every instance in a micro-batch and their time (us).
+def finish_work(
+    batch: MicroBatch, instances: int, tuples: int
+) -> tuple[list[tuple[int, int]], list[Location]]:
+    """Return the tuples of every instance in a micro-batch and their time (us), and their files.
 
     If there was no work at instances, their states are kept. Raise :class:`InputProblem` unless it
     got ``tuples`` tuples, was read to its end, and is in the store.
     """
     store, number = batch.store, batch.number
     if not batch.reports.is_work_expected:
-        for instance in range(instances if batch.has_states else 0):
-            state = store.load_worked(number - 1, instance).state
-            store.write_worked(number, instance, Worked(0, 0, state))
-        return [(0, 0)] * instances
-    files = [store.instance_file(number, instance) for instance in range(instances)]
-    read = sum(batch.reports.tuples_of(file) is not None for file in files)
-    if read < instances:
+        kept = [
+            store.write_worked(number, each, Worked(0, 0, store.load_worked(file).state))
+            for each, file in batch.before.items()
+        ]
+        return [(0, 0)] * instances, kept
+    reported = batch.reports.files(OWN, store.root)
+    if len(reported) < instances:
         msg = (
-            f"the output of only {read} of {instances} instances was read to its end;"
+            f"the output of only {len(reported)} of {instances} instances was read to its end;"
             " the work of a micro-batch has to read the output of all"
         )
         raise InputProblem(msg)
-    spent = [store.spent(number, instance) for instance in range(instances)]
+    files = [reported[instance][0] for instance in range(instances)]
+    spent = [store.spent(file) for file in files]
     worked = sum(each for each, _ in spent)
     if worked != tuples:
         msg = (
@@ -113,7 +117,7 @@ def finish_work(batch: MicroBatch, instances: int, tuples: int) -> list[tuple[in
             " order needs seq"
         )
         raise InputProblem(msg)
-    return spent
+    return spent, files
 
 
 PARTIAL = pa.schema(

@@ -1,11 +1,13 @@
 """The interface for users: rows spread over instances, once or micro-batch by micro-batch."""
 
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import index
 from pathlib import Path
 from typing import TypeAlias
 
+import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -18,7 +20,15 @@ from spark_impl.grouping.instances import MicroBatch, finish_work
 from spark_impl.grouping.refusals import Progress, progress, rejected
 from spark_impl.grouping.reports import Reports
 from spark_impl.grouping.router import SenderState
-from spark_impl.grouping.store import open_store, rows_of, unshared
+from spark_impl.grouping.store import INSTANCE as WORKED
+from spark_impl.grouping.store import (
+    REJECTED,
+    SENDER,
+    STANDING,
+    encode_standing,
+    open_store,
+    unshared,
+)
 from spark_impl.grouping.tasks import (
     INSTANCE,
     Columns,
@@ -30,12 +40,14 @@ from spark_impl.grouping.tasks import (
     sender_before,
 )
 from spark_impl.grouping.windows import Standing, add_times, advance, rebalance, set_times, start
-from spark_impl.runtime import locks, packages
+from spark_impl.runtime import packages
 from spark_impl.runtime.failures import sentence_of, wait_for, without_stack_traces
-from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.provenance import history_of, note_history, require_history
 from spark_impl.runtime.queries import last_logged, require_checkpoint, start_batches
 from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.runtime.stores import Draft, require_view
+from spark_impl.runtime.tables import TableWriter
+from spark_impl.runtime.versions import BATCH, View
 
 Work: TypeAlias = Callable[[DataFrame, MicroBatch], Sequence[int] | None]
 """Work on the rows of a micro-batch: partition i is that of instance i.
@@ -137,7 +149,7 @@ class Grouping:
         spreader = Spreader(self.config, columns, locate(checkpoint))
         spreader.source = history_of(rows)
         if spreader.source is not None:
-            require_history(spreader.store.root, spreader.source)
+            require_history(require_view(spreader.store.root), spreader.source)
         return GroupingStream(spreader, own or spreader.store.checkpoint, rows, work)
 
 
@@ -151,15 +163,25 @@ class Spreader:
         self.source: Location | None = None
         """The history from which the rows come, if they say so."""
         self._reports: Reports | None = None
+        self._table: TableWriter | None = None
+
+    @property
+    def _writer(self) -> TableWriter:
+        """The writer of the store; the first micro-batch of a run makes it."""
+        if self._table is None:
+            self._table = TableWriter(self.store.root)
+        return self._table
 
     def standing(self) -> Standing:
         """Return the progress of the stream."""
-        done = self.store.done()
-        return self.store.standing(done - 1) if done else start(self.config)
+        return self._standing(require_view(self.store.root))
+
+    def _standing(self, view: View) -> Standing:
+        return self.store.standing(view, view.last) if view.last >= 0 else start(self.config)
 
     def require_seen(self, source_batch: int) -> None:
         """Raise :class:`InputProblem` unless the store knows a micro-batch of the source."""
-        if source_batch > max([self.standing().source_batch, *self.store.numbers("empty")]):
+        if source_batch > max(self.standing().source_batch, self.store.last_empty()):
             msg = (
                 f"the source has done micro-batch {source_batch}, but {self.store.root} has never"
                 " seen it; the store and Spark's checkpoint do not belong together"
@@ -170,37 +192,32 @@ class Spreader:
         """Spread a micro-batch, have it worked on, and commit it.
 
         ``source_batch`` is its number at the source. If it comes again, it is spread as before.
-        Raise :class:`InputProblem` for an older one, if one has been left out, and while another
-        process spreads one.
+        Raise :class:`InputProblem` for an older one, if one has been left out, and if another
+        process has spread one meanwhile.
         """
-        lock = locks.lock(self.store.root)
-        try:
-            self._advance(rows, work, source_batch, lock)
-        finally:
-            lock.release()
-
-    def _advance(self, rows: DataFrame, work: Work, source_batch: int, lock: Lock) -> None:
-        if self.source is not None and self._reports is None:  # the first micro-batch of a run
-            note_history(self.store.root, self.source)
-        reports = self._reports = self._reports or Reports(rows.sparkSession.sparkContext)
-        reports.begin()
-        part = self.begin(source_batch, reports)
+        if self._reports is None:  # the first micro-batch of a run
+            if self.source is not None:
+                note_history(self._writer, self.source)
+            self._reports = Reports(rows.sparkSession.sparkContext)
+        self._reports.begin()
+        part = self.begin(source_batch, self._reports)
         found = route_stream(rows, part)
-        given = work(found.repartitionById(self.config.instances, INSTANCE), _batch_of(part))
-
-        def require_lock() -> None:
-            if not lock.is_held:  # somebody else may spread the same micro-batch
-                number = part.standing.batch
-                msg = f"{self.store.root} was not kept locked during micro-batch {number}"
-                raise InputProblem(msg)
-
-        self.finish(part, found, source_batch, given, require_lock)
+        batch = self.batch_of(part)
+        given = work(found.repartitionById(self.config.instances, INSTANCE), batch)
+        self.finish(part, found, source_batch, given)
 
     def begin(self, source_batch: int, reports: Reports) -> Part:
         """Return a micro-batch as the senders need it."""
-        standing = self._before(source_batch)
-        self.store.forget(standing.batch)
-        return Part(self.config, self.columns, standing, self.store, reports)
+        view = self._writer.look()
+        standing = self._before(view, source_batch)
+        before = self.store.states(view, SENDER, standing.batch - 1)
+        return Part(self.config, self.columns, standing, self.store, reports, before)
+
+    def batch_of(self, part: Part) -> MicroBatch:
+        """Return a micro-batch as the work needs it."""
+        number = part.standing.batch
+        before = self.store.states(self._writer.view, WORKED, number - 1)
+        return MicroBatch(number, part.standing.table.window, part.store, before, part.reports)
 
     def finish(
         self,
@@ -208,31 +225,46 @@ class Spreader:
         found: DataFrame,
         source_batch: int,
         given: Sequence[int] | None = None,
-        require_lock: Callable[[], None] = lambda: None,
     ) -> None:
         """Commit a micro-batch whose rows were routed to ``found``, and worked on.
 
         ``given`` are the times that the work returned.
         """
-        standing, reports = part.standing, part.reports
-        states = self._senders(standing, found, reports)
+        standing, writer = part.standing, self._writer
+        senders, refused = self._senders(part, found)
+        states = [self.store.load_sender(file) for file in senders]
         tuples = sum(each.routed for each in states) - standing.routed
         if not tuples:
             self.store.note_empty(source_batch)
             return
-        spent = finish_work(_batch_of(part), self.config.instances, tuples)
+        spent, worked = finish_work(self.batch_of(part), self.config.instances, tuples)
         if given is None:
             standing = add_times(standing, spent)
         else:
             standing = set_times(standing, times_of(self.config, given))
-        after = advance(self.config, standing, states, tuples)
-        require_lock()
-        has_states = standing.has_states or reports.is_work_expected
-        self.store.finish(after._replace(source_batch=source_batch, has_states=has_states))
+        after = advance(self.config, standing, states, tuples)._replace(source_batch=source_batch)
+        if standing.batch <= writer.view.last:  # a crash came between the commit and Spark's own
+            for file in (*senders, *worked, *refused):
+                file.remove()
+            return
+        draft = Draft(self.store, writer.view, standing.batch)
+        for kind, files in ((SENDER, senders), (WORKED, worked), (REJECTED, refused)):
+            draft.take(kind, files)
+        content = pa.table({"content": [encode_standing(after)]})
+        draft.write(STANDING, content, uuid.uuid4().hex)
+        # The source may repeat the last micro-batch, which begins with the states before it.
+        draft.removed += [
+            each
+            for kind in (SENDER, WORKED, STANDING)
+            for each in writer.view.of(kind)
+            if each.bounds[BATCH][0] < standing.batch - 1
+        ]
+        draft.commit(writer)
+        writer.tidy(self.store.growing())
 
-    def _before(self, source_batch: int) -> Standing:
+    def _before(self, view: View, source_batch: int) -> Standing:
         """Return the progress of the stream before a micro-batch."""
-        standing = self.standing()
+        standing = self._standing(view)
         if source_batch < standing.source_batch:
             msg = (
                 f"the source is at micro-batch {source_batch}, but {self.store.root} is already"
@@ -244,42 +276,36 @@ class Spreader:
                 self.require_seen(source_batch - 1)
             return standing
         before = standing.batch - 2
-        return self.store.standing(before) if before >= 0 else start(self.config)
+        return self.store.standing(view, before) if before >= 0 else start(self.config)
 
-    def _senders(self, standing: Standing, found: DataFrame, reports: Reports) -> list[SenderState]:
-        """Return the states of all senders after a micro-batch, with all tuples of it."""
-        senders = range(self.config.senders)
-        files = [self.store.sender_file(standing.batch, each) for each in senders]
-        told = [reports.tuples_of(file) for file in files]
-        if None in told:
+    def _senders(self, part: Part, found: DataFrame) -> tuple[list[Location], list[Location]]:
+        """Return the files of all senders' states after a micro-batch, and of refused rows.
+
+        Raise :class:`InputProblem` unless they hold all tuples of the micro-batch.
+        """
+        store, reports, number = self.store, part.reports, part.standing.batch
+        told = reports.files(SENDER, store.root)
+        if len(told) < self.config.senders:
             # The work did not read every row, so some routers have not run; or there are fewer
             # partitions than senders. All routers run now, and Spark counts what comes out.
             tuples = found.count()
-            for sender, file in enumerate(files):
-                if reports.tuples_of(file) is None:
-                    state = sender_before(self.config, standing, self.store, sender)
-                    self.store.write_sender(standing.batch, sender, state)
+            told = reports.files(SENDER, store.root)
+            for sender in set(range(self.config.senders)) - told.keys():
+                told[sender] = (store.write_sender(number, sender, sender_before(part, sender)), 0)
         else:
-            tuples = sum(each or 0 for each in told)
-        states = [self.store.load_sender(standing.batch, each) for each in senders]
-        listed = [self.store.refused_file(standing.batch, each) for each in senders]
-        refused = sum(reports.tuples_of(file) or 0 for file in listed)
-        if rows_of(self.store.refused(standing.batch)) < refused:
-            finding = f"lacks some of {refused} refused rows of micro-batch {standing.batch}"
-            raise unshared(self.store.root, finding)
-        routed = sum(each.routed for each in states) - standing.routed
+            tuples = sum(each for _, each in told.values())
+        files = [told[sender][0] for sender in range(self.config.senders)]
+        refused = reports.files(REJECTED, store.root).values()
+        if not all(file.exists() for file, _ in refused):
+            missing = sum(rows for _, rows in refused)
+            finding = f"lacks some of {missing} refused rows of micro-batch {number}"
+            raise unshared(store.root, finding)
+        states = [store.load_sender(file) for file in files]
+        routed = sum(each.routed for each in states) - part.standing.routed
         if routed != tuples:
-            finding = f"has {routed} of the {tuples} tuples routed in micro-batch {standing.batch}"
-            raise unshared(self.store.root, finding)
-        return states
-
-
-def _batch_of(part: Part) -> MicroBatch:
-    """Return a micro-batch as the work needs it."""
-    standing = part.standing
-    return MicroBatch(
-        standing.batch, standing.table.window, part.store, standing.has_states, part.reports
-    )
+            finding = f"has {routed} of the {tuples} tuples routed in micro-batch {number}"
+            raise unshared(store.root, finding)
+        return files, [file for file, _ in refused]
 
 
 def times_of(config: GroupingConfig, given: Sequence[int]) -> tuple[int, ...]:
@@ -331,6 +357,7 @@ class GroupingStream:
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
         store = self._spreader.store
-        require_checkpoint(self._checkpoint, store.root, store.done() - 1)
+        last = require_view(store.root).last
+        require_checkpoint(self._checkpoint, store.root, last)
         self._spreader.require_seen(last_logged(self._checkpoint, "commits"))
         return start_batches(self._rows, self._checkpoint, self._batch, interval)

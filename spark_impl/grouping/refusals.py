@@ -6,8 +6,8 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary.grouping import REASON_NOT_FINITE
-from spark_impl.grouping.store import REFUSED, load_store, rows_of
-from spark_impl.runtime.queries import read_files
+from spark_impl.grouping.store import REJECTED, load_store
+from spark_impl.runtime.queries import read_table
 from spark_impl.runtime.storage import Address, locate
 
 
@@ -27,10 +27,10 @@ def progress(store: Address) -> Progress:
 
     Raise :class:`InputProblem` if ``store`` is not the store of a stream.
     """
-    place = load_store(locate(store))
-    last, refused = place.done() - 1, rows_of(place.all_refused())
-    window = place.standing(last).table.window if last >= 0 else 0
-    return Progress(last, window, {REASON_NOT_FINITE: refused} if refused else {})
+    place, view = load_store(locate(store))
+    refused = view.count(REJECTED)
+    window = place.standing(view, view.last).table.window if view.last >= 0 else 0
+    return Progress(view.last, window, {REASON_NOT_FINITE: refused} if refused else {})
 
 
 def rejected(spark: SparkSession, store: Address) -> DataFrame:
@@ -40,4 +40,4 @@ def rejected(spark: SparkSession, store: Address) -> DataFrame:
     have is NULL. Only a stream that was given the name of its column of values lists them. Raise
     :class:`InputProblem` if ``store`` is not the store of a stream.
     """
-    return read_files(spark, load_store(locate(store)).all_refused(), REFUSED)
+    return read_table(spark, *load_store(locate(store)), REJECTED)

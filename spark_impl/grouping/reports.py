@@ -13,35 +13,35 @@ from pyspark.accumulators import AccumulatorParam
 
 from spark_impl.runtime.storage import Location
 
-_Tuples: TypeAlias = dict[Location, int]
-"""Number of tuples, by file."""
+_Files: TypeAlias = dict[Location, tuple[str, int, int]]
+"""Kind, number of the sender or instance, and number of tuples, by file."""
 _NUMBERING = threading.Lock()
 """Locked while Spark numbers an accumulator, because Spark might give two threads one number."""
 
 
-class _Union(AccumulatorParam[_Tuples]):
+class _Union(AccumulatorParam[_Files]):
     """Union of the reports of several tasks."""
 
-    def zero(self, value: _Tuples) -> _Tuples:
+    def zero(self, value: _Files) -> _Files:
         """Return the value before the first report."""
         return {}
 
     def addInPlace(  # noqa: N802 (the name is Spark's)
-        self, value1: _Tuples, value2: _Tuples
-    ) -> _Tuples:
-        """Return the reports of both; a task that ran twice reports the same files twice."""
+        self, value1: _Files, value2: _Files
+    ) -> _Files:
+        """Return the reports of both."""
         return {**value1, **value2}
 
 
 class Reports:
-    """The number of tuples that went into each file of a micro-batch.
+    """The files of a micro-batch, and the number of tuples that went into each.
 
     A task whose output is not read to its end reports nothing.
     """
 
     def __init__(self, context: SparkContext) -> None:
         with _NUMBERING:
-            self._reported = context.accumulator(_Tuples(), _Union())
+            self._reported = context.accumulator(_Files(), _Union())
         self.is_work_expected = False
         """Whether all instances have to report in this micro-batch."""
 
@@ -50,13 +50,18 @@ class Reports:
         self._reported.value = {}
         self.is_work_expected = False
 
-    def tell(self, file: Location, tuples: int) -> None:
+    def tell(self, file: Location, kind: str, number: int, tuples: int) -> None:
         """Report a file; called by tasks."""
-        self._reported.add({file: tuples})
+        self._reported.add({file: (kind, number, tuples)})
 
-    def tuples_of(self, file: Location) -> int | None:
-        """Return the number of tuples of a file, ``None`` without a report; called by the driver.
+    def files(self, kind: str, store: Location) -> dict[int, tuple[Location, int]]:
+        """Return the files of a kind in a store and their tuples, by number; for the driver.
 
-        Files are told apart by their addresses, which are the same for the driver and tasks.
+        Of a task that ran twice, one file is chosen; both hold the same.
         """
-        return self._reported.value.get(file)
+        reported = sorted(self._reported.value.items())
+        return {
+            number: (file, tuples)
+            for file, (own, number, tuples) in reported
+            if own == kind and file.parent.parent == store
+        }

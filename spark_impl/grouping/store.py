@@ -1,33 +1,32 @@
 """The store of a stream that is being spread.
 
-    query.json                   configuration and version
-    checkpoint/                  Spark's own; elsewhere if the stream says so
-    batches/<batch>/sender-<i>.arrow    state of sender i after the micro-batch
-    batches/<batch>/instance-<i>.arrow  state of instance i, and its work, if instances have any
-    batches/<batch>.json                the standing after the micro-batch, which is then done
-    rejected/batch=<batch>/sender-<i>.parquet   rows of sender i without a finite value, if listed
-    empty/<number>.json                 the source's last micro-batch without rows, by its number
+The store is a :class:`spark_impl.runtime.stores.TableStore` with these kinds of rows:
+
+    sender     the state of a sender after a micro-batch
+    instance   the state of an instance, and its work, if instances have any
+    standing   the standing after a micro-batch
+    rejected   rows without a finite value, if listed
 
 Rules of this file:
 
 * The state of a sender or an instance follows from its state before and its tuples: writing it
-  again, after a crash or in a second attempt, writes the same.
-* A micro-batch is done when its file exists; the files of the last two are kept.
-* A file appears under its name when it is complete, or not at all.
-* The absence of a file says nothing. The standing says which files there are, and tasks report
+  again, after a crash or in a second attempt, writes the same, into another file.
+* A version has the states and the standings of the last two micro-batches: the source may repeat
+  the last one.
+* The absence of a file says nothing. The standing says which states there are, and tasks report
   those that they write. One that is missing then is an error.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather as feather
-import pyarrow.parquet as pq
 
 from model.vocabulary import GroupingConfig
 from model.vocabulary.settings import JsonObject
@@ -35,29 +34,35 @@ from spark_impl.grouping.keys import HeavyKey, Summary, Table
 from spark_impl.grouping.router import SenderState
 from spark_impl.grouping.windows import Standing
 from spark_impl.runtime import stores
-from spark_impl.runtime.arrays import Ints
-from spark_impl.runtime.histories import write_parquet
-from spark_impl.runtime.storage import InputProblem, Location, reading, reason_of
+from spark_impl.runtime.arrays import Ints, PlainRow
+from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.runtime.versions import View, read_parquet
 
-VERSION = 2
-_SENDER, _WORKED = b"straggler.sender", b"straggler.worked"
-_EMPTY = pa.table({})
+VERSION = 3
+SENDER, INSTANCE, STANDING, REJECTED = "sender", "instance", "standing", "rejected"
+_SENDER = b"straggler.sender"
 _COLUMNS = ["key", "count", "error"]
 _DAMAGED = (AttributeError, LookupError, TypeError, ValueError)
-"""Errors of reading a file that somebody has changed."""
-
-
-REFUSED = pa.schema(
-    [
-        ("seq", pa.int64()),
-        ("key", pa.string()),
-        ("source_id", pa.int64()),
-        ("event_time_us", pa.int64()),
-        ("reason", pa.string()),
-        ("batch", pa.int64()),
-    ]
-)
-"""Columns of refused rows; what the input does not have is NULL."""
+"""Errors of decoding what somebody has changed."""
+_CONTENT = pa.field("content", pa.binary())
+_KINDS = {
+    SENDER: pa.schema([("number", pa.int64()), _CONTENT]),
+    INSTANCE: pa.schema(
+        [("number", pa.int64()), ("tuples", pa.int64()), ("busy_us", pa.int64()), _CONTENT]
+    ),
+    STANDING: pa.schema([_CONTENT]),
+    REJECTED: pa.schema(
+        [
+            ("seq", pa.int64()),
+            ("key", pa.string()),
+            ("source_id", pa.int64()),
+            ("event_time_us", pa.int64()),
+            ("reason", pa.string()),
+        ]
+    ),
+}
+"""Columns by kind; what the input does not have is NULL in a refused row."""
+REFUSED = _KINDS[REJECTED]
 
 
 class Worked(NamedTuple):
@@ -70,117 +75,87 @@ class Worked(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupingStore(stores.Store):
+class GroupingStore(stores.TableStore):
     """The store of one stream."""
 
-    def standing(self, batch: int) -> Standing:
-        """Return the standing after a micro-batch."""
-        with self._required(self._batches / f"{batch}.json") as file:
-            return decode_standing(file.read())
+    def kinds(self) -> Iterable[str]:
+        """Return the names of all kinds of rows."""
+        return _KINDS
 
-    def done(self) -> int:
-        """Return the number of micro-batches that are done."""
-        return max(self.numbers("batches"), default=-1) + 1
+    def growing(self) -> Iterable[str]:
+        """Return the kinds of which no rows are ever removed."""
+        return [REJECTED]
 
-    def finish(self, standing: Standing) -> None:
-        """Mark a micro-batch as done, and remove the files of the one two before it."""
-        batch = standing.batch - 1
-        (self._batches / f"{batch}.json").write_bytes(encode_standing(standing))
-        for file in self._batches.children(r"\d+(\.json)?"):
-            if int(file.stem) < batch - 1:
-                file.remove()
+    def schema(self, kind: str) -> pa.Schema:
+        """Return the columns of a kind of rows."""
+        return _KINDS[kind]
 
-    def note_empty(self, source_batch: int) -> None:
-        """Note that a micro-batch of the source had no rows; forget the one before."""
-        file = self.root / "empty" / f"{source_batch}.json"
-        file.write_bytes(b"{}")
-        for other in file.parent.children(r"\d+\.json"):
-            if other != file:
-                other.remove()
+    def standing(self, view: View, batch: int) -> Standing:
+        """Return the standing after a micro-batch, which is the last one or the one before."""
+        for row in self.read_kind(view, STANDING, batch).to_pylist():
+            with self._damaged(view.of(STANDING, batch)[0].file):
+                return decode_standing(row["content"])
+        raise unshared(self.root, f"lacks the standing after micro-batch {batch}")
 
-    def forget(self, batch: int) -> None:
-        """Remove what an earlier attempt at a micro-batch left."""
-        (self._batches / str(batch)).remove()
-        self.refused_file(batch, 0).parent.remove()
+    def states(self, view: View, kind: str, batch: int) -> dict[int, Location]:
+        """Return the files of all states of one kind after a micro-batch, by their numbers."""
+        return {each.bounds["number"][0]: each.file for each in view.of(kind, batch)}
 
-    def refused_file(self, batch: int, sender: int) -> Location:
-        """Return the file of a sender's rows in a micro-batch that had no finite value."""
-        return self.root / "rejected" / f"batch={batch}" / f"sender-{sender}.parquet"
+    def load_sender(self, file: Location) -> SenderState:
+        """Return the state of a sender."""
+        row = self._load(file, SENDER)
+        with self._damaged(file):
+            return decode_state(pa.py_buffer(row["content"]))
 
-    def write_refused(self, batch: int, sender: int, rows: pa.Table) -> None:
-        """Write a sender's rows in a micro-batch that had no finite value."""
-        write_parquet(rows, self.refused_file(batch, sender))
+    def write_sender(self, batch: int, sender: int, state: SenderState) -> Location:
+        """Write the state of a sender after a micro-batch; return its file."""
+        row = {"number": sender, "content": encode_state(state).to_pybytes()}
+        return self._save(batch, SENDER, row)
 
-    def refused(self, batch: int) -> list[Location]:
-        """Return the files of all refused rows of one micro-batch."""
-        return self.refused_file(batch, 0).parent.children(r"sender-\d+\.parquet")
-
-    def all_refused(self) -> list[Location]:
-        """Return the files of all refused rows of the micro-batches that are done."""
-        done, folders = self.done(), (self.root / "rejected").children(r"batch=\d+")
-        numbers = sorted(int(folder.name.removeprefix("batch=")) for folder in folders)
-        return [file for batch in numbers if batch < done for file in self.refused(batch)]
-
-    def sender_file(self, batch: int, sender: int) -> Location:
-        """Return the file of a sender's state after a micro-batch."""
-        return self._batches / str(batch) / f"sender-{sender}.arrow"
-
-    def load_sender(self, batch: int, sender: int) -> SenderState:
-        """Return the state of a sender after a micro-batch; an empty one before the first."""
-        if batch < 0:
-            return SenderState()
-        with self._required(self.sender_file(batch, sender)) as file:
-            return decode_state(file.read_buffer())
-
-    def write_sender(self, batch: int, sender: int, state: SenderState) -> None:
-        """Write the state of a sender after a micro-batch."""
-        self.sender_file(batch, sender).write_bytes(encode_state(state))
-
-    def load_worked(self, batch: int, instance: int) -> Worked:
+    def load_worked(self, file: Location) -> Worked:
         """Return the work of an instance in a micro-batch."""
-        with self._required(self.instance_file(batch, instance)) as file:
-            table, plain = _read(file, _WORKED)
-        return Worked(plain["tuples"], plain["busy_us"], table if plain["holds"] else None)
+        row = self._load(file, INSTANCE)
+        with self._damaged(file):
+            held = row["content"]
+            state = None if held is None else feather.read_table(pa.BufferReader(held))
+            return Worked(row["tuples"], row["busy_us"], state)
 
-    def spent(self, batch: int, instance: int) -> tuple[int, int]:
+    def spent(self, file: Location) -> tuple[int, int]:
         """Return the tuples of an instance in a micro-batch and their time (us)."""
-        with self._required(self.instance_file(batch, instance)) as file:  # reads no state
-            plain = json.loads(pa.ipc.open_file(file).schema.metadata[_WORKED])
-        return plain["tuples"], plain["busy_us"]
+        row = self._load(file, INSTANCE, ["tuples", "busy_us"])  # reads no state
+        return row["tuples"], row["busy_us"]
 
-    def write_worked(self, batch: int, instance: int, worked: Worked) -> None:
-        """Write the work of an instance in a micro-batch."""
-        plain = {
-            "tuples": worked.tuples,
-            "busy_us": worked.busy_us,
-            "holds": worked.state is not None,
-        }
-        state = _EMPTY if worked.state is None else worked.state
-        self.instance_file(batch, instance).write_bytes(_encode_table(state, _WORKED, plain))
+    def write_worked(self, batch: int, instance: int, worked: Worked) -> Location:
+        """Write the work of an instance in a micro-batch; return its file."""
+        held = None if worked.state is None else _encode_table(worked.state).to_pybytes()
+        row = {"number": instance, "tuples": worked.tuples, "busy_us": worked.busy_us}
+        return self._save(batch, INSTANCE, {**row, "content": held})
 
-    def instance_file(self, batch: int, instance: int) -> Location:
-        """Return the file of an instance's work in a micro-batch."""
-        return self._batches / str(batch) / f"instance-{instance}.arrow"
+    def write_refused(self, batch: int, rows: pa.Table) -> Location:
+        """Write rows of a sender that had no finite value; return their file."""
+        file = self.write(REJECTED, batch, rows, uuid.uuid4().hex)
+        assert file is not None
+        return file
 
-    @property
-    def _batches(self) -> Location:
-        return self.root / "batches"
+    def _save(self, batch: int, kind: str, row: PlainRow) -> Location:
+        rows = pa.Table.from_pylist([row], self.schema(kind))
+        file = self.write(kind, batch, rows, f"{row['number']}-{uuid.uuid4().hex}")
+        assert file is not None
+        return file
+
+    def _load(self, file: Location, kind: str, names: Sequence[str] | None = None) -> Any:
+        """Return the one row of a file, which a task or an earlier micro-batch has written."""
+        if not file.exists():
+            raise unshared(self.root, f"lacks {file.parent.name}/{file.name}, which was written")
+        schema = self.schema(kind)
+        chosen = schema if names is None else pa.schema([schema.field(each) for each in names])
+        return read_parquet([file], chosen).to_pylist()[0]
 
     @contextmanager
-    def _required(self, file: Location) -> Iterator[pa.NativeFile]:
-        """Open a file that a task or an earlier micro-batch has written.
-
-        Raise :class:`InputProblem` if it is not there, or if the caller cannot read it.
-        """
+    def _damaged(self, file: Location) -> Iterator[None]:
+        """Turn an error of decoding in the block into an :class:`InputProblem`."""
         try:
-            with file.open() as opened:
-                yield opened
-        except FileNotFoundError as error:
-            name = f"{file.parent.name}/{file.name}"
-            raise unshared(self.root, f"lacks {name}, which has been written") from error
-        except OSError as error:
-            msg = f"{file} cannot be read: {reason_of(error)}"
-            raise InputProblem(msg) from error
+            yield
         except _DAMAGED as error:
             msg = f"{file} does not hold what was written; restore the store from a copy"
             raise InputProblem(msg) from error
@@ -194,19 +169,13 @@ def unshared(root: Location, finding: str) -> InputProblem:
     return InputProblem(msg)
 
 
-def rows_of(files: Iterable[Location]) -> int:
-    """Return the number of rows of some Parquet files."""
-    found = 0
-    for file in files:
-        with reading(file):
-            found += pq.read_metadata(file.path, filesystem=file.files).num_rows
-    return found
+def load_store(root: Location) -> tuple[GroupingStore, View]:
+    """Return the store that a stream has written, and its present version.
 
-
-def load_store(root: Location) -> GroupingStore:
-    """Return the store that a stream has written. Raise :class:`InputProblem` if there is none."""
-    stores.read_identity(root, VERSION, dict, kind="stream")
-    return GroupingStore(root)
+    Raise :class:`InputProblem` if there is none.
+    """
+    _, view = stores.read_identity(root, VERSION, dict, kind="stream")
+    return GroupingStore(root), view
 
 
 def open_store(root: Location, config: GroupingConfig) -> GroupingStore:
@@ -216,12 +185,14 @@ def open_store(root: Location, config: GroupingConfig) -> GroupingStore:
     """
     identity = {"version": VERSION, "config": config.to_json()}
 
-    def require_same() -> None:
-        theirs: JsonObject = stores.read_identity(root, VERSION, dict, kind="stream")
+    def require_same(view: View) -> None:
+        theirs: JsonObject
+        theirs, _ = stores.read_identity(root, VERSION, dict, kind="stream", view=view)
         stores.require_same(root, theirs, identity, "stream")
 
-    stores.claim(root, identity, require_same, "stream")
-    return GroupingStore(root)
+    store = GroupingStore(root)
+    stores.claim(store, identity, require_same, "stream")
+    return store
 
 
 def encode_state(state: SenderState) -> pa.Buffer:
@@ -230,12 +201,14 @@ def encode_state(state: SenderState) -> pa.Buffer:
     summary: Summary = plain.pop("summary")
     plain["counted"] = [summary.tuples, summary.floor]
     columns = [summary.keys, pa.array(summary.counts), pa.array(summary.errors)]
-    return _encode_table(pa.table(columns, names=_COLUMNS), _SENDER, plain)
+    kept = {_SENDER: json.dumps(plain).encode("utf-8")}
+    return _encode_table(pa.table(columns, names=_COLUMNS).replace_schema_metadata(kept))
 
 
 def decode_state(data: pa.Buffer) -> SenderState:
     """Return the sender's state that :func:`encode_state` wrote."""
-    table, plain = _read(pa.BufferReader(data), _SENDER)
+    table = feather.read_table(pa.BufferReader(data))
+    plain = json.loads(table.schema.metadata[_SENDER])
     keys, counts, errors = (table.column(name).combine_chunks() for name in _COLUMNS)
     tuples, floor = plain["counted"]
     return SenderState(
@@ -248,18 +221,11 @@ def decode_state(data: pa.Buffer) -> SenderState:
     )
 
 
-def _encode_table(table: pa.Table, name: bytes, plain: JsonObject) -> pa.Buffer:
-    """Return the file that holds a table, and plain data as its metadata."""
-    kept = {**(table.schema.metadata or {}), name: json.dumps(plain).encode("utf-8")}
+def _encode_table(table: pa.Table) -> pa.Buffer:
+    """Return the file that holds a table."""
     sink = pa.BufferOutputStream()
-    feather.write_feather(table.replace_schema_metadata(kept), sink, compression="zstd")
+    feather.write_feather(table, sink, compression="uncompressed")  # the file around it is packed
     return sink.getvalue()
-
-
-def _read(file: pa.NativeFile, name: bytes) -> tuple[pa.Table, JsonObject]:
-    """Read what :func:`_encode_table` returned."""
-    table = feather.read_table(file)
-    return table, json.loads(table.schema.metadata[name])
 
 
 def _numbers(column: pa.Array) -> Ints:

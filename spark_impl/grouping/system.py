@@ -77,7 +77,7 @@ class _PackedRouters:
 
     @property
     def _checkpoint(self) -> Location:
-        return self._root / "checkpoint"
+        return self._root / "_checkpoint"
 
     def run_available(self) -> None:
         """Spread everything that is in the history now."""

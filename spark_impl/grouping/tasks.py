@@ -7,7 +7,7 @@ Rules of this file:
 * A repeated task starts from the same state, and routes as before.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
@@ -39,9 +39,9 @@ from spark_impl.grouping.keys import (
 )
 from spark_impl.grouping.reports import Reports
 from spark_impl.grouping.router import SenderState, begin_window, choose, route
-from spark_impl.grouping.store import REFUSED, GroupingStore
+from spark_impl.grouping.store import REFUSED, REJECTED, SENDER, GroupingStore
 from spark_impl.grouping.windows import Standing
-from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.storage import InputProblem, Location
 
 INSTANCE = "instance"
 """Name of the added column."""
@@ -105,6 +105,8 @@ class Part(NamedTuple):
     standing: Standing
     store: GroupingStore
     reports: Reports
+    before: Mapping[int, Location]
+    """Files of the senders' states after the micro-batch before, none before the first one."""
 
     @property
     def senders(self) -> list[tuple["Part", int]]:
@@ -142,9 +144,10 @@ def _run_sender(
     batches: Iterable[pa.RecordBatch], senders: Sequence[tuple[Part, int]]
 ) -> Iterator[pa.RecordBatch]:
     """Run the sender of this task's partition."""
-    (config, columns, standing, store, reports), sender = senders[partition_id()]
+    part, sender = senders[partition_id()]
+    config, columns, standing, store, reports, _ = part
     given = list(batches)
-    state = sender_before(config, standing, store, sender)
+    state = sender_before(part, sender)
     if given:
         rows = pa.Table.from_batches(given)
         if columns.seq is not None:
@@ -152,15 +155,15 @@ def _run_sender(
             rows = rows.sort_by(columns.seq)
         places, state = route(config, standing.table, sender, state, _keys(rows, columns.key))
         yield from rows.append_column(INSTANCE, pa.array(places, pa.int32())).to_batches()
-        refused = refused_rows(rows, columns, standing.batch)
+        refused = refused_rows(rows, columns)
         if refused.num_rows:
-            store.write_refused(standing.batch, sender, refused)
-            reports.tell(store.refused_file(standing.batch, sender), refused.num_rows)
-    store.write_sender(standing.batch, sender, state)
-    reports.tell(store.sender_file(standing.batch, sender), sum(map(len, given)))
+            file = store.write_refused(standing.batch, refused)
+            reports.tell(file, REJECTED, sender, refused.num_rows)
+    file = store.write_sender(standing.batch, sender, state)
+    reports.tell(file, SENDER, sender, sum(map(len, given)))
 
 
-def refused_rows(rows: pa.Table, columns: Columns, batch: int) -> pa.Table:
+def refused_rows(rows: pa.Table, columns: Columns) -> pa.Table:
     """Return the rows whose value is missing or not finite, in the columns of the list of these."""
     if columns.value is None:
         return REFUSED.empty_table()
@@ -168,10 +171,7 @@ def refused_rows(rows: pa.Table, columns: Columns, batch: int) -> pa.Table:
     gone = rows.filter(pc.invert(pc.fill_null(pc.is_finite(values), fill_value=False)))
     size = gone.num_rows
     sources = {"seq": columns.seq, "key": columns.key}
-    found = {
-        "reason": pa.repeat(REASON_NOT_FINITE, size),
-        "batch": pa.repeat(batch, size),
-    }
+    found = {"reason": pa.repeat(REASON_NOT_FINITE, size)}
     for name in (each for each in REFUSED.names if each not in found):
         source = sources.get(name, name)
         given = source in gone.column_names and gone.column(source).type
@@ -181,12 +181,10 @@ def refused_rows(rows: pa.Table, columns: Columns, batch: int) -> pa.Table:
     return pa.table({name: found[name] for name in REFUSED.names}).cast(REFUSED)
 
 
-def sender_before(
-    config: GroupingConfig, standing: Standing, store: GroupingStore, sender: int
-) -> SenderState:
+def sender_before(part: Part, sender: int) -> SenderState:
     """Return the state of a sender at the beginning of a micro-batch."""
-    state = store.load_sender(standing.batch - 1, sender)
-    return begin_window(config, state) if standing.tuples == 0 else state
+    state = part.store.load_sender(part.before[sender]) if part.before else SenderState()
+    return begin_window(part.config, state) if part.standing.tuples == 0 else state
 
 
 # ---------------------------------------------------------------------------------- bounded data

@@ -34,8 +34,6 @@ class Standing(NamedTuple):
     """Time that they took, by instance."""
     source_batch: int = -1
     """The source's number of the last micro-batch."""
-    has_states: bool = False
-    """Whether instances have files of the last micro-batch."""
 
 
 def start(config: GroupingConfig) -> Standing:

@@ -1,30 +1,22 @@
 """Results, snapshots, load and progress of a chain, read from its store."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary.join import END_US, NO_WATERMARK_US, STREAMS, Decision
 from model.vocabulary.join_load import Measured
 from spark_impl.join.control import mean_utilisation, share_of, utilisations
 from spark_impl.join.matching import Counts
-from spark_impl.join.store import (
-    ADMITTED,
-    MATCHES,
-    ONE_FOLDER,
-    REJECTED,
-    ChainStore,
-    Part,
-    load_store,
-)
-from spark_impl.runtime.queries import read_files
-from spark_impl.runtime.storage import InputProblem, Location, reading
+from spark_impl.join.store import ChainStore, load_store
+from spark_impl.runtime.queries import read_rows, read_table
+from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.runtime.versions import BATCH, View
 
 
 class Snapshot(NamedTuple):
@@ -56,9 +48,9 @@ def results(
     that is running, or that a crash interrupted, is not visible. Raise :class:`InputProblem` if
     ``store`` is not the store of a chain, the epoch is not committed, or some pairs are missing.
     """
-    place = load_store(store)
-    last = None if through_epoch is None else place.commit_of(through_epoch).epoch
-    return matches(spark, place, 0, last)
+    place, view = load_store(store)
+    last = view.last if through_epoch is None else place.commit_of(view, through_epoch).epoch
+    return matches(spark, place, view, 0, last)
 
 
 def snapshots(store: str | Path | Location) -> tuple[Snapshot, ...]:
@@ -66,7 +58,8 @@ def snapshots(store: str | Path | Location) -> tuple[Snapshot, ...]:
 
     Raise :class:`InputProblem` if ``store`` is not the store of a chain.
     """
-    commits = load_store(store).commits()
+    place, view = load_store(store)
+    commits = place.commits(view)
     counts = [Counts(0, 0), *(done.admitted for done in commits)]
     new = [Counts(after.r - before.r, after.s - before.s) for before, after in pairwise(counts)]
     return tuple(
@@ -110,6 +103,7 @@ def load(store: str | Path | Location) -> tuple[EpochLoad, ...]:
     Flushes are left out, and epochs that ran without ``load``. Raise :class:`InputProblem` if
     ``store`` is not the store of a chain.
     """
+    place, view = load_store(store)
     return tuple(
         EpochLoad(
             done.epoch,
@@ -122,7 +116,7 @@ def load(store: str | Path | Location) -> tuple[EpochLoad, ...]:
             done.load.state.smoothed,
             done.load.decision,
         )
-        for done in load_store(store).commits()
+        for done in place.commits(view)
         if done.load is not None
     )
 
@@ -133,8 +127,7 @@ def rejected(spark: SparkSession, store: str | Path | Location) -> DataFrame:
     The columns are ``stream, seq, source_id, key, event_time_us, reason, epoch``. Raise
     :class:`InputProblem` if ``store`` is not the store of a chain, or some are missing.
     """
-    place = load_store(store)
-    return read_files(spark, find_complete(place, "rejected", place.parts()), REJECTED)
+    return read_table(spark, *load_store(store), "rejected").withColumnRenamed(BATCH, "epoch")
 
 
 class Progress(NamedTuple):
@@ -157,7 +150,8 @@ def progress(store: str | Path | Location) -> Progress:
 
     Raise :class:`InputProblem` if ``store`` is not the store of a chain.
     """
-    commits = load_store(store).commits()
+    place, view = load_store(store)
+    commits = place.commits(view)
     counts: Counter[str] = Counter()
     for done in commits:
         counts.update(done.reasons)
@@ -183,69 +177,44 @@ def complete_until(store: str | Path | Location) -> int:
     Every pair whose event times are both below it has come out. Raise :class:`InputProblem` if
     ``store`` is not the store of a chain.
     """
-    last = load_store(store).last()
+    place, view = load_store(store)
+    last = place.last(view)
     return NO_WATERMARK_US if last is None else last.complete_us
 
 
 def matches(
-    spark: SparkSession, store: ChainStore, first_epoch: int, last_epoch: int | None
+    spark: SparkSession, store: ChainStore, view: View, first_epoch: int, last_epoch: int
 ) -> DataFrame:
-    """Return the pairs that were found in some epochs; ``None`` is the last one that is done.
+    """Return the pairs that were found in some epochs.
 
     Raise :class:`InputProblem` if some pairs are missing.
     """
-    parts = store.parts(first_epoch, last_epoch)
-    rows = read_files(spark, find_complete(store, "matches", parts), MATCHES)
-    return rows.where(_is_of(epochs_of(parts, first_epoch, last_epoch)))
+    return _read(spark, store, view, "matches", first_epoch, last_epoch)
 
 
 def admitted(
-    spark: SparkSession, store: ChainStore, stream: str, first_epoch: int, last_epoch: int
+    spark: SparkSession, store: ChainStore, view: View, stream: str, first: int, last: int
 ) -> DataFrame:
     """Return the tuples of one stream that some epochs admitted, with the columns of inputs.
 
     Raise :class:`InputProblem` if one of the epochs is not committed or has no history, or if some
     tuples are missing.
     """
-    parts = store.parts(first_epoch, last_epoch)
-    for each in (commit for part in parts for commit in part.commits):
-        if not each.history and first_epoch <= each.epoch <= last_epoch:
+    for each in (store.commit_of(view, epoch) for epoch in range(first, last + 1)):
+        if not each.history:
             msg = (
                 f"the tuples of epoch {each.epoch} were not kept: only a chain with a history keeps"
                 " them"
             )
             raise InputProblem(msg)
-    rows = read_files(spark, find_complete(store, f"admitted-{stream}", parts), ADMITTED)
-    asked_for = rows.where(_is_of(epochs_of(parts, first_epoch, last_epoch)))
-    return asked_for.drop("epoch").withColumnRenamed("ts", "event_time_us")
+    rows = _read(spark, store, view, f"admitted-{stream}", first, last)
+    return rows.drop("epoch").withColumnRenamed("ts", "event_time_us")
 
 
-def epochs_of(parts: Sequence[Part], first_epoch: int, last_epoch: int | None) -> range:
-    """Return the epochs that are asked for; ``None``: up to the last one that parts hold."""
-    last = max((part.commits[-1].epoch for part in parts), default=-1)
-    return range(first_epoch, 1 + (last if last_epoch is None else last_epoch))
-
-
-def _is_of(epochs: range) -> Column:
-    """Return the condition for rows of some epochs."""
-    return F.col("epoch").between(epochs.start, epochs.stop - 1)
-
-
-def find_complete(store: ChainStore, table: str, parts: Sequence[Part]) -> list[Location]:
-    """Return files of a table. Check that they have as many rows as the workers wrote."""
-    files = store.files(table, parts)
-    commits = [each for part in parts for each in part.commits]
-    rows = store.rows_written(table, commits) if commits else 0
-    here = sum(map(_rows_of, files))
-    if here != rows:
-        msg = (
-            f"{store.root} has {here} of the {rows} rows that were written to {table!r}:"
-            f" {ONE_FOLDER}"
-        )
-        raise InputProblem(msg)
-    return files
-
-
-def _rows_of(file: Location) -> int:
-    with reading(file):
-        return int(pq.read_metadata(file.path, filesystem=file.files).num_rows)
+def _read(
+    spark: SparkSession, store: ChainStore, view: View, kind: str, first: int, last: int
+) -> DataFrame:
+    """Return the rows of a kind that some epochs wrote."""
+    files = [each for each in view.of(kind) if each.may_hold(BATCH, first, last)]
+    rows = read_rows(spark, store, view, files, kind).where(F.col(BATCH).between(first, last))
+    return rows.withColumnRenamed(BATCH, "epoch")

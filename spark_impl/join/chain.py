@@ -3,7 +3,7 @@
 Rules of this file:
 
 * When a chain is opened, its store settles the past and the caller decides about the future.
-* The runner of an epoch holds the lock of the store.
+* An epoch is committed once: of two runners the second one fails.
 * The commit of an epoch holds what the next one needs: the queries and the decision.
 """
 
@@ -32,16 +32,16 @@ from spark_impl.join.control import (
     share_of,
 )
 from spark_impl.join.idle import Clocks, begin_epoch
-from spark_impl.join.matching import FreePredicate, ranks_of
-from spark_impl.join.merging import merge_epochs
+from spark_impl.join.matching import Counts, FreePredicate, ranks_of
 from spark_impl.join.rendezvous import Place
 from spark_impl.join.stage import check_slots, run_epoch
 from spark_impl.join.store import Commit, Load, open_store
 from spark_impl.join.task import Plan, Summary
 from spark_impl.join.trouble import Troubles
-from spark_impl.runtime import locks, packages
+from spark_impl.runtime import packages
 from spark_impl.runtime.provenance import note_history
 from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.runtime.tables import TableWriter
 
 log = logging.getLogger("straggler.join")
 
@@ -94,8 +94,9 @@ class Chain:
         self._comparison_us = comparison_us
         self._troubles = troubles
         self.store = open_store(store, config)
-        self._admitted_before = cache(self.store.admitted_before)  # what is committed stays
-        self._last = before = self.store.last()
+        self._writer = TableWriter(self.store.root)
+        self._last = before = self.store.last(self._writer.view)
+        self._admitted_before = cache(self._read_admitted)  # what is committed stays
         self._changed: set[str] = set()
         if before is not None:
             config = queries.continue_config(
@@ -183,30 +184,31 @@ class Chain:
 
         ``rows`` are arrivals with ``stream`` and the columns of inputs; ``None`` is a flush.
         """
-        lock = locks.lock(self.store.root)
         try:
-            before = self.store.last(self._last)
-            if before != self._last:
+            view = self._writer.look()
+            if view.last != self.epochs - 1:
                 msg = f"the chain in {self.store.root} was continued elsewhere: open it again"
                 raise InputProblem(msg)
             self._require_open()
             if self._since_ns is None:
                 if self.source is not None:
-                    note_history(self.store.root, self.source)
+                    note_history(self._writer, self.source)
                 self._since_ns = time.monotonic_ns()
-            merge_epochs(self.store)
             with self._changing:
                 self._next, self._flushing = self.epochs + 1, rows is None
-                plan = self._plan(before, rows)
-            summaries = run_epoch(self._spark, rows, plan, lock, self._conclude)
-            self._last = self.store.last(before)
+                plan = self._plan(self._last, rows)
+            summaries, done = run_epoch(self._spark, rows, plan, self._writer, self._conclude)
+            self._last = done
             self._since_ns = self._ended_ns
             self._report(plan.config)
+            self._writer.tidy(self.store.growing())
             return summaries
         finally:
             with self._changing:  # an epoch that failed has to be planned again
                 self._next, self._flushing = self.epochs, False
-            lock.release()
+
+    def _read_admitted(self, epoch: int) -> Counts:
+        return self.store.admitted_before(self._writer.view, epoch)
 
     def _require_open(self) -> None:
         if self.flushed or self._flushing:
@@ -221,6 +223,7 @@ class Chain:
             ranks=ranks_of(config, self.epochs, self._admitted_before),
             store=self.store,
             before=before,
+            states=self.store.states(self._writer.view),
             clocks=begin_epoch(config, Clocks() if before is None else before.clocks),
             epoch=self.epochs,
             flush=rows is None,

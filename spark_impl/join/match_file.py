@@ -13,6 +13,9 @@ from spark_impl.join.matching import Pairs
 from spark_impl.join.store import MATCHES
 from spark_impl.runtime.histories import FORMAT
 from spark_impl.runtime.storage import Location, writing
+from spark_impl.runtime.versions import BATCH
+
+_COLUMNS = MATCHES.append(pa.field(BATCH, pa.int64()))
 
 
 class MatchFile:
@@ -52,12 +55,12 @@ class MatchFile:
             epoch = np.full(len(r_id), self._epoch)
             columns = [pa.repeat(query, len(r_id)), *map(pa.array, (r_id, s_id, epoch))]
             with writing(self._file.parent):
-                self._begun().write_table(pa.table(columns, schema=MATCHES))
+                self._begun().write_table(pa.table(columns, schema=_COLUMNS))
             self.counts[number] += len(r_id)
 
     def _begun(self) -> pq.ParquetWriter:
         """Return the writer; the first pair makes it."""
         if self._writer is None:
             out = self._open.enter_context(self._file.stream())
-            self._writer = self._open.enter_context(pq.ParquetWriter(out, MATCHES, **FORMAT))
+            self._writer = self._open.enter_context(pq.ParquetWriter(out, _COLUMNS, **FORMAT))
         return self._writer

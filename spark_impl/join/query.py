@@ -17,7 +17,6 @@ from model.vocabulary.settings import is_int
 from spark_impl.join.answers import (
     Progress,
     admitted,
-    find_complete,
     matches,
     progress,
     rejected,
@@ -27,17 +26,20 @@ from spark_impl.join.chain import PATIENCE_S, Chain
 from spark_impl.join.inputs import union_inputs
 from spark_impl.join.matching import FreePredicate
 from spark_impl.join.stage import ChainProblem
-from spark_impl.join.store import MATCHES, ChainStore, Commit, load_store
+from spark_impl.join.store import MATCHES, ChainStore, load_store
 from spark_impl.runtime.failures import wait_for
 from spark_impl.runtime.provenance import history_of, require_history
 from spark_impl.runtime.queries import require_checkpoint, start_batches
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.stores import read_parquet
+from spark_impl.runtime.stores import require_view
+from spark_impl.runtime.versions import View
 
 log = logging.getLogger("straggler.join")
 
 Condition: TypeAlias = Predicate | FreePredicate
 Sink: TypeAlias = Callable[[DataFrame, int], None]
+PAIR = [*MATCHES.names, "epoch"]
+"""Columns of results."""
 DEFAULT_QUERY = "join"
 """Name of a query that was given without a name."""
 
@@ -119,8 +121,7 @@ class ChainJoin:
             prefix="straggler-join-", ignore_cleanup_errors=True
         ) as scratch:
             found = self._join(r, s, scratch)
-            files = find_complete(found, "matches", found.parts())
-            return spark.createDataFrame(read_parquet(files, MATCHES))
+            return spark.createDataFrame(found.read_all("matches").rename_columns(PAIR))
 
     def _join(self, r: DataFrame, s: DataFrame, store: str | Path | Location) -> ChainStore:
         """Join two bounded inputs; return the store with the pairs."""
@@ -162,7 +163,7 @@ class ChainJoin:
         chain = self._open(r.sparkSession, self._config, checkpoint)
         chain.source = history_of(r) or history_of(s)
         if chain.source is not None:
-            require_history(chain.store.root, chain.source)
+            require_history(require_view(chain.store.root), chain.source)
         own = chain.store.checkpoint if spark_checkpoint is None else locate(spark_checkpoint)
         return ChainStream(chain, union_inputs(r, s, "seq"), sink, own)
 
@@ -265,13 +266,15 @@ class ChainStream:
 
     def _hand_on(self, spark: SparkSession, epoch: int) -> None:
         store = self._chain.store
-        if self._sink is not None and not _is_empty(store, store.commit_of(epoch)):
-            self._sink(matches(spark, store, epoch, epoch), epoch)
+        view = require_view(store.root)
+        if self._sink is not None and not _is_empty(store, view, epoch):
+            self._sink(matches(spark, store, view, epoch, epoch), epoch)
 
 
-def _is_empty(store: ChainStore, done: Commit) -> bool:
+def _is_empty(store: ChainStore, view: View, epoch: int) -> bool:
     """Return whether nothing came in an epoch, as in the first one while sources are empty."""
-    came = done.admitted != store.admitted_before(done.epoch) or done.rejected
+    done = store.commit_of(view, epoch)
+    came = done.admitted != store.admitted_before(view, epoch) or done.rejected
     return not (done.flush or came or any(done.matches.values()))
 
 
@@ -295,9 +298,9 @@ def one_time(
     if first_epoch > last_epoch:
         msg = f"the first epoch {first_epoch} comes after the last one, {last_epoch}"
         raise InputProblem(msg)
-    place = load_store(store)
-    config = place.commit_of(last_epoch).config
-    r, s = (admitted(spark, place, stream, first_epoch, last_epoch) for stream in (R, S))
+    place, view = load_store(store)
+    config = place.commit_of(view, last_epoch).config
+    r, s = (admitted(spark, place, view, stream, first_epoch, last_epoch) for stream in (R, S))
     return ChainJoin(workers, config.window_us, predicate).join(r, s, into).drop("epoch")
 
 

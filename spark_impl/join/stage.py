@@ -20,16 +20,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from model.vocabulary.join import REASON_LATE, REASON_NOT_FINITE, REASON_SHED, S
+from model.vocabulary.join import REASON_LATE, REASON_NOT_FINITE, REASON_SHED, R, S
 from spark_impl.join.idle import end_epoch
 from spark_impl.join.matching import Counts
 from spark_impl.join.rendezvous import Rendezvous, addresses_of
-from spark_impl.join.store import Commit
+from spark_impl.join.store import STATE, Commit, commit_epoch, name_of
 from spark_impl.join.task import COLUMNS, SUMMARY, Plan, Summary, run_task
 from spark_impl.runtime.failures import last_error, sentence_of
-from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.session import EnvironmentProblem
 from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.tables import TableWriter
 
 Conclude: TypeAlias = Callable[[Commit, Sequence[Summary]], Commit]
 _HELD = ("r_held", "s_held")
@@ -58,13 +58,17 @@ def check_slots(spark: SparkSession, workers: int) -> None:
 
 
 def run_epoch(
-    spark: SparkSession, rows: DataFrame | None, plan: Plan, lock: Lock, conclude: Conclude
-) -> list[Summary]:
-    """Run one epoch and commit what ``conclude`` makes of it, under the lock of the store.
+    spark: SparkSession,
+    rows: DataFrame | None,
+    plan: Plan,
+    writer: TableWriter,
+    conclude: Conclude,
+) -> tuple[list[Summary], Commit]:
+    """Run one epoch and commit what ``conclude`` makes of it; return that, too.
 
     ``rows`` have ``stream`` and :data:`COLUMNS`; ``None`` is a flush. Raise :class:`ChainProblem`
-    if the epoch fails, and :class:`InputProblem` if what workers have written is not in the store;
-    then nothing of it counts.
+    if the epoch fails, and :class:`InputProblem` if what workers have written is not in the store,
+    or if another chain has committed the epoch; then nothing of it counts.
     """
     host, bound_to = addresses_of(spark.sparkContext)
     workers = plan.config.workers
@@ -85,14 +89,28 @@ def run_epoch(
     if len(attempts) != 1 or [each.worker for each in summaries] != list(range(workers)):
         msg = f"epoch {plan.epoch} is not the work of one attempt: {summaries}"
         raise ChainProblem(msg)
-    if not lock.is_held:
-        msg = (
-            f"{plan.store.root} was not locked any more at the end of epoch {plan.epoch}, which"
-            " does not count; the next run resumes there"
-        )
-        raise ChainProblem(msg)
-    plan.store.commit(conclude(_commit(plan, attempts.pop(), summaries), summaries))
-    return summaries
+    done = conclude(_commit(plan, attempts.pop(), summaries), summaries)
+    commit_epoch(plan.store, writer, done, _files(plan, done, summaries))
+    return summaries, done
+
+
+def _files(plan: Plan, done: Commit, summaries: Sequence[Summary]) -> dict[str, dict[str, int]]:
+    """Return the files of workers by kind and name, with the number of their rows."""
+    files: dict[str, dict[str, int]] = {kind: {} for kind in ("matches", "rejected", STATE)}
+    for each in summaries:
+        name = name_of(each.attempt, each.worker)
+        rows = {"matches": sum(each.matches), "rejected": each.rejected, STATE: 1}
+        for kind, count in rows.items():
+            if count:
+                files[kind][name] = count
+    if plan.history:
+        before = Counts(0, 0) if plan.before is None else plan.before.admitted
+        for stream, at, new in (
+            (R, summaries[0], done.admitted.r - before.r),
+            (S, summaries[-1], done.admitted.s - before.s),
+        ):
+            files[f"admitted-{stream}"] = {name_of(at.attempt, at.worker): new} if new else {}
+    return files
 
 
 def _commit(plan: Plan, attempt: str, summaries: Sequence[Summary]) -> Commit:

@@ -1,33 +1,27 @@
 """The store of a chain.
 
-    query.json                              version, and the settings that never change
-    checkpoint/                             Spark's own, if the input is a stream; may be elsewhere
-    epochs/<epoch>/<attempt>/state-<i>.arrow       state of worker i after the epoch
-    epochs/<epoch>/<attempt>/matches-<i>.parquet   pairs that worker i found in the epoch
-    epochs/<epoch>/<attempt>/rejected-<i>.parquet  arrivals that worker i rejected
-    epochs/<epoch>/<attempt>/steps-<i>.ndjson      steps of worker i, if they are recorded
-    epochs/<epoch>/<attempt>/admitted-<stream>.parquet  admitted tuples, if a history is kept
-    commits/<epoch>.json                    the attempt that counts, and its figures
-    merged/commits/<first>-<last>.json      the commits of a hundred epochs
-    merged/<table>/<first>-<last>.parquet   their rows (:mod:`spark_impl.join.merging`)
+The store is a :class:`spark_impl.runtime.stores.TableStore`. An epoch is a version of its table;
+``batch`` is the number of the epoch. The kinds of rows are
+
+    commit                     figures of an epoch that is done
+    matches                    pairs that were found in the epoch
+    rejected                   arrivals that were rejected
+    admitted-R, admitted-S     admitted tuples, if a history is kept
+    steps                      steps of the workers, if they are recorded
+    state                      states of the workers after the last epoch
 
 Rules of this file:
 
-* An attempt writes only in its own folder, so that a task of an older attempt that is still alive
-  changes nothing that counts.
-* An epoch is done when its commit exists; readers look at nothing else.
-* A merged file of commits counts instead of those it holds, and says whether merged files hold
-  the rows of its epochs, too. It is written behind these.
-* A worker writes its state last: where the state is, everything that the worker wrote is.
+* The files of an attempt at an epoch carry its id, so that a task of an older attempt that is still
+  alive changes nothing that counts.
+* An epoch is done when it is committed, with all of its files; readers look at nothing else.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -39,21 +33,16 @@ from spark_impl.join.checkpoint import WorkerState, decode_state, encode_state
 from spark_impl.join.idle import Clocks, StreamClock
 from spark_impl.join.matching import SCHEMA, Counts
 from spark_impl.runtime import stores
-from spark_impl.runtime.histories import write_parquet
 from spark_impl.runtime.storage import InputProblem, Location, locate
-
-ReadT = TypeVar("ReadT")
+from spark_impl.runtime.tables import TableWriter
+from spark_impl.runtime.versions import BATCH, View, read_parquet
 
 FIXED = ("window_us", "lateness_us")
 """Settings of a chain that never change; all others may change between two epochs."""
 
-ONE_FOLDER = "the driver and all workers have to reach one folder under this address"
-"""The likely reason why something that was written is not found."""
-VERSION = 3
-_MERGED = r"\d+-\d+\.\w+"
-_STATES = r"state-\d+\.arrow"
-_EPOCH = pa.field("epoch", pa.int64())
-MATCHES = pa.schema([("query", pa.string()), ("r_id", pa.int64()), ("s_id", pa.int64()), _EPOCH])
+VERSION = 4
+COMMIT, STEPS, STATE = "commit", "steps", "state"
+MATCHES = pa.schema([("query", pa.string()), ("r_id", pa.int64()), ("s_id", pa.int64())])
 REJECTED = pa.schema(
     [
         ("stream", pa.string()),
@@ -62,19 +51,18 @@ REJECTED = pa.schema(
         ("key", pa.string()),
         ("event_time_us", pa.int64()),
         ("reason", pa.string()),
-        _EPOCH,
     ]
 )
-"""Files of earlier releases have no keys and no event times."""
-ADMITTED = SCHEMA.append(_EPOCH)
-TABLES = {
+_KINDS = {
+    COMMIT: pa.schema([("content", pa.binary())]),
     "matches": MATCHES,
     "rejected": REJECTED,
-    f"admitted-{R}": ADMITTED,
-    f"admitted-{S}": ADMITTED,
+    f"admitted-{R}": SCHEMA,
+    f"admitted-{S}": SCHEMA,
+    STEPS: pa.schema([("line", pa.string())]),
+    STATE: pa.schema([("number", pa.int64()), ("content", pa.binary())]),
 }
-"""Columns of the tables of an epoch."""
-STEPS = "steps"
+"""Columns by kind."""
 
 
 class Load(NamedTuple):
@@ -123,7 +111,7 @@ class Commit(NamedTuple):
     complete_us: int = NO_WATERMARK_US
     """Every pair whose event times are both below this one has come out."""
     reasons: Mapping[str, int] = {}
-    """Number of arrivals rejected in this epoch, by reason; empty in files of earlier releases."""
+    """Number of arrivals rejected in this epoch, by reason."""
     clocks: Clocks = Clocks()
     """The progress of both streams."""
     changed: tuple[str, ...] = ()
@@ -143,204 +131,109 @@ class Commit(NamedTuple):
             "config": JoinConfig.from_json(data["config"]),
             "functions": tuple(data["functions"]),
             **{name: Counts(*data[name]) for name in ("admitted", "held")},
-            "changed": tuple(data.get("changed", ())),
-            "clocks": Clocks(*(StreamClock(*each) for each in data.get("clocks", ()))),
-            "load": Load.from_json(data["load"]) if data.get("load") else None,
+            "changed": tuple(data["changed"]),
+            "clocks": Clocks(*(StreamClock(*each) for each in data["clocks"])),
+            "load": Load.from_json(data["load"]) if data["load"] else None,
         }
         return cls(**fields)
 
 
-class Part(NamedTuple):
-    """Epochs whose commits are in one file: a single epoch, or some that were merged."""
-
-    commits: list[Commit]
-    holds_rows: bool
-    """Whether the rows of these epochs were merged, too."""
-
-    def to_json(self) -> JsonObject:
-        """Return plain data; :meth:`from_json` reads it back."""
-        return {**self._asdict(), "commits": [each.to_json() for each in self.commits]}
-
-    @classmethod
-    def from_json(cls, data: JsonObject) -> "Part":
-        """Build a part from plain data."""
-        return cls(**{**data, "commits": list(map(Commit.from_json, data["commits"]))})
-
-
 @dataclass(frozen=True, slots=True)
-class ChainStore(stores.Store):
+class ChainStore(stores.TableStore):
     """The store of one chain."""
 
-    def folder(self, epoch: int, attempt: str) -> Location:
-        """Return the folder of one attempt at an epoch."""
-        return self.root / "epochs" / str(epoch) / attempt
+    def kinds(self) -> Iterable[str]:
+        """Return the names of all kinds of rows."""
+        return _KINDS
 
-    def file(self, epoch: int, attempt: str, name: str) -> Location:
-        """Return the file of one attempt at an epoch with a name."""
-        return self.folder(epoch, attempt) / name
+    def growing(self) -> Iterable[str]:
+        """Return the kinds of which no rows are ever removed."""
+        return [kind for kind in _KINDS if kind != STATE]
 
-    def commits(self) -> list[Commit]:
+    def schema(self, kind: str) -> pa.Schema:
+        """Return the columns of a kind of rows."""
+        return _KINDS[kind]
+
+    def commits(self, view: View) -> list[Commit]:
         """Return all commits, in the order of epochs."""
-        return [each for part in self.parts() for each in part.commits]
+        return self._commits(view, None)
 
-    def listed(self) -> tuple[list[range], range]:
-        """Return the epochs that are done: those of each merged file, and those that stand alone.
-
-        Raise :class:`InputProblem` if the commit of an epoch is missing.
-        """
-        numbers = self.numbers("commits")  # first: what is removed meanwhile was merged before
-        names = [file.stem.split("-") for file in self.merged_file("commits").children(_MERGED)]
-        merged = sorted((range(int(first), int(last) + 1) for first, last in names), key=min)
-        end = merged[-1].stop if merged else 0
-        alone = [range(each, each + 1) for each in numbers if each >= end]
-        for before, after in pairwise([range(0), *merged, *alone]):
-            if before.stop != after.start:
-                msg = (
-                    f"{self.commit_file(before.stop)} is missing, but epoch {after.start} is there"
-                )
-                raise InputProblem(msg)
-        return merged, range(end, end + len(alone))
-
-    def parts(self, first: int = 0, last: int | None = None) -> list[Part]:
-        """Return the parts that hold some epochs, in order, and perhaps others beside these.
-
-        ``last`` is by default the last epoch that is done.
-        """
-        merged, alone = self.listed()
-        end = alone.stop if last is None else last + 1
-        spans = [span for span in merged if span.start < end and first < span.stop]
-        singles = range(max(first, alone.start), min(end, alone.stop))
-        return [
-            *map(self.load_part, spans),
-            *(Part([self.commit_of(epoch)], holds_rows=False) for epoch in singles),
-        ]
-
-    def load_part(self, span: range) -> Part:
-        """Return the merged commits of some epochs."""
-        return _read_json(self.merged_file("commits", span), Part.from_json)
-
-    def write_part(self, part: Part) -> None:
-        """Write the merged commits of some epochs; from now on they count."""
-        span = range(part.commits[0].epoch, part.commits[-1].epoch + 1)
-        text = json.dumps(part.to_json(), indent=1)
-        self.merged_file("commits", span).write_bytes(text.encode("utf-8"))
-
-    def merged_file(self, table: str, span: range | None = None) -> Location:
-        """Return the merged file of some epochs; without ``span`` the folder of these files."""
-        folder = self.root / "merged" / table
-        if span is None:
-            return folder
-        ending = {"commits": "json", STEPS: "ndjson"}.get(table, "parquet")
-        return folder / f"{span.start:08d}-{span.stop - 1:08d}.{ending}"
-
-    def commit_of(self, epoch: int) -> Commit:
+    def commit_of(self, view: View, epoch: int) -> Commit:
         """Return the commit of an epoch. Raise :class:`InputProblem` if it is not done."""
+        found = self._commits(view, epoch)
+        if not found:
+            msg = f"epoch {epoch} of the chain in {self.root} has not been committed"
+            raise InputProblem(msg)
+        return found[0]
+
+    def _commits(self, view: View, epoch: int | None) -> list[Commit]:
+        rows = self.read_kind(view, COMMIT, epoch).sort_by(BATCH)
         try:
-            return _read_json(self.commit_file(epoch), Commit.from_json)
-        except FileNotFoundError:
-            for span in self.listed()[0]:
-                if epoch in span:
-                    return self.load_part(span).commits[epoch - span.start]
-        msg = f"epoch {epoch} of the chain in {self.root} has not been committed"
-        raise InputProblem(msg)
+            return [Commit.from_json(json.loads(each.as_py())) for each in rows.column("content")]
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            msg = f"{self.root} does not hold the commits of epochs; restore it from a copy"
+            raise InputProblem(msg) from error
 
-    def last(self, known: Commit | None = None) -> Commit | None:
-        """Return the last commit; from one that is ``known`` no commits before it are listed."""
-        if known is None or not self.commit_file(known.epoch).exists():
-            done = self.listed()[1].stop
-            return self.commit_of(done - 1) if done else None
-        epoch = known.epoch
-        while self.commit_file(epoch + 1).exists():
-            epoch += 1
-        return self.commit_of(epoch)
+    def last(self, view: View) -> Commit | None:
+        """Return the last commit, ``None`` if there is none."""
+        return self.commit_of(view, view.last) if view.last >= 0 else None
 
-    def admitted_before(self, epoch: int) -> Counts:
+    def admitted_before(self, view: View, epoch: int) -> Counts:
         """Return the number of tuples admitted before an epoch; the epoch before it is done."""
-        return self.commit_of(epoch - 1).admitted if epoch else Counts(0, 0)
+        return self.commit_of(view, epoch - 1).admitted if epoch else Counts(0, 0)
 
-    def commit(self, done: Commit) -> None:
-        """Write a commit, then remove the files that no run needs any more.
+    def states(self, view: View) -> dict[int, Location]:
+        """Return the files with the states of workers after the last epoch, by worker."""
+        return {each.bounds["number"][0]: each.file for each in view.of(STATE)}
 
-        Raise :class:`InputProblem`, and write nothing, if the state of a worker is not there, or if
-        the epoch is committed already.
-        """
-        self._require_states(done)
-        text = json.dumps(done.to_json(), indent=1)
-        self.commit_file(done.epoch).write_bytes(text.encode("utf-8"), is_new=True)
-        epochs = self.root / "epochs"
-        with suppress(InputProblem, OSError):  # a worker of an older attempt may still be writing
-            for attempt in (epochs / str(done.epoch)).children():
-                if attempt.name != done.attempt:
-                    attempt.remove()
-            for old in (epochs / str(done.epoch - 2)).children():
-                for state in old.children(_STATES):
-                    state.remove()
-
-    def _require_states(self, done: Commit) -> None:
-        here = len(self.folder(done.epoch, done.attempt).children(_STATES))
-        if here != done.config.workers:
+    def load_state(self, file: Location) -> WorkerState:
+        """Return the state of a worker. Raise :class:`InputProblem` if it cannot be read."""
+        if not file.exists():
             msg = (
-                f"{self.root} has {here} of the {done.config.workers} states that workers wrote in"
-                f" epoch {done.epoch}: {ONE_FOLDER}"
+                f"{file} is missing where a worker needs it: the driver and all workers have to"
+                " reach one folder under this address"
             )
             raise InputProblem(msg)
-
-    def lose_commit(self) -> None:
-        """Undo the last commit, as if the driver had crashed just before it."""
-        self.commit_file(self.listed()[1][-1]).remove()
-
-    def commit_file(self, epoch: int) -> Location:
-        """Return the file of a commit that stands alone."""
-        return self.root / "commits" / f"{epoch}.json"
-
-    def load_state(self, before: Commit, worker: int) -> WorkerState:
-        """Return the state of a worker after an epoch."""
-        file = self.file(before.epoch, before.attempt, f"state-{worker}.arrow")
-        try:
-            return decode_state(file.read_bytes())
-        except FileNotFoundError:
-            msg = f"{file} is missing where worker {worker} runs: {ONE_FOLDER}"
-            raise InputProblem(msg) from None
+        held = read_parquet([file], self.schema(STATE)).column("content")
+        return decode_state(held[0].as_py())
 
     def write_state(self, epoch: int, attempt: str, worker: int, state: WorkerState) -> None:
         """Write the state of a worker after an attempt at an epoch."""
-        self.file(epoch, attempt, f"state-{worker}.arrow").write_bytes(encode_state(state))
+        row = {"number": worker, "content": encode_state(state)}
+        rows = pa.Table.from_pylist([row], self.schema(STATE))
+        self.write(STATE, epoch, rows, name_of(attempt, worker))
 
-    def write_table(self, epoch: int, attempt: str, name: str, rows: pa.Table) -> None:
-        """Write the rows of a worker; write no file if there are none."""
-        if rows.num_rows:
-            write_parquet(rows, self.file(epoch, attempt, f"{name}.parquet"))
-
-    def write_lines(self, epoch: int, attempt: str, name: str, lines: Iterable[str]) -> None:
+    def write_lines(self, epoch: int, attempt: str, worker: int, lines: Sequence[str]) -> None:
         """Write the recording of a worker."""
-        text = "".join(f"{line}\n" for line in lines)
-        self.file(epoch, attempt, f"{name}.ndjson").write_bytes(text.encode("utf-8"))
+        rows = pa.table([pa.array(lines, pa.string())], schema=self.schema(STEPS))
+        self.write(STEPS, epoch, rows, name_of(attempt, worker))
 
-    def files(self, table: str, parts: Iterable[Part]) -> list[Location]:
-        """Return the files of a table with the rows of some epochs."""
-        merged = {file.name: file for file in self.merged_file(table).children(_MERGED)}
-        found = []
-        for part in parts:
-            first, last = part.commits[0].epoch, part.commits[-1].epoch
-            name = self.merged_file(table, range(first, last + 1)).name
-            if not part.holds_rows:
-                for each in part.commits:
-                    found += self.folder(each.epoch, each.attempt).children(rf"{table}(-\d+)?\.\w+")
-            elif name in merged:  # else there were no rows
-                found.append(merged[name])
-        return found
 
-    def rows_written(self, table: str, commits: Sequence[Commit]) -> int:
-        """Return the number of rows that consecutive epochs wrote to a table."""
-        if table == "matches":
-            return sum(sum(each.matches.values()) for each in commits)
-        if table == "rejected":
-            return sum(each.rejected for each in commits)
-        stream = {f"admitted-{R}": "r", f"admitted-{S}": "s"}[table]
-        counts = [self.admitted_before(commits[0].epoch), *(each.admitted for each in commits)]
-        admitted = [getattr(each, stream) for each in counts]
-        new = (after - before for before, after in pairwise(admitted))
-        return sum(rows for each, rows in zip(commits, new, strict=True) if each.history)
+def name_of(attempt: str, worker: int) -> str:
+    """Return the name of a worker's files in an attempt at an epoch."""
+    return f"{attempt}-{worker}"
+
+
+def commit_epoch(
+    store: ChainStore,
+    writer: TableWriter,
+    done: Commit,
+    files: Mapping[str, Mapping[str, int]],
+) -> None:
+    """Commit an epoch; ``files`` are what workers have written, by kind and name, with their rows.
+
+    Raise :class:`InputProblem`, and commit nothing, if the driver does not find a file, or if the
+    epoch has been committed by another chain.
+    """
+    draft = stores.Draft(store, writer.view, done.epoch)
+    draft.add(files)
+    names = (name_of(done.attempt, worker) for worker in range(done.config.workers))
+    draft.take(STEPS, [store.file(STEPS, done.epoch, name) for name in names])
+    text = json.dumps(done.to_json()).encode("utf-8")
+    row = pa.table([pa.array([text], pa.binary())], schema=store.schema(COMMIT))
+    draft.write(COMMIT, row, done.attempt)
+    draft.removed += writer.view.of(STATE)
+    draft.commit(writer)
 
 
 def open_store(where: str | Path | Location, config: JoinConfig) -> ChainStore:
@@ -348,28 +241,23 @@ def open_store(where: str | Path | Location, config: JoinConfig) -> ChainStore:
 
     Raises :class:`InputProblem`, and writes nothing, if the folder belongs to another chain.
     """
-    root = locate(where)
+    store = ChainStore(locate(where))
     identity = {"version": VERSION, **{name: getattr(config, name) for name in FIXED}}
 
-    def require_same() -> None:
-        theirs: JsonObject = stores.read_identity(root, VERSION, dict, kind="chain")
-        stores.require_same(root, theirs, identity, "chain")
+    def require_same(view: View) -> None:
+        theirs: JsonObject
+        theirs, _ = stores.read_identity(store.root, VERSION, dict, kind="chain", view=view)
+        stores.require_same(store.root, theirs, identity, "chain")
 
-    stores.claim(root, identity, require_same, "chain")
-    return ChainStore(root)
+    stores.claim(store, identity, require_same, "chain")
+    return store
 
 
-def load_store(where: str | Path | Location) -> ChainStore:
-    """Return the store that a chain has written. Raise :class:`InputProblem` if there is none."""
+def load_store(where: str | Path | Location) -> tuple[ChainStore, View]:
+    """Return the store that a chain has written, and its present version.
+
+    Raise :class:`InputProblem` if there is none.
+    """
     root = locate(where)
-    stores.read_identity(root, VERSION, dict, kind="chain")
-    return ChainStore(root)
-
-
-def _read_json(file: Location, read: Callable[[Any], ReadT]) -> ReadT:
-    """Read a file of commits; raise :class:`InputProblem` if it holds anything else."""
-    try:
-        return read(json.loads(file.read_bytes()))
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        msg = f"{file} does not hold the commits of epochs; restore it from a copy"
-        raise InputProblem(msg) from error
+    _, view = stores.read_identity(root, VERSION, dict, kind="chain")
+    return ChainStore(root), view

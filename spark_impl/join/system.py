@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,10 +12,11 @@ from model.vocabulary import Event, JoinConfig, System, Trace, Workload
 from model.vocabulary.join import PROTOCOL, STREAMS, Match, Rejected
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.chain import Chain
-from spark_impl.join.store import MATCHES, REJECTED, STEPS, ChainStore, load_store
+from spark_impl.join.store import STEPS, ChainStore, Commit, load_store
+from spark_impl.join.task import Summary
 from spark_impl.join.trouble import Trouble, Troubles
-from spark_impl.runtime.stores import read_parquet
 from spark_impl.runtime.systems import OnKill, system_maker
+from spark_impl.runtime.versions import BATCH, View
 
 _SCHEMA = pa.schema(
     [
@@ -70,6 +72,17 @@ def make_troubled(planned: Sequence[Trouble]) -> System:
     return system_maker("join", run_all)()
 
 
+class _Killed(BaseException):
+    """The driver was killed."""
+
+
+class _DoomedChain(Chain):
+    """A chain whose driver is killed just before it commits an epoch."""
+
+    def _conclude(self, done: Commit, summaries: Sequence[Summary]) -> Commit:
+        raise _Killed
+
+
 def run_chain(
     spark: SparkSession,
     workload: Workload,
@@ -93,8 +106,9 @@ def run_chain(
     for epoch, events in enumerate(workload.batches()):
         rows = rows_of(spark, events)
         if ("kill", epoch) in faults:
-            chain.advance(rows)
-            chain.store.lose_commit()
+            doomed = _DoomedChain(spark, config, folder, recording=True, troubles=troubles)
+            with suppress(_Killed):
+                doomed.advance(rows)
             on_kill(epoch)
         if {("kill", epoch), ("restart", epoch)} & faults:
             chain = Chain(spark, config, folder, recording=True, troubles=troubles)
@@ -112,16 +126,14 @@ def rows_of(spark: SparkSession, events: tuple[Event, ...]) -> DataFrame:
 
 def read_trace(store: Path) -> Trace:
     """Return the trace of a chain with a recording: its committed epochs."""
-    return Trace("spark", _steps(load_store(store)))
+    return Trace("spark", _steps(*load_store(store)))
 
 
-def _steps(store: ChainStore) -> Iterator[Step]:
-    parts = store.parts()
-    for row in read_parquet(store.files("matches", parts), MATCHES).to_pylist():
-        yield Match(row["query"], row["r_id"], row["s_id"], row["epoch"])
-    for row in read_parquet(store.files("rejected", parts), REJECTED).to_pylist():
+def _steps(store: ChainStore, view: View) -> Iterator[Step]:
+    for row in store.read_kind(view, "matches").to_pylist():
+        yield Match(row["query"], row["r_id"], row["s_id"], row[BATCH])
+    for row in store.read_kind(view, "rejected").to_pylist():
         yield Rejected(row["stream"], row["seq"], row["source_id"], row["reason"])
-    for file in store.files(STEPS, parts):
-        for line in file.read_bytes().splitlines():
-            step = json.loads(line)
-            yield _WORDS[step.pop("kind")](**step)
+    for line in store.read_kind(view, STEPS).column("line").to_pylist():
+        step = json.loads(line)
+        yield _WORDS[step.pop("kind")](**step)

@@ -32,11 +32,11 @@ from spark_impl.join.matching import (
 )
 from spark_impl.join.rendezvous import Place, host_of_worker, join_neighbours, meet
 from spark_impl.join.side import Matcher
-from spark_impl.join.store import REJECTED, ChainStore, Commit
+from spark_impl.join.store import REJECTED, ChainStore, Commit, name_of
 from spark_impl.join.transport import Links, NeighbourLost, listen
 from spark_impl.join.trouble import TroubledLinks, Troubles
 from spark_impl.join.worker import Worker
-from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.storage import InputProblem, Location
 
 COLUMNS = {
     "seq": "bigint",
@@ -87,6 +87,8 @@ class Plan(NamedTuple):
     """The tuples that each query pairs."""
     store: ChainStore
     before: Commit | None
+    states: Mapping[int, Location]
+    """Files of the workers' states after the epoch before."""
     clocks: Clocks
     """The progress of both streams, with the floors of this epoch."""
     epoch: int
@@ -164,7 +166,8 @@ def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Recor
         connections = join_neighbours(listener, number, meeting, plan.place)
     where = plan.epoch, meeting.attempt
     queries = [name for name, _ in plan.config.queries]
-    file = plan.store.file(*where, f"matches-{number}.parquet")
+    name = name_of(meeting.attempt, number)
+    file = plan.store.file("matches", plan.epoch, name)
     with (
         MatchFile(file, queries, plan.epoch) as found,
         closing(_link(plan, number, connections)) as links,
@@ -175,11 +178,10 @@ def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Recor
             time.sleep(_CAUSE_FIRST_S)
             raise
     if plan.recording:
-        plan.store.write_lines(*where, f"steps-{number}", steps)
+        plan.store.write_lines(*where, number, steps)
     for stream, parts in kept.items():
         rows = pa.Table.from_batches(list(map(to_arrow, parts)))
-        rows = rows.append_column("epoch", pa.array(np.full(rows.num_rows, plan.epoch)))
-        plan.store.write_table(*where, f"admitted-{stream}", rows)
+        plan.store.write(f"admitted-{stream}", plan.epoch, rows, name)
     offered = sum(len(own.seq) for own in arrivals.values())
     work = Work(offered, found.counts, busy_us, links.bytes_sent)
     yield _write(plan, meeting.attempt, worker, work)
@@ -214,7 +216,7 @@ def _make_worker(
     before, workers = plan.before, plan.config.workers
 
     def load(old: int) -> WorkerState:
-        return empty_state() if before is None else plan.store.load_state(before, old)
+        return empty_state() if before is None else plan.store.load_state(plan.states[old])
 
     def keep(stream: str, rows: Tuples) -> None:
         kept.setdefault(stream, []).append(rows)
@@ -238,10 +240,10 @@ def _make_worker(
 def _write(plan: Plan, attempt: str, worker: Worker, work: Work) -> pa.RecordBatch:
     """Write the rejections and the state of a worker for this attempt; return its summary."""
     where = plan.epoch, attempt
-    rejected = rejections_table(worker.rejections, plan.epoch)
+    rejected = rejections_table(worker.rejections)
     reasons, state = count_reasons(worker.rejections), worker.state()
     accepted = count_accepted(worker.lanes)
-    plan.store.write_table(*where, f"rejected-{worker.number}", rejected)
+    plan.store.write("rejected", plan.epoch, rejected, name_of(attempt, worker.number))
     plan.store.write_state(*where, worker.number, state)
     summary = Summary(
         worker=worker.number,
@@ -267,8 +269,8 @@ def _write(plan: Plan, attempt: str, worker: Worker, work: Work) -> pa.RecordBat
     return pa.RecordBatch.from_pylist([summary._asdict()], SUMMARY)
 
 
-def rejections_table(rejections: Sequence[Rejections], epoch: int) -> pa.Table:
-    """Return rejections of an epoch as rows of the store."""
+def rejections_table(rejections: Sequence[Rejections]) -> pa.Table:
+    """Return rejections as rows of the store."""
     parts = [REJECTED.empty_table()]
     for each in rejections:
         reasons = pa.DictionaryArray.from_arrays(pa.array(each.reason), pa.array(REASONS))
@@ -280,7 +282,6 @@ def rejections_table(rejections: Sequence[Rejections], epoch: int) -> pa.Table:
             "key": pa.array(each.tuples.key, pa.string()),
             "event_time_us": each.tuples.ts,
             "reason": reasons.cast(pa.string()),
-            "epoch": pa.repeat(epoch, rows),
         }
         parts.append(pa.table(columns).cast(REJECTED))
     return pa.concat_tables(parts)

@@ -46,6 +46,9 @@ MERGED = 100
 """Number of files that become one."""
 _ROWS_MERGED = 4_000_000
 """Most rows of a merged file, which is built in memory."""
+NOTE, DIGESTS = b"straggler.follows", b"straggler.digests"
+"""Metadata of a file about the one before it, and of a merged file about each of its files
+(:mod:`spark_impl.runtime.history_chain`)."""
 _GROUPS = b"straggler.row_groups"
 """Metadata of a merged file: the number of row groups of each of its files."""
 
@@ -136,6 +139,14 @@ def next_number(folder: Location) -> int:
 def files_of(folder: Location) -> list[Location]:
     """Return the files of a history, in order. Raise :class:`InputProblem` if one is missing."""
     return [each.file for each in _listed(folder)]
+
+
+def holder_of(folder: Location, number: int) -> _File | None:
+    """Return the file that holds a number, alone or merged, ``None`` if there is none."""
+    alone = file_of(folder, number)
+    if number >= 0 and alone.exists():
+        return _File(number, number, alone)
+    return next((each for each in _found(folder) if each.first <= number <= each.last), None)
 
 
 class Piece(NamedTuple):
@@ -238,6 +249,8 @@ def _merge_hundred(folder: Location, merged: range) -> bool:
 
     Return whether the files behind them may be merged, too.
     """
+    from spark_impl.runtime.history_chain import digest_of  # which reads histories, too
+
     files = [
         pq.ParquetFile(path, filesystem=folder.files, page_checksum_verification=True)
         for path in (file_of(folder, number).path for number in merged)
@@ -247,7 +260,7 @@ def _merge_hundred(folder: Location, merged: range) -> bool:
     target = folder / f"{merged[0]:08d}-{merged[-1]:08d}.parquet"
     try:
         with reading(folder):
-            if not _merge(files, target):
+            if not _merge(files, target, [digest_of(file_of(folder, each)) for each in merged]):
                 return True
     except NameTaken:  # a merger that was given up has merged the same files
         return True
@@ -287,14 +300,15 @@ def remove_below(folder: Location, number: int) -> None:
             file.remove()
 
 
-def _merge(opened: list[pq.ParquetFile], target: Location) -> bool:
+def _merge(opened: list[pq.ParquetFile], target: Location, digests: list[str]) -> bool:
     """Write one file with the row groups of some; return whether their columns are the same."""
     schema = opened[0].schema_arrow.remove_metadata()
     if any(each.schema_arrow.remove_metadata() != schema for each in opened):
         return False
     sizes = json.dumps([each.num_row_groups for each in opened])
+    noted = {_GROUPS: sizes, DIGESTS: json.dumps(digests)}
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, schema.with_metadata({_GROUPS: sizes}), **FORMAT) as out:
+    with pq.ParquetWriter(sink, schema.with_metadata(noted), **FORMAT) as out:
         for each in opened:
             for number in range(each.num_row_groups):
                 out.write_table(each.read_row_group(number), row_group_size=1 << 30)
@@ -308,9 +322,13 @@ def append(folder: Address, rows: pa.Table) -> Location:
     Raise :class:`InputProblem`, and change nothing, if the folder cannot be written, or if another
     process writes the same number first.
     """
+    from spark_impl.runtime.history_chain import note_of_next  # which reads histories, too
+
     history = locate(folder)
-    file = file_of(history, next_number(history))
-    write_parquet(rows, file, is_new=True)
+    number = next_number(history)
+    file, note = file_of(history, number), note_of_next(history, number)
+    noted = rows.replace_schema_metadata({**(rows.schema.metadata or {}), **note})
+    write_parquet(noted, file, is_new=True)
     return file
 
 

@@ -1,7 +1,7 @@
 """Lands any streaming DataFrame in a history, the folder that queries read.
 
     00000007.parquet                            the arrivals of one micro-batch
-    _rejected/batch=7/part-00000-<rows>.parquet the rows of micro-batch 7 that cannot be read
+    _rejected/batch=7/part-<id>-<rows>.parquet  the rows of micro-batch 7 that cannot be read
     _landing.json                               settings; the checkpoint holds the same file
     _scratch/                                   files of workers while a micro-batch is landed
 
@@ -12,19 +12,21 @@ Rules of this file:
 * Workers write scratch files. The driver checks such a file and gives it its final name; no rows
   pass through the driver. A worker that Spark has abandoned, or whose driver was killed, may go on
   writing without harm: its file never gets a final name, and the next micro-batch removes it.
-* A file gets a name that no file has, and the lock is asked right before: if another landing has
-  written the history meanwhile, this one stops and has changed nothing.
+* A file gets a name that no file has: if another landing has written the history meanwhile, this
+  one stops and has changed nothing.
+* Rejected rows get their name before the arrivals of their micro-batch. If a crash comes between,
+  the repeated micro-batch writes the same rows once more; one file of a micro-batch counts.
 * Work on a micro-batch counts once the history's file has its final name. Until then, Spark
   repeats the micro-batch after a crash, and all earlier work on it is discarded.
 * The history is its own record: arrival numbers continue those of its last file.
 """
 
+import time
+import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
@@ -44,23 +46,26 @@ from spark_impl.runtime.columns import (
     union_typed,
 )
 from spark_impl.runtime.histories import SOURCE_TEXT, file_of, history_schema, name_values
+from spark_impl.runtime.history_chain import note_of_next
 from spark_impl.runtime.identities import list_identities
+from spark_impl.runtime.landed_files import LANDED_BATCH, Last, Written, find_last, last_of
 from spark_impl.runtime.landing_note import open_history
-from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
-from spark_impl.runtime.queries import QueryRunner, last_logged, read_files
+from spark_impl.runtime.provenance import identity_of
+from spark_impl.runtime.queries import QueryRunner, last_logged, read_files, start_query
 from spark_impl.runtime.storage import (
     Address,
     InputProblem,
     Location,
+    NameTaken,
     locate,
-    name_taken,
-    reading,
 )
-from spark_impl.runtime.stores import PART, read_parquet
+from spark_impl.runtime.versions import read_parquet
 
 VERSION = 2
-_BATCH = b"straggler.batch"  # in the metadata of a file
+_PART = r"part-\w+-\d+\.parquet"
+_OLD_NS = 86_400 * 10**9
+"""Age at which scratch files belong to nobody any more."""
 
 
 class Landing:
@@ -173,7 +178,7 @@ class Landing:
         own = history_schema(values=[*values], has_texts=SOURCE_TEXT in kinds)
         self._schema = pa.schema([*own, *(pa.field(name, kinds[name]) for name in groups)])
         self._runner = QueryRunner()
-        self._last: _Last | None = None
+        self._last: Last | None = None
         self._not_landed: dict[str, int] = {}
         """Number of rows that did not land, by file of rejected rows."""
         self._settings = {
@@ -210,8 +215,7 @@ class Landing:
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
         """Start landing and leave it running."""
-        start = partial(self._start, processingTime=interval)
-        return self._runner.start_alone(self._history, start)[0]
+        return self._start(processingTime=interval)
 
     def rejected(self) -> DataFrame:
         """Return the rows that could not be read.
@@ -231,7 +235,7 @@ class Landing:
     def counts(self) -> tuple[int, int]:
         """Return the number of rows landed, and of rows of :meth:`rejected`, until now."""
         rejected = sum(int(file.stem.split("-")[-1]) for file in self._rejected())
-        return _find_last(self._history).seq + 1, rejected
+        return find_last(self._history).seq + 1, rejected
 
     def not_landed(self) -> int:
         """Return the number of rows that did not land until now."""
@@ -244,16 +248,18 @@ class Landing:
         return self._not_landed[file.path]
 
     def _rejected(self) -> list[Location]:
-        """Return the files of rejected rows."""
-        found = (self._history / "_rejected").entries(PART, is_deep=True)
-        return [Location(each.path, self._history.system) for each in found]
+        """Return the files of rejected rows, one for each micro-batch."""
+        found = (self._history / "_rejected").entries(_PART, is_deep=True)
+        files = (Location(each.path, self._history.system) for each in found)
+        return [*{file.parent: file for file in files}.values()]
 
-    def _start(self, lock: Lock, **trigger: str | bool) -> StreamingQuery:
-        # Again, under the lock: another landing may have begun the history at the same time.
+    def _start(self, **trigger: str | bool) -> StreamingQuery:
+        # Again: another landing may have begun the history at the same time.
         open_history(self._history, self._checkpoint, self._settings)
         self._last = None  # another landing may have added rows since
         self._require_plans()
-        return self._runner.start(lock, self._rows, self._checkpoint, self._land, **trigger)
+        _remove_old(self._history / "_scratch")
+        return start_query(self._rows, self._checkpoint, self._land, **trigger)
 
     def _require_plans(self) -> None:
         """Raise :class:`InputProblem` if Spark would plan a micro-batch anew that was landed.
@@ -261,24 +267,24 @@ class Landing:
         It would have other rows, and those that have come since would be taken for landed, too.
         """
         batch = last_logged(self._checkpoint, "offsets") + 1
-        last = _find_last(self._history).batch
+        last = find_last(self._history).batch
         if batch <= last:
             msg = f"{self._checkpoint} is at batch {batch}, {self._history} at {last} already"
             raise InputProblem(msg)
 
     def _land(self, rows: DataFrame, batch: int) -> None:
         """Write everything of a micro-batch; Spark calls this, and again after a crash."""
-        last = self._last or _find_last(self._history)
-        scratch = self._history / "_scratch"
-        scratch.remove()
+        last = self._last or find_last(self._history)
         if batch == last.batch:  # landed, but Spark stopped before it committed
             rows.write.format("noop").mode("append").save()  # Spark's own state must be complete
             return
-        rejected = self._history / "_rejected" / f"batch={batch}"
-        rejected.remove()
+        # Nobody else writes here, not even another landing of the same micro-batch.
+        scratch = self._history / "_scratch" / uuid.uuid4().hex
+        identity = identity_of(self._history)
+        note = note_of_next(self._history, last.number + 1, identity)
         write = partial(
             write_in_order,
-            schema=self._schema.with_metadata({_BATCH: str(batch)}),
+            schema=self._schema.with_metadata({LANDED_BATCH: str(batch), **note}),
             scratch=scratch,
             first=last.seq + 1,
             since_us=last.arrival_us,
@@ -286,34 +292,43 @@ class Landing:
         )
         ordered = in_order(rows, by_arrival=self._by_arrival)
         written = ordered.mapInArrow(write, WRITTEN).collect()
-        self._runner.require_held(batch)  # else the files may be those of another landing
-        files = {each.table: _Written(locate(each.file), each.rows) for each in written}
+        files = {each.table: Written(locate(each.file), each.rows) for each in written}
         footers = {table: each.footer() for table, each in files.items()}
         if LANDED in files:
-            last = _last_of(file_of(self._history, last.number + 1), footers[LANDED])
-        self._publish(files, file_of(self._history, last.number), rejected, batch)
+            last = last_of(file_of(self._history, last.number + 1), footers[LANDED])
+        self._publish(files, file_of(self._history, last.number), batch)
         scratch.remove()
         self._last = last
         if LANDED in files and (last.number + 1) % histories.MERGED == 0:
             _compact(rows.sparkSession, self._history)
 
-    def _publish(
-        self, files: Mapping[str, "_Written"], target: Location, rejected: Location, batch: int
-    ) -> None:
+    def _publish(self, files: Mapping[str, "Written"], target: Location, batch: int) -> None:
         """Give the files of a micro-batch their names, that of the history last.
 
         Raise :class:`InputProblem`, and leave everything as it is, if another landing came first.
-        Rejected rows that were named before that go when it begins the micro-batch.
         """
-        self._runner.require_held(batch)
+        rejected = None
         if REJECTED in files:
-            if rejected.exists():  # it was removed when this micro-batch began
-                raise name_taken(rejected)
             file, size = files[REJECTED]
-            file.publish(rejected / f"part-00000-{size}.parquet")
+            folder = self._history / "_rejected" / f"batch={batch}"
+            rejected = folder / f"part-{uuid.uuid4().hex}-{size}.parquet"
+            file.publish(rejected)
         if LANDED in files:
-            self._runner.require_held(batch)
-            files[LANDED].file.publish(target)
+            try:
+                files[LANDED].file.publish(target)
+            except NameTaken:
+                if rejected is not None:
+                    rejected.remove()
+                raise
+
+
+def _remove_old(scratch: Location) -> None:
+    """Remove the files of workers whose landing has ended without removing them."""
+    before_ns = time.time_ns() - _OLD_NS
+    for folder in scratch.children():
+        files = folder.entries(is_deep=True)
+        if all((each.mtime_ns or 0) < before_ns for each in [folder.info(), *files]):
+            folder.remove()
 
 
 def _read_guard(max_future: object) -> int | None:
@@ -347,51 +362,3 @@ def _compact(spark: SparkSession, history: Location) -> None:
         yield from batches
 
     spark.range(0, 1, 1, 1).mapInArrow(merge, "id long").collect()
-
-
-class _Written(NamedTuple):
-    """A scratch file and its number of rows, as reported by the worker that wrote it."""
-
-    file: Location
-    rows: int
-
-    def footer(self) -> pq.FileMetaData:
-        """Return the footer. Raise :class:`InputProblem` unless the file holds all rows."""
-        footer = _read_footer(self.file) if self.file.exists() else None
-        if footer is None or footer.num_rows != self.rows:
-            msg = (
-                f"{self.file} does not hold the {self.rows} rows that a worker wrote: the driver"
-                " and all workers have to reach one folder under this address"
-            )
-            raise InputProblem(msg)
-        return footer
-
-
-class _Last(NamedTuple):
-    """The last file of a history."""
-
-    number: int
-    batch: int
-    seq: int
-    arrival_us: int
-
-
-def _find_last(history: Location) -> _Last:
-    files = histories.files_of(history)
-    return _last_of(files[-1], _read_footer(files[-1])) if files else _Last(-1, -1, -1, -(1 << 63))
-
-
-def _last_of(file: Location, footer: pq.FileMetaData) -> _Last:
-    batch = (footer.metadata or {}).get(_BATCH)
-    if batch is None:
-        msg = f"{file} was not written by a landing"
-        raise InputProblem(msg)
-    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-    at = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
-    greatest = [max(g.column(at[c]).statistics.max for g in groups) for c in ("seq", "arrival_us")]
-    return _Last(int(file.stem), int(batch), *greatest)
-
-
-def _read_footer(file: Location) -> pq.FileMetaData:
-    with reading(file), file.open() as content:
-        return pq.read_metadata(content)

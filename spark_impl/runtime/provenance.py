@@ -7,30 +7,20 @@ A history has an id, whatever its address and its files are: that of its landing
 import json
 import uuid
 from contextlib import suppress
-from typing import TypedDict
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from spark_impl.runtime.histories import numbers
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.stores import IDENTITY
+from spark_impl.runtime.tables import TableWriter
+from spark_impl.runtime.versions import View
 
 _NOTE = "_history.json"
 _NOTES = ((_NOTE, "history"), ("_landing.json", "landing"))
 """Files that may hold the id of a history, and its name there."""
-_NOTED = "history"
-"""Name of the history in the identity of a store."""
 _MARK = "straggler.history"
 """Metadata of a column: the address of the history that a DataFrame reads."""
-
-
-class _Noted(TypedDict):
-    """The note of a store about its history."""
-
-    id: str
-    address: str
-    """The address at which the history was when it was noted."""
 
 
 def identity_of(history: Location) -> str | None:
@@ -43,34 +33,31 @@ def identity_of(history: Location) -> str | None:
     return None
 
 
-def require_history(store: Location, history: Location) -> None:
+def require_history(view: View, history: Location) -> None:
     """Raise :class:`InputProblem` if a store was computed from another history.
 
-    A store without a note goes on over any: earlier versions wrote none.
+    A store that has read nothing yet goes on over any.
     """
-    noted = _read(store)
-    found = identity_of(history)
+    noted, found = view.history, identity_of(history)
     if noted is None or found == noted["id"] or (found is None and not numbers(history)):
         return
     msg = (
-        f"{store} belongs to the history {noted['id']} at {noted['address']}, not to {history},"
+        f"{view.root} belongs to the history {noted['id']} at {noted['address']}, not to {history},"
         f" which is {found or 'a history without an id'}: give it its own history, or begin a new"
         " store"
     )
     raise InputProblem(msg)
 
 
-def note_history(store: Location, history: Location) -> None:
-    """Note the history of a store that has no note; the caller has locked the store.
+def note_history(writer: TableWriter, history: Location) -> None:
+    """Note the history of a store that has no note.
 
     A history without files has no id yet: the next run takes it. Raise :class:`InputProblem` if the
     store was computed from another history.
     """
-    require_history(store, history)
-    if _read(store) is None and (found := identity_of(history) or _identify(history)):
-        file = store / IDENTITY
-        noted = {**json.loads(file.read_bytes()), _NOTED: _Noted(id=found, address=str(history))}
-        file.write_bytes(json.dumps(noted, indent=1).encode("utf-8"))
+    require_history(writer.view, history)
+    if writer.view.history is None and (found := identity_of(history) or _identify(history)):
+        writer.note_history({"id": found, "address": str(history)})
 
 
 def _identify(history: Location) -> str | None:
@@ -81,13 +68,6 @@ def _identify(history: Location) -> str | None:
         text = json.dumps({"history": uuid.uuid4().hex})
         (history / _NOTE).write_bytes(text.encode("utf-8"), is_new=True)
     return identity_of(history)
-
-
-def _read(store: Location) -> _Noted | None:
-    with suppress(FileNotFoundError, ValueError, TypeError, KeyError):
-        noted: _Noted = json.loads((store / IDENTITY).read_bytes())[_NOTED]
-        return _Noted(id=str(noted["id"]), address=str(noted["address"]))
-    return None
 
 
 def mark_rows(rows: DataFrame, history: Location) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Runs streaming queries, each in a session of its own and as the only writer of its store."""
+"""Runs streaming queries, each in a session of its own, and reads what they have found."""
 
 import json
 import logging
@@ -10,15 +10,14 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_impl.runtime import locks, packages
+from spark_impl.runtime import packages
 from spark_impl.runtime.failures import wait_for, without_stack_traces
-from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.stores import PART_GLOB, TableStore, read_parquet
+from spark_impl.runtime.stores import TableStore
+from spark_impl.runtime.versions import DataFile, View, read_parquet
 
 _CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
 _SETTINGS = {
@@ -88,88 +87,28 @@ class QueryProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bu
 
 
 class QueryRunner:
-    """Serialises the runs of one query: a store has a single writer at a time."""
+    """Runs a query to its end, again and again."""
 
     def __init__(self) -> None:
-        self._writing = threading.Lock()
-        self._lock: Lock | None = None
-        """The lock of the run that is writing a micro-batch."""
         self.restarts = 0
         """Number of starts again, each because a Python worker was too slow."""
 
-    def run_to_end(self, root: Location, start: Callable[[Lock], StreamingQuery]) -> None:
-        """Run a query as the only writer of a store until it ends.
+    def run_to_end(self, root: Location, start: Callable[[], StreamingQuery]) -> None:
+        """Run a query until it ends; ``root`` is its store.
 
         If a Python worker was too slow for Spark, the query is started again and resumes. Raises
         :class:`QueryProblem` if the query fails, or if a worker was too slow three times.
         """
         with without_stack_traces():
             for attempt in range(STARTS):
-                query, unlocking = self.start_alone(root, start)
                 try:
-                    wait_for(query, QueryProblem, root)
+                    wait_for(start(), QueryProblem, root)
                     break
                 except QueryProblem as problem:
                     if TOO_SLOW not in str(problem) or attempt == STARTS - 1:
                         raise
                     self.restarts += 1
                     log.info("the query of %s starts again: %s", root, problem)
-                finally:
-                    unlocking.join()  # the next run finds the store unlocked
-
-    def start_alone(
-        self, root: Location, start: Callable[[Lock], StreamingQuery]
-    ) -> tuple[StreamingQuery, threading.Thread]:
-        """Start a query as the only writer of a store.
-
-        ``start`` takes the lock. The thread that is returned unlocks the store when the
-        query has ended.
-        """
-        lock = locks.lock(root)
-        try:
-            query = start(lock)
-        except BaseException:
-            lock.release()
-            raise
-
-        def unlock() -> None:
-            with suppress(Exception):  # the caller that waits for the query gets the error
-                query.awaitTermination()
-            with self._writing:  # Java may be gone while a micro-batch is still being written
-                lock.release()
-
-        unlocking = threading.Thread(target=unlock, daemon=True)
-        unlocking.start()
-        return query, unlocking
-
-    def require_held(self, batch: int) -> None:
-        """Raise :class:`InputProblem` unless the query may still write a micro-batch.
-
-        ``finish`` of :meth:`start` calls this right before it publishes anything.
-        """
-        assert self._lock is not None
-        locks.require_held(self._lock, f"micro-batch {batch}")
-
-    def start(
-        self,
-        lock: Lock,
-        rows: DataFrame,
-        checkpoint: Location,
-        finish: Callable[[DataFrame, int], None],
-        **trigger: Any,  # Spark's triggers are str, bool or int
-    ) -> StreamingQuery:
-        """Start a query.
-
-        ``finish`` writes the results of a micro-batch, given its answers and its number.
-        """
-
-        def finish_if_locked(answers: DataFrame, batch: int) -> None:
-            with self._writing:
-                self._lock = lock
-                self.require_held(batch)  # Java may be gone before the micro-batch was written
-                finish(answers, batch)
-
-        return _start(rows, checkpoint, finish_if_locked, **trigger)
 
 
 def start_batches(
@@ -184,16 +123,18 @@ def start_batches(
     processed everything that is in the sources now.
     """
     if interval is None:
-        return _start(rows, checkpoint, on_batch, availableNow=True)
-    return _start(rows, checkpoint, on_batch, processingTime=interval)
+        return start_query(rows, checkpoint, on_batch, availableNow=True)
+    return start_query(rows, checkpoint, on_batch, processingTime=interval)
 
 
-def _start(
+def start_query(
     rows: DataFrame,
     checkpoint: Location,
     on_batch: Callable[[DataFrame, int], None],
     **trigger: Any,  # Spark's triggers are str, bool or int
 ) -> StreamingQuery:
+    """Start a stream that calls ``on_batch`` with every micro-batch and its number."""
+
     def answer(rows: DataFrame, batch: int) -> None:
         try:
             on_batch(rows, batch)
@@ -279,26 +220,26 @@ def tidy(checkpoint: Location) -> None:
             file.remove()
 
 
-def read_table(
-    spark: SparkSession, store: TableStore, name: str, last: int | None = None
-) -> DataFrame:
-    """Return a table of a store up to micro-batch ``last``, with a column ``batch``.
+def read_table(spark: SparkSession, store: TableStore, view: View, kind: str) -> DataFrame:
+    """Return the rows of a kind in a version of a store, with the numbers of micro-batches."""
+    return read_rows(spark, store, view, view.of(kind), kind)
 
-    ``last`` is by default the last complete micro-batch.
+
+def read_rows(
+    spark: SparkSession, store: TableStore, view: View, files: Sequence[DataFile], kind: str
+) -> DataFrame:
+    """Return the rows of some files of one kind.
+
+    Raise :class:`InputProblem` if a file was lost, or a part of it.
     """
-    upto = store.committed() if last is None else last
-    files = store.files_until(name, upto)
-    schema = store.schema(name).append(pa.field("batch", pa.int64()))
-    folder = store.root / name
-    if folder.is_local and folder.exists() and upto >= 0:
-        merged = store.merged(name)
-        source = spark.read.schema(from_arrow_schema(schema)).options(
-            pathGlobFilter=PART_GLOB, **_CHECKED
-        )
-        rows = source.parquet(escape_pattern(folder))
-        later = rows.where(F.col("batch").between(max(merged, default=-1) + 1, upto))
-        return later.union(read_files(spark, [*merged.values()], schema)) if merged else later
-    return read_files(spark, [] if folder.is_local else files, schema)
+    view.require_whole(files)
+    schema = store.numbered(kind)
+    if not files or not store.root.is_local:
+        return read_files(spark, [each.file for each in files], schema)
+    # One pattern is listed by the driver; a job of Spark's would look at more than 32 paths.
+    names = f"{{{','.join(each.file.name for each in files)}}}"
+    source = spark.read.schema(from_arrow_schema(schema)).options(pathGlobFilter=names, **_CHECKED)
+    return source.parquet(escape_pattern(files[0].file.parent))
 
 
 def read_files(spark: SparkSession, files: Sequence[Location], schema: pa.Schema) -> DataFrame:
@@ -318,10 +259,19 @@ def read_files(spark: SparkSession, files: Sequence[Location], schema: pa.Schema
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for address in (each for batch in batches for each in batch.column("file").to_pylist()):
-            yield from read_parquet([locate(address)], schema).to_batches()
+            yield from _numbered(read_parquet([locate(address)], schema), address).to_batches()
 
     addresses = spark.createDataFrame([(str(file),) for file in files], "file string")
     return addresses.mapInArrow(read, kinds)
+
+
+def _numbered(rows: pa.Table, address: str) -> pa.Table:
+    """Return rows with the number of the micro-batch that is in the address of their file."""
+    found = re.search(r"/batch=(\d+)/[^/]+$", address.partition("?")[0])
+    if found is None or "batch" not in rows.column_names:
+        return rows
+    numbers = pa.repeat(pa.scalar(int(found[1]), pa.int64()), rows.num_rows)
+    return rows.set_column(rows.column_names.index("batch"), "batch", numbers)
 
 
 def escape_pattern(path: Location) -> str:

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from model.vocabulary.settings import PlainData
 from spark_impl.runtime import histories
+from spark_impl.runtime.history_chain import require_chain
 from spark_impl.runtime.storage import InputProblem, Location, locate
 
 Offset: TypeAlias = dict[str, PlainData]
@@ -138,6 +139,7 @@ class HistoryReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         end = first if is_over else self._end_of_batch(first)
         if end == first and not requests:
             return iter(()), start
+        require_chain(self._history, range(first, end))
         after = {"next": end, "first": first, "requests": requests, "spent": start["requests"]}
         return self.readBetweenOffsets(start, after), after
 

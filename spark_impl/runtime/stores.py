@@ -1,60 +1,44 @@
-"""Stores: folders in which queries keep their identity, their position and what they found.
+"""Stores: what a streaming query found, its identity and its position, as one Delta table.
 
-    query.json     which query the store belongs to: version, configuration, history, ...
-    .lock          locked by the process that writes; a folder where files cannot be locked
-    checkpoint/    Spark's own: offsets, commits, state; elsewhere if the query says so
-    control/       requests to the query, read with the files of the history, if it has any
-
-A :class:`TableStore` also has tables:
-
-    <table>/batch=<id>/part-<n>-<rows>.parquet    the rows of a micro-batch
-    merged/<table>/<first>-<last>.parquet         rows of a hundred, with a column ``batch``
+    _delta_log/              versions of the table; its properties say to which query it belongs
+    kind=<kind>/*.parquet    rows of one kind; a column ``batch`` has the number of a micro-batch
+    _checkpoint/             Spark's own: offsets, commits, state; elsewhere if the query says so
+    _control/                requests to the query, read with the files of the history, if any
+    _empty/<number>.json     the last micro-batch without rows, which is no version of the table
 
 Rules of this file:
 
-* A store has one writer at a time. Readers never wait.
-* A micro-batch writes only folders of its own number and replaces their content, so replaying it
-  repairs whatever a crash left.
-* The name of a part says how many rows it holds: a list of names proves that nothing is missing.
-* One table marks a micro-batch as complete: it is written last and removed first. Readers ignore
-  micro-batches without it.
-* The mark notes how many rows every table has by then, so that readers miss a file that is gone.
-* A merged file replaces the files of its micro-batches as soon as it exists. Those files stay until
-  the next hundred is merged, for readers that have just listed them.
+* Workers write files under new names. The driver commits all files of a micro-batch in one version
+  (:mod:`spark_impl.runtime.tables`); whatever no version names does not count, and goes later.
+* Readers look at one version. They never wait, and what they have found does not change.
 """
 
-import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.histories import write_parquet
-from spark_impl.runtime.locks import LOCK
-from spark_impl.runtime.storage import InputProblem, Location, reading
+from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.runtime.tables import TableWriter, create, look
+from spark_impl.runtime.versions import (
+    BATCH,
+    KIND,
+    DataFile,
+    View,
+    describe,
+    lost,
+    read_parquet,
+)
 
-PART = r"part-\d+-\d+\.parquet"
-"""Names of the files that hold the rows of a micro-batch."""
-PART_GLOB = f"part-*-{{{','.join('[0-9]' * digits for digits in range(1, 19))}}}.parquet"
-"""The same for Spark, which takes no regular expressions."""
-IDENTITY = "query.json"
-MERGED = 100
-"""Number of micro-batches whose files become one."""
-_ROWS_MERGED = 4_000_000
-"""Most rows of a merged file; a table with more in a hundred micro-batches is not merged again."""
-_ROW_GROUP = 20_000
-_TIMES = ("start_us", "event_time_us", "ts_us")
-"""Columns by which merged rows are sorted, so that readers can leave out row groups."""
+ATTEMPT = "attempt"
+"""The column of reports in which workers tell the names of the files that they have written."""
+_EARLIER = "query.json"
+"""File with the identity of a store of an earlier version."""
 _GROUP_TYPES = {"string": pa.string(), "int64": pa.int64()}
-_BATCH = pa.field("batch", pa.int64())
-_TOTALS = b"straggler.rows"
-"""Metadata of a mark: the rows of each table in all micro-batches so far."""
 _T = TypeVar("_T")
 
 
@@ -67,230 +51,257 @@ class Store:
     @property
     def checkpoint(self) -> Location:
         """Spark's checkpoint, unless the query has it elsewhere."""
-        return self.root / "checkpoint"
+        return self.root / "_checkpoint"
 
     @property
     def control(self) -> Location:
         """Requests to the query."""
-        return self.root / "control"
+        return self.root / "_control"
 
-    def numbers(self, folder: str) -> list[int]:
-        """Return the numbers of the files ``<number>.json`` in a folder, in order."""
-        return sorted(int(file.stem) for file in (self.root / folder).children(r"\d+\.json"))
+    def note_empty(self, batch: int) -> None:
+        """Note that a micro-batch had no rows; forget the one before."""
+        file = self.root / "_empty" / f"{batch}.json"
+        file.write_bytes(b"{}")
+        for other in file.parent.children(r"\d+\.json"):
+            if other != file:
+                other.remove()
+
+    def last_empty(self) -> int:
+        """Return the last micro-batch without rows, -1 if none is known."""
+        files = (self.root / "_empty").children(r"\d+\.json")
+        return max((int(file.stem) for file in files), default=-1)
 
 
 @dataclass(frozen=True, slots=True)
 class TableStore(Store):
-    """A store with tables, one folder for each table and micro-batch."""
+    """A store with rows of several kinds."""
 
     groups: tuple[pa.Field, ...] = ()
-    """The grouping columns, the first columns of every table."""
+    """The grouping columns, the first columns of every kind of rows."""
 
-    MARKER: ClassVar[str]
-    """The table that marks a micro-batch as complete."""
-
-    def schema(self, table: str) -> pa.Schema:
-        """Return the schema of a table."""
+    def kinds(self) -> Iterable[str]:
+        """Return the names of all kinds of rows."""
         raise NotImplementedError
 
-    def tables(self) -> Iterable[str]:
-        """Return the names of all tables."""
+    def growing(self) -> Iterable[str]:
+        """Return the kinds of which no rows are ever removed; their files may be merged."""
+        return self.kinds()
+
+    def schema(self, kind: str) -> pa.Schema:
+        """Return the columns of a kind of rows, without :data:`BATCH`."""
         raise NotImplementedError
 
-    def folder(self, table: str, batch: int) -> Location:
-        """Return the folder in which a micro-batch writes a table."""
-        return self.root / table / f"batch={batch}"
+    def numbered(self, kind: str) -> pa.Schema:
+        """Return the columns of a kind of rows, with :data:`BATCH` behind them."""
+        return self.schema(kind).append(pa.field(BATCH, pa.int64()))
 
-    def begin(self, batch: int) -> None:
-        """Remove what an earlier attempt at a micro-batch left, its mark first.
+    def columns(self) -> pa.Schema:
+        """Return the columns of the table: those of all kinds of rows."""
+        found = {KIND: pa.field(KIND, pa.string())}
+        for kind in self.kinds():
+            for each in self.numbered(kind):
+                if found.setdefault(each.name, each) != each:
+                    msg = f"column {each.name!r} of kind {kind!r} has a second type"
+                    raise TypeError(msg)
+        return pa.schema([*found.values()])
 
-        Raises :class:`InputProblem` unless the tables end just before ``batch``, or at ``batch``.
-        """
-        last = self.committed()
-        if last not in (batch - 1, batch):
-            msg = (
-                f"the checkpoint of {self.root} is at micro-batch {batch}, its tables are at"
-                f" {last}; one of them was changed by hand or by a crash of the machine"
-            )
-            raise InputProblem(msg)
-        for table in (self.MARKER, *self.tables()):
-            self.folder(table, batch).remove()
-
-    def write(self, table: str, batch: int, rows: pa.Table, part: int = 0) -> int:
-        """Write one part of a table, if it has rows; return their number."""
-        if rows.num_rows:
-            self._write_part(table, batch, rows, part)
-        return int(rows.num_rows)
-
-    def _write_part(self, table: str, batch: int, rows: pa.Table, part: int) -> None:
-        name = f"part-{part:05d}-{rows.num_rows}.parquet"
-        rows = rows.select(self.schema(table).names)
-        write_parquet(rows, self.folder(table, batch) / name)
-
-    def complete(self, batch: int, mark: pa.Table, written: Mapping[str, int]) -> None:
-        """Write the table that marks a micro-batch as complete.
-
-        ``written`` is the number of rows that the micro-batch has written to other tables.
-        """
-        own = {**written, self.MARKER: mark.num_rows}
-        before = self._noted(batch - 1)
-        if before is None:  # the first micro-batch, or a store without notes
-            before = {
-                name: sum(map(_rows_of, self._files_until(name, batch - 1)))
-                for name in self.lasting()
-            }
-        totals = {name: before.get(name, 0) + own.get(name, 0) for name in self.lasting()}
-        noted = mark.replace_schema_metadata({_TOTALS: json.dumps(totals)})
-        self._write_part(self.MARKER, batch, noted, 0)
-
-    def _noted(self, batch: int) -> dict[str, int] | None:
-        """Return the rows of each table up to a micro-batch, None if its mark does not say so."""
-        for file in self.files_of(self.MARKER, batch):
-            with reading(file), suppress(FileNotFoundError):  # the micro-batch begins anew
-                kept = pq.read_schema(file.path, filesystem=file.files).metadata or {}
-                if _TOTALS in kept:
-                    found: dict[str, int] = json.loads(kept[_TOTALS])
-                    return found
-        return None
-
-    def files_until(self, table: str, last: int) -> list[Location]:
-        """Return the files of a table up to micro-batch ``last``.
-
-        Raise :class:`InputProblem` if rows are missing.
-        """
-        noted = self._noted(last) or {}
-        files = self._files_until(table, last)
-        here = sum(map(_rows_of, files)) if table in noted else 0
-        # Unless the micro-batch begins anew, its mark still says the same.
-        if here != noted.get(table, 0) and self._noted(last) == noted:
-            msg = (
-                f"{self.root} has {here} of the {noted[table]} rows that were written to {table!r}"
-                f" up to micro-batch {last}: restore its files from a copy"
-            )
-            raise InputProblem(msg)
-        return files
-
-    def count(self, table: str, last: int) -> int:
-        """Return the number of rows of a table up to micro-batch ``last``."""
-        return sum(map(_rows_of, self.files_until(table, last)))
-
-    def _files_until(self, table: str, last: int) -> list[Location]:
-        listed = self.files(table).items()
-        return [file for batch, each in listed if batch <= last for file in each]
-
-    def require_rows(self, batch: int, written: Mapping[str, int]) -> None:
-        """Raise :class:`InputProblem` unless the tables hold what workers say they have written.
-
-        ``written`` is the number of rows of a micro-batch by table.
-        """
-        for table, rows in written.items():
-            here = sum(map(_rows_of, self.files_of(table, batch)))
-            if here != rows:
-                msg = (
-                    f"{self.root} has {here} of the {rows} rows that workers wrote to {table!r} in"
-                    f" micro-batch {batch}: the driver and all workers have to reach one folder"
-                    " under this address"
-                )
-                raise InputProblem(msg)
+    def file(self, kind: str, batch: int, name: str) -> Location:
+        """Return the file of some rows; nobody else may choose the same ``name``."""
+        return self.root / f"{KIND}={kind}" / f"{batch:08d}-{name}.parquet"
 
     def committed(self) -> int:
-        """Return the last complete micro-batch, -1 if there is none."""
-        return max(self.files(self.MARKER), default=-1)
+        """Return the last micro-batch of the present version, -1 if there is none."""
+        return require_view(self.root).last
 
-    def lasting(self) -> Iterable[str]:
-        """Return the names of the tables that keep the rows of all micro-batches."""
-        return self.tables()
+    def read_all(self, kind: str) -> pa.Table:
+        """Return the rows of a kind in the present version, with their numbers."""
+        return self.read_kind(require_view(self.root), kind)
 
-    def merged(self, table: str) -> dict[int, Location]:
-        """Return the merged files of a table by their last micro-batch."""
-        files = (self.root / "merged" / table).children(r"\d+-\d+\.parquet")
-        return {int(file.stem.split("-")[1]): file for file in files}
+    def begin(self, view: View, batch: int) -> bool:
+        """Return whether a micro-batch is still to be written.
 
-    def compact(self, batch: int) -> bool:
-        """Merge the files of full hundreds of micro-batches, if ``batch`` begins another hundred.
-
-        ``batch`` is the micro-batch that was completed last. Return whether merging was due.
+        Raise :class:`InputProblem` unless the store ends just before ``batch``, or at ``batch``.
         """
-        if not batch or batch % MERGED:
-            return False
-        for table in self.lasting():
-            merged = max(self.merged(table), default=-1)
-            later = {at: files for at, files in self._parts(table).items() if at > merged}
-            for first in range(merged + 1, batch, MERGED):
-                last = first + MERGED - 1
-                own = [file for at, files in later.items() if first <= at <= last for file in files]
-                if sum(map(_rows_of, own)) > _ROWS_MERGED:
-                    break
-                if own:
-                    self._merge(table, own, f"{first:08d}-{last:08d}.parquet")
-            for at in self._parts(table):
-                if at <= merged:
-                    self.folder(table, at).remove()
-        return True
+        last = view.last
+        if last not in (batch - 1, batch):  # the usual case looks at no file
+            last = max(last, self.last_empty())
+        if last not in (batch - 1, batch):
+            msg = (
+                f"the checkpoint of {self.root} is at micro-batch {batch}, its table is at {last};"
+                " one of them was changed by hand or by a crash of the machine"
+            )
+            raise InputProblem(msg)
+        return view.last < batch
 
-    def _merge(self, table: str, files: Sequence[Location], name: str) -> None:
-        rows = read_parquet(files, self.schema(table).append(_BATCH))
-        by = [(name, "ascending") for name in _TIMES if name in rows.column_names]
-        rows = rows.sort_by(by) if by else rows
-        write_parquet(rows, self.root / "merged" / table / name, _ROW_GROUP)
+    def discard(self, batch: int, files: Mapping[str, Iterable[str]]) -> None:
+        """Remove files that workers have written for a micro-batch that is there already."""
+        for kind, names in files.items():
+            for name in names:
+                self.file(kind, batch, name).remove()
 
-    def files(self, table: str) -> dict[int, list[Location]]:
-        """Return the files of a table by micro-batch, incomplete micro-batches included.
+    def write(self, kind: str, batch: int, rows: pa.Table, name: str) -> Location | None:
+        """Write the file of some rows; return it, or ``None`` if there are no rows."""
+        if not rows.num_rows:
+            return None
+        file = self.file(kind, batch, name)
+        rows = rows.select(self.schema(kind).names)
+        numbers = pa.repeat(pa.scalar(batch, pa.int64()), rows.num_rows)
+        write_parquet(rows.append_column(BATCH, numbers), file)
+        return file
 
-        A merged file belongs to its last micro-batch.
+    def read(
+        self, files: Sequence[DataFile], kind: str, where: pc.Expression | None = None
+    ) -> pa.Table:
+        """Return the rows of some files of one kind that pass a filter, with their numbers.
+
+        Raise :class:`InputProblem` if a file was lost.
         """
-        merged = self.merged(table)
-        last = max(merged, default=-1)
-        parts = {at: files for at, files in self._parts(table).items() if at > last}
-        return {**{at: [file] for at, file in merged.items()}, **parts}
+        try:
+            return read_parquet([each.file for each in files], self.numbered(kind), where)
+        except InputProblem:
+            for each in files:
+                if each.file.info().size != each.size:
+                    raise lost(self.root, each) from None
+            raise
 
-    def _parts(self, table: str) -> dict[int, list[Location]]:
-        by_batch: dict[int, list[Location]] = {}
-        for found in (self.root / table).entries(PART, is_deep=True):
-            file = Location(found.path, self.root.system)
-            if batch := re.fullmatch(r"batch=(\d+)", file.parent.name):
-                by_batch.setdefault(int(batch[1]), []).append(file)
-        return by_batch
+    def read_kind(self, view: View, kind: str, batch: int | None = None) -> pa.Table:
+        """Return the rows of a kind; with ``batch`` only those of a micro-batch."""
+        where = None if batch is None else pc.field(BATCH) == batch
+        return self.read(view.of(kind, batch), kind, where)
 
-    def files_of(self, table: str, batch: int) -> list[Location]:
-        """Return the files of a table that one micro-batch wrote."""
-        return self.folder(table, batch).children(PART)
 
-    def read(self, table: str, batch: int) -> pa.Table:
-        """Return the rows of a table that one micro-batch wrote."""
-        return read_parquet(self.files_of(table, batch), self.schema(table))
+@dataclass
+class Draft:
+    """The files of a micro-batch that will be committed together."""
 
-    def read_all(self, table: str, last: int | None = None) -> pa.Table:
-        """Return a table up to micro-batch ``last``, with a column ``batch``.
+    store: TableStore
+    view: View
+    """The version that the micro-batch continues."""
+    batch: int
+    written: list[DataFile] = field(default_factory=list)
+    removed: list[DataFile] = field(default_factory=list)
+    """Files of earlier micro-batches whose rows are replaced."""
 
-        ``last`` is by default the last complete micro-batch.
+    def add(self, files: Mapping[str, Mapping[str, int]]) -> None:
+        """Take what :func:`reported_files` returned.
+
+        Raise :class:`InputProblem` if the driver does not find all of these rows.
         """
-        upto = self.committed() if last is None else last
-        return read_parquet(self.files_until(table, upto), self.schema(table).append(_BATCH))
+        for kind, names in files.items():
+            self._add(kind, names)
+
+    def _add(self, kind: str, names: Mapping[str, int]) -> None:
+        here = 0
+        for name in names:
+            found = describe(self.store.file(kind, self.batch, name), kind)
+            if found is not None:
+                self.written.append(found)
+                here += found.rows
+        if here != sum(names.values()):
+            msg = (
+                f"{self.store.root} has {here} of the {sum(names.values())} rows that workers wrote"
+                f" to {kind!r} in micro-batch {self.batch}: the driver and all workers have to"
+                " reach one folder under this address"
+            )
+            raise InputProblem(msg)
+
+    def take(self, kind: str, files: Iterable[Location]) -> None:
+        """Take those files of workers that are there."""
+        found = (describe(file, kind) for file in files)
+        self.written += [each for each in found if each is not None]
+
+    def write(self, kind: str, rows: pa.Table, name: str) -> None:
+        """Write some rows."""
+        file = self.store.write(kind, self.batch, rows, name)
+        if file is not None:
+            self.take(kind, [file])
+
+    def replace(self, kind: str, rows: pa.Table, name: str) -> None:
+        """Write some rows instead of all earlier ones of their kind."""
+        self.removed += self.view.of(kind)
+        self.write(kind, rows, name)
+
+    def of(self, kind: str) -> list[DataFile]:
+        """Return the files of a kind that the micro-batch has written."""
+        return [each for each in self.written if each.kind == kind]
+
+    def rows(self, kind: str) -> pa.Table:
+        """Return the rows of a kind that the micro-batch has written."""
+        return self.store.read(self.of(kind), kind)
+
+    def commit(self, writer: TableWriter) -> None:
+        """Commit the files; without any, only note that the micro-batch is over."""
+        if self.written or self.removed:
+            writer.commit(self.batch, self.written, self.removed)
+        else:
+            self.store.note_empty(self.batch)
+
+
+def reported_files(reports: pa.Table, rows: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    """Return the names of workers' files by kind, with the number of their rows.
+
+    ``rows`` are the columns with these numbers, by kind; :data:`ATTEMPT` has the names.
+    """
+    files: dict[str, dict[str, int]] = {}
+    for kind, column in rows.items():
+        sizes = reports.column(column).cast(pa.int64())
+        found = pa.table({ATTEMPT: reports.column(ATTEMPT), "rows": sizes}).group_by(ATTEMPT)
+        sums = found.aggregate([("rows", "sum")])
+        names, totals = (sums.column(name).to_pylist() for name in (ATTEMPT, "rows_sum"))
+        files[kind] = {name: total for name, total in zip(names, totals, strict=True) if total}
+    return files
+
+
+def require_view(root: Location) -> View:
+    """Return the present version of a store. Raise :class:`InputProblem` if there is none."""
+    view = look(root)
+    if view is None:
+        msg = f"{root} is not the store of a query"
+        raise InputProblem(msg)
+    return view
 
 
 def claim(
-    root: Location, identity: JsonObject, require_same: Callable[[], None], kind: str = "query"
+    store: TableStore,
+    identity: JsonObject,
+    require_same: Callable[[View], None],
+    kind: str = "query",
 ) -> None:
     """Make a folder the store of a query; if it is a store already, call ``require_same``.
 
-    ``kind`` is the word for the query in messages. Raises :class:`InputProblem`, and writes
-    nothing, if the folder holds something else.
+    ``kind`` is the word for the query in messages. Raise :class:`InputProblem`, and write nothing,
+    if the folder holds something else.
     """
-    path = root / IDENTITY
-    if path.exists():
-        require_same()
-    elif root.exists() and not _is_empty(root):
+    found = look(store.root)
+    if found is None:
+        _require_empty(store.root, kind)
+        try:
+            create(store.root, store.columns(), identity)
+        except InputProblem:
+            found = look(store.root)
+            if found is None:
+                raise
+    if found is not None:
+        require_same(found)
+
+
+def _require_empty(root: Location, kind: str) -> None:
+    """Raise :class:`InputProblem` unless a folder holds nothing but what a crash may leave."""
+    if not root.exists():
+        return
+    _refuse_earlier(root)
+    if not root.is_folder() or any(each.name != "_delta_log" for each in root.children()):
         msg = f"{root} is neither an empty folder nor the store of a {kind}"
         raise InputProblem(msg)
-    else:
-        path.write_bytes(json.dumps(identity, indent=1).encode("utf-8"))
 
 
-def _is_empty(root: Location) -> bool:
-    """Return whether a folder holds nothing but what a crash in :func:`claim` may leave."""
-    ours = (LOCK, f".{IDENTITY}.")
-    return root.is_folder() and all(each.name.startswith(ours) for each in root.children())
+def _refuse_earlier(root: Location) -> None:
+    if (root / _EARLIER).exists():
+        msg = (
+            f"{root} is a store of an earlier version of Straggler, which was no Delta table:"
+            " begin a new store, or read this one with the version that wrote it"
+        )
+        raise InputProblem(msg)
 
 
 def read_identity(
@@ -300,24 +311,25 @@ def read_identity(
     *,
     room: str | None = None,
     kind: str = "query",
-) -> _T:
-    """Return what ``read`` makes of the identity of a store.
+    view: View | None = None,
+) -> tuple[_T, View]:
+    """Return what ``read`` makes of the identity of a store, and the store's present version.
 
-    ``room`` is compared with the room that the store names, if it names one. Raises
-    :class:`InputProblem` if there is no store, if it belongs to another room or was written by
-    another version, or if its identity cannot be read.
+    ``room`` is compared with the room that the store names, if it names one. ``view`` is the
+    present version, if it is known. Raise :class:`InputProblem` if there is no store, if it belongs
+    to another room or was written by another version, or if its identity cannot be read.
     """
-    path = root / IDENTITY
-    if not path.exists():
+    view = view or look(root)
+    if view is None:
+        _refuse_earlier(root)
         msg = f"{root} is not the store of a {kind}"
         raise InputProblem(msg)
     try:
-        identity = json.loads(path.read_bytes())
-        owner, written = identity.get("room", room), identity["version"]
+        owner, written = view.identity.get("room", room), view.identity["version"]
         if (owner, written) == (room, version):
-            return read(identity)
+            return read(view.identity), view
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        msg = f"{path} does not say to which {kind} the store belongs; restore it from a copy"
+        msg = f"{root} does not say to which {kind} it belongs; restore it from a copy"
         raise InputProblem(msg) from error
     if owner != room:
         msg = f"{root} belongs to a query of room {owner!r}" + (f", not {room!r}" if room else "")
@@ -345,37 +357,3 @@ def groups_to_json(groups: Iterable[pa.Field]) -> list[list[str]]:
 def groups_from_json(names: Iterable[Sequence[str]]) -> tuple[pa.Field, ...]:
     """Read what :func:`groups_to_json` returned."""
     return tuple(pa.field(name, _GROUP_TYPES[kind]) for name, kind in names)
-
-
-def _rows_of(file: Location) -> int:
-    """Return the number of rows of a part, from its name, or of a merged file, from its footer."""
-    if not re.fullmatch(PART, file.name):
-        with reading(file):
-            return int(pq.read_metadata(file.path, filesystem=file.files).num_rows)
-    return int(file.stem.rsplit("-", maxsplit=1)[-1])
-
-
-def read_parquet(
-    files: Sequence[Location], schema: pa.Schema, where: pc.Expression = None
-) -> pa.Table:
-    """Return the rows of some Parquet files that pass a filter, with the columns of ``schema``."""
-    if not files:
-        return schema.empty_table()
-    # Imported here: processes that only write need not wait for this import.
-    import pyarrow.dataset as ds
-
-    checked = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
-    kind = ds.ParquetFileFormat(default_fragment_scan_options=checked)
-    parts = [kind.make_fragment(file.path, file.files, _batch_of(file)) for file in files]
-    source = ds.FileSystemDataset(parts, schema, kind, files[0].files)
-    with reading(files[0].parent):
-        return source.to_table(columns=schema.names, filter=where)
-
-
-def _batch_of(file: Location) -> pc.Expression:
-    """Return what the name of a file's folder says about all its rows, such as ``batch=3``.
-
-    Folders above that one do not count: a user may have chosen such a name.
-    """
-    name, _, number = file.parent.name.partition("=")
-    return pc.field(name) == int(number) if name == "batch" else None

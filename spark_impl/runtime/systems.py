@@ -108,7 +108,7 @@ def run_pack(
 
 def lose_commit(store: Path) -> None:
     """Make a store look as after a crash just before Spark committed the last micro-batch."""
-    commits = store / "checkpoint" / "commits"
+    commits = store / "_checkpoint" / "commits"
     last = max(int(path.name) for path in commits.glob("[0-9]*"))
     for path in (commits / str(last), commits / f".{last}.crc"):
         path.unlink(missing_ok=True)

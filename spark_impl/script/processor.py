@@ -4,13 +4,13 @@ The state of a worker is one value in Spark's state store. It is bounded by the 
 watermarks of sensors and their latest tuples, and by the slices of open windows.
 """
 
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import (
     BinaryType,
@@ -24,6 +24,7 @@ from pyspark.sql.types import (
 from spark_impl.runtime.arrays import Ints, PlainRow, Values
 from spark_impl.runtime.sources import PATH
 from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.runtime.stores import ATTEMPT
 from spark_impl.script import encoding
 from spark_impl.script.admission import REASONS, Waiting
 from spark_impl.script.graph import Output
@@ -142,6 +143,7 @@ REPORT = pa.schema(
     [
         *TABLES["worker"],
         *((column, pa.int64()) for column in WRITTEN.values()),
+        (ATTEMPT, pa.string()),
         *(field for field in BLOCK if field.name != "worker"),
     ]
 )
@@ -153,9 +155,9 @@ def write_tables(
 ) -> Iterator[pa.RecordBatch]:
     """Write the output of the processor to tables; yield the rows for the driver (``mapInArrow``).
 
-    Every partition writes its part of the tables. A part is named after the partition, so a task
-    that Spark runs twice writes the same files.
+    Every partition writes its part of the tables, and every attempt at one its own files.
     """
+    attempt = uuid.uuid4().hex
     group_columns = [field.name for field in store.groups]
     found: dict[str, list[pa.Table]] = {}
     rows = []
@@ -164,18 +166,16 @@ def write_tables(
         if row["to"] is not None:
             rows.append({**group, "worker": row["to"], "kind": MESSAGE, "block": row["messages"]})
             continue
-        report = {**group, **{name: row[name] for name in TABLES["worker"].names}}
+        report = {**group, **{name: row[name] for name in TABLES["worker"].names}, ATTEMPT: attempt}
         made = result_tables(plan, row["results"], row["undefined"], row["rejected"])
         for name, table in made.items():
             placed = _placed(table, group, store.since_us)
             found.setdefault(name, []).append(placed)
             report[WRITTEN[name]] = placed.num_rows
         rows.append(report)
-    context = TaskContext.get()
-    part = 0 if context is None else context.partitionId()
     for name, parts in found.items():
         schema = store.schema(name)
-        store.write(name, batch, pa.concat_tables([each.cast(schema) for each in parts]), part)
+        store.write(name, batch, pa.concat_tables([each.cast(schema) for each in parts]), attempt)
     if rows:
         yield from pa.Table.from_pylist(rows, store.schema_of(REPORT)).to_batches()
 

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from model.vocabulary.script.config import END_US
 from spark_impl.runtime.storage import Address
+from spark_impl.runtime.versions import View
 from spark_impl.script.plan import Plan, compile_plan
-from spark_impl.script.store import ScriptStore, load_config, load_store
+from spark_impl.script.store import ScriptStore, config_of, load_store
 
 
 class Progress(NamedTuple):
@@ -30,8 +31,8 @@ def progress(store: Address) -> Progress:
     Of several combinations of values of the grouping columns, the one that is furthest behind
     counts. Raise :class:`InputProblem` if ``store`` is not the store of a query.
     """
-    place, plan = load_store(store), compile_plan(load_config(store))
-    standing = place.standing()
+    place, view = load_store(store)
+    plan, standing = compile_plan(config_of(view)), place.standing(view)
     stands = [
         (row["wm_us"], row["held_by"])
         for own in standing.values()
@@ -41,19 +42,19 @@ def progress(store: Address) -> Progress:
     for own in standing.values():  # a worker that was sent nothing has not said anything
         silent = [name for name, at in plan.hosts.items() if at[0] not in own]
         stands += [(0, name) for name in silent]
-    reasons = place.read_all("rejected").column("reason").value_counts().to_pylist()
+    reasons = place.read_kind(view, "rejected").column("reason").value_counts().to_pylist()
     watermark_us, held_by = min(stands, default=(END_US if standing else 0, None))
     return Progress(
-        place.committed(),
-        known_until_us(plan, place),
+        view.last,
+        known_until_us(plan, place, view),
         {each["values"]: each["counts"] for each in reasons},
         held_by,
         watermark_us,
     )
 
 
-def known_until_us(plan: Plan, store: ScriptStore) -> int:
+def known_until_us(plan: Plan, store: ScriptStore, view: View) -> int:
     """Return the stamp before which all results of all groups are there."""
     workers = set(plan.placement.worker.values())
-    stamps = [own.get(worker, 0) for own in store.known().values() for worker in workers]
+    stamps = [own.get(worker, 0) for own in store.known(view).values() for worker in workers]
     return min(stamps, default=0)

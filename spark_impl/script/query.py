@@ -1,6 +1,7 @@
 """The interface for users: the streaming query of all scripts, and the results in its store."""
 
 import io
+import uuid
 from collections.abc import Callable, Collection
 from contextlib import redirect_stdout
 from functools import partial, reduce
@@ -17,18 +18,21 @@ from pyspark.sql.types import StructType
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script.config import END_US, MILLISECOND_US, TIME_END_US
 from spark_impl.runtime.arrays import Values
-from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.provenance import note_history, require_history
 from spark_impl.runtime.queries import (
     QueryRunner,
     Sink,
-    read_files,
+    read_rows,
     read_table,
     require_checkpoint,
     session_of_query,
+    start_query,
 )
 from spark_impl.runtime.sources import paths
 from spark_impl.runtime.storage import Address, InputProblem, locate
+from spark_impl.runtime.stores import Draft, reported_files, require_view
+from spark_impl.runtime.tables import TableWriter
+from spark_impl.runtime.versions import BATCH
 from spark_impl.script.admission import waiting_of
 from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import (
@@ -70,8 +74,8 @@ class ScriptQuery:
     store; Spark needs a connector for its file system.
 
     Raise :class:`InputProblem` with one sentence, and write nothing, if the source cannot be read
-    or the store belongs to another query. A run raises it, too, while another query, here or
-    elsewhere, writes the same store.
+    or the store belongs to another query. A run stops with it if another one, here or elsewhere,
+    has written a micro-batch of the same store.
     """
 
     def __init__(
@@ -100,7 +104,7 @@ class ScriptQuery:
         self._plan = compile_plan(config)
         self._store = ScriptStore(locate(store), groups, since_us)
         open_store(self._store, config)
-        require_history(self._store.root, self._source)
+        require_history(require_view(self._store.root), self._source)
         self._checkpoint = locate(checkpoint) if checkpoint else self._store.checkpoint
         self._sink = sink
         self._runner = QueryRunner()
@@ -126,8 +130,7 @@ class ScriptQuery:
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
         """Start the query and leave it running; it takes files as they come."""
-        begin = partial(self._begin, processingTime=interval)
-        return self._runner.start_alone(self._store.root, begin)[0]
+        return self._begin(processingTime=interval)
 
     def flush(self, wanted: Callable[[Values], bool] | None = None) -> None:
         """Process everything that is in the source, then end all streams.
@@ -138,7 +141,7 @@ class ScriptQuery:
         self.run_available()
         rows = [
             (*group, worker, FLUSH, None)
-            for group in sorted(self._store.known())
+            for group in sorted(self._store.known(require_view(self._store.root)))
             for worker in range(self._plan.workers)
             if wanted is None or wanted(group)
         ]
@@ -158,7 +161,7 @@ class ScriptQuery:
 
     def known_until_us(self) -> int:
         """Return the stamp before which all results of all groups are there."""
-        return known_until_us(self._plan, self._store)
+        return known_until_us(self._plan, self._store, require_view(self._store.root))
 
     def rejected(self) -> DataFrame:
         """Return every refused arrival (:func:`spark_impl.script.rejected`)."""
@@ -168,12 +171,14 @@ class ScriptQuery:
         """Return the position of the query (:func:`spark_impl.script.progress`)."""
         return progress(self._store.root)
 
-    def _begin(self, lock: Lock, **trigger: str | bool) -> StreamingQuery:
-        # Only under the lock is it sure that nobody else creates the store, or adds to it.
+    def _begin(self, **trigger: str | bool) -> StreamingQuery:
+        # Open the store again: it may have been replaced since the query was made.
         open_store(self._store, self._config)
-        require_checkpoint(self._checkpoint, self._store.root, self._store.committed())
-        note_history(self._store.root, self._source)
-        return self._runner.start(lock, self._answers(), self._checkpoint, self._finish, **trigger)
+        writer = TableWriter(self._store.root)
+        require_checkpoint(self._checkpoint, self._store.root, writer.view.last)
+        note_history(writer, self._source)
+        finish = partial(self._finish, writer=writer)
+        return start_query(self._answers(), self._checkpoint, finish, **trigger)
 
     def _answers(self) -> DataFrame:
         """Return the stream part: output rows of the processor."""
@@ -203,25 +208,31 @@ class ScriptQuery:
             )
         )
 
-    def _finish(self, answers: DataFrame, batch: int) -> None:
+    def _finish(self, answers: DataFrame, batch: int, writer: TableWriter) -> None:
         """Write everything of a micro-batch. After a crash, Spark calls it again."""
         store = self._store
-        store.begin(batch)
+        is_new = store.begin(writer.view, batch)
         told = store.schema_of(REPORT)
         write = partial(write_tables, store=store, plan=self._plan, batch=batch)
         rows = answers.mapInArrow(write, from_arrow_schema(told)).toArrow().cast(told)
-        written = {name: pc.sum(rows.column(each)).as_py() or 0 for name, each in WRITTEN.items()}
-        store.require_rows(batch, written)
         is_message = rows.column("block").is_valid()
-        store.send(batch, rows.filter(is_message).select(store.schema_of(BLOCK).names))
         standing = rows.filter(pc.invert(is_message))
-        self._runner.require_held(batch)
-        store.complete(batch, standing, written)
+        files = reported_files(standing, WRITTEN)
+        if is_new:
+            draft = Draft(store, writer.view, batch)
+            draft.add(files)
+            draft.write("worker", standing, f"driver-{uuid.uuid4().hex}")
+            # Before the commit: the next micro-batch delivers them.
+            store.send(batch, rows.filter(is_message).select(store.schema_of(BLOCK).names))
+            draft.commit(writer)
+        else:  # a crash came between the commit and Spark's own
+            store.discard(batch, files)
         # Before Spark commits, so that no micro-batch is left out in which anything was read.
         if self._sink is not None and rows.num_rows:
-            found = store.files_of("result", batch)
-            self._sink(read_files(self._spark, found, store.schema("result")), batch)
-        store.compact(batch)
+            found = writer.view.of("result", batch)
+            new = read_rows(self._spark, store, writer.view, found, "result")
+            self._sink(new.where(F.col(BATCH) == batch).drop(BATCH), batch)
+        writer.tidy(store.growing())
 
 
 def results(spark: SparkSession, store: Address, *later: Address) -> DataFrame:
@@ -250,17 +261,17 @@ def rejected(spark: SparkSession, store: Address) -> DataFrame:
     ``event_time_us``, ``reason`` and ``batch``. Raise :class:`InputProblem` if ``store`` is not the
     store of a query.
     """
-    return read_table(spark, load_store(store), "rejected")
+    return read_table(spark, *load_store(store), "rejected")
 
 
 def _joined(spark: SparkSession, table: str, stores: list[Address]) -> DataFrame:
     places = [load_store(store) for store in stores]
-    since = [place.since_us for place in places]
+    since = [place.since_us for place, _ in places]
     if any(left >= right for left, right in pairwise(since)):
         msg = f"the stores answer since {', '.join(map(str, since))}: they must be in this order"
         raise InputProblem(msg)
     rows = [
-        read_table(spark, place, table).where(F.col("ts_us") < until).drop("batch")
+        read_table(spark, *place, table).where(F.col("ts_us") < until).drop(BATCH)
         for place, until in zip(places, [*since[1:], END_US], strict=True)
     ]
     return reduce(DataFrame.unionByName, rows)

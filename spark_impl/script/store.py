@@ -1,8 +1,7 @@
 """The store of a query of scripts.
 
-The store is a :class:`spark_impl.runtime.stores.TableStore`. The table ``worker`` marks a
-micro-batch as complete. The folder ``control`` holds two kinds of requests
-(:mod:`spark_impl.runtime.sources`):
+The store is a :class:`spark_impl.runtime.stores.TableStore`. The folder ``_control`` holds requests
+of two kinds (:mod:`spark_impl.runtime.sources`):
 
     00000000-messages-<id>.parquet    messages of workers after micro-batch <id>, due at once
     <number>-<name>.parquet           flushes, due after all files of the history below the number
@@ -13,7 +12,6 @@ A replayed micro-batch sends the same messages, so the first ones stay.
 import uuid
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields
-from typing import ClassVar
 
 import pyarrow as pa
 
@@ -23,9 +21,10 @@ from spark_impl.runtime import stores
 from spark_impl.runtime.arrays import PlainRow, Values
 from spark_impl.runtime.histories import next_number, write_parquet
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
+from spark_impl.runtime.versions import BATCH, View
 from spark_impl.script.encoding import SCHEMAS
 
-VERSION = 4
+VERSION = 5
 ROOM = "script"
 TABLES = {
     **SCHEMAS,
@@ -55,35 +54,33 @@ class ScriptStore(stores.TableStore):
     since_us: int = 0
     """Results with earlier stamps are not recorded."""
 
-    MARKER: ClassVar[str] = "worker"
-
-    def tables(self) -> Iterable[str]:
-        """Return the names of all tables."""
+    def kinds(self) -> Iterable[str]:
+        """Return the names of all kinds of rows."""
         return TABLES
 
-    def schema(self, table: str) -> pa.Schema:
-        """Return the schema of a table."""
-        return self.schema_of(TABLES[table])
+    def schema(self, kind: str) -> pa.Schema:
+        """Return the columns of a kind of rows."""
+        return self.schema_of(TABLES[kind])
 
     def schema_of(self, columns: pa.Schema) -> pa.Schema:
         """Return the grouping columns and ``columns``."""
         return pa.schema([*self.groups, *columns])
 
-    def known(self) -> dict[Values, dict[int, int]]:
+    def known(self, view: View) -> dict[Values, dict[int, int]]:
         """Return the stamp below which each worker's results are known, by worker and group.
 
         A group is a combination of values of the grouping columns.
         """
         return {
             group: {worker: row["known_us"] for worker, row in own.items()}
-            for group, own in self.standing().items()
+            for group, own in self.standing(view).items()
         }
 
-    def standing(self) -> dict[Values, dict[int, PlainRow]]:
-        """Return the last row of table ``worker`` by worker and group."""
+    def standing(self, view: View) -> dict[Values, dict[int, PlainRow]]:
+        """Return the last row of kind ``worker`` by worker and group."""
         names = [field.name for field in self.groups]
         found: dict[Values, dict[int, PlainRow]] = {}
-        for row in self.read_all("worker").sort_by("batch").to_pylist():
+        for row in self.read_kind(view, "worker").sort_by(BATCH).to_pylist():
             found.setdefault(tuple(row[name] for name in names), {})[row["worker"]] = row
         return found
 
@@ -120,16 +117,15 @@ def open_store(store: ScriptStore, config: ScriptConfig) -> None:
         "group_columns": stores.groups_to_json(store.groups),
         "since_us": store.since_us,
     }
-    stores.claim(store.root, identity, lambda: _require_same(store.root, identity))
+    stores.claim(store, identity, lambda view: _require_same(view, identity))
 
 
-def load_store(root: Address) -> ScriptStore:
-    """Return the store that a query has written.
+def load_store(root: Address) -> tuple[ScriptStore, View]:
+    """Return the store that a query has written, and its present version.
 
     Raises :class:`InputProblem` if there is none, if it belongs to another room, or if it does not
     say to which query it belongs.
     """
-
     folder = locate(root)
 
     def read(identity: JsonObject) -> ScriptStore:
@@ -139,19 +135,16 @@ def load_store(root: Address) -> ScriptStore:
     return stores.read_identity(folder, VERSION, read, room=ROOM)
 
 
-def load_config(root: Address) -> ScriptConfig:
-    """Return the configuration of the query that a store belongs to.
-
-    Raises the errors of :func:`load_store`.
-    """
+def config_of(view: View) -> ScriptConfig:
+    """Return the configuration of the query that a store belongs to."""
 
     def read(identity: JsonObject) -> ScriptConfig:
         return ScriptConfig.from_json(identity["config"])
 
-    return stores.read_identity(locate(root), VERSION, read, room=ROOM)
+    return stores.read_identity(view.root, VERSION, read, room=ROOM, view=view)[0]
 
 
-def _require_same(root: Location, identity: JsonObject) -> None:
+def _require_same(view: View, identity: JsonObject) -> None:
     """Raise :class:`InputProblem` if a store belongs to another query."""
 
     def read(other: JsonObject) -> JsonObject:
@@ -159,7 +152,8 @@ def _require_same(root: Location, identity: JsonObject) -> None:
         settings = {item.name: config[item.name] for item in fields(ScriptConfig)}
         return {**settings, **{name: other[name] for name in identity if name != "config"}}
 
-    theirs, ours = stores.read_identity(root, VERSION, read, room=ROOM), read(identity)
+    root, ours = view.root, read(identity)
+    theirs, _ = stores.read_identity(root, VERSION, read, room=ROOM, view=view)
     without = {name: value for name, value in ours.items() if name != "workflows"}
     stores.require_same(root, theirs, without)
     if theirs["workflows"] != ours["workflows"]:

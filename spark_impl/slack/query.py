@@ -15,6 +15,7 @@ from spark_impl.runtime.histories import VALUE
 from spark_impl.runtime.queries import Sink
 from spark_impl.runtime.storage import Address
 from spark_impl.runtime.systems import system_maker
+from spark_impl.runtime.versions import View
 from spark_impl.slack.judgement import JUDGED
 from spark_impl.slack.rule import Memory, SlackRule
 from spark_impl.windows import answers, correlation, query, system
@@ -105,14 +106,10 @@ def results(spark: SparkSession, store: Address) -> DataFrame:
     Incomplete micro-batches are omitted. Raises :class:`InputProblem` if ``store`` is not the store
     of a query.
     """
-    config, opened = load_store(store, SLACK)
-    return answers.read_undisturbed(opened, lambda last: _results(spark, config, opened, last))
-
-
-def _results(spark: SparkSession, config: SlackConfig, store: WindowStore, last: int) -> DataFrame:
+    config, opened, view = load_store(store, SLACK)
     basis = assumption(config)
-    status = _status(spark, store, last).status if basis.startswith(INDEPENDENT) else None
-    return answers.current_answers(spark, SLACK.settings(config), store, last).select(
+    status = _status(spark, opened, view).status if basis.startswith(INDEPENDENT) else None
+    return answers.current_answers(spark, SLACK.settings(config), opened, view).select(
         "*",
         F.lit(basis).alias("assumption"),
         F.lit(status).cast("string").alias("assumption_status"),
@@ -124,8 +121,8 @@ def assumption_status(spark: SparkSession, store: Address) -> AssumptionStatus:
 
     Raises :class:`InputProblem` if ``store`` is not the store of a query.
     """
-    _, opened = load_store(store, SLACK)
-    return answers.read_undisturbed(opened, lambda last: _status(spark, opened, last))
+    _, opened, view = load_store(store, SLACK)
+    return _status(spark, opened, view)
 
 
 def rejected(spark: SparkSession, store: Address) -> DataFrame:
@@ -138,11 +135,11 @@ def corrections(spark: SparkSession, store: Address) -> DataFrame:
     return answers.corrections(spark, SLACK, store)
 
 
-def _status(spark: SparkSession, store: WindowStore, last: int) -> AssumptionStatus:
+def _status(spark: SparkSession, store: WindowStore, view: View) -> AssumptionStatus:
     figures = ["cross", "delay_spread", "value_spread"]
     latest = F.max_by(F.struct(*figures), "revision")
     rows = (
-        queries.read_table(spark, store, "correlation", last)
+        queries.read_table(spark, store, view, "correlation")
         .groupBy(*store.by, "key", "start_us")
         .agg(latest.alias("latest"))
         .select("latest.*")

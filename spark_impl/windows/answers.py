@@ -1,20 +1,19 @@
 """Readers of a store: the answers of a windowed query, what it corrected, and what it refused."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from spark_impl.runtime import queries
 from spark_impl.runtime.storage import Address
+from spark_impl.runtime.versions import View
 from spark_impl.windows.room import ConfigT, WindowRoom, WindowSettings
-from spark_impl.windows.store import WindowStore, load_store
+from spark_impl.windows.store import PENDING, WindowStore, load_store
 
 FARTHEST_US = 291 * 366 * 86_400_000_000
 """Distance from 1970 up to which pandas, which counts nanoseconds in 64 bits, has timestamps."""
 EXACT, PROVISIONAL, INCOMPLETE = "exact", "provisional", "incomplete"
-_T = TypeVar("_T")
 
 
 def results(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> DataFrame:
@@ -36,9 +35,8 @@ def results(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> D
     Incomplete micro-batches are omitted. Raises :class:`InputProblem` if ``store`` is not the store
     of a query.
     """
-    config, opened = load_store(store, room)
-    settings = room.settings(config)
-    return read_undisturbed(opened, lambda last: current_answers(spark, settings, opened, last))
+    config, opened, view = load_store(store, room)
+    return current_answers(spark, room.settings(config), opened, view)
 
 
 def corrections(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> DataFrame:
@@ -54,10 +52,8 @@ def corrections(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) 
 
     Raises :class:`InputProblem` if ``store`` is not the store of a query.
     """
-    _, opened = load_store(store, room)
-    rows = read_undisturbed(
-        opened, lambda last: queries.read_table(spark, opened, "correction", last)
-    )
+    _, opened, view = load_store(store, room)
+    rows = queries.read_table(spark, opened, view, "correction")
     measures = ["pairs", "windows", "rows_needed", "rows_read"]
     return rows.select(*opened.by, "batch", "reason", *measures)
 
@@ -74,9 +70,9 @@ def late(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> Data
 
     Raises :class:`InputProblem` if ``store`` is not the store of a query.
     """
-    config, opened = load_store(store, room)
+    config, opened, view = load_store(store, room)
     settings = room.settings(config)
-    rows = read_undisturbed(opened, lambda last: queries.read_table(spark, opened, "late", last))
+    rows = queries.read_table(spark, opened, view, "late")
     pairs = _pairs(settings, rows).withColumn("end_us", F.col("start_us") + settings.size_us)
     pair = (*opened.by, "key", "start_us", "end_us", "source_id", "event_time_us")
     return pairs.groupBy(*pair).agg(F.min("batch").alias("batch"))
@@ -91,47 +87,24 @@ def rejected(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> 
 
     Raises :class:`InputProblem` if ``store`` is not the store of a query.
     """
-    _, opened = load_store(store, room)
-    rows = read_undisturbed(
-        opened, lambda last: queries.read_table(spark, opened, "rejected", last)
-    )
+    _, opened, view = load_store(store, room)
+    rows = queries.read_table(spark, opened, view, "rejected")
     columns = ["seq", "source_id", "key", "event_time_us", "value", "reason", "batch"]
     return rows.select(*opened.by, *columns)
 
 
-def read_undisturbed(store: WindowStore, read: Callable[[int], _T]) -> _T:
-    """Return what ``read`` finds up to the last complete micro-batch.
-
-    A running query may begin this micro-batch anew, or drop the pending pairs after it. ``read`` is
-    then called again.
-    """
-    failed = None
-    while True:
-        last = store.committed()
-        mark = store.mark(last)
-        try:
-            answer = read(last)
-        except Exception:
-            if failed == (last, mark):  # twice; the running query is not the reason
-                raise
-            failed = last, mark
-        else:
-            if last < 0 or (mark is not None and mark == store.mark(last)):
-                return answer
-
-
 def current_answers(
-    spark: SparkSession, settings: WindowSettings, store: WindowStore, last: int
+    spark: SparkSession, settings: WindowSettings, store: WindowStore, view: View
 ) -> DataFrame:
-    """Return the answers after micro-batch ``last``, with the columns of :func:`results`."""
+    """Return the answers in a version of a store, with the columns of :func:`results`."""
     window = [*store.by, "key", "start_us"]
-    stream = queries.read_table(spark, store, "result", last)
-    revised = queries.read_table(spark, store, "revision", last)
+    stream = queries.read_table(spark, store, view, "result")
+    revised = queries.read_table(spark, store, view, "revision")
     answers = _latest_answers(store, stream, revised)
-    answers = answers.join(_pending(spark, settings, store, last), window, "left")
+    answers = answers.join(_pending(spark, settings, store, view), window, "left")
     known = F.col("n") + F.coalesce("pending", F.lit(0))
     state = F.when(F.col("n_refused") > 0, INCOMPLETE).when(F.col("pending").isNull(), EXACT)
-    counted = with_refused(spark, settings, store, answers, last, "full")
+    counted = with_refused(spark, settings, store, answers, view, "full")
     return counted.withColumn("end_us", F.col("start_us") + settings.size_us).select(
         *window,
         "end_us",
@@ -151,13 +124,13 @@ def with_refused(
     settings: WindowSettings,
     store: WindowStore,
     answers: DataFrame,
-    last: int,
+    view: View,
     how: str,
 ) -> DataFrame:
     """Join answers with the number of refused rows of their windows, ``n_refused``."""
-    if not store.files_until("rejected", last):  # the usual case: nothing to read, nothing to join
+    if not view.of("rejected"):  # the usual case: nothing to read, nothing to join
         return answers.withColumn("n_refused", F.lit(0).cast("long"))
-    rows = queries.read_table(spark, store, "rejected", last).where("event_time_us IS NOT NULL")
+    rows = queries.read_table(spark, store, view, "rejected").where("event_time_us IS NOT NULL")
     refused = count_refused(rows, settings, store.by)
     joined = answers.join(refused, [*store.by, "key", "start_us"], how)
     return joined.withColumn("n_refused", F.coalesce("n_refused", F.lit(0)))
@@ -207,16 +180,13 @@ def _latest_answers(store: WindowStore, stream: DataFrame, revised: DataFrame) -
 
 
 def _pending(
-    spark: SparkSession, settings: WindowSettings, store: WindowStore, last: int
+    spark: SparkSession, settings: WindowSettings, store: WindowStore, view: View
 ) -> DataFrame:
     """Return the number of pending pairs of every window with some.
 
     Late pairs of a query without corrections are pending for ever.
     """
-    if settings.corrects:
-        pairs = queries.read_table(spark, store, "pending", last).where(F.col("batch") == last)
-    else:
-        pairs = queries.read_table(spark, store, "late", last)
+    pairs = queries.read_table(spark, store, view, PENDING if settings.corrects else "late")
     window = [*store.by, "key", "start_us"]
     # A redelivery whose identity was forgotten makes a pair late once more.
     tuples = F.count_distinct("source_id")

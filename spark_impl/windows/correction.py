@@ -3,12 +3,13 @@
 Rules of this file (docs/slack.md, section 6):
 
 * The pending pairs after a batch are those before it, plus its late pairs, minus those that its
-  corrections covered. Each of the three is a table of that batch.
+  corrections covered. A batch that changes them replaces the file that holds them.
 * A correction reads the history up to the last arrival that its task has processed, no further.
 * A correction writes nothing if the history holds less than it must.
 """
 
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -17,14 +18,13 @@ import pyarrow.compute as pc
 
 from spark_impl.runtime.arrays import Bools, Ints, PlainRow
 from spark_impl.runtime.storage import InputProblem, Location
-from spark_impl.runtime.stores import read_parquet
+from spark_impl.runtime.stores import Draft
 from spark_impl.windows import recompute
 from spark_impl.windows.arrival_files import number_combinations
 from spark_impl.windows.history import History
 from spark_impl.windows.recompute import WindowAnswers, WindowRequest
 from spark_impl.windows.room import WindowSettings
-from spark_impl.windows.row_groups import Footers
-from spark_impl.windows.store import TaskId, WindowStore
+from spark_impl.windows.store import PENDING, TaskId, WindowStore
 
 
 class _DueCorrections(NamedTuple):
@@ -36,42 +36,6 @@ class _DueCorrections(NamedTuple):
     """Mask of the pending rows that they cover."""
 
 
-class _TableReader:
-    """Reads the rows of one table about some windows, and lists its files only once.
-
-    The process that runs corrections is the only writer of the table.
-    """
-
-    def __init__(self, store: WindowStore, table: str, time: str = "start_us") -> None:
-        self._store = store
-        self._table = table
-        self._time = time
-        self._files: dict[int, list[Location]] | None = None
-        self._footers = Footers(time)
-
-    def read(self, request: WindowRequest) -> pa.Table:
-        """Return the rows in the time ranges of requested windows, and perhaps some between."""
-        if self._files is None:
-            self._store.files_until(self._table, self._store.committed())  # none is lost
-            self._files = self._store.files(self._table)
-        files = [file for each in self._files.values() for file in each]
-        times, time = recompute.time_ranges_us(request), pc.field(self._time)
-        overlapping = self._footers.overlapping(files, times)
-        where = (time >= times[0][0]) & (time < times[-1][1])
-        return read_parquet([*overlapping], self._store.schema(self._table), where)
-
-    def forget(self, batch: int) -> None:
-        """Ignore the files of an earlier attempt at a batch."""
-        if self._files is not None:
-            self._footers.forget(self._files.pop(batch, ()))
-
-    def renew(self, batch: int) -> None:
-        """Use the files that a batch has written now."""
-        self.forget(batch)
-        if self._files is not None:
-            self._files[batch] = self._store.files_of(self._table, batch)
-
-
 class Corrections:
     """Corrects windows after the stream part of every micro-batch of a query."""
 
@@ -79,34 +43,18 @@ class Corrections:
         self._settings = settings
         self._store = store
         self._history = history
-        self._results = _TableReader(store, "result")
-        self._revisions = _TableReader(store, "revision")
-        self._cleared = _TableReader(store, "cleared", "event_time_us")
 
-    def run(
-        self,
-        batch: int,
-        progress: pa.Table,
-        written: Mapping[str, int],
-        require_held: Callable[[], None],
-    ) -> None:
+    def run(self, draft: Draft, progress: pa.Table) -> None:
         """Make the corrections that are due after a batch; write the pairs that are then pending.
 
-        ``written`` is the number of rows of the batch by table of the stream part;
-        ``require_held`` raises an error if the store is not locked any more. Without corrections
-        nothing is pending: late pairs are a side output.
+        Without corrections nothing is pending: late pairs are a side output.
         """
-        store, rows_of = self._store, dict(written)
+        store, name = self._store, f"driver-{uuid.uuid4().hex}"
         if not self._settings.corrects:
-            require_held()
-            store.complete(batch, store.schema("pending").empty_table(), rows_of)
-            store.forget_old_pending(batch)
             return
-        self._results.renew(batch)
-        self._revisions.forget(batch)
-        self._cleared.forget(batch)
-        before = store.read("pending", batch - 1)
-        pending = _union(before, store.read("late", batch))
+        before = store.read_kind(draft.view, PENDING).select(store.schema(PENDING).names)
+        late = draft.rows("late").select(before.column_names)
+        pending = _union(before, late)
         due = _due_corrections(self._settings, store, pending, progress)
         if due.reasons:
             covered = pending.filter(pa.array(due.rows))
@@ -114,34 +62,44 @@ class Corrections:
                 self._settings, store.by, covered, due.limits
             )
             answers, rows_read = self._history.recompute(request)
-            rows_of |= self._write_revisions(batch, request, answers)
+            self._write_revisions(draft, name, request, answers)
             rows = _summarise(request, due, answers, covered, place, rows_read)
-            made = pa.Table.from_pylist(rows, store.schema("correction"))
-            rows_of["correction"] = store.write("correction", batch, made)
-            rows_of["cleared"] = store.write("cleared", batch, covered)
-            self._cleared.renew(batch)
+            draft.write("correction", pa.Table.from_pylist(rows, store.schema("correction")), name)
+            draft.write("cleared", covered, name)
             pending = pending.filter(pa.array(~due.rows))
-        require_held()
-        store.complete(batch, pending, rows_of)
-        store.forget_old_pending(batch)
+        if due.reasons or late.num_rows:
+            draft.replace(PENDING, pending, name)
+
+    def _known(self, draft: Draft, kind: str, request: WindowRequest) -> pa.Table:
+        """Return the rows of one kind in the time ranges of a request, perhaps some between.
+
+        Answers of the batch itself count; its corrections do not, which are being made.
+        """
+        column = "event_time_us" if kind == "cleared" else "start_us"
+        times, time = recompute.time_ranges_us(request), pc.field(column)
+        files = [*draft.view.of(kind), *(draft.of(kind) if kind == "result" else ())]
+        near = [
+            each
+            for each in files
+            if any(each.may_hold(column, start, end - 1) for start, end in times)
+        ]
+        where = (time >= times[0][0]) & (time < times[-1][1])
+        return self._store.read(near, kind, where)
 
     def _write_revisions(
-        self, batch: int, request: WindowRequest, answers: WindowAnswers
-    ) -> dict[str, int]:
-        """Write the revised answers of some windows; return the number of rows by table."""
-        store, earlier = self._store, self._revisions.read(request)
-        n_rcv = recompute.greatest(request, self._results.read(request), "n_rcv")
+        self, draft: Draft, name: str, request: WindowRequest, answers: WindowAnswers
+    ) -> None:
+        """Write the revised answers of some windows."""
+        earlier = self._known(draft, "revision", request)
+        n_rcv = recompute.greatest(request, self._known(draft, "result", request), "n_rcv")
         before = recompute.greatest(request, earlier, "n")
-        cleared = recompute.count_pairs(request, self._cleared.read(request))
+        cleared = recompute.count_pairs(request, self._known(draft, "cleared", request))
         _refuse_losses(self._history.source, request, answers, _Known(n_rcv, before, cleared))
-        rows = recompute.to_table(request, answers, store.schema("revision"))
+        rows = recompute.to_table(request, answers, self._store.schema("revision"))
         numbers = recompute.revision_numbers(request, answers, earlier)
         rows = rows.append_column("revision", pa.array(numbers))
-        correlated = rows.filter(pa.array(answers.correlated == 1))
-        written = {"revision": rows, "correlation": correlated}
-        rows_of = {name: store.write(name, batch, each) for name, each in written.items()}
-        self._revisions.renew(batch)
-        return rows_of
+        draft.write("revision", rows, name)
+        draft.write("correlation", rows.filter(pa.array(answers.correlated == 1)), name)
 
 
 class _Known(NamedTuple):

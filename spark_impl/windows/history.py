@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from spark_impl.runtime.histories import COLUMNS, VALUE, files_of, history_schema, name_values
 from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.runtime.versions import BATCH, KIND
 from spark_impl.windows import recompute
 from spark_impl.windows.arrival_files import check_columns, group_type, read_schema
 from spark_impl.windows.blocks import SLOT
@@ -63,7 +64,7 @@ def check_source(
         raise InputProblem(msg)
     files = files_of(source)
     schema = read_schema(files[0]) if files else _coming_schema(source, group_columns, value)
-    ours = {*COLUMNS, "task", "batch", SLOT, *columns}
+    ours = {*COLUMNS, "task", BATCH, KIND, SLOT, *columns}
     groups = []
     for name in group_columns:
         if name.lower() in ours:  # to Spark they are the same

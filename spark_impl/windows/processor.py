@@ -7,6 +7,7 @@ The state of a task is one value in Spark's state store. It is bounded by the op
 memory of the room's rule and, with ``dedup``, the tuples whose identities are known.
 """
 
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeAlias
 
@@ -20,6 +21,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from spark_impl.runtime.arrays import PlainRow, Records, Values
 from spark_impl.runtime.sources import PATH
+from spark_impl.runtime.stores import ATTEMPT
 from spark_impl.windows.arrival_files import FLAWS, FileShares, TaskInput
 from spark_impl.windows.arrivals import REASONS
 from spark_impl.windows.blocks import decode, keys_from_bytes, keys_to_bytes, task_of_slot
@@ -42,8 +44,8 @@ STATE = StructType([StructField("state", BinaryType())])
 """The state of a task (:func:`spark_impl.windows.records.state_to_bytes`) in the state store."""
 OutputRow: TypeAlias = PlainRow
 """The output of one task in one micro-batch, with the columns of ``store.output_columns``."""
-Write: TypeAlias = Callable[[Sequence[OutputRow], int, int], None]
-"""Writes the output rows of a partition, given the micro-batch and the partition."""
+Write: TypeAlias = Callable[[Sequence[OutputRow], int, str], None]
+"""Writes the output rows of a partition, given the micro-batch and a name for the files."""
 _ALL_REASONS = np.array(["", *REASONS, *FLAWS], dtype=object)
 
 
@@ -65,9 +67,11 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
         self._shares = shares
         self._write = write
         self._rows: list[OutputRow] = []
+        self._attempt = ""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the one state variable."""
+        self._attempt = uuid.uuid4().hex  # an attempt of Spark's that is given up has its own files
         self._state = handle.getValueState(STATE_NAME, STATE)
 
     def handleInputRows(  # noqa: N802 (the name is Spark's)
@@ -93,7 +97,7 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
         self._rows.append(row)
         told = {name: row[name] for name in (*self._names, "active", *output.progress, "flushed")}
         written = {written_column(name): len(each) for name, each in output.records.items()}
-        yield Row(**told, **written)
+        yield Row(**told, **written, **{ATTEMPT: self._attempt})
 
     def close(self) -> None:
         """Write the output of all tasks of a partition."""
@@ -104,7 +108,7 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
         if context is None or batch is None:
             msg = f"Spark does not say in {BATCH} which micro-batch it is at"
             raise RuntimeError(msg)
-        self._write(self._rows, int(batch), context.partitionId())
+        self._write(self._rows, int(batch), self._attempt)
 
     def _input(self, task: int, rows: Iterator[Row]) -> TaskInput:
         if self._shares is not None:
@@ -125,15 +129,11 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
 
 
 def table_writer(store: WindowStore, settings: WindowSettings) -> Write:
-    """Return a function that writes the stream tables of a query, on any machine.
+    """Return a function that writes the stream tables of a query, on any machine."""
 
-    A part of a table is named after the partition, so a task that Spark runs twice writes the same
-    files.
-    """
-
-    def write(rows: Sequence[OutputRow], batch: int, part: int) -> None:
-        for name, table in output_tables(store, settings, rows).items():
-            store.write(name, batch, table, part)
+    def write(rows: Sequence[OutputRow], batch: int, name: str) -> None:
+        for kind, table in output_tables(store, settings, rows).items():
+            store.write(kind, batch, table, name)
 
     return write
 

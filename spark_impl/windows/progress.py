@@ -6,10 +6,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_impl.runtime.storage import Address
-from spark_impl.windows.answers import read_undisturbed
 from spark_impl.windows.records import NO_CLOCK
 from spark_impl.windows.room import HOLDER, ConfigT, WindowRoom
-from spark_impl.windows.store import WindowStore, load_store
+from spark_impl.windows.store import PENDING, WindowStore, load_store
 
 
 class BatchProgress(NamedTuple):
@@ -47,18 +46,14 @@ class BatchProgress(NamedTuple):
 def progress(room: WindowRoom[ConfigT], store: Address) -> BatchProgress:
     """Return the figures of the last complete micro-batch of the query that writes ``store``.
 
-    Only the files of this micro-batch are read, without Spark. Raises :class:`InputProblem` if
+    Only files with rows of this micro-batch are read, without Spark. Raise :class:`InputProblem` if
     ``store`` is not the store of a query.
     """
-    _, opened = load_store(store, room)
-    return read_undisturbed(opened, lambda last: _progress_of(opened, last))
+    _, opened, view = load_store(store, room)
+    batch, moved = view.last, opened.read_kind(view, "progress", view.last)
 
-
-def _progress_of(store: WindowStore, batch: int) -> BatchProgress:
-    moved = store.read("progress", batch)
-
-    def total(table: str, column: str) -> int:
-        return int(pc.sum(store.read(table, batch).column(column)).as_py() or 0)
+    def total(kind: str, column: str, batch: int | None = batch) -> int:
+        return int(pc.sum(opened.read_kind(view, kind, batch).column(column)).as_py() or 0)
 
     lowest = pc.min(moved.column("wm_us")).as_py()
     return BatchProgress(
@@ -68,10 +63,10 @@ def _progress_of(store: WindowStore, batch: int) -> BatchProgress:
         None if lowest == NO_CLOCK else lowest,
         total("result", "n_rcv"),
         total("late", "windows"),
-        total("pending", "windows"),
-        store.read("correction", batch).num_rows,
-        store.count("rejected", batch),
-        _name_holder(store, moved, lowest),
+        total(PENDING, "windows", None),
+        opened.read_kind(view, "correction", batch).num_rows,
+        view.count("rejected"),
+        _name_holder(opened, moved, lowest),
     )
 
 

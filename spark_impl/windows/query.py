@@ -1,12 +1,11 @@
 """The streaming query over windows, for every windowed room."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Generic
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
@@ -16,11 +15,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_impl.runtime import queries
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import VALUE
-from spark_impl.runtime.locks import Lock
 from spark_impl.runtime.provenance import note_history, require_history
 from spark_impl.runtime.queries import Sink, require_checkpoint
 from spark_impl.runtime.sources import PATH, paths
 from spark_impl.runtime.storage import Address, Location, locate
+from spark_impl.runtime.stores import Draft, reported_files, require_view
+from spark_impl.runtime.tables import TableWriter
+from spark_impl.runtime.versions import BATCH, View
 from spark_impl.windows import processor
 from spark_impl.windows.answers import all_answers, with_refused
 from spark_impl.windows.arrival_files import FileShares
@@ -63,8 +64,8 @@ class WindowedQuery(Generic[ConfigT]):
     files, by default one in the store; Spark needs a connector for its file system.
 
     Raises :class:`InputProblem` with one sentence, and writes nothing, if the source cannot be read
-    or the store belongs to another query. Running the query raises it if another query, here or
-    elsewhere, writes the same store.
+    or the store belongs to another query. A run stops with it if another one, here or elsewhere,
+    has written a micro-batch of the same store.
     """
 
     def __init__(
@@ -88,12 +89,11 @@ class WindowedQuery(Generic[ConfigT]):
         columns = set(chain.from_iterable(all_tables(room).values()))
         groups = check_source(self._source, columns, group_columns, value)
         self._store = open_store(locate(store), room, config, groups, value)
-        require_history(self._store.root, self._source)
+        require_history(require_view(self._store.root), self._source)
         self._checkpoint = locate(checkpoint) if checkpoint else self._store.checkpoint
         self._sink = sink
         self._history = History(spark, self._settings, self._source, groups)
         self._reached: int | None = None
-        self._corrections = Corrections(self._settings, self._store, self._history)
         self._runner = queries.QueryRunner()
 
     @property
@@ -122,8 +122,7 @@ class WindowedQuery(Generic[ConfigT]):
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
         """Start the query and leave it running; it takes files as they come."""
-        start = partial(self._start, processingTime=interval)
-        return self._runner.start_alone(self._store.root, start)[0]
+        return self._start(processingTime=interval)
 
     def flush(self, wanted: Callable[[Values], bool] | None = None) -> None:
         """Process everything in the source, then close all windows and correct all pending pairs.
@@ -132,20 +131,22 @@ class WindowedQuery(Generic[ConfigT]):
         durable: if a flush is interrupted, the next run carries it out, once.
         """
         self.run_available()
-        known = self._store.known_tasks()
+        known = self._store.known_tasks(require_view(self._store.root))
         tasks = [who for who in known if wanted is None or wanted(who[:-1])]
         if tasks:
             self._store.request_flush(tasks, self._source)
             self.run_available()
 
-    def _start(self, lock: Lock, **trigger: str | bool) -> StreamingQuery:
-        # Open the store again under the lock: another query may have created it meanwhile.
+    def _start(self, **trigger: str | bool) -> StreamingQuery:
+        # Open the store again: it may have been replaced since the query was made.
         store = self._store
         open_store(store.root, self._room, self._config, store.groups, store.value)
-        require_checkpoint(self._checkpoint, store.root, store.committed())
-        note_history(store.root, self._source)
-        self._corrections = Corrections(self._settings, self._store, self._history)
-        return self._runner.start(lock, self._reports(), self._checkpoint, self._finish, **trigger)
+        writer = TableWriter(store.root)
+        require_checkpoint(self._checkpoint, store.root, writer.view.last)
+        note_history(writer, self._source)
+        self._reached = None
+        finish = partial(self._finish, writer=writer)
+        return queries.start_query(self._reports(), self._checkpoint, finish, **trigger)
 
     def _reports(self) -> DataFrame:
         """Return the reports of tasks; the workers write the stream tables themselves."""
@@ -191,43 +192,38 @@ class WindowedQuery(Generic[ConfigT]):
         session = queries.session_of_query(self._spark, self._checkpoint, tasks)
         return paths(session, self._source, self._store.control)
 
-    def _finish(self, answers: DataFrame, batch: int) -> None:
+    def _finish(self, answers: DataFrame, batch: int, writer: TableWriter) -> None:
         """Write everything of a micro-batch; Spark calls this, and again after a crash."""
         if self._reached is not None and self._settings.corrects:
             self._history.read_ahead(self._reached)
-        self._store.begin(batch)
+        is_new = self._store.begin(writer.view, batch)
         reports = answers.toArrow()
-        progress, written = self._require_written(batch, reports)
-        require_held = partial(self._runner.require_held, batch)
-        self._corrections.run(batch, progress, written, require_held)
+        progress = reports.filter(reports.column("active"))
+        rows = {kind: written_column(kind) for kind in record_types(self._room)}
+        files = reported_files(reports, {**rows, "progress": "active"})
+        if is_new:
+            draft = Draft(self._store, writer.view, batch)
+            draft.add(files)
+            Corrections(self._settings, self._store, self._history).run(draft, progress)
+            draft.commit(writer)
+        else:  # a crash came between the commit and Spark's own
+            self._store.discard(batch, files)
         if self._sink is not None and reports.num_rows:  # else nothing was read
-            self._sink(self._answers_of(batch), batch)
-        if self._store.compact(batch):
-            self._corrections = Corrections(self._settings, self._store, self._history)
+            self._sink(self._answers_of(writer.view, batch), batch)
+        writer.tidy(self._store.growing())
         self._reached = pc.max(progress.column("seq")).as_py()
 
-    def _require_written(self, batch: int, reports: pa.Table) -> tuple[pa.Table, Mapping[str, int]]:
-        """Return the progress of tasks, and their rows by table, once these are found."""
-        progress = reports.filter(reports.column("active"))
-        written = {
-            name: pc.sum(reports.column(written_column(name))).as_py() or 0
-            for name in record_types(self._room)
-        }
-        written["progress"] = progress.num_rows
-        self._store.require_rows(batch, written)
-        schema = self._store.schema("progress")
-        return progress.select(schema.names).cast(schema), written
-
-    def _answers_of(self, batch: int) -> DataFrame:
+    def _answers_of(self, view: View, batch: int) -> DataFrame:
         """Return the answers that are new or revised in a micro-batch, by window and revision."""
         store, settings = self._store, self._settings
-        first, revised = (
-            queries.read_files(self._spark, store.files_of(name, batch), store.schema(name))
-            for name in ("result", "revision")
-        )
+
+        def read(kind: str) -> DataFrame:
+            rows = queries.read_rows(self._spark, store, view, view.of(kind, batch), kind)
+            return rows.where(F.col(BATCH) == batch)
+
         window = [*store.by, "key", "start_us"]
-        answers = all_answers(store, first, revised)
-        counted = with_refused(self._spark, settings, store, answers, batch, "left")
+        answers = all_answers(store, read("result"), read("revision"))
+        counted = with_refused(self._spark, settings, store, answers, view, "left")
         return counted.select(
             *window,
             (F.col("start_us") + settings.size_us).alias("end_us"),

@@ -1,13 +1,14 @@
 """The store and the tables of a windowed query.
 
-The store is a :class:`spark_impl.runtime.stores.TableStore`. The table ``pending`` marks a
-micro-batch as complete. The folder ``control`` holds requests to flush.
+The store is a :class:`spark_impl.runtime.stores.TableStore`. A version of its table has the pending
+pairs of the last micro-batch only; all other kinds of rows grow. The folder ``_control`` holds
+requests to flush.
 """
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +18,12 @@ from spark_impl.runtime import stores
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import VALUE, next_number, write_parquet
 from spark_impl.runtime.storage import Address, Location, locate
+from spark_impl.runtime.versions import View
 from spark_impl.windows.records import LATE, REJECTED, RESULT
 from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom
 
-VERSION = 5
-_PENDING_KEPT = 50
-"""Number of pending sets that stay for slow readers."""
+VERSION = 6
+PENDING = "pending"
 
 TaskId: TypeAlias = Values
 """Values of the grouping columns, then the task."""
@@ -94,7 +95,7 @@ def written_column(table: str) -> str:
 def report_columns(room: AnyRoom) -> Columns:
     """Return the columns of a task's report to the driver: its progress and what it wrote."""
     written = {written_column(name): _INT for name in record_types(room)}
-    return {"active": _FLAG, **_stream_tables(room)["progress"], **written}
+    return {"active": _FLAG, **_stream_tables(room)["progress"], **written, stores.ATTEMPT: _TEXT}
 
 
 def output_columns(room: AnyRoom) -> Columns:
@@ -117,46 +118,31 @@ class WindowStore(stores.TableStore):
     value: str | None = field(default=VALUE, kw_only=True)
     """The column of the history with the values, None if the query reads none."""
 
-    MARKER: ClassVar[str] = "pending"
-
     @property
     def by(self) -> tuple[str, ...]:
         """The columns that identify a task: the grouping columns and ``task``."""
         return (*(group.name for group in self.groups), "task")
 
-    def tables(self) -> Iterable[str]:
-        """Return the names of all tables."""
+    def kinds(self) -> Iterable[str]:
+        """Return the names of all kinds of rows."""
         return all_tables(self.room)
 
-    def lasting(self) -> Iterable[str]:
-        """Return the names of the tables that keep the rows of all micro-batches."""
-        return [name for name in self.tables() if name != self.MARKER]
+    def growing(self) -> Iterable[str]:
+        """Return the kinds of which no rows are ever removed."""
+        return [kind for kind in self.kinds() if kind != PENDING]
 
-    def schema(self, table: str) -> pa.Schema:
-        """Return the schema of a table."""
-        return self.schema_of(all_tables(self.room)[table])
+    def schema(self, kind: str) -> pa.Schema:
+        """Return the columns of a kind of rows."""
+        return self.schema_of(all_tables(self.room)[kind])
 
     def schema_of(self, columns: Columns) -> pa.Schema:
         """Return the schema of rows that belong to tasks."""
         ours = {"task": pa.int32(), **columns}
         return pa.schema([*self.groups, *(pa.field(*each) for each in ours.items())])
 
-    def forget_old_pending(self, batch: int) -> None:
-        """Remove the pending set that has become too old for readers."""
-        self.folder("pending", batch - _PENDING_KEPT).remove()
-
-    def mark(self, batch: int) -> tuple[str, int] | None:
-        """Return an identifier of the present completion of a micro-batch, None if incomplete.
-
-        If it is the same before and after a reader has listed files, these files belong together.
-        """
-        for found in self.folder("pending", batch).entries(stores.PART):
-            return found.base_name, found.mtime_ns
-        return None
-
-    def known_tasks(self) -> list[TaskId]:
+    def known_tasks(self, view: View) -> list[TaskId]:
         """Return every task that has accepted something."""
-        rows = self.read_all("progress").group_by(list(self.by)).aggregate([])
+        rows = self.read_kind(view, "progress").group_by(list(self.by)).aggregate([])
         return sorted(zip(*(rows.column(name).to_pylist() for name in self.by), strict=True))
 
     def request_flush(self, tasks: Sequence[TaskId], history: Location) -> None:
@@ -183,32 +169,36 @@ def open_store(
     Raises :class:`InputProblem`, and writes nothing, if the folder belongs to another query, does
     not say to which, or cannot be written.
     """
-    folder = locate(root)
+    store = WindowStore(locate(root), tuple(groups), room=room, value=value)
     reads = {"group_columns": stores.groups_to_json(groups), "value": value}
     ours = {"version": VERSION, "room": room.name, "config": config.to_json(), **reads}
 
-    def require_same() -> None:
-        theirs, store = load_store(folder, room)
-        stores.require_same(folder, theirs.to_json(), config.to_json())
-        columns = {"group_columns": stores.groups_to_json(store.groups), "value": store.value}
-        stores.require_same(folder, columns, reads)
+    def require_same(view: View) -> None:
+        theirs, found, _ = _read(view.root, room, view)
+        stores.require_same(view.root, theirs.to_json(), config.to_json())
+        columns = {"group_columns": stores.groups_to_json(found.groups), "value": found.value}
+        stores.require_same(view.root, columns, reads)
 
-    stores.claim(folder, ours, require_same)
-    return WindowStore(folder, tuple(groups), room=room, value=value)
+    stores.claim(store, ours, require_same)
+    return store
 
 
-def load_store(root: Address, room: WindowRoom[ConfigT]) -> tuple[ConfigT, WindowStore]:
-    """Return the configuration of the query that wrote a store, and the store.
+def load_store(root: Address, room: WindowRoom[ConfigT]) -> tuple[ConfigT, WindowStore, View]:
+    """Return the configuration of the query that wrote a store, the store, and its last version.
 
     Raises :class:`InputProblem` if there is none, if it belongs to another room, or if it does not
     say to which query it belongs.
     """
+    return _read(locate(root), room)
 
+
+def _read(
+    root: Location, room: WindowRoom[ConfigT], view: View | None = None
+) -> tuple[ConfigT, WindowStore, View]:
     def read(identity: JsonObject) -> tuple[ConfigT, WindowStore]:
         groups = stores.groups_from_json(identity["group_columns"])
-        value = identity.get("value", VALUE)  # older stores know no other column
         config = room.read(identity["config"])
-        return config, WindowStore(folder, groups, room=room.of(config), value=value)
+        return config, WindowStore(root, groups, room=room.of(config), value=identity["value"])
 
-    folder = locate(root)
-    return stores.read_identity(folder, VERSION, read, room=room.name)
+    (config, store), seen = stores.read_identity(root, VERSION, read, room=room.name, view=view)
+    return config, store, seen

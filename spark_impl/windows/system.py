@@ -118,11 +118,11 @@ def read_trace(
     """
     answers = results(spark, room, store)
     steps: dict[str, list[Step]] = {name: [] for name in own_batches}
-    config, opened = load_store(store, room)
+    config, opened, view = load_store(store, room)
     room = room.of(config)
-    last, flush = opened.committed(), max(own_batches.values())
+    flush = max(own_batches.values())
     for name in _words(room):
-        table = opened.read_all(name, last)
+        table = opened.read_kind(view, name)
         cases, batches = (table.column(each).to_pylist() for each in (CASE, "batch"))
         last_own = [own_batches[case] for case in cases]
         own_batch = pa.array(map(min, batches, last_own), pa.int64())

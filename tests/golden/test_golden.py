@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from spark_impl.runtime.tables import IDENTITY
 from tests.golden.__main__ import FOLDER, FORMS, PRESENT
 from tests.golden.archive import unpack
 from tests.harness.fuzzed_commands import call, make_forms
@@ -70,14 +72,15 @@ def test_a_store_of_an_unknown_version_is_refused(
 ) -> None:
     unpack(FOLDER / PRESENT / f"store-{room}.zip", tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    identity = tmp_path / "disk" / "store" / "query.json"
-    content = json.loads(identity.read_bytes())
-    identity.write_text(json.dumps({**content, "version": 99}), encoding="utf-8")
+    store = tmp_path / "disk" / "store"
+    table = DeltaTable(str(store))
+    identity = json.loads(table.metadata().configuration[IDENTITY])
+    changed = {IDENTITY: json.dumps({**identity, "version": 99})}
+    table.alter.set_table_properties(changed, raise_if_not_exists=False)
     given = {"room": room, "folder": str(tmp_path), "workers": 2}
     said = Desk(spark).carry_out({"do": "start", **given})
     wanted = r"failed InputProblem: \S+ was written by version 99 of the store, not \d+"
     assert re.fullmatch(wanted, said), said
-    identity.write_bytes(before[identity])
     assert {path: path.read_bytes() for path in before} == before
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-REQUIRED = ("pyspark", "numpy", "pyarrow", "pandas", "protobuf", "scipy", "xxhash")
+REQUIRED = ("pyspark", "numpy", "pyarrow", "deltalake", "pandas", "protobuf", "scipy", "xxhash")
 """Packages that every machine of a cluster needs."""
 
 

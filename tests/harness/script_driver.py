@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from model.vocabulary import ScriptConfig, Workload
 from spark_impl.runtime.session import session
 from spark_impl.runtime.systems import CASE
+from spark_impl.runtime.tables import TableWriter
 from spark_impl.script import ScriptQuery
 from tests.harness.announcements import announced, say
 
@@ -19,9 +20,9 @@ from tests.harness.announcements import announced, say
 class AnnouncedScripts(ScriptQuery):
     """The script query, with a line before and after each micro-batch."""
 
-    def _finish(self, answers: DataFrame, batch: int) -> None:
+    def _finish(self, answers: DataFrame, batch: int, writer: TableWriter) -> None:
         with announced(batch):
-            super()._finish(answers, batch)
+            super()._finish(answers, batch, writer)
 
 
 def main(folder: Path) -> None:

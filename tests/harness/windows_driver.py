@@ -20,6 +20,7 @@ from spark_impl.runtime.histories import append
 from spark_impl.runtime.session import session
 from spark_impl.runtime.storage import Address, Location, locate
 from spark_impl.runtime.systems import CASE
+from spark_impl.runtime.tables import TableWriter
 from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows.query import WindowedQuery
@@ -32,9 +33,9 @@ PIPELINES: Mapping[str, WindowRoom[Any]] = {room.name: room for room in (SLACK, 
 class AnnouncedQuery(WindowedQuery[Any]):
     """The windowed query, with a line before and after each micro-batch."""
 
-    def _finish(self, answers: DataFrame, batch: int) -> None:
+    def _finish(self, answers: DataFrame, batch: int, writer: TableWriter) -> None:
         with announced(batch):
-            super()._finish(answers, batch)
+            super()._finish(answers, batch, writer)
 
 
 def prepare(folder: Path, workload: Workload, place: Location | None = None) -> None:

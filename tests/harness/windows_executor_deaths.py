@@ -31,8 +31,8 @@ def fatal_writer(killed: Path, end: Callable[[Path], None]) -> _Function:
     def make(store: Any, settings: Any) -> processor.Write:
         write = writer(store, settings)
 
-        def run(rows: Sequence[processor.OutputRow], batch: int, part: int) -> None:
-            write(rows, batch, part)
+        def run(rows: Sequence[processor.OutputRow], batch: int, name: str) -> None:
+            write(rows, batch, name)
             if batch == FATAL_BATCH:
                 end(killed / "micro-batch")
 

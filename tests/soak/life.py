@@ -22,7 +22,8 @@ SAME_DRIVER = 3
 FEEDS = 4
 """Most files that are fed until a driver comes to a moment that not every micro-batch has."""
 REFUSED = (
-    "is being written by",
+    "another query has written it",
+    "is there already",
     "was continued elsewhere",
     "the store expects",
     "is already at",

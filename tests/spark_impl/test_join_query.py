@@ -75,10 +75,8 @@ def test_bounded_inputs(spark: SparkSession, tmp_path: Path) -> None:
     assert sum(expected.values()) > 0
     kept = join.join(r, s, tmp_path / "store").count()
     assert kept == len(rows) == results(spark, tmp_path / "store").count()
-    next(tmp_path.glob("store/epochs/*/*/matches-1.parquet")).unlink()
-    with pytest.raises(
-        InputProblem, match=rf"has \d+ of the {kept} rows .* have to reach one fold"
-    ):
+    next(tmp_path.glob("store/kind=matches/*-1.parquet")).unlink()
+    with pytest.raises(InputProblem, match=r"has lost \S+-1\.parquet with \d+ rows of kind"):
         results(spark, tmp_path / "store")
 
 

@@ -19,7 +19,7 @@ from spark_impl.join import (
     snapshots,
 )
 from spark_impl.join.query import Sink
-from spark_impl.runtime import stores
+from spark_impl.runtime import tables
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem
 from tests.harness.join_driver import both_streams
@@ -84,8 +84,8 @@ def case_of_runs() -> Workload:
 def test_a_chain_goes_on_with_other_workers_and_other_queries(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, merged: int
 ) -> None:
-    """Every second epoch is merged with the one before, or none is."""
-    monkeypatch.setattr(stores, "MERGED", merged)
+    """Files of epochs are merged every second version, or never."""
+    monkeypatch.setattr(tables, "TIDIED", merged)
     case = case_of_runs()
     handed: dict[int, int] = {}
     failed: list[int] = []
@@ -114,7 +114,7 @@ def test_a_chain_goes_on_with_other_workers_and_other_queries(
     assert {name for name, _, _ in expected} == {"old", "gone", "new"}
     assert failed == [2]
     assert sum(handed.values()) == sum(expected.values())
-    assert len(list(store.glob("merged/matches/*"))) == (merged == 2)
+    assert bool(list(store.glob("kind=matches/part-*"))) == (merged == 2)
     look_at_snapshots(spark, store, case)
     ask_once(spark, store, case)
 
@@ -161,7 +161,7 @@ def test_the_checkpoint_of_spark_may_be_elsewhere(spark: SparkSession, tmp_path:
     stream(tmp_path / "spark").run_available()
     assert not (tmp_path / "store" / "checkpoint").exists()
     append(tmp_path / "history", both_streams(second))
-    with pytest.raises(InputProblem, match=r"^\S*/store/checkpoint is not the checkpoint of"):
+    with pytest.raises(InputProblem, match=r"^\S*/store/_checkpoint is not the checkpoint of"):
         stream(None).run_available()  # would take both files for the first micro-batch again
     stream(tmp_path / "spark").run_available()
     assert len(snapshots(tmp_path / "store")) == 2

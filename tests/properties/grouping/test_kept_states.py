@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from spark_impl.grouping.instances import MicroBatch, finish_work
 from spark_impl.grouping.store import GroupingStore, Worked
-from spark_impl.runtime.storage import locate
+from spark_impl.runtime.storage import Location, locate
 
 INSTANCES = 2
 
@@ -17,13 +17,10 @@ class _Reports:
 
     def __init__(self) -> None:
         self.is_work_expected = False
-        self._tuples: dict[object, int] = {}
+        self.told: dict[int, tuple[Location, int]] = {}
 
-    def tell(self, file: object, tuples: int) -> None:
-        self._tuples[file] = tuples
-
-    def tuples_of(self, file: object) -> int | None:
-        return self._tuples.get(file)
+    def files(self, _kind: str, _store: Location) -> dict[int, tuple[Location, int]]:
+        return self.told
 
 
 @given(
@@ -36,21 +33,21 @@ def test_a_state_survives_micro_batches_without_work(
 ) -> None:
     """``batches`` are the tuples of each instance in a micro-batch, ``None`` without any work."""
     store = GroupingStore(locate(tmp_path_factory.mktemp("stream")))
-    held, has_states = None, False
+    held, before = None, dict[int, Location]()
     for number, tuples in enumerate(batches):
         reports = _Reports()
-        batch = MicroBatch(number, 0, store, has_states, reports)  # type: ignore[arg-type]  # it stands in for Spark's
+        batch = MicroBatch(number, 0, store, before, reports)  # type: ignore[arg-type]  # it stands in for Spark's
         spent = [(0, 0)] * INSTANCES
         if tuples is not None:
             reports.is_work_expected = True
             held = pa.table({"sum": [number, tuples]})
             for instance in range(INSTANCES):
-                store.write_worked(number, instance, Worked(tuples, 7, held))
-                reports.tell(store.instance_file(number, instance), tuples)
-            spent, has_states = [(tuples, 7)] * INSTANCES, True
-        assert finish_work(batch, INSTANCES, INSTANCES * (tuples or 0)) == spent
-        if has_states:
-            assert [store.spent(number, each) for each in range(INSTANCES)] == spent
-            assert [store.load_worked(number, each).state for each in range(INSTANCES)] == [
-                held
-            ] * 2
+                file = store.write_worked(number, instance, Worked(tuples, 7, held))
+                reports.told[instance] = (file, tuples)
+            spent = [(tuples, 7)] * INSTANCES
+        found, files = finish_work(batch, INSTANCES, INSTANCES * (tuples or 0))
+        assert found == spent
+        assert len(files) == (0 if held is None else INSTANCES)
+        before = dict(enumerate(files))
+        assert [store.spent(each) for each in files] == spent[: len(files)]
+        assert all(store.load_worked(each).state == held for each in files)

@@ -1,0 +1,111 @@
+"""The chain of a history's files: each one says which file it follows.
+
+The note of a file, in its footer, has the digest of the file before it; files of a
+:class:`Landing` also have the id of their history and their number. A digest is that of a footer,
+which has the place and the size of every page. Pages have checksums of their own.
+
+Files of other programs need no note: they can be followed, and say nothing about others.
+"""
+
+import hashlib
+import json
+from itertools import pairwise
+
+import pyarrow.parquet as pq
+
+from spark_impl.runtime.histories import DIGESTS, NOTE, file_of, holder_of
+from spark_impl.runtime.provenance import identity_of
+from spark_impl.runtime.storage import InputProblem, Location, reading
+
+_TAIL = 8
+"""Bytes behind a footer: its length, and four letters."""
+
+
+def digest_of(file: Location) -> str:
+    """Return the digest of a file. Raise :class:`InputProblem` if it has no footer."""
+    with reading(file), file.open() as content:
+        size = content.size()
+        content.seek(max(size - _TAIL, 0))
+        length = int.from_bytes(content.read(4), "little")
+        content.seek(max(size - _TAIL - length, 0))
+        return hashlib.sha256(content.read(length)).hexdigest()
+
+
+def note_of_next(history: Location, number: int, identity: str | None = None) -> dict[bytes, str]:
+    """Return the note of the file with a number, as metadata; the file before it is there.
+
+    ``identity`` is the id of a history that has one; then the file may have no other number.
+    """
+    note: dict[str, str | int | None] = {"before": _digest(history, number - 1)}
+    if identity is not None:
+        note |= {"history": identity, "number": number}
+    return {NOTE: json.dumps(note)}
+
+
+def require_chain(history: Location, numbers: range) -> None:
+    """Raise :class:`InputProblem` if a file is not the one that its neighbours know.
+
+    Both neighbours of ``numbers`` are looked at as well, if they are there.
+    """
+    identity = identity_of(history)
+    for number in numbers:
+        _require_own(history, number, identity)
+    for before, after in pairwise(range(numbers.start - 1, numbers.stop + 1)):
+        try:
+            note = _note(history, after)
+        except InputProblem:
+            if after < numbers.stop:
+                raise
+            break  # it may not be complete yet, and has its own turn
+        known = None if note is None else note.get("before")
+        if known is not None and _digest(history, before) not in (known, None):
+            msg = (
+                f"{history} is not as it was written: {after:08d}.parquet follows another file than"
+                f" {before:08d}.parquet; restore the file that was changed from a copy"
+            )
+            raise InputProblem(msg)
+
+
+def _require_own(history: Location, number: int, identity: str | None) -> None:
+    note = _note(history, number) or {}
+    if note.get("number", number) != number:
+        msg = f"{history} has number {note['number']} of a landing as {number:08d}.parquet"
+        raise InputProblem(msg)
+    if note.get("history", identity) != identity:
+        msg = f"{history} has a file of another history, {note['history']}: {number:08d}.parquet"
+        raise InputProblem(msg)
+
+
+def _note(history: Location, number: int) -> dict[str, str | int | None] | None:
+    """Return the note of a file, ``None`` if it is not there, was merged, or has none."""
+    file = file_of(history, number)
+    if not file.exists():
+        return None
+    try:
+        note = json.loads(_metadata(file).get(NOTE, b"null"))
+    except InputProblem:
+        if file.exists():
+            raise
+        return None  # merged just now
+    return note if isinstance(note, dict) else None
+
+
+def _digest(history: Location, number: int) -> str | None:
+    """Return the digest of a file, also if it was merged; ``None`` if nobody knows it."""
+    found = holder_of(history, number)
+    if found is None:
+        return None
+    try:
+        if found.first == found.last:
+            return digest_of(found.file)
+        digests = json.loads(_metadata(found.file).get(DIGESTS, b"null"))
+    except InputProblem:
+        if found.file.exists():
+            raise
+        return None  # merged just now
+    return None if digests is None else str(digests[number - found.first])
+
+
+def _metadata(file: Location) -> dict[bytes, bytes]:
+    with reading(file):
+        return pq.read_metadata(file.path, filesystem=file.files).metadata or {}

@@ -1,0 +1,94 @@
+"""Files of a history that were rewritten, swapped or brought from elsewhere are named."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from spark_impl.runtime import histories
+from spark_impl.runtime.histories import append, compact, file_of, numbers
+from spark_impl.runtime.history_chain import digest_of, note_of_next, require_chain
+from spark_impl.runtime.storage import InputProblem, Location, locate
+
+FILES = 6
+
+
+def history(folder: Path | Location, files: int = FILES, first: int = 0) -> Location:
+    for number in range(first, first + files):
+        append(folder, pa.table({"seq": [number], "key": ["a"]}))
+    return locate(folder)
+
+
+def landed(folder: Path, identity: str) -> Location:
+    """Write a history as a landing does."""
+    place = locate(folder)
+    (place / "_landing.json").write_bytes(f'{{"landing": "{identity}"}}'.encode())
+    for number in range(FILES):
+        note = note_of_next(place, number, identity)
+        rows = pa.table({"seq": [number]}).replace_schema_metadata(note)
+        histories.write_parquet(rows, file_of(place, number), is_new=True)
+    return place
+
+
+def test_files_as_they_were_written_follow_each_other(place: Location) -> None:
+    made = history(place / "h")
+    require_chain(made, numbers(made))
+    require_chain(made, range(2, 4))
+    require_chain(made, range(FILES, FILES))
+
+
+@pytest.mark.parametrize("at", range(FILES - 1))
+def test_a_file_that_was_rewritten_is_named(tmp_path: Path, at: int) -> None:
+    made = history(tmp_path / "h")
+    file = file_of(made, at).path
+    pq.write_table(pq.read_table(file).set_column(0, "seq", [[31]]), file)
+    for asked in (range(FILES), range(at, at + 1), range(at + 1, at + 2)):
+        with pytest.raises(InputProblem, match=rf"/h is not as .* another file than {at:08d}\.par"):
+            require_chain(made, asked)
+
+
+def test_files_that_were_swapped_are_named(tmp_path: Path) -> None:
+    made = landed(tmp_path / "h", "one")
+    one, other = (Path(file_of(made, number).path) for number in (2, 3))
+    content = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(content)
+    with pytest.raises(InputProblem, match=r"/h has number 3 of a landing as 00000002\.parquet"):
+        require_chain(made, range(FILES))
+
+
+def test_a_file_of_another_history_is_named(tmp_path: Path) -> None:
+    made, foreign = landed(tmp_path / "h", "one"), landed(tmp_path / "f", "two")
+    require_chain(made, range(FILES))
+    file_of(made, 5).remove()
+    file_of(made, 5).write_bytes(file_of(foreign, 5).read_bytes())
+    with pytest.raises(InputProblem, match=r"/h has a file of another history, two: 00000005\.par"):
+        require_chain(made, range(5, 6))
+
+
+def test_merged_files_keep_the_digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(histories, "MERGED", 2)
+    made = history(tmp_path / "h")
+    digests = [digest_of(file_of(made, number)) for number in range(FILES)]
+    compact(made)
+    assert not file_of(made, 0).exists()
+    require_chain(made, numbers(made))
+    history(made, 2, first=FILES)
+    compact(made)
+    require_chain(made, numbers(made))
+    merged = pq.read_schema(f"{made.path}/00000000-00000001.parquet").metadata
+    assert merged[b"straggler.digests"].decode() == str(digests[:2]).replace("'", '"')
+
+
+def test_files_without_notes_are_followed(tmp_path: Path) -> None:
+    made = locate(tmp_path / "h")
+    for number in range(2):
+        histories.write_parquet(pa.table({"seq": [number]}), file_of(made, number))
+    history(made, 2, first=2)
+    require_chain(made, range(4))
+    histories.write_parquet(pa.table({"seq": [31]}), file_of(made, 0))
+    require_chain(made, range(4))
+    histories.write_parquet(pa.table({"seq": [31]}), file_of(made, 1))
+    with pytest.raises(InputProblem, match=r"another file than 00000001\.parquet"):
+        require_chain(made, range(4))

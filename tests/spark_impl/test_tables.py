@@ -1,0 +1,249 @@
+"""Tables of stores: who commits, what counts, what readers are told, and who else can read them."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from spark_impl.runtime import tables
+from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.runtime.stores import Draft, TableStore, claim, read_identity, require_view
+from spark_impl.runtime.tables import TableWriter
+
+IDENTITY = {"version": 1}
+COLUMNS = {
+    "result": pa.schema([("site", pa.string()), ("start_us", pa.int64()), ("value", pa.float64())]),
+    "pending": pa.schema([("site", pa.string()), ("start_us", pa.int64())]),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MadeStore(TableStore):
+    """A store with two kinds of rows."""
+
+    def kinds(self) -> Iterable[str]:
+        return COLUMNS
+
+    def schema(self, kind: str) -> pa.Schema:
+        return COLUMNS[kind]
+
+
+def make(root: Path | Location | str) -> MadeStore:
+    store = MadeStore(locate(root))
+    claim(store, IDENTITY, lambda _: None)
+    return store
+
+
+def rows(first: int, count: int = 3) -> pa.Table:
+    starts = range(first, first + count)
+    return pa.table([["a"] * count, [*starts], [float(each) for each in starts]], COLUMNS["result"])
+
+
+def draft_of(store: MadeStore, writer: TableWriter, batch: int, name: str = "x") -> Draft:
+    """Return a micro-batch whose answers begin at ten times its number."""
+    draft = Draft(store, writer.view, batch)
+    draft.write("result", rows(10 * batch), f"{name}-{batch}")
+    draft.replace("pending", rows(batch, 1).drop(["value"]), f"{name}-{batch}")
+    return draft
+
+
+def starts(store: MadeStore, kind: str = "result") -> list[int]:
+    return sorted(store.read_all(kind).column("start_us").to_pylist())
+
+
+def test_a_version_has_all_rows_of_its_micro_batches(place: Location) -> None:
+    store = make(place / "s")
+    writer = TableWriter(store.root)
+    for batch in range(3):
+        assert store.begin(writer.look(), batch)
+        draft_of(store, writer, batch).commit(writer)
+    assert (store.committed(), store.begin(writer.look(), 2)) == (2, False)
+    assert starts(store) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
+    assert starts(store, "pending") == [2], "the others were replaced"
+    view = require_view(store.root)
+    assert store.read_kind(view, "result", 1).column("start_us").to_pylist() == [10, 11, 12]
+    assert [each.bounds["start_us"] for each in view.of("result", 1)] == [(10, 12)]
+    assert read_identity(store.root, 1, dict)[0] == IDENTITY
+
+
+def test_of_two_writers_the_second_one_stops_with_a_sentence(place: Location) -> None:
+    store = make(place / "s")
+    suspended, other = TableWriter(store.root), TableWriter(store.root)
+    late = draft_of(store, suspended, 0, "late")
+    draft_of(store, other, 0).commit(other)
+    sentence = "has micro-batch 0 already: another query has written it, and nothing of this one"
+    with pytest.raises(InputProblem, match=sentence):
+        late.commit(suspended)
+    for batch in range(1, 4):
+        draft_of(store, other, batch).commit(other)
+    assert starts(store) == [*range(3), *range(10, 13), *range(20, 23), *range(30, 33)]
+    with pytest.raises(InputProblem, match=r"is at micro-batch 1, its table is at 3"):
+        store.begin(suspended.look(), 1)
+
+
+def test_one_of_many_writers_commits_each_number(tmp_path: Path) -> None:
+    store, ends = make(tmp_path / "s"), Counter[str]()
+    for batch in range(5):
+        together = threading.Barrier(3)
+
+        def race(name: str, batch: int = batch, together: threading.Barrier = together) -> None:
+            writer = TableWriter(store.root)
+            draft = draft_of(store, writer, batch, name)
+            together.wait()
+            try:
+                draft.commit(writer)
+                ends["commits"] += 1
+            except InputProblem as error:
+                ends["stops" if "another query has written it" in str(error) else str(error)] += 1
+
+        threads = [threading.Thread(target=race, args=(name,)) for name in "abc"]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    assert ends == {"commits": 5, "stops": 10}
+    assert len(starts(store)) == 15
+    assert starts(store, "pending") == [4]
+
+
+def test_a_writer_that_stood_still_while_the_log_was_cleaned_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    soon = {**tables._SETTINGS, "delta.logRetentionDuration": "interval 0 seconds"}
+    monkeypatch.setattr(tables, "_SETTINGS", {**soon, "delta.checkpointInterval": "3"})
+    store = make(tmp_path / "s")
+    suspended, writer = TableWriter(store.root), TableWriter(store.root)
+    late = draft_of(store, suspended, 0, "late")
+    for batch in range(10):
+        draft_of(store, writer, batch).commit(writer)
+    log = tmp_path / "s" / "_delta_log"
+    assert not (log / f"{1:020d}.json").exists()
+    with pytest.raises(InputProblem, match="another query has written it"):
+        late.commit(suspended)
+    assert not (log / f"{1:020d}.json").exists()
+    assert len(starts(store)) == 30
+
+
+def test_files_that_no_version_names_do_not_count(tmp_path: Path) -> None:
+    store = make(tmp_path / "s")
+    writer = TableWriter(store.root)
+    draft_of(store, writer, 0, "given-up")
+    store.write("result", 0, rows(77), "of-a-dead-task")
+    draft_of(store, writer, 0).commit(writer)
+    assert starts(store) == [0, 1, 2]
+
+
+def test_a_micro_batch_without_rows_is_no_version(tmp_path: Path) -> None:
+    store = make(tmp_path / "s")
+    writer = TableWriter(store.root)
+    for batch in range(3):
+        assert store.begin(writer.look(), batch)
+        Draft(store, writer.view, batch).commit(writer)
+    assert (store.committed(), require_view(store.root).version) == (-1, 0)
+    assert store.begin(writer.look(), 2), "it may be repeated"
+    assert store.begin(writer.look(), 3)
+    draft_of(store, writer, 3).commit(writer)
+    assert (store.committed(), store.begin(writer.look(), 3)) == (3, False)
+
+
+@pytest.mark.parametrize("damage", ["lose", "cut", "lengthen"])
+def test_readers_miss_a_damaged_file(tmp_path: Path, damage: str) -> None:
+    store = make(tmp_path / "s")
+    writer = TableWriter(store.root)
+    for batch in range(2):
+        draft_of(store, writer, batch).commit(writer)
+    file = tmp_path / "s" / "kind=result" / "00000001-x-1.parquet"
+    content = file.read_bytes()
+    file.unlink()
+    if damage != "lose":
+        file.write_bytes(content[:-9] if damage == "cut" else content + b"more")
+    sentence = r"s has lost 00000001-x-1\.parquet with 3 rows of kind 'result', or a part of it"
+    with pytest.raises(InputProblem, match=sentence):
+        store.read_all("result")
+    view = require_view(store.root)
+    with pytest.raises(InputProblem, match=sentence):
+        view.require_whole(view.of("result"))
+    assert starts(store, "pending") == [1]
+
+
+def test_tidying_up_keeps_rows_and_what_recent_readers_have_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "TIDIED", 4)
+    store = make(tmp_path / "s")
+    writer, expected = TableWriter(store.root), list[int]()
+    for batch in range(20):
+        draft_of(store, writer, batch).commit(writer)
+        expected += range(10 * batch, 10 * batch + 3)
+        before = require_view(store.root)
+        writer.tidy(["result"])
+        assert starts(store) == expected
+        assert store.read_kind(before, "result").num_rows == len(expected)
+        assert len(require_view(store.root).of("result")) <= 4
+    assert len(list((tmp_path / "s" / "kind=result").iterdir())) > 20
+
+
+def test_tidying_up_removes_what_no_recent_version_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = {**tables._SETTINGS, "delta.deletedFileRetentionDuration": "interval 0 seconds"}
+    monkeypatch.setattr(tables, "_SETTINGS", now)
+    monkeypatch.setattr(tables, "TIDIED", 4)
+    store = make(tmp_path / "s")
+    writer = TableWriter(store.root)
+    kept = [tmp_path / "s" / "_checkpoint" / "offsets" / "0", tmp_path / "s" / "_control" / "1"]
+    for file in kept:
+        file.parent.mkdir(parents=True)
+        file.touch()
+    for batch in range(20):
+        draft_of(store, writer, batch).commit(writer)
+        store.write("result", batch, rows(77), f"of-a-dead-task-{batch}")
+        writer.tidy(["result"])
+    assert len(starts(store)) == 60
+    assert len(list((tmp_path / "s" / "kind=result").iterdir())) < 10
+    assert all(file.exists() for file in kept)
+
+
+@pytest.mark.parametrize("name", ["a%20b", r"a\b", "a\nb"])
+def test_paths_that_delta_takes_for_others_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputProblem, match="cannot be a store: its path has a backslash"):
+        make(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_half_made_table_can_be_made(tmp_path: Path) -> None:
+    (tmp_path / "s" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "s" / "_delta_log" / "_commit_4711.json.tmp").touch()
+    assert make(tmp_path / "s").committed() == -1
+
+
+@pytest.mark.parametrize("name", ["thesis.txt", "query.json", "kind=result"])
+def test_other_folders_are_no_stores(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("{}")
+    sentence = (
+        "a store of an earlier version" if name == "query.json" else "neither an empty folder"
+    )
+    with pytest.raises(InputProblem, match=sentence):
+        make(tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
+def test_duckdb_and_polars_read_the_same_rows(tmp_path: Path) -> None:
+    duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")
+    deltalake = pytest.importorskip("deltalake")
+    store = make(tmp_path / "s")
+    writer = TableWriter(store.root)
+    for batch in range(3):
+        draft_of(store, writer, batch).commit(writer)
+    columns = ["batch", "start_us", "value"]
+    ours = sorted(store.read_all("result").select(columns).to_pylist(), key=str)
+    stored = deltalake.DeltaTable(str(tmp_path / "s")).to_pyarrow_dataset()  # noqa: F841 (DuckDB finds it by name)
+    question = "select batch, start_us, value from stored where kind = 'result'"
+    found = duckdb.sql(question).arrow().read_all().to_pylist()
+    assert sorted(found, key=str) == ours
+    frame = polars.read_delta(str(tmp_path / "s")).filter(polars.col("kind") == "result")
+    assert sorted(frame.select(columns).to_dicts(), key=str) == ours
