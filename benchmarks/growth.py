@@ -1,7 +1,7 @@
 """The time of a micro-batch, and the number of files, over 10,000 micro-batches.
 
 One query of room ``slack`` sums 50 tuples a micro-batch in windows of a second; every fifth tuple
-is up to three seconds late. A thread writes and merges the history as a ``Landing`` does. The query
+is up to three seconds late. A thread writes the history as a ``Landing`` does. The query
 is stopped at four places, and Spark then forgets its last commit, as after a crash; it goes on in
 the same store.
 
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import SlackConfig
-from spark_impl.runtime.histories import append, compact
+from spark_impl.runtime.histories import append
 from spark_impl.runtime.session import session
 from spark_impl.runtime.storage import Location, locate
 from spark_impl.runtime.systems import lose_commit
@@ -103,10 +103,9 @@ def run(spark: SparkSession, place: Path) -> Iterator[float]:
 
 
 def write_history(folder: Location, numbers: list[int]) -> None:
-    """Add files to a history, and merge them."""
+    """Add files to a history."""
     for number in numbers:
         append(folder, arrivals(number))
-    compact(folder)
 
 
 def arrivals(number: int) -> pa.Table:

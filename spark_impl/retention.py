@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from spark_impl.runtime.histories import files_below, numbers, remove_below
+from spark_impl.runtime.histories import files_below, numbers
 from spark_impl.runtime.provenance import require_history
 from spark_impl.runtime.queries import last_logged
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
@@ -21,6 +21,7 @@ from spark_impl.windows.store import PENDING, load_store
 
 Reader: TypeAlias = Address | tuple[Address, Address]
 """A store; or a store, and Spark's checkpoint if the query has it elsewhere."""
+_LAST = (1 << 63) - 1
 _CORRECTED: dict[str, AnyRoom] = {room.name: room for room in (SLACK, WATERMARK)}
 """Rooms whose queries read a history again to correct windows."""
 
@@ -28,8 +29,7 @@ _CORRECTED: dict[str, AnyRoom] = {room.name: room for room in (SLACK, WATERMARK)
 def drop_before(history: Address, number: int, *, readers: Sequence[Reader]) -> int:
     """Remove the files of a history below a number; return the lowest number that is left.
 
-    ``readers`` are the stores of all queries that read the history. A merged file is removed as a
-    whole, once all of its numbers are below ``number``.
+    ``readers`` are the stores of all queries that read the history.
 
     Raise :class:`InputProblem` with one sentence, and remove nothing, if a reader reads another
     history, or has not read one of the files yet, if late pairs of a reader wait for a correction
@@ -53,13 +53,16 @@ def drop_before(history: Address, number: int, *, readers: Sequence[Reader]) -> 
             raise InputProblem(msg)
         # Behind the number: what was late until then is pending by now, or has been corrected.
         times = _pending_us(view)
-        if times and (needed := Footers("event_time_us").overlapping(below, times)):
+        footers = Footers()
+        footers.add(below)
+        if needed := footers.overlapping(times, _LAST):
             msg = (
-                f"{min(needed)} cannot be removed: late pairs in {place} wait for a correction that"
-                " reads it"
+                f"{needed[0].file} cannot be removed: late pairs in {place} wait for a correction"
+                " that reads it"
             )
             raise InputProblem(msg)
-    remove_below(folder, number)
+    for file in below:
+        file.remove()
     return numbers(folder).start
 
 

@@ -66,7 +66,7 @@ def from_history(
 def read_file(
     address: Address, schema: pa.Schema, column: str, streams: tuple[str, str]
 ) -> pa.Table:
-    """Return the rows of a file of a history, alone or merged with others.
+    """Return the rows of a file of a history.
 
     Raise :class:`InputProblem` if one is of another stream.
     """

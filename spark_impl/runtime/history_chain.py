@@ -13,10 +13,12 @@ from itertools import pairwise
 
 import pyarrow.parquet as pq
 
-from spark_impl.runtime.histories import DIGESTS, NOTE, file_of, holder_of
+from spark_impl.runtime.histories import file_of
 from spark_impl.runtime.provenance import identity_of
 from spark_impl.runtime.storage import InputProblem, Location, reading
 
+NOTE = b"straggler.follows"
+"""Metadata of a file about the one before it."""
 _TAIL = 8
 """Bytes behind a footer: its length, and four letters."""
 
@@ -77,35 +79,17 @@ def _require_own(history: Location, number: int, identity: str | None) -> None:
 
 
 def _note(history: Location, number: int) -> dict[str, str | int | None] | None:
-    """Return the note of a file, ``None`` if it is not there, was merged, or has none."""
+    """Return the note of a file, ``None`` if it is not there or has none."""
     file = file_of(history, number)
     if not file.exists():
         return None
-    try:
-        note = json.loads(_metadata(file).get(NOTE, b"null"))
-    except InputProblem:
-        if file.exists():
-            raise
-        return None  # merged just now
+    with reading(file):
+        kept = pq.read_metadata(file.path, filesystem=file.files).metadata or {}
+    note = json.loads(kept.get(NOTE, b"null"))
     return note if isinstance(note, dict) else None
 
 
 def _digest(history: Location, number: int) -> str | None:
-    """Return the digest of a file, also if it was merged; ``None`` if nobody knows it."""
-    found = holder_of(history, number)
-    if found is None:
-        return None
-    try:
-        if found.first == found.last:
-            return digest_of(found.file)
-        digests = json.loads(_metadata(found.file).get(DIGESTS, b"null"))
-    except InputProblem:
-        if found.file.exists():
-            raise
-        return None  # merged just now
-    return None if digests is None else str(digests[number - found.first])
-
-
-def _metadata(file: Location) -> dict[bytes, bytes]:
-    with reading(file):
-        return pq.read_metadata(file.path, filesystem=file.files).metadata or {}
+    """Return the digest of a file, ``None`` if it is not there."""
+    file = file_of(history, number)
+    return digest_of(file) if number >= 0 and file.exists() else None

@@ -23,16 +23,16 @@ Rules of this file:
 
 import time
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary.durations import duration_us
-from spark_impl.runtime import histories, packages
+from spark_impl.runtime import packages
 from spark_impl.runtime.cells import UNITS_US
 from spark_impl.runtime.columns import (
     FAULTS,
@@ -299,8 +299,6 @@ class Landing:
         self._publish(files, file_of(self._history, last.number), batch)
         scratch.remove()
         self._last = last
-        if LANDED in files and (last.number + 1) % histories.MERGED == 0:
-            _compact(rows.sparkSession, self._history)
 
     def _publish(self, files: Mapping[str, "Written"], target: Location, batch: int) -> None:
         """Give the files of a micro-batch their names, that of the history last.
@@ -351,14 +349,3 @@ def _require_free(groups: Iterable[str], taken: Collection[str]) -> None:
         if name.lower() in taken:  # to Spark they are the same
             msg = f"a grouping column cannot be called {name!r}, which is taken"
             raise InputProblem(msg)
-
-
-def _compact(spark: SparkSession, history: Location) -> None:
-    """Merge files of a history in a task of Spark."""
-    size = histories.MERGED
-
-    def merge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        histories.compact(history, size)
-        yield from batches
-
-    spark.range(0, 1, 1, 1).mapInArrow(merge, "id long").collect()

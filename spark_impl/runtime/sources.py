@@ -108,6 +108,7 @@ class HistoryReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         self._requests = requests
         self._files = files
         self._is_mixed = is_mixed
+        self._follower = histories.Follower(history)
         self._end: int | None = None
         """Number of the first file that is left to the next run, if this one ends."""
 
@@ -117,12 +118,12 @@ class HistoryReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"next": lowest, "first": lowest, "requests": [], "spent": []}
 
     def _lowest(self) -> int:
-        present = histories.numbers(self._history)
+        present = self._follower.numbers()
         return present.start if present else -1
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (the name is Spark's)
         """Note what is there now: a run with this trigger ends with it."""
-        self._end = histories.next_number(self._history)
+        self._end = self._follower.numbers().stop
 
     def read(self, start: Offset) -> tuple[Iterator[tuple[str]], Offset]:
         """Return the next files, and the offset after them."""
@@ -149,12 +150,11 @@ class HistoryReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         end = first
         while end < most and histories.file_of(self._history, end).exists():
             end += 1
-        if end < most:  # the next one was merged with others, or lost, or is not there yet
-            present = histories.numbers(self._history)
-            if not present.start <= first <= present.stop:
-                msg = f"{histories.file_of(self._history, first)} is to be read next and is missing"
+        if end == first:  # it was lost, or is not there yet
+            file = histories.file_of(self._history, first)
+            if first != self._follower.numbers().stop and not file.exists():
+                msg = f"{file} is to be read next and is missing"
                 raise InputProblem(msg)
-            end = max(first, min(most, present.stop))
         return end if self._end is None else max(first, min(end, self._end))
 
     def readBetweenOffsets(  # noqa: N802 (the name is Spark's)

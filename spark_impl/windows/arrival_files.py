@@ -91,7 +91,7 @@ def read_schema(file: Location) -> pa.Schema:
 
 
 def open_file(file: Location, groups: Sequence[pa.Field] = (), value: str | None = VALUE) -> Piece:
-    """Open a file of a history, merged or not, and check its columns.
+    """Open a file of a history, and check its columns.
 
     Raises :class:`InputProblem` if the file cannot be read.
     """

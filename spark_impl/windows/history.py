@@ -13,7 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from spark_impl.runtime.histories import COLUMNS, VALUE, files_of, history_schema, name_values
+from spark_impl.runtime.histories import (
+    COLUMNS,
+    VALUE,
+    Follower,
+    file_of,
+    files_of,
+    history_schema,
+    name_values,
+)
 from spark_impl.runtime.storage import InputProblem, Location
 from spark_impl.runtime.versions import BATCH, KIND
 from spark_impl.windows import recompute
@@ -101,8 +109,10 @@ class History:
         self._source = source
         self._reader = PieceReader(settings, groups)
         self._cache = PieceCache(self._reader)
-        self._times = Footers("event_time_us")
-        self._arrivals = Footers("seq")
+        self._follower = Follower(source)
+        self._footers = Footers()
+        self._known = range(0)
+        """Numbers of the files whose footers are known."""
         self._threads = ThreadPoolExecutor(_THREADS)
         self._ahead: Future[None] | None = None
 
@@ -119,14 +129,21 @@ class History:
     def _read_ahead(self, seq: int) -> None:
         # A file that cannot be read raises again when a correction reads it.
         with suppress(Exception):
-            behind: list[RowGroup] = []
-            for file in reversed(files_of(self._source)):
-                if self._arrivals.row_groups(file)[0].least <= seq:
-                    break
-                behind, last = self._times.row_groups(file), file
+            coming = [each for each in self._look().groups if each.first_seq > seq]
+            behind = [each for each in coming if each.file == coming[0].file]
             # A correction needs the file before it as well, and all or nothing is kept.
             if sum(group.rows for group in behind) <= ROWS_KEPT // 2:
-                self._cache.pieces([(last, group) for group in behind])
+                self._cache.pieces(behind)
+
+    def _look(self) -> Footers:
+        """Return the row groups of all files that the history has now."""
+        numbers = self._follower.numbers()
+        if numbers.start != self._known.start:  # it was shortened
+            self._footers, self._known = Footers(), range(numbers.start, numbers.start)
+        more = range(self._known.stop, numbers.stop)
+        self._footers.add(file_of(self._source, number) for number in more)
+        self._known = numbers
+        return self._footers
 
     def _finish_reading(self) -> None:
         if self._ahead is not None:
@@ -137,14 +154,8 @@ class History:
         """Return the answers of some windows, and the number of rows in the row groups read."""
         self._finish_reading()
         times, last = recompute.time_ranges_us(request), int(request.limit.max())
-        by_file = self._times.overlapping(files_of(self._source), times)
-        groups = [
-            (file, group)
-            for file, overlapping in by_file.items()
-            for group in overlapping
-            if self._arrivals.row_groups(file)[group.number].least <= last  # else not arrived yet
-        ]
-        rows = sum(group.rows for _, group in groups)
+        groups = self._look().overlapping(times, last)
+        rows = sum(group.rows for group in groups)
         read = row_group_reader(self._reader, groups, times)
         if rows > ROWS_ON_DRIVER:
             return self._on_workers(request, len(groups), read), rows
@@ -197,14 +208,13 @@ class History:
 
 
 def row_group_reader(
-    reader: PieceReader, groups: Sequence[tuple[Location, RowGroup]], times: Sequence[TimeRange]
+    reader: PieceReader, groups: Sequence[RowGroup], times: Sequence[TimeRange]
 ) -> Callable[[int], Iterator[Piece]]:
     """Return a function that reads one of some row groups, only rows in some ranges of time."""
     time = pc.field("event_time_us")
     where = reduce(or_, ((time >= start) & (time < end) for start, end in times))
 
     def read(number: int) -> Iterator[Piece]:
-        file, group = groups[number]
-        return reader.read(file, group, where)
+        return reader.read(groups[number], where)
 
     return read

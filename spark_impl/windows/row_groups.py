@@ -1,4 +1,4 @@
-"""Row groups of Parquet files: their ranges of time, and the rows of a history as arrays.
+"""Row groups of a history's files: their ranges of time, and their rows as arrays.
 
 Rules of this file:
 
@@ -19,9 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from model.vocabulary import task_of
-from spark_impl.runtime import histories
 from spark_impl.runtime.arrays import Floats, Ints, Values
-from spark_impl.runtime.histories import COLUMNS, open_parquet
+from spark_impl.runtime.histories import COLUMNS, open_piece
 from spark_impl.runtime.storage import Location, reading
 from spark_impl.windows.arrival_files import (
     may_hold_nulls,
@@ -45,70 +44,61 @@ Place: TypeAlias = Values
 class RowGroup(NamedTuple):
     """A row group of a file, as the file's footer describes it."""
 
-    number: int
+    file: Location
+    place: int
+    """Position in the file."""
     rows: int
-    least: int
-    """Smallest value of the column that was asked for."""
-    most: int
+    least_us: int
+    """Smallest event time."""
+    most_us: int
+    first_seq: int
+    """Smallest arrival number."""
     nulls: bool
     """Whether any column may hold NULLs."""
 
 
 class Footers:
-    """The row groups of files, with their values of one column."""
+    """The row groups of files, which are added in the order of arrival; each is read once."""
 
-    def __init__(self, column: str) -> None:
-        self._column = column
-        self._known: dict[Location, _Footer] = {}
+    def __init__(self) -> None:
+        self.groups: list[RowGroup] = []
+        self._least = self._most = self._first = np.empty(0, np.int64)
 
-    def overlapping(
-        self, files: Iterable[Location], times: Sequence[TimeRange]
-    ) -> dict[Location, list[RowGroup]]:
-        """Return the row groups that may hold values in some ranges, by file."""
-        self._known = {file: self._footer(file) for file in files}  # others were replaced
-        by_file = {}
-        for file, footer in self._known.items():
-            inside = np.zeros(len(footer.groups), np.bool_)
-            for start, end in times:
-                inside |= (footer.least < end) & (footer.most >= start)
-            if inside.any():
-                by_file[file] = [footer.groups[at] for at in np.flatnonzero(inside).tolist()]
-        return by_file
-
-    def row_groups(self, file: Location) -> list[RowGroup]:
-        """Return the row groups of a file."""
-        return self._footer(file).groups
-
-    def _footer(self, file: Location) -> "_Footer":
-        if file not in self._known:
-            with reading(file):
-                footer = pq.read_metadata(file.path, filesystem=file.files)
-            # by whole paths: a column of structs may have a leaf of the same name
-            names = [footer.schema.column(i).path for i in range(len(footer.schema))]
-            place = names.index(self._column)
-            described = enumerate(footer.row_group(i) for i in range(footer.num_row_groups))
-            groups = [_row_group(i, group, place) for i, group in described]
-            least, most = ([getattr(each, end) for each in groups] for end in ("least", "most"))
-            self._known[file] = _Footer(groups, np.array(least, np.int64), np.array(most, np.int64))
-        return self._known[file]
-
-    def forget(self, files: Iterable[Location]) -> None:
-        """Forget files that were replaced."""
+    def add(self, files: Iterable[Location]) -> None:
+        """Read the footers of further files. Raise :class:`InputProblem` if one cannot be read."""
         for file in files:
-            self._known.pop(file, None)
+            self.groups += read_row_groups(file)
+        bounds = np.array([each[3:6] for each in self.groups], np.int64).reshape(-1, 3)
+        self._least, self._most, self._first = bounds.T
+
+    def overlapping(self, times: Sequence[TimeRange], last: int) -> list[RowGroup]:
+        """Return the row groups that may hold arrivals up to ``last`` in some ranges of time."""
+        inside = np.zeros(len(self.groups), np.bool_)
+        for start, end in times:
+            inside |= (self._least < end) & (self._most >= start)
+        return [self.groups[at] for at in np.flatnonzero(inside & (self._first <= last)).tolist()]
 
 
-class _Footer(NamedTuple):
-    groups: list[RowGroup]
-    least: Ints
-    most: Ints
+def read_row_groups(file: Location) -> list[RowGroup]:
+    """Return the row groups of a file."""
+    with reading(file):
+        footer = pq.read_metadata(file.path, filesystem=file.files)
+    # by whole paths: a column of structs may have a leaf of the same name
+    names = [footer.schema.column(i).path for i in range(len(footer.schema))]
+    time, seq = names.index("event_time_us"), names.index("seq")
+    found = []
+    for place in range(footer.num_row_groups):
+        group = footer.row_group(place)
+        bounds = *_bounds(group, time), _bounds(group, seq)[0]
+        found.append(RowGroup(file, place, group.num_rows, *bounds, may_hold_nulls(group)))
+    return found
 
 
-def _row_group(number: int, group: pq.RowGroupMetaData, place: int) -> RowGroup:
-    nulls, values = may_hold_nulls(group), group.column(place).statistics
+def _bounds(group: pq.RowGroupMetaData, column: int) -> tuple[int, int]:
+    values = group.column(column).statistics
     if values is None or not values.has_min_max:
-        return RowGroup(number, group.num_rows, -(1 << 63), (1 << 63) - 1, nulls)
-    return RowGroup(number, group.num_rows, values.min, values.max, nulls)
+        return -(1 << 63), (1 << 63) - 1
+    return values.min, values.max
 
 
 class Piece(NamedTuple):
@@ -134,16 +124,14 @@ class PieceReader(NamedTuple):
     settings: WindowSettings
     groups: tuple[pa.Field, ...]
 
-    def read(
-        self, file: Location, group: RowGroup, where: pc.Expression | None = None
-    ) -> Iterator[Piece]:
+    def read(self, group: RowGroup, where: pc.Expression | None = None) -> Iterator[Piece]:
         """Yield the pieces of a row group, with ``where`` only of the rows that pass it."""
         names = ["seq", "source_id", "key", "event_time_us", "value"]
         if self.settings.max_future_us is not None:
             names.append("arrival_us")
         if group.nulls:
             names = list(COLUMNS)  # a NULL in any column makes a row invalid
-        piece = histories.Piece(file, open_parquet(file), range(group.number, group.number + 1))
+        piece = open_piece(group.file, range(group.place, group.place + 1))
         for rows in read_tables(piece, self.groups, names, self.settings.value):
             yield self._piece(rows if where is None else rows.filter(where))
 
@@ -192,17 +180,16 @@ class PieceCache:
 
     def __init__(self, reader: PieceReader) -> None:
         self._reader = reader
-        self._kept: OrderedDict[tuple[Location, int], list[Piece]] = OrderedDict()
+        self._kept: OrderedDict[RowGroup, list[Piece]] = OrderedDict()
 
-    def pieces(self, groups: Sequence[tuple[Location, RowGroup]]) -> list[Piece]:
+    def pieces(self, groups: Sequence[RowGroup]) -> list[Piece]:
         """Return the pieces of some row groups, in their order."""
         requested = []
-        for file, group in groups:
-            here = file, group.number
-            if here not in self._kept:
-                self._kept[here] = list(self._reader.read(file, group))
-            self._kept.move_to_end(here)
-            requested.extend(self._kept[here])
+        for group in groups:
+            if group not in self._kept:
+                self._kept[group] = list(self._reader.read(group))
+            self._kept.move_to_end(group)
+            requested.extend(self._kept[group])
         rows = sum(len(piece.seq) for pieces in self._kept.values() for piece in pieces)
         while rows > ROWS_KEPT:
             _, oldest = self._kept.popitem(last=False)
