@@ -1,6 +1,5 @@
 """The interface for users: rows spread over instances, once or micro-batch by micro-batch."""
 
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import index
@@ -46,8 +45,7 @@ from spark_impl.runtime.provenance import history_of, note_history, require_hist
 from spark_impl.runtime.queries import last_logged, require_checkpoint, start_batches
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft, require_view
-from spark_impl.runtime.tables import TableWriter
-from spark_impl.runtime.versions import BATCH, View
+from spark_impl.runtime.tables import TableWriter, View
 
 Work: TypeAlias = Callable[[DataFrame, MicroBatch], Sequence[int] | None]
 """Work on the rows of a micro-batch: partition i is that of instance i.
@@ -243,24 +241,17 @@ class Spreader:
         else:
             standing = set_times(standing, times_of(self.config, given))
         after = advance(self.config, standing, states, tuples)._replace(source_batch=source_batch)
-        if standing.batch <= writer.view.last:  # a crash came between the commit and Spark's own
-            for file in (*senders, *worked, *refused):
-                file.remove()
-            return
-        draft = Draft(self.store, writer.view, standing.batch)
+        draft = Draft(self.store, writer, standing.batch)
         for kind, files in ((SENDER, senders), (WORKED, worked), (REJECTED, refused)):
             draft.take(kind, files)
-        content = pa.table({"content": [encode_standing(after)]})
-        draft.write(STANDING, content, uuid.uuid4().hex)
+        draft.write(STANDING, pa.table({"content": [encode_standing(after)]}))
         # The source may repeat the last micro-batch, which begins with the states before it.
         draft.removed += [
             each
-            for kind in (SENDER, WORKED, STANDING)
-            for each in writer.view.of(kind)
-            if each.bounds[BATCH][0] < standing.batch - 1
+            for kind in self.store.replaced
+            for each in writer.view.of(kind, 0, standing.batch - 2)
         ]
-        draft.commit(writer)
-        writer.tidy(self.store.growing())
+        draft.commit()
 
     def _before(self, view: View, source_batch: int) -> Standing:
         """Return the progress of the stream before a micro-batch."""

@@ -18,8 +18,7 @@ Rules of this file:
 """
 
 import json
-import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -29,14 +28,13 @@ import pyarrow as pa
 import pyarrow.feather as feather
 
 from model.vocabulary import GroupingConfig
-from model.vocabulary.settings import JsonObject
 from spark_impl.grouping.keys import HeavyKey, Summary, Table
 from spark_impl.grouping.router import SenderState
 from spark_impl.grouping.windows import Standing
 from spark_impl.runtime import stores
 from spark_impl.runtime.arrays import Ints, PlainRow
 from spark_impl.runtime.storage import InputProblem, Location
-from spark_impl.runtime.versions import View, read_parquet
+from spark_impl.runtime.tables import View
 
 VERSION = 3
 SENDER, INSTANCE, STANDING, REJECTED = "sender", "instance", "standing", "rejected"
@@ -78,28 +76,23 @@ class Worked(NamedTuple):
 class GroupingStore(stores.TableStore):
     """The store of one stream."""
 
-    def kinds(self) -> Iterable[str]:
-        """Return the names of all kinds of rows."""
+    replaced = (SENDER, INSTANCE, STANDING)
+
+    @property
+    def kinds(self) -> Mapping[str, pa.Schema]:
+        """The columns of every kind of rows."""
         return _KINDS
-
-    def growing(self) -> Iterable[str]:
-        """Return the kinds of which no rows are ever removed."""
-        return [REJECTED]
-
-    def schema(self, kind: str) -> pa.Schema:
-        """Return the columns of a kind of rows."""
-        return _KINDS[kind]
 
     def standing(self, view: View, batch: int) -> Standing:
         """Return the standing after a micro-batch, which is the last one or the one before."""
         for row in self.read_kind(view, STANDING, batch).to_pylist():
-            with self._damaged(view.of(STANDING, batch)[0].file):
+            with self._damaged(view.of(STANDING, batch, batch)[0].file):
                 return decode_standing(row["content"])
         raise unshared(self.root, f"lacks the standing after micro-batch {batch}")
 
     def states(self, view: View, kind: str, batch: int) -> dict[int, Location]:
         """Return the files of all states of one kind after a micro-batch, by their numbers."""
-        return {each.bounds["number"][0]: each.file for each in view.of(kind, batch)}
+        return {each.bounds["number"][0]: each.file for each in view.of(kind, batch, batch)}
 
     def load_sender(self, file: Location) -> SenderState:
         """Return the state of a sender."""
@@ -131,25 +124,16 @@ class GroupingStore(stores.TableStore):
         row = {"number": instance, "tuples": worked.tuples, "busy_us": worked.busy_us}
         return self._save(batch, INSTANCE, {**row, "content": held})
 
-    def write_refused(self, batch: int, rows: pa.Table) -> Location:
-        """Write rows of a sender that had no finite value; return their file."""
-        file = self.write(REJECTED, batch, rows, uuid.uuid4().hex)
-        assert file is not None
-        return file
-
     def _save(self, batch: int, kind: str, row: PlainRow) -> Location:
-        rows = pa.Table.from_pylist([row], self.schema(kind))
-        file = self.write(kind, batch, rows, f"{row['number']}-{uuid.uuid4().hex}")
-        assert file is not None
-        return file
+        return self.write(kind, batch, pa.Table.from_pylist([row], _KINDS[kind]))
 
     def _load(self, file: Location, kind: str, names: Sequence[str] | None = None) -> Any:
         """Return the one row of a file, which a task or an earlier micro-batch has written."""
         if not file.exists():
             raise unshared(self.root, f"lacks {file.parent.name}/{file.name}, which was written")
-        schema = self.schema(kind)
+        schema = _KINDS[kind]
         chosen = schema if names is None else pa.schema([schema.field(each) for each in names])
-        return read_parquet([file], chosen).to_pylist()[0]
+        return stores.read_parquet([file], chosen).to_pylist()[0]
 
     @contextmanager
     def _damaged(self, file: Location) -> Iterator[None]:
@@ -174,7 +158,8 @@ def load_store(root: Location) -> tuple[GroupingStore, View]:
 
     Raise :class:`InputProblem` if there is none.
     """
-    _, view = stores.read_identity(root, VERSION, dict, kind="stream")
+    view = stores.require_view(root, "stream")
+    stores.require_owner(view, VERSION)
     return GroupingStore(root), view
 
 
@@ -183,15 +168,8 @@ def open_store(root: Location, config: GroupingConfig) -> GroupingStore:
 
     Raises :class:`InputProblem`, and writes nothing, if the folder belongs to another stream.
     """
-    identity = {"version": VERSION, "config": config.to_json()}
-
-    def require_same(view: View) -> None:
-        theirs: JsonObject
-        theirs, _ = stores.read_identity(root, VERSION, dict, kind="stream", view=view)
-        stores.require_same(root, theirs, identity, "stream")
-
     store = GroupingStore(root)
-    stores.claim(store, identity, require_same, "stream")
+    stores.claim(store, {"version": VERSION, "config": config.to_json()}, "stream")
     return store
 
 

@@ -157,7 +157,7 @@ def _run_sender(
         yield from rows.append_column(INSTANCE, pa.array(places, pa.int32())).to_batches()
         refused = refused_rows(rows, columns)
         if refused.num_rows:
-            file = store.write_refused(standing.batch, refused)
+            file = store.write(REJECTED, standing.batch, refused)
             reports.tell(file, REJECTED, sender, refused.num_rows)
     file = store.write_sender(standing.batch, sender, state)
     reports.tell(file, SENDER, sender, sum(map(len, given)))

@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary.join import END_US, NO_WATERMARK_US, STREAMS, Decision
 from model.vocabulary.join_load import Measured
 from spark_impl.join.control import mean_utilisation, share_of, utilisations
 from spark_impl.join.matching import Counts
 from spark_impl.join.store import ChainStore, load_store
-from spark_impl.runtime.queries import read_rows, read_table
+from spark_impl.runtime.queries import read_table
 from spark_impl.runtime.storage import InputProblem, Location
-from spark_impl.runtime.versions import BATCH, View
+from spark_impl.runtime.tables import BATCH, View
 
 
 class Snapshot(NamedTuple):
@@ -215,6 +214,4 @@ def _read(
     spark: SparkSession, store: ChainStore, view: View, kind: str, first: int, last: int
 ) -> DataFrame:
     """Return the rows of a kind that some epochs wrote."""
-    files = [each for each in view.of(kind) if each.may_hold(BATCH, first, last)]
-    rows = read_rows(spark, store, view, files, kind).where(F.col(BATCH).between(first, last))
-    return rows.withColumnRenamed(BATCH, "epoch")
+    return read_table(spark, store, view, kind, first, last).withColumnRenamed(BATCH, "epoch")

@@ -201,7 +201,6 @@ class Chain:
             self._last = done
             self._since_ns = self._ended_ns
             self._report(plan.config)
-            self._writer.tidy(self.store.growing())
             return summaries
         finally:
             with self._changing:  # an epoch that failed has to be planned again

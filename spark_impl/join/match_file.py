@@ -13,7 +13,7 @@ from spark_impl.join.matching import Pairs
 from spark_impl.join.store import MATCHES
 from spark_impl.runtime.histories import FORMAT
 from spark_impl.runtime.storage import Location, writing
-from spark_impl.runtime.versions import BATCH
+from spark_impl.runtime.tables import BATCH
 
 _COLUMNS = MATCHES.append(pa.field(BATCH, pa.int64()))
 

@@ -32,7 +32,7 @@ from spark_impl.runtime.provenance import history_of, require_history
 from spark_impl.runtime.queries import require_checkpoint, start_batches
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import require_view
-from spark_impl.runtime.versions import View
+from spark_impl.runtime.tables import View
 
 log = logging.getLogger("straggler.join")
 

@@ -18,7 +18,7 @@ Rules of this file:
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -34,8 +34,7 @@ from spark_impl.join.idle import Clocks, StreamClock
 from spark_impl.join.matching import SCHEMA, Counts
 from spark_impl.runtime import stores
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.tables import TableWriter
-from spark_impl.runtime.versions import BATCH, View, read_parquet
+from spark_impl.runtime.tables import BATCH, TableWriter, View
 
 FIXED = ("window_us", "lateness_us")
 """Settings of a chain that never change; all others may change between two epochs."""
@@ -142,17 +141,12 @@ class Commit(NamedTuple):
 class ChainStore(stores.TableStore):
     """The store of one chain."""
 
-    def kinds(self) -> Iterable[str]:
-        """Return the names of all kinds of rows."""
+    replaced = (STATE,)
+
+    @property
+    def kinds(self) -> Mapping[str, pa.Schema]:
+        """The columns of every kind of rows."""
         return _KINDS
-
-    def growing(self) -> Iterable[str]:
-        """Return the kinds of which no rows are ever removed."""
-        return [kind for kind in _KINDS if kind != STATE]
-
-    def schema(self, kind: str) -> pa.Schema:
-        """Return the columns of a kind of rows."""
-        return _KINDS[kind]
 
     def commits(self, view: View) -> list[Commit]:
         """Return all commits, in the order of epochs."""
@@ -194,18 +188,18 @@ class ChainStore(stores.TableStore):
                 " reach one folder under this address"
             )
             raise InputProblem(msg)
-        held = read_parquet([file], self.schema(STATE)).column("content")
+        held = stores.read_parquet([file], _KINDS[STATE]).column("content")
         return decode_state(held[0].as_py())
 
     def write_state(self, epoch: int, attempt: str, worker: int, state: WorkerState) -> None:
         """Write the state of a worker after an attempt at an epoch."""
         row = {"number": worker, "content": encode_state(state)}
-        rows = pa.Table.from_pylist([row], self.schema(STATE))
+        rows = pa.Table.from_pylist([row], _KINDS[STATE])
         self.write(STATE, epoch, rows, name_of(attempt, worker))
 
     def write_lines(self, epoch: int, attempt: str, worker: int, lines: Sequence[str]) -> None:
         """Write the recording of a worker."""
-        rows = pa.table([pa.array(lines, pa.string())], schema=self.schema(STEPS))
+        rows = pa.table([pa.array(lines, pa.string())], schema=_KINDS[STEPS])
         self.write(STEPS, epoch, rows, name_of(attempt, worker))
 
 
@@ -225,15 +219,15 @@ def commit_epoch(
     Raise :class:`InputProblem`, and commit nothing, if the driver does not find a file, or if the
     epoch has been committed by another chain.
     """
-    draft = stores.Draft(store, writer.view, done.epoch)
-    draft.add(files)
-    names = (name_of(done.attempt, worker) for worker in range(done.config.workers))
-    draft.take(STEPS, [store.file(STEPS, done.epoch, name) for name in names])
+    draft = stores.Draft(store, writer, done.epoch)
+    for kind, names in files.items():
+        draft.add(kind, names)
+    workers = (name_of(done.attempt, worker) for worker in range(done.config.workers))
+    draft.take(STEPS, [store.file(STEPS, done.epoch, name) for name in workers])
     text = json.dumps(done.to_json()).encode("utf-8")
-    row = pa.table([pa.array([text], pa.binary())], schema=store.schema(COMMIT))
-    draft.write(COMMIT, row, done.attempt)
+    draft.write(COMMIT, pa.table([[text]], schema=_KINDS[COMMIT]))
     draft.removed += writer.view.of(STATE)
-    draft.commit(writer)
+    draft.commit()
 
 
 def open_store(where: str | Path | Location, config: JoinConfig) -> ChainStore:
@@ -243,13 +237,7 @@ def open_store(where: str | Path | Location, config: JoinConfig) -> ChainStore:
     """
     store = ChainStore(locate(where))
     identity = {"version": VERSION, **{name: getattr(config, name) for name in FIXED}}
-
-    def require_same(view: View) -> None:
-        theirs: JsonObject
-        theirs, _ = stores.read_identity(store.root, VERSION, dict, kind="chain", view=view)
-        stores.require_same(store.root, theirs, identity, "chain")
-
-    stores.claim(store, identity, require_same, "chain")
+    stores.claim(store, identity, "chain")
     return store
 
 
@@ -258,6 +246,6 @@ def load_store(where: str | Path | Location) -> tuple[ChainStore, View]:
 
     Raise :class:`InputProblem` if there is none.
     """
-    root = locate(where)
-    _, view = stores.read_identity(root, VERSION, dict, kind="chain")
-    return ChainStore(root), view
+    view = stores.require_view(locate(where), "chain")
+    stores.require_owner(view, VERSION)
+    return ChainStore(view.root), view

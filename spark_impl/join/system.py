@@ -16,7 +16,7 @@ from spark_impl.join.store import STEPS, ChainStore, Commit, load_store
 from spark_impl.join.task import Summary
 from spark_impl.join.trouble import Trouble, Troubles
 from spark_impl.runtime.systems import OnKill, system_maker
-from spark_impl.runtime.versions import BATCH, View
+from spark_impl.runtime.tables import BATCH, View
 
 _SCHEMA = pa.schema(
     [

@@ -60,7 +60,7 @@ from spark_impl.runtime.storage import (
     NameTaken,
     locate,
 )
-from spark_impl.runtime.versions import read_parquet
+from spark_impl.runtime.stores import read_parquet
 
 VERSION = 2
 _PART = r"part-\w+-\d+\.parquet"

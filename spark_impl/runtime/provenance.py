@@ -13,8 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from spark_impl.runtime.histories import numbers
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.tables import TableWriter
-from spark_impl.runtime.versions import View
+from spark_impl.runtime.tables import TableWriter, View
 
 _NOTE = "_history.json"
 _NOTES = ((_NOTE, "history"), ("_landing.json", "landing"))

@@ -10,14 +10,15 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_impl.runtime import packages
 from spark_impl.runtime.failures import wait_for, without_stack_traces
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.stores import TableStore
-from spark_impl.runtime.versions import DataFile, View, read_parquet
+from spark_impl.runtime.stores import TableStore, read_parquet
+from spark_impl.runtime.tables import BATCH, View
 
 _CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
 _SETTINGS = {
@@ -220,26 +221,30 @@ def tidy(checkpoint: Location) -> None:
             file.remove()
 
 
-def read_table(spark: SparkSession, store: TableStore, view: View, kind: str) -> DataFrame:
-    """Return the rows of a kind in a version of a store, with the numbers of micro-batches."""
-    return read_rows(spark, store, view, view.of(kind), kind)
-
-
-def read_rows(
-    spark: SparkSession, store: TableStore, view: View, files: Sequence[DataFile], kind: str
+def read_table(
+    spark: SparkSession,
+    store: TableStore,
+    view: View,
+    kind: str,
+    first: int = 0,
+    last: int | None = None,
 ) -> DataFrame:
-    """Return the rows of some files of one kind.
+    """Return the rows of a kind in a version of a store, with the numbers of micro-batches.
 
-    Raise :class:`InputProblem` if a file was lost, or a part of it.
+    ``first`` and ``last`` choose micro-batches. Raise :class:`InputProblem` if a file was lost, or
+    a part of it.
     """
-    view.require_whole(files)
-    schema = store.numbered(kind)
+    end = view.last if last is None else last
+    files, schema = view.of(kind, first, end), store.numbered(kind)
+    store.require_whole(files)
     if not files or not store.root.is_local:
-        return read_files(spark, [each.file for each in files], schema)
-    # One pattern is listed by the driver; a job of Spark's would look at more than 32 paths.
-    names = f"{{{','.join(each.file.name for each in files)}}}"
-    source = spark.read.schema(from_arrow_schema(schema)).options(pathGlobFilter=names, **_CHECKED)
-    return source.parquet(escape_pattern(files[0].file.parent))
+        rows = read_files(spark, [each.file for each in files], schema)
+    else:
+        # One pattern is listed by the driver; a job of Spark's would look at more than 32 paths.
+        names = {"pathGlobFilter": f"{{{','.join(each.file.name for each in files)}}}"}
+        source = spark.read.schema(from_arrow_schema(schema)).options(**names, **_CHECKED)
+        rows = source.parquet(escape_pattern(files[0].file.parent))
+    return rows if (first, end) == (0, view.last) else rows.where(F.col(BATCH).between(first, end))
 
 
 def read_files(spark: SparkSession, files: Sequence[Location], schema: pa.Schema) -> DataFrame:

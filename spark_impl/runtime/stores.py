@@ -4,7 +4,7 @@
     kind=<kind>/*.parquet    rows of one kind; a column ``batch`` has the number of a micro-batch
     _checkpoint/             Spark's own: offsets, commits, state; elsewhere if the query says so
     _control/                requests to the query, read with the files of the history, if any
-    _empty/<number>.json     the last micro-batch without rows, which is no version of the table
+    _empty                   the last micro-batch without rows, which is no version of the table
 
 Rules of this file:
 
@@ -13,92 +13,72 @@ Rules of this file:
 * Readers look at one version. They never wait, and what they have found does not change.
 """
 
+import json
+import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from model.vocabulary.settings import JsonObject
-from spark_impl.runtime.histories import write_parquet
-from spark_impl.runtime.storage import InputProblem, Location
-from spark_impl.runtime.tables import TableWriter, create, look
-from spark_impl.runtime.versions import (
+from spark_impl.runtime.arrays import Values
+from spark_impl.runtime.histories import next_number, write_parquet
+from spark_impl.runtime.storage import InputProblem, Location, reading
+from spark_impl.runtime.tables import (
     BATCH,
+    BOUNDED,
     KIND,
     DataFile,
+    TableWriter,
     View,
-    describe,
-    lost,
-    read_parquet,
+    create,
+    look,
 )
 
 ATTEMPT = "attempt"
 """The column of reports in which workers tell the names of the files that they have written."""
-_EARLIER = "query.json"
-"""File with the identity of a store of an earlier version."""
 _GROUP_TYPES = {"string": pa.string(), "int64": pa.int64()}
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class TableStore:
     """The folder of one query."""
 
     root: Location
+    groups: tuple[pa.Field, ...] = ()
+    """The grouping columns, the first columns of every kind of rows."""
+    replaced: ClassVar[tuple[str, ...]] = ()
+    """Kinds of which a version has the latest rows only; files of the others may be merged."""
+
+    @property
+    def kinds(self) -> Mapping[str, pa.Schema]:
+        """The columns of every kind of rows, without :data:`BATCH`."""
+        raise NotImplementedError
 
     @property
     def checkpoint(self) -> Location:
         """Spark's checkpoint, unless the query has it elsewhere."""
-        return self.root / "_checkpoint"
+        return checkpoint_of(self.root)
 
     @property
     def control(self) -> Location:
         """Requests to the query."""
         return self.root / "_control"
 
-    def note_empty(self, batch: int) -> None:
-        """Note that a micro-batch had no rows; forget the one before."""
-        file = self.root / "_empty" / f"{batch}.json"
-        file.write_bytes(b"{}")
-        for other in file.parent.children(r"\d+\.json"):
-            if other != file:
-                other.remove()
-
-    def last_empty(self) -> int:
-        """Return the last micro-batch without rows, -1 if none is known."""
-        files = (self.root / "_empty").children(r"\d+\.json")
-        return max((int(file.stem) for file in files), default=-1)
-
-
-@dataclass(frozen=True, slots=True)
-class TableStore(Store):
-    """A store with rows of several kinds."""
-
-    groups: tuple[pa.Field, ...] = ()
-    """The grouping columns, the first columns of every kind of rows."""
-
-    def kinds(self) -> Iterable[str]:
-        """Return the names of all kinds of rows."""
-        raise NotImplementedError
-
-    def growing(self) -> Iterable[str]:
-        """Return the kinds of which no rows are ever removed; their files may be merged."""
-        return self.kinds()
-
-    def schema(self, kind: str) -> pa.Schema:
-        """Return the columns of a kind of rows, without :data:`BATCH`."""
-        raise NotImplementedError
-
     def numbered(self, kind: str) -> pa.Schema:
         """Return the columns of a kind of rows, with :data:`BATCH` behind them."""
-        return self.schema(kind).append(pa.field(BATCH, pa.int64()))
+        return self.kinds[kind].append(pa.field(BATCH, pa.int64()))
 
     def columns(self) -> pa.Schema:
         """Return the columns of the table: those of all kinds of rows."""
         found = {KIND: pa.field(KIND, pa.string())}
-        for kind in self.kinds():
+        for kind in self.kinds:
             for each in self.numbered(kind):
                 if found.setdefault(each.name, each) != each:
                     msg = f"column {each.name!r} of kind {kind!r} has a second type"
@@ -109,45 +89,50 @@ class TableStore(Store):
         """Return the file of some rows; nobody else may choose the same ``name``."""
         return self.root / f"{KIND}={kind}" / f"{batch:08d}-{name}.parquet"
 
+    def write(self, kind: str, batch: int, rows: pa.Table, name: str = "") -> Location:
+        """Write the file of some rows, if there are any; return its name."""
+        file = self.file(kind, batch, name or uuid.uuid4().hex)
+        if rows.num_rows:
+            numbers = pa.repeat(pa.scalar(batch, pa.int64()), rows.num_rows)
+            rows = rows.select(self.kinds[kind].names).append_column(BATCH, numbers)
+            write_parquet(rows, file)
+        return file
+
+    def request(self, rows: Iterable[Values], columns: pa.Schema, history: Location) -> None:
+        """Write a request, due after all files that a history has now.
+
+        The next run carries it out, once.
+        """
+        arrays = [
+            pa.array(column, each.type)
+            for column, each in zip(zip(*rows, strict=True), columns, strict=True)
+        ]
+        file = self.control / f"{next_number(history):08d}-{uuid.uuid4().hex}.parquet"
+        write_parquet(pa.table(arrays, schema=columns), file)
+
     def committed(self) -> int:
         """Return the last micro-batch of the present version, -1 if there is none."""
         return require_view(self.root).last
+
+    def note_empty(self, batch: int) -> None:
+        """Note that a micro-batch had no rows."""
+        (self.root / "_empty").write_bytes(str(batch).encode())
+
+    def last_empty(self) -> int:
+        """Return the last micro-batch without rows, -1 if none is known."""
+        with suppress(FileNotFoundError):
+            return int((self.root / "_empty").read_bytes())
+        return -1
 
     def read_all(self, kind: str) -> pa.Table:
         """Return the rows of a kind in the present version, with their numbers."""
         return self.read_kind(require_view(self.root), kind)
 
-    def begin(self, view: View, batch: int) -> bool:
-        """Return whether a micro-batch is still to be written.
-
-        Raise :class:`InputProblem` unless the store ends just before ``batch``, or at ``batch``.
-        """
-        last = view.last
-        if last not in (batch - 1, batch):  # the usual case looks at no file
-            last = max(last, self.last_empty())
-        if last not in (batch - 1, batch):
-            msg = (
-                f"the checkpoint of {self.root} is at micro-batch {batch}, its table is at {last};"
-                " one of them was changed by hand or by a crash of the machine"
-            )
-            raise InputProblem(msg)
-        return view.last < batch
-
-    def discard(self, batch: int, files: Mapping[str, Iterable[str]]) -> None:
-        """Remove files that workers have written for a micro-batch that is there already."""
-        for kind, names in files.items():
-            for name in names:
-                self.file(kind, batch, name).remove()
-
-    def write(self, kind: str, batch: int, rows: pa.Table, name: str) -> Location | None:
-        """Write the file of some rows; return it, or ``None`` if there are no rows."""
-        if not rows.num_rows:
-            return None
-        file = self.file(kind, batch, name)
-        rows = rows.select(self.schema(kind).names)
-        numbers = pa.repeat(pa.scalar(batch, pa.int64()), rows.num_rows)
-        write_parquet(rows.append_column(BATCH, numbers), file)
-        return file
+    def read_kind(self, view: View, kind: str, batch: int | None = None) -> pa.Table:
+        """Return the rows of a kind, with their numbers; with ``batch`` only of a micro-batch."""
+        if batch is None:
+            return self.read(view.of(kind), kind)
+        return self.read(view.of(kind, batch, batch), kind, pc.field(BATCH) == batch)
 
     def read(
         self, files: Sequence[DataFile], kind: str, where: pc.Expression | None = None
@@ -159,45 +144,87 @@ class TableStore(Store):
         try:
             return read_parquet([each.file for each in files], self.numbered(kind), where)
         except InputProblem:
-            for each in files:
-                if each.file.info().size != each.size:
-                    raise lost(self.root, each) from None
+            self.require_whole(files)
             raise
 
-    def read_kind(self, view: View, kind: str, batch: int | None = None) -> pa.Table:
-        """Return the rows of a kind; with ``batch`` only those of a micro-batch."""
-        where = None if batch is None else pc.field(BATCH) == batch
-        return self.read(view.of(kind, batch), kind, where)
+    def require_whole(self, files: Sequence[DataFile]) -> None:
+        """Raise :class:`InputProblem` unless all of some files are there, with all their bytes."""
+        folders = {each.file.parent for each in files}
+        entries = (entry for folder in folders for entry in folder.entries(r".+\.parquet"))
+        sizes = {entry.path: entry.size for entry in entries}
+        for each in files:
+            if sizes.get(each.file.path) != each.size:
+                msg = (
+                    f"{self.root} has lost {each.file.name} with {each.rows} rows of kind"
+                    f" {each.kind!r}, or a part of it: restore the file from a copy"
+                )
+                raise InputProblem(msg)
+
+
+def checkpoint_of(root: Location) -> Location:
+    """Return Spark's checkpoint in a store."""
+    return root / "_checkpoint"
+
+
+def read_parquet(
+    files: Sequence[Location], schema: pa.Schema, where: pc.Expression | None = None
+) -> pa.Table:
+    """Return the rows of some Parquet files that pass a filter, with the columns of ``schema``."""
+    if not files:
+        return schema.empty_table()
+    # Imported here: processes that only write need not wait for this import.
+    import pyarrow.dataset as ds
+
+    checked = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    kind = ds.ParquetFileFormat(default_fragment_scan_options=checked)
+    parts = [kind.make_fragment(file.path, file.files) for file in files]
+    source = ds.FileSystemDataset(parts, schema, kind, files[0].files)
+    with reading(files[0].parent):
+        return source.to_table(columns=schema.names, filter=where)
 
 
 @dataclass
 class Draft:
-    """The files of a micro-batch that will be committed together."""
+    """The files of a micro-batch that are committed together.
+
+    If the micro-batch is in the table already, because a crash came between this commit and
+    Spark's own, nothing that is added counts.
+    """
 
     store: TableStore
-    view: View
-    """The version that the micro-batch continues."""
+    writer: TableWriter
     batch: int
     written: list[DataFile] = field(default_factory=list)
     removed: list[DataFile] = field(default_factory=list)
     """Files of earlier micro-batches whose rows are replaced."""
 
-    def add(self, files: Mapping[str, Mapping[str, int]]) -> None:
-        """Take what :func:`reported_files` returned.
+    def __post_init__(self) -> None:
+        """Raise :class:`InputProblem` unless the store ends just before ``batch``, or at it."""
+        last = self.view.last
+        if last not in (self.batch - 1, self.batch):  # the usual case looks at no file
+            last = max(last, self.store.last_empty())
+        if last not in (self.batch - 1, self.batch):
+            msg = (
+                f"the checkpoint of {self.store.root} is at micro-batch {self.batch}, its table is"
+                f" at {last}; one of them was changed by hand or by a crash of the machine"
+            )
+            raise InputProblem(msg)
+        self.is_new = self.view.last < self.batch
+
+    @property
+    def view(self) -> View:
+        """The version that the micro-batch continues."""
+        return self.writer.view
+
+    def add(self, kind: str, names: Mapping[str, int]) -> None:
+        """Take files of workers, given by name with the number of rows.
 
         Raise :class:`InputProblem` if the driver does not find all of these rows.
         """
-        for kind, names in files.items():
-            self._add(kind, names)
-
-    def _add(self, kind: str, names: Mapping[str, int]) -> None:
-        here = 0
-        for name in names:
-            found = describe(self.store.file(kind, self.batch, name), kind)
-            if found is not None:
-                self.written.append(found)
-                here += found.rows
-        if here != sum(names.values()):
+        before = len(self.written)
+        self.take(kind, (self.store.file(kind, self.batch, name) for name in names))
+        here = sum(each.rows for each in self.written[before:])
+        if self.is_new and here != sum(names.values()):
             msg = (
                 f"{self.store.root} has {here} of the {sum(names.values())} rows that workers wrote"
                 f" to {kind!r} in micro-batch {self.batch}: the driver and all workers have to"
@@ -206,75 +233,86 @@ class Draft:
             raise InputProblem(msg)
 
     def take(self, kind: str, files: Iterable[Location]) -> None:
-        """Take those files of workers that are there."""
-        found = (describe(file, kind) for file in files)
-        self.written += [each for each in found if each is not None]
+        """Take those files that are there."""
+        for file in files:
+            size = file.info().size
+            if not self.is_new:
+                file.remove()
+            elif size is not None:
+                self.written.append(_describe(file, kind, size))
 
-    def write(self, kind: str, rows: pa.Table, name: str) -> None:
+    def write(self, kind: str, rows: pa.Table) -> None:
         """Write some rows."""
-        file = self.store.write(kind, self.batch, rows, name)
-        if file is not None:
-            self.take(kind, [file])
+        self.take(kind, [self.store.write(kind, self.batch, rows)])
 
-    def replace(self, kind: str, rows: pa.Table, name: str) -> None:
+    def replace(self, kind: str, rows: pa.Table) -> None:
         """Write some rows instead of all earlier ones of their kind."""
         self.removed += self.view.of(kind)
-        self.write(kind, rows, name)
+        self.write(kind, rows)
 
     def of(self, kind: str) -> list[DataFile]:
         """Return the files of a kind that the micro-batch has written."""
         return [each for each in self.written if each.kind == kind]
 
-    def rows(self, kind: str) -> pa.Table:
-        """Return the rows of a kind that the micro-batch has written."""
-        return self.store.read(self.of(kind), kind)
-
-    def commit(self, writer: TableWriter) -> None:
+    def commit(self) -> None:
         """Commit the files; without any, only note that the micro-batch is over."""
-        if self.written or self.removed:
-            writer.commit(self.batch, self.written, self.removed)
-        else:
+        if self.is_new and (self.written or self.removed):
+            self.writer.commit(self.batch, self.written, self.removed)
+            self.writer.tidy(each for each in self.store.kinds if each not in self.store.replaced)
+        elif self.is_new:
             self.store.note_empty(self.batch)
 
 
-def reported_files(reports: pa.Table, rows: Mapping[str, str]) -> dict[str, dict[str, int]]:
+def _describe(file: Location, kind: str, size: int) -> DataFile:
+    """Return what the footer of a file says. Raise :class:`InputProblem` if it cannot be read."""
+    with reading(file):
+        footer = pq.read_metadata(file.path, filesystem=file.files)
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    bounds = {}
+    for place in range(footer.num_columns):
+        name = footer.schema.column(place).path
+        stats = [group.column(place).statistics for group in groups]
+        if name in BOUNDED and all(each is not None and each.has_min_max for each in stats):
+            bounds[name] = (min(each.min for each in stats), max(each.max for each in stats))
+    return DataFile(file, kind, footer.num_rows, size, bounds)
+
+
+def reported_files(reports: pa.Table, rows: Mapping[str, str]) -> dict[str, Counter[str]]:
     """Return the names of workers' files by kind, with the number of their rows.
 
     ``rows`` are the columns with these numbers, by kind; :data:`ATTEMPT` has the names.
     """
-    files: dict[str, dict[str, int]] = {}
-    for kind, column in rows.items():
-        sizes = reports.column(column).cast(pa.int64())
-        found = pa.table({ATTEMPT: reports.column(ATTEMPT), "rows": sizes}).group_by(ATTEMPT)
-        sums = found.aggregate([("rows", "sum")])
-        names, totals = (sums.column(name).to_pylist() for name in (ATTEMPT, "rows_sum"))
-        files[kind] = {name: total for name, total in zip(names, totals, strict=True) if total}
+    files = {kind: Counter[str]() for kind in rows}
+    for row in reports.select([ATTEMPT, *rows.values()]).to_pylist():
+        for kind, column in rows.items():
+            if row[column]:
+                files[kind][row[ATTEMPT]] += row[column]
     return files
 
 
-def require_view(root: Location) -> View:
-    """Return the present version of a store. Raise :class:`InputProblem` if there is none."""
+def require_view(root: Location, word: str = "query") -> View:
+    """Return the present version of a store. Raise :class:`InputProblem` if there is none.
+
+    ``word`` is what messages call the query.
+    """
     view = look(root)
     if view is None:
-        msg = f"{root} is not the store of a query"
+        _refuse_earlier(root)
+        msg = f"{root} is not the store of a {word}"
         raise InputProblem(msg)
     return view
 
 
-def claim(
-    store: TableStore,
-    identity: JsonObject,
-    require_same: Callable[[View], None],
-    kind: str = "query",
-) -> None:
-    """Make a folder the store of a query; if it is a store already, call ``require_same``.
+def claim(store: TableStore, identity: JsonObject, word: str = "query") -> None:
+    """Make a folder the store of a query.
 
-    ``kind`` is the word for the query in messages. Raise :class:`InputProblem`, and write nothing,
-    if the folder holds something else.
+    Raise :class:`InputProblem`, and write nothing, if the folder holds something else, or is the
+    store of a query with another identity.
     """
+    identity = json.loads(json.dumps(identity))  # as the table has it
     found = look(store.root)
     if found is None:
-        _require_empty(store.root, kind)
+        _require_empty(store.root, word)
         try:
             create(store.root, store.columns(), identity)
         except InputProblem:
@@ -282,21 +320,22 @@ def claim(
             if found is None:
                 raise
     if found is not None:
-        require_same(found)
+        require_owner(found, identity["version"], identity.get("room"))
+        _require_same(found, identity, word)
 
 
-def _require_empty(root: Location, kind: str) -> None:
+def _require_empty(root: Location, word: str) -> None:
     """Raise :class:`InputProblem` unless a folder holds nothing but what a crash may leave."""
     if not root.exists():
         return
     _refuse_earlier(root)
     if not root.is_folder() or any(each.name != "_delta_log" for each in root.children()):
-        msg = f"{root} is neither an empty folder nor the store of a {kind}"
+        msg = f"{root} is neither an empty folder nor the store of a {word}"
         raise InputProblem(msg)
 
 
 def _refuse_earlier(root: Location) -> None:
-    if (root / _EARLIER).exists():
+    if (root / "query.json").exists():
         msg = (
             f"{root} is a store of an earlier version of Straggler, which was no Delta table:"
             " begin a new store, or read this one with the version that wrote it"
@@ -304,46 +343,33 @@ def _refuse_earlier(root: Location) -> None:
         raise InputProblem(msg)
 
 
-def read_identity(
-    root: Location,
-    version: int,
-    read: Callable[[JsonObject], _T],
-    *,
-    room: str | None = None,
-    kind: str = "query",
-    view: View | None = None,
-) -> tuple[_T, View]:
-    """Return what ``read`` makes of the identity of a store, and the store's present version.
-
-    ``room`` is compared with the room that the store names, if it names one. ``view`` is the
-    present version, if it is known. Raise :class:`InputProblem` if there is no store, if it belongs
-    to another room or was written by another version, or if its identity cannot be read.
-    """
-    view = view or look(root)
-    if view is None:
-        _refuse_earlier(root)
-        msg = f"{root} is not the store of a {kind}"
+def require_owner(view: View, version: int, room: str | None = None) -> None:
+    """Raise :class:`InputProblem` if a store is of another room or version."""
+    found, root = view.identity, view.root
+    if found.get("room", room) != room:
+        msg = f"{root} belongs to a query of room {found['room']!r}"
+        raise InputProblem(msg + (f", not {room!r}" if room else ""))
+    if found.get("version") != version:
+        msg = f"{root} was written by version {found.get('version')!r} of the store, not {version}"
         raise InputProblem(msg)
+
+
+def read_identity(view: View, read: Callable[[JsonObject], _T]) -> _T:
+    """Return what ``read`` makes of an identity. Raise :class:`InputProblem` if it cannot."""
     try:
-        owner, written = view.identity.get("room", room), view.identity["version"]
-        if (owner, written) == (room, version):
-            return read(view.identity), view
+        return read(view.identity)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        msg = f"{root} does not say to which {kind} it belongs; restore it from a copy"
+        msg = f"{view.root} does not say to which query it belongs; restore it from a copy"
         raise InputProblem(msg) from error
-    if owner != room:
-        msg = f"{root} belongs to a query of room {owner!r}" + (f", not {room!r}" if room else "")
-    else:
-        msg = f"{root} was written by version {written!r} of the store, not {version}"
-    raise InputProblem(msg)
 
 
-def require_same(root: Location, theirs: JsonObject, ours: JsonObject, kind: str = "query") -> None:
+def _require_same(view: View, identity: JsonObject, word: str) -> None:
     """Raise :class:`InputProblem` for the first setting whose value differs in the store."""
-    for name in sorted(ours):
+    theirs, ours = ({**each, **each.get("config", {})} for each in (view.identity, identity))
+    for name in sorted(ours.keys() - {"config"}):
         if theirs.get(name) != ours[name]:
             msg = (
-                f"{root} belongs to another {kind}:"
+                f"{view.root} belongs to another {word}:"
                 f" its {name} is {theirs.get(name)!r}, not {ours[name]!r}"
             )
             raise InputProblem(msg)

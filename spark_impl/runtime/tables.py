@@ -5,33 +5,36 @@ files, which count when the driver has committed them.
 
 Rules of this file:
 
-* A version of the table is a micro-batch, or tidying up, which changes no row.
+* A version of the table is a micro-batch, or tidying up, which changes no row. What it names stays
+  for an hour after it has been replaced.
 * A commit carries the number of its micro-batch as a transaction of Delta's. Of two drivers that
   write one number, the second one fails, whatever kept it: no lock is needed, and none is trusted.
-* A writer commits on the version that it looked at before the micro-batch began.
-* A file of rows never changes. What a version no longer needs stays for an hour, for readers that
-  have opened an earlier version.
+* The log says how many rows and bytes a file has, so that nobody misses a lost or a cut file.
 """
 
 import json
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote
 
 import pyarrow as pa
 
 from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.storage import InputProblem, Location
-from spark_impl.runtime.versions import BATCH, BOUNDED, KIND, DataFile, View
 
 if TYPE_CHECKING:  # workers do without this library: whatever needs it imports it
     from deltalake import DeltaTable
     from deltalake.transaction import AddAction, RemoveAction
 
+KIND = "kind"
+"""The column by which the files of a table are told apart."""
+BATCH = "batch"
+BOUNDED = (BATCH, "number", "start_us", "event_time_us", "ts_us")
+"""Columns whose smallest and largest values are in the log, so that readers can leave out files."""
 IDENTITY, HISTORY = "straggler.identity", "straggler.history"
 """Properties of a table: which query it belongs to, and over which history."""
 _QUERY = "straggler"
@@ -52,23 +55,47 @@ _OPTIONS = {"region": "AWS_REGION", "endpoint_override": "AWS_ENDPOINT_URL"}
 _MISTAKEN = r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f]"
 
 
-def create(root: Location, columns: pa.Schema, identity: JsonObject) -> None:
-    """Make a folder a table without rows.
+class DataFile(NamedTuple):
+    """A file of a table: rows of one kind."""
 
-    Raise :class:`InputProblem` if it cannot be written, or if it is a table already.
-    """
-    from deltalake import DeltaTable, Schema
+    file: Location
+    kind: str
+    rows: int
+    size: int
+    """Number of bytes."""
+    bounds: Mapping[str, tuple[int, int]]
+    """Smallest and largest value of some columns of :data:`BOUNDED`."""
 
-    with _working(root, "written"):
-        DeltaTable.create(
-            _uri(root),
-            Schema.from_arrow(columns),
-            mode="error",
-            partition_by=[KIND],
-            configuration={**_SETTINGS, IDENTITY: json.dumps(identity)},
-            storage_options=_options(root),
-            raise_if_key_not_exists=False,
-        )
+    def may_hold(self, column: str, first: int, last: int) -> bool:
+        """Return whether some row may have a value from ``first`` to ``last`` in a column."""
+        least, most = self.bounds.get(column, (first, last))
+        return least <= last and first <= most
+
+
+@dataclass(frozen=True)
+class View:
+    """One version of a table."""
+
+    root: Location
+    version: int
+    identity: JsonObject
+    """The query to which the table belongs."""
+    history: JsonObject | None
+    """The history that the query reads, once it has read anything."""
+    last: int
+    """The last micro-batch, -1 if there is none."""
+    files: Sequence[DataFile]
+    """Files in the order of their micro-batches."""
+
+    def of(self, kind: str, first: int = 0, last: int | None = None) -> list[DataFile]:
+        """Return the files that may hold rows of a kind, of micro-batches ``first`` to ``last``."""
+        end = self.last if last is None else last
+        own = (each for each in self.files if each.kind == kind)
+        return [each for each in own if each.may_hold(BATCH, first, end)]
+
+    def count(self, kind: str) -> int:
+        """Return the number of rows of a kind."""
+        return sum(each.rows for each in self.of(kind))
 
 
 def look(root: Location) -> View | None:
@@ -91,34 +118,52 @@ def _open(root: Location) -> "DeltaTable | None":
 
 
 def _view(root: Location, table: "DeltaTable") -> View:
-    kept = table.metadata().configuration
-    files: dict[str, list[DataFile]] = {}
-    for row in pa.table(table.get_add_actions(flatten=True)).to_pylist():
-        kind = row[f"partition.{KIND}"]
-        bounds = {
-            name: (row[f"min.{name}"], row[f"max.{name}"])
-            for name in BOUNDED
-            if row.get(f"min.{name}") is not None
-        }
-        file = root / unquote(row["path"])
-        files.setdefault(kind, []).append(
-            DataFile(file, kind, row["num_records"], row["size_bytes"], bounds)
+    kept, last = table.metadata().configuration, table.transaction_version(_QUERY)
+    files = [
+        DataFile(
+            root / unquote(row["path"]),
+            row[f"partition.{KIND}"],
+            row["num_records"],
+            row["size_bytes"],
+            {
+                name: (row[f"min.{name}"], row[f"max.{name}"])
+                for name in BOUNDED
+                if row.get(f"min.{name}") is not None
+            },
         )
-    for own in files.values():
-        own.sort(key=lambda each: each.bounds.get(BATCH, (0, 0)))
-    last = table.transaction_version(_QUERY)
+        for row in pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    ]
     return View(
         root,
         table.version(),
         json.loads(kept.get(IDENTITY, "{}")),
         json.loads(kept.get(HISTORY, "null")),
         -1 if last is None else last,
-        files,
+        sorted(files, key=lambda each: each.bounds.get(BATCH, (0, 0))),
     )
 
 
+def create(root: Location, columns: pa.Schema, identity: JsonObject) -> None:
+    """Make a folder a table without rows.
+
+    Raise :class:`InputProblem` if it cannot be written, or if it is a table already.
+    """
+    from deltalake import DeltaTable, Schema
+
+    with _working(root, "written"):
+        DeltaTable.create(
+            _uri(root),
+            Schema.from_arrow(columns),
+            mode="error",
+            partition_by=[KIND],
+            configuration={**_SETTINGS, IDENTITY: json.dumps(identity)},
+            storage_options=_options(root),
+            raise_if_key_not_exists=False,
+        )
+
+
 class TableWriter:
-    """The writer of a table."""
+    """The writer of a table. It commits on the version that it has looked at."""
 
     def __init__(self, root: Location) -> None:
         table = _open(root)
@@ -127,20 +172,15 @@ class TableWriter:
             raise InputProblem(msg)
         self._root = root
         self._table = table
-        self._tidied = table.version() - table.version() % TIDIED
+        self._tidied = table.version() // TIDIED
         self.view = _view(root, table)
         """The version that the next commit continues."""
 
-    def look(self, expected: View | None = None) -> View:
-        """Look at the table again: the next commit continues the version that it has now.
-
-        ``expected`` is that version, if nobody else has written.
-        """
+    def look(self) -> View:
+        """Look at the table again: the next commit continues the version that it has now."""
         with _working(self._root, "read"):
             self._table.update_incremental()
-        if expected is not None and expected.version == self._table.version():
-            self.view = expected
-        elif self._table.version() != self.view.version:
+        if self._table.version() != self.view.version:
             self.view = _view(self._root, self._table)
         return self.view
 
@@ -153,8 +193,8 @@ class TableWriter:
 
     def commit(
         self, batch: int, written: Sequence[DataFile], removed: Sequence[DataFile] = ()
-    ) -> View:
-        """Add the files of a micro-batch to the table, in one version; return that version.
+    ) -> None:
+        """Add the files of a micro-batch to the table, in one version.
 
         ``removed`` are files whose rows count no more. Raise :class:`InputProblem`, and change
         nothing, if somebody else has written the micro-batch since :meth:`look`.
@@ -167,23 +207,15 @@ class TableWriter:
             *(_removal(self._root, each, now_ms) for each in removed),
         ]
         transaction = CommitProperties(app_transactions=[Transaction(_QUERY, batch)])
-
-        def write() -> None:
-            self._table.create_write_transaction(
-                actions,
-                "append",
-                self._table.schema(),
-                partition_by=[KIND],
-                commit_properties=transaction,
-            )
-
-        self._try(write, batch)
-        return self.look(_after(self.view, batch, written, {*map(_path, removed)}))
-
-    def _try(self, write: Callable[[], None], batch: int) -> None:
         try:
             with _working(self._root, "written"):
-                write()
+                self._table.create_write_transaction(
+                    actions,
+                    "append",
+                    self._table.schema(),
+                    partition_by=[KIND],
+                    commit_properties=transaction,
+                )
         except InputProblem as error:
             # Whether another writer was quicker, the table says more reliably than the error.
             if self.look().last < batch:
@@ -193,6 +225,7 @@ class TableWriter:
                 " nothing of this one counts"
             )
             raise InputProblem(msg) from error
+        self.look()
 
     def tidy(self, kinds: Iterable[str]) -> None:
         """Merge small files of some kinds, and remove files that no recent version has.
@@ -202,9 +235,9 @@ class TableWriter:
         from deltalake import WriterProperties
         from deltalake.exceptions import CommitFailedError
 
-        if self._table.version() < self._tidied + TIDIED:
+        if self._table.version() // TIDIED == self._tidied:
             return
-        self._tidied = self._table.version() - self._table.version() % TIDIED
+        self._tidied = self._table.version() // TIDIED
         merged = WriterProperties(compression="ZSTD", max_row_group_size=_ROW_GROUP)
         with _working(self._root, "tidied"):
             try:
@@ -215,20 +248,6 @@ class TableWriter:
             except CommitFailedError:  # somebody tidies up as well; the next hundred will do
                 pass
         self.look()
-
-
-def _after(before: View, batch: int, written: Sequence[DataFile], removed: Collection[str]) -> View:
-    """Return the version behind another one; it costs less than to read the log."""
-    files = {kind: list(own) for kind, own in before.files.items()}
-    for kind, own in files.items() if removed else ():
-        files[kind] = [each for each in own if each.file.path not in removed]
-    for each in written:
-        files.setdefault(each.kind, []).append(each)
-    return replace(before, version=before.version + 1, last=batch, files=files)
-
-
-def _path(each: DataFile) -> str:
-    return each.file.path
 
 
 def _addition(root: Location, each: DataFile, now_ms: int) -> "AddAction":
@@ -262,25 +281,20 @@ def _uri(root: Location) -> str:
             " sign with two digits behind it, which Delta takes for other characters"
         )
         raise InputProblem(msg)
-    path = quote(root.path)
-    if root.is_local:
-        return f"file://{path}"
-    system = root.system.partition("?")[0]
-    return f"s3://{path}" if system == "s3:" else f"{system}{path}"
+    system = "file://" if root.is_local else root.system.partition("?")[0]
+    return f"{'s3://' if system == 's3:' else system}{quote(root.path)}"
 
 
 def _options(root: Location) -> dict[str, str] | None:
     """Return the parameters of an address on S3 as Delta takes them."""
     given = dict(parse_qsl(root.system.partition("?")[2]))
-    if not given:
-        return None
     options = {theirs: given[ours] for ours, theirs in _OPTIONS.items() if ours in given}
-    endpoint = options.get("AWS_ENDPOINT_URL")
-    if endpoint is not None and "://" not in endpoint:
-        options["AWS_ENDPOINT_URL"] = f"{given.get('scheme', 'https')}://{endpoint}"
-    if options.get("AWS_ENDPOINT_URL", "").startswith("http://"):
+    endpoint = options.get("AWS_ENDPOINT_URL", "")
+    if endpoint and "://" not in endpoint:
+        options["AWS_ENDPOINT_URL"] = endpoint = f"{given.get('scheme', 'https')}://{endpoint}"
+    if endpoint.startswith("http://"):
         options["AWS_ALLOW_HTTP"] = "true"
-    return options
+    return options or None
 
 
 @contextmanager

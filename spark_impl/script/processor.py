@@ -174,7 +174,7 @@ def write_tables(
             report[WRITTEN[name]] = placed.num_rows
         rows.append(report)
     for name, parts in found.items():
-        schema = store.schema(name)
+        schema = store.kinds[name]
         store.write(name, batch, pa.concat_tables([each.cast(schema) for each in parts]), attempt)
     if rows:
         yield from pa.Table.from_pylist(rows, store.schema_of(REPORT)).to_batches()

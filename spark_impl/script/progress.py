@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from model.vocabulary.script.config import END_US
+from spark_impl.runtime.arrays import PlainRow, Values
 from spark_impl.runtime.storage import Address
-from spark_impl.runtime.versions import View
 from spark_impl.script.plan import Plan, compile_plan
-from spark_impl.script.store import ScriptStore, config_of, load_store
+from spark_impl.script.store import config_of, load_store
 
 
 class Progress(NamedTuple):
@@ -46,15 +46,18 @@ def progress(store: Address) -> Progress:
     watermark_us, held_by = min(stands, default=(END_US if standing else 0, None))
     return Progress(
         view.last,
-        known_until_us(plan, place, view),
+        known_until_us(plan, standing),
         {each["values"]: each["counts"] for each in reasons},
         held_by,
         watermark_us,
     )
 
 
-def known_until_us(plan: Plan, store: ScriptStore, view: View) -> int:
+def known_until_us(plan: Plan, standing: Mapping[Values, Mapping[int, PlainRow]]) -> int:
     """Return the stamp before which all results of all groups are there."""
-    workers = set(plan.placement.worker.values())
-    stamps = [own.get(worker, 0) for own in store.known(view).values() for worker in workers]
+    stamps = [
+        own[worker]["known_us"] if worker in own else 0
+        for own in standing.values()
+        for worker in set(plan.placement.worker.values())
+    ]
     return min(stamps, default=0)

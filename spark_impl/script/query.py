@@ -1,7 +1,6 @@
 """The interface for users: the streaming query of all scripts, and the results in its store."""
 
 import io
-import uuid
 from collections.abc import Callable, Collection
 from contextlib import redirect_stdout
 from functools import partial, reduce
@@ -17,12 +16,11 @@ from pyspark.sql.types import StructType
 
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script.config import END_US, MILLISECOND_US, TIME_END_US
-from spark_impl.runtime.arrays import Values
+from spark_impl.runtime.arrays import PlainRow, Values
 from spark_impl.runtime.provenance import note_history, require_history
 from spark_impl.runtime.queries import (
     QueryRunner,
     Sink,
-    read_rows,
     read_table,
     require_checkpoint,
     session_of_query,
@@ -31,8 +29,7 @@ from spark_impl.runtime.queries import (
 from spark_impl.runtime.sources import paths
 from spark_impl.runtime.storage import Address, InputProblem, locate
 from spark_impl.runtime.stores import Draft, reported_files, require_view
-from spark_impl.runtime.tables import TableWriter
-from spark_impl.runtime.versions import BATCH
+from spark_impl.runtime.tables import BATCH, TableWriter
 from spark_impl.script.admission import waiting_of
 from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import (
@@ -141,12 +138,12 @@ class ScriptQuery:
         self.run_available()
         rows = [
             (*group, worker, FLUSH, None)
-            for group in sorted(self._store.known(require_view(self._store.root)))
+            for group in sorted(self._standing())
             for worker in range(self._plan.workers)
             if wanted is None or wanted(group)
         ]
         if rows:
-            self._store.request(rows, self._source)
+            self._store.request(rows, self._store.schema_of(BLOCK), self._source)
             self.run_available()
 
     def explain(self) -> str:
@@ -161,7 +158,10 @@ class ScriptQuery:
 
     def known_until_us(self) -> int:
         """Return the stamp before which all results of all groups are there."""
-        return known_until_us(self._plan, self._store, require_view(self._store.root))
+        return known_until_us(self._plan, self._standing())
+
+    def _standing(self) -> dict[Values, dict[int, PlainRow]]:
+        return self._store.standing(require_view(self._store.root))
 
     def rejected(self) -> DataFrame:
         """Return every refused arrival (:func:`spark_impl.script.rejected`)."""
@@ -211,28 +211,22 @@ class ScriptQuery:
     def _finish(self, answers: DataFrame, batch: int, writer: TableWriter) -> None:
         """Write everything of a micro-batch. After a crash, Spark calls it again."""
         store = self._store
-        is_new = store.begin(writer.view, batch)
+        draft = Draft(store, writer, batch)
         told = store.schema_of(REPORT)
         write = partial(write_tables, store=store, plan=self._plan, batch=batch)
         rows = answers.mapInArrow(write, from_arrow_schema(told)).toArrow().cast(told)
         is_message = rows.column("block").is_valid()
         standing = rows.filter(pc.invert(is_message))
-        files = reported_files(standing, WRITTEN)
-        if is_new:
-            draft = Draft(store, writer.view, batch)
-            draft.add(files)
-            draft.write("worker", standing, f"driver-{uuid.uuid4().hex}")
-            # Before the commit: the next micro-batch delivers them.
+        for kind, names in reported_files(standing, WRITTEN).items():
+            draft.add(kind, names)
+        draft.write("worker", standing)
+        if draft.is_new:  # before the commit: the next micro-batch delivers them
             store.send(batch, rows.filter(is_message).select(store.schema_of(BLOCK).names))
-            draft.commit(writer)
-        else:  # a crash came between the commit and Spark's own
-            store.discard(batch, files)
+        draft.commit()
         # Before Spark commits, so that no micro-batch is left out in which anything was read.
         if self._sink is not None and rows.num_rows:
-            found = writer.view.of("result", batch)
-            new = read_rows(self._spark, store, writer.view, found, "result")
-            self._sink(new.where(F.col(BATCH) == batch).drop(BATCH), batch)
-        writer.tidy(store.growing())
+            new = read_table(self._spark, store, writer.view, "result", batch, batch)
+            self._sink(new.drop(BATCH), batch)
 
 
 def results(spark: SparkSession, store: Address, *later: Address) -> DataFrame:

@@ -15,7 +15,7 @@ from spark_impl.runtime.histories import VALUE
 from spark_impl.runtime.queries import Sink
 from spark_impl.runtime.storage import Address
 from spark_impl.runtime.systems import system_maker
-from spark_impl.runtime.versions import View
+from spark_impl.runtime.tables import View
 from spark_impl.slack.judgement import JUDGED
 from spark_impl.slack.rule import Memory, SlackRule
 from spark_impl.windows import answers, correlation, query, system

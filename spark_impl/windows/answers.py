@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from spark_impl.runtime import queries
 from spark_impl.runtime.storage import Address
-from spark_impl.runtime.versions import View
+from spark_impl.runtime.tables import View
 from spark_impl.windows.room import ConfigT, WindowRoom, WindowSettings
 from spark_impl.windows.store import PENDING, WindowStore, load_store
 

@@ -8,7 +8,6 @@ Rules of this file (docs/slack.md, section 6):
 * A correction writes nothing if the history holds less than it must.
 """
 
-import uuid
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -49,11 +48,11 @@ class Corrections:
 
         Without corrections nothing is pending: late pairs are a side output.
         """
-        store, name = self._store, f"driver-{uuid.uuid4().hex}"
+        store = self._store
         if not self._settings.corrects:
             return
-        before = store.read_kind(draft.view, PENDING).select(store.schema(PENDING).names)
-        late = draft.rows("late").select(before.column_names)
+        before = store.read_kind(draft.view, PENDING).select(store.kinds[PENDING].names)
+        late = store.read(draft.of("late"), "late").select(before.column_names)
         pending = _union(before, late)
         due = _due_corrections(self._settings, store, pending, progress)
         if due.reasons:
@@ -62,13 +61,13 @@ class Corrections:
                 self._settings, store.by, covered, due.limits
             )
             answers, rows_read = self._history.recompute(request)
-            self._write_revisions(draft, name, request, answers)
+            self._write_revisions(draft, request, answers)
             rows = _summarise(request, due, answers, covered, place, rows_read)
-            draft.write("correction", pa.Table.from_pylist(rows, store.schema("correction")), name)
-            draft.write("cleared", covered, name)
+            draft.write("correction", pa.Table.from_pylist(rows, store.kinds["correction"]))
+            draft.write("cleared", covered)
             pending = pending.filter(pa.array(~due.rows))
         if due.reasons or late.num_rows:
-            draft.replace(PENDING, pending, name)
+            draft.replace(PENDING, pending)
 
     def _known(self, draft: Draft, kind: str, request: WindowRequest) -> pa.Table:
         """Return the rows of one kind in the time ranges of a request, perhaps some between.
@@ -87,7 +86,7 @@ class Corrections:
         return self._store.read(near, kind, where)
 
     def _write_revisions(
-        self, draft: Draft, name: str, request: WindowRequest, answers: WindowAnswers
+        self, draft: Draft, request: WindowRequest, answers: WindowAnswers
     ) -> None:
         """Write the revised answers of some windows."""
         earlier = self._known(draft, "revision", request)
@@ -95,11 +94,11 @@ class Corrections:
         before = recompute.greatest(request, earlier, "n")
         cleared = recompute.count_pairs(request, self._known(draft, "cleared", request))
         _refuse_losses(self._history.source, request, answers, _Known(n_rcv, before, cleared))
-        rows = recompute.to_table(request, answers, self._store.schema("revision"))
+        rows = recompute.to_table(request, answers, self._store.kinds["revision"])
         numbers = recompute.revision_numbers(request, answers, earlier)
         rows = rows.append_column("revision", pa.array(numbers))
-        draft.write("revision", rows, name)
-        draft.write("correlation", rows.filter(pa.array(answers.correlated == 1)), name)
+        draft.write("revision", rows)
+        draft.write("correlation", rows.filter(pa.array(answers.correlated == 1)))
 
 
 class _Known(NamedTuple):

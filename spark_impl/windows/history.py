@@ -23,7 +23,7 @@ from spark_impl.runtime.histories import (
     name_values,
 )
 from spark_impl.runtime.storage import InputProblem, Location
-from spark_impl.runtime.versions import BATCH, KIND
+from spark_impl.runtime.tables import BATCH, KIND
 from spark_impl.windows import recompute
 from spark_impl.windows.arrival_files import check_columns, group_type, read_schema
 from spark_impl.windows.blocks import SLOT

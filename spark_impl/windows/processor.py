@@ -144,7 +144,7 @@ def output_tables(
     """Return the stream tables of some output rows, by name."""
     outputs = pa.Table.from_pylist([*rows], schema=store.schema_of(output_columns(store.room)))
     out = {name: _unpacked(store, settings, outputs, name) for name in record_types(store.room)}
-    schema = store.schema("progress")
+    schema = store.kinds["progress"]
     out["progress"] = outputs.filter(outputs.column("active")).select(schema.names).cast(schema)
     return out
 
@@ -157,7 +157,7 @@ def _unpacked(
     arrays = [np.frombuffer(data, dtype) for data in outputs.column(name).to_pylist()]
     owner = pa.array(np.repeat(np.arange(len(arrays)), [len(each) for each in arrays]))
     records: Records = np.concatenate(arrays)
-    schema = store.schema(name)
+    schema = store.kinds[name]
     columns = {by: outputs.column(by).take(owner) for by in store.by}
     if "key" in schema.names:
         texts = [keys_from_bytes(data) for data in outputs.column("keys").to_pylist()]

@@ -20,8 +20,7 @@ from spark_impl.runtime.queries import Sink, require_checkpoint
 from spark_impl.runtime.sources import PATH, paths
 from spark_impl.runtime.storage import Address, Location, locate
 from spark_impl.runtime.stores import Draft, reported_files, require_view
-from spark_impl.runtime.tables import TableWriter
-from spark_impl.runtime.versions import BATCH, View
+from spark_impl.runtime.tables import TableWriter, View
 from spark_impl.windows import processor
 from spark_impl.windows.answers import all_answers, with_refused
 from spark_impl.windows.arrival_files import FileShares
@@ -134,7 +133,7 @@ class WindowedQuery(Generic[ConfigT]):
         known = self._store.known_tasks(require_view(self._store.root))
         tasks = [who for who in known if wanted is None or wanted(who[:-1])]
         if tasks:
-            self._store.request_flush(tasks, self._source)
+            self._store.request(tasks, self._store.schema_of({}), self._source)
             self.run_available()
 
     def _start(self, **trigger: str | bool) -> StreamingQuery:
@@ -196,33 +195,25 @@ class WindowedQuery(Generic[ConfigT]):
         """Write everything of a micro-batch; Spark calls this, and again after a crash."""
         if self._reached is not None and self._settings.corrects:
             self._history.read_ahead(self._reached)
-        is_new = self._store.begin(writer.view, batch)
+        draft = Draft(self._store, writer, batch)
         reports = answers.toArrow()
         progress = reports.filter(reports.column("active"))
         rows = {kind: written_column(kind) for kind in record_types(self._room)}
-        files = reported_files(reports, {**rows, "progress": "active"})
-        if is_new:
-            draft = Draft(self._store, writer.view, batch)
-            draft.add(files)
+        for kind, names in reported_files(reports, {**rows, "progress": "active"}).items():
+            draft.add(kind, names)
+        if draft.is_new:
             Corrections(self._settings, self._store, self._history).run(draft, progress)
-            draft.commit(writer)
-        else:  # a crash came between the commit and Spark's own
-            self._store.discard(batch, files)
+        draft.commit()
         if self._sink is not None and reports.num_rows:  # else nothing was read
             self._sink(self._answers_of(writer.view, batch), batch)
-        writer.tidy(self._store.growing())
         self._reached = pc.max(progress.column("seq")).as_py()
 
     def _answers_of(self, view: View, batch: int) -> DataFrame:
         """Return the answers that are new or revised in a micro-batch, by window and revision."""
         store, settings = self._store, self._settings
-
-        def read(kind: str) -> DataFrame:
-            rows = queries.read_rows(self._spark, store, view, view.of(kind, batch), kind)
-            return rows.where(F.col(BATCH) == batch)
-
+        new = partial(queries.read_table, self._spark, store, view, first=batch, last=batch)
         window = [*store.by, "key", "start_us"]
-        answers = all_answers(store, read("result"), read("revision"))
+        answers = all_answers(store, new(kind="result"), new(kind="revision"))
         counted = with_refused(self._spark, settings, store, answers, view, "left")
         return counted.select(
             *window,

@@ -5,8 +5,7 @@ pairs of the last micro-batch only; all other kinds of rows grow. The folder ``_
 requests to flush.
 """
 
-import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -16,9 +15,9 @@ import pyarrow as pa
 from model.vocabulary.settings import JsonObject
 from spark_impl.runtime import stores
 from spark_impl.runtime.arrays import Values
-from spark_impl.runtime.histories import VALUE, next_number, write_parquet
-from spark_impl.runtime.storage import Address, Location, locate
-from spark_impl.runtime.versions import View
+from spark_impl.runtime.histories import VALUE
+from spark_impl.runtime.storage import Address, locate
+from spark_impl.runtime.tables import View
 from spark_impl.windows.records import LATE, REJECTED, RESULT
 from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom
 
@@ -114,6 +113,7 @@ def record_types(room: AnyRoom) -> "dict[str, np.dtype[np.void]]":
 class WindowStore(stores.TableStore):
     """The store of a windowed query."""
 
+    replaced = (PENDING,)
     room: AnyRoom = field(kw_only=True)
     value: str | None = field(default=VALUE, kw_only=True)
     """The column of the history with the values, None if the query reads none."""
@@ -123,17 +123,10 @@ class WindowStore(stores.TableStore):
         """The columns that identify a task: the grouping columns and ``task``."""
         return (*(group.name for group in self.groups), "task")
 
-    def kinds(self) -> Iterable[str]:
-        """Return the names of all kinds of rows."""
-        return all_tables(self.room)
-
-    def growing(self) -> Iterable[str]:
-        """Return the kinds of which no rows are ever removed."""
-        return [kind for kind in self.kinds() if kind != PENDING]
-
-    def schema(self, kind: str) -> pa.Schema:
-        """Return the columns of a kind of rows."""
-        return self.schema_of(all_tables(self.room)[kind])
+    @property
+    def kinds(self) -> Mapping[str, pa.Schema]:
+        """The columns of every kind of rows."""
+        return {name: self.schema_of(each) for name, each in all_tables(self.room).items()}
 
     def schema_of(self, columns: Columns) -> pa.Schema:
         """Return the schema of rows that belong to tasks."""
@@ -145,17 +138,6 @@ class WindowStore(stores.TableStore):
         rows = self.read_kind(view, "progress").group_by(list(self.by)).aggregate([])
         return sorted(zip(*(rows.column(name).to_pylist() for name in self.by), strict=True))
 
-    def request_flush(self, tasks: Sequence[TaskId], history: Location) -> None:
-        """Request a flush of some tasks after all files that a history has now.
-
-        The next run carries it out, once.
-        """
-        schema = self.schema_of({})
-        columns = zip(*tasks, strict=True)
-        arrays = [pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)]
-        file = self.control / f"{next_number(history):08d}-flush-{uuid.uuid4().hex}.parquet"
-        write_parquet(pa.table(arrays, schema=schema), file)
-
 
 def open_store(
     root: Address,
@@ -166,20 +148,18 @@ def open_store(
 ) -> WindowStore:
     """Return the store of a query; make it if it does not exist.
 
-    Raises :class:`InputProblem`, and writes nothing, if the folder belongs to another query, does
-    not say to which, or cannot be written.
+    Raises :class:`InputProblem`, and writes nothing, if the folder belongs to another query, or
+    cannot be written.
     """
     store = WindowStore(locate(root), tuple(groups), room=room, value=value)
-    reads = {"group_columns": stores.groups_to_json(groups), "value": value}
-    ours = {"version": VERSION, "room": room.name, "config": config.to_json(), **reads}
-
-    def require_same(view: View) -> None:
-        theirs, found, _ = _read(view.root, room, view)
-        stores.require_same(view.root, theirs.to_json(), config.to_json())
-        columns = {"group_columns": stores.groups_to_json(found.groups), "value": found.value}
-        stores.require_same(view.root, columns, reads)
-
-    stores.claim(store, ours, require_same)
+    identity = {
+        "version": VERSION,
+        "room": room.name,
+        "config": config.to_json(),
+        "group_columns": stores.groups_to_json(groups),
+        "value": value,
+    }
+    stores.claim(store, identity)
     return store
 
 
@@ -189,16 +169,12 @@ def load_store(root: Address, room: WindowRoom[ConfigT]) -> tuple[ConfigT, Windo
     Raises :class:`InputProblem` if there is none, if it belongs to another room, or if it does not
     say to which query it belongs.
     """
-    return _read(locate(root), room)
+    view = stores.require_view(locate(root))
+    stores.require_owner(view, VERSION, room.name)
 
-
-def _read(
-    root: Location, room: WindowRoom[ConfigT], view: View | None = None
-) -> tuple[ConfigT, WindowStore, View]:
     def read(identity: JsonObject) -> tuple[ConfigT, WindowStore]:
         groups = stores.groups_from_json(identity["group_columns"])
         config = room.read(identity["config"])
-        return config, WindowStore(root, groups, room=room.of(config), value=identity["value"])
+        return config, WindowStore(view.root, groups, room=room.of(config), value=identity["value"])
 
-    (config, store), seen = stores.read_identity(root, VERSION, read, room=room.name, view=view)
-    return config, store, seen
+    return *stores.read_identity(view, read), view

@@ -5,6 +5,7 @@ Each contract is asked of that one life, or of a copy of its folder that is dama
 """
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,10 +13,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_impl.retention import drop_before
-from spark_impl.runtime import locks
 from spark_impl.runtime.histories import numbers
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.runtime.systems import lose_commit
+from spark_impl.runtime.tables import DataFile, TableWriter
 from tests.spark_impl.rooms_under_test import (
     AGAIN,
     FIRST,
@@ -99,19 +100,14 @@ def life(
     return Life(name, ROOMS[name], folder, kept, kept.calls[0])
 
 
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locks, "PATIENCE_S", 0)
-
-
 def nothing(rows: DataFrame, batch: int) -> None:
     """Read the rows as a sink does, and keep none."""
     rows.collect()
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """Return what is in a folder, but for locks."""
-    files = (path for path in folder.rglob("*") if path.is_file() and path.name != ".lock")
+    """Return what is in a folder."""
+    files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
@@ -179,27 +175,33 @@ def test_a_store_is_refused_over_another_history(
     assert content(store) == before
 
 
-def test_a_second_writer_is_refused(spark: SparkSession, life: Life, tmp_path: Path) -> None:
-    history, store = life.copy(tmp_path)
+def test_a_second_writer_is_refused(
+    spark: SparkSession, life: Life, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver stands still before it commits, and another one commits the same micro-batch."""
+    history, store, kept = reopened(spark, life, tmp_path)
     land(history, AGAIN)
-    query = life.room.open(spark, history, store, sink=nothing)
-    held = locks.lock(store)
-    before = content(store)
-    try:
-        with pytest.raises(PROBLEMS, match=r"store is being written by process \d+"):
-            query.run_available()
-    finally:
-        held.release()
-    if life.name not in ("join", "grouping"):  # these ask for the lock in the micro-batch
-        assert content(store) == before
+    commit = TableWriter.commit
+
+    def commit_second(writer: TableWriter, batch: int, *files: Sequence[DataFile]) -> None:
+        commit(TableWriter(locate(store)), batch, *files)
+        commit(writer, batch, *files)
+
+    monkeypatch.setattr(TableWriter, "commit", commit_second)
+    with pytest.raises(PROBLEMS, match=r"has micro-batch \d+ already: another query has written it"):
+        life.room.open(spark, history, store, sink=kept).run_available()
+    monkeypatch.undo()
+    land(history, LAST)
+    life.room.open(spark, history, store, sink=kept).flush()
+    assert life.room.fold(kept.rows) == life.room.expected(READINGS)
 
 
 def test_a_checkpoint_that_was_lost_is_missed(
     spark: SparkSession, life: Life, tmp_path: Path
 ) -> None:
     history, store = life.copy(tmp_path)
-    shutil.rmtree(store / "checkpoint")
-    with pytest.raises(InputProblem, match=r"store/checkpoint is not the checkpoint of .*/store"):
+    shutil.rmtree(store / "_checkpoint")
+    with pytest.raises(InputProblem, match=r"store/_checkpoint is not the checkpoint of .*/store"):
         life.room.open(spark, history, store, sink=nothing).run_available()
 
 
