@@ -22,6 +22,7 @@ from spark_impl.join.checkpoint import WorkerState, adopt, empty_state
 from spark_impl.join.driving import drive
 from spark_impl.join.idle import Clocks
 from spark_impl.join.lane import count_accepted
+from spark_impl.join.match_file import COLUMNS as COLUMNS_OF_PAIRS
 from spark_impl.join.match_file import MatchFile
 from spark_impl.join.matching import (
     FreePredicate,
@@ -36,6 +37,7 @@ from spark_impl.join.store import REJECTED, ChainStore, Commit, name_of
 from spark_impl.join.transport import Links, NeighbourLost, listen
 from spark_impl.join.trouble import TroubledLinks, Troubles
 from spark_impl.join.worker import Worker
+from spark_impl.runtime.histories import RowFile
 from spark_impl.runtime.storage import InputProblem, Location
 
 COLUMNS = {
@@ -46,33 +48,6 @@ COLUMNS = {
     "value": "double",
 }
 """Columns of both inputs and their types."""
-SUMMARY = pa.schema(
-    [
-        ("worker", pa.int32()),
-        ("attempt", pa.string()),
-        ("matches", pa.list_(pa.int64())),
-        ("offered", pa.int64()),
-        ("rejected", pa.int64()),
-        ("shed", pa.int64()),
-        ("late", pa.int64()),
-        ("r_accepted", pa.int64()),
-        ("s_accepted", pa.int64()),
-        ("r_t_max_us", pa.int64()),
-        ("s_t_max_us", pa.int64()),
-        ("busy_us", pa.int64()),
-        ("bytes_sent", pa.int64()),
-        ("compared", pa.int64()),
-        ("r_admitted", pa.int64()),
-        ("s_admitted", pa.int64()),
-        ("r_held", pa.int64()),
-        ("s_held", pa.int64()),
-        ("r_wm_us", pa.int64()),
-        ("s_wm_us", pa.int64()),
-        ("r_least_us", pa.int64()),
-        ("s_least_us", pa.int64()),
-    ]
-)
-"""Columns of :class:`Summary`."""
 _CAUSE_FIRST_S = 1.0
 """A worker that lost its neighbour fails this much later, so that the cause is reported first."""
 
@@ -141,6 +116,17 @@ class Summary(NamedTuple):
     s_least_us: int
 
 
+SUMMARY = pa.schema(
+    [
+        ("worker", pa.int32()),
+        ("attempt", pa.string()),
+        ("matches", pa.list_(pa.int64())),
+        *((name, pa.int64()) for name in Summary._fields[3:]),
+    ]
+)
+"""Columns of :class:`Summary`."""
+
+
 class Work(NamedTuple):
     """The work of a worker in its epoch, besides what it wrote."""
 
@@ -167,11 +153,11 @@ def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Recor
     where = plan.epoch, meeting.attempt
     queries = [name for name, _ in plan.config.queries]
     name = name_of(meeting.attempt, number)
-    file = plan.store.file("matches", plan.epoch, name)
     with (
-        MatchFile(file, queries, plan.epoch) as found,
+        RowFile(plan.store.file("matches", plan.epoch, name), COLUMNS_OF_PAIRS) as file,
         closing(_link(plan, number, connections)) as links,
     ):
+        found = MatchFile(file, queries, plan.epoch)
         try:
             busy_us = drive(worker, arrivals, links, found.write, plan.comparison_us)
         except NeighbourLost:

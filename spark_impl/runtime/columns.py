@@ -31,6 +31,7 @@ FAULTS = pa.schema(
     [
         *((name, pa.string()) for name in ("column", "reason", "text", "row")),
         ("seq", pa.int64()),
+        ("batch", pa.int64()),
     ]
 )
 """Columns of refused cells; ``seq`` is the arrival number of a row that landed all the same."""

@@ -14,13 +14,14 @@ Rules of this file:
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_impl.runtime.storage import Address, InputProblem, Location, locate, reading
+from spark_impl.runtime.storage import Address, InputProblem, Location, locate, reading, writing
 
 COLUMNS = {
     "seq": pa.int64(),
@@ -204,6 +205,32 @@ def write_parquet(
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, row_group_size=row_group, **FORMAT)
     file.write_bytes(sink.getvalue(), is_new=is_new)
+
+
+class RowFile:
+    """A Parquet file that appears at the end of a ``with`` block, and not at all without rows."""
+
+    def __init__(self, file: Location, schema: pa.Schema) -> None:
+        self.file = file
+        self._schema = schema
+        self._open = ExitStack()
+        self._writer: pq.ParquetWriter | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:  # what the block raised, which Python passes on
+        with writing(self.file.parent):
+            self._open.__exit__(*error)
+
+    def write(self, rows: pa.Table, row_group: int | None = None) -> None:
+        """Write some rows, by default as a row group."""
+        with writing(self.file.parent):
+            if self._writer is None:
+                out = self._open.enter_context(self.file.stream())
+                writer = pq.ParquetWriter(out, self._schema, **FORMAT)
+                self._writer = self._open.enter_context(writer)
+            self._writer.write_table(rows, row_group)
 
 
 def require_later(first: int, last: int) -> None:

@@ -9,16 +9,17 @@ Files of other programs need no note: they can be followed, and say nothing abou
 
 import hashlib
 import json
-from itertools import pairwise
+from typing import TypeAlias
 
 import pyarrow.parquet as pq
 
-from spark_impl.runtime.histories import file_of
+from spark_impl.runtime.histories import file_of, number_of
 from spark_impl.runtime.provenance import identity_of
 from spark_impl.runtime.storage import InputProblem, Location, reading
 
 NOTE = b"straggler.follows"
 """Metadata of a file about the one before it."""
+_Note: TypeAlias = dict[str, str | int | None]
 _TAIL = 8
 """Bytes behind a footer: its length, and four letters."""
 
@@ -38,7 +39,7 @@ def note_of_next(history: Location, number: int, identity: str | None = None) ->
 
     ``identity`` is the id of a history that has one; then the file may have no other number.
     """
-    note: dict[str, str | int | None] = {"before": _digest(history, number - 1)}
+    note: _Note = {"before": _digest(history, number - 1)}
     if identity is not None:
         note |= {"history": identity, "number": number}
     return {NOTE: json.dumps(note)}
@@ -50,35 +51,39 @@ def require_chain(history: Location, numbers: range) -> None:
     Both neighbours of ``numbers`` are looked at as well, if they are there.
     """
     identity = identity_of(history)
-    for number in numbers:
-        _require_own(history, number, identity)
-    for before, after in pairwise(range(numbers.start - 1, numbers.stop + 1)):
+    previous = _note(history, numbers.start - 1) or {}
+    for number in range(numbers.start, numbers.stop + 1):
         try:
-            note = _note(history, after)
+            note = _note(history, number) or {}
         except InputProblem:
-            if after < numbers.stop:
+            if number in numbers:
                 raise
             break  # it may not be complete yet, and has its own turn
-        known = None if note is None else note.get("before")
-        if known is not None and _digest(history, before) not in (known, None):
+        if number in numbers:
+            _require_own(file_of(history, number), note, previous, identity)
+        if note.get("before") not in (None, _digest(history, number - 1) or note.get("before")):
             msg = (
-                f"{history} is not as it was written: {after:08d}.parquet follows another file than"
-                f" {before:08d}.parquet; restore the file that was changed from a copy"
+                f"{history} is not as it was written: {number:08d}.parquet follows another file"
+                f" than {number - 1:08d}.parquet; restore the file that was changed from a copy"
             )
             raise InputProblem(msg)
+        previous = note
 
 
-def _require_own(history: Location, number: int, identity: str | None) -> None:
-    note = _note(history, number) or {}
+def _require_own(file: Location, note: _Note, previous: _Note, identity: str | None) -> None:
+    number = number_of(file)
     if note.get("number", number) != number:
-        msg = f"{history} has number {note['number']} of a landing as {number:08d}.parquet"
-        raise InputProblem(msg)
-    if note.get("history", identity) != identity:
-        msg = f"{history} has a file of another history, {note['history']}: {number:08d}.parquet"
-        raise InputProblem(msg)
+        msg = f"{file.parent} has number {note['number']} of a landing as {file.name}"
+    elif note.get("history", identity) != identity:
+        msg = f"{file.parent} has a file of another history, {note['history']}: {file.name}"
+    elif "history" in previous and "history" not in note:
+        msg = f"{file.parent} has a file that its landing has not written: {file.name}"
+    else:
+        return
+    raise InputProblem(msg)
 
 
-def _note(history: Location, number: int) -> dict[str, str | int | None] | None:
+def _note(history: Location, number: int) -> _Note | None:
     """Return the note of a file, ``None`` if it is not there or has none."""
     file = file_of(history, number)
     if not file.exists():

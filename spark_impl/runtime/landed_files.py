@@ -16,6 +16,8 @@ class Written(NamedTuple):
 
     file: Location
     rows: int
+    gone: int
+    """Number of rows that did not land."""
 
     def footer(self) -> pq.FileMetaData:
         """Return the footer. Raise :class:`InputProblem` unless the file holds all rows."""

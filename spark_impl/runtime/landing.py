@@ -1,9 +1,9 @@
 """Lands any streaming DataFrame in a history, the folder that queries read.
 
-    00000007.parquet                            the arrivals of one micro-batch
-    _rejected/batch=7/part-<id>-<rows>.parquet  the rows of micro-batch 7 that cannot be read
-    _landing.json                               settings; the checkpoint holds the same file
-    _scratch/                                   files of workers while a micro-batch is landed
+    00000007.parquet                 the arrivals of one micro-batch
+    _rejected/<batch>-<n>-<m>.parquet  n faults of a micro-batch, of which m rows did not land
+    _landing.json                    settings; the checkpoint holds the same file
+    _scratch/                        files of workers while a micro-batch is landed
 
 Rules of this file:
 
@@ -15,7 +15,7 @@ Rules of this file:
 * A file gets a name that no file has: if another landing has written the history meanwhile, this
   one stops and has changed nothing.
 * Rejected rows get their name before the arrivals of their micro-batch. If a crash comes between,
-  the repeated micro-batch writes the same rows once more; one file of a micro-batch counts.
+  the repeated micro-batch has the same rows, which get the same name.
 * Work on a micro-batch counts once the history's file has its final name. Until then, Spark
   repeats the micro-batch after a crash, and all earlier work on it is discarded.
 * The history is its own record: arrival numbers continue those of its last file.
@@ -52,18 +52,16 @@ from spark_impl.runtime.landed_files import LANDED_BATCH, Last, Written, find_la
 from spark_impl.runtime.landing_note import open_history
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
 from spark_impl.runtime.provenance import identity_of
-from spark_impl.runtime.queries import QueryRunner, last_logged, read_files, start_query
+from spark_impl.runtime.queries import QueryRunner, last_logged, read_files, start_batches
 from spark_impl.runtime.storage import (
     Address,
     InputProblem,
     Location,
-    NameTaken,
     locate,
 )
-from spark_impl.runtime.stores import read_parquet
 
 VERSION = 2
-_PART = r"part-\w+-\d+\.parquet"
+_REJECTED = r"\d+-\d+-\d+\.parquet"
 _OLD_NS = 86_400 * 10**9
 """Age at which scratch files belong to nobody any more."""
 
@@ -179,8 +177,6 @@ class Landing:
         self._schema = pa.schema([*own, *(pa.field(name, kinds[name]) for name in groups)])
         self._runner = QueryRunner()
         self._last: Last | None = None
-        self._not_landed: dict[str, int] = {}
-        """Number of rows that did not land, by file of rejected rows."""
         self._settings = {
             "version": VERSION,
             "event_time": event_time,
@@ -211,11 +207,11 @@ class Landing:
 
         Raise :class:`spark_impl.runtime.queries.QueryProblem` with one sentence if Spark fails.
         """
-        self._runner.run_to_end(self._history, partial(self._start, availableNow=True))
+        self._runner.run_to_end(self._history, self._start)
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
         """Start landing and leave it running."""
-        return self._start(processingTime=interval)
+        return self._start(interval)
 
     def rejected(self) -> DataFrame:
         """Return the rows that could not be read.
@@ -225,8 +221,7 @@ class Landing:
         JSON), ``seq`` and ``batch``. A row that landed without some of its values is here once for
         each of them, with its arrival number ``seq``; of a row that did not land it is NULL.
         """
-        schema = FAULTS.append(pa.field("batch", pa.int64()))
-        return read_files(self._spark, self._rejected(), schema)
+        return read_files(self._spark, self._rejected(), FAULTS)
 
     def identities(self) -> DataFrame:
         """Return the text of each identity by its number (``source_id``) and groups."""
@@ -234,32 +229,27 @@ class Landing:
 
     def counts(self) -> tuple[int, int]:
         """Return the number of rows landed, and of rows of :meth:`rejected`, until now."""
-        rejected = sum(int(file.stem.split("-")[-1]) for file in self._rejected())
-        return find_last(self._history).seq + 1, rejected
+        return find_last(self._history).seq + 1, self._sum_rejected(1)
 
     def not_landed(self) -> int:
         """Return the number of rows that did not land until now."""
-        return sum(map(self._count_not_landed, self._rejected()))
+        return self._sum_rejected(2)
 
-    def _count_not_landed(self, file: Location) -> int:
-        if file.path not in self._not_landed:  # a file never changes
-            seq = read_parquet([file], pa.schema([FAULTS.field("seq")])).column("seq")
-            self._not_landed[file.path] = seq.null_count
-        return self._not_landed[file.path]
+    def _sum_rejected(self, place: int) -> int:
+        return sum(int(file.stem.split("-")[place]) for file in self._rejected())
 
     def _rejected(self) -> list[Location]:
         """Return the files of rejected rows, one for each micro-batch."""
-        found = (self._history / "_rejected").entries(_PART, is_deep=True)
-        files = (Location(each.path, self._history.system) for each in found)
-        return [*{file.parent: file for file in files}.values()]
+        found = (self._history / "_rejected").children(_REJECTED)
+        return [*{file.name.split("-")[0]: file for file in found}.values()]
 
-    def _start(self, **trigger: str | bool) -> StreamingQuery:
+    def _start(self, interval: str | None = None) -> StreamingQuery:
         # Again: another landing may have begun the history at the same time.
         open_history(self._history, self._checkpoint, self._settings)
         self._last = None  # another landing may have added rows since
         self._require_plans()
         _remove_old(self._history / "_scratch")
-        return start_query(self._rows, self._checkpoint, self._land, **trigger)
+        return start_batches(self._rows, self._checkpoint, self._land, interval)
 
     def _require_plans(self) -> None:
         """Raise :class:`InputProblem` if Spark would plan a micro-batch anew that was landed.
@@ -286,38 +276,24 @@ class Landing:
             write_in_order,
             schema=self._schema.with_metadata({LANDED_BATCH: str(batch), **note}),
             scratch=scratch,
+            batch=batch,
             first=last.seq + 1,
             since_us=last.arrival_us,
             nullable=[*self._values],
         )
         ordered = in_order(rows, by_arrival=self._by_arrival)
-        written = ordered.mapInArrow(write, WRITTEN).collect()
-        files = {each.table: Written(locate(each.file), each.rows) for each in written}
+        found = ordered.mapInArrow(write, WRITTEN).collect()
+        files = {each.table: Written(locate(each.file), each.rows, each.gone) for each in found}
         footers = {table: each.footer() for table, each in files.items()}
+        if REJECTED in files:
+            file, *sizes = files[REJECTED]
+            name = "-".join([f"{batch:08d}", *map(str, sizes)])
+            file.move(self._history / "_rejected" / f"{name}.parquet")
         if LANDED in files:
             last = last_of(file_of(self._history, last.number + 1), footers[LANDED])
-        self._publish(files, file_of(self._history, last.number), batch)
+            files[LANDED].file.publish(file_of(self._history, last.number))
         scratch.remove()
         self._last = last
-
-    def _publish(self, files: Mapping[str, "Written"], target: Location, batch: int) -> None:
-        """Give the files of a micro-batch their names, that of the history last.
-
-        Raise :class:`InputProblem`, and leave everything as it is, if another landing came first.
-        """
-        rejected = None
-        if REJECTED in files:
-            file, size = files[REJECTED]
-            folder = self._history / "_rejected" / f"batch={batch}"
-            rejected = folder / f"part-{uuid.uuid4().hex}-{size}.parquet"
-            file.publish(rejected)
-        if LANDED in files:
-            try:
-                files[LANDED].file.publish(target)
-            except NameTaken:
-                if rejected is not None:
-                    rejected.remove()
-                raise
 
 
 def _remove_old(scratch: Location) -> None:

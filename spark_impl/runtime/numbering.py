@@ -9,17 +9,16 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from spark_impl.runtime.arrays import PlainRow
 from spark_impl.runtime.columns import FAULT, FAULTS
-from spark_impl.runtime.histories import FORMAT
-from spark_impl.runtime.storage import Location, writing
+from spark_impl.runtime.histories import RowFile
+from spark_impl.runtime.storage import Location
 
 LANDED, REJECTED = "landed", "rejected"
 """Tables that a micro-batch is written to."""
-WRITTEN = "`table` string, file string, `rows` long"
-"""Columns of what the task yields: a row for each file."""
+WRITTEN = "`table` string, file string, `rows` long, gone long"
+"""Columns of what the task yields: a row for each file; ``gone`` are rows that did not land."""
 ROW_GROUP = 1 << 20
 """Most rows of a row group, which is in memory before it is written."""
 
@@ -28,6 +27,7 @@ def write_in_order(
     batches: Iterable[pa.RecordBatch],
     schema: pa.Schema,
     scratch: Location,
+    batch: int,
     first: int,
     since_us: int,
     nullable: Collection[str] = (),
@@ -38,27 +38,27 @@ def write_in_order(
     number ``first``; no arrival gets a time before ``since_us``. ``schema`` is that of the history.
     A row with a fault is an arrival only if all its faults are in ``nullable`` columns.
     """
-    with writing(scratch), ExitStack() as stack:
+    with ExitStack() as stack:
         landed = _Table(LANDED, scratch, schema, stack)
         rejected = _Table(REJECTED, scratch, FAULTS, stack)
-        for batch in batches:
-            fault, good = batch.column(FAULT), batch
-            if fault.null_count < batch.num_rows:
-                arrives = _is_arrival(batch, nullable)
-                good = batch.filter(arrives)
-                rejected.add(_faults_of(fault, arrives, first + landed.rows))
+        for given in batches:
+            fault, good = given.column(FAULT), given
+            if fault.null_count < given.num_rows:
+                arrives = _is_arrival(given, nullable)
+                good = given.filter(arrives)
+                rejected.add(_faults_of(fault, arrives, first + landed.rows, batch))
             landed.add(_numbered(good, first + landed.rows, since_us, schema))
         written = rejected.finish() + landed.finish()
     if written:  # the files are complete, because the block has ended
         yield pa.RecordBatch.from_pylist(written)
 
 
-def _faults_of(fault: pa.Array, arrives: pa.BooleanArray, first: int) -> pa.RecordBatch:
+def _faults_of(fault: pa.Array, arrives: pa.BooleanArray, first: int, batch: int) -> pa.RecordBatch:
     """Return a row of :data:`FAULTS` for each fault, with the arrival number of its row, if any."""
     landed = arrives.to_numpy(zero_copy_only=False)
     seq = np.where(landed, first + np.cumsum(landed) - 1, -1)
     bad = [
-        {**json.loads(line), "seq": None if number < 0 else number}
+        {**json.loads(line), "seq": None if number < 0 else number, "batch": batch}
         for lines, number in zip(fault.to_pylist(), seq.tolist(), strict=True)
         if lines is not None
         for line in lines.split("\n")
@@ -75,19 +75,19 @@ def _is_arrival(rows: pa.RecordBatch, nullable: Collection[str]) -> pa.BooleanAr
 
 
 class _Table:
-    """A scratch file that a worker writes by row groups; it is created with the first rows."""
+    """A scratch file that a worker writes by row groups."""
 
     def __init__(self, name: str, folder: Location, schema: pa.Schema, stack: ExitStack) -> None:
-        self.rows = 0
+        self.rows = self.gone = 0
         self._name = name
-        self._file = folder / f"{name}-{uuid.uuid4().hex}.parquet"
         self._held = schema.empty_table()
-        self._stack = stack
-        self._writer: pq.ParquetWriter = None
+        file = RowFile(folder / f"{name}-{uuid.uuid4().hex}.parquet", schema)
+        self._file = stack.enter_context(file)
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Take some rows, and write the row groups that they fill."""
         self.rows += rows.num_rows
+        self.gone += rows.column("seq").null_count
         self._held = pa.concat_tables([self._held, pa.Table.from_batches([rows])])
         if self._held.num_rows >= ROW_GROUP:
             self._write(self._held.num_rows // ROW_GROUP * ROW_GROUP)
@@ -99,15 +99,11 @@ class _Table:
         # An empty row group has no statistics, which the next landing reads.
         if self._held.num_rows:
             self._write(self._held.num_rows)
-        return [{"table": self._name, "file": str(self._file), "rows": self.rows}]
+        here = {"table": self._name, "file": str(self._file.file)}
+        return [{**here, "rows": self.rows, "gone": self.gone}]
 
     def _write(self, size: int) -> None:
-        rows = self._held.slice(0, size)
-        if self._writer is None:
-            out = self._stack.enter_context(self._file.stream())
-            writer = pq.ParquetWriter(out, self._held.schema, **FORMAT)
-            self._writer = self._stack.enter_context(writer)
-        self._writer.write_table(rows, ROW_GROUP)
+        self._file.write(self._held.slice(0, size), ROW_GROUP)
         self._held = self._held.slice(size)
 
 

@@ -123,18 +123,6 @@ def start_batches(
     A micro-batch begins after each ``interval``. Without an interval, the query ends when it has
     processed everything that is in the sources now.
     """
-    if interval is None:
-        return start_query(rows, checkpoint, on_batch, availableNow=True)
-    return start_query(rows, checkpoint, on_batch, processingTime=interval)
-
-
-def start_query(
-    rows: DataFrame,
-    checkpoint: Location,
-    on_batch: Callable[[DataFrame, int], None],
-    **trigger: Any,  # Spark's triggers are str, bool or int
-) -> StreamingQuery:
-    """Start a stream that calls ``on_batch`` with every micro-batch and its number."""
 
     def answer(rows: DataFrame, batch: int) -> None:
         try:
@@ -147,6 +135,7 @@ def start_query(
 
     require_identity(checkpoint)
     tidy(checkpoint)
+    trigger: Any = {"availableNow": True} if interval is None else {"processingTime": interval}
     writer = (
         rows.writeStream.outputMode("append")
         .option("checkpointLocation", checkpoint.for_spark)
@@ -250,33 +239,21 @@ def read_table(
 def read_files(spark: SparkSession, files: Sequence[Location], schema: pa.Schema) -> DataFrame:
     """Return the rows of Parquet files, wherever they are.
 
-    Spark reads local files; workers read others with Arrow, which needs no connector. The name of a
-    file may give a column ``batch``, as in ``batch=3/part-00000-7.parquet``.
+    Spark reads local files; workers read others with Arrow, which needs no connector.
     """
     kinds = from_arrow_schema(schema)
     if not files:
         return spark.createDataFrame([], kinds)
     if files[0].is_local:
         source = spark.read.schema(kinds).options(**_CHECKED)
-        if "batch" in schema.names:
-            source = source.option("basePath", files[0].parent.parent.for_spark)
         return source.parquet(*map(escape_pattern, files))
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for address in (each for batch in batches for each in batch.column("file").to_pylist()):
-            yield from _numbered(read_parquet([locate(address)], schema), address).to_batches()
+            yield from read_parquet([locate(address)], schema).to_batches()
 
     addresses = spark.createDataFrame([(str(file),) for file in files], "file string")
     return addresses.mapInArrow(read, kinds)
-
-
-def _numbered(rows: pa.Table, address: str) -> pa.Table:
-    """Return rows with the number of the micro-batch that is in the address of their file."""
-    found = re.search(r"/batch=(\d+)/[^/]+$", address.partition("?")[0])
-    if found is None or "batch" not in rows.column_names:
-        return rows
-    numbers = pa.repeat(pa.scalar(int(found[1]), pa.int64()), rows.num_rows)
-    return rows.set_column(rows.column_names.index("batch"), "batch", numbers)
 
 
 def escape_pattern(path: Location) -> str:

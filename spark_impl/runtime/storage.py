@@ -15,9 +15,9 @@ Rules of this file:
 
 * A file appears under its name when it is complete, or not at all: by renaming a scratch file where
   that is atomic, by writing it with one request on S3.
-* A file that must be new never replaces another one: a local file gets its name by a hard link, and
-  HDFS refuses to rename onto a file. On S3, and on local file systems without hard links, the name
-  is looked up right before, and only a lock keeps others away between these two steps.
+* A file that must be new never replaces another one: a local file gets its name by a hard link,
+  HDFS refuses to rename onto a file, and S3 takes a conditional request. Only on local file systems
+  without hard links is the name looked up first, in a step of its own.
 * Every process sees a written file at once. S3 has guaranteed this since 2020; NFS guarantees it
   for files that are opened after the write.
 """
@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
@@ -42,8 +42,8 @@ class InputProblem(ValueError):  # noqa: N818 (a problem of the user, not a bug)
     """A source or a store cannot be used; the message is one sentence for the user."""
 
 
-class NameTaken(InputProblem):
-    """A file that must be new has the name of another one, which stays as it is."""
+class _NameTaken(Exception):  # noqa: N818 (becomes an InputProblem)
+    """A file that must be new is there already."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -73,6 +73,21 @@ class Location:
         return not self.system
 
     @property
+    def is_s3(self) -> bool:
+        """Whether this is an object on S3."""
+        return self.system.startswith("s3:")
+
+    @property
+    def s3_client(self) -> dict[str, str]:
+        """Region and endpoint of an address on S3, if it names them, for clients but Arrow's."""
+        given = dict(parse_qsl(self.system.partition("?")[2]))
+        endpoint = given.get("endpoint_override", "")
+        if endpoint and "://" not in endpoint:
+            endpoint = f"{given.get('scheme', 'https')}://{endpoint}"
+        named = {"region": given.get("region", ""), "endpoint": endpoint}
+        return {name: value for name, value in named.items() if value}
+
+    @property
     def name(self) -> str:
         """The last part of the path."""
         return self.path.rsplit("/", maxsplit=1)[-1]
@@ -97,7 +112,7 @@ class Location:
         """The address as Spark and Hadoop take it, whatever their default file system is."""
         if self.is_local:
             return f"file:{self.path}"
-        if self.system.startswith("s3:"):
+        if self.is_s3:
             return f"s3a://{self.path}"
         return str(self)
 
@@ -147,42 +162,71 @@ class Location:
         self.files.create_dir(self.path, recursive=True)
 
     def write_bytes(self, data: bytes | pa.Buffer, *, is_new: bool = False) -> None:
-        """Write a file, and its folder if needed; replace an existing file.
+        """Write a file, and its folder if needed; replace an existing file unless it must be new.
 
-        Raise :class:`InputProblem` if it cannot be written, and :class:`NameTaken` if it must be
-        new and is there already.
+        Raise :class:`InputProblem` if it cannot be written, or must be new and is there already.
         """
-        with writing(self.parent), self.stream(is_new=is_new) as out:
+        if is_new:
+            scratch = self._scratch()
+            scratch.write_bytes(data)
+            scratch.publish(self)
+            return
+        with writing(self.parent), self.stream() as out:
             out.write(data)
 
     @contextmanager
-    def stream(self, *, is_new: bool = False) -> Iterator[pa.NativeFile]:
+    def stream(self) -> Iterator[pa.NativeFile]:
         """Yield a stream that writes a file, and its folder if needed.
 
-        The file appears at the end of the block, and replaces an existing file, unless it must be
-        new. If the block fails, there is no new file; on S3 a truncated file may be left.
+        The file appears at the end of the block, and replaces an existing file. If the block fails,
+        there is no new file; on S3 a truncated file may be left.
         """
-        if self.system.startswith("s3:"):  # has no folders, and shows whole files only
-            if is_new and self.exists():
-                raise name_taken(self)
+        if self.is_s3:  # has no folders, and shows whole files only
             with self.files.open_output_stream(self.path) as out:
                 yield out
             return
         self.parent.make()
-        with _renamed(self, is_new) as scratch, self.files.open_output_stream(scratch) as out:
-            yield out
+        scratch = self._scratch()
+        try:
+            with self.files.open_output_stream(scratch.path) as out:
+                yield out
+            scratch.move(self)
+        except BaseException:
+            with suppress(OSError):
+                self.files.delete_file(scratch.path)
+            raise
+
+    def _scratch(self) -> "Location":
+        # Writers on two machines, or in two containers, may have the same process number.
+        return self.parent / f".{self.name}.{uuid.uuid4().hex}"
+
+    def move(self, to: "Location") -> None:
+        """Move a file to a name, in the same file system; replace an existing file."""
+        with writing(to.parent):
+            if not self.is_s3:
+                to.parent.make()
+                if not to.is_local and to.exists():  # HDFS refuses to rename onto a file
+                    to.files.delete_file(to.path)
+            to.files.move(self.path, to.path)
 
     def publish(self, to: "Location") -> None:
         """Move a file to a name that no file has, in the same file system.
 
-        S3 copies the file; other processes see the new file when the copy is complete. Raise
-        :class:`NameTaken`, and change nothing, if another file has the name, and
-        :class:`InputProblem` if the file cannot be written.
+        Raise :class:`InputProblem`, and change no other file, if another file has the name, or if
+        the file cannot be written. On S3 the content passes through this process.
         """
-        with writing(to.parent):
-            if not self.system.startswith("s3:"):
-                to.parent.make()
-            _give_new_name(self.path, to)
+        try:
+            with writing(to.parent):
+                if self.is_s3:
+                    _create_object(to, self.read_bytes())
+                else:
+                    to.parent.make()
+                    _give_new_name(self.path, to)
+        except _NameTaken as error:
+            msg = f"{to} is there already: another process has written it, and it stays as it is"
+            raise InputProblem(msg) from error
+        finally:
+            self.remove()
 
     def remove(self) -> None:
         """Remove a file or a folder with everything in it, if it is there."""
@@ -249,56 +293,38 @@ _WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, er
 """Errors of hard links on file systems that have none."""
 
 
-def name_taken(file: Location) -> NameTaken:
-    """Return the error for a file that must be new and is there already."""
-    msg = f"{file} is there already: another process has written it, and it stays as it is"
-    return NameTaken(msg)
-
-
 def _give_new_name(path: str, to: Location) -> None:
-    """Move a file to a name. Raise :class:`NameTaken` if another file has it."""
-    if to.is_local and not os.path.lexists(to.path) and _link(path, to):
-        os.unlink(path)
-        return
+    """Move a file to a name. Raise :class:`_NameTaken` if another file has it."""
+    if to.is_local:
+        try:
+            os.link(path, to.path)
+            return
+        except FileExistsError:
+            if not os.path.samefile(path, to.path):  # else NFS has repeated our own request
+                raise _NameTaken from None
+            return
+        except OSError as error:
+            if error.errno not in _WITHOUT_LINKS:
+                raise
     if to.exists():
-        raise name_taken(to)
+        raise _NameTaken
     to.files.move(path, to.path)
 
 
-def _link(path: str, to: Location) -> bool:
-    """Give a local file a second name; return whether the file system has hard links.
+def _create_object(to: Location, content: bytes) -> None:
+    """Write an object on S3 in one request. Raise :class:`_NameTaken` if it is there."""
+    from obstore import put  # only who publishes on S3 needs this library
+    from obstore.exceptions import AlreadyExistsError, BaseError
+    from obstore.store import S3Store
 
-    Raise :class:`NameTaken` if another file has the name.
-    """
+    bucket, _, key = to.path.partition("/")
+    client = {"allow_http": to.s3_client.get("endpoint", "").startswith("http://")}
     try:
-        os.link(path, to.path)
-    except FileExistsError:
-        if not os.path.samefile(path, to.path):  # else NFS has repeated our own request
-            raise name_taken(to) from None
-    except OSError as error:
-        if error.errno in _WITHOUT_LINKS:
-            return False
-        raise
-    return True
-
-
-@contextmanager
-def _renamed(location: Location, is_new: bool) -> Iterator[str]:
-    """Yield the path of a scratch file; give it its final name at the end of the block."""
-    # Writers on two machines, or in two containers, may have the same process number.
-    scratch = f"{location.parent.path}/.{location.name}.{uuid.uuid4().hex}"
-    try:
-        yield scratch
-        if is_new:
-            _give_new_name(scratch, location)
-            return
-        if not location.is_local and location.exists():  # HDFS refuses to rename onto a file
-            location.files.delete_file(location.path)
-        location.files.move(scratch, location.path)
-    except BaseException:
-        with suppress(OSError):
-            location.files.delete_file(scratch)
-        raise
+        put(S3Store(bucket, **to.s3_client, client_options=client), key, content, mode="create")
+    except AlreadyExistsError as error:
+        raise _NameTaken from error
+    except BaseError as error:
+        raise OSError(str(error)) from error
 
 
 @contextmanager

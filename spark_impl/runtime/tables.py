@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import parse_qsl, quote, unquote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 
@@ -50,8 +50,6 @@ TIDIED = 100
 _MERGED_BYTES = 4 << 20
 """Larger files are merged no more, so that merging costs the same for ever."""
 _ROW_GROUP = 20_000
-_OPTIONS = {"region": "AWS_REGION", "endpoint_override": "AWS_ENDPOINT_URL"}
-"""Parameters of S3 addresses, and what Delta calls them; it finds credentials where Arrow does."""
 _MISTAKEN = r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f]"
 
 
@@ -287,12 +285,8 @@ def _uri(root: Location) -> str:
 
 def _options(root: Location) -> dict[str, str] | None:
     """Return the parameters of an address on S3 as Delta takes them."""
-    given = dict(parse_qsl(root.system.partition("?")[2]))
-    options = {theirs: given[ours] for ours, theirs in _OPTIONS.items() if ours in given}
-    endpoint = options.get("AWS_ENDPOINT_URL", "")
-    if endpoint and "://" not in endpoint:
-        options["AWS_ENDPOINT_URL"] = endpoint = f"{given.get('scheme', 'https')}://{endpoint}"
-    if endpoint.startswith("http://"):
+    options = {f"AWS_{name.upper()}": value for name, value in root.s3_client.items()}
+    if options.get("AWS_ENDPOINT", "").startswith("http://"):
         options["AWS_ALLOW_HTTP"] = "true"
     return options or None
 

@@ -104,11 +104,6 @@ class Plan:
         """The statements that contain a window or operation, by its node."""
         return _by_node((number, each) for each in self.graph.outputs for number in each.own)
 
-    @cached_property
-    def exchanges(self) -> bool:
-        """Whether any worker reads results of another one."""
-        return any(share.sent for share in map(self.share, range(self.workers)))
-
     def hosted(self) -> list[Hosted]:
         """Return which sensors are sent to which workers, as steps of a trace."""
         return [Hosted(worker, name) for name, workers in self.hosts.items() for worker in workers]

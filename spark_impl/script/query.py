@@ -24,7 +24,7 @@ from spark_impl.runtime.queries import (
     read_table,
     require_checkpoint,
     session_of_query,
-    start_query,
+    start_batches,
 )
 from spark_impl.runtime.sources import paths
 from spark_impl.runtime.storage import Address, InputProblem, locate
@@ -123,11 +123,11 @@ class ScriptQuery:
 
     def run_available(self) -> None:
         """Process everything that is in the source now, and all that workers then have to say."""
-        self._runner.run_to_end(self._store.root, partial(self._begin, availableNow=True))
+        self._runner.run_to_end(self._store.root, self._begin)
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
         """Start the query and leave it running; it takes files as they come."""
-        return self._begin(processingTime=interval)
+        return self._begin(interval)
 
     def flush(self, wanted: Callable[[Values], bool] | None = None) -> None:
         """Process everything that is in the source, then end all streams.
@@ -171,14 +171,14 @@ class ScriptQuery:
         """Return the position of the query (:func:`spark_impl.script.progress`)."""
         return progress(self._store.root)
 
-    def _begin(self, **trigger: str | bool) -> StreamingQuery:
+    def _begin(self, interval: str | None = None) -> StreamingQuery:
         # Open the store again: it may have been replaced since the query was made.
         open_store(self._store, self._config)
         writer = TableWriter(self._store.root)
         require_checkpoint(self._checkpoint, self._store.root, writer.view.last)
         note_history(writer, self._source)
         finish = partial(self._finish, writer=writer)
-        return start_query(self._answers(), self._checkpoint, finish, **trigger)
+        return start_batches(self._answers(), self._checkpoint, finish, interval)
 
     def _answers(self) -> DataFrame:
         """Return the stream part: output rows of the processor."""

@@ -1,6 +1,5 @@
 """The streaming query of room ``slack``, its answers, and the query as a System."""
 
-from collections.abc import Collection
 from functools import partial
 
 import pyarrow as pa
@@ -11,8 +10,6 @@ from model.vocabulary import SlackConfig
 from model.vocabulary.slack import ADAPTIVE_CONTROLS, Judged, Progress
 from model.vocabulary.windows import Correlation
 from spark_impl.runtime import queries
-from spark_impl.runtime.histories import VALUE
-from spark_impl.runtime.queries import Sink
 from spark_impl.runtime.storage import Address
 from spark_impl.runtime.systems import system_maker
 from spark_impl.runtime.tables import View
@@ -61,22 +58,7 @@ class SlackQuery(query.WindowedQuery[SlackConfig]):
     Arguments and errors are those of :class:`spark_impl.windows.query.WindowedQuery`.
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        config: SlackConfig,
-        source: Address,
-        store: Address,
-        group_columns: Collection[str] = (),
-        *,
-        value: str | None = VALUE,
-        sink: Sink | None = None,
-        checkpoint: Address | None = None,
-    ) -> None:
-        places = (source, store, group_columns)
-        super().__init__(
-            spark, SLACK, config, *places, value=value, sink=sink, checkpoint=checkpoint
-        )
+    room = SLACK
 
 
 def assumption(config: SlackConfig) -> str:
@@ -125,14 +107,10 @@ def assumption_status(spark: SparkSession, store: Address) -> AssumptionStatus:
     return _status(spark, opened, view)
 
 
-def rejected(spark: SparkSession, store: Address) -> DataFrame:
-    """Return a row for each refused arrival (:func:`spark_impl.windows.answers.rejected`)."""
-    return answers.rejected(spark, SLACK, store)
-
-
-def corrections(spark: SparkSession, store: Address) -> DataFrame:
-    """Return a row for each correction, as :func:`spark_impl.windows.answers.corrections` does."""
-    return answers.corrections(spark, SLACK, store)
+rejected = partial(answers.rejected, SLACK)
+"""Returns a row for each refused arrival (:func:`spark_impl.windows.answers.rejected`)."""
+corrections = partial(answers.corrections, SLACK)
+"""Returns a row for each correction, as :func:`spark_impl.windows.answers.corrections` does."""
 
 
 def _status(spark: SparkSession, store: WindowStore, view: View) -> AssumptionStatus:

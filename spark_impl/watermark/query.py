@@ -1,18 +1,13 @@
 """The streaming query of room ``watermark``, its answers, and the query as a System."""
 
-from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import WatermarkConfig
 from model.vocabulary.watermark import Clock, Inserted, Passing
-from spark_impl.runtime.histories import VALUE
-from spark_impl.runtime.queries import Sink
-from spark_impl.runtime.storage import Address
 from spark_impl.runtime.systems import system_maker
 from spark_impl.watermark.rule import CLOCK, Memory, WatermarkRule
 from spark_impl.watermark.upstream import INSERTION, PASSING, UpstreamMemory, UpstreamRule
@@ -65,44 +60,17 @@ class WatermarkQuery(query.WindowedQuery[WatermarkConfig]):
     Arguments and errors are those of :class:`spark_impl.windows.query.WindowedQuery`.
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        config: WatermarkConfig,
-        source: Address,
-        store: Address,
-        group_columns: Collection[str] = (),
-        *,
-        value: str | None = VALUE,
-        sink: Sink | None = None,
-        checkpoint: Address | None = None,
-    ) -> None:
-        places = (source, store, group_columns)
-        super().__init__(
-            spark, WATERMARK, config, *places, value=value, sink=sink, checkpoint=checkpoint
-        )
+    room = WATERMARK
 
 
-def results(spark: SparkSession, store: Address) -> DataFrame:
-    """Return current answers, as :func:`spark_impl.windows.answers.results` does."""
-    return answers.results(spark, WATERMARK, store)
-
-
-def late(spark: SparkSession, store: Address) -> DataFrame:
-    """Return a row for each late (tuple, window) (:func:`spark_impl.windows.answers.late`)."""
-    return answers.late(spark, WATERMARK, store)
-
-
-def rejected(spark: SparkSession, store: Address) -> DataFrame:
-    """Return a row for each refused arrival (:func:`spark_impl.windows.answers.rejected`)."""
-    return answers.rejected(spark, WATERMARK, store)
-
-
-def corrections(spark: SparkSession, store: Address) -> DataFrame:
-    """Return a row for each correction, as :func:`spark_impl.windows.answers.corrections` does."""
-    return answers.corrections(spark, WATERMARK, store)
-
-
+results = partial(answers.results, WATERMARK)
+"""Returns current answers, as :func:`spark_impl.windows.answers.results` does."""
+late = partial(answers.late, WATERMARK)
+"""Returns a row for each late (tuple, window) (:func:`spark_impl.windows.answers.late`)."""
+rejected = partial(answers.rejected, WATERMARK)
+"""Returns a row for each refused arrival (:func:`spark_impl.windows.answers.rejected`)."""
+corrections = partial(answers.corrections, WATERMARK)
+"""Returns a row for each correction, as :func:`spark_impl.windows.answers.corrections` does."""
 progress = partial(figures.progress, WATERMARK)
 """Returns the figures of the last micro-batch of a store, without Spark."""
 

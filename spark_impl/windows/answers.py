@@ -16,7 +16,7 @@ FARTHEST_US = 291 * 366 * 86_400_000_000
 EXACT, PROVISIONAL, INCOMPLETE = "exact", "provisional", "incomplete"
 
 
-def results(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> DataFrame:
+def results(room: WindowRoom[ConfigT], spark: SparkSession, store: Address) -> DataFrame:
     """Return the current answers of the query that writes ``store``.
 
     The columns are:
@@ -39,7 +39,7 @@ def results(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> D
     return current_answers(spark, room.settings(config), opened, view)
 
 
-def corrections(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> DataFrame:
+def corrections(room: WindowRoom[ConfigT], spark: SparkSession, store: Address) -> DataFrame:
     """Return a row for each correction of a task.
 
     The columns are:
@@ -58,7 +58,7 @@ def corrections(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) 
     return rows.select(*opened.by, "batch", "reason", *measures)
 
 
-def late(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> DataFrame:
+def late(room: WindowRoom[ConfigT], spark: SparkSession, store: Address) -> DataFrame:
     """Return a row for each (tuple, window) that was late for the first answers.
 
     The columns are:
@@ -78,7 +78,7 @@ def late(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> Data
     return pairs.groupBy(*pair).agg(F.min("batch").alias("batch"))
 
 
-def rejected(spark: SparkSession, room: WindowRoom[ConfigT], store: Address) -> DataFrame:
+def rejected(room: WindowRoom[ConfigT], spark: SparkSession, store: Address) -> DataFrame:
     """Return a row for each arrival that the query has refused: it is in no answer.
 
     The columns are the grouping columns, ``task``, ``seq``, ``source_id``, ``key``,

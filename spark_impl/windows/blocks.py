@@ -14,7 +14,6 @@ decides.)
 With grouping columns the hash also depends on their values, and slots make no difference.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -175,16 +174,6 @@ def _widened(table: pa.Table, name: str) -> Column:
     if least is not None:
         numbers += int(least)
     return numbers
-
-
-def keys_to_bytes(keys: tuple[str, ...]) -> bytes:
-    """Return the list of keys to which the numbers in records refer, as bytes."""
-    return json.dumps(keys, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def keys_from_bytes(data: bytes) -> tuple[str, ...]:
-    """Read the bytes of :func:`keys_to_bytes`."""
-    return tuple(json.loads(data))
 
 
 def slots(tasks: int) -> tuple[int, ...]:

@@ -21,7 +21,9 @@ from spark_impl.runtime.histories import (
     files_of,
     history_schema,
     name_values,
+    number_of,
 )
+from spark_impl.runtime.history_chain import require_chain
 from spark_impl.runtime.storage import InputProblem, Location
 from spark_impl.runtime.tables import BATCH, KIND
 from spark_impl.windows import recompute
@@ -113,6 +115,8 @@ class History:
         self._footers = Footers()
         self._known = range(0)
         """Numbers of the files whose footers are known."""
+        self._checked = set[int]()
+        """Numbers of the files that are the ones that their neighbours know."""
         self._threads = ThreadPoolExecutor(_THREADS)
         self._ahead: Future[None] | None = None
 
@@ -155,6 +159,9 @@ class History:
         self._finish_reading()
         times, last = recompute.time_ranges_us(request), int(request.limit.max())
         groups = self._look().overlapping(times, last)
+        for number in sorted({number_of(group.file) for group in groups} - self._checked):
+            require_chain(self._source, range(number, number + 1))
+            self._checked.add(number)
         rows = sum(group.rows for group in groups)
         read = row_group_reader(self._reader, groups, times)
         if rows > ROWS_ON_DRIVER:

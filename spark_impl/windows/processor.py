@@ -9,7 +9,7 @@ memory of the room's rule and, with ``dedup``, the tuples whose identities are k
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, TypeAlias
+from typing import Generic, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,14 +24,13 @@ from spark_impl.runtime.sources import PATH
 from spark_impl.runtime.stores import ATTEMPT
 from spark_impl.windows.arrival_files import FLAWS, FileShares, TaskInput
 from spark_impl.windows.arrivals import REASONS
-from spark_impl.windows.blocks import decode, keys_from_bytes, keys_to_bytes, task_of_slot
+from spark_impl.windows.blocks import decode, task_of_slot
 from spark_impl.windows.kernel import process
 from spark_impl.windows.records import NO_CLOCK, Output, TaskState, state_from_bytes, state_to_bytes
 from spark_impl.windows.room import ConfigT, WindowRoom, WindowSettings
 from spark_impl.windows.store import (
     TaskId,
     WindowStore,
-    output_columns,
     record_types,
     written_column,
 )
@@ -42,11 +41,22 @@ BATCH = "streaming.sql.batchId"
 """Local property in which Spark gives its tasks the number of their micro-batch."""
 STATE = StructType([StructField("state", BinaryType())])
 """The state of a task (:func:`spark_impl.windows.records.state_to_bytes`) in the state store."""
-OutputRow: TypeAlias = PlainRow
-"""The output of one task in one micro-batch, with the columns of ``store.output_columns``."""
-Write: TypeAlias = Callable[[Sequence[OutputRow], int, str], None]
-"""Writes the output rows of a partition, given the micro-batch and a name for the files."""
+Write: TypeAlias = Callable[[Sequence["TaskOutput"], int, str], None]
+"""Writes the output of a partition, given the micro-batch and a name for the files."""
 _ALL_REASONS = np.array(["", *REASONS, *FLAWS], dtype=object)
+
+
+class TaskOutput(NamedTuple):
+    """The output of one task in one micro-batch."""
+
+    who: TaskId
+    output: Output
+    flushed: bool
+
+    def progress(self, by: Sequence[str]) -> PlainRow:
+        """Return the task and its progress as a row; ``by`` are the columns of the task."""
+        who = dict(zip(by, self.who, strict=True))
+        return {**who, **self.output.progress, "flushed": self.flushed}
 
 
 class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
@@ -60,13 +70,16 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
         shares: FileShares | None = None,
         write: Write | None = None,
     ) -> None:
-        """Read blocks (with ``shares``: names of files) from rows; give the output to ``write``."""
+        """Read blocks (with ``shares``: names of files) from rows; give the output to ``write``.
+
+        Without ``write``, the output stays in :attr:`outputs`.
+        """
         self._room = room
         self._config = config
         self._names = [*group_columns, "task"]
         self._shares = shares
         self._write = write
-        self._rows: list[OutputRow] = []
+        self.outputs: list[TaskOutput] = []
         self._attempt = ""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -90,25 +103,22 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
         before = TaskState(memory) if stored is None else state_from_bytes(memory, stored[0])
         after, output = process(self._room, self._config, before, *given, task=who[-1])
         self._state.update((state_to_bytes(after),))
-        row = self._output_row(who, output, given.flush)
-        if self._write is None:
-            yield Row(**row)
-            return
-        self._rows.append(row)
-        told = {name: row[name] for name in (*self._names, "active", *output.progress, "flushed")}
+        done = TaskOutput(who, output, given.flush and output.active)
+        self.outputs.append(done)
         written = {written_column(name): len(each) for name, each in output.records.items()}
+        told = {"active": output.active, **done.progress(self._names)}
         yield Row(**told, **written, **{ATTEMPT: self._attempt})
 
     def close(self) -> None:
         """Write the output of all tasks of a partition."""
-        if self._write is None or not self._rows:
+        if self._write is None or not self.outputs:
             return
         context = TaskContext.get()
         batch = None if context is None else context.getLocalProperty(BATCH)
         if context is None or batch is None:
             msg = f"Spark does not say in {BATCH} which micro-batch it is at"
             raise RuntimeError(msg)
-        self._write(self._rows, int(batch), self._attempt)
+        self._write(self.outputs, int(batch), self._attempt)
 
     def _input(self, task: int, rows: Iterator[Row]) -> TaskInput:
         if self._shares is not None:
@@ -117,51 +127,40 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
         keys, arrivals = decode(block for block in blocks if block is not None)
         return TaskInput(keys, arrivals, flush=any(block is None for block in blocks))
 
-    def _output_row(self, who: TaskId, output: Output, flush: bool) -> OutputRow:
-        return {
-            **dict(zip(self._names, who, strict=True)),
-            "active": output.active,
-            **output.progress,
-            "flushed": flush and output.active,
-            "keys": keys_to_bytes(output.keys),
-            **{name: each.tobytes() for name, each in output.records.items()},
-        }
-
 
 def table_writer(store: WindowStore, settings: WindowSettings) -> Write:
     """Return a function that writes the stream tables of a query, on any machine."""
 
-    def write(rows: Sequence[OutputRow], batch: int, name: str) -> None:
-        for kind, table in output_tables(store, settings, rows).items():
+    def write(outputs: Sequence[TaskOutput], batch: int, name: str) -> None:
+        for kind, table in output_tables(store, settings, outputs).items():
             store.write(kind, batch, table, name)
 
     return write
 
 
 def output_tables(
-    store: WindowStore, settings: WindowSettings, rows: Sequence[OutputRow]
+    store: WindowStore, settings: WindowSettings, outputs: Sequence[TaskOutput]
 ) -> dict[str, pa.Table]:
-    """Return the stream tables of some output rows, by name."""
-    outputs = pa.Table.from_pylist([*rows], schema=store.schema_of(output_columns(store.room)))
-    out = {name: _unpacked(store, settings, outputs, name) for name in record_types(store.room)}
-    schema = store.kinds["progress"]
-    out["progress"] = outputs.filter(outputs.column("active")).select(schema.names).cast(schema)
-    return out
+    """Return the stream tables of the output of some tasks, by name."""
+    tables = {name: _table(store, settings, outputs, name) for name in record_types(store.room)}
+    moved = [each.progress(store.by) for each in outputs if each.output.active]
+    return {**tables, "progress": pa.Table.from_pylist(moved, store.kinds["progress"])}
 
 
-def _unpacked(
-    store: WindowStore, settings: WindowSettings, outputs: pa.Table, name: str
+def _table(
+    store: WindowStore, settings: WindowSettings, outputs: Sequence[TaskOutput], name: str
 ) -> pa.Table:
-    """Return one table from the records of all output rows."""
-    dtype = record_types(store.room)[name]
-    arrays = [np.frombuffer(data, dtype) for data in outputs.column(name).to_pylist()]
+    """Return one table from the records of all tasks."""
+    arrays = [each.output.records[name] for each in outputs]
     owner = pa.array(np.repeat(np.arange(len(arrays)), [len(each) for each in arrays]))
     records: Records = np.concatenate(arrays)
     schema = store.kinds[name]
-    columns = {by: outputs.column(by).take(owner) for by in store.by}
+    columns = {
+        by: pa.array([each.who[place] for each in outputs], schema.field(by).type).take(owner)
+        for place, by in enumerate(store.by)
+    }
     if "key" in schema.names:
-        texts = [keys_from_bytes(data) for data in outputs.column("keys").to_pylist()]
-        columns["key"] = _keys(texts, arrays)
+        columns["key"] = _keys([each.output.keys for each in outputs], arrays)
     for field in schema:
         if field.name in columns:
             continue

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Generic
+from typing import ClassVar, Generic
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +27,7 @@ from spark_impl.windows.arrival_files import FileShares
 from spark_impl.windows.blocks import SLOT, block_schema, pack_files, slots
 from spark_impl.windows.correction import Corrections
 from spark_impl.windows.history import History, check_source
-from spark_impl.windows.room import ConfigT, WindowRoom, WindowSettings
+from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom, WindowSettings
 from spark_impl.windows.store import (
     WindowStore,
     all_tables,
@@ -67,10 +67,12 @@ class WindowedQuery(Generic[ConfigT]):
     has written a micro-batch of the same store.
     """
 
+    room: ClassVar[AnyRoom]
+    """The room of a class of queries."""
+
     def __init__(
         self,
         spark: SparkSession,
-        room: WindowRoom[ConfigT],
         config: ConfigT,
         source: Address,
         store: Address,
@@ -79,9 +81,10 @@ class WindowedQuery(Generic[ConfigT]):
         value: str | None = VALUE,
         sink: Sink | None = None,
         checkpoint: Address | None = None,
+        room: WindowRoom[ConfigT] | None = None,
     ) -> None:
         self._spark = spark
-        self._room = room = room.of(config)
+        self._room = room = (room or self.room).of(config)
         self._config = config
         self._settings = replace(room.settings(config), value=value)
         self._source = locate(source)
@@ -117,11 +120,11 @@ class WindowedQuery(Generic[ConfigT]):
 
     def run_available(self) -> None:
         """Process everything that is in the source now, one file per micro-batch."""
-        self._runner.run_to_end(self._store.root, partial(self._start, availableNow=True))
+        self._runner.run_to_end(self._store.root, self._start)
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
         """Start the query and leave it running; it takes files as they come."""
-        return self._start(processingTime=interval)
+        return self._start(interval)
 
     def flush(self, wanted: Callable[[Values], bool] | None = None) -> None:
         """Process everything in the source, then close all windows and correct all pending pairs.
@@ -136,7 +139,7 @@ class WindowedQuery(Generic[ConfigT]):
             self._store.request(tasks, self._store.schema_of({}), self._source)
             self.run_available()
 
-    def _start(self, **trigger: str | bool) -> StreamingQuery:
+    def _start(self, interval: str | None = None) -> StreamingQuery:
         # Open the store again: it may have been replaced since the query was made.
         store = self._store
         open_store(store.root, self._room, self._config, store.groups, store.value)
@@ -145,7 +148,7 @@ class WindowedQuery(Generic[ConfigT]):
         note_history(writer, self._source)
         self._reached = None
         finish = partial(self._finish, writer=writer)
-        return queries.start_query(self._reports(), self._checkpoint, finish, **trigger)
+        return queries.start_batches(self._reports(), self._checkpoint, finish, interval)
 
     def _reports(self) -> DataFrame:
         """Return the reports of tasks; the workers write the stream tables themselves."""

@@ -97,13 +97,6 @@ def report_columns(room: AnyRoom) -> Columns:
     return {"active": _FLAG, **_stream_tables(room)["progress"], **written, stores.ATTEMPT: _TEXT}
 
 
-def output_columns(room: AnyRoom) -> Columns:
-    """Return the columns of a task's output row: its progress, then its records as bytes."""
-    progress = _stream_tables(room)["progress"]
-    binaries = dict.fromkeys(("keys", *record_types(room)), pa.binary())
-    return {"active": _FLAG, **progress, **binaries}
-
-
 def record_types(room: AnyRoom) -> "dict[str, np.dtype[np.void]]":
     """Return the dtype of a task's records, by the table to which they belong."""
     return {"result": RESULT, "late": LATE, "rejected": REJECTED, **room.records}

@@ -48,7 +48,7 @@ def run_workloads(
     """
 
     def open_query(config: ConfigT, history: Path, store: Path) -> WindowedQuery[ConfigT]:
-        return WindowedQuery(spark, room, config, history, store, [CASE])
+        return WindowedQuery(spark, config, history, store, [CASE], room=room)
 
     _, store = run_pack(cases, workdir, room.read, open_query, on_kill)
     if store is None:
@@ -62,7 +62,8 @@ class TaskInProcess(OperatorInProcess):
 
     def __init__(self, room: WindowRoom[ConfigT], config: ConfigT, task: int) -> None:
         self._room = room = room.of(config)
-        super().__init__(WindowProcessor(room, config), task, STATE_NAME)
+        self._processor = WindowProcessor(room, config)
+        super().__init__(self._processor, task, STATE_NAME)
         self._settings = room.settings(config)
         self._store = WindowStore(Location("/"), room=room)
 
@@ -75,9 +76,12 @@ class TaskInProcess(OperatorInProcess):
         return self._process(None, batch)
 
     def _process(self, block: bytes | None, batch: int) -> list[Step]:
-        rows = [row.asDict() for row in self._tester.test(self._key, [Row(block=block)])]
         steps: list[Step] = []
-        for name, table in output_tables(self._store, self._settings, rows).items():
+        self._processor.outputs.clear()
+        if not self._tester.test(self._key, [Row(block=block)]):
+            return steps
+        outputs = self._processor.outputs
+        for name, table in output_tables(self._store, self._settings, outputs).items():
             if name in _words(self._room):
                 numbered = table.append_column("batch", pa.array([batch] * table.num_rows))
                 owners = repeat(None, table.num_rows)
@@ -116,7 +120,7 @@ def read_trace(
     ``own_batches`` is the number of batches of each case; its flush comes later. A flush that was
     asked for again, because the driver was killed in it, counts once if it says the same.
     """
-    answers = results(spark, room, store)
+    answers = results(room, spark, store)
     steps: dict[str, list[Step]] = {name: [] for name in own_batches}
     config, opened, view = load_store(store, room)
     room = room.of(config)

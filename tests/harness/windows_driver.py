@@ -78,7 +78,7 @@ def opened(spark: SparkSession, folder: Path, store: Address) -> AnnouncedQuery:
     workload, history = workload_in(folder), place_of(folder) / "history"
     room = PIPELINES[workload.room]
     config, checkpoint = room.read(workload.config), folder / "checkpoint"
-    return AnnouncedQuery(spark, room, config, history, store, [CASE], checkpoint=checkpoint)
+    return AnnouncedQuery(spark, config, history, store, [CASE], checkpoint=checkpoint, room=room)
 
 
 if __name__ == "__main__":

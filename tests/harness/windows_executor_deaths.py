@@ -31,7 +31,7 @@ def fatal_writer(killed: Path, end: Callable[[Path], None]) -> _Function:
     def make(store: Any, settings: Any) -> processor.Write:
         write = writer(store, settings)
 
-        def run(rows: Sequence[processor.OutputRow], batch: int, name: str) -> None:
+        def run(rows: Sequence[processor.TaskOutput], batch: int, name: str) -> None:
             write(rows, batch, name)
             if batch == FATAL_BATCH:
                 end(killed / "micro-batch")

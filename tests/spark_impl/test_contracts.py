@@ -188,7 +188,9 @@ def test_a_second_writer_is_refused(
         commit(writer, batch, *files)
 
     monkeypatch.setattr(TableWriter, "commit", commit_second)
-    with pytest.raises(PROBLEMS, match=r"has micro-batch \d+ already: another query has written it"):
+    with pytest.raises(
+        PROBLEMS, match=r"has micro-batch \d+ already: another query has written it"
+    ):
         life.room.open(spark, history, store, sink=kept).run_available()
     monkeypatch.undo()
     land(history, LAST)

@@ -109,12 +109,14 @@ def attempts(
 
 def stream_part(source: Path, place: WindowStore) -> list[Tables]:
     """Return the stream tables of every micro-batch, and of a final flush."""
-    tester = TwsTester(WindowProcessor(SLACK, CONFIG))
+    operator = WindowProcessor(SLACK, CONFIG)
+    tester = TwsTester(operator)
     found = []
     for file in [*files_of(locate(source)), None]:
         block = None if file is None else encode(ASKED, pq.read_table(file.path))
-        rows = [row.asDict() for row in tester.test(0, [Row(block=block)])]
-        found.append(processor.output_tables(place, ASKED, rows))
+        operator.outputs.clear()
+        tester.test(0, [Row(block=block)])
+        found.append(processor.output_tables(place, ASKED, operator.outputs))
     return found
 
 

@@ -1,5 +1,7 @@
 """Files of a history that were rewritten, swapped or brought from elsewhere are named."""
 
+import threading
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -7,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_impl.runtime import histories
-from spark_impl.runtime.histories import append, compact, file_of, numbers
-from spark_impl.runtime.history_chain import digest_of, note_of_next, require_chain
+from spark_impl.runtime.histories import append, file_of, numbers
+from spark_impl.runtime.history_chain import note_of_next, require_chain
 from spark_impl.runtime.storage import InputProblem, Location, locate
 
 FILES = 6
@@ -67,18 +69,48 @@ def test_a_file_of_another_history_is_named(tmp_path: Path) -> None:
         require_chain(made, range(5, 6))
 
 
-def test_merged_files_keep_the_digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(histories, "MERGED", 2)
-    made = history(tmp_path / "h")
-    digests = [digest_of(file_of(made, number)) for number in range(FILES)]
-    compact(made)
-    assert not file_of(made, 0).exists()
-    require_chain(made, numbers(made))
-    history(made, 2, first=FILES)
-    compact(made)
-    require_chain(made, numbers(made))
-    merged = pq.read_schema(f"{made.path}/00000000-00000001.parquet").metadata
-    assert merged[b"straggler.digests"].decode() == str(digests[:2]).replace("'", '"')
+def test_a_file_of_no_landing_is_named(tmp_path: Path) -> None:
+    made = landed(tmp_path / "h", "one")
+    for number in (FILES, 3):
+        histories.write_parquet(pa.table({"seq": [31]}), file_of(made, number))
+        sentence = rf"/h has a file that its landing has not written: {number:08d}\.parquet"
+        with pytest.raises(InputProblem, match=sentence):
+            require_chain(made, range(number, number + 1))
+
+
+def test_a_number_is_created_and_never_replaced(place: Location) -> None:
+    """A driver that stood still since it chose a number finds that another one has written it."""
+    made = history(place / "h")
+    before = file_of(made, FILES - 1).read_bytes()
+    scratch = made / "_scratch" / "landed.parquet"
+    scratch.write_bytes(b"rows of a driver that was suspended")
+    with pytest.raises(InputProblem, match="is there already: another process has writ"):
+        scratch.publish(file_of(made, FILES - 1))
+    assert file_of(made, FILES - 1).read_bytes() == before
+    assert numbers(made) == range(FILES)
+
+
+def test_one_of_many_writers_creates_a_number(place: Location) -> None:
+    ends = Counter[str]()
+    together = threading.Barrier(4)
+
+    def write(name: str) -> None:
+        scratch = place / f"_scratch-{name}"
+        scratch.write_bytes(name.encode())
+        together.wait()
+        try:
+            scratch.publish(file_of(place, 0))
+            ends[name] += 1
+        except InputProblem:
+            ends["stops"] += 1
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in "abcd"]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert ends["stops"] == 3
+    assert ends[file_of(place, 0).read_bytes().decode()] == 1
 
 
 def test_files_without_notes_are_followed(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,16 +25,16 @@ COLUMNS = {
 class MadeStore(TableStore):
     """A store with two kinds of rows."""
 
-    def kinds(self) -> Iterable[str]:
-        return COLUMNS
+    replaced = ("pending",)
 
-    def schema(self, kind: str) -> pa.Schema:
-        return COLUMNS[kind]
+    @property
+    def kinds(self) -> Mapping[str, pa.Schema]:
+        return COLUMNS
 
 
 def make(root: Path | Location | str) -> MadeStore:
     store = MadeStore(locate(root))
-    claim(store, IDENTITY, lambda _: None)
+    claim(store, IDENTITY)
     return store
 
 
@@ -43,11 +43,11 @@ def rows(first: int, count: int = 3) -> pa.Table:
     return pa.table([["a"] * count, [*starts], [float(each) for each in starts]], COLUMNS["result"])
 
 
-def draft_of(store: MadeStore, writer: TableWriter, batch: int, name: str = "x") -> Draft:
+def draft_of(store: MadeStore, writer: TableWriter, batch: int) -> Draft:
     """Return a micro-batch whose answers begin at ten times its number."""
-    draft = Draft(store, writer.view, batch)
-    draft.write("result", rows(10 * batch), f"{name}-{batch}")
-    draft.replace("pending", rows(batch, 1).drop(["value"]), f"{name}-{batch}")
+    draft = Draft(store, writer, batch)
+    draft.write("result", rows(10 * batch))
+    draft.replace("pending", rows(batch, 1).drop(["value"]))
     return draft
 
 
@@ -59,30 +59,30 @@ def test_a_version_has_all_rows_of_its_micro_batches(place: Location) -> None:
     store = make(place / "s")
     writer = TableWriter(store.root)
     for batch in range(3):
-        assert store.begin(writer.look(), batch)
-        draft_of(store, writer, batch).commit(writer)
-    assert (store.committed(), store.begin(writer.look(), 2)) == (2, False)
+        draft_of(store, writer, batch).commit()
+    assert (store.committed(), Draft(store, writer, 2).is_new) == (2, False)
     assert starts(store) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
     assert starts(store, "pending") == [2], "the others were replaced"
     view = require_view(store.root)
     assert store.read_kind(view, "result", 1).column("start_us").to_pylist() == [10, 11, 12]
-    assert [each.bounds["start_us"] for each in view.of("result", 1)] == [(10, 12)]
-    assert read_identity(store.root, 1, dict)[0] == IDENTITY
+    assert [each.bounds["start_us"] for each in view.of("result", 1, 1)] == [(10, 12)]
+    assert read_identity(view, dict) == IDENTITY
 
 
 def test_of_two_writers_the_second_one_stops_with_a_sentence(place: Location) -> None:
     store = make(place / "s")
     suspended, other = TableWriter(store.root), TableWriter(store.root)
-    late = draft_of(store, suspended, 0, "late")
-    draft_of(store, other, 0).commit(other)
+    late = draft_of(store, suspended, 0)
+    draft_of(store, other, 0).commit()
     sentence = "has micro-batch 0 already: another query has written it, and nothing of this one"
     with pytest.raises(InputProblem, match=sentence):
-        late.commit(suspended)
+        late.commit()
     for batch in range(1, 4):
-        draft_of(store, other, batch).commit(other)
+        draft_of(store, other, batch).commit()
     assert starts(store) == [*range(3), *range(10, 13), *range(20, 23), *range(30, 33)]
     with pytest.raises(InputProblem, match=r"is at micro-batch 1, its table is at 3"):
-        store.begin(suspended.look(), 1)
+        suspended.look()
+        Draft(store, suspended, 1)
 
 
 def test_one_of_many_writers_commits_each_number(tmp_path: Path) -> None:
@@ -90,17 +90,17 @@ def test_one_of_many_writers_commits_each_number(tmp_path: Path) -> None:
     for batch in range(5):
         together = threading.Barrier(3)
 
-        def race(name: str, batch: int = batch, together: threading.Barrier = together) -> None:
+        def race(batch: int = batch, together: threading.Barrier = together) -> None:
             writer = TableWriter(store.root)
-            draft = draft_of(store, writer, batch, name)
+            draft = draft_of(store, writer, batch)
             together.wait()
             try:
-                draft.commit(writer)
+                draft.commit()
                 ends["commits"] += 1
             except InputProblem as error:
                 ends["stops" if "another query has written it" in str(error) else str(error)] += 1
 
-        threads = [threading.Thread(target=race, args=(name,)) for name in "abc"]
+        threads = [threading.Thread(target=race) for _ in range(3)]
         for each in threads:
             each.start()
         for each in threads:
@@ -117,13 +117,13 @@ def test_a_writer_that_stood_still_while_the_log_was_cleaned_stops(
     monkeypatch.setattr(tables, "_SETTINGS", {**soon, "delta.checkpointInterval": "3"})
     store = make(tmp_path / "s")
     suspended, writer = TableWriter(store.root), TableWriter(store.root)
-    late = draft_of(store, suspended, 0, "late")
+    late = draft_of(store, suspended, 0)
     for batch in range(10):
-        draft_of(store, writer, batch).commit(writer)
+        draft_of(store, writer, batch).commit()
     log = tmp_path / "s" / "_delta_log"
     assert not (log / f"{1:020d}.json").exists()
     with pytest.raises(InputProblem, match="another query has written it"):
-        late.commit(suspended)
+        late.commit()
     assert not (log / f"{1:020d}.json").exists()
     assert len(starts(store)) == 30
 
@@ -131,9 +131,9 @@ def test_a_writer_that_stood_still_while_the_log_was_cleaned_stops(
 def test_files_that_no_version_names_do_not_count(tmp_path: Path) -> None:
     store = make(tmp_path / "s")
     writer = TableWriter(store.root)
-    draft_of(store, writer, 0, "given-up")
+    draft_of(store, writer, 0)
     store.write("result", 0, rows(77), "of-a-dead-task")
-    draft_of(store, writer, 0).commit(writer)
+    draft_of(store, writer, 0).commit()
     assert starts(store) == [0, 1, 2]
 
 
@@ -141,13 +141,12 @@ def test_a_micro_batch_without_rows_is_no_version(tmp_path: Path) -> None:
     store = make(tmp_path / "s")
     writer = TableWriter(store.root)
     for batch in range(3):
-        assert store.begin(writer.look(), batch)
-        Draft(store, writer.view, batch).commit(writer)
+        assert Draft(store, writer, batch).is_new
+        Draft(store, writer, batch).commit()
     assert (store.committed(), require_view(store.root).version) == (-1, 0)
-    assert store.begin(writer.look(), 2), "it may be repeated"
-    assert store.begin(writer.look(), 3)
-    draft_of(store, writer, 3).commit(writer)
-    assert (store.committed(), store.begin(writer.look(), 3)) == (3, False)
+    assert Draft(store, writer, 2).is_new, "it may be repeated"
+    draft_of(store, writer, 3).commit()
+    assert (store.committed(), Draft(store, writer, 3).is_new) == (3, False)
 
 
 @pytest.mark.parametrize("damage", ["lose", "cut", "lengthen"])
@@ -155,18 +154,18 @@ def test_readers_miss_a_damaged_file(tmp_path: Path, damage: str) -> None:
     store = make(tmp_path / "s")
     writer = TableWriter(store.root)
     for batch in range(2):
-        draft_of(store, writer, batch).commit(writer)
-    file = tmp_path / "s" / "kind=result" / "00000001-x-1.parquet"
+        draft_of(store, writer, batch).commit()
+    (file,) = (tmp_path / "s" / "kind=result").glob("00000001-*.parquet")
     content = file.read_bytes()
     file.unlink()
     if damage != "lose":
         file.write_bytes(content[:-9] if damage == "cut" else content + b"more")
-    sentence = r"s has lost 00000001-x-1\.parquet with 3 rows of kind 'result', or a part of it"
+    sentence = f"s has lost {file.name} with 3 rows of kind 'result', or a part of it"
     with pytest.raises(InputProblem, match=sentence):
         store.read_all("result")
     view = require_view(store.root)
     with pytest.raises(InputProblem, match=sentence):
-        view.require_whole(view.of("result"))
+        store.require_whole(view.of("result"))
     assert starts(store, "pending") == [1]
 
 
@@ -177,12 +176,11 @@ def test_tidying_up_keeps_rows_and_what_recent_readers_have_opened(
     store = make(tmp_path / "s")
     writer, expected = TableWriter(store.root), list[int]()
     for batch in range(20):
-        draft_of(store, writer, batch).commit(writer)
-        expected += range(10 * batch, 10 * batch + 3)
         before = require_view(store.root)
-        writer.tidy(["result"])
+        draft_of(store, writer, batch).commit()
+        expected += range(10 * batch, 10 * batch + 3)
         assert starts(store) == expected
-        assert store.read_kind(before, "result").num_rows == len(expected)
+        assert store.read_kind(before, "result").num_rows == len(expected) - 3
         assert len(require_view(store.root).of("result")) <= 4
     assert len(list((tmp_path / "s" / "kind=result").iterdir())) > 20
 
@@ -200,9 +198,8 @@ def test_tidying_up_removes_what_no_recent_version_has(
         file.parent.mkdir(parents=True)
         file.touch()
     for batch in range(20):
-        draft_of(store, writer, batch).commit(writer)
+        draft_of(store, writer, batch).commit()
         store.write("result", batch, rows(77), f"of-a-dead-task-{batch}")
-        writer.tidy(["result"])
     assert len(starts(store)) == 60
     assert len(list((tmp_path / "s" / "kind=result").iterdir())) < 10
     assert all(file.exists() for file in kept)
@@ -238,7 +235,7 @@ def test_duckdb_and_polars_read_the_same_rows(tmp_path: Path) -> None:
     store = make(tmp_path / "s")
     writer = TableWriter(store.root)
     for batch in range(3):
-        draft_of(store, writer, batch).commit(writer)
+        draft_of(store, writer, batch).commit()
     columns = ["batch", "start_us", "value"]
     ours = sorted(store.read_all("result").select(columns).to_pylist(), key=str)
     stored = deltalake.DeltaTable(str(tmp_path / "s")).to_pyarrow_dataset()  # noqa: F841 (DuckDB finds it by name)
