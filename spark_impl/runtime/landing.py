@@ -45,13 +45,17 @@ from spark_impl.runtime.columns import (
     reads_wall_clocks,
     union_typed,
 )
-from spark_impl.runtime.histories import SOURCE_TEXT, file_of, history_schema, name_values
+from spark_impl.runtime.histories import (
+    SOURCE_TEXT,
+    file_of,
+    files_of,
+    history_schema,
+    name_values,
+)
 from spark_impl.runtime.history_chain import note_of_next
-from spark_impl.runtime.identities import list_identities
 from spark_impl.runtime.landed_files import LANDED_BATCH, Last, Written, find_last, last_of
-from spark_impl.runtime.landing_note import open_history
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
-from spark_impl.runtime.provenance import identity_of
+from spark_impl.runtime.provenance import identity_of, open_history
 from spark_impl.runtime.queries import QueryRunner, last_logged, read_files, start_batches
 from spark_impl.runtime.storage import (
     Address,
@@ -224,8 +228,16 @@ class Landing:
         return read_files(self._spark, self._rejected(), FAULTS)
 
     def identities(self) -> DataFrame:
-        """Return the text of each identity by its number (``source_id``) and groups."""
-        return list_identities(self._spark, self._history, self._schema)
+        """Return each identity once: grouping columns, ``source_id`` and ``source_text``.
+
+        Raise :class:`InputProblem` if the identities were no text.
+        """
+        names = self._schema.names
+        if SOURCE_TEXT not in names:
+            raise InputProblem("the identities were landed as numbers, which have no text")
+        groups = names[names.index(SOURCE_TEXT) + 1 :]
+        fields = [self._schema.field(name) for name in (*groups, "source_id", SOURCE_TEXT)]
+        return read_files(self._spark, files_of(self._history), pa.schema(fields)).distinct()
 
     def counts(self) -> tuple[int, int]:
         """Return the number of rows landed, and of rows of :meth:`rejected`, until now."""

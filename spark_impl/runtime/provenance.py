@@ -1,7 +1,8 @@
-"""The history of a store: a store notes which one it was computed from, and goes on over no other.
+"""Identity of a history: its landing, and the stores that were computed from it, know no other one.
 
 A history has an id, whatever its address and its files are: that of its landing, in
-``_landing.json``, or else that in ``_history.json``, which the first query over it writes.
+``_landing.json`` with the landing's settings, or else that in ``_history.json``, which the first
+query over it writes.
 """
 
 import json
@@ -11,12 +12,14 @@ from contextlib import suppress
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
+from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.histories import numbers
+from spark_impl.runtime.queries import last_logged
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.tables import TableWriter, View
 
-_NOTE = "_history.json"
-_NOTES = ((_NOTE, "history"), ("_landing.json", "landing"))
+_NOTE, _LANDING = "_history.json", "_landing.json"
+_NOTES = ((_NOTE, "history"), (_LANDING, "landing"))
 """Files that may hold the id of a history, and its name there."""
 _MARK = "straggler.history"
 """Metadata of a column: the address of the history that a DataFrame reads."""
@@ -67,6 +70,38 @@ def _identify(history: Location) -> str | None:
         text = json.dumps({"history": uuid.uuid4().hex})
         (history / _NOTE).write_bytes(text.encode("utf-8"), is_new=True)
     return identity_of(history)
+
+
+def open_history(history: Location, checkpoint: Location, settings: JsonObject) -> None:
+    """Begin a history, or check that its landing can be resumed.
+
+    Raise :class:`InputProblem` if it was landed with another checkpoint or other settings.
+    """
+    there, here = _read_note(checkpoint), _read_note(history)
+    if here is None and last_logged(checkpoint, "offsets") < 0:
+        if not numbers(history):
+            note = json.dumps({"landing": uuid.uuid4().hex, **settings}).encode()
+            # The history's note comes last: a history with a note has begun.
+            for folder in (checkpoint, history):
+                (folder / _LANDING).write_bytes(note)
+            return
+        msg = f"{history} holds files that were not written by a landing"
+    elif here is None or here != there:
+        msg = f"{history} was not landed with the checkpoint {checkpoint}"
+    else:
+        name = next((name for name in settings if here.get(name) != settings[name]), None)
+        if name is None:
+            return
+        msg = f"{history} was landed with {name} = {here.get(name)!r}, not {settings[name]!r}"
+    raise InputProblem(msg)
+
+
+def _read_note(folder: Location) -> JsonObject | None:
+    note = folder / _LANDING
+    if not note.exists():
+        return None
+    found: JsonObject = json.loads(note.read_bytes())
+    return found
 
 
 def mark_rows(rows: DataFrame, history: Location) -> DataFrame:
