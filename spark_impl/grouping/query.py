@@ -26,7 +26,6 @@ from spark_impl.grouping.store import (
     STANDING,
     encode_standing,
     open_store,
-    unshared,
 )
 from spark_impl.grouping.tasks import (
     INSTANCE,
@@ -229,8 +228,7 @@ class Spreader:
         ``given`` are the times that the work returned.
         """
         standing, writer = part.standing, self._writer
-        senders, refused = self._senders(part, found)
-        states = [self.store.load_sender(file) for file in senders]
+        senders, states = self._senders(part, found)
         tuples = sum(each.routed for each in states) - standing.routed
         if not tuples:
             self.store.note_empty(source_batch)
@@ -242,8 +240,9 @@ class Spreader:
             standing = set_times(standing, times_of(self.config, given))
         after = advance(self.config, standing, states, tuples)._replace(source_batch=source_batch)
         draft = Draft(self.store, writer, standing.batch)
-        for kind, files in ((SENDER, senders), (WORKED, worked), (REJECTED, refused)):
-            draft.take(kind, files)
+        draft.take(SENDER, senders)
+        draft.take(WORKED, worked)
+        draft.add(REJECTED, dict(part.reports.files(REJECTED, self.store.root).values()))
         draft.write(STANDING, pa.table({"content": [encode_standing(after)]}))
         # The source may repeat the last micro-batch, which begins with the states before it.
         draft.removed += [
@@ -269,8 +268,8 @@ class Spreader:
         before = standing.batch - 2
         return self.store.standing(view, before) if before >= 0 else start(self.config)
 
-    def _senders(self, part: Part, found: DataFrame) -> tuple[list[Location], list[Location]]:
-        """Return the files of all senders' states after a micro-batch, and of refused rows.
+    def _senders(self, part: Part, found: DataFrame) -> tuple[list[Location], list[SenderState]]:
+        """Return the files of all senders' states after a micro-batch, and the states.
 
         Raise :class:`InputProblem` unless they hold all tuples of the micro-batch.
         """
@@ -286,17 +285,15 @@ class Spreader:
         else:
             tuples = sum(each for _, each in told.values())
         files = [told[sender][0] for sender in range(self.config.senders)]
-        refused = reports.files(REJECTED, store.root).values()
-        if not all(file.exists() for file, _ in refused):
-            missing = sum(rows for _, rows in refused)
-            finding = f"lacks some of {missing} refused rows of micro-batch {number}"
-            raise unshared(store.root, finding)
         states = [store.load_sender(file) for file in files]
         routed = sum(each.routed for each in states) - part.standing.routed
         if routed != tuples:
-            finding = f"has {routed} of the {tuples} tuples routed in micro-batch {number}"
-            raise unshared(store.root, finding)
-        return files, [file for file, _ in refused]
+            msg = (
+                f"{store.root} has {routed} of the {tuples} tuples routed in micro-batch {number}:"
+                " the driver and all workers have to reach one folder under this address"
+            )
+            raise InputProblem(msg)
+        return files, states
 
 
 def times_of(config: GroupingConfig, given: Sequence[int]) -> tuple[int, ...]:

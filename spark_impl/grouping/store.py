@@ -18,10 +18,9 @@ Rules of this file:
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,16 +31,14 @@ from spark_impl.grouping.keys import HeavyKey, Summary, Table
 from spark_impl.grouping.router import SenderState
 from spark_impl.grouping.windows import Standing
 from spark_impl.runtime import stores
-from spark_impl.runtime.arrays import Ints, PlainRow
-from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.runtime.arrays import Ints
+from spark_impl.runtime.storage import Location
 from spark_impl.runtime.tables import View
 
 VERSION = 3
 SENDER, INSTANCE, STANDING, REJECTED = "sender", "instance", "standing", "rejected"
 _SENDER = b"straggler.sender"
 _COLUMNS = ["key", "count", "error"]
-_DAMAGED = (AttributeError, LookupError, TypeError, ValueError)
-"""Errors of decoding what somebody has changed."""
 _CONTENT = pa.field("content", pa.binary())
 _KINDS = {
     SENDER: pa.schema([("number", pa.int64()), _CONTENT]),
@@ -85,72 +82,35 @@ class GroupingStore(stores.TableStore):
 
     def standing(self, view: View, batch: int) -> Standing:
         """Return the standing after a micro-batch, which is the last one or the one before."""
-        for row in self.read_kind(view, STANDING, batch).to_pylist():
-            with self._damaged(view.of(STANDING, batch, batch)[0].file):
-                return decode_standing(row["content"])
-        raise unshared(self.root, f"lacks the standing after micro-batch {batch}")
-
-    def states(self, view: View, kind: str, batch: int) -> dict[int, Location]:
-        """Return the files of all states of one kind after a micro-batch, by their numbers."""
-        return {each.bounds["number"][0]: each.file for each in view.of(kind, batch, batch)}
+        (row,) = self.read_kind(view, STANDING, batch).to_pylist()
+        return decode_standing(row["content"])
 
     def load_sender(self, file: Location) -> SenderState:
         """Return the state of a sender."""
-        row = self._load(file, SENDER)
-        with self._damaged(file):
-            return decode_state(pa.py_buffer(row["content"]))
+        return decode_state(self.read_state(file, SENDER)["content"])
 
     def write_sender(self, batch: int, sender: int, state: SenderState) -> Location:
         """Write the state of a sender after a micro-batch; return its file."""
-        row = {"number": sender, "content": encode_state(state).to_pybytes()}
-        return self._save(batch, SENDER, row)
+        row = {"number": sender, "content": encode_state(state)}
+        return self.write_state(SENDER, batch, row)
 
     def load_worked(self, file: Location) -> Worked:
         """Return the work of an instance in a micro-batch."""
-        row = self._load(file, INSTANCE)
-        with self._damaged(file):
-            held = row["content"]
-            state = None if held is None else feather.read_table(pa.BufferReader(held))
-            return Worked(row["tuples"], row["busy_us"], state)
+        row = self.read_state(file, INSTANCE)
+        held = row["content"]
+        state = None if held is None else feather.read_table(pa.BufferReader(held))
+        return Worked(row["tuples"], row["busy_us"], state)
 
     def spent(self, file: Location) -> tuple[int, int]:
         """Return the tuples of an instance in a micro-batch and their time (us)."""
-        row = self._load(file, INSTANCE, ["tuples", "busy_us"])  # reads no state
+        row = self.read_state(file, INSTANCE, "tuples", "busy_us")  # reads no state
         return row["tuples"], row["busy_us"]
 
     def write_worked(self, batch: int, instance: int, worked: Worked) -> Location:
         """Write the work of an instance in a micro-batch; return its file."""
-        held = None if worked.state is None else _encode_table(worked.state).to_pybytes()
+        held = None if worked.state is None else _encode_table(worked.state)
         row = {"number": instance, "tuples": worked.tuples, "busy_us": worked.busy_us}
-        return self._save(batch, INSTANCE, {**row, "content": held})
-
-    def _save(self, batch: int, kind: str, row: PlainRow) -> Location:
-        return self.write(kind, batch, pa.Table.from_pylist([row], _KINDS[kind]))
-
-    def _load(self, file: Location, kind: str, names: Sequence[str] | None = None) -> Any:
-        """Return the one row of a file, which a task or an earlier micro-batch has written."""
-        if not file.exists():
-            raise unshared(self.root, f"lacks {file.parent.name}/{file.name}, which was written")
-        schema = _KINDS[kind]
-        chosen = schema if names is None else pa.schema([schema.field(each) for each in names])
-        return stores.read_parquet([file], chosen).to_pylist()[0]
-
-    @contextmanager
-    def _damaged(self, file: Location) -> Iterator[None]:
-        """Turn an error of decoding in the block into an :class:`InputProblem`."""
-        try:
-            yield
-        except _DAMAGED as error:
-            msg = f"{file} does not hold what was written; restore the store from a copy"
-            raise InputProblem(msg) from error
-
-
-def unshared(root: Location, finding: str) -> InputProblem:
-    """Return the error for a store that is not as tasks have left it."""
-    msg = (
-        f"{root} {finding}: the driver and all workers have to reach one folder under this address"
-    )
-    return InputProblem(msg)
+        return self.write_state(INSTANCE, batch, {**row, "content": held})
 
 
 def load_store(root: Location) -> tuple[GroupingStore, View]:
@@ -173,7 +133,7 @@ def open_store(root: Location, config: GroupingConfig) -> GroupingStore:
     return store
 
 
-def encode_state(state: SenderState) -> pa.Buffer:
+def encode_state(state: SenderState) -> bytes:
     """Return the file that holds a sender's state."""
     plain = state._asdict()
     summary: Summary = plain.pop("summary")
@@ -183,7 +143,7 @@ def encode_state(state: SenderState) -> pa.Buffer:
     return _encode_table(pa.table(columns, names=_COLUMNS).replace_schema_metadata(kept))
 
 
-def decode_state(data: pa.Buffer) -> SenderState:
+def decode_state(data: bytes) -> SenderState:
     """Return the sender's state that :func:`encode_state` wrote."""
     table = feather.read_table(pa.BufferReader(data))
     plain = json.loads(table.schema.metadata[_SENDER])
@@ -199,11 +159,11 @@ def decode_state(data: pa.Buffer) -> SenderState:
     )
 
 
-def _encode_table(table: pa.Table) -> pa.Buffer:
+def _encode_table(table: pa.Table) -> bytes:
     """Return the file that holds a table."""
     sink = pa.BufferOutputStream()
     feather.write_feather(table, sink, compression="uncompressed")  # the file around it is packed
-    return sink.getvalue()
+    return bytes(sink.getvalue())
 
 
 def _numbers(column: pa.Array) -> Ints:

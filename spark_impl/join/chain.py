@@ -35,7 +35,7 @@ from spark_impl.join.idle import Clocks, begin_epoch
 from spark_impl.join.matching import Counts, FreePredicate, ranks_of
 from spark_impl.join.rendezvous import Place
 from spark_impl.join.stage import check_slots, run_epoch
-from spark_impl.join.store import Commit, Load, open_store
+from spark_impl.join.store import STATE, Commit, Load, open_store
 from spark_impl.join.task import Plan, Summary
 from spark_impl.join.trouble import Troubles
 from spark_impl.runtime import packages
@@ -222,7 +222,7 @@ class Chain:
             ranks=ranks_of(config, self.epochs, self._admitted_before),
             store=self.store,
             before=before,
-            states=self.store.states(self._writer.view),
+            states=self.store.states(self._writer.view, STATE, self.epochs - 1),
             clocks=begin_epoch(config, Clocks() if before is None else before.clocks),
             epoch=self.epochs,
             flush=rows is None,

@@ -29,7 +29,6 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import NO_WATERMARK_US, Decision, R, S
 from model.vocabulary.join_load import LoadState, Measured
 from model.vocabulary.settings import JsonObject, PlainData
-from spark_impl.join.checkpoint import WorkerState, decode_state, encode_state
 from spark_impl.join.idle import Clocks, StreamClock
 from spark_impl.join.matching import SCHEMA, Counts
 from spark_impl.runtime import stores
@@ -162,11 +161,7 @@ class ChainStore(stores.TableStore):
 
     def _commits(self, view: View, epoch: int | None) -> list[Commit]:
         rows = self.read_kind(view, COMMIT, epoch).sort_by(BATCH)
-        try:
-            return [Commit.from_json(json.loads(each.as_py())) for each in rows.column("content")]
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
-            msg = f"{self.root} does not hold the commits of epochs; restore it from a copy"
-            raise InputProblem(msg) from error
+        return [Commit.from_json(json.loads(each.as_py())) for each in rows.column("content")]
 
     def last(self, view: View) -> Commit | None:
         """Return the last commit, ``None`` if there is none."""
@@ -175,27 +170,6 @@ class ChainStore(stores.TableStore):
     def admitted_before(self, view: View, epoch: int) -> Counts:
         """Return the number of tuples admitted before an epoch; the epoch before it is done."""
         return self.commit_of(view, epoch - 1).admitted if epoch else Counts(0, 0)
-
-    def states(self, view: View) -> dict[int, Location]:
-        """Return the files with the states of workers after the last epoch, by worker."""
-        return {each.bounds["number"][0]: each.file for each in view.of(STATE)}
-
-    def load_state(self, file: Location) -> WorkerState:
-        """Return the state of a worker. Raise :class:`InputProblem` if it cannot be read."""
-        if not file.exists():
-            msg = (
-                f"{file} is missing where a worker needs it: the driver and all workers have to"
-                " reach one folder under this address"
-            )
-            raise InputProblem(msg)
-        held = stores.read_parquet([file], _KINDS[STATE]).column("content")
-        return decode_state(held[0].as_py())
-
-    def write_state(self, epoch: int, attempt: str, worker: int, state: WorkerState) -> None:
-        """Write the state of a worker after an attempt at an epoch."""
-        row = {"number": worker, "content": encode_state(state)}
-        rows = pa.Table.from_pylist([row], _KINDS[STATE])
-        self.write(STATE, epoch, rows, name_of(attempt, worker))
 
     def write_lines(self, epoch: int, attempt: str, worker: int, lines: Sequence[str]) -> None:
         """Write the recording of a worker."""
@@ -221,7 +195,8 @@ def commit_epoch(
     """
     draft = stores.Draft(store, writer, done.epoch)
     for kind, names in files.items():
-        draft.add(kind, names)
+        rows = {store.file(kind, done.epoch, name): count for name, count in names.items()}
+        draft.add(kind, rows)
     workers = (name_of(done.attempt, worker) for worker in range(done.config.workers))
     draft.take(STEPS, [store.file(STEPS, done.epoch, name) for name in workers])
     text = json.dumps(done.to_json()).encode("utf-8")

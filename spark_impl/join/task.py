@@ -18,7 +18,7 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import END_US, NO_WATERMARK_US, REASON_LATE, REASON_SHED, STREAMS, R, S
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.admission import REASONS, Arrivals, Rejections, check_times, count_reasons
-from spark_impl.join.checkpoint import WorkerState, adopt, empty_state
+from spark_impl.join.checkpoint import WorkerState, adopt, decode_state, empty_state, encode_state
 from spark_impl.join.driving import drive
 from spark_impl.join.idle import Clocks
 from spark_impl.join.lane import count_accepted
@@ -33,7 +33,7 @@ from spark_impl.join.matching import (
 )
 from spark_impl.join.rendezvous import Place, host_of_worker, join_neighbours, meet
 from spark_impl.join.side import Matcher
-from spark_impl.join.store import REJECTED, ChainStore, Commit, name_of
+from spark_impl.join.store import REJECTED, STATE, ChainStore, Commit, name_of
 from spark_impl.join.transport import Links, NeighbourLost, listen
 from spark_impl.join.trouble import TroubledLinks, Troubles
 from spark_impl.join.worker import Worker
@@ -202,7 +202,9 @@ def _make_worker(
     before, workers = plan.before, plan.config.workers
 
     def load(old: int) -> WorkerState:
-        return empty_state() if before is None else plan.store.load_state(plan.states[old])
+        if before is None:
+            return empty_state()
+        return decode_state(plan.store.read_state(plan.states[old], STATE)["content"])
 
     def keep(stream: str, rows: Tuples) -> None:
         kept.setdefault(stream, []).append(rows)
@@ -225,12 +227,13 @@ def _make_worker(
 
 def _write(plan: Plan, attempt: str, worker: Worker, work: Work) -> pa.RecordBatch:
     """Write the rejections and the state of a worker for this attempt; return its summary."""
-    where = plan.epoch, attempt
     rejected = rejections_table(worker.rejections)
     reasons, state = count_reasons(worker.rejections), worker.state()
     accepted = count_accepted(worker.lanes)
-    plan.store.write("rejected", plan.epoch, rejected, name_of(attempt, worker.number))
-    plan.store.write_state(*where, worker.number, state)
+    name = name_of(attempt, worker.number)
+    plan.store.write("rejected", plan.epoch, rejected, name)
+    row = {"number": worker.number, "content": encode_state(state)}
+    plan.store.write_state(STATE, plan.epoch, row, name)
     summary = Summary(
         worker=worker.number,
         attempt=attempt,

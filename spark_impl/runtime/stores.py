@@ -16,17 +16,17 @@ Rules of this file:
 import json
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from model.vocabulary.settings import JsonObject
-from spark_impl.runtime.arrays import Values
+from spark_impl.runtime.arrays import PlainRow, Values
 from spark_impl.runtime.histories import next_number, write_parquet
 from spark_impl.runtime.storage import InputProblem, Location, reading
 from spark_impl.runtime.tables import (
@@ -43,7 +43,6 @@ from spark_impl.runtime.tables import (
 ATTEMPT = "attempt"
 """The column of reports in which workers tell the names of the files that they have written."""
 _GROUP_TYPES = {"string": pa.string(), "int64": pa.int64()}
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +96,27 @@ class TableStore:
             rows = rows.select(self.kinds[kind].names).append_column(BATCH, numbers)
             write_parquet(rows, file)
         return file
+
+    def states(self, view: View, kind: str, batch: int) -> dict[int, Location]:
+        """Return the files of :meth:`write_state` of a micro-batch, by number."""
+        return {each.bounds["number"][0]: each.file for each in view.of(kind, batch, batch)}
+
+    def write_state(self, kind: str, batch: int, row: PlainRow, name: str = "") -> Location:
+        """Write one row with a ``number``; return its file."""
+        return self.write(kind, batch, pa.Table.from_pylist([row], self.kinds[kind]), name)
+
+    def read_state(self, file: Location, kind: str, *columns: str) -> PlainRow:
+        """Return some columns of what :meth:`write_state` wrote, by default all."""
+        if not file.exists():
+            msg = (
+                f"{self.root} lacks {file.parent.name}/{file.name}, which was written: the driver"
+                " and all workers have to reach one folder under this address"
+            )
+            raise InputProblem(msg)
+        schema = self.kinds[kind]
+        chosen = pa.schema([schema.field(each) for each in columns or schema.names])
+        rows: list[PlainRow] = read_parquet([file], chosen).to_pylist()
+        return rows[0]
 
     def request(self, rows: Iterable[Values], columns: pa.Schema, history: Location) -> None:
         """Write a request, due after all files that a history has now.
@@ -216,19 +236,32 @@ class Draft:
         """The version that the micro-batch continues."""
         return self.writer.view
 
-    def add(self, kind: str, names: Mapping[str, int]) -> None:
-        """Take files of workers, given by name with the number of rows.
+    def add_reported(self, reports: pa.Table, rows: Mapping[str, str]) -> None:
+        """Take the files of workers that reports name in :data:`ATTEMPT`.
+
+        ``rows`` are the columns with their numbers of rows, by kind. Errors are those of
+        :meth:`add`.
+        """
+        names = reports.column(ATTEMPT).to_pylist()
+        for kind, column in rows.items():
+            files = Counter[Location]()
+            for name, count in zip(names, reports.column(column).to_pylist(), strict=True):
+                files[self.store.file(kind, self.batch, name)] += count
+            self.add(kind, +files)
+
+    def add(self, kind: str, files: Mapping[Location, int]) -> None:
+        """Take files of workers, given with their numbers of rows.
 
         Raise :class:`InputProblem` if the driver does not find all of these rows.
         """
-        before = len(self.written)
-        self.take(kind, (self.store.file(kind, self.batch, name) for name in names))
+        before, rows = len(self.written), sum(files.values())
+        self.take(kind, files)
         here = sum(each.rows for each in self.written[before:])
-        if self.is_new and here != sum(names.values()):
+        if self.is_new and here != rows:
             msg = (
-                f"{self.store.root} has {here} of the {sum(names.values())} rows that workers wrote"
-                f" to {kind!r} in micro-batch {self.batch}: the driver and all workers have to"
-                " reach one folder under this address"
+                f"{self.store.root} has {here} of the {rows} rows that workers wrote to {kind!r} in"
+                f" micro-batch {self.batch}: the driver and all workers have to reach one folder"
+                " under this address"
             )
             raise InputProblem(msg)
 
@@ -275,19 +308,6 @@ def _describe(file: Location, kind: str, size: int) -> DataFile:
         if name in BOUNDED and all(each is not None and each.has_min_max for each in stats):
             bounds[name] = (min(each.min for each in stats), max(each.max for each in stats))
     return DataFile(file, kind, footer.num_rows, size, bounds)
-
-
-def reported_files(reports: pa.Table, rows: Mapping[str, str]) -> dict[str, Counter[str]]:
-    """Return the names of workers' files by kind, with the number of their rows.
-
-    ``rows`` are the columns with these numbers, by kind; :data:`ATTEMPT` has the names.
-    """
-    files = {kind: Counter[str]() for kind in rows}
-    for row in reports.select([ATTEMPT, *rows.values()]).to_pylist():
-        for kind, column in rows.items():
-            if row[column]:
-                files[kind][row[ATTEMPT]] += row[column]
-    return files
 
 
 def require_view(root: Location, word: str = "query") -> View:
@@ -352,15 +372,6 @@ def require_owner(view: View, version: int, room: str | None = None) -> None:
     if found.get("version") != version:
         msg = f"{root} was written by version {found.get('version')!r} of the store, not {version}"
         raise InputProblem(msg)
-
-
-def read_identity(view: View, read: Callable[[JsonObject], _T]) -> _T:
-    """Return what ``read`` makes of an identity. Raise :class:`InputProblem` if it cannot."""
-    try:
-        return read(view.identity)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        msg = f"{view.root} does not say to which query it belongs; restore it from a copy"
-        raise InputProblem(msg) from error
 
 
 def _require_same(view: View, identity: JsonObject, word: str) -> None:

@@ -28,7 +28,7 @@ from spark_impl.runtime.queries import (
 )
 from spark_impl.runtime.sources import paths
 from spark_impl.runtime.storage import Address, InputProblem, locate
-from spark_impl.runtime.stores import Draft, reported_files, require_view
+from spark_impl.runtime.stores import Draft, require_view
 from spark_impl.runtime.tables import BATCH, TableWriter
 from spark_impl.script.admission import waiting_of
 from spark_impl.script.plan import Plan, compile_plan
@@ -217,8 +217,7 @@ class ScriptQuery:
         rows = answers.mapInArrow(write, from_arrow_schema(told)).toArrow().cast(told)
         is_message = rows.column("block").is_valid()
         standing = rows.filter(pc.invert(is_message))
-        for kind, names in reported_files(standing, WRITTEN).items():
-            draft.add(kind, names)
+        draft.add_reported(standing, WRITTEN)
         draft.write("worker", standing)
         if draft.is_new:  # before the commit: the next micro-batch delivers them
             store.send(batch, rows.filter(is_message).select(store.schema_of(BLOCK).names))

@@ -15,7 +15,6 @@ from dataclasses import MISSING, dataclass, fields
 import pyarrow as pa
 
 from model.vocabulary import ScriptConfig
-from model.vocabulary.settings import JsonObject
 from spark_impl.runtime import stores
 from spark_impl.runtime.arrays import PlainRow, Values
 from spark_impl.runtime.histories import write_parquet
@@ -107,19 +106,14 @@ def open_store(store: ScriptStore, config: ScriptConfig) -> None:
 def load_store(root: Address) -> tuple[ScriptStore, View]:
     """Return the store that a query has written, and its present version.
 
-    Raises :class:`InputProblem` if there is none, if it belongs to another room, or if it does not
-    say to which query it belongs.
+    Raises :class:`InputProblem` if there is none, or if it belongs to another room.
     """
     view = stores.require_view(locate(root))
     stores.require_owner(view, VERSION, ROOM)
-
-    def read(identity: JsonObject) -> ScriptStore:
-        groups = stores.groups_from_json(identity["group_columns"])
-        return ScriptStore(view.root, groups, int(identity["since_us"]))
-
-    return stores.read_identity(view, read), view
+    groups = stores.groups_from_json(view.identity["group_columns"])
+    return ScriptStore(view.root, groups, view.identity["since_us"]), view
 
 
 def config_of(view: View) -> ScriptConfig:
     """Return the configuration of the query that a store belongs to."""
-    return stores.read_identity(view, lambda each: ScriptConfig.from_json(each["config"]))
+    return ScriptConfig.from_json(view.identity["config"])

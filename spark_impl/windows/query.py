@@ -19,7 +19,7 @@ from spark_impl.runtime.provenance import note_history, require_history
 from spark_impl.runtime.queries import Sink, require_checkpoint
 from spark_impl.runtime.sources import PATH, paths
 from spark_impl.runtime.storage import Address, Location, locate
-from spark_impl.runtime.stores import Draft, reported_files, require_view
+from spark_impl.runtime.stores import Draft, require_view
 from spark_impl.runtime.tables import TableWriter, View
 from spark_impl.windows import processor
 from spark_impl.windows.answers import all_answers, with_refused
@@ -202,8 +202,7 @@ class WindowedQuery(Generic[ConfigT]):
         reports = answers.toArrow()
         progress = reports.filter(reports.column("active"))
         rows = {kind: written_column(kind) for kind in record_types(self._room)}
-        for kind, names in reported_files(reports, {**rows, "progress": "active"}).items():
-            draft.add(kind, names)
+        draft.add_reported(reports, {**rows, "progress": "active"})
         if draft.is_new:
             Corrections(self._settings, self._store, self._history).run(draft, progress)
         draft.commit()

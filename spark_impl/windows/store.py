@@ -12,7 +12,6 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from model.vocabulary.settings import JsonObject
 from spark_impl.runtime import stores
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import VALUE
@@ -159,15 +158,11 @@ def open_store(
 def load_store(root: Address, room: WindowRoom[ConfigT]) -> tuple[ConfigT, WindowStore, View]:
     """Return the configuration of the query that wrote a store, the store, and its last version.
 
-    Raises :class:`InputProblem` if there is none, if it belongs to another room, or if it does not
-    say to which query it belongs.
+    Raises :class:`InputProblem` if there is none, or if it belongs to another room.
     """
     view = stores.require_view(locate(root))
     stores.require_owner(view, VERSION, room.name)
-
-    def read(identity: JsonObject) -> tuple[ConfigT, WindowStore]:
-        groups = stores.groups_from_json(identity["group_columns"])
-        config = room.read(identity["config"])
-        return config, WindowStore(view.root, groups, room=room.of(config), value=identity["value"])
-
-    return *stores.read_identity(view, read), view
+    found = view.identity
+    config, groups = room.read(found["config"]), stores.groups_from_json(found["group_columns"])
+    store = WindowStore(view.root, groups, room=room.of(config), value=found["value"])
+    return config, store, view
