@@ -18,6 +18,9 @@ import straggler
 from spark_impl.runtime import histories
 from spark_impl.runtime.storage import InputProblem, locate
 from tests.house.repository import ROOT
+from tests.spark_impl.rooms_under_test import FIRST as FIRST_READINGS
+from tests.spark_impl.rooms_under_test import LAST as LAST_READINGS
+from tests.spark_impl.rooms_under_test import ROOMS, land
 from tests.spark_impl.test_stores import numbered_history, script_reader
 
 PAGE = (ROOT / "docs" / "production.md").read_text(encoding="utf-8")
@@ -135,3 +138,21 @@ def test_the_newest_files_of_a_history_are_kept(tmp_path: Path) -> None:
     with pytest.raises(InputProblem, match=r"^number is 7; it can be at most 6, because .*/other "):
         keep_newest(tmp_path / "history", 1, [one, other])
     assert histories.numbers(source) == range(4, 8)
+
+
+def test_duckdb_polars_and_plain_spark_read_a_store(spark: SparkSession, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb"), pytest.importorskip("polars")
+    history, store = tmp_path / "history", tmp_path / "store"
+    land(history, FIRST_READINGS)
+    query = ROOMS["slack"].open(spark, history, store, sink=lambda *_: None)
+    query.run_available()
+    land(history, LAST_READINGS)
+    query.flush()
+    results = straggler.slack.results(spark, store).where("value IS NOT NULL").collect()
+    latest = sorted((row.key, row.start_us, row.value) for row in results)
+    assert any(row.revision for row in results), "no window was corrected"
+    assert sorted(example("latest")(str(store))) == latest
+    ours = sorted(query.store.read_all("result").column("start_us").to_pylist())
+    assert sorted(example("first_answers")(str(store))["start_us"].to_list()) == ours
+    rows = example("first_answers_on_spark")(spark, str(store)).collect()
+    assert sorted(row.start_us for row in rows) == ours

@@ -11,7 +11,7 @@ import pytest
 
 from spark_impl.runtime import tables
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.stores import Draft, TableStore, claim, read_identity, require_view
+from spark_impl.runtime.stores import Draft, TableStore, claim, require_view
 from spark_impl.runtime.tables import TableWriter
 
 IDENTITY = {"version": 1}
@@ -66,7 +66,7 @@ def test_a_version_has_all_rows_of_its_micro_batches(place: Location) -> None:
     view = require_view(store.root)
     assert store.read_kind(view, "result", 1).column("start_us").to_pylist() == [10, 11, 12]
     assert [each.bounds["start_us"] for each in view.of("result", 1, 1)] == [(10, 12)]
-    assert read_identity(view, dict) == IDENTITY
+    assert view.identity == IDENTITY
 
 
 def test_of_two_writers_the_second_one_stops_with_a_sentence(place: Location) -> None:
