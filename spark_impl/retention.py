@@ -54,7 +54,8 @@ def drop_before(history: Address, number: int, *, readers: Sequence[Reader]) -> 
         # Behind the number: what was late until then is pending by now, or has been corrected.
         times = _pending_us(view)
         footers = Footers()
-        footers.add(below)
+        for file in below if times else ():
+            footers.add(file)
         if needed := footers.overlapping(times, _LAST):
             msg = (
                 f"{needed[0].file} cannot be removed: late pairs in {place} wait for a correction"

@@ -133,8 +133,7 @@ class History:
     def _read_ahead(self, seq: int) -> None:
         # A file that cannot be read raises again when a correction reads it.
         with suppress(Exception):
-            coming = [each for each in self._look().groups if each.first_seq > seq]
-            behind = [each for each in coming if each.file == coming[0].file]
+            behind = self._look().behind(seq)
             # A correction needs the file before it as well, and all or nothing is kept.
             if sum(group.rows for group in behind) <= ROWS_KEPT // 2:
                 self._cache.pieces(behind)
@@ -144,9 +143,9 @@ class History:
         numbers = self._follower.numbers()
         if numbers.start != self._known.start:  # it was shortened
             self._footers, self._known = Footers(), range(numbers.start, numbers.start)
-        more = range(self._known.stop, numbers.stop)
-        self._footers.add(file_of(self._source, number) for number in more)
-        self._known = numbers
+        for number in range(self._known.stop, numbers.stop):
+            self._footers.add(file_of(self._source, number))
+            self._known = range(numbers.start, number + 1)
         return self._footers
 
     def _finish_reading(self) -> None:

@@ -10,7 +10,7 @@ Rules of this file:
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -61,22 +61,29 @@ class Footers:
     """The row groups of files, which are added in the order of arrival; each is read once."""
 
     def __init__(self) -> None:
-        self.groups: list[RowGroup] = []
-        self._least = self._most = self._first = np.empty(0, np.int64)
+        self._groups: list[RowGroup] = []
+        self._bounds = np.empty((0, 3), np.int64)
 
-    def add(self, files: Iterable[Location]) -> None:
-        """Read the footers of further files. Raise :class:`InputProblem` if one cannot be read."""
-        for file in files:
-            self.groups += read_row_groups(file)
-        bounds = np.array([each[3:6] for each in self.groups], np.int64).reshape(-1, 3)
-        self._least, self._most, self._first = bounds.T
+    def add(self, file: Location) -> None:
+        """Read the footer of the next file. Raise :class:`InputProblem` if it cannot be read."""
+        found = read_row_groups(file)
+        bounds = np.array([each[3:6] for each in found], np.int64).reshape(-1, 3)
+        self._groups += found
+        self._bounds = np.concatenate([self._bounds, bounds])
 
     def overlapping(self, times: Sequence[TimeRange], last: int) -> list[RowGroup]:
         """Return the row groups that may hold arrivals up to ``last`` in some ranges of time."""
-        inside = np.zeros(len(self.groups), np.bool_)
+        least, most, first = self._bounds.T
+        inside = np.zeros(len(least), np.bool_)
         for start, end in times:
-            inside |= (self._least < end) & (self._most >= start)
-        return [self.groups[at] for at in np.flatnonzero(inside & (self._first <= last)).tolist()]
+            inside |= (least < end) & (most >= start)
+        return [self._groups[at] for at in np.flatnonzero(inside & (first <= last)).tolist()]
+
+    def behind(self, seq: int) -> list[RowGroup]:
+        """Return the row groups of the file behind arrival ``seq``, none if it is not there."""
+        coming = np.flatnonzero(self._bounds[:, 2] > seq)
+        files = [self._groups[at] for at in coming.tolist()]
+        return [each for each in files if each.file == files[0].file]
 
 
 def read_row_groups(file: Location) -> list[RowGroup]:
