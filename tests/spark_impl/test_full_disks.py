@@ -4,6 +4,7 @@ import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +19,8 @@ from spark_impl.runtime import storage
 from spark_impl.runtime.histories import files_of, history_schema, write_parquet
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.storage import InputProblem, locate
+from spark_impl.runtime.stores import Draft
+from spark_impl.runtime.tables import TableWriter
 from spark_impl.slack import QueryProblem, SlackQuery
 from spark_impl.slack.query import SLACK
 from spark_impl.windows import processor
@@ -46,32 +49,34 @@ class Disk(fs.LocalFileSystem):  # type: ignore[misc]  # pyarrow has no types
         super().__init__(use_mmap=True)
         self._left = writes
         self._failure = failure
+        self.is_dying = failure is Killed
 
     def create_dir(self, path: str, *, recursive: bool = True) -> None:
-        self._count()
+        self.count()
         super().create_dir(path, recursive=recursive)
 
     def open_output_stream(self, path: str) -> pa.NativeFile:
         try:
-            self._count()
+            self.count()
         except BaseException:
             Path(path).write_bytes(b"PAR1, and then no more")
             raise
         return super().open_output_stream(path)
 
     def move(self, src: str, dest: str) -> None:
-        self._count()
+        self.count()
         super().move(src, dest)
 
     def delete_file(self, path: str) -> None:
-        self._count(is_removal=True)
+        self.count(is_removal=True)
         super().delete_file(path)
 
     def delete_dir(self, path: str) -> None:
-        self._count(is_removal=True)
+        self.count(is_removal=True)
         super().delete_dir(path)
 
-    def _count(self, *, is_removal: bool = False) -> None:
+    def count(self, *, is_removal: bool = False) -> None:
+        """Count a write, and fail if there were enough."""
         is_full = self._failure is InputProblem
         if is_removal and is_full:
             return
@@ -88,7 +93,21 @@ def limited(
     disk = Disk(writes, failure)
     with monkeypatch.context() as patch:
         patch.setattr(storage, "_connect", lambda _system: disk)
+        patch.setattr(TableWriter, "commit", around(disk, TableWriter.commit))
         yield
+
+
+def around(disk: Disk, commit: Callable[..., None]) -> Callable[..., None]:
+    """Return a commit, which Delta writes at once, with a failure before it or behind it."""
+
+    def run(writer: TableWriter, *given: Any) -> None:
+        with storage.writing(Path("log")):
+            disk.count()
+        commit(writer, *given)
+        if disk.is_dying:
+            disk.count()
+
+    return run
 
 
 def attempts(
@@ -122,19 +141,18 @@ def stream_part(source: Path, place: WindowStore) -> list[Tables]:
 
 def finish(place: WindowStore, source: Path, batch: int, found: Tables) -> None:
     """Write a micro-batch as :class:`SlackQuery` does."""
-    place.begin(batch)
-    written = {name: place.write(name, batch, rows) for name, rows in found.items()}
+    draft = Draft(place, TableWriter(place.root), batch)
+    for name, rows in found.items():
+        draft.write(name, rows)
     history_files = History(None, ASKED, locate(source), ())  # type: ignore[arg-type]  # no session is needed
-    Corrections(ASKED, place, history_files).run(batch, found["progress"], written, lambda: None)
+    if draft.is_new:
+        Corrections(ASKED, place, history_files).run(draft, found["progress"])
+    draft.commit()
 
 
 def visible(place: WindowStore) -> Visible:
     """Return the tables that a reader sees."""
-    last = place.committed()
-    tables = {name: place.read_all(name, last) for name in all_tables(SLACK) if name != "pending"}
-    return {name: rows.to_pylist() for name, rows in tables.items()} | {
-        "pending": place.read("pending", last).to_pylist()
-    }
+    return {name: place.read_all(name).to_pylist() for name in all_tables(SLACK)}
 
 
 @pytest.mark.parametrize("failure", [Killed, pytest.param(InputProblem, marks=pytest.mark.long)])
@@ -180,7 +198,7 @@ def test_first_plan_that_could_not_be_written(spark: SparkSession, tmp_path: Pat
     landing.run_available()
     assert landing.counts() == (2, 0)
     query = SlackQuery(spark, FIXED, tmp_path / "h", tmp_path / "s")
-    torn_first_plan(tmp_path / "s" / "checkpoint")
+    torn_first_plan(tmp_path / "s" / "_checkpoint")
     query.run_available()
     assert len(answers(spark, tmp_path / "s")) == 2
 
@@ -245,6 +263,8 @@ def test_correction_notices_that_the_rows_of_a_file_are_gone(
     tmp_path: Path, batches: list[Batch], lost: int, fails_at: int, holds: str
 ) -> None:
     source, found = run(tmp_path, *batches)
+    for each in files_of(locate(source)):  # files of other programs, which are no chain
+        write_parquet(pq.read_table(each.path).replace_schema_metadata(None), each)
     place = open_store(tmp_path / "s", SLACK, CONFIG, ())
     for batch in range(fails_at):
         finish(place, source, batch, found[batch])
@@ -259,5 +279,5 @@ def test_correction_notices_that_the_rows_of_a_file_are_gone(
     file.write_bytes(whole)
     for batch in range(fails_at, len(found)):
         finish(place, source, batch, found[batch])
-    windows = {row["start_us"]: row["n"] for row in place.read_all("revision", 9).to_pylist()}
+    windows = {row["start_us"]: row["n"] for row in place.read_all("revision").to_pylist()}
     assert windows[0] == sum(0 <= ts < 10 for rows in batches for ts, _ in rows)

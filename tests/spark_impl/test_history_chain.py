@@ -7,11 +7,16 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
+from spark_impl import slack
 from spark_impl.runtime import histories
 from spark_impl.runtime.histories import append, file_of, numbers
 from spark_impl.runtime.history_chain import note_of_next, require_chain
+from spark_impl.runtime.landing import Landing
+from spark_impl.runtime.queries import QueryProblem
 from spark_impl.runtime.storage import InputProblem, Location, locate
+from tests.spark_impl.rooms_under_test import FIRST, LAST, ROOMS, land
 
 FILES = 6
 
@@ -124,3 +129,56 @@ def test_files_without_notes_are_followed(tmp_path: Path) -> None:
     histories.write_parquet(pa.table({"seq": [31]}), file_of(made, 1))
     with pytest.raises(InputProblem, match=r"another file than 00000001\.parquet"):
         require_chain(made, range(4))
+
+
+def test_a_correction_names_a_file_that_was_rewritten(spark: SparkSession, tmp_path: Path) -> None:
+    """The file was read when it was another one; its windows are computed again."""
+    made, store = tmp_path / "history", tmp_path / "store"
+    land(made, FIRST)
+    land(made, LAST)
+    query = ROOMS["slack"].open(spark, made, store, sink=lambda rows, batch: rows.collect())
+    query.run_available()
+    assert slack.progress(store).pending_pairs
+    file = file_of(locate(made), 0).path
+    content = Path(file).read_bytes()
+    rows = pq.read_table(file)
+    value = pa.array([31.0] * rows.num_rows)
+    pq.write_table(rows.set_column(rows.column_names.index("value"), "value", value), file)
+    with pytest.raises(QueryProblem, match=r"^.*/history is not as it was written: 00000001\.parq"):
+        query.flush()
+    Path(file).write_bytes(content)
+    query.flush()
+    assert ROOMS["slack"].found(spark, store) == ROOMS["slack"].expected((*FIRST, *LAST))
+
+
+def test_a_landing_that_stood_still_stops_and_replaces_nothing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another driver writes number 1 between the rows of this one and their name."""
+    made = tmp_path / "history"
+    for second in range(3):
+        (tmp_path / "in").mkdir(exist_ok=True)
+        (tmp_path / "in" / f"{second}.json").write_text(f'{{"ts": {second}, "v": 1.0}}')
+    source = spark.readStream.schema("ts long, v double").option("maxFilesPerTrigger", 1)
+    rows = source.json(str(tmp_path / "in"))
+    named = {"event_time": "ts", "value": "v", "time_unit": "us"}
+    landing = Landing(rows, made, tmp_path / "checkpoint", **named)
+    publish, target = Location.publish, file_of(locate(made), 1)
+
+    def publish_late(scratch: Location, to: Location) -> None:
+        if to == target:
+            target.write_bytes(b"of another driver")
+        publish(scratch, to)
+
+    monkeypatch.setattr(Location, "publish", publish_late)
+    with pytest.raises(QueryProblem, match=r"^.*/00000001\.parquet is there already: another proc"):
+        landing.run_available()
+    assert target.read_bytes() == b"of another driver"
+    assert numbers(locate(made)) == range(2)
+    monkeypatch.undo()
+    target.remove()
+    landing.run_available()
+    seen = [
+        row for n in range(3) for row in pq.read_table(file_of(locate(made), n).path).to_pylist()
+    ]
+    assert [(row["seq"], row["event_time_us"]) for row in seen] == [(0, 0), (1, 1), (2, 2)]

@@ -14,6 +14,8 @@ from model.vocabulary import SlackConfig
 from model.vocabulary.settings import PlainData
 from spark_impl.runtime.histories import COLUMNS, append
 from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.runtime.stores import Draft
+from spark_impl.runtime.tables import TableWriter
 from spark_impl.slack import QueryProblem, SlackQuery, assumption_status, corrections, results
 from spark_impl.slack.query import SLACK, assumption
 from spark_impl.windows import answers as answers_module
@@ -64,7 +66,7 @@ def test_answers_by_hand(spark: SparkSession, tmp_path: Path) -> None:
         25: (4.0, 1, 0, 1.0, "exact"),
     }
     assert answers(spark, tmp_path / "s") == exact
-    (correction,) = query.store.read_all("correction", 9).to_pylist()
+    (correction,) = query.store.read_all("correction").to_pylist()
     assert correction["reason"] == "flush"
     assert (correction["pairs"], correction["windows"]) == (4, 3)
     assert (correction["rows_read"], correction["rows_needed"]) == (5, 3)
@@ -133,15 +135,15 @@ def test_results_have_the_window_as_two_timestamps(spark: SparkSession, tmp_path
 def test_status_rests_on_the_latest_revisions(spark: SparkSession, tmp_path: Path) -> None:
     config = SlackConfig(size_us=10, slide_us=10)
     query = SlackQuery(spark, config, history(tmp_path / "h", FIRST), tmp_path / "s")
-    schema = query.store.schema("correlation")
+    schema = query.store.kinds["correlation"]
 
     def record(batch: int, revision: int, cross: int) -> None:
         same = {"task": 0, "key": "a", "revision": revision, "n": 9, "cross": cross}
         spreads = {"delay_spread": 100, "value_spread": 400}
         rows = [{**same, **spreads, "start_us": 10 * i} for i in range(25)]
-        written = query.store.write("correlation", batch, pa.Table.from_pylist(rows, schema))
-        mark = query.store.schema("pending").empty_table()
-        query.store.complete(batch, mark, {"correlation": written})
+        draft = Draft(query.store, TableWriter(query.store.root), batch)
+        draft.write("correlation", pa.Table.from_pylist(rows, schema))
+        draft.commit()
 
     query.run_available()
     assert [row.assumption_status for row in results(spark, tmp_path / "s").collect()] == [
@@ -220,7 +222,7 @@ def test_bad_rows_of_a_history_are_rejected_and_the_stream_goes_on(
     history(folder, [(6, 1.0)], key=None)
     query = SlackQuery(spark, FIXED, folder, tmp_path / "s")
     query.flush()
-    reasons = [row["reason"] for row in query.store.read_all("rejected", 9).to_pylist()]
+    reasons = [row["reason"] for row in query.store.read_all("rejected").to_pylist()]
     assert sorted(reasons) == [
         "event_time_us is NULL",
         "event_time_us lies beyond all calendars",
