@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from spark_impl.grouping.reports import Reports
+from spark_impl.grouping.reports import Report, Reports
 from spark_impl.grouping.store import INSTANCE as OWN
 from spark_impl.grouping.store import GroupingStore, Worked
 from spark_impl.grouping.tasks import INSTANCE, partition_id
@@ -81,7 +81,7 @@ def _run(
         msg = f"the work at instance {instance} returns {found.schema.names}, not {expected.names}"
         raise InputProblem(msg)
     file = store.write_worked(batch.number, instance, Worked(len(table), busy_us, state))
-    batch.reports.tell(file, OWN, instance, len(table))
+    batch.reports.tell(Report(file, OWN, instance, len(table), busy_us))
     yield from found.cast(expected).to_batches()
 
 
@@ -100,16 +100,16 @@ def finish_work(
             for each, file in batch.before.items()
         ]
         return [(0, 0)] * instances, kept
-    reported = batch.reports.files(OWN, store.root)
+    reported = batch.reports.of(OWN, store.root)
     if len(reported) < instances:
         msg = (
             f"the output of only {len(reported)} of {instances} instances was read to its end;"
             " the work of a micro-batch has to read the output of all"
         )
         raise InputProblem(msg)
-    files = [reported[instance][0] for instance in range(instances)]
-    spent = [store.spent(file) for file in files]
-    worked = sum(each for each, _ in spent)
+    files = [reported[instance].file for instance in range(instances)]
+    spent = [reported[instance][3:] for instance in range(instances)]
+    worked = sum(tuples for tuples, _ in spent)
     if worked != tuples:
         msg = (
             f"the instances got {worked} of the {tuples} tuples of micro-batch {number};"

@@ -228,7 +228,8 @@ class Spreader:
         ``given`` are the times that the work returned.
         """
         standing, writer = part.standing, self._writer
-        senders, states = self._senders(part, found)
+        senders = self._senders(part, found)
+        states = [self.store.load_sender(file) for file in senders]
         tuples = sum(each.routed for each in states) - standing.routed
         if not tuples:
             self.store.note_empty(source_batch)
@@ -240,9 +241,10 @@ class Spreader:
             standing = set_times(standing, times_of(self.config, given))
         after = advance(self.config, standing, states, tuples)._replace(source_batch=source_batch)
         draft = Draft(self.store, writer, standing.batch)
-        draft.take(SENDER, senders)
-        draft.take(WORKED, worked)
-        draft.add(REJECTED, dict(part.reports.files(REJECTED, self.store.root).values()))
+        refused = part.reports.of(REJECTED, self.store.root).values()
+        draft.add(SENDER, dict.fromkeys(senders, 1))
+        draft.add(WORKED, dict.fromkeys(worked, 1))
+        draft.add(REJECTED, {each.file: each.tuples for each in refused})
         draft.write(STANDING, pa.table({"content": [encode_standing(after)]}))
         # The source may repeat the last micro-batch, which begins with the states before it.
         draft.removed += [
@@ -268,32 +270,19 @@ class Spreader:
         before = standing.batch - 2
         return self.store.standing(view, before) if before >= 0 else start(self.config)
 
-    def _senders(self, part: Part, found: DataFrame) -> tuple[list[Location], list[SenderState]]:
-        """Return the files of all senders' states after a micro-batch, and the states.
-
-        Raise :class:`InputProblem` unless they hold all tuples of the micro-batch.
-        """
-        store, reports, number = self.store, part.reports, part.standing.batch
-        told = reports.files(SENDER, store.root)
-        if len(told) < self.config.senders:
+    def _senders(self, part: Part, found: DataFrame) -> list[Location]:
+        """Return the files of all senders' states after a micro-batch."""
+        root, reports = self.store.root, part.reports
+        senders = range(self.config.senders)
+        if len(reports.of(SENDER, root)) < len(senders):
             # The work did not read every row, so some routers have not run; or there are fewer
-            # partitions than senders. All routers run now, and Spark counts what comes out.
-            tuples = found.count()
-            told = reports.files(SENDER, store.root)
-            for sender in set(range(self.config.senders)) - told.keys():
-                told[sender] = (store.write_sender(number, sender, sender_before(part, sender)), 0)
-        else:
-            tuples = sum(each for _, each in told.values())
-        files = [told[sender][0] for sender in range(self.config.senders)]
-        states = [store.load_sender(file) for file in files]
-        routed = sum(each.routed for each in states) - part.standing.routed
-        if routed != tuples:
-            msg = (
-                f"{store.root} has {routed} of the {tuples} tuples routed in micro-batch {number}:"
-                " the driver and all workers have to reach one folder under this address"
-            )
-            raise InputProblem(msg)
-        return files, states
+            # partitions than senders. All routers run now.
+            found.count()
+        told = {number: each.file for number, each in reports.of(SENDER, root).items()}
+        for sender in set(senders) - told.keys():
+            state = sender_before(part, sender)
+            told[sender] = self.store.write_sender(part.standing.batch, sender, state)
+        return [told[sender] for sender in senders]
 
 
 def times_of(config: GroupingConfig, given: Sequence[int]) -> tuple[int, ...]:

@@ -6,15 +6,28 @@ find a file that was reported, the file is in another folder.
 """
 
 import threading
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pyspark import SparkContext
 from pyspark.accumulators import AccumulatorParam
 
 from spark_impl.runtime.storage import Location
 
-_Files: TypeAlias = dict[Location, tuple[str, int, int]]
-"""Kind, number of the sender or instance, and number of tuples, by file."""
+
+class Report(NamedTuple):
+    """The report of a task about a file."""
+
+    file: Location
+    kind: str
+    number: int
+    """The sender or the instance."""
+    tuples: int
+    """Number of tuples that went into the file."""
+    busy_us: int = 0
+    """Time of the work, if it was timed."""
+
+
+_Files: TypeAlias = dict[Location, Report]
 _NUMBERING = threading.Lock()
 """Locked while Spark numbers an accumulator, because Spark might give two threads one number."""
 
@@ -50,18 +63,18 @@ class Reports:
         self._reported.value = {}
         self.is_work_expected = False
 
-    def tell(self, file: Location, kind: str, number: int, tuples: int) -> None:
+    def tell(self, report: Report) -> None:
         """Report a file; called by tasks."""
-        self._reported.add({file: (kind, number, tuples)})
+        self._reported.add({report.file: report})
 
-    def files(self, kind: str, store: Location) -> dict[int, tuple[Location, int]]:
-        """Return the files of a kind in a store and their tuples, by number; for the driver.
+    def of(self, kind: str, store: Location) -> dict[int, Report]:
+        """Return the reports of a kind about files of a store, by number; for the driver.
 
         Of a task that ran twice, one file is chosen; both hold the same.
         """
-        reported = sorted(self._reported.value.items())
+        reported = (each for _, each in sorted(self._reported.value.items()))
         return {
-            number: (file, tuples)
-            for file, (own, number, tuples) in reported
-            if own == kind and file.parent.parent == store
+            each.number: each
+            for each in reported
+            if each.kind == kind and each.file.parent.parent == store
         }

@@ -101,11 +101,6 @@ class GroupingStore(stores.TableStore):
         state = None if held is None else feather.read_table(pa.BufferReader(held))
         return Worked(row["tuples"], row["busy_us"], state)
 
-    def spent(self, file: Location) -> tuple[int, int]:
-        """Return the tuples of an instance in a micro-batch and their time (us)."""
-        row = self.read_state(file, INSTANCE, "tuples", "busy_us")  # reads no state
-        return row["tuples"], row["busy_us"]
-
     def write_worked(self, batch: int, instance: int, worked: Worked) -> Location:
         """Write the work of an instance in a micro-batch; return its file."""
         held = None if worked.state is None else _encode_table(worked.state)

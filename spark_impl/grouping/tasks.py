@@ -37,7 +37,7 @@ from spark_impl.grouping.keys import (
     merge_all,
     summary_capacity,
 )
-from spark_impl.grouping.reports import Reports
+from spark_impl.grouping.reports import Report, Reports
 from spark_impl.grouping.router import SenderState, begin_window, choose, route
 from spark_impl.grouping.store import REFUSED, REJECTED, SENDER, GroupingStore
 from spark_impl.grouping.windows import Standing
@@ -158,9 +158,9 @@ def _run_sender(
         refused = refused_rows(rows, columns)
         if refused.num_rows:
             file = store.write(REJECTED, standing.batch, refused)
-            reports.tell(file, REJECTED, sender, refused.num_rows)
+            reports.tell(Report(file, REJECTED, sender, refused.num_rows))
     file = store.write_sender(standing.batch, sender, state)
-    reports.tell(file, SENDER, sender, sum(map(len, given)))
+    reports.tell(Report(file, SENDER, sender, sum(map(len, given))))
 
 
 def refused_rows(rows: pa.Table, columns: Columns) -> pa.Table:

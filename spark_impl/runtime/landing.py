@@ -194,7 +194,7 @@ class Landing:
         }
         if reads_wall_clocks(streams, chosen):  # earlier versions read them in the session's zone
             self._settings["time_zone"] = "UTC"
-        open_history(self._history, self._checkpoint, self._settings)
+        self._open()
 
     @property
     def identity(self) -> str | None:
@@ -257,11 +257,15 @@ class Landing:
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
         # Again: another landing may have begun the history at the same time.
-        open_history(self._history, self._checkpoint, self._settings)
+        self._open()
         self._last = None  # another landing may have added rows since
         self._require_plans()
         _remove_old(self._history / "_scratch")
         return start_batches(self._rows, self._checkpoint, self._land, interval)
+
+    def _open(self) -> None:
+        is_planned = last_logged(self._checkpoint, "offsets") >= 0
+        open_history(self._history, self._checkpoint, self._settings, is_planned=is_planned)
 
     def _require_plans(self) -> None:
         """Raise :class:`InputProblem` if Spark would plan a micro-batch anew that was landed.

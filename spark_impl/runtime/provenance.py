@@ -14,7 +14,6 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.histories import numbers
-from spark_impl.runtime.queries import last_logged
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.tables import TableWriter, View
 
@@ -72,13 +71,17 @@ def _identify(history: Location) -> str | None:
     return identity_of(history)
 
 
-def open_history(history: Location, checkpoint: Location, settings: JsonObject) -> None:
+def open_history(
+    history: Location, checkpoint: Location, settings: JsonObject, *, is_planned: bool
+) -> None:
     """Begin a history, or check that its landing can be resumed.
+
+    ``is_planned`` says whether Spark has planned a micro-batch in the checkpoint.
 
     Raise :class:`InputProblem` if it was landed with another checkpoint or other settings.
     """
     there, here = _read_note(checkpoint), _read_note(history)
-    if here is None and last_logged(checkpoint, "offsets") < 0:
+    if here is None and not is_planned:
         if not numbers(history):
             note = json.dumps({"landing": uuid.uuid4().hex, **settings}).encode()
             # The history's note comes last: a history with a note has begun.

@@ -105,17 +105,15 @@ class TableStore:
         """Write one row with a ``number``; return its file."""
         return self.write(kind, batch, pa.Table.from_pylist([row], self.kinds[kind]), name)
 
-    def read_state(self, file: Location, kind: str, *columns: str) -> PlainRow:
-        """Return some columns of what :meth:`write_state` wrote, by default all."""
+    def read_state(self, file: Location, kind: str) -> PlainRow:
+        """Return what :meth:`write_state` wrote."""
         if not file.exists():
             msg = (
                 f"{self.root} lacks {file.parent.name}/{file.name}, which was written: the driver"
                 " and all workers have to reach one folder under this address"
             )
             raise InputProblem(msg)
-        schema = self.kinds[kind]
-        chosen = pa.schema([schema.field(each) for each in columns or schema.names])
-        rows: list[PlainRow] = read_parquet([file], chosen).to_pylist()
+        rows: list[PlainRow] = read_parquet([file], self.kinds[kind]).to_pylist()
         return rows[0]
 
     def request(self, rows: Iterable[Values], columns: pa.Schema, history: Location) -> None:
