@@ -31,7 +31,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
@@ -318,9 +318,10 @@ def _create_object(to: Location, content: bytes) -> None:
     from obstore.store import S3Store
 
     bucket, _, key = to.path.partition("/")
-    client = {"allow_http": to.s3_client.get("endpoint", "").startswith("http://")}
+    is_plain = to.s3_client.get("endpoint", "").startswith("http://")
+    options: dict[str, Any] = {**to.s3_client, "client_options": {"allow_http": is_plain}}
     try:
-        put(S3Store(bucket, **to.s3_client, client_options=client), key, content, mode="create")
+        put(S3Store(bucket, **options), key, content, mode="create")
     except AlreadyExistsError as error:
         raise _NameTaken from error
     except BaseError as error:

@@ -84,14 +84,14 @@ class Log:
         self.now_us: int | None = None
 
     def land(
-        self, given: MicroBatch, *, is_nullable: bool
+        self, given: MicroBatch, batch: int, *, is_nullable: bool
     ) -> tuple[list[tuple[object, ...]], list[dict[str, Any]]]:
         """Return the arrivals of a micro-batch, and a row for each fault."""
         landed, rejected, since_us = list[tuple[object, ...]](), list[dict[str, Any]](), self.now_us
         for row in (each for part in given.parts for each in part):
             needed = row[:1] if is_nullable else (row.event_time_us, row.value_a, row.value_b)
             seq = None if None in needed else self.seq
-            rejected += [{**fault, "seq": seq} for fault in row.faults()]
+            rejected += [{**fault, "seq": seq, "batch": batch} for fault in row.faults()]
             if None in needed:
                 continue
             arrival_us = row.arrival_us if since_us is None else max(row.arrival_us, since_us)
@@ -117,7 +117,7 @@ def test_every_arrival_has_the_next_number(
             patch.setattr(numbering, "ROW_GROUP", group_rows)
         for batch, given_rows in enumerate(batches):
             written = written_by(history, last, batch, given_rows, nullable)
-            expected = log.land(given_rows, is_nullable=is_nullable)
+            expected = log.land(given_rows, batch, is_nullable=is_nullable)
             assert read(written) == expected
             if expected[0]:
                 name = numbering.LANDED
@@ -140,7 +140,8 @@ def written_by(
     schema = SCHEMA.with_metadata({landed_files.LANDED_BATCH: str(batch)})
     scratch = history / "_scratch"
     scratch.remove()
-    found = numbering.write_in_order(rows, schema, scratch, last.seq + 1, last.arrival_us, nullable)
+    since = (last.seq + 1, last.arrival_us)
+    found = numbering.write_in_order(rows, schema, scratch, batch, *since, nullable)
     listed = [each for part in found for each in part.to_pylist()]
     files = {each["table"]: Path(each["file"]) for each in listed}
     assert sorted(files.values()) == sorted(map(Path, [c.path for c in scratch.children()]))
