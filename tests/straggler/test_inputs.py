@@ -15,13 +15,11 @@ from hypothesis import given
 
 from model.join.oracle import nested_loop_join
 from model.vocabulary import Event, JoinConfig, Workload
-from model.vocabulary.durations import parse_duration_us
 from model.vocabulary.join import REASON_LATE, And, Apart, Band, Equi, Ineq, Match, Predicate
 from model.vocabulary.join import Rejected as NoPair
 from sim.kernel.disorder import measure
 from straggler.errors import UsageError
 from straggler.inputs import inputs
-from straggler.inputs.durations import write_duration
 from straggler.inputs.inputs import DATA_VARIABLE, load
 from straggler.inputs.tables import DEFAULT_COLUMNS, Columns
 from straggler.options import Arguments
@@ -254,7 +252,7 @@ def test_a_sensor_that_is_not_in_the_file_is_named_with_those_there_are(
     assert "there is no sensor and no earlier name 'q'; there are left, right" in done.err
 
 
-# ------------------------------------------------------------------ limits, conditions, durations
+# ------------------------------------------------------------------------- limits and conditions
 
 CONFIG = JoinConfig(4, (("key", Equi("key")),), workers=3, block_size=2, lateness_us=3)
 PAIRS = tuple(
@@ -310,8 +308,3 @@ def test_an_invalid_condition_is_refused(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=r".") as refused:
         parse_condition(text)
     assert words in str(refused.value)
-
-
-@pytest.mark.parametrize("text", ["0s", "1us", "1500ms", "5s", "5min", "6h", "1d"])
-def test_durations_are_written_as_they_are_read(text: str) -> None:
-    assert write_duration(parse_duration_us(text)) == text

@@ -14,10 +14,8 @@ from model.checking.claims import Outcome
 from model.vocabulary import Event, GroupingConfig, SlackConfig, Trace, Workload
 from model.vocabulary.join import Match
 from model.vocabulary.join import Rejected as NoPair
-from model.vocabulary.slack import Progress
 from model.vocabulary.windows import Final, Late
 from sim.kernel.run import TimedRun
-from straggler.errors import UsageError
 from straggler.judging.judge import broken_sentences, compare_traces
 from straggler.judging.levels import ANSWERS, STEPS, Scope
 from straggler.judging.references import BOTH, MODEL, OURS, SIM, run_reference
@@ -85,11 +83,6 @@ def test_answers_of_the_model_break_nothing_and_a_lost_one_is_found_at_either_le
             for level in (ANSWERS, STEPS):
                 found = judge_workload(case, lambda _, t=forgets: t, level=level, reference=MODEL)
                 assert found.outcome is Outcome.BROKEN, (word, level)
-
-
-def test_a_step_type_that_is_not_compared_is_refused() -> None:
-    with pytest.raises(UsageError, match="there is no kind 'progress' at level answers"):
-        judge_workload(windows(), model, step_types=(Progress,), reference=MODEL)
 
 
 def test_a_field_of_the_wrong_type_is_named() -> None:

@@ -223,14 +223,11 @@ def test_rows_before_1970_are_set_aside_where_time_begins_there(tmp_path: Path) 
             Columns(separator=", "),
             ["a, b"],
         ),
-        *(
-            (
-                f"event_time{sign}value{sign}key\n1{sign}2{sign}a\n",
-                f"; --separator {name} would make several of it",
-                Columns(separator=sign),
-                ["a"],
-            )
-            for sign, name in ((";", "';'"), ("\t", "tab"), ("|", "'|'"), (" ", "' '"))
+        (
+            "event_time\tvalue\tkey\n1\t2\ta\n",
+            "; --separator tab would make several of it",
+            Columns(separator="\t"),
+            ["a"],
         ),
     ],
 )
