@@ -23,8 +23,8 @@ from spark_impl.script import processor, query
 from spark_impl.windows import history
 from spark_impl.windows import processor as windows
 from straggler.cli.main import main as straggler
+from tests.harness.executor_deaths import fatal_reader, fatal_writer
 from tests.harness.hosts import NAMES
-from tests.harness.windows_executor_deaths import fatal_reader, fatal_writer
 
 STRUCK, OVER = "struck", "over"
 """Files: the host whose task waits, and that the test has acted."""

@@ -10,15 +10,15 @@ from properties.chain_workloads import long_case
 from sim.kernel.log import simulate_arrivals
 from sim.scenarios import umts
 from straggler.rooms.script.language import parse
-from tests.harness import join_driver, script_driver, windows_driver
-from tests.harness.driver_kills import Kill, kills, run_to_its_end
+from tests.harness import drivers
+from tests.harness.driver_kills import kills, run_to_its_end
 
 
 class Subject(NamedTuple):
     """A kind of query whose drivers are killed."""
 
     driver: str
-    """Module of the driver program."""
+    """Program of the driver."""
     prepare: Callable[[Path, Workload], None]
     """Write the files of a query into the folder of its driver."""
     workload_of: Callable[[int, int], Workload]
@@ -105,18 +105,17 @@ def _equal_cuts(tuples: int, batches: int) -> tuple[int, ...]:
     return tuple(tuples * batch // batches for batch in range(1, batches))
 
 
-WINDOWS = Subject(windows_driver.__name__, windows_driver.prepare, windows_workload)
-CHAINS = Subject(join_driver.__name__, join_driver.prepare, chain_workload)
-SCRIPTS = Subject(script_driver.__name__, windows_driver.prepare, script_workload)
-"""Scripts; their driver takes the same files as the driver of windows."""
+WINDOWS = Subject(drivers.WINDOWS, drivers.prepare, windows_workload)
+CHAINS = Subject(drivers.CHAIN, drivers.prepare_chain, chain_workload)
+SCRIPTS = Subject(drivers.SCRIPTS, drivers.prepare, script_workload)
 
 
 def kill_and_finish(
     subject: Subject, folder: Path, number: int, seed: int, at_most: int
-) -> tuple[Workload, list[Kill]]:
+) -> tuple[Workload, list[str]]:
     """Kill the driver of query ``number`` at most so many times, then let it finish.
 
-    Return its workload, and the kills that interrupted it.
+    Return its workload, and its last line before each kill.
     """
     workload = subject.workload_of(number, seed)
     subject.prepare(folder, workload)

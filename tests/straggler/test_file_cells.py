@@ -16,8 +16,8 @@ from pyarrow import parquet
 
 from model.vocabulary import stable_hash
 from straggler.inputs.tables import Columns, Recording, read_table
-from tests.harness import drawn_cells as drawn
-from tests.harness.cell_recomputation import number_of, same, time_of
+from tests.harness import cells as drawn
+from tests.harness.cells import number_of, same, time_of
 
 UNITS = ("us", "ms", "s", "ns")
 NUMBERS = st.one_of(
