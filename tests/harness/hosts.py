@@ -55,17 +55,13 @@ class Hosts:
     settings_file = f"{_CONF}/spark-defaults.conf"
     """Path of the settings of Spark, with the secret, on each host."""
 
-    def __init__(
-        self, folder: Path, mbit: float | None, cores: int, workers: Sequence[str]
-    ) -> None:
+    def __init__(self, folder: Path, cores: int, workers: Sequence[str]) -> None:
         self._folder = folder
         self._cores = cores
         self._workers = workers
         self._secrets = [secrets.token_urlsafe(48) for _ in range(2)]
         self._stack = ExitStack()
         self._running: dict[str, Host] = {}
-        self._mbit = mbit
-        self._rates: dict[str, float | None] = dict.fromkeys(NAMES, mbit)
         self._faults: set[str] = set()
         self.shared = folder / "shared"
         """The folder that all hosts share, under the same path everywhere, also on this machine."""
@@ -83,16 +79,15 @@ class Hosts:
         *command: str,
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
-        timeout_s: float = 600.0,
     ) -> "subprocess.CompletedProcess[str]":
         """Run a command on a host and return what it prints and its exit code.
 
-        The folder of the project is the working directory if no ``folder`` is given. All processes
-        of the command end when ``timeout_s`` is over, with ``subprocess.TimeoutExpired``.
+        The folder of the project is the working directory if no ``folder`` is given. After ten
+        minutes all processes of the command end, with ``subprocess.TimeoutExpired``.
         """
         process = self.start(host, *command, environment=environment, folder=folder)
         try:
-            out, err = process.communicate(timeout=timeout_s)
+            out, err = process.communicate(timeout=600)
         finally:
             self.stop(process)
         return subprocess.CompletedProcess(command, process.returncode, out, err)
@@ -138,7 +133,6 @@ class Hosts:
     def shape(self, host: str, mbit: float | None) -> None:
         """Limit the link of a host to ``mbit`` Mb/s in each direction; ``None`` ends the limit."""
         self._faults.add(host)
-        self._rates[host] = mbit
         self._switch.shape(self._running[host], mbit)
 
     def slow(self, host: str, factor: float) -> None:
@@ -168,7 +162,7 @@ class Hosts:
                 self.restart(host)
             elif host in self._faults:
                 self.mend(host)
-                self.shape(host, self._mbit)
+                self.shape(host, None)
                 with suppress(HostProblem):  # nothing limits processors on this machine
                     self.slow(host, 1)
         self._faults.clear()
@@ -215,7 +209,7 @@ class Hosts:
         visible = [ROOT, self.shared, *map(Path, (sys.prefix, sys.base_prefix, *data))]
         host = Host(name, self.address_of(name), own, visible, self._control.group(name))
         self._running[name] = host
-        self._switch.connect(host, self._rates[name])
+        self._switch.connect(host)
         conf = own / self.settings_file[1:]
         conf.parent.mkdir(mode=0o700, exist_ok=True)
         conf.touch(mode=0o600)
@@ -273,21 +267,20 @@ def _environment() -> dict[str, str]:
 def three_hosts(
     folder: Path,
     *,
-    mbit: float | None = None,
     cores: int = CORES,
     workers: Sequence[str] = NAMES,
 ) -> Iterator[Hosts]:
     """Yield three hosts with a standalone cluster of Spark, and remove them at the end.
 
-    ``folder`` takes all of their files. ``mbit`` limits each link (Mb/s). Hosts in ``workers`` have
-    a worker with ``cores`` task slots, whatever the machine has. One machine has one such cluster
-    at a time: another one waits. Raise :class:`HostProblem` with one sentence if this machine
-    cannot do it, and :class:`RuntimeError` with the log of a process that does not start.
+    ``folder`` takes all of their files. Hosts in ``workers`` have a worker with ``cores`` task
+    slots, whatever the machine has. One machine has one such cluster at a time: another one waits.
+    Raise :class:`HostProblem` with one sentence if this machine cannot do it, and
+    :class:`RuntimeError` with the log of a process that does not start.
     """
     if problem := missing():
         raise HostProblem(problem)
     with _only_one(), ExitStack() as stack:
-        hosts = Hosts(folder, mbit, cores, workers)
+        hosts = Hosts(folder, cores, workers)
         stack.callback(hosts.close)
         hosts.open()
         yield hosts

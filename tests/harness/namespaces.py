@@ -115,14 +115,13 @@ class Switch:
     def __init__(self) -> None:
         self._keeper = _keep(["unshare", "--net", "sh", "-c", _SWITCH])
 
-    def connect(self, host: "Host", mbit: float | None) -> None:
+    def connect(self, host: "Host") -> None:
         """Connect a host; its address stays the same when it is started again."""
         peer = ["peer", "name", "eth0", "address", host.hardware, "netns", str(host.number)]
         self.tool("ip", "link", "add", host.name, "type", "veth", *peer)
         self.tool("ip", "link", "set", host.name, "master", "switch", "up")
         host.tool("ip", "address", "add", f"{host.address}/24", "dev", "eth0")
         host.tool("ip", "link", "set", "eth0", "up")
-        self.shape(host, mbit)
 
     def shape(self, host: "Host", mbit: float | None) -> None:
         """Limit what a host sends and receives (Mb/s); ``None`` ends the limit."""
