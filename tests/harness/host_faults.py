@@ -76,7 +76,8 @@ def in_routing(strike: Strike) -> None:
 
     def run_sender(*given: Any, **named: Any) -> Iterator[Any]:
         yield from run(*given, **named)
-        if named["standing"].batch == 1:
+        part, _sender = named["senders"][0]
+        if part.standing.batch == 1:
             strike(None)
 
     tasks._run_sender = run_sender
