@@ -18,9 +18,9 @@ from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.numbering import LANDED, REJECTED, write_in_order
 from spark_impl.runtime.queries import QueryProblem
 from spark_impl.runtime.storage import InputProblem, locate
-from tests.harness import landing_driver
 from tests.harness.driver_kills import kills, needs_proc, run_to_its_end
-from tests.harness.landing_driver import FILES, ROWS, prepare
+from tests.harness.drivers import FILES, LANDING, ROWS
+from tests.harness.drivers import prepare_files as prepare
 
 
 def landed(history: Path) -> list[tuple[int, int]]:
@@ -51,8 +51,8 @@ def test_rows_are_landed_once_however_often_the_driver_is_killed(
 ) -> None:
     prepare(tmp_path)
     at_most = profiles.choose(1, nightly=3)
-    seen = list(kills(tmp_path, landing_driver.__name__, Random(seed), at_most))
-    run_to_its_end(tmp_path, landing_driver.__name__)
+    seen = list(kills(tmp_path, LANDING, Random(seed), at_most))
+    run_to_its_end(tmp_path, LANDING)
     assert landed(tmp_path / "history") == WANTED
     made = landing_of(spark, tmp_path)
     assert made.counts() == (len(WANTED), FILES)

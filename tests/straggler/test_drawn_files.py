@@ -24,8 +24,8 @@ from model.vocabulary.windows import Final
 from straggler.errors import UsageError
 from straggler.inputs.set_aside import PLACES
 from straggler.inputs.tables import Columns, Recording, read_table
-from tests.harness import drawn_cells as drawn
-from tests.harness.cell_recomputation import number_of, same, time_of
+from tests.harness import cells as drawn
+from tests.harness.cells import number_of, same, time_of
 
 NUMBERS = st.one_of(
     st.lists(drawn.TEXT_NUMBERS, max_size=20).map(lambda cells: (pa.string(), cells)),

@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 
 from model.checking.claims import Outcome
 from straggler.cli.render import EXIT_CODES
-from tests.harness.isolated_python import isolate_python
+from tests.harness.standalone import isolate_python
 from tests.house.repository import CODE, ROOT, files
 from tests.straggler.test_pages import CODES, File, follow, steps_of
 
