@@ -100,7 +100,7 @@ PAIRS = (
 )
 CHAIN = Workload("join", PAIRS, JoinConfig(2, (("all", And()),), lateness_us=1).to_json(), (2,))
 
-CHANGES = (
+CHANGES: tuple[tuple[Any, ...], ...] = (
     (CASE, Route, without(0), ONCE, "Arrival 0 (key 'a') went to 0 instances"),
     (CASE, Route, extra(Route(3, 0, 1)), ONCE, "went to 2 instances"),
     (CASE, Route, at(2, instance=3), ONCE, "went to unknown instance 3"),
