@@ -219,8 +219,8 @@ def check_changes(room: Room, case: Workload, rng: random.Random, reached: Reach
     for n, step in enumerate(steps):
         places[type(step)].append(n)
     for each in room.answering:
-        # Without any step of a kind the verdict is undetermined.
-        if len(places[each.word]) < 2:
+        # Without any step of a kind that it needs the verdict is undetermined.
+        if len(places[each.word]) < 2 or outcomes.get(each.claim) is not Outcome.HOLDS:
             continue
         change, n = rng.choice(each.changes), rng.choice(places[each.word])
         if change == "exact" and (each.claim == ALL_ROWS) is not (ALL_ROWS in outcomes):
@@ -234,20 +234,20 @@ def check_changes(room: Room, case: Workload, rng: random.Random, reached: Reach
         reached.add({each.kind: 1})
 
 
-@promised(*sorted(KINDS), examples=15)
+@promised(*sorted(KINDS), examples=20)
 @given(data=st.data())
 def test_a_wrong_step_breaks_the_claim_that_answers_for_it(
     reached: Reached, data: st.DataObject
 ) -> None:
     rng = data.draw(st.randoms(use_true_random=False))
-    for room in ROOMS.values():
+    for room in 2 * tuple(ROOMS.values()):
         check_changes(room, data.draw(room.cases), rng, reached)
 
 
 # ------------------------------------------------------------------------------- copies of a chain
 
 
-@promised("kept copy of R", "kept copy of S", examples=30)
+@promised("a copy is kept", examples=40)
 @given(case=join_strategies.cases())
 def test_a_copy_that_is_kept_is_no_behaviour(reached: Reached, case: Workload) -> None:
     """Leave out the last acknowledgement of a worker: then it is not quiet, and keeps a copy."""
@@ -269,7 +269,7 @@ def test_a_copy_that_is_kept_is_no_behaviour(reached: Reached, case: Workload) -
         found = validate_recording(case, Trace("x", fewer))
         assert found.outcome is Outcome.BROKEN
         assert found.witness == ("A copy is kept.",)
-        reached.add({f"kept copy of {gone.stream}": 1})
+        reached.add({"a copy is kept": 1})
 
 
 # -------------------------------------------------------------------------------------- rounding
