@@ -147,7 +147,7 @@ THREE_TIMES = Planted(
     control_laws.conformal_path,
     lambda right, config, *given: right(replace(config, delta=3 * config.delta), *given),
 )
-"""Fifteen percent of the windows may be short, not five."""
+"""Half as many windows again as are allowed are short."""
 
 
 @pytest.mark.parametrize(("share", "control"), LAWS)
