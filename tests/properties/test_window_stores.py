@@ -1,9 +1,11 @@
-"""A correction finds every row of its windows, however the rows lie in files and row groups.
+"""A correction finds every row of its windows, and what is read from a store belongs together.
 
-It counts redeliveries apart.
+Rows lie in files and row groups in any way; redeliveries are counted apart. Queries go on writing
+while their stores are read.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,8 +21,10 @@ from spark_impl.runtime.histories import COLUMNS, file_of
 from spark_impl.runtime.storage import locate
 from spark_impl.slack.query import SLACK
 from spark_impl.windows import recompute
+from spark_impl.windows.answers import read_undisturbed
 from spark_impl.windows.history import History
-from spark_impl.windows.store import WindowStore
+from spark_impl.windows.progress import BatchProgress, progress
+from spark_impl.windows.store import WindowStore, open_store
 
 SCHEMA = pa.schema([pa.field(*each) for each in COLUMNS.items()])
 EDGES = (
@@ -138,3 +142,137 @@ def note_edges(reached: Reached, parts: list[Part], starts: list[int], size: int
             others_start = [start for start in starts if start == group[-1]]
             reached.add({EDGES[0]: bool(others_start)})
             reached.add({EDGES[1]: any(start + size == group[0] for start in starts)})
+
+
+# ----------------------------------------------------------------------- readers of a store
+
+
+class Reading(NamedTuple):
+    """A store while it is read once."""
+
+    last: int
+    """Last complete micro-batch before the reading."""
+    marks: tuple[int | None, int | None] = (7, 7)
+    """Marks of its completion, before and after."""
+    fails: bool = False
+
+
+class Writer:
+    """A store that changes while it is read."""
+
+    def __init__(self, readings: Sequence[Reading]) -> None:
+        self.left = [*readings]
+        self.marks: list[int | None] = []
+
+    def committed(self) -> int:
+        """Return the last complete micro-batch, at the beginning of a reading."""
+        self.marks = [*self.left[0].marks]
+        return self.left[0].last
+
+    def mark(self, _batch: int) -> int | None:
+        """Return the mark of the last micro-batch."""
+        return self.marks.pop(0)
+
+    def read(self, last: int) -> Reading:
+        """Return what is read, or fail as a reader does whose file disappears."""
+        found = self.left.pop(0)
+        assert last == found.last
+        if found.fails:
+            raise FileNotFoundError
+        return found
+
+
+@pytest.mark.parametrize(
+    "readings",
+    [
+        pytest.param([Reading(1)], id="undisturbed"),
+        pytest.param([Reading(1, (0, 1)), Reading(1)], id="the micro-batch began anew"),
+        pytest.param([Reading(1, (0, None)), Reading(1)], id="it is gone"),
+        pytest.param([Reading(1, (None, None)), Reading(1)], id="it was incomplete"),
+        pytest.param([Reading(-1, (None, None))], id="there is nothing yet"),
+        pytest.param([Reading(1, fails=True), Reading(1)], id="reading failed once"),
+        pytest.param(
+            [Reading(0, fails=True), Reading(1, fails=True), Reading(1)], id="of other ones each"
+        ),
+        pytest.param(
+            [Reading(1, (0, 0), fails=True), Reading(1, fails=True), Reading(1)],
+            id="of other marks",
+        ),
+        pytest.param([Reading(1, fails=True)] * 2, id="it failed twice"),
+    ],
+)
+def test_a_reader_reads_again_until_nothing_has_changed(readings: list[Reading]) -> None:
+    writer = Writer([*readings, Reading(9)])
+    if readings[-1].fails:
+        with pytest.raises(FileNotFoundError):
+            read_undisturbed(writer, writer.read)  # type: ignore[arg-type]  # it stands in for one
+    else:
+        assert read_undisturbed(writer, writer.read) is readings[-1]  # type: ignore[arg-type]  # as above
+    assert writer.left == [Reading(9)]
+
+
+# ------------------------------------------------------------------------------------- progress
+
+
+NO_CLOCK = -(1 << 62)
+"""Watermark of a task that has accepted nothing."""
+SMALL = st.integers(0, 9)
+ROWS = {
+    "progress": {"slack_us": SMALL, "wm_us": st.sampled_from([NO_CLOCK, -5, 0, 3, 8, 1 << 60])},
+    "result": {"n_rcv": SMALL},
+    "late": {"windows": SMALL},
+    "pending": {"windows": SMALL},
+    "correction": {"pairs": SMALL},
+    "rejected": {"seq": SMALL},
+}
+"""Columns that the figures of a micro-batch depend on, by table."""
+BATCHES = st.lists(
+    st.fixed_dictionaries(
+        {
+            name: st.lists(st.fixed_dictionaries(columns), max_size=3)
+            for name, columns in ROWS.items()
+        }
+    ),
+    max_size=3,
+)
+
+
+@given(BATCHES)
+def test_progress_shows_the_last_micro_batch(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[dict[str, list[dict[str, int]]]]
+) -> None:
+    folder = tmp_path_factory.mktemp("store")
+    store = open_store(locate(folder), SLACK, SlackConfig(4, 2), ())
+    for number, tables in enumerate(batches):
+        own = {
+            name: pa.Table.from_pylist(
+                [{"task": task, **row} for task, row in enumerate(rows)], store.schema(name)
+            )
+            for name, rows in tables.items()
+        }
+        mark = own.pop("pending")
+        written = {name: store.write(name, number, table) for name, table in own.items()}
+        store.complete(number, mark, written)
+    last = batches[-1] if batches else {name: [] for name in ROWS}
+
+    def column(table: str, name: str) -> list[int]:
+        return [row[name] for row in last[table]]
+
+    lowest = min(column("progress", "wm_us"), default=None)
+    pairs, late = sum(column("result", "n_rcv")), sum(column("late", "windows"))
+    found = progress(SLACK, folder)
+    assert found == BatchProgress(
+        batch=len(batches) - 1,
+        tasks=len(last["progress"]),
+        slack_us=max(column("progress", "slack_us"), default=0),
+        watermark_us=None if lowest == NO_CLOCK else lowest,
+        pairs=pairs,
+        late_pairs=late,
+        pending_pairs=sum(column("pending", "windows")),
+        corrections=len(last["correction"]),
+        rejected=sum(len(each["rejected"]) for each in batches),
+        held_by=None
+        if lowest in (None, NO_CLOCK)
+        else f"task {column('progress', 'wm_us').index(lowest)}",
+    )
+    assert found.late_share == (late / (pairs + late) if pairs + late else 0)

@@ -214,7 +214,6 @@ def test_spark_requires_what_the_model_requires(reached: Reached, data: st.DataO
 # ------------------------------------------------------------------------------------ large windows
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 FAILURE = 1e-6
 LIMITS = 5_000
@@ -236,61 +235,17 @@ VALUES: Mapping[str, Callable[[np.random.Generator, int], Floats]] = {
 }
 
 
-class Window(NamedTuple):
-    """A window of the grid, and the error that its first answer should stay below."""
-
-    kind: str
-    total: int
-    eps: float
-    average: bool
-    seed: int
-
-    @property
-    def rng(self) -> np.random.Generator:
-        """Generator of the values, and after them of the orders."""
-        return np.random.default_rng([self.seed, self.total, list(VALUES).index(self.kind)])
-
-    @property
-    def values(self) -> Floats:
-        """Values of the window; the same at every call."""
-        return VALUES[self.kind](self.rng, self.total)
-
-    def known(self, order: int = 0) -> WindowFacts:
-        """Return the facts that are known when this window is judged."""
-        values = self.values
-        cv_squared = float(values.var() / values.mean() ** 2)
-        return WindowFacts(self.total, cv_squared, values.tolist(), (0, order))
-
-
-def grid(seed: int, average: bool) -> list[Window]:
-    return [Window(*cell, average, seed) for cell in product(VALUES, TOTALS, EPSILONS)]
-
-
-def config(window: Window, d: float, method: str) -> SlackConfig:
-    aggregate = "avg" if window.average else "sum"
-    # Only control conformal splits delta; for all others d is delta.
-    return SlackConfig.from_json(
-        {
-            "size_us": 1,
-            "slide_us": 1,
-            "aggregate": aggregate,
-            "control": "max",
-            "eps": window.eps,
-            "delta": d,
-            "method": method,
-        }
-    )
-
-
 @cache
-def _failures(kind: str, total: int, seed: int, subsets: int) -> Mapping[tuple[bool, float], Ints]:
-    """Count the random orders whose first n tuples give an answer that is eps or more off.
+def drawn(
+    kind: str, total: int, seed: int, subsets: int
+) -> tuple[Floats, Mapping[tuple[bool, float], list[int]]]:
+    """Return the values of a window, and how many of its random subsets fail.
 
-    The keys are (average, eps), the elements n = 1..N-1. All N tuples have no error.
+    The keys are (average, eps), the elements the subsets of n tuples whose answer is eps or more
+    off, n = 0..N. A subset of n is the beginning of a random order.
     """
-    window = Window(kind, total, 0.0, False, seed)
-    rng, values = window.rng, window.values
-    left = np.arange(1, total)
+    rng = np.random.default_rng([seed, total, list(VALUES).index(kind)])
+    values, left = VALUES[kind](rng, total), np.arange(1, total)
     failed = {case: np.zeros(total - 1, np.int64) for case in product((False, True), EPSILONS)}
     rows = max(1, AT_ONCE // total)
     for first in range(0, subsets, rows):
@@ -304,15 +259,18 @@ def _failures(kind: str, total: int, seed: int, subsets: int) -> Mapping[tuple[b
             # An error of eps is a failure, also if it is rounded to less.
             is_off = off_by[average] >= eps * (1 - 1e-12)
             failed[average, eps] += np.count_nonzero(is_off, axis=0)
-    return failed
+    return values, {case: [subsets, *found.tolist(), 0] for case, found in failed.items()}
 
 
-def failures(window: Window, n: int, subsets: int) -> int:
-    """Count the random subsets of n tuples whose answer is eps or more off."""
-    if n in (0, window.total):
-        return subsets if n == 0 else 0
-    failed = _failures(window.kind, window.total, window.seed, subsets)
-    return int(failed[window.average, window.eps][n - 1])
+def facts(values: Floats, order: int = 0) -> WindowFacts:
+    """Return what is known of a window when it is judged."""
+    cv_squared = float(values.var() / values.mean() ** 2)
+    return WindowFacts(len(values), cv_squared, tuple(values.tolist()), (0, order))
+
+
+def config(aggregate: str, eps: float, d: float, method: str) -> SlackConfig:
+    # Only control conformal splits delta; for all others d is delta.
+    return SlackConfig(1, 1, aggregate=aggregate, control="max", eps=eps, delta=d, method=method)
 
 
 def at_least(failed: int, of: int) -> float:
@@ -323,22 +281,24 @@ def at_least(failed: int, of: int) -> float:
 @pytest.mark.parametrize("average", [False, True])
 def test_rigorous_bounds_are_always_enough(seed: int, average: bool) -> None:
     subsets, partial = choose(4_000, nightly=50_000), 0
-    for window, d in product(grid(seed, average), LEVELS):
-        n_req = requirement_of(config(window, d, "rigorous"))(window.known())
-        failed = failures(window, n_req, subsets)
-        assert at_least(failed, subsets) <= d, (window, d, n_req, failed, subsets)
-        partial += n_req < window.total
+    for kind, total, eps, d in product(VALUES, TOTALS, EPSILONS, LEVELS):
+        values, failures = drawn(kind, total, seed, subsets)
+        required = requirement_of(config("avg" if average else "sum", eps, d, "rigorous"))
+        n_req = required(facts(values))
+        failed = failures[average, eps][n_req]
+        assert at_least(failed, subsets) <= d, (kind, total, eps, d, n_req, failed, subsets)
+        partial += n_req < total
     assert partial > 20, "undetermined: nearly everything is needed"
 
 
 def test_permutations_are_enough_with_the_confidence_that_is_stated(seed: int) -> None:
     """At most 5% of the judgements may require so few tuples that they fail more often than d."""
-    judgements, subsets, unsure = 40, choose(4_000, nightly=50_000), 0
-    windows = [window for window in grid(seed, average=False) if window.total <= 200]
-    for window, d in product(windows, LEVELS):
-        required = requirement_of(config(window, d, "permutation"))
-        n_reqs = [required(window.known(order)) for order in range(judgements)]
-        failed = {n: failures(window, n, subsets) for n in set(n_reqs)}
-        unsure += sum(at_least(failed[n], subsets) > d for n in n_reqs)
-    of = judgements * len(windows) * len(LEVELS)
+    judgements, subsets, unsure, of = 40, choose(4_000, nightly=50_000), 0, 0
+    for kind, total, eps, d in product(VALUES, TOTALS[:2], EPSILONS, LEVELS):
+        values, failures = drawn(kind, total, seed, subsets)
+        required = requirement_of(config("sum", eps, d, "permutation"))
+        n_reqs = [required(facts(values, order)) for order in range(judgements)]
+        limits = {n: at_least(failures[False, eps][n], subsets) for n in {*n_reqs}}
+        unsure += sum(limits[n] > d for n in n_reqs)
+        of += judgements
     assert at_least(unsure, of) <= 0.05, f"{unsure} of {of} judgements require too little"

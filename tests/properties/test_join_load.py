@@ -112,11 +112,7 @@ HEAVY: Mapping[str, float | str] = {
     "hint_us": 10_000,
 }
 """Mean utilisation about 0.7, nearly all of it R; one epoch."""
-
-
 OVERLOAD: Mapping[str, float | str] = {"capacity": 105, "seconds": 30}
-
-
 SHEDS = {"shed": "linear", "base": 0.2, "margin": 0.1}
 SETTLED_US = 6_500_000, 11_500_000
 """Period in which the window of the heavy run is full and its tuples are spread.
@@ -199,35 +195,18 @@ def test_four_workers_become_eight_and_four_again() -> None:
     assert 10 + 5 <= back <= 16.5, "it halves after 10 minutes, for 5 min it is watched"
 
 
-@pytest.mark.parametrize("workers", [2, *(pytest.param(n, marks=pytest.mark.long) for n in (4, 8))])
-def test_the_largest_sustainable_rate_grows_with_the_workers(workers: int) -> None:
-    def shed(rate_hz: float) -> float:
-        size = {"workers": workers, "rate_r_hz": rate_hz, "rate_s_hz": rate_hz}
-        timed = run(**size, shed="linear", capacity=100, block_size=8, seconds=15)
-        return figure(timed, "shed")
-
-    # 2 * rate * window tuples are held by m workers of 100, up to tau1 = 0.8 each.
-    largest_hz = 0.8 * 100 * workers / (2 * 2.0)
-    assert shed(0.8 * largest_hz) == 0
-    assert shed(1.3 * largest_hz) > 0
-
-
 # ------------------------------------------------------------------------------ bytes and latency
 
 
-@pytest.mark.parametrize(
-    "block_size", [4, *(pytest.param(n, marks=pytest.mark.long) for n in (16, 64))]
-)
-def test_bytes_are_those_of_the_formula(block_size: int) -> None:
-    timed = run(block_size=block_size)
+def test_bytes_are_those_of_the_formula() -> None:
+    timed = run(block_size=4)
     measured = figure(timed, "mean_block"), figure(timed, "bytes_per_s")
-    assert figure(timed, "mean_block") > 0.9 * block_size
+    assert figure(timed, "mean_block") > 0.9 * 4
     (verdict,) = load_claims.judge_bytes(timed.traffic, *measured).verdicts
     assert verdict.outcome is Outcome.HOLDS, verdict.sentence
     # Blocks and acknowledgements each carry a header, so that one header is too few.
-    if block_size == 4:
-        too_low = replace(timed.traffic, headers=1)
-        assert load_claims.judge_bytes(too_low, *measured).verdicts[0].outcome is Outcome.BROKEN
+    too_low = replace(timed.traffic, headers=1)
+    assert load_claims.judge_bytes(too_low, *measured).verdicts[0].outcome is Outcome.BROKEN
 
 
 def test_queries_share_the_bandwidth_and_chains_do_not() -> None:

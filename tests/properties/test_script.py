@@ -1,5 +1,6 @@
-"""Groups of a stream have results of their own, and a query from a time on reads what it needs."""
+"""Groups have results of their own, results stay, and a late query reads what it needs."""
 
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -10,9 +11,12 @@ from hypothesis import strategies as st
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.script import run
+from model.script.claims import against_placement
+from model.script.graph import compile_graph
+from model.script.placement import HASHED, LARGE_SPLIT, WHOLE, place
+from model.script.rules import RULES
 from model.vocabulary import ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import MILLISECOND_US, Result, Undefined
-from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
 from properties.promised import Reached, promised
 from spark_impl.runtime.systems import arrivals_table
 from spark_impl.script import encoding
@@ -21,7 +25,7 @@ from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import FLUSH, MESSAGE, ScriptProcessor, blocks_of, result_tables
 from spark_impl.script.router import Router
 from spark_impl.windows.blocks import slots
-from straggler.strategies.script import SENSORS, SPANS_MS, arrivals, cases
+from straggler.strategies.script import SENSORS, cases, configs
 
 # --------------------------------------------------------------------------------- grouping columns
 
@@ -119,17 +123,24 @@ def test_no_result_needs_what_is_left_out(reached: Reached, case: Workload, plac
     reached.add({"answers": bool(answers), "fewer arrivals, and answers": is_less})
 
 
-@given(arrivals(), SPANS_MS, SPANS_MS, st.integers(0, 99))
-def test_a_window_alone_reads_back_no_further_than_its_length(
-    events: tuple[Any, ...], length_ms: int, slide_ms: int, place: int
-) -> None:
-    window = Window("sum", Sensor(SENSORS[0]), length_ms, slide_ms)
-    flow = Workflow("w", (Statement("A", window),))
-    config = ScriptConfig((flow,), tuple((sensor, 3_600) for sensor in SENSORS))
-    case = Workload("script", events, config.to_json())
-    own = [event for event in events if event.key == SENSORS[0]]
-    times = sorted(event.event_time_us for event in own)
-    since_us = times[place % len(times)] // MILLISECOND_US * MILLISECOND_US if times else 0
-    from_us = since_us - length_ms * MILLISECOND_US
-    expected = [event.source_id for event in own if event.event_time_us >= from_us]
-    assert [event.source_id for event in kept(case, since_us).arrivals] == expected
+# ------------------------------------------------------------------------------ on the model
+
+
+@given(case=cases())
+def test_results_of_a_part_stay_when_more_arrives(case: Workload) -> None:
+    whole = set(run(case.with_(flush=True)).of(Result))
+    part = run(case.with_(flush=False))
+    assert set(part.of(Result)) <= whole
+    begun = case.with_(arrivals=case.arrivals[: len(case.arrivals) // 2], cuts=(), flush=False)
+    assert set(run(begun).of(Result)) <= set(part.of(Result))
+
+
+@promised(WHOLE, LARGE_SPLIT, HASHED, examples=60)
+@given(config=configs())
+def test_placements_keep_their_bounds(reached: Reached, config: ScriptConfig) -> None:
+    graph = compile_graph(config)
+    for workers in (2, 4) if graph.computed else ():
+        placed = place(graph, workers, 100, RULES)
+        elsewhere = replace(config, workers=workers, cap_percent=100)
+        assert not list(against_placement(elsewhere, placed))
+        reached.add({placed.way: 1})
