@@ -112,17 +112,6 @@ def least_time_by_splitting_us(given: Masses, times_us: Sequence[int]) -> float:
     return float(found.fun)
 
 
-def rho_of_uniform_pairs(n: int, slow: int, times_slower: float, light_share: float) -> float:
-    """Return the least rho with many light keys whose two candidates are uniform.
-
-    ``slow`` of the n instances are slower than the others by the factor ``times_slower``. The work
-    of keys with two slow candidates must stay on slow instances.
-    """
-    both_slow = slow * (slow - 1) / (n * (n - 1))
-    speeds = slow / times_slower + (n - slow)
-    return light_share * both_slow * times_slower / slow * speeds - 1
-
-
 def least_work_us(given: Masses, times_us: Sequence[int]) -> float:
     """Return lambda* by the faster method: subsets for few instances, splitting for many."""
     few = len(times_us) <= SUBSETS_MAX

@@ -53,8 +53,8 @@ PROMISES = (
         "The published law controls a mean and no single answer. The conformal rule keeps the"
         " promise, under the assumptions of slack.md, section 5.",
         (
-            "tests/properties/slack/test_promise.py::test_the_published_law_breaks_the_promise",
-            "tests/properties/slack/test_promise.py::test_first_answers_are_as_good_as_promised",
+            "tests/properties/test_slack_promise.py::test_the_published_law_breaks_the_promise",
+            "tests/properties/test_slack_promise.py::test_first_answers_are_as_good_as_promised",
         ),
         ("pd-promise", "windup"),
     ),
@@ -79,8 +79,8 @@ PROMISES = (
         REPRODUCED,
         "Each query finds what it finds alone, and bytes between workers are those of one query.",
         (
-            "tests/properties/join/test_model.py::test_a_query_finds_what_it_finds_alone",
-            "tests/properties/join/test_load.py::test_queries_share_the_bandwidth_and_chains_do_not",
+            "properties/test_join.py::test_spark_s_workers_follow_the_protocol",
+            "tests/properties/test_join_load.py::test_queries_share_the_bandwidth_and_chains_do_not",
         ),
     ),
     Promise(
@@ -90,8 +90,8 @@ PROMISES = (
         REPRODUCED,
         "Holds in generated loads and in timed runs; blocks of fixed size shed in these cases.",
         (
-            "tests/properties/join/test_load.py::test_there_is_no_false_shedding",
-            "tests/properties/join/test_load.py::test_nothing_is_shed_below_the_limit",
+            "tests/properties/test_join_load.py::test_there_is_no_false_shedding",
+            "tests/properties/test_join_load.py::test_nothing_is_shed_below_the_limit",
         ),
     ),
     Promise(
@@ -103,7 +103,7 @@ PROMISES = (
         " much, as 2.2.3 has it.",
         (
             "properties/test_join.py::test_workers_follow_the_protocol_while_load_changes",
-            "tests/properties/join/test_load.py::test_four_workers_become_eight_and_four_again",
+            "tests/properties/test_join_load.py::test_four_workers_become_eight_and_four_again",
         ),
         ("scale-in",),
     ),
@@ -115,10 +115,10 @@ PROMISES = (
         "Conditions: candidates are weighted by speed, with at least two for a heavy key; the time"
         " of a tuple is that at its instance, without its way; balance is compared with a fluid.",
         (
-            "tests/properties/grouping/test_model.py::test_work_is_within_the_bounds",
+            "tests/properties/test_grouping.py::test_work_is_within_the_bounds",
             "properties/test_promises.py::test_imbalance_does_not_grow_with_instances",
-            "tests/properties/grouping/test_model.py::test_the_makespan_is_that_of_a_fluid_but_for_two_tuples",
-            "tests/properties/grouping/test_model.py::test_rho_does_not_grow_with_tuples",
+            "tests/properties/test_grouping.py::test_the_makespan_is_that_of_a_fluid_but_for_two_tuples",
+            "tests/properties/test_grouping.py::test_rho_does_not_grow_with_tuples",
         ),
         ("uniform-candidates", "hidden-makespan", "way-as-work", "one-candidate"),
     ),
@@ -129,10 +129,7 @@ PROMISES = (
         ASSUMING,
         "Holds with the bound for a window instead of all time, and one more counter. Routes on"
         " Spark equal those of the model, tuple by tuple.",
-        (
-            "properties/test_grouping.py::test_spark_s_operator_does_what_the_model_does",
-            "tests/properties/grouping/test_model.py::test_answers_do_not_depend_on_routes",
-        ),
+        ("properties/test_grouping.py::test_spark_s_operator_does_what_the_model_does",),
         ("memory", "counters-rounded-down"),
     ),
     Promise(
@@ -145,9 +142,7 @@ PROMISES = (
         " here it is the share of pairs out of order. As written, the wait is longest in order.",
         (
             "properties/test_watermark.py::test_spark_s_operator_does_what_the_model_does",
-            "tests/properties/watermark/test_model.py"
-            "::test_nothing_is_answered_earlier_than_by_a_fixed_watermark_can_be",
-            "tests/properties/watermark/test_model.py"
+            "tests/properties/test_windows.py"
             "::test_the_literal_reading_keeps_all_promises_but_those_on_disorder",
         ),
         ("order-degree",),
@@ -159,10 +154,7 @@ PROMISES = (
         ASSUMING,
         "The results of a workflow equal those of computing it alone from all tuples, if each"
         " operation gives one result per time.",
-        (
-            "properties/test_script.py::test_spark_s_operator_does_what_the_model_does",
-            "tests/properties/script/test_model.py::test_other_scripts_change_no_result",
-        ),
+        ("properties/test_script.py::test_spark_s_operator_does_what_the_model_does",),
         ("half-updated",),
     ),
     Promise(
@@ -172,7 +164,7 @@ PROMISES = (
         ASSUMING,
         "Condition: the load of the worker that gets a component grows, which the listing that we"
         " have omits; then the largest load is within the bound of LPT.",
-        ("tests/properties/script/test_model.py::test_placements_keep_their_bounds",),
+        ("tests/properties/test_script.py::test_placements_keep_their_bounds",),
         ("load-not-added",),
     ),
 )

@@ -1,8 +1,8 @@
 """Driver processes that are killed with SIGKILL, repeatedly and at any moment (tier 4).
 
-A killed process loses unwritten data and leaves half-written files; the next process finds only the
-files in its folder. A driver is a module with ``main(folder)`` that resumes from that folder and
-prints its progress: ``begin 3`` and ``end 3`` around micro-batch 3, and ``done`` at the end.
+The next process finds only the files in its folder. A driver is a program, the name of a module
+with perhaps a word behind it. It takes a folder, resumes from it and prints its progress:
+``begin 3`` and ``end 3`` around micro-batch 3, and ``done`` at the end.
 """
 
 import os
@@ -14,11 +14,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
 
 import pytest
 
-KILLS_A_QUERY = 5
 MOMENTS = (("begin", 1.0), ("begin", 0.1), ("end", 0.1))
 """Line that starts the wait for a kill, and the longest wait (s). The kill strikes at any time in a
 batch, near its beginning, or between its end and Spark's commit."""
@@ -35,25 +33,17 @@ needs_proc = pytest.mark.skipif(
 )
 
 
-class Kill(NamedTuple):
-    """The death of one driver process."""
-
-    after: str
-    """Last line of the process."""
-    is_in_batch: bool
-    """True if the process died within ``foreachBatch``."""
-
-
 class Driver:
     """A driver process in a session of its own, so that all its children can be killed."""
 
-    def __init__(self, folder: Path, module: str) -> None:
+    def __init__(self, folder: Path, program: str) -> None:
         scratch = folder / "scratch"
         scratch.mkdir(exist_ok=True)
         self.lines: list[str] = []
-        with (folder / "stderr").open("a", encoding="utf-8") as stderr:
+        self._stderr = folder / "stderr"
+        with self._stderr.open("w", encoding="utf-8") as stderr:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", module, str(folder)],
+                [sys.executable, "-m", *program.split(), str(folder)],
                 env={**os.environ, "TMPDIR": str(scratch), **ENVIRONMENT},
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -84,6 +74,10 @@ class Driver:
                 break
         return self.lines[-1] if self.lines else ""
 
+    def said(self) -> str:
+        """Return what the process said of errors."""
+        return self._stderr.read_text(encoding="utf-8", errors="replace")
+
 
 def session_processes(leader: int) -> list[int]:
     """Return the living processes of a session, the leader first."""
@@ -100,46 +94,31 @@ def session_processes(leader: int) -> list[int]:
     return sorted(found, key=lambda pid: pid != leader)
 
 
-def kills(
-    folder: Path, module: str, random: Random, at_most: int = KILLS_A_QUERY
-) -> Iterator[Kill]:
-    """Start and kill the driver at most ``at_most`` times; yield the kills that interrupted it.
+def kills(folder: Path, program: str, random: Random, at_most: int) -> Iterator[str]:
+    """Start and kill the driver at most ``at_most`` times; yield the last line before each kill.
 
     The speed of the machine decides how far the driver gets; it may finish too early.
     """
     for _ in range(at_most):
-        seen = _stderr_bytes(folder)
-        with Driver(folder, module) as driver:
+        with Driver(folder, program) as driver:
             moment, seconds = random.choice(MOMENTS)
             for _ in range(random.randint(1, 2)):
                 line = driver.read_until(moment, "done")
             time.sleep(random.uniform(0, seconds))
-        stderr = _stderr_after(folder, seen)
         if "done" in driver.lines:
             return
-        assert line.startswith(moment), (line, stderr)
-        assert driver.process.returncode == -signal.SIGKILL, (driver.lines, stderr)
-        last = driver.lines[-1]
-        yield Kill(last, last.startswith("begin"))
+        assert line.startswith(moment), (line, driver.said())
+        assert driver.process.returncode == -signal.SIGKILL, (driver.lines, driver.said())
+        yield driver.lines[-1]
 
 
-def run_to_its_end(folder: Path, module: str) -> Driver:
+def run_to_its_end(folder: Path, program: str) -> Driver:
     """Start the driver and let it finish; return it with its lines."""
-    seen = _stderr_bytes(folder)
-    with Driver(folder, module) as driver:
+    with Driver(folder, program) as driver:
         if driver.read_until("done") == "done":
             assert driver.process.wait(PATIENCE_S) == 0
-    assert driver.lines[-1:] == ["done"], _stderr_after(folder, seen)
+    assert driver.lines[-1:] == ["done"], driver.said()
     return driver
-
-
-def _stderr_bytes(folder: Path) -> int:
-    stderr = folder / "stderr"
-    return stderr.stat().st_size if stderr.exists() else 0
-
-
-def _stderr_after(folder: Path, seen: int) -> str:
-    return (folder / "stderr").read_bytes()[seen:].decode("utf-8", "replace")
 
 
 def end_executor_once(note: Path) -> None:

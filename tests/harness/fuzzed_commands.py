@@ -6,10 +6,9 @@ command of ours has written, so that damage goes deep instead of ending at the f
 
 import io
 import json
-import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -70,7 +69,7 @@ def _rooms() -> Iterator[tuple[str, Form]]:
         head = ("workload", room)
         form = Form((*head, *words, "--output", "w.jsonl"), head, files, ("w.jsonl",))
         yield " ".join(head), form
-        work = _made(form, "w.jsonl")
+        work = _made(form)["w.jsonl"]
         workloads = [parse_workload(json.loads(line)) for line in work.splitlines()]
         reference = find_room(room).reference()
         trace = "".join(line for each in workloads for line in reference(each).lines())
@@ -100,7 +99,14 @@ def _asked() -> dict[str, tuple[Sequence[str], Mapping[str, bytes]]]:
 
 
 def _simulations() -> Iterator[tuple[str, Form]]:
-    for room, size in _SIMULATED.items():
+    sizes: Mapping[str, Sequence[str]] = {
+        "slack": ("messages=100", "size_us=2s"),
+        "watermark": ("messages=100",),
+        "join": ("seconds=1", "workers=2"),
+        "grouping": ("tuples=200", "policies=tag,key"),
+        "script": ("seconds=1",),
+    }
+    for room, size in sizes.items():
         sized = [word for each in size for word in ("--set", each)]
         words = ("sim", room, "--seed", "7", *sized, "--json", "s.json", "--plot", "s.svg")
         yield f"sim {room}", Form(words, words[:2], {}, ("s.json", "s.svg"))
@@ -142,15 +148,6 @@ def call(words: Sequence[str]) -> int:
             return int(left.code or 0)
 
 
-_SIMULATED: Mapping[str, Sequence[str]] = {
-    "slack": ("messages=100", "size_us=2s"),
-    "watermark": ("messages=100",),
-    "join": ("seconds=1", "workers=2"),
-    "grouping": ("tuples=200", "policies=tag,key"),
-    "script": ("seconds=1",),
-}
-
-
 def _sensors() -> bytes:
     rows = [
         f"{second},{name},{second % 7}" for second in range(0, 200, 9) for name in ("temp", "wind")
@@ -159,22 +156,17 @@ def _sensors() -> bytes:
 
 
 def _sweeps() -> Iterator[tuple[str, Form]]:
-    text = SMALL.replace("tuples = 400", "tuples = 200").encode()
+    text = {"small.toml": SMALL.replace("tuples = 400", "tuples = 200").encode()}
     words = ("sweep", "small.toml", "--jobs", "1", "--json", "e.jsonl", "--junit", "j.xml")
-    swept = Form(words, words[:1], {"small.toml": text}, ("e.jsonl", "j.xml"), keeps_results=True)
+    swept = Form(words, words[:1], text, ("e.jsonl", "j.xml"), keeps_results=True)
     yield "sweep", swept
-    with _folder_of(swept) as folder:
-        stored = {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
-        assert folder.exists()
-    results = {name: content for name, content in stored.items() if name.startswith("sweeps/")}
+    results = {name: each for name, each in _made(swept).items() if name.startswith("sweeps/")}
     runs = tuple(name for name in results if not name.startswith("sweeps/small"))
     page = ("report", "sweeps", "--output", "r.html")
     yield "report", Form(page, page[:1], results, ("r.html",), passes_over=runs)
-    again = {**results, "small.toml": text}
-    yield (
-        "sweep again",
-        swept._replace(files=again, rewrites=tuple(results), passes_over=tuple(results)),
-    )
+    names = tuple(results)
+    again = swept._replace(files={**results, **text}, rewrites=names, passes_over=names)
+    yield "sweep again", again
 
 
 def _counterexample(room: str, workload: Workload) -> bytes:
@@ -184,21 +176,10 @@ def _counterexample(room: str, workload: Workload) -> bytes:
         return found.store(Path(folder)).read_bytes()
 
 
-def _made(form: Form, output: str) -> bytes:
-    with _folder_of(form):
-        return Path(output).read_bytes()
-
-
-@contextmanager
-def _folder_of(form: Form) -> Iterator[Path]:
-    """Run a command in a folder of its own, and stay in this folder for the block."""
-    before = Path.cwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            for name, content in form.files.items():
-                Path(name).write_bytes(content)
-            assert call(form.words) == 0, form.words
-            yield Path(folder)
-        finally:
-            os.chdir(before)
+def _made(form: Form) -> dict[str, bytes]:
+    """Run a command in a folder of its own; return the files that are there then."""
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        for name, content in form.files.items():
+            Path(name).write_bytes(content)
+        assert call(form.words) == 0, form.words
+        return {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}

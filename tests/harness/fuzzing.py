@@ -20,10 +20,11 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
+from unittest.mock import patch
 
 from tests.harness.fuzzed_commands import Form, call, make_forms
 
@@ -69,18 +70,16 @@ class Outcome(NamedTuple):
 def damaged(form: Form, rng: random.Random) -> Input:
     """Return a form with one to three damages in its words or in one of its files."""
     words, files = list(form.words), dict(form.files)
-    damage = rng.choice(("words", "file", "file")) if files else "words"
-    name = rng.choice(sorted(files)) if files else ""
-    for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        if damage == "words":
+    damages = rng.choice((1, 1, 1, 2, 3))
+    if not files or rng.random() < 1 / 3:
+        for _ in range(damages):
             _damage_words(words, rng, len(form.command))
-        else:
-            files[name] = _damage_file(name, files[name], rng)
-    is_unknown = any(word.startswith(UNKNOWN) for word in words)
-    is_needed = damage == "file" and name not in form.passes_over
-    return Input(
-        form, words, files, is_unknown or (is_needed and not _can_parse(name, files[name]))
-    )
+        return Input(form, words, files, any(word.startswith(UNKNOWN) for word in words))
+    name = rng.choice(sorted(files))
+    for _ in range(damages):
+        files[name] = _damage_file(name, files[name], rng)
+    is_needed = name not in form.passes_over
+    return Input(form, words, files, is_needed and not _can_parse(name, files[name]))
 
 
 def _damage_words(words: list[str], rng: random.Random, fixed: int) -> None:
@@ -105,43 +104,35 @@ def _damage_words(words: list[str], rng: random.Random, fixed: int) -> None:
 def _damage_file(name: str, content: bytes, rng: random.Random) -> bytes:
     lines = content.splitlines(keepends=True)
     if name.endswith((".json", ".jsonl")) and rng.random() < 0.6:
-        place = rng.randrange(len(lines)) if lines else 0
+        parts = lines if name.endswith(".jsonl") else [content]
+        place = rng.randrange(len(parts)) if parts else 0
         try:
-            tree = json.loads(lines[place] if name.endswith(".jsonl") else content)
+            tree = json.loads(parts[place])
         except (IndexError, ValueError):
             tree = []
-        line = json.dumps(_damage_tree(tree, rng)).encode()
-        return (
-            b"".join([*lines[:place], line + b"\n", *lines[place + 1 :]])
-            if name.endswith(".jsonl")
-            else line
-        )
+        line = json.dumps(_damage_tree(tree, rng)).encode() + b"\n"
+        return b"".join([*parts[:place], line, *parts[place + 1 :]])
     if len(lines) > 1 and rng.random() < 0.3:
         first, second = (rng.randrange(len(lines)) for _ in range(2))
-        match rng.randrange(3):
-            case 0:
-                lines[first], lines[second] = lines[second], lines[first]
-            case 1:
-                del lines[first]
-            case _:
-                lines.insert(first, lines[second])
-        return b"".join(lines)
+        moved = [*lines[:first], *lines[first + 1 :]]
+        if rng.random() < 2 / 3:
+            moved.insert(second, lines[first])
+        return b"".join(moved)
     if rng.random() < 0.4:
         return _damage_text(content.decode("utf-8", "replace"), rng).encode("utf-8", "replace")
     return _damage_bytes(content, rng)
 
 
 def _damage_tree(tree: object, rng: random.Random) -> object:
-    """Return JSON with one of its values replaced, removed, renamed or repeated."""
+    """Return JSON with one of its values replaced, removed, renamed, added or repeated."""
     if isinstance(tree, dict) and tree and rng.random() < 0.9:
         key = rng.choice(list(tree))
+        others = {name: value for name, value in tree.items() if name != key}
         match rng.randrange(8):
             case 0:
-                return {name: value for name, value in tree.items() if name != key}
+                return others
             case 1:
-                return {
-                    (name if name != key else name + "x"): value for name, value in tree.items()
-                }
+                return {**others, f"{key}x": tree[key]}
             case 2:
                 return {**tree, "more": rng.choice(VALUES)}
             case _:
@@ -165,30 +156,22 @@ def _damage_text(text: str, rng: random.Random) -> str:
 
 def _damage_bytes(content: bytes, rng: random.Random) -> bytes:
     place = rng.randrange(len(content) + 1)
-    match rng.randrange(4):
-        case 0:
-            return content[:place]
-        case 1:
-            return content[:place] + bytes([rng.randrange(256)]) + content[place + 1 :]
-        case 2:
-            return content[:place] + content[place + rng.choice((1, 2, 50)) :]
-        case _:
-            return content[:place] + rng.randbytes(rng.choice((1, 4, 100))) + content[place:]
+    gone = rng.choice((0, 1, 1, 50, len(content)))
+    added = rng.randbytes(rng.choice((0, 0, 1, 4, 100)))
+    return content[:place] + added + content[place + gone :]
 
 
 def _can_parse(name: str, content: bytes) -> bool:
-    """Say whether a file is text of its kind, whatever it means."""
+    """Return whether a file is text of its kind, whatever it means."""
     if name.endswith(".parquet"):
         return True
     try:
         text = content.decode("utf-8-sig")
-        if name.endswith(".json"):
-            json.loads(text)
-        elif name.endswith(".jsonl"):
-            for line in text.rstrip().split("\n"):
-                json.loads(line)
-        elif name.endswith(".toml"):
+        if name.endswith(".toml"):
             tomllib.loads(text)
+        elif name.endswith((".json", ".jsonl")):
+            for part in text.rstrip().split("\n") if name.endswith("l") else [text]:
+                json.loads(part)
     except (ValueError, RecursionError):
         return False
     return True
@@ -252,12 +235,10 @@ def run(given: Input, outputs_before: Mapping[str, bytes]) -> Outcome:
                 code = call(given.words)
             except _TookTooLong:
                 code = None
-        texts = []
         for stream in (out, err):
             stream.seek(0)
-            texts.append(stream.read())
         files = {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
-        return Outcome(code, texts[0], texts[1], files)
+        return Outcome(code, out.read(), err.read(), files)
 
 
 class _TookTooLong(BaseException):
@@ -281,16 +262,9 @@ def _patience() -> Iterator[None]:
 @contextmanager
 def _working_in(folder: Path) -> Iterator[None]:
     """Work in a folder, with everything back as it was afterwards; no Java is found there."""
-    before, paths, environment = Path.cwd(), list(sys.path), dict(os.environ)
-    os.environ["JAVA_HOME"] = str(folder / "no-java")
-    os.chdir(folder)
-    try:
+    environment = {"JAVA_HOME": str(folder / "no-java")}
+    with patch.dict(os.environ, environment), patch.object(sys, "path", [*sys.path]), chdir(folder):
         yield
-    finally:
-        os.chdir(before)
-        sys.path[:] = paths
-        os.environ.clear()
-        os.environ.update(environment)
 
 
 class Report(NamedTuple):
@@ -317,27 +291,19 @@ def fuzz(forms: Mapping[str, Form], numbers: Iterable[int], seed: int) -> Report
     return report
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Run damaged inputs and list what is wrong; exit code 1 if anything is."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--inputs", type=int, default=10_000)
-    parser.add_argument("--first", type=int, default=0, help="number of the first input")
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args(arguments)
+    for name, default in (("inputs", 10_000), ("first", 0), ("seed", 0)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    args = parser.parse_args()
     began = time.monotonic()
     forms = make_forms()
     report = fuzz(forms, range(args.first, args.first + args.inputs), args.seed)
-    lines = [*report.found]
-    for name in forms:
-        ends = (
-            f"{end} {count:,}" for (form, end), count in sorted(report.ends.items()) if form == name
-        )
-        lines.append(f"{name}: {', '.join(ends)}")
-    seconds = time.monotonic() - began
-    lines.append(
-        f"{args.inputs:,} inputs of seed {args.seed}, {len(report.found)} problems, {seconds:.0f} s"
-    )
-    sys.stdout.write("\n".join([*lines, ""]))
+    lines = [f"{name}: {end} {count:,}" for (name, end), count in sorted(report.ends.items())]
+    problems = f"{len(report.found)} problems, {time.monotonic() - began:.0f} s"
+    lines.append(f"{args.inputs:,} inputs of seed {args.seed}, {problems}")
+    sys.stdout.write("\n".join([*report.found, *lines, ""]))
     return 1 if report.found else 0
 
 

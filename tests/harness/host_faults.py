@@ -23,8 +23,8 @@ from spark_impl.script import processor, query
 from spark_impl.windows import history
 from spark_impl.windows import processor as windows
 from straggler.cli.main import main as straggler
+from tests.harness.executor_deaths import fatal_reader, fatal_writer
 from tests.harness.hosts import NAMES
-from tests.harness.windows_executor_deaths import fatal_reader, fatal_writer
 
 STRUCK, OVER = "struck", "over"
 """Files: the host whose task waits, and that the test has acted."""
@@ -76,7 +76,8 @@ def in_routing(strike: Strike) -> None:
 
     def run_sender(*given: Any, **named: Any) -> Iterator[Any]:
         yield from run(*given, **named)
-        if named["standing"].batch == 1:
+        part, _sender = named["senders"][0]
+        if part.standing.batch == 1:
             strike(None)
 
     tasks._run_sender = run_sender

@@ -1,8 +1,5 @@
 """Three hosts on one machine, with a standalone cluster of Spark and one shared folder.
 
-``python -m tests.harness.hosts COMMAND ...`` runs a command on the first host. The word ``MASTER``
-in the command becomes the address of the master, ``SHARED`` the shared folder.
-
 Each host has a worker, or only some do; the first one has the master, and drivers run there.
 Whatever connects has to know a secret, which is in a file that only root reads, never in a command
 line. Files of a host, logs included, are in the folder of that name.
@@ -10,11 +7,11 @@ line. Files of a host, logs included, are in the folder of that name.
 
 import fcntl
 import os
+import re
 import secrets
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -22,17 +19,8 @@ from pathlib import Path
 
 from pyspark.find_spark_home import _find_spark_home
 
-from tests.harness.namespaces import (
-    GROUP,
-    Control,
-    Host,
-    HostProblem,
-    Link,
-    Switch,
-    can_delay,
-    missing,
-)
-from tests.harness.standalone import READY, wait_until_ready
+from tests.harness.namespaces import Control, Host, HostProblem, Switch, missing
+from tests.harness.standalone import LOOPBACK, READY, wait_until_ready
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("host-1", "host-2", "host-3")
@@ -46,8 +34,6 @@ LOCK_WAIT_S = 1800
 _CONF = "/var/tmp/conf"
 _WORK = "/var/tmp/work"
 _MASTER, _WORKER = "master.Master", "worker.Worker"
-_LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
-"""Web pages of master and worker listen here; everything else listens where ``--host`` says."""
 _SIGNED = "org.apache.spark.ui.JWSFilter"
 QUICK_NOTICE = {
     "spark.executor.heartbeatInterval": "2s",
@@ -69,29 +55,18 @@ class Hosts:
     settings_file = f"{_CONF}/spark-defaults.conf"
     """Path of the settings of Spark, with the secret, on each host."""
 
-    def __init__(
-        self,
-        folder: Path,
-        link: Link,
-        cores: int,
-        settings: Mapping[str, str],
-        group: str = GROUP,
-        workers: Sequence[str] = NAMES,
-    ) -> None:
+    def __init__(self, folder: Path, cores: int, workers: Sequence[str]) -> None:
         self._folder = folder
         self._cores = cores
         self._workers = workers
-        self._settings = {**QUICK_NOTICE, **settings}
         self._secrets = [secrets.token_urlsafe(48) for _ in range(2)]
         self._stack = ExitStack()
         self._running: dict[str, Host] = {}
-        self._link = link
-        self._links = dict.fromkeys(NAMES, link)
         self._faults: set[str] = set()
         self.shared = folder / "shared"
         """The folder that all hosts share, under the same path everywhere, also on this machine."""
         self.shared.mkdir(parents=True)
-        self._control = Control(group)
+        self._control = Control()
         self._stack.callback(self._control.remove)
         self._switch = Switch()
         self._stack.callback(self._switch.close)
@@ -104,16 +79,15 @@ class Hosts:
         *command: str,
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
-        timeout_s: float = 600.0,
     ) -> "subprocess.CompletedProcess[str]":
         """Run a command on a host and return what it prints and its exit code.
 
-        The folder of the project is the working directory if no ``folder`` is given. All processes
-        of the command end when ``timeout_s`` is over, with ``subprocess.TimeoutExpired``.
+        The folder of the project is the working directory if no ``folder`` is given. After ten
+        minutes all processes of the command end, with ``subprocess.TimeoutExpired``.
         """
         process = self.start(host, *command, environment=environment, folder=folder)
         try:
-            out, err = process.communicate(timeout=timeout_s)
+            out, err = process.communicate(timeout=600)
         finally:
             self.stop(process)
         return subprocess.CompletedProcess(command, process.returncode, out, err)
@@ -159,8 +133,7 @@ class Hosts:
     def shape(self, host: str, mbit: float | None) -> None:
         """Limit the link of a host to ``mbit`` Mb/s in each direction; ``None`` ends the limit."""
         self._faults.add(host)
-        self._links[host] = self._links[host]._replace(mbit=mbit)
-        self._switch.shape(self._running[host], self._links[host])
+        self._switch.shape(self._running[host], mbit)
 
     def slow(self, host: str, factor: float) -> None:
         """Give all processes of a host 1 / ``factor`` of one processor; 1 ends the limit.
@@ -189,7 +162,7 @@ class Hosts:
                 self.restart(host)
             elif host in self._faults:
                 self.mend(host)
-                self.shape(host, self._link.mbit)
+                self.shape(host, None)
                 with suppress(HostProblem):  # nothing limits processors on this machine
                     self.slow(host, 1)
         self._faults.clear()
@@ -232,10 +205,11 @@ class Hosts:
         own.mkdir(exist_ok=True)
         lines = ["127.0.0.1 localhost", *(f"{self.address_of(each)} {each}" for each in NAMES)]
         (own / "hosts").write_text("\n".join(lines) + "\n", encoding="ascii")
-        visible = [ROOT, self.shared, Path(sys.prefix), Path(sys.base_prefix), *_data()]
+        data = [os.environ["STRAGGLER_DATA"]] if os.environ.get("STRAGGLER_DATA") else []
+        visible = [ROOT, self.shared, *map(Path, (sys.prefix, sys.base_prefix, *data))]
         host = Host(name, self.address_of(name), own, visible, self._control.group(name))
         self._running[name] = host
-        self._switch.connect(host, self._links[name])
+        self._switch.connect(host)
         conf = own / self.settings_file[1:]
         conf.parent.mkdir(mode=0o700, exist_ok=True)
         conf.touch(mode=0o600)
@@ -251,23 +225,23 @@ class Hosts:
             "spark.ui.filters": _SIGNED,
             f"spark.{_SIGNED}.param.secretKey": self._secrets[1],
             "spark.master.rest.enabled": "false",
-            **self._settings,
+            **QUICK_NOTICE,
         }
         return "".join(f"{name} {value}\n" for name, value in settings.items())
 
     def _begin(self, *names: str) -> None:
         """Start the master, if its host is named, and the workers of these hosts."""
         if NAMES[0] in names:
-            _wait(*self._daemon(NAMES[0], _MASTER, "--port", "7077"))
+            wait_until_ready(*self._daemon(NAMES[0], _MASTER, "--port", "7077"))
         size = ("--cores", str(self._cores), "--memory", MEMORY, "--work-dir", _WORK)
         chosen = [name for name in names if name in self._workers]
         begun = [self._daemon(name, _WORKER, *size, MASTER) for name in chosen]
         for each in begun:
-            _wait(*each)
+            wait_until_ready(*each)
 
     def _daemon(
         self, host: str, name: str, *arguments: str
-    ) -> "tuple[subprocess.Popen[bytes], Path, str]":
+    ) -> "tuple[subprocess.Popen[bytes], Path, re.Pattern[str]]":
         log = self._folder / host / f"{name}.log"
         log.unlink(missing_ok=True)
         program = f"{_find_spark_home()}/bin/spark-class"
@@ -275,19 +249,11 @@ class Hosts:
         command = [program, f"org.apache.spark.deploy.{name}", *at, *arguments]
         environment = {
             **_environment(),
-            **_LOOPBACK,
+            **LOOPBACK,  # for web pages; everything else listens where --host says
             "SPARK_DAEMON_MEMORY": "512m",
             "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
         }
-        return self._running[host].start(command, environment, _WORK, log), log, name
-
-
-def _wait(process: "subprocess.Popen[bytes]", log: Path, name: str) -> None:
-    wait_until_ready(process, log, READY[name])
-
-
-def _data() -> list[Path]:
-    return [Path(value) for value in [os.environ.get("STRAGGLER_DATA")] if value]
+        return self._running[host].start(command, environment, _WORK, log), log, READY[name]
 
 
 def _environment() -> dict[str, str]:
@@ -300,28 +266,21 @@ def _environment() -> dict[str, str]:
 @contextmanager
 def three_hosts(
     folder: Path,
-    link: Link = Link(),  # noqa: B008 (a constant)
     *,
     cores: int = CORES,
-    settings: Mapping[str, str] | None = None,
     workers: Sequence[str] = NAMES,
 ) -> Iterator[Hosts]:
     """Yield three hosts with a standalone cluster of Spark, and remove them at the end.
 
     ``folder`` takes all of their files. Hosts in ``workers`` have a worker with ``cores`` task
-    slots, whatever the machine has; ``settings`` are further settings of Spark. One machine has one
-    such cluster at a time: another one waits. Raise :class:`HostProblem` with one sentence if this
-    machine cannot do it, and :class:`RuntimeError` with the log of a process that does not start.
+    slots, whatever the machine has. One machine has one such cluster at a time: another one waits.
+    Raise :class:`HostProblem` with one sentence if this machine cannot do it, and
+    :class:`RuntimeError` with the log of a process that does not start.
     """
-    problem = missing()
-    if not problem and link.delay_ms and not can_delay():
-        problem = (
-            f"a link with a delay of {link.delay_ms:g} ms needs netem, which the kernel lacks."
-        )
-    if problem:
+    if problem := missing():
         raise HostProblem(problem)
     with _only_one(), ExitStack() as stack:
-        hosts = Hosts(folder, link, cores, settings or {}, workers=workers)
+        hosts = Hosts(folder, cores, workers)
         stack.callback(hosts.close)
         hosts.open()
         yield hosts
@@ -343,25 +302,3 @@ def _only_one() -> Iterator[None]:
                     raise HostProblem(msg) from None
                 time.sleep(0.5)
         yield
-
-
-def main(command: Sequence[str]) -> int:
-    """Run a command on the first host and return its exit code; 2 if there can be no hosts."""
-    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
-    with tempfile.TemporaryDirectory(prefix="straggler-hosts-") as folder:
-        try:
-            with three_hosts(Path(folder)) as hosts:
-                known = {"MASTER": hosts.master, "SHARED": str(hosts.shared)}
-                done = hosts.run(
-                    hosts.names[0], *(known.get(word, word) for word in command), timeout_s=86400
-                )
-        except HostProblem as problem:
-            sys.stderr.write(f"{problem}\n")
-            return 2
-    sys.stdout.write(done.stdout)
-    sys.stderr.write(done.stderr)
-    return done.returncode
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -3,22 +3,22 @@
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from model.vocabulary import ScriptConfig, SlackConfig, WatermarkConfig, Workload
 from properties.chain_workloads import long_case
 from sim.kernel.log import simulate_arrivals
 from sim.scenarios import umts
 from straggler.rooms.script.language import parse
-from tests.harness import join_driver, script_driver, windows_driver
-from tests.harness.driver_kills import Kill, kills, run_to_its_end
+from tests.harness import drivers
+from tests.harness.driver_kills import kills, run_to_its_end
 
 
 class Subject(NamedTuple):
     """A kind of query whose drivers are killed."""
 
     driver: str
-    """Module of the driver program."""
+    """Program of the driver."""
     prepare: Callable[[Path, Workload], None]
     """Write the files of a query into the folder of its driver."""
     workload_of: Callable[[int, int], Workload]
@@ -28,27 +28,13 @@ class Subject(NamedTuple):
 WINDOW_BATCHES, CHAIN_BATCHES, SCRIPT_BATCHES = 10, 5, 4
 """Micro-batches of a query, by kind of query."""
 FEW = 3
-"""Micro-batches of the queries with number 0, which are killed by day."""
+"""Micro-batches of the queries with number 0, which are killed once."""
+MEDIAN: dict[str, Any] = {"aggregate": "median", "keyed": False, "tasks": 2}
+CORRECTED: dict[str, Any] = {"corrections": True, "gamma_us": 1_000_000}
 WINDOW_QUERIES = (
     ("slack", SlackConfig(1_000_000, 200_000, tasks=2, max_slack_us=20_000, gamma_us=1_000_000)),
-    (
-        "watermark",
-        WatermarkConfig(
-            500_000,
-            200_000,
-            100_000,
-            k=8,
-            aggregate="median",
-            keyed=False,
-            tasks=2,
-            corrections=True,
-            gamma_us=1_000_000,
-        ),
-    ),
-    (
-        "slack",
-        SlackConfig(900_000, 500_000, aggregate="median", control="fixed", keyed=False, tasks=2),
-    ),
+    ("watermark", WatermarkConfig(500_000, 200_000, 100_000, k=8, **MEDIAN, **CORRECTED)),
+    ("slack", SlackConfig(900_000, 500_000, control="fixed", **MEDIAN)),
 )
 """Room and query, in turn."""
 PER_HOUR = {"A": 10_000, "B": 10_000, "C": 100}
@@ -90,13 +76,8 @@ def script_workload(number: int, seed: int) -> Workload:
         event._replace(key=sensors[int(event.key.removeprefix("dev_")) % len(sensors)])
         for event in simulate_arrivals(umts(seed + number, messages=60), seed).events
     )
-    config = ScriptConfig(
-        (parse(SCRIPT, "killed"),),
-        tuple(PER_HOUR.items()),
-        workers=2,
-        lateness_us=50_000,
-        cap_percent=100,
-    )
+    rates = tuple(PER_HOUR.items())
+    config = ScriptConfig((parse(SCRIPT, "killed"),), rates, 2, 50_000, cap_percent=100)
     cuts = _equal_cuts(len(events), SCRIPT_BATCHES)
     return Workload("script", events, config.to_json(), cuts, seed=seed, name=f"scripts-{number}")
 
@@ -105,18 +86,17 @@ def _equal_cuts(tuples: int, batches: int) -> tuple[int, ...]:
     return tuple(tuples * batch // batches for batch in range(1, batches))
 
 
-WINDOWS = Subject(windows_driver.__name__, windows_driver.prepare, windows_workload)
-CHAINS = Subject(join_driver.__name__, join_driver.prepare, chain_workload)
-SCRIPTS = Subject(script_driver.__name__, windows_driver.prepare, script_workload)
-"""Scripts; their driver takes the same files as the driver of windows."""
+WINDOWS = Subject(drivers.WINDOWS, drivers.prepare, windows_workload)
+CHAINS = Subject(drivers.CHAIN, drivers.prepare_chain, chain_workload)
+SCRIPTS = Subject(drivers.SCRIPTS, drivers.prepare, script_workload)
 
 
 def kill_and_finish(
     subject: Subject, folder: Path, number: int, seed: int, at_most: int
-) -> tuple[Workload, list[Kill]]:
+) -> tuple[Workload, list[str]]:
     """Kill the driver of query ``number`` at most so many times, then let it finish.
 
-    Return its workload, and the kills that interrupted it.
+    Return its workload, and its last line before each kill.
     """
     workload = subject.workload_of(number, seed)
     subject.prepare(folder, workload)

@@ -18,12 +18,9 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 PREFLIGHT = Path(__file__).resolve().parents[2] / ".ci" / "preflight"
 NAMESPACES = ("--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--mount-proc")
-GROUP = "straggler-hosts"
-"""Name of the control group above those of all hosts."""
 PRIVATE = ("/tmp", "/var/tmp")
 """Folders of which each host has its own."""
 _PERIOD_US = 100_000
@@ -48,15 +45,6 @@ _IN_GROUP = 'if [ -n "$1" ]; then echo 0 >"$1"; fi; shift; exec "$@"'
 _IN_FOLDER = 'cd "$1" && shift && exec "$@"'
 
 
-class Link(NamedTuple):
-    """Capacity of a host's connection to the switch, in each direction."""
-
-    mbit: float | None = None
-    """Rate (Mb/s); ``None`` does not limit it."""
-    delay_ms: float = 0.0
-    """Delay of everything that a host sends (ms)."""
-
-
 class HostProblem(RuntimeError):  # noqa: N818 (a problem of the machine, not a bug)
     """A requirement of hosts that this machine lacks; the message is one sentence."""
 
@@ -67,24 +55,15 @@ def missing() -> str:
     return done.stderr.strip()
 
 
-def can_delay() -> bool:
-    """Return whether the kernel can delay packets: netem is a module that some lack."""
-    probe = (
-        "ip link add port type veth peer name eth0 && tc qdisc add dev port root netem delay 1ms"
-    )
-    done = subprocess.run(["unshare", "--net", "sh", "-c", probe], capture_output=True, check=False)
-    return done.returncode == 0
-
-
 class Control:
     """The control groups that limit the processor time of hosts."""
 
-    def __init__(self, name: str = GROUP) -> None:
-        """Remove what an earlier run left under this name, and end its processes."""
+    def __init__(self) -> None:
+        """Remove what an earlier run left, and end its processes."""
         first = Path("/sys/fs/cgroup/cpu")
         self._is_first = (first / "cpu.cfs_quota_us").exists() or (first / "cpu.shares").exists()
         top = first if self._is_first else Path("/sys/fs/cgroup")
-        self._root = top / name
+        self._root = top / "straggler-hosts"
         self.remove()
         try:
             self._root.mkdir()
@@ -136,30 +115,23 @@ class Switch:
     def __init__(self) -> None:
         self._keeper = _keep(["unshare", "--net", "sh", "-c", _SWITCH])
 
-    def connect(self, host: "Host", link: Link) -> None:
+    def connect(self, host: "Host") -> None:
         """Connect a host; its address stays the same when it is started again."""
         peer = ["peer", "name", "eth0", "address", host.hardware, "netns", str(host.number)]
         self.tool("ip", "link", "add", host.name, "type", "veth", *peer)
         self.tool("ip", "link", "set", host.name, "master", "switch", "up")
         host.tool("ip", "address", "add", f"{host.address}/24", "dev", "eth0")
         host.tool("ip", "link", "set", "eth0", "up")
-        self.shape(host, link)
 
-    def shape(self, host: "Host", link: Link) -> None:
-        """Limit what a host sends and receives."""
+    def shape(self, host: "Host", mbit: float | None) -> None:
+        """Limit what a host sends and receives (Mb/s); ``None`` ends the limit."""
         for tool, port in ((host.tool, "eth0"), (self.tool, host.name)):
             with suppress(HostProblem):  # a port without a limit
                 tool("tc", "qdisc", "del", "dev", port, "root")
-            parent = ["root"]
-            if link.mbit is not None:
-                burst = max(16_000, round(link.mbit * 1e6 / 8 / 100))  # bytes: 10 ms at high rates
-                rate = ["rate", f"{round(link.mbit * 1e6)}bit", "burst", str(burst)]
-                tool("tc", "qdisc", "add", "dev", port, "root", "handle", "1:", "tbf", *rate,
-                     "latency", "300ms")  # fmt: skip
-                parent = ["parent", "1:1"]
-            if link.delay_ms and port == "eth0":
-                delay = ["netem", "limit", "10000", "delay", f"{link.delay_ms:g}ms"]
-                tool("tc", "qdisc", "add", "dev", port, *parent, *delay)
+            if mbit is not None:
+                burst = max(16_000, round(mbit * 1e6 / 8 / 100))  # bytes: 10 ms at high rates
+                rate = f"tbf rate {round(mbit * 1e6)}bit burst {burst} latency 300ms"
+                tool("tc", "qdisc", "add", "dev", port, "root", *rate.split())
 
     def held_back(self, host: "Host") -> int:
         """Return how often packets of a host, in either direction, had to wait for its rate."""
@@ -191,12 +163,7 @@ class Host:
     """A host that runs: its processes, its files and its connection."""
 
     def __init__(
-        self,
-        name: str,
-        address: str,
-        own: Path,
-        visible: Sequence[Path],
-        group: Path | None,
+        self, name: str, address: str, own: Path, visible: Sequence[Path], group: Path | None
     ) -> None:
         """Start a host; ``own`` holds its private folders and the file ``hosts``.
 
@@ -204,7 +171,6 @@ class Host:
         """
         self.name = name
         self.address = address
-        self.own = own
         self._group = str(group or "")
         self.hardware = "02:00:" + ":".join(f"{int(part):02x}" for part in address.split("."))
         for folder in PRIVATE:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from spark_impl.runtime.storage import Location, locate
@@ -23,7 +24,6 @@ ENVIRONMENT = {
     "AWS_SECRET_ACCESS_KEY": "tests",
     "AWS_EC2_METADATA_DISABLED": "true",
 }
-BUCKET = "tests"
 PATIENCE_S = 60
 
 
@@ -39,27 +39,21 @@ def running(program: str) -> Iterator[Location]:
     with socket.socket() as chosen:
         chosen.bind(("127.0.0.1", 0))
         port = chosen.getsockname()[1]
-    before = {name: os.environ.get(name) for name in ENVIRONMENT}
-    os.environ.update(ENVIRONMENT)
-    server = subprocess.Popen(
-        [program, "-H", "127.0.0.1", "-p", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        _wait_for(server, port)
-        where = f"endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
-        bucket = locate(f"s3://{BUCKET}?{where}&allow_bucket_creation=true")
-        bucket.make()
-        yield bucket
-    finally:
-        server.terminate()
-        server.wait()
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    command, quiet = [program, "-H", "127.0.0.1", "-p", str(port)], subprocess.DEVNULL
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        subprocess.Popen(command, stdout=quiet, stderr=quiet) as server,
+    ):
+        for name, text in ENVIRONMENT.items():
+            patch.setenv(name, text)
+        try:
+            _wait_for(server, port)
+            where = f"endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
+            bucket = locate(f"s3://tests?{where}&allow_bucket_creation=true")
+            bucket.make()
+            yield bucket
+        finally:
+            server.terminate()
 
 
 def _wait_for(server: "subprocess.Popen[bytes]", port: int) -> None:

@@ -1,9 +1,9 @@
 """Queries of every room on two executors that do not share their stores with the driver.
 
-``python -m tests.harness.unshared_stores FOLDER`` finds the workload of each room in a folder of
-that name: of ``slack`` and ``script`` as :mod:`tests.harness.windows_driver` wants it, of ``join``
-as ``workload.json``. Executors work elsewhere, so an address below ``/proc/self/cwd`` is another
-folder for each process. All queries share one session. Results go to ``FOLDER/results.json``.
+``python -m tests.harness.unshared_stores FOLDER`` finds what :mod:`tests.harness.drivers` wants in
+the folders ``slack`` and ``script``, and the workload of a chain in ``join``. Executors work
+elsewhere, so an address below ``/proc/self/cwd`` is another folder for each process. Results go to
+``FOLDER/results.json``.
 """
 
 import json
@@ -25,10 +25,9 @@ from spark_impl.runtime.session import session
 from spark_impl.runtime.storage import InputProblem
 from spark_impl.runtime.systems import CASE
 from spark_impl.script import ScriptQuery
-from tests.harness import windows_driver
 from tests.harness.announcements import say
+from tests.harness.drivers import open_windows, workload_in
 
-MASTER = "local-cluster[2,1,1024]"
 CHAIN_WORKERS = 2
 TUPLES = 60
 """Number of tuples of each stream of room ``grouping``."""
@@ -49,13 +48,13 @@ def modules_of_workers(spark: SparkSession) -> list[str]:
 
 def windows(spark: SparkSession, folder: Path) -> list[str | int]:
     """Run a windowed query; return the error that stopped it, and its last micro-batch."""
-    query = windows_driver.opened(spark, folder, f"{OWN}/windows")
+    query = open_windows(spark, folder, f"{OWN}/windows")
     return [_error_of(query.run_available, QueryProblem), query.store.committed()]
 
 
 def scripts(spark: SparkSession, folder: Path) -> list[str | int]:
     """Run a query of scripts; return the error that stopped it, and its last micro-batch."""
-    config = ScriptConfig.from_json(windows_driver.workload_in(folder).config)
+    config = ScriptConfig.from_json(workload_in(folder).config)
     history, checkpoint = folder / "history", folder / "checkpoint"
     query = ScriptQuery(spark, config, history, f"{OWN}/scripts", [CASE], checkpoint=checkpoint)
     return [_error_of(query.run_available, QueryProblem), query.store.committed()]
@@ -63,19 +62,18 @@ def scripts(spark: SparkSession, folder: Path) -> list[str | int]:
 
 def chain(spark: SparkSession, folder: Path) -> str:
     """Run the first epoch of a chain; return the error that stopped it."""
-    workload = windows_driver.workload_in(folder)
+    workload = workload_in(folder)
     chain = Chain(spark, JoinConfig.from_json(workload.config), f"{OWN}/chain")
     return _error_of(lambda: chain.advance(rows_of(spark, workload.arrivals)), InputProblem)
 
 
-def count(rows: pa.Table, state: pa.Table | None) -> tuple[pa.Table, pa.Table]:
-    """Count the tuples of an instance."""
-    before = 0 if state is None else state.column("n")[0].as_py()
-    return pa.table({"n": [len(rows)]}), pa.table({"n": [before + len(rows)]})
-
-
 def read_all(rows: DataFrame, batch: MicroBatch) -> None:
-    """Read what all instances find."""
+    """Read what all instances find: the number of their tuples."""
+
+    def count(rows: pa.Table, state: pa.Table | None) -> tuple[pa.Table, pa.Table]:
+        before = 0 if state is None else state.column("n")[0].as_py()
+        return pa.table({"n": [len(rows)]}), pa.table({"n": [before + len(rows)]})
+
     at_instances(rows, batch, count, FOUND).collect()
 
 
@@ -93,7 +91,6 @@ def grouping(spark: SparkSession, store: str, work: Work, checkpoint: str | None
 
 
 def _error_of(run: Callable[[], object], problem: type[Exception]) -> str:
-    """Return the message of the problem that stops a run, or nothing."""
     try:
         run()
     except problem as error:
@@ -102,11 +99,11 @@ def _error_of(run: Callable[[], object], problem: type[Exception]) -> str:
 
 
 def main(folder: Path) -> None:
-    """Run all queries."""
+    """Run all queries in one session."""
     os.chdir(folder)
     keys = [f"k{number % 7}" for number in range(TUPLES)]
     append(folder / "in", pa.table({"seq": range(TUPLES), "key": keys}))
-    with session(MASTER) as spark:
+    with session("local-cluster[2,1,1024]") as spark:
         results = {
             "modules": modules_of_workers(spark),
             "windows": windows(spark, folder / "slack"),

@@ -5,6 +5,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from model.checking.claims import Outcome, Verdict, combine
 from model.checking.diff import compare
@@ -12,7 +14,7 @@ from model.checking.shrink import smallest
 from model.checking.validation import validate
 from model.slack import run
 from model.slack.claims import check, judge, over_all
-from model.vocabulary import Event, Trace, Workload
+from model.vocabulary import Event, Fault, Trace, Workload
 from model.vocabulary.slack import Judged, Progress
 from model.vocabulary.windows import Cleared, Final, Late, Result
 from tests.model.arrivals import stream_of
@@ -212,3 +214,29 @@ def test_values_and_keys_become_plain_in_all_deliveries() -> None:
     twice = big.with_(arrivals=(*big.arrivals, big.arrivals[0]._replace(seq=2)))
     small = smallest(twice, lambda candidate: len(candidate.arrivals) == 3)
     assert [(event.key, event.value) for event in small.arrivals] == [("q", 1.0)] * 3
+
+
+@given(
+    st.sets(st.integers(0, 40), min_size=1),
+    st.sets(st.integers(1, 40)),
+    st.integers(0, 9),
+    st.sets(st.integers(0, 9)),
+)
+def test_nothing_can_be_left_out_of_the_result(
+    needed: set[int], cuts: set[int], faults: int, needed_faults: set[int]
+) -> None:
+    needed_faults = {n for n in needed_faults if n < faults}
+
+    def fails(candidate: Workload) -> bool:
+        found = {event.source_id for event in candidate.arrivals}
+        return needed <= found and needed_faults <= {fault.at for fault in candidate.faults}
+
+    arrivals = tuple(Event(seq, seq, "a", 100 + seq, 1.0, 200 + seq) for seq in range(41))
+    planned = tuple(Fault("kill", n) for n in range(faults))
+    large = Workload("any", arrivals, {}, tuple(sorted(cuts)), planned)
+    small = smallest(large, fails, runs_max=5_000)
+    assert [event.source_id for event in small.arrivals] == sorted(needed)
+    assert [event.seq for event in small.arrivals] == list(range(len(needed)))
+    assert small.cuts == ()
+    assert {fault.at for fault in small.faults} == needed_faults
+    assert len(small.faults) == len(needed_faults)

@@ -41,7 +41,7 @@ class State(NamedTuple):
 
 # ------------------------------------------------------------------------------------- actions
 
-# A sentence with a gap for the number of a manager, and that manager, counted from 0.
+# What happens, and to which manager.
 Action = tuple[str, int]
 Step = tuple[Action, State]
 
@@ -58,7 +58,7 @@ def coordinator_actions(state: State, votes_needed: int) -> Iterator[Step]:
     for i in range(len(managers)):
         if messages & FIRST_PREPARED << i:
             done = State(managers, UNDECIDED, heard | 1 << i, messages)
-            yield ("the coordinator hears that manager {} is prepared", i), done
+            yield ("the coordinator hears of a vote", i), done
 
 
 def manager_actions(state: State) -> Iterator[Step]:
@@ -69,15 +69,15 @@ def manager_actions(state: State) -> Iterator[Step]:
         if manager == WORKING:
             sent = messages | FIRST_PREPARED << i
             done = State(before + PREPARED + after, coordinator, heard, sent)
-            yield ("manager {} prepares", i), done
+            yield ("a manager prepares", i), done
             done = State(before + ABORTED + after, coordinator, heard, messages)
-            yield ("manager {} aborts on its own", i), done
+            yield ("a manager aborts on its own", i), done
         if messages & COMMIT:
             done = State(before + COMMITTED + after, coordinator, heard, messages)
-            yield ("manager {} receives the commit", i), done
+            yield ("a manager receives the commit", i), done
         if messages & ABORT:
             done = State(before + ABORTED + after, coordinator, heard, messages)
-            yield ("manager {} receives the abort", i), done
+            yield ("a manager receives the abort", i), done
 
 
 # --------------------------------------------------------------------------------------- model
@@ -97,20 +97,7 @@ def two_phase_commit(managers: int, votes_needed: int | None = None) -> Machine[
         yield from manager_actions(state)
 
     start = State(WORKING * managers, UNDECIDED, heard=0, messages=0)
-    return Machine([start], actions, describe_action, describe_state)
-
-
-def describe_action(action: Action) -> str:
-    """Write an action as a sentence."""
-    sentence, manager = action
-    return sentence.format(manager + 1)
-
-
-def describe_state(state: State) -> str:
-    """Write a state as a sentence."""
-    words = {"w": "working", "p": "prepared", "c": "committed", "a": "aborted", "u": "undecided"}
-    managers = ", ".join(words[letter] for letter in state.managers)
-    return f"the managers are {managers}; the coordinator is {words[state.coordinator]}"
+    return Machine([start], actions)
 
 
 # --------------------------------------------------------------------------------------- claims
@@ -131,13 +118,6 @@ def all_aborted(state: State) -> bool:
     return not state.managers.strip(ABORTED)
 
 
-def explain(state: State) -> str:
-    """Say how a state is inconsistent."""
-    committed = state.managers.index(COMMITTED) + 1
-    aborted = state.managers.index(ABORTED) + 1
-    return f"manager {committed} has committed although manager {aborted} has aborted"
-
-
 CLAIMS: tuple[StateClaim[State], ...] = (
     sometimes("some transaction commits", all_committed),
     sometimes("some transaction aborts", all_aborted),
@@ -145,6 +125,5 @@ CLAIMS: tuple[StateClaim[State], ...] = (
         "managers agree",
         is_consistent,
         guards=("some transaction commits", "some transaction aborts"),
-        explain=explain,
     ),
 )

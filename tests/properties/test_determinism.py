@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from model.checking.explorer import explore
 from model.vocabulary import SlackConfig, WatermarkConfig
 from model.vocabulary.slack import CONTROLS
 from model.vocabulary.watermark import READINGS
@@ -18,6 +19,7 @@ from sim.slack import simulate as simulate_slack
 from sim.watermark import simulate as simulate_watermark
 from straggler.rooms import find_room
 from straggler.strategies import collect, grouping, join, script, streams, watermark
+from tests.model.two_phase_commit import CLAIMS, two_phase_commit
 
 SEED = 12_345
 CASES = 6
@@ -37,7 +39,7 @@ json.dump(digests(), sys.stdout)
 
 
 def digests() -> dict[str, list[str]]:
-    """Return workloads, and digests of their traces by model and operator, by room."""
+    """Return workloads and digests of their traces by room, and what the explorer says."""
     found = {}
     for name, strategy in DRAWN.items():
         room = find_room(name)
@@ -49,6 +51,8 @@ def digests() -> dict[str, list[str]]:
         simulate_slack(case.timing.plan, case.config, case.timing.seed).digest
         for case in collect(streams.timed_cases(), CASES, SEED)
     ]
+    machines = (two_phase_commit(3, votes_needed=votes) for votes in range(CASES))
+    found["explored"] = [str(explore(machine, CLAIMS)) for machine in machines]
     return found
 
 

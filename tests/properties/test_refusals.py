@@ -21,7 +21,7 @@ from properties.promised import Reached, promised
 from spark_impl.grouping.query import times_of
 from spark_impl.join.inputs import read_file, require_accepted
 from spark_impl.join.matching import Query, _flags
-from spark_impl.runtime.histories import compact, file_of, history_schema, write_parquet
+from spark_impl.runtime.histories import file_of, history_schema, write_parquet
 from spark_impl.runtime.sources import PATH
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.script import processor
@@ -227,9 +227,9 @@ NAMES = st.sampled_from(["R", "S", "R", "S", "R", "S", "T", None])
 PARTS = st.lists(st.lists(NAMES, min_size=1, max_size=4), min_size=1, max_size=5)
 
 
-@given(PARTS, st.booleans())
+@given(PARTS)
 def test_a_row_of_another_stream_is_refused(
-    tmp_path_factory: pytest.TempPathFactory, files: list[list[str | None]], is_merged: bool
+    tmp_path_factory: pytest.TempPathFactory, files: list[list[str | None]]
 ) -> None:
     folder = locate(tmp_path_factory.mktemp("history"))
     schema = history_schema(pa.field("stream", pa.string()))
@@ -243,8 +243,6 @@ def test_a_row_of_another_stream_is_refused(
         part = pa.Table.from_pylist(rows[first : first + len(names)], schema)
         write_parquet(part, file_of(folder, number))
         first += len(names)
-    if is_merged:
-        compact(folder, 2)
     first = 0
     for number, names in enumerate(files):
         address = str(file_of(folder, number))

@@ -6,7 +6,7 @@ that ask nothing of ours: by search, by counting, or in other arithmetic.
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from itertools import product
 from math import inf, isfinite, nan
@@ -17,13 +17,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from model.vocabulary import (
-    Event,
     GroupingConfig,
     JoinConfig,
     ScriptConfig,
     SlackConfig,
     WatermarkConfig,
-    Workload,
     stable_hash,
     task_of,
 )
@@ -32,13 +30,10 @@ from model.vocabulary.join_load import Limits, LoadRules
 from model.vocabulary.script.config import WATERMARKS
 from model.vocabulary.script.problems import constant
 from model.vocabulary.script.tree import (
-    Across,
     Arithmetic,
     Expression,
     Number,
     Sensor,
-    Union,
-    Window,
     is_constant,
 )
 from model.vocabulary.settings import settings_of
@@ -132,36 +127,6 @@ def test_a_wait_by_disorder_needs_a_lateness_whose_product_fits(
     assert not said or said.startswith(f"lateness_us is {lateness_us}")
 
 
-NUMBERS: st.SearchStrategy[Any] = st.sampled_from([0, 1, 2, 3, -1, 1, 2, 3, True, 1.0, None])
-
-
-def is_whole(value: object, least: int) -> bool:
-    """Return whether a value is an integer, and not below ``least``."""
-    return type(value) is int and value >= least
-
-
-@given(NUMBERS)
-def test_a_block_of_a_load_has_a_tuple(block_size: Any) -> None:
-    assert bool(refusal("load", {"block_size": block_size})) != is_whole(block_size, 1)
-
-
-@given(st.lists(st.sampled_from([Sensor("A"), Number(1.0), "A"]), max_size=2).map(tuple))
-def test_streams_of_a_script_are_made_of_sensors(parts: Any) -> None:
-    allowed = bool(parts) and all(isinstance(each, Sensor) for each in parts)
-    made: list[tuple[Callable[..., object], tuple[object, ...], bool]] = [
-        (Union, (parts,), allowed),
-        (Across, ("max", parts), allowed),
-        *((Window, ("max", each, 4, 2), isinstance(each, Sensor)) for each in parts),
-    ]
-    for make, values, good in made:
-        try:
-            make(*values)
-        except ValueError:
-            assert not good, values
-        else:
-            assert good, values
-
-
 # ---------------------------------------------------------------------------------------- hashing
 
 TEXTS = st.text(max_size=20) | st.integers(0, 100).map(lambda n: "München, 日本 " * n)
@@ -195,20 +160,6 @@ def test_limits_of_load_are_in_order_and_a_change_aims_between() -> None:
     assert allowed > 20
 
 
-# -------------------------------------------------------------------------------------- workloads
-
-
-@given(st.integers(0, 8), st.lists(st.integers(0, 8), max_size=5))
-def test_a_micro_batch_is_what_lies_between_two_cuts(n: int, cuts: list[int]) -> None:
-    cuts = sorted(cut for cut in cuts if cut <= n)
-    arrivals = tuple(Event(seq, seq, "a", seq, 1.0, seq) for seq in range(n))
-    groups: dict[int, list[Event]] = {}
-    for event in arrivals:
-        groups.setdefault(sum(cut <= event.seq for cut in cuts), []).append(event)
-    found = [list(batch) for batch in Workload("slack", arrivals, {}, cuts=tuple(cuts)).batches()]
-    assert found == [groups[number] for number in sorted(groups)]
-
-
 # ----------------------------------------------------------------------------------------- script
 
 
@@ -235,7 +186,4 @@ def test_numbers_are_computed_as_python_computes_them(rng: random.Random, depth:
         expected = inf
     if isfinite(expected):
         assert constant(expression) == expected
-
-
-def test_a_division_by_zero_is_not_finite() -> None:
     assert constant(Arithmetic("/", Number(1), Number(0))) == inf

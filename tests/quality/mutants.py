@@ -51,8 +51,12 @@ def stages(root: Path, mutation: Mutation) -> Mapping[str, Sequence[str]]:
     of_room = [
         path.as_posix()
         for path in others
-        if any(room in path.as_posix() for room in (*rooms, part))
-        or f"{package}.{part}" in (root / path).read_text(encoding="utf-8")
+        if path.name == "test_planted_bugs.py"  # it imports rooms by name
+        or any(room in path.as_posix() for room in (*rooms, part))
+        or any(
+            f"{package}.{room}" in (root / path).read_text(encoding="utf-8")
+            for room in (*rooms, part)
+        )
     ]
     return {
         "properties": [*own, "properties/test_operators.py"],

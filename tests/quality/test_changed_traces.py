@@ -1,26 +1,142 @@
 """A wrong change in one place of a right trace breaks the claim that must notice it, in a sentence.
 
-The changes are tables of chains and routers; other rooms draw theirs, in ``test_claims.py`` of
+The changes are a table, of routers and chains; other rooms draw theirs, in ``test_claims.py`` of
 ``tests/properties``.
 """
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import pytest
 
 from model.checking.claims import Outcome, Verdict
-from model.grouping.claims import ANSWERS, FEW, HEAVY, PARTIALS
-from model.join.claims import LIMITED
+from model.grouping.claims import (
+    ANSWERS,
+    CANDIDATE,
+    FEW,
+    HEAVY,
+    LEAST,
+    ONCE,
+    PARTIALS,
+    REJECTIONS,
+)
+from model.join.claims import IN_TIME, WRONG
+from model.join.claims import REJECTIONS as NOT_ADMITTED
 from model.join.run import run as run_chain
-from model.join.state_claims import LOST
-from model.vocabulary import Trace, Workload
-from model.vocabulary.grouping import Answer, Heavy, Partial
+from model.join.state_claims import LOST, TWICE
+from model.vocabulary import Event, JoinConfig, Step, Trace, Workload
+from model.vocabulary.grouping import Answer, Heavy, Partial, Rejected, Route
+from model.vocabulary.join import And, Match
+from model.vocabulary.join import Rejected as Refused
+from model.vocabulary.settings import PlainData
 from straggler.rooms import find_room
-from tests.quality import grouping_changes, join_changes
-from tests.quality.changes import Changed, at
-from tests.quality.join_changes import Asks, decided, that_ask, within
 
-CHANGES = {"join": join_changes.CHANGES, "grouping": grouping_changes.CHANGES}
+Change = Callable[[list[Any]], Iterable[Any]]
+"""Function from the steps of one kind to the changed steps."""
+
+
+class Changed(NamedTuple):
+    """A change of the right trace of a workload, and the claim that must notice it."""
+
+    workload: Workload
+    word: type
+    """Kind of step that changes."""
+    change: Change
+    claim: str
+    said: str = ""
+    """Part of the sentence in which the claim says so."""
+
+    def trace(self) -> Trace:
+        """Return the right trace with the change."""
+        trace = right(self.workload)
+        others: list[Step] = [step for step in trace.steps() if type(step) is not self.word]
+        return Trace("changed", [*others, *self.change(list(trace.of(self.word)))])
+
+
+def at(position: int, **fields: Any) -> Change:
+    """Return a change of some fields of one step."""
+    return lambda steps: [
+        step._replace(**fields) if n == position else step for n, step in enumerate(steps)
+    ]
+
+
+def without(position: int) -> Change:
+    """Return a change that leaves out one step."""
+    return lambda steps: [step for n, step in enumerate(steps) if n != position]
+
+
+def extra(step: Step) -> Change:
+    """Return a change that adds a step."""
+    return lambda steps: [*steps, step]
+
+
+def moved(position: int, ahead: int) -> Change:
+    """Return a change that sends one tuple to another of three instances."""
+    return lambda steps: [
+        step._replace(instance=(step.instance + ahead) % 3) if n == position else step
+        for n, step in enumerate(steps)
+    ]
+
+
+KEYS = "aaaaab" + "aaaabc" + "aad"
+VALUES = (1.0, 2.0, 2.0, 4.0, 8.0, 1.0, 3.0, 3.0, 5.0, 6.0, 2.0, float("nan"), 1.0, 7.0, 9.0)
+ARRIVALS = tuple(
+    Event(seq, seq, key, 100, value, 100)
+    for seq, (key, value) in enumerate(zip(KEYS, VALUES, strict=True))
+)
+CONFIG: dict[str, PlainData] = {"instances": 3, "window_tuples": 6, "times_us": [[0, [1, 1, 4]]]}
+CASE = Workload("grouping", ARRIVALS, CONFIG, (6, 12))
+SENDERS = CASE.with_(config={**CONFIG, "senders": 2})
+PKG = CASE.with_(config={**CONFIG, "policy": "pkg"})
+TURNS = CASE.with_(config={**CONFIG, "policy": "round-robin"})
+TWO = CASE.with_(config={**CONFIG, "instances": 2, "times_us": []})
+
+PAIRS = (
+    Event(0, 0, "a", 10, 1.0, 0, "R"),
+    Event(1, 0, "a", 12, 2.0, 1, "S"),
+    Event(2, 1, "a", 20, 1.0, 2, "R"),
+    Event(3, 1, "a", 20, 1.0, 3, "S"),
+    Event(4, 2, "a", 12, 1.0, 4, "R"),
+)
+CHAIN = Workload("join", PAIRS, JoinConfig(2, (("all", And()),), lateness_us=1).to_json(), (2,))
+
+CHANGES: tuple[tuple[Any, ...], ...] = (
+    (CASE, Route, without(0), ONCE, "Arrival 0 (key 'a') went to 0 instances"),
+    (CASE, Route, extra(Route(3, 0, 1)), ONCE, "went to 2 instances"),
+    (CASE, Route, at(2, instance=3), ONCE, "went to unknown instance 3"),
+    (SENDERS, Route, at(2, sender=1), ONCE, "it came to sender 0"),
+    (CASE, Route, extra(Route(99, 0, 0)), ONCE, "Arrival 99 was routed"),
+    (PKG, Route, moved(5, 2), CANDIDATE, "candidates of key 'b' are"),
+    (TURNS, Route, moved(5, 1), CANDIDATE, "candidates of key 'b' are (2,)"),
+    (PKG, Route, moved(3, 1), LEAST, "best of the candidates"),
+    (CASE, Heavy, without(0), HEAVY, "Key 'a' is not heavy in window 1, with"),
+    (CASE, Heavy, extra(Heavy(1, "a", 5, 0, 6, (0, 1))), HEAVY, "keys, 2 different ones"),
+    (CASE, Heavy, at(0, counted=4), HEAVY, "1 has count 4 with error 0; its frequency is 5"),
+    (CASE, Heavy, at(0, counted=6), HEAVY, "its frequency is 5"),
+    (CASE, Heavy, at(0, error=1), HEAVY, "more than 6 / 30"),
+    (CASE, Heavy, at(0, tuples=7), HEAVY, "was counted among 7 tuples"),
+    (CASE, Heavy, extra(Heavy(1, "z", 0, 0, 6, (0, 1))), HEAVY, "0 of 6, which is not heavy"),
+    (CASE, Heavy, extra(Heavy(0, "a", 5, 0, 6, (0, 1, 2))), HEAVY, "Window 0 has heavy keys"),
+    (CASE, Heavy, at(0, candidates=(0, 2)), CANDIDATE, "heavy key 'a' in window 1 are (0, 2)"),
+    (CASE, Heavy, at(0, candidates=(0,)), FEW, "only the candidates (0,)"),
+    (TWO, Heavy, at(0, candidates=(0, 1, 0, 1)), FEW, "keys have"),
+    (CASE, Partial, without(0), PARTIALS, "There is no single partial aggregate"),
+    (CASE, Partial, at(0, total=0.5), PARTIALS, "is wrong; it got"),
+    (CASE, Partial, extra(Partial(2, 0, "z", 1, 1.0, 1.0, 1.0)), PARTIALS, "'z' in window 2"),
+    (CASE, Answer, without(0), ANSWERS, "There is no single answer for key 'a'"),
+    (CASE, Answer, at(0, total=17.5), ANSWERS, "its values are 1, 2, 4, 8, 2"),
+    (CASE, Answer, at(0, distinct=5), ANSWERS, "is wrong"),
+    (CASE, Answer, at(0, top=(8.0, 4.0, 1.0)), ANSWERS, "is wrong"),
+    (CASE, Answer, extra(Answer(1, "c", 1, 1.0, 1.0, 1.0, 1, (1.0,))), ANSWERS, "in window 1"),
+    (CASE, Rejected, without(0), REJECTIONS, "Arrival 11 is not rejected"),
+    (CASE, Rejected, extra(Rejected(3, "x")), REJECTIONS, "Arrival 3 is rejected: x"),
+    (CHAIN, Match, extra(Match("all", 1, 1, 2)), TWICE, "is a result of 'all'"),
+    (CHAIN, Match, lambda _steps: [], LOST, "(2 counterexamples in all.)"),
+    (CHAIN, Match, extra(Match("all", 2, 0, 2)), WRONG, "r #2 (not admitted) with s #0"),
+    (CHAIN, Match, at(1, batch=0), IN_TIME, "found in epoch 0; epochs 1 to 2 are possible."),
+    (CHAIN, Refused, without(0), NOT_ADMITTED, "R #2 (arrival 4) is not rejected: event time"),
+    (CHAIN, Refused, extra(Refused("S", 1, 0, "x")), NOT_ADMITTED, "S #0 (arrival 1) is"),
+)
 
 
 def right(workload: Workload) -> Trace:
@@ -38,55 +154,13 @@ def broken(workload: Workload, trace: Trace) -> set[str]:
     return {each.claim for each in verdicts if each.outcome is Outcome.BROKEN}
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param(change, id=f"{room} {number}: {change.claim}")
-        for room, changes in CHANGES.items()
-        for number, change in enumerate(changes)
-    ],
-)
-def test_a_change_is_noticed(change: Changed) -> None:
-    workload, trace = change.workload, right(change.workload)
-    before = judged(workload, trace)
-    assert Outcome.BROKEN not in {each.outcome for each in before.values()}
-    assert before[change.claim].outcome is Outcome.HOLDS
-    found = judged(workload, change.trace(trace))[change.claim]
+@pytest.mark.parametrize("given", CHANGES)
+def test_a_change_is_noticed(given: Any) -> None:
+    change = Changed(*given)
+    assert broken(change.workload, right(change.workload)) == set()
+    found = judged(change.workload, change.trace())[change.claim]
     assert found.outcome is Outcome.BROKEN
     assert change.said in found.sentence
-
-
-# ----------------------------------------------------------------------------------------- chains
-
-
-@pytest.mark.parametrize("decisions", join_changes.DECIDED)
-def test_other_decisions_than_those_of_the_run_are_found(decisions: Any) -> None:
-    assert broken(join_changes.RESIZING, decided(decisions)) >= join_changes.BOTH
-
-
-@pytest.mark.parametrize(
-    ("asks", "claim", "number"),
-    [
-        # An added query also pairs older tuples.
-        (lambda first, last, one, other: within(0, last, one, other), LIMITED, 3),
-        # Only the epoch of the later tuple is checked, or only that of the earlier one.
-        (lambda first, last, _one, other: within(first, last, other), LIMITED, 2),
-        (lambda first, last, one, _other: within(first, last, one), LIMITED, 2),
-        # A query leaves out its first epoch.
-        (lambda first, last, *epochs: within(first + 1, last, *epochs), LOST, 5),
-    ],
-)
-def test_a_query_that_pairs_tuples_of_other_epochs_is_found(
-    asks: Asks, claim: str, number: int
-) -> None:
-    case = join_changes.LIMITED_CASE
-    assert broken(case, that_ask(within)) == set()
-    assert broken(case, that_ask(asks)) == {claim}
-    found = judged(case, that_ask(asks))[claim].sentence
-    assert found.endswith(f"({number} counterexamples in all.)")
-
-
-# ---------------------------------------------------------------------------------------- routers
 
 
 @pytest.mark.parametrize("counted", [-1, 0, 10**15])
@@ -94,35 +168,20 @@ def test_a_query_that_pairs_tuples_of_other_epochs_is_found(
 def test_an_impossible_count_is_reported_and_stops_no_other_claim(
     policy: str, counted: int
 ) -> None:
-    config = {**grouping_changes.CONFIG, "policy": policy, "draw_tuples": 1}
-    case = grouping_changes.CASE.with_(config=config)
-    change = Changed(case, Heavy, at(0, counted=counted), HEAVY)
-    found = judged(case, change.trace(right(case)))[HEAVY]
-    assert f"has count {counted}" in found.sentence
+    case = CASE.with_(config={**CONFIG, "policy": policy, "draw_tuples": 1})
+    trace = Changed(case, Heavy, at(0, counted=counted), HEAVY).trace()
+    assert f"has count {counted}" in judged(case, trace)[HEAVY].sentence
 
 
-def test_too_many_candidates_in_all_are_found() -> None:
-    case = grouping_changes.CASE.with_(
-        config={**grouping_changes.CONFIG, "instances": 2, "times_us": []}
-    )
-    change = Changed(case, Heavy, at(0, candidates=(0, 1, 0, 1)), FEW)
-    assert "keys have" in judged(case, change.trace(right(case)))[FEW].sentence
-
-
-def test_a_sum_that_can_be_exact_has_to_be() -> None:
-    case = grouping_changes.CASE
-    large = case.with_(arrivals=tuple(e._replace(value=float(1 << 36)) for e in case.arrivals))
-    tenths = case.with_(arrivals=tuple(e._replace(value=0.1) for e in case.arrivals))
-    for word, claim in (
-        (Answer, ANSWERS),
-        (Partial, PARTIALS),
-    ):
-        change = Changed(
-            large, word, lambda steps: [s._replace(total=s.total + 1) for s in steps], claim
+@pytest.mark.parametrize(("word", "claim"), [(Answer, ANSWERS), (Partial, PARTIALS)])
+def test_a_sum_that_can_be_exact_has_to_be(word: type, claim: str) -> None:
+    def changed(value: float, change: Callable[[float], float]) -> set[str]:
+        case = CASE.with_(arrivals=tuple(each._replace(value=value) for each in CASE.arrivals))
+        wrong = Changed(
+            case, word, lambda all_: [s._replace(total=change(s.total)) for s in all_], claim
         )
-        assert claim in broken(large, change.trace(right(large)))
-        # A tenth has no exact sums: there a rounding is no mistake.
-        rounded = change._replace(
-            change=lambda steps: [s._replace(total=s.total * (1 + 2**-50)) for s in steps]
-        )
-        assert not broken(tenths, rounded.trace(right(tenths)))
+        return broken(case, wrong.trace())
+
+    assert claim in changed(float(1 << 36), lambda total: total + 1)
+    # A tenth has no exact sums: there a rounding is no mistake.
+    assert not changed(0.1, lambda total: total * (1 + 2**-50))

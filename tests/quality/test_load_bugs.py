@@ -1,19 +1,26 @@
-"""Claims about the load of a chain break if model or Spark decide, or send, with a planted bug.
+"""Bugs of what traces do not say: the balance of a router, and the load and decisions of a chain.
 
-A run here is only numbers: a load rises and falls, and workers come and go by the decisions of the
-model or of Spark's controller. Bytes are those of Spark's workers in simulated time.
+A run of a chain is only numbers here: a load rises and falls, and workers come and go by the
+decisions of the model. Spark's controller decides the same to the last bit, and timed runs break
+the claims on bytes (``test_join_load.py`` in ``tests/properties``).
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
 
 from model.checking.claims import Outcome
+from model.grouping import balance_claims
+from model.grouping.balance_claims import LOWER, UPPER
+from model.grouping.machine import run as run_router
+from model.grouping.rules import RULES
+from model.grouping.state import Rules
+from model.grouping.variants import VARIANTS
 from model.join import control, load
-from model.join.decision_claims import CONTROLLED, LOG_CLAIMS, ControlLog, Logged, judge_log
+from model.join.decision_claims import CONTROLLED, ControlLog, Logged, judge_log
 from model.join.load import Watch
 from model.join.load_claims import (
     BYTES,
@@ -26,74 +33,78 @@ from model.join.load_claims import (
     SHED_AS_ASKED,
     Moment,
     Rule,
-    Shared,
     judge,
-    judge_bytes,
-    judge_shared,
     over_all,
 )
+from model.vocabulary import Event, GroupingConfig, Trace, Workload
+from model.vocabulary.grouping import Route
 from model.vocabulary.join_load import Limits, LoadRules, LoadState, Measured
-from model.vocabulary.settings import read_settings
-from properties.operators.join import SparkMachine
-from sim.join import SETTINGS, ChainRun, simulate
-from sim.join.settings import config_of, plan_of
-from spark_impl.join import control as spark
-from spark_impl.join.worker import Worker
 from tests.quality.planting import Planted
 
-CLAIMS = frozenset(
-    (CONTROLLED, NO_FALSE_SHEDDING, SHED_AS_ASKED, CALM, SCALED, BYTES, FLAT),
-)
-"""Claims whose bugs are planted here."""
+CLAIMS: Mapping[str, frozenset[str]] = {
+    "grouping": frozenset((LOWER, UPPER)),
+    "join": frozenset((CONTROLLED, NO_FALSE_SHEDDING, SHED_AS_ASKED, CALM, SCALED, BYTES, FLAT)),
+}
+"""Claims that judge other records than traces, by room."""
+
+# --------------------------------------------------------------------------- balance of a router
+
+WEIGHTS = {f"k{number}": 1 for number in range(997)}
+TUPLES = 12_000
+
+
+def drawn() -> Workload:
+    """Draw one window of independent, equally likely keys."""
+    keys = Random(1).choices(list(WEIGHTS), k=TUPLES)
+    arrivals = tuple(Event(seq, seq, key, 100, 1.0, 100) for seq, key in enumerate(keys))
+    times_us = (1,) * 4 + (10,) * 4
+    config = GroupingConfig(8, "tag", ((0, times_us),), window_tuples=TUPLES)
+    return Workload("grouping", arrivals, config.to_json())
+
+
+CASE = drawn()
+
+
+def broken(trace: Trace) -> set[str]:
+    verdicts = balance_claims.check(CASE, trace, WEIGHTS, delta=1e-9)
+    return {verdict.claim for verdict in verdicts if verdict.outcome is Outcome.BROKEN}
+
+
+def most(candidates: Sequence[int], loads: Sequence[int]) -> int:
+    return max(candidates, key=loads.__getitem__)
+
+
+BAD = {
+    "the most load": replace(RULES, least=most),
+    "the first candidate": replace(RULES, least=lambda candidates, _loads: candidates[0]),
+    "tuples for time": replace(RULES, costs={}),
+    "uniform candidates": VARIANTS["uniform_if_light"].rules,
+    "another load": VARIANTS["wrong_instance_charged"].rules,
+}
+
+
+@pytest.mark.parametrize("rules", BAD.values(), ids=BAD)
+def test_bad_balance_is_found(rules: Rules) -> None:
+    assert broken(run_router(CASE, rules)) == {UPPER}
+
+
+def test_lost_routes_are_less_work_than_candidates_allow() -> None:
+    trace = run_router(CASE)
+    assert not broken(trace)
+    half = Trace("half", [step for step in trace.of(Route) if step.seq % 2])
+    assert LOWER in broken(half)
+
+
+# ------------------------------------------------------------------------------- load of a chain
+
 LIMITS = Limits(0.25, 0.75, 0.75)
 RULE = Rule(LIMITS, capacity=400, base=0.1, margin=0.05)
 LARGEST = 50
 """Largest block size, zeta*."""
-RULES = LoadRules(
-    *(LIMITS.tau0, LIMITS.tau1, LIMITS.tau2),
-    capacity=RULE.capacity,
-    blocks="adaptive",
-    shed="linear",
-    base=RULE.base,
-    margin=RULE.margin,
-    block_size=LARGEST,
-)
 SECOND = 1_000_000
 ARRIVALS = 1_000
 CHANGE_S = 3
 """Time until workers have come or gone, in seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Controller:
-    """The decisions of a run."""
-
-    watch: Callable[[Watch, int, int, float], tuple[Watch, int]]
-    share: Callable[[bool, float], float]
-    size: Callable[[float, int], int]
-
-
-def _watch_as_spark(seen: Watch, now_us: int, workers: int, tau: float) -> tuple[Watch, int]:
-    state = LoadState(now_us - SECOND, workers, 0.0, tau, *seen)
-    busy_us = (round(tau * SECOND),) * workers
-    after, decision = spark.decide(RULES, state, Measured(0, SECOND, busy_us, 0, 0, 0))
-    return Watch(after.high_since_us, after.low_since_us), decision.workers
-
-
-CONTROLLERS = {
-    "model": Controller(
-        lambda seen, now_us, workers, tau: load.watch(seen, now_us, workers, tau, LIMITS),
-        lambda did, tau: load.share_to_shed(
-            did, tau, LIMITS.tau1, RULE.base, RULE.power, RULE.margin
-        ),
-        lambda tau, workers: load.block_size(tau, RULE.capacity, workers, LIMITS.tau1, LARGEST),
-    ),
-    "spark": Controller(
-        _watch_as_spark,
-        lambda did, tau: spark.share_to_shed(RULES, tau, did),
-        lambda tau, workers: spark.choose_block_size(RULES, tau, workers),
-    ),
-}
 
 
 def load_at(second: int) -> float:
@@ -105,19 +116,19 @@ def load_at(second: int) -> float:
     return 4 * 0.77 if second < 200 else 1.5
 
 
-def run(controller: Controller, seconds: int = 900) -> list[Moment]:
+def run(seconds: int = 900) -> list[Moment]:
     """Run the case study, a moment a second; neighbours differ by a block as they may."""
     workers, wanted, asked, seen, share, moments = 4, 4, 0, Watch(), 0.0, []
     for second in range(seconds):
         mean = min(1.0, load_at(second) / workers)
-        step = controller.size(mean, workers) / RULE.capacity
-        fullest = mean + step * (workers - 1) / 2
+        block = load.block_size(mean, RULE.capacity, workers, LIMITS.tau1, LARGEST)
+        fullest = mean + block / RULE.capacity * (workers - 1) / 2
         shed = round(share * ARRIVALS)
-        share = controller.share(share > 0, mean)
+        share = load.share_to_shed(share > 0, mean, LIMITS.tau1, RULE.base, RULE.power, RULE.margin)
         at_us = second * SECOND
         if wanted == workers:
             asked = second
-            seen, wanted = controller.watch(seen, at_us, workers, mean)
+            seen, wanted = load.watch(seen, at_us, workers, mean, LIMITS)
         moments.append(Moment(at_us, workers, mean, fullest, mean, share, ARRIVALS, shed, wanted))
         if second >= asked + CHANGE_S:
             workers = wanted
@@ -128,59 +139,34 @@ def outcomes(moments: list[Moment]) -> dict[str, Outcome]:
     return {each.claim: each.outcome for each in over_all([judge(moments, RULE)])}
 
 
-@pytest.mark.parametrize("producer", CONTROLLERS)
-def test_right_controllers_keep_every_promise_and_go_from_4_to_8_workers_and_back(
-    producer: str,
-) -> None:
-    moments = run(CONTROLLERS[producer])
-    assert set(outcomes(moments).values()) == {Outcome.HOLDS}
-    counts = [moment.workers for moment in moments]
-    assert [counts[0], *(b for a, b in pairwise(counts) if a != b)] == [4, 8, 4]
+def test_the_right_controller_keeps_every_promise() -> None:
+    assert set(outcomes(run()).values()) == {Outcome.HOLDS}
 
 
-def _one_more_worker(right: Any, rules: LoadRules, state: LoadState, measured: Measured) -> Any:
-    after, decision = right(rules, state, measured)
-    return after, decision._replace(workers=decision.workers + (decision.workers > state.workers))
-
-
-BUGS: Mapping[str, Mapping[str, Planted]] = {
-    "model": {
-        NO_FALSE_SHEDDING: Planted(load.block_size, lambda right, *given: 2 * right(*given)),
-        SHED_AS_ASKED: Planted(load.share_to_shed, lambda right, *given: right(*given) / 2),
-        CALM: Planted(load.share_to_shed, lambda right, _did, *given: right(False, *given)),
-        SCALED: Planted(load.workers_for, lambda right, *given: right(*given) + 1),
-    },
-    "spark": {
-        NO_FALSE_SHEDDING: Planted(
-            spark.choose_block_size, lambda right, *given: 2 * right(*given)
-        ),
-        SHED_AS_ASKED: Planted(spark.share_to_shed, lambda right, *given: right(*given) / 2),
-        CALM: Planted(
-            spark.share_to_shed, lambda right, rules, tau, _did: right(rules, tau, False)
-        ),
-        SCALED: Planted(spark.decide, _one_more_worker),
-    },
+BUGS: Mapping[str, Planted] = {
+    NO_FALSE_SHEDDING: Planted(load.block_size, lambda right, *given: 2 * right(*given)),
+    SHED_AS_ASKED: Planted(load.share_to_shed, lambda right, *given: right(*given) / 2),
+    CALM: Planted(load.share_to_shed, lambda right, _did, *given: right(False, *given)),
+    SCALED: Planted(load.workers_for, lambda right, *given: right(*given) + 1),
 }
 
 
-@pytest.mark.parametrize(
-    ("producer", "claim"), [(producer, claim) for producer in BUGS for claim in BUGS[producer]]
-)
-def test_a_bug_of_a_controller_breaks_its_claim(producer: str, claim: str) -> None:
-    with BUGS[producer][claim].in_force():
-        moments = run(CONTROLLERS[producer])
+@pytest.mark.parametrize("claim", BUGS)
+def test_a_bug_of_a_controller_breaks_its_claim(claim: str) -> None:
+    with BUGS[claim].in_force():
+        moments = run()
     assert outcomes(moments)[claim] is Outcome.BROKEN
 
 
 def test_where_nothing_happens_nothing_is_proved() -> None:
-    moments = run(CONTROLLERS["model"])
+    moments = run()
     judgement = judge(moments[-10:], RULE)
     assert {v.outcome for v in over_all([judgement])} == {Outcome.UNDETERMINED}
     assert set(judgement.guards) < set(GUARDS.values())
     assert judge(moments[:100], RULE).guards[CHANGES] == 0
 
 
-# ------------------------------------------------------------------------- decisions in a log
+# ---------------------------------------------------------------------------- decisions in a log
 
 LOGGED = LoadRules(
     *(0.25, 0.75, 0.8, 2_000, 3_000, 2, 6),
@@ -193,16 +179,15 @@ LOGGED = LoadRules(
     block_size=16,
 )
 LOADS = (1.0, 1.9, 2.0, 2.0, 2.0, 2.8, 3.9, 4.0, 4.0, 4.0, 2.6, 2.6, 1.0, 0.3, 0.2, 0.2, 0.2, 0.2)
-DECIDE = {"model": control.decide, "spark": spark.decide}
 
 
-def logged(producer: str) -> ControlLog:
+def logged() -> ControlLog:
     state = first = control.start(LOGGED, 2)
     steps = []
     for epoch, busy in enumerate(LOADS):
         busy_us = tuple(int(1_000 * busy / state.workers) for _ in range(state.workers))
         measured = Measured(epoch, 1_000, busy_us, 10, 0, 0)
-        state, decision = DECIDE[producer](LOGGED, state, measured)
+        state, decision = control.decide(LOGGED, state, measured)
         steps.append(Logged(measured, state, decision))
     return ControlLog(LOGGED, first, steps)
 
@@ -221,75 +206,9 @@ def _decides_for_this_epoch(
     return after, decision._replace(epoch=measured.epoch)
 
 
-@pytest.mark.parametrize("producer", DECIDE)
-def test_a_right_log_breaks_no_claim_and_has_every_case(producer: str) -> None:
-    judged = judge_log(logged(producer))
-    assert [each.outcome for each in judged.verdicts] == [Outcome.HOLDS]
-    assert all(judged.guards[name] for name in LOG_CLAIMS.cases), judged.guards
-
-
-@pytest.mark.parametrize("producer", DECIDE)
-@pytest.mark.parametrize("instead", [_never_forgets, _decides_for_this_epoch, _one_more_worker])
-def test_a_mistake_of_a_decision_is_found_in_the_log(
-    producer: str, instead: Callable[..., Any]
-) -> None:
-    with Planted(DECIDE[producer], instead).in_force():
-        log = logged(producer)
+@pytest.mark.parametrize("instead", [_never_forgets, _decides_for_this_epoch])
+def test_a_mistake_of_a_decision_is_found_in_the_log(instead: Callable[..., Any]) -> None:
+    with Planted(control.decide, instead).in_force():
+        log = logged()
     verdicts = judge_log(log).verdicts
     assert {each.claim: each.outcome for each in verdicts} == {CONTROLLED: Outcome.BROKEN}
-
-
-# ---------------------------------------------------------------------------------------- bytes
-
-STEADY: Mapping[str, object] = {
-    "scenario": "steady",
-    "seconds": 5,
-    "rate_r_hz": 100,
-    "rate_s_hz": 100,
-    "window_us": 2_000_000,
-    "blocks": "fixed",
-    "capacity": 1_000,
-    "tiers": "node",
-    "speeds": "1",
-    "trigger_interval_us": "never",
-}
-"""Far from any limit; all arrivals are one epoch, which ends with the last of them."""
-
-
-def simulated(**settings: object) -> ChainRun:
-    texts = {name: str(each) for name, each in {**STEADY, **settings}.items()}
-    given = read_settings(texts, SETTINGS)
-    return simulate(plan_of(given), config_of(given), 1, machine=SparkMachine)
-
-
-def outcome_of_bytes() -> Outcome:
-    timed = simulated(block_size=4, seconds=20)
-    measured = float(timed.summary["mean_block"]), float(timed.summary["bytes_per_s"])
-    return judge_bytes(timed.traffic, *measured).verdicts[0].outcome
-
-
-def outcome_of_queries() -> Outcome:
-    shared = []
-    for queries in (1, 4):
-        timed = simulated(queries=queries)
-        span_us = timed.workload.arrivals[-1].arrival_us - timed.plan.epoch_us
-        sent = round(float(timed.summary["bytes_per_s"]) * span_us / 1e6)
-        shared.append(Shared(queries, sent, int(timed.summary["results"])))
-    return judge_shared(shared).verdicts[0].outcome
-
-
-def _sends_again(right: Any, self: Worker, *given: Any) -> None:
-    """Send each block once more for every query."""
-    before = len(self.outbox)
-    right(self, *given)
-    self.outbox.extend(self.outbox[before:] * len(self._config.queries))
-
-
-@pytest.mark.parametrize("outcome", [outcome_of_bytes, outcome_of_queries])
-def test_blocks_that_spark_s_workers_send_again_break_the_claims_on_bytes(
-    outcome: Callable[[], Outcome],
-) -> None:
-    assert outcome() is Outcome.HOLDS
-    with Planted(Worker.forward, _sends_again).in_force():
-        wrong = outcome()
-    assert wrong is Outcome.BROKEN

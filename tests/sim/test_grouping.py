@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from model.grouping.machine import Machine
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import POLICIES
-from sim.grouping import TimedRun, experiments, from_settings, side_by_side
+from sim.grouping import experiments, from_settings, side_by_side
 from sim.grouping.cluster import GroupingCluster
 from sim.grouping.experiments import BASE, SITUATIONS
 from sim.grouping.record import Passage
@@ -31,18 +31,8 @@ from sim.kernel.source import Source
 from sim.kernel.trigger import EveryTuples
 
 
-def small(seed: int = 1, **settings: object) -> TimedRun:
-    given = {"tuples": 3_000, "keys": 100, "window_tuples": 500, "batch_tuples": 250, "senders": 2}
-    texts = {**given, "instances": 4, **settings}
-    return from_settings({key: str(value) for key, value in texts.items()}, seed)
-
-
-def figure(timed: TimedRun, name: str) -> float:
-    return float(timed.summary[name])
-
-
 def test_words_come_in_the_order_of_the_text_but_for_delays() -> None:
-    timed = small(scenario="words")
+    timed = from_settings({"tuples": "3000", "scenario": "words"}, 1)
     sent = sorted(timed.workload.arrivals, key=lambda event: event.source_id)
     first = [word for word, _ in islice(read_words(), len(sent))]
     assert [event.key for event in sent] == first
@@ -50,9 +40,8 @@ def test_words_come_in_the_order_of_the_text_but_for_delays() -> None:
 
 
 def test_words_have_the_numbers_of_their_lines() -> None:
-    module = Path(
-        sysconfig.get_path("stdlib"), min(f"{each}.py" for each in sys.stdlib_module_names)
-    )
+    first = min(f"{each}.py" for each in sys.stdlib_module_names)
+    module = Path(sysconfig.get_path("stdlib"), first)
     lines = module.read_text(encoding="utf-8").splitlines()
     words = list(islice(read_words(), 100))
     for word, number in words:
@@ -171,14 +160,6 @@ def recurrence(room: GroupingCluster, senders: int) -> list[tuple[float, float, 
     return [found[n] for n in range(len(passages))]
 
 
-def passed(plan: Plan, config: GroupingConfig, seed: int) -> GroupingCluster:
-    """Run a plan through the room."""
-    room, _ = run(
-        plan, seed, lambda env, seeds: GroupingCluster(env, seeds, plan, config, Machine(config))
-    )
-    return room
-
-
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
     """Draw streams from too slow to too fast, near and far workers, and small or large queues."""
@@ -208,7 +189,10 @@ def test_runs_equal_a_recurrence(
     plan: Plan, instances: int, senders: int, policy: str, is_backlog: bool, seed: int
 ) -> None:
     config = GroupingConfig(instances, policy, senders=senders, window_tuples=30)
-    room = passed(backlog_of(plan, seed) if is_backlog else plan, config, seed)
+    plan = backlog_of(plan, seed) if is_backlog else plan
+    room, _ = run(
+        plan, seed, lambda env, seeds: GroupingCluster(env, seeds, plan, config, Machine(config))
+    )
     expected = recurrence(room, senders)
     for passage, times_us in zip(room.record.passages, expected, strict=True):
         found_us = passage.sent_us, passage.began_us, passage.ended_us

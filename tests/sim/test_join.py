@@ -1,46 +1,63 @@
 """The timed chain: costs, epochs, decisions, failures, and workers that come and go."""
 
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
 import pytest
 
+from model.checking.claims import Outcome
+from model.join.claims import judge
 from model.join.control import decide, start
 from model.join.run import run as model_run
-from model.vocabulary import Fault, JoinConfig
-from model.vocabulary.join import (
-    And,
-    Decision,
-    Equi,
-    Match,
-    Quiet,
-)
+from model.vocabulary import Fault, JoinConfig, Trace
+from model.vocabulary.join import And, Decision, Equi, Match, Quiet, Rejected
 from model.vocabulary.join_load import LoadRules
 from model.vocabulary.settings import read_settings
 from properties import profiles
-from sim.join import ChainRun, simulate
+from sim.join import ChainRun, from_settings, simulate
 from sim.join.cluster import ChainCluster
 from sim.join.line import LOG, Do, Line
 from sim.join.live_chain import LiveChain
-from sim.join.machine import MachineOf, Service
+from sim.join.machine import Service
 from sim.join.model_chain import ModelChain
 from sim.join.room import TIMED_ROOM
 from sim.join.settings import SETTINGS, config_of, plan_of
 from sim.join.tuning import ChainTuning, Control, Costs
-from sim.kernel.distributions import Constant
+from sim.kernel.distributions import Constant, Exponential
 from sim.kernel.faults import Fail, Schedule
 from sim.kernel.link import Place, Tier, Tiers
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import Source
 from sim.kernel.trigger import At, Every
-from tests.sim.chains import assert_is_the_model_s, faulty, found, small
 
 EVERYTHING = JoinConfig(1_000_000, (("all", And()),), workers=2, block_size=1)
 FREE = Costs(0.0, 0.0, 0.0)
 ONE_EACH = (Source(1), Source(1, start_us=1_000))
 """One tuple of R, and one of S a millisecond later."""
-NEAR = Tier(100.0, 1e9)
+
+
+def small(seed: int = 1, /, **settings: str) -> ChainRun:
+    given = {"seconds": "6", "rate_r_hz": "30", "rate_s_hz": "30", "workers": "3"}
+    return from_settings({**given, "record": "yes", "shed": "linear", **settings}, seed)
+
+
+def found(trace: Trace) -> list[tuple[str, int, int]]:
+    """Return matches without the epoch in which they came."""
+    return sorted(match[:3] for match in trace.of(Match))
+
+
+def assert_is_the_model_s(run: ChainRun) -> None:
+    """Assert that the model observes the trace of the run, given its workload."""
+    trace = model_run(run.workload)
+    assert found(run.trace) == found(trace)
+    assert run.trace.of(Rejected) == trace.of(Rejected)
+    for verdict in judge(run.workload, run.trace).verdicts:
+        assert verdict.outcome is not Outcome.BROKEN, (verdict.claim, verdict.witness)
 
 
 def one_pair(
-    tier: Tier = NEAR, tuple_us: float = 0.0, costs: Costs = FREE, speed: float = 1.0
+    tier: Tier, tuple_us: float = 0.0, costs: Costs = FREE, speed: float = 1.0
 ) -> ChainRun:
     """Run a chain that does nothing until the flush, when r and s meet over one link."""
     workers = tuple(Worker(speed, place=Place(process=n)) for n in (0, 1))
@@ -58,37 +75,31 @@ def one_pair(
 # -------------------------------------------------------------------------------------- the times
 
 
-def test_a_message_takes_the_time_of_its_link() -> None:
-    near, far = one_pair(), one_pair(Tier(5_000.0, 1e9))
-    # R waits for S, which comes 1 ms later and has an equally long way from the log.
-    assert near.summary["mean_latency_us"] == pytest.approx(100.0)
-    assert far.summary["mean_latency_us"] == pytest.approx(5_000.0)
+COSTLY = (100.0, Costs(1_000.0, 10.0, 1.0))
+WORK_US = (2 * 1_000 + 2 * 100) + (2 * 1_000 + 100 + 10 + 1)
+"""S is admitted and sent on, two messages and two tuples; R has come in the meantime, and is
+received, compared, found and acknowledged."""
 
 
-def test_work_takes_the_time_that_it_costs_on_that_worker() -> None:
-    costs = Costs(1_000.0, 10.0, 1.0)
-    # S is admitted and sent on, two messages and two tuples; R has come in the meantime, and is
-    # received, compared, found and acknowledged.
-    work_us = (2 * 1_000 + 2 * 100) + (2 * 1_000 + 100 + 10 + 1)
-    for speed in (1.0, 0.5):
-        timed = one_pair(Tier(0.0, 1e9), 100.0, costs, speed)
-        assert timed.summary["mean_latency_us"] == pytest.approx(work_us / speed)
+@pytest.mark.parametrize(
+    ("timed", "latency_us"),
+    [
+        # R waits for S, which comes 1 ms later and has an equally long way from the log.
+        ((Tier(100.0, 1e9),), 100.0),
+        ((Tier(5_000.0, 1e9),), 5_000.0),
+        ((Tier(0.0, 1e9), *COSTLY), WORK_US),
+        ((Tier(0.0, 1e9), *COSTLY, 0.5), WORK_US / 0.5),
+    ],
+)
+def test_links_and_work_take_their_time(timed: tuple[Any, ...], latency_us: float) -> None:
+    assert one_pair(*timed).summary["mean_latency_us"] == pytest.approx(latency_us)
 
 
 def test_only_tuples_that_an_index_selects_are_compared() -> None:
-    plan = Plan(
-        (
-            Source(50, Constant(1_000), keys=("a", "b")),
-            Source(50, Constant(1_000), keys=("a", "b")),
-        )
-    )
+    plan = Plan((Source(50, Constant(1_000), keys=("a", "b")),) * 2)
     config = JoinConfig(10_000_000, (("equal", Equi("key")), ("all", And())), workers=1)
     timed = simulate(plan, config, 0)
-    counts = {
-        (stream, key): sum(e.stream == stream and e.key == key for e in timed.workload.arrivals)
-        for stream in "RS"
-        for key in "ab"
-    }
+    counts = Counter((event.stream, event.key) for event in timed.workload.arrivals)
     equal = sum(counts["R", key] * counts["S", key] for key in "ab")
     assert timed.summary["comparisons"] == equal + 2_500
     assert timed.summary["results"] == equal + 2_500
@@ -116,37 +127,21 @@ def test_two_streams_wait_for_each_other_at_most_until_the_epoch_ends() -> None:
     assert pauses == [6, 0]
 
 
-def scaling(**settings: str) -> ChainRun:
-    return small(
-        scale="yes",
-        capacity="40",
-        out_after_us="1000000",
-        in_after_us="2000000",
-        trigger_interval_us="1000000",
-        shed="no",
-        **settings,  # type: ignore[arg-type]  # none of them is the seed
-    )
-
-
 def decisions_of(timed: ChainRun) -> tuple[Decision, ...]:
     return JoinConfig.from_json(timed.workload.config).decisions
 
 
 def test_a_chain_that_scales_leaves_its_decisions_in_the_workload() -> None:
-    timed = scaling()
+    patience = {"out_after_us": "1000000", "in_after_us": "2000000", "shed": "no"}
+    timed = small(scale="yes", capacity="40", trigger_interval_us="1000000", **patience)
     decisions = decisions_of(timed)
-    resized = ", ".join(
-        f"{before} to {after.workers}"
-        for before, after in zip(
-            [3, *(each.workers for each in decisions)], decisions, strict=False
-        )
-    )
+    numbers = [3, *(each.workers for each in decisions)]
+    resized = ", ".join(f"{before} to {after}" for before, after in pairwise(numbers))
     assert resized == timed.summary["resized"] != "no"
     assert_is_the_model_s(timed)
     again = TIMED_ROOM.replay(timed.workload)
     assert_is_the_model_s(again)
-    assert again.summary["resized"] == resized
-    assert decisions_of(again) == decisions
+    assert (again.summary["resized"], decisions_of(again)) == (resized, decisions)
     assert found(again.trace) == found(timed.trace)
     assert any(step.worker >= 3 for step in again.trace.of(Quiet))
 
@@ -154,18 +149,29 @@ def test_a_chain_that_scales_leaves_its_decisions_in_the_workload() -> None:
 # ------------------------------------------------------------------------------------------- faults
 
 
-EVERY_FAULT: dict[str, Schedule] = {
-    "fail in the middle": (Fail("worker-1", 4_400_000, 1), Fail("worker-1", 5_100_000, 900_000)),
-    "fail in the flush": (Fail("worker-2", 8_012_500, 100_000),),
-}
-
-
 def test_the_workload_carries_every_failure() -> None:
-    run = faulty(EVERY_FAULT["fail in the middle"])
+    run = faulty((Fail("worker-1", 4_400_000, 1), Fail("worker-1", 5_100_000, 900_000)))
     assert run.workload.faults == (Fault("kill", 2),)
     assert run.summary["failures"] == 2
-    flushed = faulty(EVERY_FAULT["fail in the flush"])
-    assert flushed.workload.faults == (Fault("kill", 4),)
+    in_the_flush = faulty((Fail("worker-2", 8_012_500, 100_000),))
+    assert in_the_flush.workload.faults == (Fault("kill", 4),)
+
+
+def faulty(faults: Schedule) -> ChainRun:
+    """Run three distant workers on 30 tuples/s of each stream for 6 seconds."""
+    places = ((1.0, Place()), (0.1, Place(node=1)), (0.5, Place(rack=1)))
+    workers = tuple(Worker(speed, place=place) for speed, place in places)
+    source = Source(180, Exponential(33_000.0), delay=Exponential(20_000.0), keys=("a", "b"))
+    plan = Plan(
+        (source, source),
+        cluster=Cluster(workers, Constant(2.0)),
+        tuning=ChainTuning(record=True),
+        faults=faults,
+        trigger=Every(2_000_000),
+    )
+    queries = (("same", Equi("key")),)
+    query = JoinConfig(500_000, queries, workers=3, block_size=4, lateness_us=100_000)
+    return simulate(plan, query, 7)
 
 
 # --------------------------------------------------------------------------- decisions by busy time
@@ -245,14 +251,14 @@ CASE = {
     "window_us": f"{WINDOW_US}",
     "capacity": "25",
     "workers": "4",
+    "predicate": "equi",
     "scale": "yes",
     "live": "yes",
-    "predicate": "equi",
     "intake_us": "20000",
+    "control_us": "100000",
     "tau0": "0.25",
     "out_after_us": "500000",
     "in_after_us": "3000000",
-    "control_us": "100000",
     "blocks": "fixed",
     "block_size": "4",
     "tiers": "elsewhere",
@@ -261,11 +267,9 @@ CASE = {
 """A case study in which the number of workers doubles and halves within 45 s."""
 
 
-def run(
-    settings: dict[str, str] | None = None, seed: int = 1, machine: MachineOf = LiveChain
-) -> ChainRun:
-    values = read_settings({**CASE, **(settings or {})}, SETTINGS)
-    return simulate(plan_of(values), config_of(values), seed, machine=machine)
+def run(settings: dict[str, str], seed: int = 1) -> ChainRun:
+    values = read_settings({**CASE, **settings}, SETTINGS)
+    return simulate(plan_of(values), config_of(values), seed, machine=LiveChain)
 
 
 def changes(timed: ChainRun) -> list[tuple[int, int]]:
@@ -273,12 +277,6 @@ def changes(timed: ChainRun) -> list[tuple[int, int]]:
     text = str(timed.summary["resized"])
     pairs = [one.split(" to ") for one in text.split(", ")] if text != "no" else []
     return [(int(before), int(after)) for before, after in pairs]
-
-
-def is_course(numbers: list[tuple[int, int]], workers: int) -> bool:
-    """Return whether there are changes, each from the number that the one before it left."""
-    befores = [before for before, _ in numbers]
-    return bool(numbers) and befores == [workers, *[after for _, after in numbers[:-1]]]
 
 
 def test_workers_come_and_go_within_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,7 +320,8 @@ def test_workers_come_and_go_within_a_window(monkeypatch: pytest.MonkeyPatch) ->
 def test_every_pair_of_admitted_tuples_comes_out_once(settings: dict[str, str]) -> None:
     for seed in range(profiles.choose(1, nightly=3)):
         timed = run(settings, seed)
-        assert is_course(changes(timed), int(settings.get("workers", CASE["workers"])))
+        befores, afters = zip(*changes(timed), strict=True)
+        assert befores == (int({**CASE, **settings}["workers"]), *afters[:-1])
         assert found(timed.trace) == found(model_run(timed.workload))
 
 

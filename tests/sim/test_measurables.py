@@ -114,15 +114,17 @@ def test_batches_find_what_a_uniform_cut_leaves() -> None:
     assert in_batches(asked, 0)["found_share"] == pytest.approx(0.5, abs=0.02)
 
 
+SAME = JoinConfig(1_000_000, (("same", Equi("key")),), workers=2)
+
+
 def test_jobs_take_the_time_of_their_largest_task() -> None:
-    config = JoinConfig(1_000_000, (("same", Equi("key")),), workers=2)
     source = Source(4, Constant(1_000), keys=("a",))
     plan = Plan(
         (source, source),
         cluster=Cluster((Worker(1.0), Worker(0.5)), Constant(100.0)),
         tuning=ChainTuning(Costs(message_us=7.0, comparison_us=10.0, result_us=1.0)),
     )
-    run = simulate_batches(plan, config, BatchSettings(batch_us=10_000, job_us=500.0), 0)
+    run = simulate_batches(plan, SAME, BatchSettings(batch_us=10_000, job_us=500.0), 0)
     # All 8 tuples are in the first batch. The slower worker maps half of them; the faster one has
     # the only key, and finds 16 pairs in 16 comparisons.
     assert run.over_us == [10_000 + 500 + 2 * (7 + 4 * 100) + (7 + 8 * 100 + 16 * 11)]
@@ -130,12 +132,10 @@ def test_jobs_take_the_time_of_their_largest_task() -> None:
 
 
 def test_a_job_begins_when_the_one_before_it_is_over() -> None:
-    config = JoinConfig(1_000_000, (("same", Equi("key")),), workers=2)
     source = Source(40, Constant(1_000), keys=("a",))
-    costs = Costs(message_us=0.0, comparison_us=0.0, result_us=0.0)
     cluster = Cluster((Worker(), Worker()), Constant(0.0))
-    plan = Plan((source, source), cluster=cluster, tuning=ChainTuning(costs))
-    run = simulate_batches(plan, config, BatchSettings(batch_us=10_000, job_us=25_000.0), 0)
+    plan = Plan((source, source), cluster=cluster, tuning=ChainTuning(Costs(0.0, 0.0, 0.0)))
+    run = simulate_batches(plan, SAME, BatchSettings(batch_us=10_000, job_us=25_000.0), 0)
     # A job takes 25 ms, a batch 10 ms: no job but the first one waits for its batch.
     assert len(run.over_us) >= 4
     assert run.over_us == [10_000 + 25_000 * (job + 1) for job in range(len(run.over_us))]

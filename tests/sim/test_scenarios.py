@@ -15,8 +15,8 @@ from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import replay
 from sim.kernel.source import Source
 from sim.scenarios import DEPENDENT, INDEPENDENT, MINUTE_US, PROCESSES, SECOND_US, umts
+from sim.sweep.statistics import mean_interval
 from sim.windows.scenarios import SCENARIOS as OF_WINDOWS
-from tests.sim.output_analysis import batch_means
 
 SEEDS = range(20)
 RECORDING = Path(os.environ.get("STRAGGLER_DATA", "")) / "iot_umts.parquet"
@@ -48,7 +48,7 @@ def test_delays(
     The tolerances are how far the three recorded sessions lie from each other.
     """
     values = [getattr(run, name) for run in runs[devices]]
-    interval = batch_means(values, 0.999, batches=len(values))
+    interval = mean_interval(values, 0.999)
     assert target_us * (1 - tolerance) <= interval.low, interval
     assert interval.high <= target_us * (1 + tolerance), interval
 
@@ -56,9 +56,6 @@ def test_delays(
 @pytest.mark.parametrize("devices", [7, 8, 9])
 def test_lateness(runs: dict[int, list[Disorder]], devices: int) -> None:
     shares = [run.late_share for run in runs[devices]]
-    interval = batch_means(shares, 0.999, batches=len(shares))
-    assert interval.low >= 0.16
-    assert interval.high <= 0.34
     assert all(0.16 <= share <= 0.34 for share in shares), shares
     assert all(run.late_share_within_keys <= 0.0007 for run in runs[devices])
 
@@ -77,16 +74,12 @@ def test_against_the_recording(runs: dict[int, list[Disorder]]) -> None:
         ]
         events = simulate_arrivals(replay(trace, f"umts, recorded, {session}"), 1).events
         assert events == tuple(trace)
-        assert_alike(measure(events), runs[rows["key"].nunique()])
-
-
-def assert_alike(recorded: Disorder, simulated: list[Disorder]) -> None:
-    """Assert that every delay figure of the recording is within 25% of the simulated mean."""
-    assert 0.16 <= round(recorded.late_share, 2) <= 0.34
-    assert recorded.late_share_within_keys <= 0.0008
-    for name in ("delay_p50_us", "delay_p99_us", "delay_max_us"):
-        mean_us = sum(getattr(run, name) for run in simulated) / len(simulated)
-        assert getattr(recorded, name) == pytest.approx(mean_us, rel=0.25), name
+        recorded, simulated = measure(events), runs[rows["key"].nunique()]
+        assert 0.16 <= round(recorded.late_share, 2) <= 0.34
+        assert recorded.late_share_within_keys <= 0.0008
+        for name in ("delay_p50_us", "delay_p99_us", "delay_max_us"):
+            mean_us = sum(getattr(run, name) for run in simulated) / len(simulated)
+            assert getattr(recorded, name) == pytest.approx(mean_us, rel=0.25), name
 
 
 # ------------------------------------------------------------------------------- disorder processes

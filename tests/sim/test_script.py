@@ -22,7 +22,7 @@ from sim.kernel.link import Place, Tier, Tiers
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.run import run
 from sim.kernel.source import Recording, Row
-from sim.kernel.trigger import At, Every
+from sim.kernel.trigger import At
 from sim.script import ScriptRun, from_settings, simulate
 from sim.script.cluster import ScriptCluster
 from sim.script.figures import _measured
@@ -127,17 +127,6 @@ def test_a_worker_that_fails_begins_again_behind_its_last_mark() -> None:
     assert marked.results(1) == [(999_000, 1_601_500 + 1_000 + 100)]
     assert "served_again" not in marked.run.summary
     assert marked.run.workload.faults == (Fault("kill", 1),)
-
-
-def test_results_are_sent_again_after_a_failure_and_change_nothing() -> None:
-    # The batch ends at 2 s, so that worker 1 takes in everything once more.
-    faults = (Fail("worker-1", 1_700_000, 1_000),)
-    seen = measured(*STREAM, faults=faults, trigger=Every(2_000_000))
-    early = [sent for sent in seen.room.sent() if sent.stamps_us == (999_000,)]
-    assert [sent.at_us for sent in early] == [1_601_220, 1_701_000 + 2 * 1_000 + 100]
-    assert seen.results(0)[1] == (999_000, 1_601_220 + 420)
-    assert seen.run.summary["served_again"] == 2
-    assert list(seen.run.trace.steps()) == list(measured(*STREAM).run.trace.steps())
 
 
 @pytest.mark.parametrize("when_full", ["block", "drop"])

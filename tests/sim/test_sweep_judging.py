@@ -42,7 +42,6 @@ def of_one_cell(expectation: Expectation, *samples: Figure) -> Finding:
         ((8.0, 12.5, 11.0), Outcome.UNDETERMINED),
         ((10.0,), Outcome.HOLDS),
         ((9.9,), Outcome.BROKEN),
-        ((10.0, 10.0), Outcome.HOLDS),
         ((11.0, None, 11.4), Outcome.UNDETERMINED),
         ((11.0, "fast", 11.4), Outcome.UNDETERMINED),
     ],
@@ -91,10 +90,8 @@ def test_where_selects_cells_and_over_merges_them() -> None:
     assert cell.interval
     assert cell.interval.estimate == 20.0
     ratio = TAG_WINS._replace(where={"load": (2,)})
-    assert [cell.label for cell in judge(ratio, table).cells] == [
-        "load 2, tag / pkg",
-        "load 2, tag / cg",
-    ]
+    labels = [cell.label for cell in judge(ratio, table).cells]
+    assert labels == ["load 2, tag / pkg", "load 2, tag / cg"]
 
 
 @pytest.mark.parametrize(
@@ -139,23 +136,14 @@ def test_one_cell_may_be_enough_and_then_has_to_be_clear() -> None:
 @pytest.mark.parametrize(("trials", "p"), [(1, 0.3), (10, 0.02), (50, 0.5), (40, 0.97)])
 def test_clopper_pearson_covers_exactly(trials: int, p: float) -> None:
     intervals = [clopper_pearson(successes, trials) for successes in range(trials + 1)]
+    assert (intervals[0].low, intervals[-1].high) == (0.0, 1.0)
     masses = stats.binom.pmf(np.arange(trials + 1), trials, p)
     covered = [interval.contains(p) for interval in intervals]
     assert sum(masses[covered]) >= 0.95
 
 
-def test_clopper_pearson_ends_at_0_and_1() -> None:
-    assert clopper_pearson(0, 10).low == 0.0
-    assert clopper_pearson(10, 10).high == 1.0
-    assert clopper_pearson(0, 10).high == pytest.approx(1 - 0.025 ** (1 / 10))
-
-
 def test_bad_values_are_named() -> None:
     with pytest.raises(ValueError, match="confidence is 1; it must be"):
         mean_interval([1, 2, 3], confidence=1)
-    with pytest.raises(ValueError, match="number of samples is 1; it must be"):
-        mean_interval([1])
-    with pytest.raises(ValueError, match="successes is 4; it must be between 0 and 3"):
-        clopper_pearson(4, 3)
     with pytest.raises(ValueError, match="trials is 0; it must be"):
         clopper_pearson(0, 0)

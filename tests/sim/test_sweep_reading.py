@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from model.vocabulary.settings import JsonObject, PlainData
-from sim.sweep.experiment import Experiment, Factor, Grid, Level, Measure, Reproduction
+from sim.sweep.experiment import Experiment, Grid, Level, Measure, Reproduction
 from sim.sweep.measurable import measurable
 from sim.sweep.reading import catalogue, find, load, parse
 from tests.sim.experiments import SMALL, small, values
@@ -65,6 +65,10 @@ def test_near_stands_for_two_bounds() -> None:
         ({"source": {"paper": "x"}}, "source.where is missing"),
         ({"published": {"says": "x", "values": {"on": date(2026, 11, 22)}}}, "published.values.on"),
         ({"plot": {"x": "policy", "y": "rho"}}, "plot.y is 'rho'; it must be one of share"),
+        ({"base": {"tupels": 1}}, "there is no base.tupels; did you mean 'tuples'?"),
+        ({"base": {"tuples": [1, 2]}}, "base.tuples is '1,2'; it must be an integer"),
+        ({"factors": {"keys": [3, "x"]}}, "factors.keys is 'x'; it must be an integer"),
+        ({"quick": {"base": {"service": "consant"}}}, "quick.base.service is 'consant'; it must"),
     ],
 )
 def test_an_invalid_file_is_refused_in_one_sentence(
@@ -77,20 +81,6 @@ def test_a_fan_sets_nothing_else_at_any_level() -> None:
     levels: dict[str, PlainData] = {"a": {"policy": "tag"}, "b": {"policy": "dag", "zipf": 1}}
     other = {"fan": "policy", "factors": {"policy": levels}, "expect": []}
     assert_refused(other, "a factor of quick that is a list of values")
-
-
-@pytest.mark.parametrize(
-    ("other", "words"),
-    [
-        ({"base": {"tupels": 1}}, "there is no base.tupels; did you mean 'tuples'?"),
-        ({"base": {"tuples": [1, 2]}}, "base.tuples is '1,2'; it must be an integer"),
-        ({"factors": {"keys": [3, "x"]}}, "factors.keys is 'x'; it must be an integer"),
-        ({"base": {"policy": "tga"}}, "base.policy is 'tga'; it must be one of"),
-        ({"quick": {"base": {"service": "consant"}}}, "quick.base.service is 'consant'; it must"),
-    ],
-)
-def test_an_invalid_value_of_a_setting_is_refused(other: dict[str, PlainData], words: str) -> None:
-    assert_refused(other, words)
 
 
 def assert_refused(other: JsonObject, words: str) -> None:
@@ -201,18 +191,13 @@ def tiny(experiment: Experiment) -> dict[str, str]:
     known = measurable(experiment.room, experiment.run).settings
     settings = dict(grid.base)
     for factor in grid.factors:
-        settings |= first(factor)
+        settings |= factor.levels[0].settings
     smaller = SMALLER[experiment.room]
     if experiment.run == "largest-rate":
         smaller = {"seconds": "1", "window_us": "200000"}
     if experiment.name == "slack-calm":
         smaller = {"messages": "30000"}  # four spells of 5 s and the one that is cut off
     return settings | {key: value for key, value in smaller.items() if key in known}
-
-
-def first(factor: Factor) -> dict[str, str]:
-    """Return the settings of the first level."""
-    return dict(factor.levels[0].settings)
 
 
 @pytest.mark.long

@@ -23,10 +23,13 @@ from spark_impl.grouping import Grouping, MicroBatch, at_instances
 from spark_impl.grouping.query import GroupingStream
 from straggler.rooms.script.language import parse
 from tests.harness.announcements import announced, reach, say
-from tests.harness.join_driver import AnnouncedStream
-from tests.harness.landing_driver import AnnouncedLanding
-from tests.harness.script_driver import AnnouncedScripts
-from tests.harness.windows_driver import PIPELINES, AnnouncedQuery
+from tests.harness.drivers import (
+    PIPELINES,
+    AnnouncedLanding,
+    AnnouncedQuery,
+    AnnouncedScripts,
+    AnnouncedStream,
+)
 from tests.soak import oracles
 
 SITE = "site"
@@ -149,10 +152,10 @@ def open_windows(spark: SparkSession, room: str, disk: Path) -> Opened:
     handed = Handed(disk / "handed", [*sites, *ANSWER])
     history = disk / ("history" if landings else "in")
     query = CorrectingQuery(
-        spark, PIPELINES[room], CONFIGS[room], history, disk / "store", sites, sink=handed
+        spark, CONFIGS[room], history, disk / "store", sites, sink=handed, room=PIPELINES[room]
     )
     query.announce_corrections()
-    read = {"slack": slack.results, "watermark": watermark.results}[room]
+    read: Any = {"slack": slack.results, "watermark": watermark.results}[room]
 
     def observe() -> dict[str, Any]:
         columns = [*sites, *ANSWER, "n_rcv", "state"]

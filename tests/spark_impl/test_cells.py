@@ -18,7 +18,7 @@ from model.vocabulary.windows import REASON_FUTURE
 from spark_impl.runtime import cells
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.storage import InputProblem
-from tests.harness.cell_recomputation import time_of
+from tests.harness.cells import time_of
 
 UNITS = ("us", "ms", "s", "ns")
 HALVES = st.builds(

@@ -26,10 +26,13 @@ from spark_impl.grouping import (
     run_in_process,
 )
 from spark_impl.grouping.query import Spreader
+from spark_impl.grouping.store import INSTANCE as WORKED
 from spark_impl.grouping.store import GroupingStore
 from spark_impl.grouping.tasks import Columns
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem, locate
+from spark_impl.runtime.stores import require_view
+from spark_impl.runtime.tables import TableWriter
 
 
 def skewed(seed: int, size: int) -> tuple[Event, ...]:
@@ -257,21 +260,25 @@ def test_a_failure_between_the_writes_of_the_driver_changes_no_route(
 
     for number, part in enumerate(parts):
         rows = spark.createDataFrame(table_of(part))
-        for name, after in (("forget", True), ("load_sender", False), ("finish", True)):
+        for part_of, name, after in (
+            (GroupingStore, "load_sender", False),
+            (TableWriter, "commit", False),
+            (TableWriter, "commit", True),
+        ):
             if number == 1:
                 with monkeypatch.context() as patch:
-                    patch.setattr(
-                        GroupingStore, name, failing(getattr(GroupingStore, name), 1, after)
-                    )
+                    patch.setattr(part_of, name, failing(getattr(part_of, name), 1, after))
                     with pytest.raises(DiskFullError):
                         Spreader(config, COLUMNS, place).advance(rows, work, number)
         Spreader(config, COLUMNS, place).advance(rows, work, number)
     assert seen == routes(events, config, 100, 200)
     store = GroupingStore(place)
-    states = [store.load_worked(2, instance).state for instance in range(4)]
+    view = require_view(place)
+    files = store.states(view, WORKED, 2)
+    states = [store.load_worked(files[instance]).state for instance in range(4)]
     counted = sum(pc.sum(state.column("n")).as_py() for state in states if state is not None)
     assert counted == 300
-    assert {file.stem for file in (store.root / "batches").children()} == {"1", "2"}
+    assert {each.bounds["batch"] for each in view.of(WORKED)} == {(1, 1), (2, 2)}
 
 
 def count_rows(rows: pa.Table, state: pa.Table | None) -> tuple[pa.Table, pa.Table]:

@@ -18,8 +18,7 @@ from spark_impl.runtime import packages
 from spark_impl.runtime.failures import sentence_of
 from spark_impl.runtime.interpreters import choose_interpreter
 from spark_impl.runtime.packages import archive
-from tests.harness.isolated_python import isolate_python
-from tests.harness.standalone import LOOPBACK, standalone_cluster
+from tests.harness.standalone import LOOPBACK, isolate_python, standalone_cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = """

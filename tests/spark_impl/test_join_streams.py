@@ -22,7 +22,7 @@ from spark_impl.join.query import Sink
 from spark_impl.runtime import tables
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem
-from tests.harness.join_driver import both_streams
+from tests.harness.drivers import both_streams
 from tests.spark_impl.join_cases import Pair, admitted, nested_loop
 from tests.spark_impl.test_join_query import case_with, inputs
 

@@ -36,9 +36,10 @@ from spark_impl.windows.system import read_trace
 from straggler.judging.judge import broken_sentences
 from straggler.rooms import find_room
 from straggler.rooms.script.room import IDENTITY
-from tests.harness import join_executor_deaths, s3_server, unshared_stores, windows_executor_deaths
-from tests.harness.driver_kills import Kill, assert_ended, kills, needs_proc, run_to_its_end
-from tests.harness.join_driver import read_sink
+from tests.harness import executor_deaths, s3_server, unshared_stores
+from tests.harness.driver_kills import assert_ended, kills, needs_proc, run_to_its_end
+from tests.harness.drivers import PIPELINES, place_of, prepare, read_sink
+from tests.harness.executor_deaths import FATAL_BATCH
 from tests.harness.killed_queries import (
     CHAINS,
     SCRIPTS,
@@ -48,8 +49,6 @@ from tests.harness.killed_queries import (
     windows_workload,
 )
 from tests.harness.unshared_stores import CHAIN_WORKERS, OWN, TUPLES
-from tests.harness.windows_driver import PIPELINES, place_of, prepare
-from tests.harness.windows_executor_deaths import DEATHS, FATAL_BATCH
 
 OFTEN = 5
 KILLED = ((0, 1), (1, OFTEN), (2, OFTEN))
@@ -58,7 +57,7 @@ pytestmark = [needs_proc, pytest.mark.long, pytest.mark.timeout(1_800)]
 
 
 def assert_equal_to_model(
-    spark: SparkSession, folder: Path, workload: Workload, seen: Sequence[Kill] = ()
+    spark: SparkSession, folder: Path, workload: Workload, seen: Sequence[str] = ()
 ) -> Mapping[str, int]:
     """Compare the answers in a folder with the model; return the cases reached."""
     judged = find_room(workload.room)
@@ -147,8 +146,8 @@ def assert_repeated(
     batches = [line for line in lines if line.startswith("begin ")]
     assert batches
     assert len(batches) == len(set(batches)), "Spark repeated a task, not a batch"
-    _config, store = load_store(folder / "store", SLACK)
-    assert store.read("result", FATAL_BATCH).num_rows
+    _config, store, view = load_store(folder / "store", SLACK)
+    assert store.read_kind(view, "result", FATAL_BATCH).num_rows
     assert assert_equal_to_model(spark, folder, workload)["late pairs"]
 
 
@@ -156,16 +155,16 @@ def test_windows_are_exact_though_executors_die_in_a_batch_and_in_a_correction(
     tmp_path: Path, spark: SparkSession, seed: int
 ) -> None:
     workload = prepared(tmp_path, seed)
-    driver = run_to_its_end(tmp_path, windows_executor_deaths.__name__)
-    assert_ended(tmp_path / "killed", DEATHS)
+    driver = run_to_its_end(tmp_path, executor_deaths.WINDOWS)
+    assert_ended(tmp_path / "killed", executor_deaths.IN_WINDOWS)
     assert_repeated(spark, tmp_path, workload, driver.lines)
 
 
 def test_a_chain_of_executors_that_die_keeps_every_promise(tmp_path: Path, seed: int) -> None:
-    workload = long_case(join_executor_deaths.WORKERS, seed, join_executor_deaths.EPOCHS)
+    workload = long_case(executor_deaths.WORKERS, seed, executor_deaths.EPOCHS)
     workload.write(tmp_path / "workload.json")
-    run_to_its_end(tmp_path, join_executor_deaths.__name__)
-    assert_ended(tmp_path / "killed", join_executor_deaths.DEATHS)
+    run_to_its_end(tmp_path, executor_deaths.CHAIN)
+    assert_ended(tmp_path / "killed", executor_deaths.IN_CHAIN)
     trace = read_join(tmp_path / "store")
     found, expected = (sorted(each.of(Match)) for each in (trace, run_join(workload)))
     assert [step[:3] for step in found] == [step[:3] for step in expected]
@@ -173,10 +172,10 @@ def test_a_chain_of_executors_that_die_keeps_every_promise(tmp_path: Path, seed:
     assert not broken, "\n".join(broken)
     recording = validate_recording(workload, trace)
     assert recording.outcome is Outcome.HOLDS, (recording.sentence, recording.witness)
-    assert {step.worker for step in trace.of(Quiet)} == set(range(join_executor_deaths.WORKERS))
+    assert {step.worker for step in trace.of(Quiet)} == set(range(executor_deaths.WORKERS))
     assert trace.of(Forward)
     assert any(step.copies for step in trace.of(Receive)), "no copy was joined"
-    assert len(snapshots(tmp_path / "store")) == join_executor_deaths.EPOCHS + 1
+    assert len(snapshots(tmp_path / "store")) == executor_deaths.EPOCHS + 1
 
 
 # ----------------------------------------------------------------------- stores that are not shared

@@ -1,14 +1,8 @@
-"""Stores of queries: one writer, places, readers of a history, damage."""
+"""Stores of queries: places, readers of a history, damage."""
 
-import errno
-import fcntl
 import json
-import os
-import signal
-import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,127 +15,15 @@ from pyspark.sql import SparkSession
 
 from properties import profiles
 from spark_impl.retention import drop_before
-from spark_impl.runtime import locks
-from spark_impl.runtime.histories import append, compact, numbers, open_piece, write_parquet
-from spark_impl.runtime.locks import LOCK, Lease
+from spark_impl.runtime.histories import append, numbers, open_piece, write_parquet
 from spark_impl.runtime.queries import read_files
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.stores import read_parquet
+from spark_impl.runtime.stores import claim, read_parquet
+from spark_impl.script.store import ROOM, VERSION, ScriptStore
 from spark_impl.slack import SlackQuery
 from tests.harness.damaged_stores import Damage, damages, go_on
 from tests.soak.oracles import ORACLES
 from tests.spark_impl.test_slack_query import FIRST, FIXED, history
-
-# ------------------------------------------------------------------------------------------ locks
-
-
-HOLDER = """
-import sys, time
-from spark_impl.runtime.locks import lock
-from spark_impl.runtime.storage import locate
-held = lock(locate(sys.argv[1]))
-print("held", flush=True)
-time.sleep(600)
-"""
-LEASE_S, RENEWED_S = 4.0, 1.0
-LEASED = f"""
-import sys, time
-from spark_impl.runtime import locks
-from spark_impl.runtime.storage import locate
-locks.LEASE_S, locks.RENEWED_S = {LEASE_S}, {RENEWED_S}
-held = locks.lock(locate(sys.argv[1]))
-print(held.is_held, flush=True)
-time.sleep(600)
-"""
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-
-
-@pytest.fixture
-def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nobody wait for a lock, and let leases be short."""
-    monkeypatch.setattr(locks, "PATIENCE_S", 0)
-    monkeypatch.setattr(locks, "LEASE_S", LEASE_S)
-    monkeypatch.setattr(locks, "RENEWED_S", RENEWED_S)
-
-
-def test_the_holder_is_named_and_its_death_releases_the_lock(tmp_path: Path, hurry: None) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(tmp_path)],
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "held\n"
-        sentence = (
-            f"^{tmp_path} is being written by process {process.pid} on .+ since .+; it takes "
-        )
-        with pytest.raises(InputProblem, match=sentence):
-            locks.lock(tmp_path)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    locks.lock(tmp_path).release()
-    locks.lock(tmp_path).release()
-
-
-def refuse_locks(monkeypatch: pytest.MonkeyPatch, reason: int) -> None:
-    """Let the operating system refuse locks, as some file systems do."""
-
-    def refuse(*_: object) -> None:
-        raise OSError(reason, os.strerror(reason))
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
-
-
-def test_file_system_without_locks_gets_a_lease(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hurry: None
-) -> None:
-    with monkeypatch.context() as patch:
-        refuse_locks(patch, errno.ENOLCK)
-        held = locks.lock(tmp_path)
-    assert isinstance(held, Lease)
-    assert held.is_held
-    with pytest.raises(InputProblem, match=f"is being written by process {os.getpid()} on .+ sin"):
-        locks.lock(tmp_path)  # although the operating system would grant this lock
-    held.release()
-    assert not held.is_held
-    locks.lock(tmp_path).release()
-
-
-@pytest.fixture
-def leased(place: Location, hurry: None) -> Location:
-    """Return a folder that is leased, not locked."""
-    if place.is_local:
-        (place / LOCK).make()
-    return place
-
-
-@pytest.fixture
-def holder(leased: Location) -> Iterator["subprocess.Popen[str]"]:
-    """Yield a process with a lease."""
-    with subprocess.Popen(
-        [sys.executable, "-c", LEASED, str(leased)],
-        env={**os.environ, **ENVIRONMENT},
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "True\n"
-            yield process
-        finally:
-            process.kill()
-
-
-def test_the_lease_of_a_killed_process_is_taken_over(
-    leased: Location, holder: "subprocess.Popen[str]"
-) -> None:
-    holder.kill()
-    held = locks.lock(leased)
-    assert held.is_held
-    assert len((leased / LOCK).children()) == 1
-    held.release()
-
 
 # ----------------------------------------------------------------------------------------- places
 
@@ -196,10 +78,9 @@ def rows_of(number: int) -> pa.Table:
 
 
 def numbered_history(folder: Location, files: int) -> Location:
-    """Write a history whose files hold their numbers, and merge what can be merged."""
+    """Write a history whose files hold their numbers."""
     for number in range(files):
         append(folder, rows_of(number))
-        compact(folder)
     return folder
 
 
@@ -215,8 +96,8 @@ def script_checkpoint(folder: Location, *following: int, planned: int | None = N
 
 def script_reader(folder: Location, *following: int, planned: int | None = None) -> Location:
     """Write what a query of scripts leaves behind."""
-    (folder / "query.json").write_bytes(b'{"version": 3, "room": "script"}')
-    script_checkpoint(folder / "checkpoint", *following, planned=planned)
+    claim(ScriptStore(folder), {"version": VERSION, "room": ROOM})
+    script_checkpoint(folder / "_checkpoint", *following, planned=planned)
     return folder
 
 
@@ -224,8 +105,8 @@ def script_reader(folder: Location, *following: int, planned: int | None = None)
     ("make", "sentence"),
     [
         (
-            lambda folder: folder,
-            "has read nothing yet: .*/s/checkpoint has no complete micro-batch",
+            script_reader,
+            "has read nothing yet: .*/s/_checkpoint has no complete micro-batch",
         ),
         (lambda folder: script_reader(folder, planned=3), "has read nothing yet"),
         (
@@ -233,7 +114,7 @@ def script_reader(folder: Location, *following: int, planned: int | None = None)
             "number is 1; it can be at most 0, because .*/s has",
         ),
         (
-            lambda folder: script_checkpoint(folder / "checkpoint", 3),
+            lambda folder: script_checkpoint(folder / "_checkpoint", 3),
             "s is not the store of a query",
         ),
     ],
@@ -264,8 +145,8 @@ def test_a_damaged_store_gives_right_answers_or_a_sentence(
     spark: SparkSession, damage: Damage
 ) -> None:
     with tempfile.TemporaryDirectory(prefix="straggler-damaged-") as folder:
-        taken = go_on(spark, damage, Path(folder))
-    assert not taken.wrong, (damage, taken)
+        wrong = go_on(spark, damage, Path(folder))
+    assert not wrong, damage
 
 
 @pytest.mark.fails_tasks

@@ -80,8 +80,8 @@ def test_of_two_writers_the_second_one_stops_with_a_sentence(place: Location) ->
     for batch in range(1, 4):
         draft_of(store, other, batch).commit()
     assert starts(store) == [*range(3), *range(10, 13), *range(20, 23), *range(30, 33)]
+    suspended.look()
     with pytest.raises(InputProblem, match=r"is at micro-batch 1, its table is at 3"):
-        suspended.look()
         Draft(store, suspended, 1)
 
 

@@ -40,7 +40,7 @@ def test_late_tuples_are_a_side_output(spark: SparkSession, tmp_path: Path) -> N
         (10, 20, "a", 4, 17, 1),
     ]
     assert not corrections(spark, tmp_path / "s").count()
-    assert not query.store.read("pending", query.store.committed()).num_rows
+    assert not query.store.read_all("pending").num_rows
 
 
 def test_every_device_has_a_watermark_of_its_own(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The command line, interrupts and a short input as fixtures."""
+"""The command line, interrupts and small files as fixtures."""
 
 import signal
 import sys
@@ -8,21 +8,9 @@ from pathlib import Path
 import pytest
 
 from straggler.cli import main as cli
-from straggler.inputs import inputs
 from straggler.inputs.inputs import DATA_VARIABLE
-from straggler.inputs.tables import Recording
 from tests.straggler.command import Done, Straggler
-
-
-@pytest.fixture
-def short_umts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the simulated input of room ``slack`` to a fifth, in which tuples are still late."""
-
-    def shorten(seed: int) -> Recording:
-        whole = inputs.umts(seed)
-        return whole._replace(events=whole.events[: len(whole.events) // 5])
-
-    monkeypatch.setattr(inputs, "NAMED", {**inputs.NAMED, "umts": shorten})
+from tests.straggler.small_workloads import small_files
 
 
 @pytest.fixture
@@ -51,3 +39,11 @@ def straggler(
         return Done(code, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Write a small input of every room."""
+    for name, lines in small_files().items():
+        (tmp_path / name).write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return tmp_path

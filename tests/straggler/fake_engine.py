@@ -66,7 +66,7 @@ how = "In plain Python."
 [case.settings]
 aggregate = ["sum"]
 [case.stream]
-redeliveries = {redeliveries}
+redeliveries = true
 """
 FINDING = """
 [[finding]]
@@ -87,7 +87,6 @@ def write_engine(
     explains: str = "",
     exit_code: int = 0,
     pinned: str | None = None,
-    redeliveries: bool = True,
     more: str = "",
     name: str = "fake",
 ) -> None:
@@ -108,9 +107,8 @@ def write_engine(
     lines = [f'{field} = "{value}"' for field, value in head.items()]
     lines += ["timeout_s = 1"] if mistake == "hangs" else []
     how = f"how = {explains!r}" if explains else ""
-    cases = CASES.format(redeliveries=str(redeliveries).lower())
     finding = FINDING.format(promise=found_in, how=how) if found_in else ""
-    text = "\n".join([*lines, cases, finding, more])
+    text = "\n".join([*lines, CASES, finding, more])
     (home / "engine.toml").write_text(text, encoding="utf-8")
     (home / "adapter.py").write_text(ADAPTER.format(mistake=mistake), encoding="utf-8")
     script = f'print("what came")\nraise SystemExit({exit_code})\n'

@@ -1,7 +1,8 @@
 """Systems of users, right ones and wrong ones, that the command line is pointed at."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import sqrt
+from typing import Any
 
 from model.grouping import run as run_grouping
 from model.join import run as run_join
@@ -10,19 +11,45 @@ from model.script import run as run_script
 from model.slack import run as run_slack
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.grouping import Answer
-from model.vocabulary.join import Match, Receive, Rejected
+from model.vocabulary.join import Match, Receive
 from model.vocabulary.script.config import Hosted, Result
 from model.vocabulary.windows import Final, Late
 
-
-def answers_only() -> System:
-    """Return a System that records final answers and nothing else."""
-    return lambda workload: Trace("answers", run_slack(workload).of(Final))
+Steps = Iterable[Any]
 
 
-def says_nothing() -> System:
-    """Return a System that records no step, so that no claim about steps can be broken."""
-    return lambda _: Trace("nothing", ())
+def editing(
+    run: System, edit: Callable[[Workload, list[Any]], Steps], name: str = "edited"
+) -> Callable[[], System]:
+    """Return a factory of Systems that record other steps than a right one."""
+    return lambda: lambda workload: Trace(name, edit(workload, list(run(workload).steps())))
+
+
+def changing(run: System, kind: type, **changes: Callable[[Any], Any]) -> Callable[[], System]:
+    """Return a factory of Systems that change some fields of all steps of a kind."""
+
+    def changed(step: Any) -> Any:
+        return step._replace(**{name: change(getattr(step, name)) for name, change in each})
+
+    each = changes.items()
+    return editing(run, lambda _, steps: [changed(s) if isinstance(s, kind) else s for s in steps])
+
+
+def without(run: System, *kinds: type) -> System:
+    """Return a System that records no steps of these kinds."""
+    return editing(run, lambda _, steps: [s for s in steps if not isinstance(s, kinds)])()
+
+
+def losing(workload: Workload, steps: list[Any]) -> Steps:
+    """Lose the pairs of tuples from two epochs."""
+    epoch = {e.source_id: n for n, batch in enumerate(workload.batches()) for e in batch}
+    return [s for s in steps if not isinstance(s, Match) or epoch[s.r_id] == epoch[s.s_id]]
+
+
+def doubling(workload: Workload, steps: list[Any]) -> Steps:
+    """Repeat all matches in the last epoch."""
+    last = sum(1 for _ in workload.batches())
+    return [*steps, *(s._replace(batch=last) for s in steps if isinstance(s, Match))]
 
 
 def raises() -> System:
@@ -34,81 +61,14 @@ def raises() -> System:
     return system
 
 
-def forgets_late() -> System:
-    """Return a System that records no late pairs."""
-
-    def system(workload: Workload, /) -> Trace:
-        steps = run_slack(workload).steps()
-        return Trace("forgets", [step for step in steps if not isinstance(step, Late)])
-
-    return system
-
-
-def loses_pairs() -> System:
-    """Return a System that loses the pairs of tuples from two epochs."""
-
-    def system(workload: Workload, /) -> Trace:
-        epoch = {e.source_id: n for n, batch in enumerate(workload.batches()) for e in batch}
-        trace = nested_loop_join(workload)
-        kept = [each for each in trace.of(Match) if epoch[each.r_id] == epoch[each.s_id]]
-        return Trace("loses", [*kept, *trace.of(Rejected)])
-
-    return system
-
-
-def doubles_pairs() -> System:
-    """Return a System whose matches come twice, in two epochs."""
-
-    def system(workload: Workload, /) -> Trace:
-        trace = nested_loop_join(workload)
-        last = sum(1 for _ in workload.batches())
-        again = [each._replace(batch=last) for each in trace.of(Match)]
-        return Trace("doubles", [*trace.steps(), *again])
-
-    return system
-
-
-def miscounts_copies() -> System:
-    """Return a System whose chain records that blocks met more copies than there were."""
-
-    def system(workload: Workload, /) -> Trace:
-        steps = [
-            step._replace(copies=step.copies + 1) if isinstance(step, Receive) else step
-            for step in run_join(workload).steps()
-        ]
-        return Trace("miscounts", steps)
-
-    return system
-
-
-def answers_one_less() -> System:
-    """Return a System that takes the partial aggregate of one instance for the answer."""
-
-    def system(workload: Workload, /) -> Trace:
-        trace = run_grouping(workload)
-        answers = [each._replace(n=max(1, each.n - 1)) for each in trace.of(Answer)]
-        others = [step for step in trace.steps() if not isinstance(step, Answer)]
-        return Trace("sums", [*others, *answers])
-
-    return system
-
-
-def _scripts(changed: Callable[[Result], Result]) -> System:
-    def system(workload: Workload, /) -> Trace:
-        steps = [
-            changed(each) if isinstance(each, Result) else each
-            for each in run_script(workload).steps()
-        ]
-        return Trace("floats", [each for each in steps if not isinstance(each, Hosted)])
-
-    return system
-
-
-def scripts_in_float64() -> System:
-    """Return a System for room ``script`` whose results are moved a little."""
-    return _scripts(lambda each: each._replace(value=each.value * (1 + 1e-12)))
-
-
-def scripts_far_off() -> System:
-    """Return a System whose results are too far from the right ones."""
-    return _scripts(lambda each: each._replace(value=each.value + sqrt(2)))
+answers_only = editing(run_slack, lambda _, steps: [s for s in steps if isinstance(s, Final)])
+says_nothing = editing(run_slack, lambda _, steps: (), "nothing")
+forgets_late = editing(without(run_slack, Late), lambda _, steps: steps)
+loses_pairs = editing(nested_loop_join, losing)
+doubles_pairs = editing(nested_loop_join, doubling)
+miscounts_copies = changing(run_join, Receive, copies=lambda copies: copies + 1)
+answers_one_less = changing(run_grouping, Answer, n=lambda n: max(1, n - 1))
+"""Takes the partial aggregate of one instance for the answer."""
+placeless = without(run_script, Hosted)
+scripts_in_float64 = changing(placeless, Result, value=lambda value: value * (1 + 1e-12))
+scripts_far_off = changing(placeless, Result, value=lambda value: value + sqrt(2))

@@ -1,5 +1,6 @@
-"""Small workloads of windows and joins, drawn ones of every room, and their right answers."""
+"""Small workloads and files of every room, and their right answers."""
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -55,3 +56,51 @@ def exact_windows(workload: Workload) -> Trace:
         for (start_us, key), values in sums.items()
     )
     return Trace("exact", found)
+
+
+# -------------------------------------------------------------------------------- files of rooms
+
+SCRIPTS = "--script means.script worst.script --lateness 5s --workers 2"
+ASKED = {
+    "slack": "--input stream.csv --time-unit s --control fixed --per task --aggregate sum",
+    "watermark": "--input trips.csv --time-unit s --key car --window 10s --max-wait 20s --k 4",
+    "join": "--r r.csv --s s.csv --time-unit s --window 5s --lateness 4s --batches 3",
+    "grouping": "--input hits.csv --key page --value bytes",
+    "script": f"--input readings.csv --key sensor --event-time at --time-unit s {SCRIPTS}",
+}
+
+
+def ask(room: str, *more: str, system: str = "") -> tuple[str, ...]:
+    """Return a comparison of a room's small files, with the model or another system."""
+    return ("diff", room, *ASKED[room].split(), "--system", system or model_of(room), *more)
+
+
+def model_of(room: str) -> str:
+    return f"model.{room}:make_system"
+
+
+def small_files() -> Mapping[str, list[str]]:
+    """Return an input of every room, in which something is late and keys are skewed, as lines."""
+    stream = [f"{at},1,k" for at in (1, 2, 9, 3, 12, 30, 11, 40)]
+    r = [f"{n - 9 * (n % 5 == 0)},{n % 7},{'abc'[n % 3]}" for n in range(20, 80)]
+    s = [f"{n},{n % 7},{'abc'[n % 3]}" for n in range(20, 80)]
+    hits = [f"{'hot' if n % 2 else f'p{n % 30}'},{n % 9}" for n in range(100)]
+    swapped = {5: 7, 7: 5}  # of two cars, one a minute behind the other
+    times = [2 * swapped.get(n, n) + 60 * (n % 2 == 0) for n in range(200)]
+    trips = [f"{'ab'[n % 2]},{time},{n % 5}" for n, time in enumerate(times)]
+    order = sorted(range(90), key=lambda n: n + (30 if n % 11 == 0 else 0))
+    readings = [f"{'lrm'[n % 3]},{n // 3},{n % 7 - 3 + n % 4 / 10}" for n in order]
+    return {
+        "stream.csv": ["event_time,value,key", *stream],
+        "r.csv": ["event_time,value,key", *r],
+        "s.csv": ["event_time,value,key", *s],
+        "hits.csv": ["page,bytes", *hits],
+        "trips.csv": ["car,event_time,value", *trips],
+        "readings.csv": ["sensor,at,value", *readings],
+        "means.script": [
+            'left = avg("l", 4_000, 2_000)',
+            'right = avg("r", 6_000, 2_000)',
+            "never = left / (right - right)",
+        ],
+        "worst.script": ['worst = max(avg("l", 4_000, 2_000), "m")'],
+    }

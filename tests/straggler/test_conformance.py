@@ -1,9 +1,9 @@
 """``straggler conformance`` judges an engine by its answers, and writes what it has found."""
 
 import json
+import re
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from straggler.conformance.draws import draw_workloads
 from straggler.conformance.engines import Asked
 from straggler.conformance.promises import PROMISES
 from tests.straggler.command import Done, Straggler, assert_refused
-from tests.straggler.fake_engine import PACKAGE, write_engine
+from tests.straggler.fake_engine import write_engine
 
 WORKLOADS = 12
 DRAWN: dict[tuple[str, int, int], list[Workload]] = {}
@@ -36,16 +36,9 @@ def drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def judge(straggler: Straggler, folder: Path, *more: str) -> Done:
+    places = ("--folder", str(folder / "engines"), "--environments", str(folder / "environments"))
     number = () if "--stored" in more else ("--workloads", str(WORKLOADS))
-    return straggler(
-        "conformance",
-        "--folder",
-        str(folder / "engines"),
-        "--environments",
-        str(folder / "environments"),
-        *number,
-        *more,
-    )
+    return straggler("conformance", *places, *number, *more)
 
 
 def results_of(folder: Path) -> Path:
@@ -60,17 +53,16 @@ def stored_promises(folder: Path) -> list[str]:
 def verdicts(done: Done) -> dict[str, str]:
     """Return the verdict of each promise, as the command prints it."""
     assert (done.code, done.err) == (0, "")
-    titles = {promise.title: name for name, promise in PROMISES.items()}
-    lines = [line.strip() for line in done.out.splitlines()[1:]]
     return {
-        name: line.removeprefix(title).strip()
-        for line in lines
-        for title, name in titles.items()
-        if line.startswith(title)
+        name: line.strip().removeprefix(promise.title).strip()
+        for line in done.out.splitlines()[1:]
+        for name, promise in PROMISES.items()
+        if line.strip().startswith(promise.title)
     }
 
 
-# ------------------------------------------------------------------------------------- verdicts
+FOUND, FOUND_LATE = {"found_in": "windows-exact"}, {"found_in": "in-time"}
+HOW = "In plain Python."
 
 
 @pytest.mark.parametrize(
@@ -79,32 +71,13 @@ def verdicts(done: Done) -> dict[str, str]:
         ("", {}, "in-time", "holds", f"**holds** ({WORKLOADS} streams)"),
         ("counts everything", {}, "in-time", "holds", "**holds**"),
         ("counts some", {}, "in-time", "undetermined", "tuples, and nobody says which."),
-        # The counterexample, and the output of the script.
-        (
-            "drops at the watermark",
-            {"found_in": "in-time"},
-            "in-time",
-            "broken",
-            "that came in time.",
-        ),
-        ("drops at the watermark", {"found_in": "in-time"}, "in-time", "broken", "    what came"),
-        ("twice", {"found_in": "in-time"}, "windows-exact", "not reproduced", "not reproduced"),
-        ("twice", {"found_in": "windows-exact"}, "windows-exact", "broken", "broken"),
-        (
-            "twice",
-            {"found_in": "windows-exact", "exit_code": 1},
-            "windows-exact",
-            "not reproduced",
-            "not reproduced",
-        ),
+        ("drops at the watermark", FOUND_LATE, "in-time", "broken", "that came in time."),
+        ("drops at the watermark", FOUND_LATE, "in-time", "broken", "    what came"),
+        ("twice", FOUND_LATE, "windows-exact", "not reproduced", "not reproduced"),
+        ("twice", FOUND, "windows-exact", "broken", "broken"),
+        ("twice", {**FOUND, "exit_code": 1}, "windows-exact", "not reproduced", "not reproduced"),
         ("refuses", {}, "in-time", "failed", "exit code 1 (it cannot express this)"),
-        (
-            "refuses",
-            {"found_in": "windows-exact", "explains": "In plain Python."},
-            "windows-exact",
-            "broken",
-            "broken",
-        ),
+        ("refuses", {**FOUND, "explains": HOW}, "windows-exact", "broken", "broken"),
     ],
 )
 def test_an_engine_gets_the_verdict_that_its_answers_and_scripts_support(
@@ -136,7 +109,7 @@ def test_an_engine_that_hangs_is_asked_twice_in_a_case(
 def test_a_counterexample_is_small_and_stored(straggler: Straggler, tmp_path: Path) -> None:
     write_engine(tmp_path, "twice")
     assert judge(straggler, tmp_path).code == 0
-    results = json.loads((tmp_path / "engines" / "fake" / "results.json").read_text("utf-8"))
+    results = json.loads(results_of(tmp_path).read_text("utf-8"))
     case = next(each for each in results["cases"] if each["broken"])
     first, second = case["workload"]["arrivals"]
     assert first[1] == second[1]  # two deliveries of one tuple
@@ -157,17 +130,9 @@ def test_one_promise_is_judged_again_and_the_rest_is_kept(
     assert_refused(judge(straggler, tmp_path, "--promise", "in-time", "--seed", "1"), "seed 0")
 
 
-ANOTHER_WAY = """
-[[case]]
-promise = "windows-exact"
-how = "In another way."
-[case.settings]
-aggregate = ["sum"]
-"""
-
-
 def test_a_promise_holds_only_if_all_ways_were_run(straggler: Straggler, tmp_path: Path) -> None:
-    write_engine(tmp_path, more=ANOTHER_WAY)
+    way = '[[case]]\npromise = "windows-exact"\nhow = "In another way."\n'
+    write_engine(tmp_path, more=f'{way}[case.settings]\naggregate = ["sum"]\n')
     assert judge(straggler, tmp_path).code == 0
     stored = json.loads(results_of(tmp_path).read_text("utf-8"))
     stored["cases"] = [each for each in stored["cases"] if each["how"] != "In another way."]
@@ -180,9 +145,8 @@ def test_a_promise_holds_only_if_all_ways_were_run(straggler: Straggler, tmp_pat
     assert "*not judged*: In another way. It was not run yet." in text
 
 
-@pytest.mark.parametrize("seed", [0, 1])
 def test_an_interrupted_rerun_loses_no_result(
-    seed: int, straggler: Straggler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    straggler: Straggler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_engine(tmp_path, found_in="in-time")
     assert judge(straggler, tmp_path).code == 0
@@ -194,11 +158,8 @@ def test_an_interrupted_rerun_loses_no_result(
 
     monkeypatch.setattr("straggler.conformance.trials.judge_case", interrupt)
     with suppress(KeyboardInterrupt):
-        judge(straggler, tmp_path, "--seed", str(seed))
+        judge(straggler, tmp_path, "--seed", "1")
     assert stored_promises(tmp_path) == before
-
-
-# -------------------------------------------------------------------------------------- refusals
 
 
 def test_an_engine_that_cannot_be_judged_does_not_keep_others_from_it(
@@ -208,9 +169,7 @@ def test_an_engine_that_cannot_be_judged_does_not_keep_others_from_it(
     write_engine(tmp_path, pinned="0.0.1", name="outdated")
     done = judge(straggler, tmp_path)
     assert (done.code, done.out.splitlines()[1].split()[-1]) == (2, "holds")
-    assert done.err.count("\n") == 1
-    assert done.err.startswith("straggler: ")
-    assert "engine.toml of outdated says 0.0.1." in done.err
+    assert re.fullmatch("straggler: .*engine.toml of outdated says 0.0.1.*\n", done.err)
     assert stored_promises(tmp_path) == ["windows-exact", "in-time"]
 
 
@@ -218,14 +177,10 @@ IN_TIME = '[[case]]\npromise = "in-time"\nhow = "?"\n'
 WRONG = (
     '[[case]]\npromise = "windows"\nhow = "?"',
     '[[case]]\npromise = "in-time"',
-    f"{IN_TIME}kind = 1",
     f"{IN_TIME}[case.stream]\nbatch = true",
-    f"{IN_TIME}[case.settings]\nkeyed = true",
     f"{IN_TIME}[case.settings]\nkeyd = [true]",
     '[[case]]\npromise = "balance"\nhow = "?"',
-    f"{IN_TIME}settings = 3",
     f"{IN_TIME}stream = 3",
-    f"{IN_TIME}late_by = 3",
     f"{IN_TIME}[case.stream]\ntime_factor = 0",
     "[finding]\n",
     "[[case",
@@ -247,31 +202,9 @@ def test_a_wrong_description_of_an_engine_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (("--stored", "--workloads", "3"), "--stored judges nothing"),
-        (("fak",), "there is no engine 'fak'"),
-    ],
-)
-def test_an_impossible_judgement_is_refused(
-    more: tuple[str, ...], words: str, straggler: Straggler, tmp_path: Path
-) -> None:
-    write_engine(tmp_path)
-    assert_refused(judge(straggler, tmp_path, *more), words)
-
-
-def spoil_version(folder: Path) -> None:
-    path = folder / "engines" / "fake" / "engine.toml"
-    text = path.read_text("utf-8").replace(f'version = "{version(PACKAGE)}"', 'version = "0.0.1"')
-    path.write_text(text, encoding="utf-8")
-
-
-@pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (spoil_version, "engine.toml of fake says 0.0.1"),
         (lambda f: (f / "environments/fake/bin/python").chmod(0o644), "cannot be run: Permission"),
-        (lambda f: (f / "engines/fake/adapter.py").unlink(), "there is no script"),
         (lambda f: (f / "engines/fake/trails/mistake.py").unlink(), "there is no script"),
     ],
 )

@@ -1,75 +1,35 @@
 """``straggler diff`` in every room, without Spark: verdicts, figures, counterexamples."""
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from model.vocabulary import Event, SlackConfig, System
+from straggler.cases import make_case
+from straggler.cli import diff
 from straggler.inputs import inputs
 from straggler.inputs.tables import Recording
+from straggler.options import Arguments
+from straggler.rooms import Room, find_room
 from tests.straggler.command import Straggler, assert_refused
+from tests.straggler.own_systems import says_nothing
+from tests.straggler.small_workloads import ask, model_of
 
 OWN = "tests.straggler.own_systems"
 STEPS = ("--level", "steps")
-SCRIPTS = ("--script", "means.script", "worst.script")
-READINGS = ("--input", "readings.csv", "--key", "sensor", "--event-time", "at", "--time-unit", "s")
-ASKED = {
-    "slack": "--input stream.csv --time-unit s --control fixed --per task --aggregate sum",
-    "watermark": "--input trips.csv --time-unit s --key car --window 10s --max-wait 20s --k 4",
-    "join": "--r r.csv --s s.csv --time-unit s --window 5s --lateness 4s --batches 3",
-    "grouping": "--input hits.csv --key page --value bytes",
-    "script": " ".join((*SCRIPTS, *READINGS, "--lateness", "5s", "--workers", "2")),
-}
-
-
-def ask(room: str, *more: str, system: str = "") -> tuple[str, ...]:
-    """Return a comparison of a room's small files, with the model or another system."""
-    return ("diff", room, *ASKED[room].split(), "--system", system or model(room), *more)
-
-
-def model(room: str) -> str:
-    return f"model.{room}:make_system"
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Path:
-    """Write a small input of every room, in which something is late and keys are skewed."""
-    stream = [f"{at},1,k" for at in (1, 2, 9, 3, 12, 30, 11, 40)]
-    r = [f"{n - 9 * (n % 5 == 0)},{n % 7},{'abc'[n % 3]}" for n in range(20, 80)]
-    s = [f"{n},{n % 7},{'abc'[n % 3]}" for n in range(20, 80)]
-    hits = [f"{'hot' if n % 2 else f'p{n % 30}'},{n % 9}" for n in range(100)]
-    swapped = {5: 7, 7: 5}  # of two cars, one a minute behind the other
-    times = [2 * swapped.get(n, n) + 60 * (n % 2 == 0) for n in range(200)]
-    trips = [f"{'ab'[n % 2]},{time},{n % 5}" for n, time in enumerate(times)]
-    order = sorted(range(90), key=lambda n: n + (30 if n % 11 == 0 else 0))
-    readings = [f"{'lrm'[n % 3]},{n // 3},{n % 7 - 3 + n % 4 / 10}" for n in order]
-    texts = {
-        "stream.csv": ["event_time,value,key", *stream],
-        "r.csv": ["event_time,value,key", *r],
-        "s.csv": ["event_time,value,key", *s],
-        "hits.csv": ["page,bytes", *hits],
-        "trips.csv": ["car,event_time,value", *trips],
-        "readings.csv": ["sensor,at,value", *readings],
-        "means.script": [
-            'left = avg("l", 4_000, 2_000)',
-            'right = avg("r", 6_000, 2_000)',
-            "never = left / (right - right)",
-        ],
-        "worst.script": ['worst = max(avg("l", 4_000, 2_000), "m")'],
-    }
-    for name, lines in texts.items():
-        (tmp_path / name).write_text("\n".join([*lines, ""]), encoding="utf-8")
-    return tmp_path
+JSON = ("--json", "v.json")
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads((folder / "v.json").read_text(encoding="utf-8"))
     return found
 
-
-JSON = ("--json", "v.json")
 
 # ------------------------------------------------------------------------------- what is compared
 
@@ -112,17 +72,6 @@ def test_join_runs_a_chain_that_takes_decisions(straggler: Straggler, files: Pat
     assert decided["rejected"] > row["rejected"], "nothing was shed"
 
 
-def test_nothing_is_late_in_a_join_unless_asked(straggler: Straggler, files: Path) -> None:
-    (files / "r.csv").write_text("event_time,value,key\n20,1,a\n9,1,a\n30,,a\n", encoding="utf-8")
-    (files / "s.csv").write_text("event_time,value,key\n7,1,a\n5,1,a\n9,1,a\n", encoding="utf-8")
-    pair = ("--r", "r.csv", "--s", "s.csv", "--time-unit", "s", "--system", model("join"), *JSON)
-    straggler("diff", "join", *pair)
-    (row,) = rows(files)
-    assert (row["rejected"], row["config"]["lateness_us"]) == (1, 11_000_000), "not finite"
-    straggler("diff", "join", *pair, "--lateness", "10s")
-    assert rows(files)[0]["rejected"] == 2
-
-
 def test_grouping_puts_all_policies_side_by_side(straggler: Straggler, files: Path) -> None:
     done = straggler(*ask("grouping", "--policy", "all", *JSON, *STEPS))
     assert (done.code, done.err.count("\n")) == (0, 13)
@@ -132,20 +81,6 @@ def test_grouping_puts_all_policies_side_by_side(straggler: Straggler, files: Pa
     assert 1 == found["key"]["replication"] < found["tag"]["replication"]
     assert found["key"]["busiest_us"] > found["tag"]["busiest_us"] > 0
     assert len(set(found["tag"]["config"]["times_us"][0][1])) == 2, "unequal by default"
-
-
-def test_grouping_takes_the_settings_of_the_router(straggler: Straggler, files: Path) -> None:
-    plain = {"instances": 3, "senders": 1, "window_tuples": 20, "theta": 0.1, "eps": 0.05}
-    plain |= {"gamma": 1, "alpha": 0.25, "draw_tuples": 4, "hash_seed": 7, "top": 2}
-    lists = {"times_us": "1,1,5/1:5,1,1", "latency_us": "7,0,7", "tiers": "0,1,2"}
-    sets = [
-        part for name, value in (plain | lists).items() for part in ("--set", f"{name}={value}")
-    ]
-    assert straggler(*ask("grouping", "--policy", "tag", *sets, *JSON)).code == 0
-    config = rows(files)[0]["config"]
-    assert {name: config[name] for name in plain} == plain
-    assert config["times_us"] == [[0, [1, 1, 5]], [1, [5, 1, 1]]]
-    assert (config["latency_us"], config["tiers"]) == ([7, 0, 7], [0, 1, 2])
 
 
 def test_script_shares_work_between_scripts_of_a_user(straggler: Straggler, files: Path) -> None:
@@ -184,7 +119,7 @@ def test_diff_without_recordings_names_the_inputs_that_it_omits(
     named = {name: partial(few, name) for name in inputs.NAMED}
     monkeypatch.setattr(inputs, "NAMED", named)
     query = ("--per", "task", "--aggregate", "count", "--window", "5s", "--slide", "1s")
-    done = straggler("diff", "slack", "--system", model("slack"), *query)
+    done = straggler("diff", "slack", "--system", model_of("slack"), *query)
     assert done.code == 0
     assert "slack  flights " in done.out
     assert "skipped iot_umts: input 'iot_umts' is a recording" in done.out
@@ -235,13 +170,7 @@ def test_without_the_cases_that_matter_nothing_is_determined(
         ("join", f"{OWN}:loses_pairs", " is missing.", 4),
         ("join", f"{OWN}:doubles_pairs", " was not expected.", 4),
         ("join", f"{OWN}:miscounts_copies", "are a behaviour of the protocol: Step ", 4),
-        (
-            "grouping",
-            "model.grouping.variants:last_of_equals",
-            "every tuple goes where its sender has sent the least work",
-            2,
-        ),
-        ("grouping", "model.grouping.variants:uniform_if_light", "goes to a candidate", 2),
+        ("grouping", "model.grouping.variants:last_of_equals", "has sent the least work", 2),
         ("grouping", f"{OWN}:answers_one_less", "answers are those of all tuples: The answer", 2),
         ("script", "model.script.variants:stamped_at_the_end", "results are what the", 1),
     ],
@@ -262,7 +191,7 @@ def test_a_wrong_system_leaves_a_small_counterexample_that_can_be_replayed(
     assert len(record["workload"]["arrivals"]) <= arrivals
     again = straggler("replay", name, "--trust")
     assert (again.code, again.out.splitlines()[-1]) == (1, "It still fails.")
-    mended = straggler("replay", name, "--system", model(room))
+    mended = straggler("replay", name, "--system", model_of(room))
     assert (mended.code, mended.out) == (0, f"{stored.name} does not fail any more.\n")
 
 
@@ -282,3 +211,40 @@ def test_a_system_that_raises_is_broken_in_one_sentence(straggler: Straggler, fi
     assert done.code == 1
     assert "the system raised RuntimeError: no more disk" in done.out
     assert "Traceback" not in done.out + done.err
+
+
+# ----------------------------------------------------------------------- which comparisons are made
+
+
+@pytest.fixture
+def two_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let there be two rooms, east and west, with one small input; in the east nothing is right."""
+    config = SlackConfig(10, 10, control="fixed", gamma_us=0)
+    events = tuple([Event(n, n, "", t, 1.0, t) for n, t in enumerate((1, 2, 9, 3, 12, 30, 11, 40))])
+
+    def room(name: str) -> Room:
+        source, arguments = Recording("few", "few", events), Arguments(batches=None, seed=0)
+        case = make_case("slack", source, config, "a sum", arguments, batches=3)
+        return replace(find_room("slack"), name=name, cases=lambda *_: iter([case]))
+
+    @contextmanager
+    def open_system(*_: object) -> Iterator[Callable[[Room], System]]:
+        yield lambda room: says_nothing() if room.name == "east" else room.reference()
+
+    rooms = [room("east"), room("west")]
+    monkeypatch.setattr(diff, "find_rooms", lambda _: rooms)
+    monkeypatch.setattr(diff, "open_system", open_system)
+
+
+@pytest.mark.usefixtures("two_rooms")
+def test_comparisons_are_selected_and_the_first_broken_one_stops_the_others(
+    straggler: Straggler,
+) -> None:
+    done = straggler("diff", "all", "-k", "few and not east")
+    assert "1 comparison" in done.out
+    assert ("\nwest" in done.out, "\neast" in done.out) == (True, False)
+    none = straggler("diff", "all", "-k", "many", "--json", "v.json")
+    assert_refused(none, "-k is 'many', which selects none of 2 comparisons")
+    done = straggler("diff", "all", "-x")
+    assert (done.code, "\nwest" in done.out) == (1, False)
+    assert done.out.endswith("Not complete: 1 of 2 comparisons judged, the last of them broken.\n")

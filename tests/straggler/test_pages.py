@@ -1,15 +1,172 @@
-"""Pages say what the code says: generated ones are current, and tables what commands print."""
+"""Pages say what the code says: generated ones are current, and commands print what is shown.
+
+Commands are indented and follow ``$``. A code block whose first line names a file is that file. The
+line ``...`` stands for any lines that a page leaves out. Seconds are not compared.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
 
 from benchmarks.pages import DOCS, pages, schemas
 from straggler.inputs.schemas import FOLDER
+from straggler.judging import systems
+from tests.house.repository import ROOT
+from tests.straggler.command import Straggler
+
+PAGES = ("README.md", "docs/first-steps.md")
+LEFT_OUT = "..."
+CODES = (0, 1, 3)
+"""A broken promise and an undetermined one are results, too."""
+SECONDS = re.compile(r"(holds|broken) +[0-9.]+$")
 
 
-def test_generated_pages_are_current() -> None:
-    for name, text in pages().items():
-        assert (DOCS / name).read_text(encoding="utf-8") == text, f"make docs writes {name} anew"
+class File(NamedTuple):
+    """A file that a page tells its reader to save."""
+
+    name: str
+    text: str
 
 
-def test_published_schemas_are_current() -> None:
-    assert {path.name for path in FOLDER.iterdir()} == set(schemas())
-    for name, text in schemas().items():
-        assert (FOLDER / name).read_text(encoding="utf-8") == text, f"make docs writes {name} anew"
+class Command(NamedTuple):
+    """A command, and the lines that a page shows as its output."""
+
+    line: str
+    shown: tuple[str, ...]
+
+
+def steps_of(page: str) -> Iterator[File | Command]:
+    """Yield what a reader of a page does, in order."""
+    parts = re.finditer(
+        r"^```\w+ (\S+)\n(.*?)^```|^    \$ ([^\n]*)\n((?:    [^\n]*\n)*)", page, re.M | re.S
+    )
+    for name, text, line, block in (part.groups() for part in parts):
+        if name:
+            yield File(name, text)
+        else:
+            yield from commands_of(line, block)
+
+
+def commands_of(line: str, block: str) -> Iterator[Command]:
+    """Yield the commands of one indented block."""
+    shown: list[str] = []
+    for each in [*(text[4:].rstrip() for text in block.splitlines()), "$ "]:
+        if each.startswith("$ "):
+            yield Command(line, tuple(shown))
+            line, shown = each[2:], []
+        else:
+            shown.append(each)
+
+
+def run(line: str, folder: Path) -> str:
+    """Run a command as a reader does, with the sources of this checkout."""
+    programs = Path(sys.executable).parent
+    places = {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    if line.startswith("make "):  # .venv is there, whatever it is called
+        line, folder = f"{line} READY= CLASSES= BIN={programs}", ROOT
+        # Below the make that runs the tests, it would print the folders that it enters.
+        places |= {"MAKEFLAGS": "", "MAKELEVEL": "0"}
+    done = subprocess.run(
+        line,
+        shell=True,
+        cwd=folder,
+        env={**os.environ, **places},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in CODES, done.stdout + done.stderr
+    return done.stdout
+
+
+def assert_shown(shown: tuple[str, ...], printed: str) -> None:
+    """Assert that lines were printed in this order, with nothing else between two of them."""
+    left = [SECONDS.sub(r"\1", line.rstrip()) for line in printed.splitlines()]
+    may_skip = False
+    for line in (SECONDS.sub(r"\1", line) for line in shown):
+        if line == LEFT_OUT:
+            may_skip = True
+            continue
+        assert line in (left if may_skip else left[:1]), f"{line!r} is not next in:\n{printed}"
+        left = left[left.index(line) + 1 :]
+        may_skip = False
+    assert may_skip or not left, f"more was printed:\n{printed}"
+
+
+def follow(page: str, folder: Path, run_line: Callable[[str], str]) -> int:
+    """Do what a page says, but for make; return the number of commands that printed as shown."""
+    steps = list(steps_of((ROOT / page).read_text(encoding="utf-8")))
+    for step in steps:
+        if isinstance(step, File):
+            (folder / step.name).write_text(step.text, encoding="utf-8")
+        elif not step.line.startswith("make "):
+            assert_shown(step.shown, run_line(step.line))
+    return sum(isinstance(step, Command) for step in steps)
+
+
+@pytest.fixture
+def here(
+    straggler: Straggler, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], str]:
+    """Run a line as :func:`run` does, but ``straggler`` in this process, with its Spark."""
+    monkeypatch.setattr(systems, "open_session", lambda _master: nullcontext(spark))
+
+    def run_here(line: str) -> str:
+        program, *arguments = shlex.split(line)
+        if program != "straggler":
+            return run(line, Path.cwd())
+        sys.modules.pop("mine", None)  # a module of a page, which may have been edited
+        done = straggler(*arguments)
+        assert done.code in CODES, done.out + done.err
+        return done.out
+
+    return run_here
+
+
+@pytest.mark.parametrize(
+    ("folder", "written"), [(DOCS, pages), (FOLDER, schemas)], ids=["pages", "schemas"]
+)
+def test_generated_pages_are_current(folder: Path, written: Callable[[], dict[str, str]]) -> None:
+    for name, text in written().items():
+        assert (folder / name).read_text(encoding="utf-8") == text, f"make docs writes {name} anew"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_commands_print_what_the_page_shows(
+    name: str, tmp_path: Path, here: Callable[[str], str]
+) -> None:
+    assert follow(name, tmp_path, here) > 2
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)  # two busy cores
+def test_the_main_job_prints_what_the_readme_shows(tmp_path: Path) -> None:
+    steps = steps_of((ROOT / "README.md").read_text(encoding="utf-8"))
+    (job,) = [each for each in steps if isinstance(each, Command) and "make" in each.line]
+    assert_shown(job.shown, run(job.line, tmp_path))
+
+
+def test_the_job_of_the_readme_runs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "incoming").mkdir()
+    rows = "a,2026-03-01 08:00:03,40\na,2026-03-01 08:00:08,2\n"
+    (tmp_path / "incoming" / "1.csv").write_text(rows, encoding="utf-8")
+    job = (ROOT / "README.md").read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    names: dict[str, Any] = {}
+    # Java, which is running already, looks for relative paths elsewhere.
+    exec(job.replace('"incoming"', repr(str(tmp_path / "incoming"))), names)
+    found = names["query"].results().collect()
+    assert {row.state for row in found} == {"exact"}
+    assert max(row.value for row in found) == 42
+    assert names["spark"] is spark

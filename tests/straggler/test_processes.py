@@ -27,13 +27,16 @@ from tests.straggler.test_protocol import ASK, ORDERS, TRADES
 PAGE = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
 ADAPTER = PAGE.partition("```python adapter.py\n")[2].partition("```")[0]
 JAVA = PAGE.partition("```java Adapter.java\n")[2].partition("```")[0]
-HEADER = '{"trace": 1}'
+PRINTS = """print('{"trace": 1}', flush=True)"""
 SECOND_US = 1_000_000
 LONG_US = 60 * SECOND_US
 
 
+Command = Callable[[str], str]
+
+
 @pytest.fixture
-def command(tmp_path: Path) -> Callable[[str], str]:
+def command(tmp_path: Path) -> Command:
     """Return a function that returns a command that runs some Python."""
 
     def write(code: str) -> str:
@@ -42,9 +45,6 @@ def command(tmp_path: Path) -> Callable[[str], str]:
         return shlex.join([sys.executable, str(path)])
 
     return write
-
-
-Command = Callable[[str], str]
 
 
 def failing_first(code: str) -> str:
@@ -65,12 +65,10 @@ FAILURES = {
     "sys.exit(3)": "the system ended with exit code 3: it wrote nothing",
     "raise RuntimeError('no disk')": "exit code 1 (RuntimeError: no disk)",
     "os.kill(os.getpid(), 9)": "the system was killed by SIGKILL",
-    "os.kill(os.getpid(), 40)": "the system was killed by signal 40: it wrote nothing",
     "os._exit(0)": "the system ended with exit code 0: it wrote nothing",
     "print('hello', flush=True)": "bad line 1 of its trace: 'hello' is no JSON object",
     "sys.stdout.buffer.write(b'\\xff\\n'); sys.stdout.flush()": "line 1 of its trace not in UTF-8",
-    f"print('{HEADER}'); print('{{\"kind\": \"mach\"}}', flush=True)": "bad line 2 of its trace",
-    f"print('{HEADER}', flush=True); sys.exit()": "exit code 0: it wrote 1 line of its trace",
+    f"{PRINTS}; sys.exit()": "exit code 0: it wrote 1 line of its trace",
     "print('{', end='', flush=True); sys.exit(5)": "exit code 5: it wrote a bad line 1 of its",
     "print('x' * 2_000_000, flush=True)": "wrote a line of more than 1,048,576 bytes",
     """os.write(1, b'{"trace": 1}\\n{"end": 0}\\nmore\\n')""": "wrote more after the end",
@@ -90,9 +88,8 @@ def test_a_failure_costs_one_workload(command: Command, code: str, sentence: str
         assert again.outcome is Outcome.HOLDS, again.broken
 
 
-@pytest.mark.parametrize("code", ["time.sleep(600)", f"print('{HEADER}', flush=True); os.pause()"])
+@pytest.mark.parametrize("code", ["time.sleep(600)", PRINTS + "; time.sleep(600)"])
 def test_silence_and_hanging_end_with_the_time(command: Command, code: str) -> None:
-    code = code.replace("os.pause()", "time.sleep(600)")
     wrote = "1 line" if "print" in code else "nothing"
     with closing(ProcessSystem(command(failing_first(code)), Limits(SECOND_US))) as system:
         failed = judge_workload(pairs(), system, reference=MODEL)
@@ -175,9 +172,6 @@ def is_gone(pid: int) -> bool:
     return False
 
 
-# ----------------------------------------------------------------------------- the command line
-
-
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     """Write the two files of a join, and the adapter of the page."""
@@ -190,8 +184,7 @@ def files(tmp_path: Path) -> Path:
 OWN = ("diff", "join", "--r", "orders.csv", "--s", "trades.csv", *ASK[4:], "--on", "key")
 
 
-def test_the_adapter_of_the_page_is_short_and_right(straggler: Straggler, files: Path) -> None:
-    assert len(ADAPTER.strip().splitlines()) <= 40
+def test_the_adapter_of_the_page_is_right(straggler: Straggler, files: Path) -> None:
     line = PAGE.partition("    straggler diff ")[2].partition("\n\n")[0].replace("\\", "")
     done = straggler("diff", *shlex.split(line.replace("python3", sys.executable)))
     assert (done.code, done.err) == (0, ""), done.out
@@ -205,8 +198,7 @@ def joins_on_key(workload: Workload) -> bool:
 
 @pytest.mark.long  # the adapter in Python is judged by day
 @pytest.mark.skipif(not shutil.which("javac"), reason="there is no javac")
-def test_the_java_of_the_page_is_short_and_right(tmp_path: Path) -> None:
-    assert len(JAVA.splitlines()) <= 60
+def test_the_java_of_the_page_is_right(tmp_path: Path) -> None:
     source = tmp_path / "Adapter.java"
     source.write_text(JAVA, encoding="utf-8")
     assert_keeps_promises(f"exec:java {source}", accepts=joins_on_key, folder=tmp_path)

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from tests.harness import fuzzing
+from tests.harness.fuzzed_commands import make_forms
 from tests.sim.calibrations import CALIBRATION
 from tests.sim.experiments import SMALL
 from tests.straggler.command import Straggler
@@ -47,7 +49,6 @@ FILES: dict[str, str | bytes] = {
     "notes.zip": "mine",
     "list.json": "[1]",
     "half.json": "{",
-    "empty.json": "{}",
     "other.json": '{"counterexample": 9}',
     "hollow.json": '{"counterexample": 1}',
     "old.json": json.dumps({**CALIBRATED, "version": 2}),
@@ -99,3 +100,22 @@ def test_refusals_are_one_sentence_and_write_nothing(
         said += [f"$ {row}", done.err.removeprefix("straggler: ").rstrip("\n")]
         assert contents(folder) == before, row
     assert "\n".join(said) == snapshot
+
+
+SEED, INPUTS = 1, 150
+"""``python -m tests.harness.fuzzing`` runs as many as one likes, with any seed."""
+
+
+def test_damaged_inputs_are_refused_in_one_sentence() -> None:
+    forms = make_forms()
+    for name, form in forms.items():
+        whole = fuzzing.Input(form, form.words, form.files, is_garbage=False)
+        done = fuzzing.run(whole, {})
+        assert done.code in (0, 3), (name, done)  # nothing is late in such short streams
+        assert list(fuzzing.problems(whole, {}, done)) == []
+    report = fuzzing.fuzz(forms, range(INPUTS), SEED)
+    assert not report.found, "\n".join(report.found)
+    by_end = {end: sum(n for (_, each), n in report.ends.items() if each == end) for end in "02"}
+    assert by_end["2"] > INPUTS / 2, by_end
+    assert by_end["0"] > INPUTS / 20, by_end  # such damage goes deeper than the first check
+    assert {form for form, end in report.ends if end == "2"} == set(forms)

@@ -55,40 +55,29 @@ def test_the_name_tells_room_system_and_claim_and_is_that_of_one_counterexample(
     assert sum(name.startswith("slack-python3-a-b-py-it-was-") for name in names) == 2
 
 
-# --------------------------------------------------------------------------- files that were edited
-
 ROW = [0, 1, "", 2_000_000, 1.0, 2_000_000]
 NO_PLAN: dict[str, Any] = {"is": "Plan", "sources": []}
 EDITED: tuple[dict[str, Any], ...] = (
     {"workload": []},
     {"kinds": [1]},
-    {"kinds": "final"},
     {"config": {"size_us": 0, "slide_us": 1}},
-    {"config": {"nope": 1}},
     {"config": {"size_us": 10**6, "slide_us": 1}},
     {"config": {"size_us": 1, "slide_us": 1, "tasks": 10**9}},
     {"arrivals": [[0, 1]]},
-    {"arrivals": [[*ROW[:4], "x", 0]]},
     {"arrivals": [[*ROW[:3], 0.5, 1, 0]]},
     {"arrivals": [[0, 2**63, *ROW[2:]]]},
-    {"arrivals": [[0, 1, 7, *ROW[3:]]]},
     {"arrivals": [[3, *ROW[1:]]]},
     {"arrivals": [ROW, [1, 2, "", 0, 1.0, 0]]},
     {"faults": [["explode", 0]]},
-    {"faults": [["kill", "0"]]},
     {"faults": [["kill", True]]},
-    {"faults": [["restart", -1]]},
 )
 EDITED_PLANS: tuple[dict[str, Any], ...] = (
     {"seed": -1},
-    {"config": [1]},
     {"plan": {"is": "Place"}},
     {"plan": {**NO_PLAN, "faults": [{"is": "Fial"}]}},
     {"plan": {**NO_PLAN, "relays": [{"is": "Worker", "speed": 0}]}},
     {"plan": {**NO_PLAN, "faults": [{"is": "Fail", "worker": "w", "at_us": 5.5}]}},
-    {"plan": {**NO_PLAN, "faults": ["boom"]}},
     {"plan": {"is": "Plan", "sources": [{"is": "Source", "events": 1, "interval": 5}]}},
-    {"plan": {**NO_PLAN, "trigger": {"is": "At", "cuts": [9, 3]}}},
     {"plan": NO_PLAN},
 )
 
@@ -122,10 +111,8 @@ TROUBLE: dict[str, Any] = {"kind": "again", "sender": 0, "receiver": 1, "nth": 0
 TROUBLES: tuple[tuple[object, str], ...] = (
     ([TROUBLE], ""),
     ({}, "its trouble is {}; it must be a list of objects"),
-    (["late"], "it must be a list of objects"),
     ([{**TROUBLE, "kind": "slow"}], "kind is 'slow'; it must be one of late, again, lost"),
     ([{**TROUBLE, "sender": -1}], "sender is -1; it must be an integer, at least 0"),
-    ([{**TROUBLE, "nth": 1.5}], "nth is 1.5; it must be an integer, at least 0"),
     ([{**TROUBLE, "epoch": "x"}], "epoch is 'x'; it must be an integer, at least 0"),
     ([{**TROUBLE, "for_s": -1.0}], "for_s is -1.0; it must be finite, at least 0"),
     ([{**TROUBLE, "speed": 1}], "unknown setting 'speed'"),
@@ -154,10 +141,9 @@ def test_trouble_on_the_connections_of_a_chain_is_stored_and_checked(
 def test_only_chains_have_trouble_on_their_connections(
     straggler: Straggler, tmp_path: Path
 ) -> None:
-    path = stored(tmp_path, windows())
-    record = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**record, "trouble": [TROUBLE]}), encoding="utf-8")
-    assert_refused(straggler("replay", path.name, "--trust"), "its room is 'slack'")
+    record = json.loads(stored(tmp_path, windows()).read_text(encoding="utf-8"))
+    (tmp_path / "c.json").write_text(json.dumps({**record, "trouble": [TROUBLE]}))
+    assert_refused(straggler("replay", "c.json", "--trust"), "its room is 'slack'")
 
 
 @pytest.mark.parametrize("system", ["exec:touch ran", "ran:make", "exec:", "spark:x"])
@@ -172,9 +158,6 @@ def test_replay_runs_what_a_file_names_only_if_it_is_trusted(
     assert not (tmp_path / "ran").exists()
     assert straggler("replay", path, "--trust").code in (1, 2)
     assert (tmp_path / "ran").exists() == (system in ("exec:touch ran", "ran:make"))
-
-
-# ------------------------------------------------------------------------------ simulated clusters
 
 
 def test_a_broken_cluster_is_made_small_stored_with_its_plan_and_run_again(

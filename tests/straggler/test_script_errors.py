@@ -12,14 +12,11 @@ from straggler.rooms.script.language import ScriptError, parse
 SENSORS = ("S1", "S2", "temp")
 WRONG = (
     "",
-    "# nothing",
     "A",
     'A =\nB = "S1"',
     'A = "S1" "S2"',
     # Spaces stand between groups of three digits only.
-    *(f'A = avg("S1", {number}, 1)' for number in ("600 00", "6000 000", "600  000", "600\t000")),
-    'A = avg("S1", 6 00_000, 1)',
-    'A = avg("S1", 600 000 00, 1)',
+    *(f'A = avg("S1", {number}, 1)' for number in ("600 00", "6000 000", "6 00_000")),
     "A = avg(8MD1, 1, 1)",
     'A = (\n  "S1"\nB = 3',
     'A = "S1',
@@ -28,20 +25,15 @@ WRONG = (
     'A = "S1"\x00',
     'A = ""',
     # Functions by other names.
-    *(f'A = {name}("S1", 1, 1)' for name in ("agv", "mean", "AVG", "std", "total", "median")),
+    *(f'A = {name}("S1", 1, 1)' for name in ("agv", "mean", "median")),
     # Times with units.
-    *(f'A = avg("S1", {time}, 1)' for time in ("1h", "5 min", "0.5S", "1_000ms", "7us", "1e99d")),
-    'A = avg("S1", 600 000s, 1)',
+    *(f'A = avg("S1", {time}, 1)' for time in ("1h", "5 min", "1_000ms", "7us")),
     'A = "S1" * 5 s',
     "A = avg()",
     'A = avg("S1", 1)',
-    'A = count("S1")',
     'A = avg("S1", 1, 1, 1)',
-    'A = avg("S1", 1, "S2")',
-    'A = count("S1", "1h", "5min")',
     'A = avg("S1", "600_000", 1)',
     'A = avg("S1", "1h", "1h")',
-    'A = avg("S1", 1, "S1 5")',
     'A = avg(5, "S1")',
     'A = union("S1", 2 + 3)',
     'A = avg("S1", 0, 1)',
@@ -94,19 +86,14 @@ def test_the_line_is_shown_with_a_mark_below() -> None:
     assert (excerpt[mark.index("^")], len(excerpt) <= 104) == ("@", True)
 
 
-# ---------------------------------------------------------------------------------- correct scripts
-
-
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
         ('A = avg("S1", 600\u2009000, 300_000)', 'A=avg("S1",6e5,300000);'),
-        ('A = avg("S1", 1 600 000, 300\u00a0000)', 'A=avg("S1",1600000,300000)'),
         ('A = "S1" * 12 000.5e1 - 1 000', 'A = "S1" * 120005 - 1000'),
         ('A = "S1"; B = avg("A", 1, 1)', 'A = "S1"\nB = avg(A, 1, 1)'),
         ('A = "S1" \u2212 2 \u00d7 "S2"', 'A = ("S1" - (2 * ("S2")))'),
         ('A = union( # which\n"S1",\n\n"S2")\r\r\n', 'A = union("S1", "S2")'),
-        ('A = -"S1" * 2', 'A = (0 - "S1") * 2'),
         (f'A = {"(" * 9_999}"S1"{")" * 9_999}', 'A = "S1"'),
     ],
 )

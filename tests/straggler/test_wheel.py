@@ -20,9 +20,9 @@ from packaging.requirements import Requirement
 
 from model.checking.claims import Outcome
 from straggler.cli.render import EXIT_CODES
-from tests.harness.isolated_python import isolate_python
+from tests.harness.standalone import isolate_python
 from tests.house.repository import CODE, ROOT, files
-from tests.straggler.test_transcripts import CODES, Command, File, assert_shown, steps_of
+from tests.straggler.test_pages import CODES, File, follow, steps_of
 
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_{}(sys.argv[1])"
 RUN_IN_PROCESS = """
@@ -104,6 +104,12 @@ class Installed(NamedTuple):
         """Run a line of a shell, for which the programs of the wheel are installed."""
         return run("sh", "-c", line, cwd=self.folder, **self.environment)
 
+    def print(self, line: str) -> str:
+        """Return what a line of a shell prints, which has a verdict."""
+        done = self.shell(line)
+        assert done.returncode in CODES, done.stdout + done.stderr
+        return done.stdout
+
     def save(self, page: str) -> dict[str, str]:
         """Save the files that a page shows in the folder, and return them by name."""
         steps = steps_of((ROOT / page).read_text(encoding="utf-8"))
@@ -111,19 +117,6 @@ class Installed(NamedTuple):
         for name, text in found.items():
             (self.folder / name).write_text(text, encoding="utf-8")
         return found
-
-    def follow(self, page: str) -> list[Command]:
-        """Do what a page says in the folder; return its commands, which printed what it shows."""
-        commands = []
-        for step in steps_of((ROOT / page).read_text(encoding="utf-8")):
-            if isinstance(step, File):
-                (self.folder / step.name).write_text(step.text, encoding="utf-8")
-                continue
-            done = self.shell(step.line)
-            assert done.returncode in CODES, done.stdout + done.stderr
-            assert_shown(step.shown, done.stdout)
-            commands.append(step)
-        return commands
 
 
 def requirements(wheel: Path, extras: Collection[str]) -> Iterator[str]:
@@ -188,9 +181,6 @@ def test_a_pipeline_needs_the_extra_spark_only(wheel: Path, tmp_path: Path) -> N
     assert "Result(task=0, start_us=0, " in done.stdout
 
 
-# ------------------------------------------------------------------------ in an empty folder
-
-
 @pytest.mark.parametrize(
     "chosen",
     ["reads", *(pytest.param(each, marks=pytest.mark.long) for each in ("operator", "promise"))],
@@ -207,13 +197,7 @@ def test_the_promises_are_checked_with_the_wheel_alone(
 
 @pytest.mark.long
 def test_the_tutorial_needs_an_empty_folder_and_the_wheel(tester: Installed) -> None:
-    """Every block of code of the page is a file that one of its commands reads."""
-    commands = tester.follow("docs/your-system.md")
-    page = (ROOT / "docs" / "your-system.md").read_text(encoding="utf-8")
-    named = re.findall(r"^```\w+ (\S+)$", page, re.MULTILINE)
-    assert page.count("\n```") == 2 * len(named)
-    lines = " ".join(command.line for command in commands).replace(":make", ".py")
-    assert [name for name in named if name not in lines] == []
+    assert follow("docs/your-system.md", tester.folder, tester.print) > 2
 
 
 @pytest.mark.long
@@ -223,7 +207,6 @@ def test_the_workflow_passes_and_fails(tester: Installed) -> None:
     few = saved["test_pairs.py"].replace('effort="ci"', 'effort="dev"')
     (tester.folder / "test_pairs.py").write_text(few, encoding="utf-8")
     workflow = saved["promises.yml"]
-    assert len(workflow.splitlines()) <= 10
     installing, testing = re.findall(r"- run: (.*)\n", workflow)
     assert installing.startswith('pip install "straggler[sim,test] @ ')
     passed = tester.shell(testing)

@@ -224,7 +224,7 @@ STORMY = Plan(
 
 
 @pytest.mark.parametrize("retry_us", [None, 30_000.0])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_arrivals_are_in_order_and_complete(seed: int, retry_us: float | None) -> None:
     """The run itself asserts conservation and Little's law; here is what its users rely on."""
     arrivals = simulate_arrivals(
@@ -245,23 +245,18 @@ def test_arrivals_are_in_order_and_complete(seed: int, retry_us: float | None) -
     assert measure(events).late_share > 0.2
 
 
-def by_id(plan: Plan, seed: int) -> dict[int, tuple[str, int, float]]:
-    events = simulate_arrivals(plan, seed).events
-    return {event.source_id: (event.key, event.event_time_us, event.value) for event in events}
+def events_of(plan: Plan) -> set[tuple[object, ...]]:
+    """Return everything about the tuples but their order."""
+    return {event[1:] for event in simulate_arrivals(plan, 3).events}
 
 
 def test_changing_one_component_leaves_the_others_as_they_were() -> None:
     source = Source(30, interval=Exponential(1_000), delay=Exponential(5_000), keys=("a", "b"))
-    alone = simulate_arrivals(Plan((source,)), 3)
-    with_another = simulate_arrivals(Plan((source, Source(30, delay=Exponential(9_000)))), 3)
-    assert {event[1:] for event in alone.events} < {event[1:] for event in with_another.events}
+    alone = events_of(Plan((source,)))
+    assert alone < events_of(Plan((source, Source(30, delay=Exponential(9_000)))))
     # Another path for the same tuples: same identities, keys, event times and values.
-    moved = replace(source, delay=Exponential(1), relay=0)
-    plan = Plan((moved,), (Worker(),), Exponential(100.0))
-    assert by_id(plan, 3) == by_id(Plan((source,)), 3)
+    moved = replace(source, delay=Exponential(1), relay=0, place=Place(1))
+    plan = Plan((moved,), (Worker(place=Place(0)),), Exponential(100.0))
+    assert {event[:-2] for event in events_of(plan)} == {event[:-2] for event in alone}
     # Losses move no other tuple's work.
-    lossy = replace(plan, sources=(replace(moved, place=Place(1)),), faults=())
-    placed = replace(lossy, relays=(Worker(place=Place(0)),))
-    kept = simulate_arrivals(replace(placed, faults=(Lose("relay-0>log", 3),)), 3)
-    whole = simulate_arrivals(placed, 3)
-    assert {event[1:] for event in kept.events} < {event[1:] for event in whole.events}
+    assert events_of(replace(plan, faults=(Lose("relay-0>log", 3),))) < events_of(plan)

@@ -26,24 +26,6 @@ from sim.kernel.source import Recording, Row, Source
 from sim.kernel.trigger import EVERY_SECOND, At, Every, EveryTuples
 from sim.windows.cluster import WindowTuning
 
-ROW = Row(EPOCH_2020_US, EPOCH_2020_US + 5, "a", 1.0)
-
-
-def build() -> Plan:
-    return Plan(
-        (Source(3, place=Place(1)), Recording((ROW,), relay=0)),
-        relays=(Worker(speed=0.5),),
-        relay_service=Exponential(5.0),
-        cluster=Cluster((Worker(queue_limit=3, when_full="drop"), Worker(0.1)), Constant(2.0)),
-        disturbances=(Gap(1, 2),),
-        faults=(
-            Slow("worker-0", 1, 2, 3.0),
-            Congest("source-0>log", 1, 2),
-            Duplicate("source-1", 0, 1),
-        ),
-        noise=Noise(loss=0.1, retry_us=5.0),
-    )
-
 
 def test_a_replay_starts_with_the_first_arrival() -> None:
     events = [Event(0, 7, "a", 500, 1.0, 900, "r"), Event(1, 3, "b", 400, 2.0, 950, "s")]
@@ -172,52 +154,27 @@ def test_a_plan_comes_back_from_json(plan: Plan) -> None:
     assert hash(again) == hash(plan)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ({"is": "Sauce", "events": 1}, r"there is no 'Sauce' in a plan; did you mean 'Source'\?"),
-        ({"events": 1}, r"there is no None in a plan"),
-        ({"is": ["Source"]}, r"there is no \['Source'\] in a plan"),
-        (
-            {"is": "Source", "event": 1},
-            r"Source has no 'event'; did you mean 'events'\?; it has events, interval",
-        ),
-        ({"is": "Source"}, r"^Source needs events$"),
-        ({"is": "Pause", "worker": "w"}, r"^Pause needs at_us, for_us$"),
-        ({"is": "Source", "events": -1}, r"Source.events is -1; it must be between 0"),
-        (
-            {"is": "Plan", "sources": [{"is": "Plan", "sources": 5}]},
-            r"^Plan.sources is 5; it must be a list$",
-        ),
-    ],
-)
-def test_an_invalid_plan_is_refused_in_one_sentence(data: object, message: str) -> None:
-    with pytest.raises(ValueError, match=message) as refusal:
-        from_plain(data)
-    assert "\n" not in str(refusal.value)
-
-
 FAIL = {"is": "Fail", "worker": "w", "at_us": 5, "for_us": 1}
 
 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
+        ({"is": "Sauce", "events": 1}, "there is no 'Sauce' in a plan; did you mean 'Source'?"),
+        ({"is": ["Source"]}, "there is no ['Source'] in a plan"),
+        ({"is": "Source", "event": 1}, "Source has no 'event'; did you mean 'events'?; it has"),
+        ({"is": "Pause", "worker": "w"}, "Pause needs at_us, for_us"),
+        ({"is": "Source", "events": -1}, "Source.events is -1; it must be between 0"),
+        ({"is": "Plan", "sources": [{"is": "Plan", "sources": 5}]}, "Plan.sources is 5; it must"),
         ({**FAIL, "at_us": 5.5}, "Fail.at_us is 5.5; it must be an integer"),
-        ({**FAIL, "at_us": None}, "Fail.at_us is None; it must be an integer"),
         ({**FAIL, "kind": "pause"}, "Fail.kind is 'pause'; it must be 'fail'"),
-        ({"is": "Worker", "queue_limit": "a"}, "Worker.queue_limit is 'a'; it must be an integer"),
         ({"is": "Plan", "flush": 1}, "Plan.flush is 1; it must be true or false"),
-        (
-            {"is": "Plan", "trigger": 5},
-            "Plan.trigger is 5; it must be Every, EveryTuples or At",
-        ),
-        ({"is": "Plan", "sources": "abc"}, "Plan.sources is 'abc'; it must be a list"),
+        ({"is": "Plan", "trigger": 5}, "Plan.trigger is 5; it must be Every, EveryTuples or At"),
         ({"is": "Plan", "faults": [FAIL, "boom"]}, "Plan.faults[1] is 'boom'; it must be Pause, "),
         ({"is": "At", "cuts": [1, 2.0]}, "At.cuts[1] is 2.0; it must be an integer"),
     ],
 )
-def test_a_field_of_another_type_is_named_with_its_value(data: object, message: str) -> None:
+def test_an_invalid_plan_is_refused_in_one_sentence(data: object, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)) as refusal:
         from_plain(data)
     assert len(str(refusal.value)) < 200

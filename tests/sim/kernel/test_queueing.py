@@ -9,21 +9,19 @@ Formulas, where nothing else is said: L. Kleinrock, "Queueing Systems, Volume 1:
 customers it takes: W. Whitt, "Planning queueing simulations", Management Science 35(11), 1989.
 """
 
-from collections import deque
 from functools import cache
 from math import exp, factorial
 
 import numpy as np
 import pytest
 import simpy
-from scipy import stats
+from numpy.typing import ArrayLike
 
 from model.vocabulary import Event
 from sim.kernel.distributions import (
     Constant,
     Distribution,
     Exponential,
-    FloatArray,
     iterate_samples,
 )
 from sim.kernel.link import Link, Place, Tier, Tiers
@@ -34,8 +32,7 @@ from sim.kernel.seeds import Seeds
 from sim.kernel.source import Source, Tuple
 from sim.kernel.station import Offer, Station
 from sim.kernel.trigger import Every
-from sim.sweep.statistics import Interval
-from tests.sim.output_analysis import batch_means
+from sim.sweep.statistics import Interval, mean_interval
 
 CONFIDENCE = 0.999
 BATCHES = 30
@@ -57,12 +54,10 @@ class Queue:
         self.station = Station[int](env, worker, self._serve)
         self.workers = {"worker-0": self.station}
         self.links: dict[str, Link[int]] = {}
-        self.came_us: list[float] = []
         self.is_lost: list[bool] = []
         self.work_us: list[float] = []
         self.wait_us: list[float] = []
         """Waiting time of each customer, in order of service."""
-        self.stay_us: list[float] = []
         rng = None if isinstance(service, Constant) else seeds.stream("service")
         self._works = iterate_samples(service, rng)
 
@@ -71,13 +66,11 @@ class Queue:
 
     def arrive(self, _: Event) -> None:
         work_us = next(self._works)
-        self.came_us.append(self.env.now)
         self.work_us.append(work_us)
-        self.is_lost.append(self.station.offer(len(self.came_us), work_us) is Offer.DROPPED)
+        self.is_lost.append(self.station.offer(len(self.work_us), work_us) is Offer.DROPPED)
 
     def _serve(self, _: int, arrived_us: float, started_us: float) -> None:
         self.wait_us.append(started_us - arrived_us)
-        self.stay_us.append(self.env.now - arrived_us)
 
     def end_batch(self) -> None:
         """Do nothing: there are no micro-batches here."""
@@ -111,9 +104,21 @@ def queue(
     return run(plan, seed, lambda env, seeds: Queue(env, seeds, worker, service))[0]
 
 
-def interval(values: object) -> Interval:
+def interval(values: ArrayLike) -> Interval:
     """Return the mean of values in order of time, without the warm-up."""
-    return batch_means(np.asarray(values, dtype=float)[WARM_UP:], CONFIDENCE, batches=BATCHES)
+    return batch_means(np.asarray(values, dtype=float)[WARM_UP:])
+
+
+def batch_means(samples: ArrayLike) -> Interval:
+    """Return the mean of a correlated, stationary series by batch means.
+
+    Batches must be much longer than the correlation. Source: A. M. Law and W. D. Kelton,
+    "Simulation Modeling and Analysis", the chapter on output analysis for a single system.
+    """
+    values = np.asarray(samples, dtype=np.float64)
+    length = len(values) // BATCHES
+    batches = values[len(values) - length * BATCHES :].reshape(BATCHES, length)
+    return mean_interval(batches.mean(axis=1), CONFIDENCE)
 
 
 def assert_mean(found: Interval, theory: float, narrow: float) -> None:
@@ -146,23 +151,9 @@ def md1_wait_us(load: float) -> float:
     return SERVICE_US * load / (2 * (1 - load))
 
 
-def md1k_lost(load: float, places: int) -> float:
-    """Return the share of customers lost in M/D/1/K, where K counts the one in service.
-
-    Embedded Markov chain: a departing customer leaves n behind; during the next service a Poisson
-    number comes, of whom as many enter as there is room for. With pi_0 the probability of leaving
-    nobody, 1 - 1/(pi_0 + load) are lost. Source: D. Gross, C. M. Harris, "Fundamentals of Queueing
-    Theory", the section on M/G/1/K.
-    """
-    come = [exp(-load) * load**n / factorial(n) for n in range(places)]
-    chain = np.zeros((places, places))
-    for left in range(places):
-        start = max(left - 1, 0)  # those still there when the next service has begun
-        chain[left, start:] = come[: places - start]
-        chain[left, -1] += 1 - chain[left].sum()
-    balance = np.vstack([chain.T - np.eye(places), np.ones(places)])
-    pi = np.linalg.lstsq(balance, np.append(np.zeros(places), 1.0), rcond=None)[0]
-    return float(1 - 1 / (pi[0] + load))
+def mm1k_lost(load: float, places: int) -> float:
+    """Return the share of customers lost in M/M/1/K, where K counts the one in service."""
+    return (1 - load) * load**places / (1 - load ** (places + 1))
 
 
 # --------------------------------------------------------------------------------------- queues
@@ -209,8 +200,8 @@ def test_loss_where_nobody_can_wait() -> None:
 @pytest.mark.parametrize("places", [2, 4])
 def test_loss_where_few_can_wait(places: int) -> None:
     worker = Worker(queue_limit=places - 1, when_full="drop")
-    found = queue(0.8, 80_000, seed=6, worker=worker, service=DETERMINISTIC)
-    assert_mean(interval(found.is_lost), md1k_lost(0.8, places), narrow=0.08)
+    found = queue(0.8, 80_000, seed=6, worker=worker)
+    assert_mean(interval(found.is_lost), mm1k_lost(0.8, places), narrow=0.08)
 
 
 # ------------------------------------------------------------------------------- links, tandems
@@ -227,65 +218,25 @@ def test_a_link_is_a_queue_with_its_bandwidth_as_server() -> None:
     assert_mean(found, md1_wait_us(load), narrow=0.08)
 
 
-def tandem(latency_us: float, customers: int) -> tuple[FloatArray, Queue]:
-    """Run a relay at load 0.5, a link and a worker at load 0.6.
+def test_a_tandem_of_two_queues_with_a_link_between() -> None:
+    """A relay at load 0.5, a link that nothing waits for, and a worker at load 0.6.
 
-    Return the times before the log, and the worker's queue.
-
-    The link is so fast that nothing waits for it.
+    The output of M/M/1 is Poisson, so that the second queue waits as if it were the first. Source:
+    P. J. Burke, "The output of a queuing system", Operations Research 4(6), 1956.
     """
-    source = poisson(0.5, customers)
+    source = poisson(0.5, 110_000)
     plan = Plan(
         (Source(source.events, source.interval, relay=0),),
         (Worker(place=Place(node=1)),),
         relay_service=MARKOV,
-        tiers=Tiers(rack=Tier(latency_us, 1e9)),
+        tiers=Tiers(rack=Tier(LATENCY_US, 1e9)),
         trigger=Every(HOUR_US),
     )
     service = Exponential(1.2 * SERVICE_US)
-    room, arrived = run(plan, 8, lambda env, seeds: Queue(env, seeds, Worker(), service))
+    second, arrived = run(plan, 8, lambda env, seeds: Queue(env, seeds, Worker(), service))
     took_us = [event.arrival_us - event.event_time_us for event in arrived.events]
-    return np.array(took_us, dtype=float), room
-
-
-@cache
-def two_in_a_row() -> tuple[FloatArray, Queue]:
-    """Return a run that several tests look at."""
-    return tandem(LATENCY_US, 110_000)
-
-
-TANDEM_US = SERVICE_US / (1 - 0.5) + LATENCY_US
-"""Mean time from a tuple's creation to the log."""
-
-
-def test_a_tandem_of_two_queues_with_a_link_between() -> None:
-    """The output of M/M/1 is Poisson, so that the second queue waits as if it were the first.
-
-    Source: P. J. Burke, "The output of a queuing system", Operations Research 4(6), 1956.
-    """
-    took_us, second = two_in_a_row()
-    assert_mean(interval(took_us), TANDEM_US, narrow=0.03)
+    assert_mean(interval(took_us), SERVICE_US / (1 - 0.5) + LATENCY_US, narrow=0.03)
     assert_mean(second.wait(), 1.2 * mm_wait_us(0.6), narrow=0.1)
-
-
-def test_the_output_of_a_queue_is_poisson_and_independent_of_the_past() -> None:
-    took_us, second = two_in_a_row()
-    gaps_us = np.diff(second.came_us)[WARM_UP:]
-    mean_us = SERVICE_US / 0.5
-    assert_mean(batch_means(gaps_us, CONFIDENCE, BATCHES), mean_us, narrow=0.02)
-    # Kolmogorov and Smirnov: a correct simulator fails for one seed in 1,000.
-    assert stats.kstest(gaps_us / mean_us, "expon").pvalue > 0.001
-    # Gaps are independent of each other, and the times in both queues of each other (E. Reich,
-    # "Waiting times when queues are in tandem", Annals of Mathematical Statistics 28, 1957).
-    stays_us = np.array(second.stay_us)
-    for one, other in ((gaps_us[:-1], gaps_us[1:]), (took_us[WARM_UP:], stays_us[WARM_UP:])):
-        products = (one - one.mean()) * (other - other.mean()) / (one.std() * other.std())
-        correlation = batch_means(products, CONFIDENCE, BATCHES)
-        assert correlation.contains(0.0), correlation
-        assert correlation.half_width < 0.03
-
-
-# ---------------------------------------------------------------------------------------- laws
 
 
 def test_utilisation_law() -> None:
@@ -298,19 +249,8 @@ def test_utilisation_law() -> None:
         # As an identity, of the work that there was; and as a law, of the work to be expected.
         assert busy_us == pytest.approx(sum(found.work_us) / speed, rel=1e-9)
         grid_us = np.linspace(0.0, end_us, BATCHES + 1)[1:]
-        share = batch_means(station.busy.means(grid_us) / servers, CONFIDENCE, BATCHES)
+        share = batch_means(station.busy.means(grid_us) / servers)
         assert_mean(share, 0.7, narrow=0.04)
-
-
-def test_little_from_both_sides() -> None:
-    """L measured over time against lambda * W measured per customer; all have left."""
-    for found in (mm1(), two_in_a_row()[1]):
-        station, end_us = found.station, found.station.inside.changed_us
-        expected = station.served / end_us * float(np.mean(found.stay_us))
-        assert station.inside.mean(end_us) == pytest.approx(expected, rel=1e-9)
-        assert np.mean(found.stay_us) == pytest.approx(
-            np.mean(found.wait_us) + np.mean(found.work_us), rel=1e-9
-        )
 
 
 # ------------------------------------------------------------------------------ planted mistakes
@@ -323,30 +263,5 @@ def test_a_worker_that_is_a_little_slow_is_noticed() -> None:
 
 def test_one_place_too_many_is_noticed() -> None:
     worker = Worker(queue_limit=4, when_full="drop")
-    found = queue(0.8, 50_000, seed=6, worker=worker, service=DETERMINISTIC)
-    assert not interval(found.is_lost).contains(md1k_lost(0.8, 4))
-
-
-class LastFirst(deque[object]):
-    """A queue whose next one is the last one that came."""
-
-    def popleft(self) -> object:
-        return self.pop()
-
-
-class Unfair(Queue):
-    """A queue that serves the last customer first: the same mean wait, but longer long waits."""
-
-    def __init__(
-        self, env: simpy.Environment, seeds: Seeds, worker: Worker, service: Distribution
-    ) -> None:
-        super().__init__(env, seeds, worker, service)
-        self.station._queue = LastFirst()  # type: ignore[assignment]  # a part of the machine is replaced
-
-
-def test_another_order_of_service_is_noticed() -> None:
-    plan = Plan((poisson(0.7, 100_000),), trigger=Every(HOUR_US))
-    found = run(plan, 1, lambda env, seeds: Unfair(env, seeds, Worker(), MARKOV))[0]
-    assert found.wait().contains(mm_wait_us(0.7))
-    long = interval(np.array(found.wait_us) > 2 * SERVICE_US)
-    assert not long.contains(0.7 * exp(-0.6))
+    found = queue(0.8, 50_000, seed=6, worker=worker)
+    assert not interval(found.is_lost).contains(mm1k_lost(0.8, 4))

@@ -10,11 +10,10 @@ import simpy
 from model.vocabulary import Event, Trace, Workload
 from sim import grouping, join, script, slack, watermark
 from sim.kernel.link import Link
-from sim.kernel.plan import EPOCH_2020_US, Plan, Worker, replay
+from sim.kernel.plan import EPOCH_2020_US, Plan, replay
 from sim.kernel.recorder import Level, Series, Summary, digest_of
 from sim.kernel.run import Arrived, TimedRun, run
-from sim.kernel.seeds import Seeds
-from sim.kernel.source import Source, Tuple
+from sim.kernel.source import Tuple
 from sim.kernel.station import Station
 from sim.kernel.trigger import At, Every, EveryTuples, Trigger, When
 
@@ -26,49 +25,6 @@ ROOMS: Mapping[str, Callable[..., TimedRun]] = {
     "grouping": grouping.from_settings,
     "script": script.from_settings,
 }
-
-
-class Room:
-    """The smallest room: one worker, which notes what it is told."""
-
-    def __init__(self, env: simpy.Environment, _: Seeds) -> None:
-        self.worker = Station[Event](env, Worker(), self._serve)
-        self.workers = {"worker-0": self.worker}
-        self.links: dict[str, Link[Event]] = {}
-        self.served: list[Event] = []
-        self.batches = 0
-        self.is_flushed = self.is_checked = False
-
-    def _serve(self, event: Event, _arrived_us: float, _started_us: float) -> None:
-        self.served.append(event)
-
-    def admits(self, item: Tuple) -> bool:
-        return item.source_id != 1
-
-    def arrive(self, event: Event) -> None:
-        self.worker.offer(event, 10.0)
-
-    def end_batch(self) -> None:
-        self.batches += 1
-
-    def flush(self) -> None:
-        self.is_flushed = True
-
-    def check(self) -> None:
-        self.worker.check()
-        self.is_checked = True
-
-
-# --------------------------------------------------------------------------------------- a run
-
-
-def test_a_run_gives_the_room_what_arrives_and_reports_where_it_was_cut() -> None:
-    room, arrived = run(Plan((Source(4),), trigger=Every(2 * SECOND_US)), 5, Room)
-    assert [event.source_id for event in room.served] == [0, 2, 3]
-    assert room.served == list(arrived.events)
-    assert (arrived.cuts, arrived.ends_us) == ((1,), (2.0 * SECOND_US, 4.0 * SECOND_US))
-    assert (arrived.counts["shed"], arrived.counts["arrived"]) == (1, 3)
-    assert (room.batches, room.is_flushed, room.is_checked) == (2, True, True)
 
 
 # ----------------------------------------------------------------------- Python's own collector
@@ -99,7 +55,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
         "faults": "fail worker-0 300000 50000; lose log>worker-1 5; pause worker-1 100000 5",
     },
 }
-"""Digests of a short run of every room with many faults."""
+"""A short run of every room with many faults."""
 
 
 @pytest.mark.parametrize("name", ROOMS)
@@ -122,17 +78,10 @@ def test_nothing_is_left_of_a_run_that_is_over(name: str) -> None:
 # --------------------------------------------------------------------------------- levels over time
 
 
-def steps() -> Level:
-    """Return a level: 0 until 10, 2 until 20, 5 until 22, then 0."""
-    level = Level()
-    level.set(2.0, 10.0)
-    level.set(5.0, 20.0)
-    level.set(0.0, 22.0)
-    return level
-
-
 def test_a_level_is_looked_at_just_before_a_moment() -> None:
-    level = steps()
+    level = Level()
+    for value, at_us in ((2.0, 10.0), (5.0, 20.0), (0.0, 22.0)):
+        level.set(value, at_us)
     assert level.at([0.0, 10.0, 10.1, 20.0, 22.0, 22.1]).tolist() == [0, 0, 2, 2, 5, 0]
     assert level.at(15.0) == 2.0
 
@@ -164,16 +113,17 @@ def test_a_digest_depends_on_everything_that_a_run_gave() -> None:
 
 
 class Recorder:
-    """A room that does nothing but record its calls, with their times."""
+    """A room that admits all but one tuple, and records its calls, with their times."""
 
     def __init__(self, env: simpy.Environment) -> None:
         self.env = env
         self.calls: list[tuple[str, float]] = []
         self.workers: dict[str, Station[int]] = {}
         self.links: dict[str, Link[int]] = {}
+        self.is_checked = False
 
-    def admits(self, _: Tuple) -> bool:
-        return True
+    def admits(self, item: Tuple) -> bool:
+        return item.source_id != SHED
 
     def arrive(self, event: Event) -> None:
         self.calls.append((f"tuple {event.seq}", self.env.now))
@@ -185,41 +135,60 @@ class Recorder:
         self.calls.append(("flush", self.env.now))
 
     def check(self) -> None:
-        """Accept any plan."""
+        self.is_checked = True
 
 
-def triggered(
-    when: When, times_us: Sequence[int], *, flush: bool = True
-) -> tuple[list[tuple[str, float]], Arrived]:
+SHED = 99
+
+
+def triggered(when: When, times_us: Sequence[int]) -> tuple[list[tuple[str, float]], Arrived]:
     """Return the calls that a room gets if tuples arrive at these times."""
     start_us = EPOCH_2020_US
     events = [Event(n, n, "a", start_us, 1.0, start_us + at) for n, at in enumerate(times_us)]
-    plan = Plan(replay(events, "by hand").sources, trigger=when, flush=flush)
+    plan = Plan(replay(events, "by hand").sources, trigger=when)
     room, arrived = run(plan, 0, lambda env, _: Recorder(env))
+    assert room.is_checked
     return room.calls, arrived
+
+
+def test_a_tuple_that_the_room_does_not_admit_is_shed() -> None:
+    events = [Event(0, n, "a", 0, 1.0, 7) for n in (3, SHED, 4)]
+    room, arrived = run(replay(events, "by hand"), 0, lambda env, _: Recorder(env))
+    assert [event.source_id for event in arrived.events] == [3, 4]
+    assert [name for name, _ in room.calls] == ["tuple 0", "tuple 1", "end", "flush"]
+    assert (arrived.counts["shed"], arrived.counts["arrived"]) == (1, 2)
 
 
 def test_a_batch_ends_at_each_multiple_of_the_interval() -> None:
     calls, arrived = triggered(Every(10), (0, 9, 13, 35))
     assert calls == [
-        ("tuple 0", 0),
-        ("tuple 1", 9),
-        ("end", 10),
-        ("tuple 2", 13),
-        ("end", 20),
-        ("tuple 3", 35),
-        ("end", 40),
-        ("flush", 40),
+        *(("tuple 0", 0), ("tuple 1", 9), ("end", 10), ("tuple 2", 13), ("end", 20)),
+        *(("tuple 3", 35), ("end", 40), ("flush", 40)),
     ]
     assert (arrived.cuts, arrived.ends_us) == ((2, 3), (10.0, 20.0, 40.0))
 
 
-def test_an_arrival_at_the_moment_of_a_trigger_belongs_to_the_next_batch() -> None:
-    calls, arrived = triggered(Every(10), (0, 10, 10, 20))
-    assert [name for name, _ in calls] == [
-        *("tuple 0", "end", "tuple 1", "tuple 2", "end", "tuple 3", "end", "flush")
-    ]
-    assert (arrived.cuts, arrived.ends_us) == ((1, 3), (10.0, 20.0, 30.0))
+@pytest.mark.parametrize(
+    ("when", "times_us", "course", "cuts", "ends_us"),
+    [
+        # An arrival at the moment of a trigger belongs to the next batch.
+        (Every(10), (0, 10, 10, 20), "0 end 1 2 end 3 end flush", (1, 3), (10, 20, 30)),
+        (EveryTuples(2), (0, 5, 5, 7, 9), "0 1 end 2 3 end 4 end flush", (2, 4), (5, 7, 9)),
+        (At((1, 1, 3)), (0, 5, 5, 7), "0 end 1 2 end 3 end flush", (1, 3), (0, 5, 7)),
+        # A run without arrivals has no batch, but a flush.
+        *((when, (), "flush", (), ()) for when in (Every(10), EveryTuples(2), At((1,)))),
+    ],
+)
+def test_a_trigger_ends_batches(
+    when: When,
+    times_us: tuple[int, ...],
+    course: str,
+    cuts: tuple[int, ...],
+    ends_us: tuple[float, ...],
+) -> None:
+    calls, arrived = triggered(when, times_us)
+    assert " ".join(name.removeprefix("tuple ") for name, _ in calls) == course
+    assert (arrived.cuts, arrived.ends_us) == (cuts, ends_us)
 
 
 def test_an_arrival_that_rounds_to_the_moment_of_a_trigger_belongs_to_the_next_batch() -> None:
@@ -244,36 +213,12 @@ def test_an_arrival_that_rounds_to_the_moment_of_a_trigger_belongs_to_the_next_b
     assert calls == ["a", "b", "end", "c", "end", "over"]
 
 
-def test_a_batch_ends_after_a_number_of_arrivals() -> None:
-    calls, arrived = triggered(EveryTuples(2), (0, 5, 5, 7, 9))
-    assert [name for name, _ in calls] == [
-        *("tuple 0", "tuple 1", "end", "tuple 2", "tuple 3", "end", "tuple 4", "end", "flush")
-    ]
-    assert (arrived.cuts, arrived.ends_us) == ((2, 4), (5.0, 7.0, 9.0))
-
-
-def test_batches_end_after_given_numbers_of_arrivals() -> None:
-    calls, arrived = triggered(At((1, 1, 3)), (0, 5, 5, 7))
-    assert [name for name, _ in calls] == [
-        *("tuple 0", "end", "tuple 1", "tuple 2", "end", "tuple 3", "end", "flush")
-    ]
-    assert arrived.cuts == (1, 3)
-
-
-@pytest.mark.parametrize("when", [Every(10), EveryTuples(2), At((1,))])
-def test_a_run_without_arrivals_has_no_batch_but_a_flush(when: When) -> None:
-    calls, arrived = triggered(when, ())
-    assert calls == [("flush", 0)]
-    assert (arrived.events, arrived.cuts, arrived.ends_us) == ((), (), ())
-
-
 @pytest.mark.parametrize(
     ("build", "message"),
     [
         (lambda: Every(0), r"Every.interval_us is 0; it must be above 0"),
         (lambda: EveryTuples(-1), r"EveryTuples.tuples is -1; it must be above 0"),
         (lambda: At((9, 3)), r"At.cuts is \[9, 3\]; it must be ascending, from 0 on"),
-        (lambda: At((-1, 3)), r"At.cuts is \[-1, 3\]; it must be ascending, from 0 on"),
     ],
 )
 def test_bad_values_are_named(build: Callable[[], object], message: str) -> None:

@@ -1,1 +1,0 @@
-"""Properties of what all pipelines on Spark share: histories, stores, locks and addresses."""

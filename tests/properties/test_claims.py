@@ -1,0 +1,332 @@
+"""A claim notices every wrong step that it answers for, and only rounding is forgiven.
+
+Traces of the model are right; one recorded step is then changed. Tuples of windows come once and
+the stream is flushed, so that a trace leaves no choice which delivery was late.
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from math import inf, nextafter
+from typing import Any, NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model import join, script, slack, watermark
+from model.checking.claims import Outcome, Verdict
+from model.join.replay import CLAIM as CONFORMS
+from model.join.replay import validate_recording
+from model.script import claims as script_claims
+from model.script.claims import HOSTS, REJECTIONS, RESULTS, UNDEFINED
+from model.slack import claims as slack_claims
+from model.vocabulary import ScriptConfig, System, Trace, Workload
+from model.vocabulary.join import PROTOCOL, Ack, Admit, Drop, Forward, Quiet, Receive
+from model.vocabulary.script import config as words
+from model.vocabulary.script.tree import (
+    Across,
+    Arithmetic,
+    Expression,
+    Name,
+    Number,
+    Sensor,
+    Statement,
+    Window,
+    Workflow,
+)
+from model.vocabulary.slack import CONTROLS, Judged, Progress
+from model.vocabulary.watermark import Clock, Inserted, Passing
+from model.vocabulary.windows import Cleared, Correlation, Final, Late, Result, Revision
+from model.watermark import claims as watermark_claims
+from properties.promised import Reached, promised
+from straggler.rooms.script.room import compare
+from straggler.strategies import join as join_strategies
+from straggler.strategies import script as script_strategies
+from straggler.strategies import streams
+from straggler.strategies import watermark as strategies
+
+DROPPED, TWICE, ELSEWHERE = "not recorded", "recorded twice", "recorded of another window as well"
+LARGE = 100_000.0
+"""Results of scripts from here on are so large that one more may count as rounding."""
+NEVER_US = (1 << 63) - 2
+"""A watermark of a chain may be lower than it could be, and never higher."""
+
+
+class Answering(NamedTuple):
+    """A claim that answers for some changes of one kind of step."""
+
+    word: Any
+    changes: tuple[str, ...]
+    """Names of fields, or what happens to a step as a whole."""
+    claim: str
+
+    @property
+    def kind(self) -> str:
+        """Name of the changes."""
+        return f"{self.word.__name__} {self.changes[0]}: {self.claim}"
+
+
+EXACT, ALL_ROWS = "eventual exactness", "exact means all rows"
+OF_ANSWERS = (
+    Answering(Result, ("value", "n_rcv"), "each pair once"),
+    Answering(Result, (TWICE,), "one writer"),
+    Answering(Result, (ELSEWHERE,), "each pair once"),
+    Answering(Late, (DROPPED, "start_us"), "each pair once"),
+    Answering(Final, ("revision", "start_us", "value", "n"), "final answers are the latest"),
+    Answering(Final, ("exact",), ALL_ROWS),
+)
+OF_CORRECTIONS = (
+    *OF_ANSWERS,
+    Answering(Final, (ELSEWHERE,), EXACT),
+    Answering(Final, (DROPPED, TWICE, "start_us", "value", "n", "exact"), EXACT),
+    Answering(Late, (DROPPED, "start_us", "source_id"), "nothing owed after the flush"),
+    Answering(
+        Cleared, (DROPPED, ELSEWHERE, "start_us", "source_id"), "nothing owed after the flush"
+    ),
+    Answering(Revision, (DROPPED, "value", "n"), "wrong answers are pending"),
+    Answering(Revision, (TWICE, "revision"), "one writer"),
+)
+
+
+FOLLOWING: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (Admit, ("number", "first", "tuples", "pairs")),
+    (Forward, ("number", "block", "seen", "first", "last", "tuples")),
+    (Receive, ("number", "block", "copies", "pairs", "sent", "size")),
+    (Ack, ("number", "block")),
+    (Drop, ("number", "tuples")),
+    (Quiet, ("number", "r_held", "s_held")),
+    (Forward, ("wm_us",)),
+    (Quiet, ("r_wm_us", "s_wm_us")),
+)
+"""Fields of the protocol of chains whose value follows from what came before."""
+
+
+class Room(NamedTuple):
+    """A producer of right traces, and the claims that judge them."""
+
+    cases: st.SearchStrategy[Workload]
+    run: System
+    judge: Callable[[Workload, Trace], Sequence[Verdict]]
+    answering: tuple[Answering, ...]
+
+
+def once(case: Workload) -> Workload:
+    """Return a case in which each tuple comes once, every clock is recorded, and the end is."""
+    arrivals = tuple(streams.without_redeliveries(case.arrivals))
+    cuts = tuple(min(cut, len(arrivals)) for cut in case.cuts)
+    clocks = {"clocks": "arrivals"} if case.room == "watermark" else {}
+    config = {**case.config, **clocks}
+    return case.with_(arrivals=arrivals, cuts=cuts, config=config, flush=True)
+
+
+def protocol_of(case: Workload) -> list[Any]:
+    """Return the steps of the protocol that the workers of a chain take."""
+    trace = join.run(case)
+    kinds: Iterable[Any] = PROTOCOL
+    return [step for kind in kinds for step in trace.of(kind)]
+
+
+ROOMS = {
+    "slack": Room(
+        streams.cases(controls=[each for each in CONTROLS if each != "fixed"]).map(once),
+        slack.run,
+        lambda case, trace: slack_claims.judge(case, trace).verdicts,
+        (
+            *OF_CORRECTIONS,
+            Answering(
+                Correlation,
+                (TWICE, ELSEWHERE, *Correlation._fields),
+                "delay and value are compared as they came",
+            ),
+            Answering(
+                Judged,
+                (TWICE, "start_us", "n_rcv", "miss"),
+                "judgements measure what was recorded",
+            ),
+            Answering(Progress, ("slack_us",), "slack follows alpha"),
+        ),
+    ),
+    "watermark": Room(
+        strategies.cases(corrections=(True,)).map(once),
+        watermark.run,
+        lambda case, trace: watermark_claims.judge(case, trace).verdicts,
+        (
+            *OF_CORRECTIONS,
+            Answering(Clock, (DROPPED, "seq", "batch"), "every accepted arrival has a clock"),
+            Answering(Clock, ("inv",), "pairs out of order are counted"),
+            Answering(Clock, ("wait_us",), "the wait is that of the reading"),
+            Answering(Clock, ("wm_us",), "watermark follows the wait"),
+        ),
+    ),
+    "upstream": Room(
+        strategies.cases(upstreams=(1, 2, 3)).map(once),
+        watermark.run,
+        lambda case, trace: watermark_claims.judge(case, trace).verdicts,
+        (
+            *OF_ANSWERS,
+            Answering(Passing, (DROPPED, *Passing._fields), "upstream clocks follow the disorder"),
+            Answering(Inserted, (DROPPED, *Inserted._fields), "the least watermark is inserted"),
+            Answering(Late, ("batch",), "late means that a watermark was inserted"),
+        ),
+    ),
+    "script": Room(
+        script_strategies.cases(),
+        script.run,
+        lambda case, trace: script_claims.judge(case, trace).verdicts,
+        (
+            Answering(words.Result, (DROPPED, TWICE, "ts_us", "value"), RESULTS),
+            Answering(words.Undefined, (DROPPED, TWICE, "ts_us"), UNDEFINED),
+            Answering(words.Rejected, (DROPPED, TWICE, "seq"), REJECTIONS),
+            Answering(words.Hosted, (TWICE,), HOSTS),
+        ),
+    ),
+    "join": Room(
+        join_strategies.cases(),
+        lambda case: Trace("x", protocol_of(case)),
+        lambda case, trace: [validate_recording(case, trace)],
+        tuple(Answering(word, fields, CONFORMS) for word, fields in FOLLOWING),
+    ),
+}
+KINDS = {each.kind for room in ROOMS.values() for each in room.answering} - {
+    f"Undefined {DROPPED}: {UNDEFINED}"  # drawn scripts seldom divide by zero
+}
+
+
+def changed(step: Any, change: str) -> list[Any]:
+    """Return what is recorded instead of a step."""
+    if change in (DROPPED, TWICE):
+        return [step] * (2 * (change == TWICE))
+    if change == ELSEWHERE:
+        return [step, step._replace(start_us=step.start_us + 1)]
+    value = getattr(step, change)
+    if isinstance(value, bool):
+        return [step._replace(**{change: not value})]
+    if type(step) in (Forward, Quiet) and change.endswith("wm_us"):
+        return [step._replace(**{change: max(value, NEVER_US)})]
+    if type(step) in (words.Result,) and isinstance(value, float) and abs(value) >= LARGE:
+        return [step._replace(**{change: -value})]
+    return [step._replace(**{change: value + ("!" if isinstance(value, str) else 1)})]
+
+
+def check_changes(room: Room, case: Workload, rng: random.Random, reached: Reached) -> None:
+    """Change a step of each kind, and ask the claim that answers for it."""
+    trace = room.run(case)
+    outcomes = {each.claim: each.outcome for each in room.judge(case, trace)}
+    assert Outcome.BROKEN not in outcomes.values()
+    steps = [*trace.steps()]
+    places = defaultdict[Any, list[int]](list)
+    for n, step in enumerate(steps):
+        places[type(step)].append(n)
+    for each in room.answering:
+        # Without any step of a kind that it needs the verdict is undetermined.
+        if len(places[each.word]) < 2 or outcomes.get(each.claim) is not Outcome.HOLDS:
+            continue
+        change, n = rng.choice(each.changes), rng.choice(places[each.word])
+        if change == "exact" and (each.claim == ALL_ROWS) is not (ALL_ROWS in outcomes):
+            continue  # one claim is about cases with rejected rows, the other about those without
+        instead = changed(steps[n], change)
+        if instead == [steps[n]]:
+            continue  # a watermark that nothing exceeds
+        wrong = Trace("x", [*steps[:n], *instead, *steps[n + 1 :]])
+        [verdict] = [found for found in room.judge(case, wrong) if found.claim == each.claim]
+        assert verdict.outcome is Outcome.BROKEN, (steps[n], change, each.claim)
+        reached.add({each.kind: 1})
+
+
+@promised(*sorted(KINDS), examples=20)
+@given(data=st.data())
+def test_a_wrong_step_breaks_the_claim_that_answers_for_it(
+    reached: Reached, data: st.DataObject
+) -> None:
+    rng = data.draw(st.randoms(use_true_random=False))
+    for room in 2 * tuple(ROOMS.values()):
+        check_changes(room, data.draw(room.cases), rng, reached)
+
+
+# ------------------------------------------------------------------------------- copies of a chain
+
+
+@promised("a copy is kept", examples=40)
+@given(case=join_strategies.cases())
+def test_a_copy_that_is_kept_is_no_behaviour(reached: Reached, case: Workload) -> None:
+    """Leave out the last acknowledgement of a worker: then it is not quiet, and keeps a copy."""
+    steps = protocol_of(case)
+    last = max((step.epoch for step in steps), default=0)
+    for worker in {step.worker for step in steps if step.epoch == last}:
+        own = [step for step in steps if step[:2] == (last, worker)]
+        acting = [step for step in own if not isinstance(step, Quiet | Drop)]
+        gone = max(acting, key=lambda step: step.number, default=None)
+        if not isinstance(gone, Ack):
+            continue
+        fewer = [
+            step._replace(number=step.number - 1)
+            if step in own and step.number > gone.number
+            else step
+            for step in steps
+            if step != gone
+        ]
+        found = validate_recording(case, Trace("x", fewer))
+        assert found.outcome is Outcome.BROKEN
+        assert found.witness == ("A copy is kept.",)
+        reached.add({"a copy is kept": 1})
+
+
+# -------------------------------------------------------------------------------------- rounding
+
+MILLIONS = 2_000_000.0
+ALWAYS_EXACT = ("number", "least", "apart", "highest")
+"""Statements that no sum goes into."""
+
+
+@st.composite
+def large_cases(draw: st.DrawFn) -> Workload:
+    """Draw streams of values near two millions, of which float64 rounds the sums."""
+    case = draw(script_strategies.cases())
+    sensors = [Sensor(draw(st.sampled_from(script_strategies.SENSORS))) for _ in range(3)]
+
+    def window(op: str, at: int) -> Expression:
+        return Window(
+            op, sensors[at], draw(script_strategies.SPANS_MS), draw(script_strategies.SPANS_MS)
+        )
+
+    expressions: dict[str, Expression] = {
+        "mean": window(draw(st.sampled_from(["avg", "sum"])), 0),
+        "number": window("count", 0),
+        "least": window("min", 1),
+        "apart": Arithmetic("+", Name("number"), Number(0.5)),
+        "highest": Across("max", (Name("least"), window("max", 2))),
+    }
+    flow = Workflow("w", tuple(Statement(*each) for each in expressions.items()))
+    config = replace(ScriptConfig.from_json(case.config), workflows=(flow,))
+    arrivals = tuple(each._replace(value=MILLIONS + each.value / 10) for each in case.arrivals)
+    return case.with_(arrivals=arrivals, config=config.to_json())
+
+
+def is_forgiven(case: Workload, right: Trace, changed: words.Result, value: float) -> bool:
+    """Return whether a result passes with another value; all judges have to agree."""
+    steps: list[Any] = [*right.steps()]
+    wrong = Trace("x", [each._replace(value=value) if each == changed else each for each in steps])
+    (verdict,) = (each for each in ROOMS["script"].judge(case, wrong) if each.claim == RESULTS)
+    is_equal = not compare(case, right, wrong, (words.Result,)).mismatches
+    assert is_equal == (verdict.outcome is not Outcome.BROKEN)
+    return is_equal
+
+
+@promised("mean", *ALWAYS_EXACT, examples=15)
+@given(case=large_cases())
+def test_what_no_sum_goes_into_is_compared_exactly(reached: Reached, case: Workload) -> None:
+    """Change the first result of every statement a little."""
+    right = script.run(case)
+    for name in ("mean", *ALWAYS_EXACT):
+        found = [each for each in right.of(words.Result) if each.name == name]
+        if not found:
+            continue
+        reached.add({name: 1})
+        value = found[0].value
+        if name == "mean":
+            assert is_forgiven(case, right, found[0], nextafter(value, inf))
+            assert not is_forgiven(case, right, found[0], value * (1 + 1e-5))
+        else:
+            for wrong in (value + 1, value - 1, nextafter(value, inf)):
+                assert not is_forgiven(case, right, found[0], wrong), name

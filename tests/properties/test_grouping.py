@@ -1,0 +1,193 @@
+"""Bounds of docs/grouping.md on the model, and what instances keep between micro-batches.
+
+For promises about probabilities, keys are drawn independently
+(``straggler/rooms/grouping/draws.py``).
+"""
+
+from itertools import product
+from math import log2
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.checking.claims import Outcome
+from model.grouping import balance, balance_claims, run
+from model.vocabulary import GroupingConfig, Workload
+from properties import profiles
+from properties.promised import Reached, promised
+from sim.grouping import from_settings
+from spark_impl.grouping.instances import MicroBatch, finish_work
+from spark_impl.grouping.reports import Report
+from spark_impl.grouping.store import INSTANCE as WORKED
+from spark_impl.grouping.store import GroupingStore, Worked
+from spark_impl.runtime.storage import Location, locate
+from straggler.judging.judge import broken_sentences
+from straggler.rooms.grouping.draws import Draws, limits, slope, stream, weighted
+from straggler.strategies.grouping import TIMES_US
+from straggler.strategies.streams import SEEDS
+
+DELTA = 1e-9
+"""Probability that the upper bound fails in any window."""
+FAILURE = 1e-3
+"""Probability that a confidence limit of a mean is wrong."""
+
+
+# ------------------------------------------------------------------------------ promise 5: bounds
+
+
+@st.composite
+def drawn_streams(draw: st.DrawFn) -> tuple[Workload, dict[str, int]]:
+    """Draw keys with weights, and one router for which the bound holds."""
+    n = draw(st.integers(1, 6))
+    heavy = draw(st.lists(st.integers(1, 99), min_size=1, max_size=8))
+    light = draw(st.integers(0, 60))
+    weights = {f"k{number}": weight for number, weight in enumerate([*heavy, *[1] * light])}
+    policy = draw(st.sampled_from(["tag", "tag", "tag-literal", "pkg", "shuffle"]))
+    by_time = policy.startswith("tag")
+    times_us = tuple(draw(st.lists(TIMES_US, min_size=n, max_size=n))) if by_time else (1,) * n
+    window_tuples = draw(st.sampled_from([50, 500, 1_500]))
+    config = GroupingConfig(
+        n, policy, ((0, times_us),), window_tuples=window_tuples, hash_seed=draw(SEEDS)
+    )
+    # Other policies keep their loads; the bound holds for loads that start at 0.
+    keys = weighted(weights, window_tuples * (2 if by_time else 1), draw(SEEDS))
+    return stream(keys, config), weights
+
+
+@promised("unequal times", "less than all at the slowest", "near to the least", examples=20)
+@given(case=drawn_streams())
+def test_work_is_within_the_bounds(reached: Reached, case: tuple[Workload, dict[str, int]]) -> None:
+    workload, weights = case
+    trace = run(workload)
+    broken = broken_sentences(balance_claims.check(workload, trace, weights, DELTA))
+    assert not broken, "\n".join(broken)
+    # The bound says something: less than all tuples at the slowest instance, even less than twice
+    # what candidates allow.
+    for each in balance_claims.balances(workload, trace, weights, DELTA):
+        if len(set(each.times_us)) > 1:
+            most = sum(each.counts) * max(each.times_us)
+            reached.add({"unequal times": 1, "less than all at the slowest": each.bound < most})
+            reached.add({"near to the least": each.bound < 2 * each.least_work})
+
+
+# ------------------------------------------------------------------------------ promise 5: growth
+
+SIZES = (4, 8, 16, 32, 64, 128)
+EACH = 100
+"""Tuples of a window, for each instance."""
+TOLERANCE = 0.1
+"""Largest change of rho from the shortest to the longest window of a sweep."""
+
+
+def drawn(n: int, policy: str = "tag", exponent: float = 1.0) -> Draws:
+    """Return streams with hot keys; half of the instances are ten times slower."""
+    keys = profiles.choose(1_000, nightly=5_000)
+    return Draws(
+        n,
+        policy,
+        slow=n // 2,
+        exponent=exponent,
+        keys=keys,
+        window_tuples=profiles.choose(2, nightly=4) * EACH * n,
+        windows=profiles.choose(2, nightly=3),
+    )
+
+
+DAILY = ((4, 1.0), (16, 0.0), (128, 1.0))
+"""Sizes and exponents of every day; the others come at night."""
+
+
+def nightly(*values: object) -> Any:
+    """Return parameters of a night."""
+    return pytest.param(*values, marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize(
+    ("n", "exponent"),
+    [*DAILY, *(nightly(*each) for each in product(SIZES, (0.0, 1.0)) if each not in DAILY)],
+)
+def test_the_makespan_is_that_of_a_fluid_but_for_two_tuples(
+    seed: int, n: int, exponent: float
+) -> None:
+    draws = drawn(n, exponent=exponent)
+    assert balance.tuples_above(draws.times_us) == 2
+    workload = draws.workload(seed)
+    trace = run(workload)
+    verdict = balance_claims.check_closeness(workload, trace)
+    assert verdict.outcome is Outcome.HOLDS, (verdict.sentence, verdict.witness)
+    # The cost of candidates grows with n, up to 0.04: instances have fewer light keys each.
+    for each in balance_claims.closeness(workload, trace):
+        assert each.rho_of_candidates < 0.05
+
+
+def test_rho_does_not_grow_with_tuples(seed: int) -> None:
+    # In shorter windows a large key may be taken for a light one, and be left with two slow ones.
+    sizes = [2**e for e in range(10, profiles.choose(14, nightly=17))]
+    found = []
+    for repetition in range(seed, seed + profiles.choose(5, nightly=10)):
+        rhos = [Draws(16, slow=8, window_tuples=m).rho(run, repetition) for m in sizes]
+        found.append(slope([log2(m) for m in sizes], rhos))
+    _, upper = limits(found, FAILURE)
+    growth = upper * (len(sizes) - 1)
+    assert growth < TOLERANCE, f"rho grows by up to {growth:g} (failure {FAILURE:g})"
+
+
+# ------------------------------------------------------------------------- in time, read literally
+
+
+def test_uniform_candidates_keep_fast_instances_waiting() -> None:
+    texts = {"load": "backlog", "tiers": "process", "instances": "16", "speeds": "1,0.1"}
+    texts |= {"zipf": "0.2", "tuples": "6000", "window_tuples": "2000", "batch_tuples": "500"}
+    shares = {}
+    for policy in ("tag", "tag-literal"):
+        summary = from_settings({**texts, "policy": policy}, seed=1).summary
+        shares[policy] = float(summary["served_hz"]) / float(summary["ideal_hz"])
+    # A makespan is a throughput: 1 / (1 + rho) of the fluid's.
+    assert shares["tag-literal"] < 0.5 < 0.8 < shares["tag"] <= 1
+
+
+# ------------------------------------------------------------------------- states of instances
+
+INSTANCES = 2
+
+
+class _Reports:
+    """Reports of tasks that run here."""
+
+    def __init__(self) -> None:
+        self.is_work_expected = False
+        self.told = dict[int, Report]()
+
+    def of(self, *_: object) -> dict[int, Report]:
+        return self.told
+
+
+@given(
+    st.lists(st.none() | st.integers(0, 5), min_size=2, max_size=6).filter(
+        lambda each: None in each
+    )
+)
+def test_a_state_survives_micro_batches_without_work(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[int | None]
+) -> None:
+    """``batches`` are the tuples of each instance in a micro-batch, ``None`` without any work."""
+    store = GroupingStore(locate(tmp_path_factory.mktemp("stream")))
+    held, before = None, dict[int, Location]()
+    for number, tuples in enumerate(batches):
+        reports = _Reports()
+        batch = MicroBatch(number, 0, store, before, reports)  # type: ignore[arg-type]  # it stands in for Spark's
+        spent = [(0, 0)] * INSTANCES
+        if tuples is not None:
+            reports.is_work_expected = True
+            held, spent = pa.table({"sum": [number, tuples]}), [(tuples, 7)] * INSTANCES
+            for instance in range(INSTANCES):
+                file = store.write_worked(number, instance, Worked(tuples, 7, held))
+                reports.told[instance] = Report(file, WORKED, instance, tuples, 7)
+        found, files = finish_work(batch, INSTANCES, INSTANCES * (tuples or 0))
+        assert found == spent
+        before = dict(enumerate(files))
+        worked = [store.load_worked(file) for file in files]
+        assert worked == [Worked(*own, held) for own in spent[: len(files)]]

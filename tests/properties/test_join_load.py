@@ -1,0 +1,251 @@
+"""Load of a chain (docs/join.md, sections 7 and 8): what is shed, who comes and goes, and when.
+
+Controllers of model and Spark decide the same; claims about load are judged on timed runs, moment
+by moment.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from model.checking.claims import Outcome, Verdict
+from model.join import control as model
+from model.join import load_claims
+from model.join.claims import judge
+from model.join.decision_claims import LOG_CLAIMS, ControlLog, Logged, judge_log
+from model.join.load_claims import CALM as CALM_CLAIM
+from model.join.load_claims import NO_FALSE_SHEDDING, SCALED, SHED_AS_ASKED, Shared
+from model.vocabulary.join import END_US, Decision, Match
+from model.vocabulary.join_load import LoadRules, LoadState, Measured
+from properties.promised import Reached, promised
+from sim.join import ChainRun, from_settings
+from spark_impl.join import control as spark
+from straggler.rooms.join.load_curves import Course, courses
+
+# ------------------------------------------------------------------------------- both controllers
+
+Decide = Callable[[LoadRules, LoadState, Measured], tuple[LoadState, Decision]]
+SHARES = ("shares that are shed", "shares that are shed at or below tau1")
+"""Guards, each of which counts some of what the one before it counts."""
+
+
+def log_of(decide: Decide, course: Course) -> ControlLog:
+    """Return the log of a controller, which follows its own states."""
+    state = first = model.start(course.rules, course.workers)
+    steps = []
+    for measured in course.measured:
+        state, decision = decide(course.rules, state, measured)
+        steps.append(Logged(measured, state, decision))
+    return ControlLog(course.rules, first, steps)
+
+
+@promised(*LOG_CLAIMS.cases, "no", "linear", "quadratic", examples=100)
+@given(course=courses())
+def test_both_controllers_decide_the_same_to_the_last_bit(reached: Reached, course: Course) -> None:
+    assert spark.begin(course.rules, course.workers) == model.start(course.rules, course.workers)
+    log = log_of(spark.decide, course)
+    assert log == log_of(model.decide, course)
+    judged = judge_log(log)
+    of_shares = [judged.guards[name] for name in SHARES]
+    assert of_shares == sorted(of_shares, reverse=True)
+    assert course.rules.shed != "no" or not any(of_shares)
+    assert Outcome.BROKEN not in {verdict.outcome for verdict in judged.verdicts}
+    reached.add({**judged.guards, course.rules.shed: 1})
+
+
+# ------------------------------------------------------------------------------------- timed runs
+
+CALM: Mapping[str, float | str] = {
+    "scenario": "steady",
+    "seconds": 20,
+    "rate_r_hz": 100,
+    "rate_s_hz": 100,
+    "window_us": 2_000_000,
+    "blocks": "fixed",
+    "capacity": 1_000,
+    "tiers": "node",
+    "speeds": "1",
+    "trigger_interval_us": "never",
+}
+"""Far from any limit; all arrivals are one epoch, which ends with the last of them."""
+
+
+def run(**settings: object) -> ChainRun:
+    given = {**CALM, **settings}
+    return _run(tuple([(key, str(given[key])) for key in sorted(given)]))
+
+
+@cache
+def _run(settings: tuple[tuple[str, str], ...]) -> ChainRun:
+    """Run once for all tests that look at the same run."""
+    return from_settings(dict(settings), seed=1)
+
+
+def figure(timed: ChainRun, name: str) -> float:
+    return float(timed.summary[name])
+
+
+def results(timed: ChainRun) -> list[tuple[str, int, int]]:
+    """Return the matches without their epochs."""
+    return sorted(match[:3] for match in timed.trace.of(Match))
+
+
+def assert_all_hold(timed: ChainRun) -> None:
+    for verdict in judge(timed.workload, timed.trace).verdicts:
+        assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.witness)
+    assert figure(timed, "results") > 0
+
+
+HEAVY: Mapping[str, float | str] = {
+    "rate_r_hz": 400,
+    "rate_s_hz": 40,
+    "window_us": 5_000_000,
+    "seconds": 12,
+    "workers": 8,
+    "capacity": 400,
+    "block_size": 50,
+    "control_us": 100_000,
+    "hint_us": 10_000,
+}
+"""Mean utilisation about 0.7, nearly all of it R; one epoch."""
+OVERLOAD: Mapping[str, float | str] = {"capacity": 105, "seconds": 30}
+SHEDS = {"shed": "linear", "base": 0.2, "margin": 0.1}
+SETTLED_US = 6_500_000, 11_500_000
+"""Period in which the window of the heavy run is full and its tuples are spread.
+
+Before it, the first tuples to expire leave neighbours that differ by more than a block.
+"""
+
+
+def verdict_on(
+    timed: ChainRun, claim: str, power: int | None = None, within_us: tuple[int, int] | None = None
+) -> Verdict:
+    rule = timed.rule._replace(power=power or timed.rule.power)
+    first_us, last_us = within_us or (0, END_US)
+    chosen = [moment for moment in timed.moments if first_us <= moment.at_us <= last_us]
+    verdicts = load_claims.over_all([load_claims.judge(chosen, rule)])
+    return next(verdict for verdict in verdicts if verdict.claim == claim)
+
+
+# --------------------------------------------------------------------------------------- shedding
+
+
+def test_there_is_no_false_shedding() -> None:
+    timed = run(**HEAVY, blocks="adaptive")
+    verdict = verdict_on(timed, NO_FALSE_SHEDDING, within_us=SETTLED_US)
+    assert verdict.outcome is Outcome.HOLDS, verdict.sentence
+
+
+def test_fixed_blocks_shed_falsely() -> None:
+    timed = run(**HEAVY, blocks="fixed")
+    assert verdict_on(timed, NO_FALSE_SHEDDING, within_us=SETTLED_US).outcome is Outcome.BROKEN
+
+
+def test_nothing_is_shed_below_the_limit() -> None:
+    timed = run(capacity=200, shed="linear")
+    assert 0.4 < figure(timed, "peak_utilisation") <= 0.8
+    assert figure(timed, "shed") == 0
+
+
+@pytest.mark.parametrize(("rule", "power"), [("linear", 1), ("quadratic", 2)])
+def test_the_requested_share_is_shed_and_results_are_exact_over_the_rest(
+    rule: str, power: int
+) -> None:
+    timed = run(**OVERLOAD, **{**SHEDS, "shed": rule})
+    for claim in (SHED_AS_ASKED, CALM_CLAIM):
+        verdict = verdict_on(timed, claim)
+        assert verdict.outcome is Outcome.HOLDS, (claim, verdict.sentence)
+    # The other rule requires another share.
+    assert verdict_on(timed, SHED_AS_ASKED, power=3 - power).outcome is Outcome.BROKEN
+    assert figure(timed, "shed") > 0
+    assert figure(timed, "arrivals") == figure(timed, "shed") + len(timed.workload.arrivals)
+    assert_all_hold(timed)
+
+
+# --------------------------------------------------------------------------------------- workers
+
+CASE_STUDY: Mapping[str, float | str] = {
+    "scenario": "doubling",
+    "seconds": 1_200,
+    "rate_r_hz": 5,
+    "rate_s_hz": 5,
+    "window_us": 16_000_000,
+    "capacity": 100,
+    "scale": "yes",
+    "blocks": "adaptive",
+    "intake_us": 200_000,
+    "trigger_interval_us": 5_000_000,
+}
+"""Twice the load in the second quarter of twenty minutes; four workers at half of tau1."""
+
+
+def test_four_workers_become_eight_and_four_again() -> None:
+    timed = run(**CASE_STUDY)
+    assert timed.summary["resized"] == "4 to 8, 8 to 4"
+    assert_all_hold(timed)
+    verdict = verdict_on(timed, SCALED)
+    assert verdict.outcome is Outcome.HOLDS, verdict.sentence
+    minutes, workers = timed.series["time_us"] / 60e6, timed.series["workers"]
+    out, back = minutes[workers == 8][0], minutes[workers == 8][-1]
+    assert 5 + 0.5 <= out <= 6.5, "the load doubles after 5 minutes, for 30 s it is watched"
+    assert 10 + 5 <= back <= 16.5, "it halves after 10 minutes, for 5 min it is watched"
+
+
+# ------------------------------------------------------------------------------ bytes and latency
+
+
+def test_bytes_are_those_of_the_formula() -> None:
+    timed = run(block_size=4)
+    measured = figure(timed, "mean_block"), figure(timed, "bytes_per_s")
+    assert figure(timed, "mean_block") > 0.9 * 4
+    (verdict,) = load_claims.judge_bytes(timed.traffic, *measured).verdicts
+    assert verdict.outcome is Outcome.HOLDS, verdict.sentence
+    # Blocks and acknowledgements each carry a header, so that one header is too few.
+    too_low = replace(timed.traffic, headers=1)
+    assert load_claims.judge_bytes(too_low, *measured).verdicts[0].outcome is Outcome.BROKEN
+
+
+def test_queries_share_the_bandwidth_and_chains_do_not() -> None:
+    together = {count: run(queries=count) for count in (1, 4)}
+    shared = [Shared(count, sent(timed), found(timed)) for count, timed in together.items()]
+    (verdict,) = load_claims.judge_shared(shared).verdicts
+    assert verdict.outcome is Outcome.HOLDS, verdict.sentence
+    chains = [run(queries=1, eps=50 + n) for n in range(4)]
+    apart = Shared(4, sum(map(sent, chains)), sum(map(found, chains)))
+    assert apart.results == shared[1].results
+    assert load_claims.judge_shared([shared[0], apart]).verdicts[0].outcome is Outcome.BROKEN
+    assert apart.bytes == pytest.approx(4 * shared[1].bytes, rel=0.01)
+
+
+def sent(timed: ChainRun) -> int:
+    span_us = timed.workload.arrivals[-1].arrival_us - timed.plan.epoch_us
+    return round(figure(timed, "bytes_per_s") * span_us / 1e6)
+
+
+def found(timed: ChainRun) -> int:
+    return int(figure(timed, "results"))
+
+
+def test_a_pause_of_the_intake_keeps_the_state_small() -> None:
+    racing = {"scenario": "racing", "seconds": 40}
+    free, paused = run(**racing), run(**racing, pace_us=100_000)
+    assert figure(free, "intake_pauses") == 0
+    assert figure(paused, "intake_pauses") > 0
+    assert 2 * figure(paused, "peak_held") < figure(free, "peak_held")
+    assert results(free) == results(paused)
+
+
+def test_a_failure_costs_time_and_no_result() -> None:
+    epochs = {"trigger_interval_us": 10_000_000}
+    calm, failed = run(**epochs), run(**epochs, faults="fail worker-0 15000000 1000000")
+    assert figure(failed, "failures") == 1
+    assert figure(failed, "arrivals_taken_again") > 0
+    assert results(calm) == results(failed)
+    # The formula does not know of tuples that cross twice.
+    assert "bytes_per_s_bound" in calm.summary
+    assert "bytes_per_s_bound" not in failed.summary
+    assert np.nanmax(failed.series["waiting"]) > np.nanmax(calm.series["waiting"])

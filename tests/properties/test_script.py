@@ -1,0 +1,146 @@
+"""Groups have results of their own, results stay, and a late query reads what it needs."""
+
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql.streaming.tws_tester import TwsTester
+
+from model.script import run
+from model.script.claims import against_placement
+from model.script.graph import compile_graph
+from model.script.placement import HASHED, LARGE_SPLIT, WHOLE, place
+from model.script.rules import RULES
+from model.vocabulary import ScriptConfig, Trace, Workload
+from model.vocabulary.script.config import MILLISECOND_US, Result, Undefined
+from properties.promised import Reached, promised
+from spark_impl.runtime.systems import arrivals_table
+from spark_impl.script import encoding
+from spark_impl.script.admission import waiting_of
+from spark_impl.script.plan import Plan, compile_plan
+from spark_impl.script.processor import FLUSH, MESSAGE, ScriptProcessor, blocks_of, result_tables
+from spark_impl.script.router import Router
+from spark_impl.windows.blocks import slots
+from straggler.strategies.script import SENSORS, cases, configs
+
+# --------------------------------------------------------------------------------- grouping columns
+
+
+class Grouped(ScriptProcessor):
+    """A processor whose keys Spark's test driver has wrapped once more."""
+
+    def handleInputRows(  # noqa: N802 (the name is Spark's)
+        self,
+        key: Any,
+        rows: Any,
+        timerValues: Any,  # noqa: N803 (the name is Spark's)
+    ) -> Any:
+        """Process the rows of a group and a worker."""
+        return super().handleInputRows(key[0], rows, timerValues)
+
+
+def run_grouped(plan: Plan, config: ScriptConfig, case: Workload, groups: list[Any]) -> list[Trace]:
+    """Run a case in several groups at once, in process; return the results of each group."""
+    # Imported here as in the processor: it takes a while.
+    import pandas as pd
+
+    waits = waiting_of(config)
+    tester = TwsTester(Grouped(plan, waits, ("site",)))
+    numbers, router = slots(plan.workers), Router(plan, is_timed=waits.is_timed)
+    waiting: list[tuple[Any, int, list[tuple[int, bytes | None]]]] = []
+    for events in case.batches():
+        blocks = sorted(blocks_of(router, arrivals_table(events)))
+        for worker, own in groupby(blocks, itemgetter(0)):
+            together = [each[1:] for each in own]
+            waiting += [(group, worker, [*together]) for group in groups]
+    if case.flush:
+        workers = range(plan.workers)
+        waiting += [(group, worker, [(FLUSH, None)]) for group in groups for worker in workers]
+    steps: dict[Any, list[Any]] = {group: [] for group in groups}
+    for group, worker, given_blocks in waiting:  # grows
+        given_rows = pd.DataFrame(given_blocks, columns=["kind", "block"], dtype=object)
+        frame: Any = tester.testInPandas((group, numbers[worker]), given_rows)
+        assert {*frame["site"]} == {group}
+        assert {*frame["worker"]} == {worker}
+        own, *messages = frame.to_dict("records")
+        waiting += [(group, row["to"], [(MESSAGE, row["messages"])]) for row in messages]
+        tables = result_tables(plan, own["results"], own["undefined"], own["rejected"])
+        steps[group] += [Result(**row) for row in tables["result"].to_pylist()]
+    return [Trace("spark", own) for own in steps.values()]
+
+
+@settings(max_examples=15)
+@given(cases(), st.sampled_from([["north", "south"], [7, -1], ["7", "0"]]))
+def test_every_group_has_the_results_of_its_own_stream(case: Workload, groups: list[Any]) -> None:
+    config = ScriptConfig.from_json(case.config)
+    expected = run(case).of(Result)
+    for found in run_grouped(compile_plan(config), config, case, groups):
+        assert repr(found.of(Result)) == repr(expected)
+
+
+# ------------------------------------------------------------------- scripts that came into force
+
+
+def kept(case: Workload, since_us: int) -> Workload:
+    """Return a case with the arrivals alone that a query from ``since_us`` on reads."""
+    config = ScriptConfig.from_json(case.config)
+    blocks = Router(compile_plan(config), since_us).blocks(arrivals_table(case.arrivals))
+    every = [np.frombuffer(block, encoding.ARRIVAL)["seq"].tolist() for block in blocks.values()]
+    chosen = sorted({seq for each in every for seq in each})
+    events = [case.arrivals[seq]._replace(seq=number) for number, seq in enumerate(chosen)]
+    return case.with_(arrivals=tuple(events), cuts=())
+
+
+def answers_since(case: Workload, since_us: int) -> list[str]:
+    """Return what the model says about stamps from ``since_us`` on."""
+    trace = run(case)
+    steps: list[Result | Undefined] = [*trace.of(Result), *trace.of(Undefined)]
+    return sorted(repr(step) for step in steps if step.ts_us >= since_us)
+
+
+FIXED = cases().filter(
+    lambda case: (
+        case.config.get("watermark", "fixed") == "fixed" and not case.config.get("idle_after_us")
+    )
+)
+"""Cases whose watermarks depend neither on the disorder nor on the arrivals of earlier tuples."""
+
+
+@promised("answers", "fewer arrivals, and answers", examples=15)
+@given(case=FIXED, place=st.integers(0, 99))
+def test_no_result_needs_what_is_left_out(reached: Reached, case: Workload, place: int) -> None:
+    times = sorted(event.event_time_us for event in case.arrivals)
+    since_us = times[place % len(times)] // MILLISECOND_US * MILLISECOND_US if times else 0
+    fewer = kept(case, since_us)
+    answers = answers_since(case, since_us)
+    assert answers_since(fewer, since_us) == answers
+    known = sum(event.key in SENSORS for event in case.arrivals)
+    is_less = bool(answers) and len(fewer.arrivals) < known
+    reached.add({"answers": bool(answers), "fewer arrivals, and answers": is_less})
+
+
+# ------------------------------------------------------------------------------ on the model
+
+
+@given(case=cases())
+def test_results_of_a_part_stay_when_more_arrives(case: Workload) -> None:
+    whole = set(run(case.with_(flush=True)).of(Result))
+    part = run(case.with_(flush=False))
+    assert set(part.of(Result)) <= whole
+    begun = case.with_(arrivals=case.arrivals[: len(case.arrivals) // 2], cuts=(), flush=False)
+    assert set(run(begun).of(Result)) <= set(part.of(Result))
+
+
+@promised(WHOLE, LARGE_SPLIT, HASHED, examples=60)
+@given(config=configs())
+def test_placements_keep_their_bounds(reached: Reached, config: ScriptConfig) -> None:
+    graph = compile_graph(config)
+    for workers in (2, 4) if graph.computed else ():
+        placed = place(graph, workers, 100, RULES)
+        elsewhere = replace(config, workers=workers, cap_percent=100)
+        assert not list(against_placement(elsewhere, placed))
+        reached.add({placed.way: 1})

@@ -1,0 +1,174 @@
+"""The promise of quality (docs/slack.md, 7.3) as a probability, and the published law without it.
+
+P(error >= eps) <= delta for windows after the warm-up. A test here passes only if that is shown: if
+the upper limit lies below delta. The limits of all tests of a family together fail with probability
+``FAILURE`` at most: so often a false promise would pass and, for the lower limits, so often a true
+one would be called broken.
+"""
+
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+
+from model.checking.claims import Outcome
+from model.slack import run
+from model.slack.assumption import (
+    CONTRADICTED,
+    NOT_CONTRADICTED,
+    UNTESTED,
+    Assumption,
+    status_of,
+)
+from model.vocabulary import Event, SlackConfig, Workload
+from model.vocabulary.windows import Correlation, Late
+from properties.profiles import choose
+from sim.scenarios import DEPENDENT
+from straggler.rooms.slack.promise import (
+    FAILURE,
+    PROMISES,
+    QUERY,
+    Share,
+    bonferroni,
+    first_answers,
+    measured_misses,
+    share_of,
+    stream,
+    warm_up,
+)
+from straggler.rooms.slack.published_law import QUERY as LAW
+from straggler.rooms.slack.published_law import observe
+
+ENOUGH = 50_000
+"""Number of tuples that show a badly broken promise."""
+SHORTER = 2 / 3
+"""Share of a stream that is enough for all aggregates but counts: their errors are rarer. It leaves
+fewer windows than the table of the guide has, and wider limits, which fail no more often."""
+
+
+class Found(NamedTuple):
+    """Figures of one run after its warm-up."""
+
+    wrong: Share
+    late: int
+    misses: int
+    """Measured at the judgement."""
+    assumption: Assumption
+
+
+@cache
+def arrivals(process: str, tuples: int, seed: int) -> tuple[Event, ...]:
+    return stream(process, tuples, seed)
+
+
+def found(events: tuple[Event, ...], config: SlackConfig, failure: float) -> Found:
+    workload = Workload("slack", events, config.to_json())
+    trace = run(workload)
+    skipped = warm_up(config)
+    answers = first_answers(workload, trace).after(skipped)
+    return Found(
+        wrong=share_of(answers.wrong(config), config, failure),
+        late=len(trace.of(Late)),
+        misses=int(measured_misses(trace)[skipped:].sum()),
+        assumption=status_of(trace.of(Correlation)),
+    )
+
+
+def long_enough(process: str, aggregate: str, seed: int) -> tuple[Event, ...]:
+    """Return enough arrivals to see whether the promise is kept for an aggregate."""
+    events = arrivals(process, choose(120_000, nightly=400_000), seed)
+    return events if aggregate == "count" else events[: int(len(events) * SHORTER)]
+
+
+DAILY = {
+    ("exponential", "sum"),
+    ("mixture", "median"),
+    ("pareto-2.5", "count"),
+    ("pareto-1.2", "count"),
+    ("burst-train", "quantile"),
+    ("regimes", "avg"),
+}
+"""A pair for each process, in which each aggregate occurs; at night there are all pairs."""
+
+
+@pytest.mark.parametrize(
+    ("process", "aggregate"),
+    [pytest.param(*pair, marks=() if pair in DAILY else pytest.mark.long) for pair in PROMISES],
+)
+def test_first_answers_are_as_good_as_promised(process: str, aggregate: str, seed: int) -> None:
+    query = replace(QUERY, aggregate=aggregate)
+    shown = found(long_enough(process, aggregate, seed), query, bonferroni(FAILURE, PROMISES))
+    assert shown.wrong.at_most(QUERY.delta) is Outcome.HOLDS, shown.wrong.sentence(QUERY.delta)
+    assert shown.late, "undetermined: nothing was late"
+    assert shown.misses or (process, aggregate) not in DAILY, "undetermined: nothing was missed"
+    # The interval is one of 99.9%: one seed in 1,000 fails here although nothing is wrong.
+    assert shown.assumption.status == NOT_CONTRADICTED, shown.assumption
+
+
+# -------------------------------------------------------------------- when delay follows value
+
+ROBUST = ("median", "avg", "quantile", "sum")
+AT_NIGHT_BUT_MEDIAN = [
+    ROBUST[0],
+    *(pytest.param(name, marks=pytest.mark.long) for name in ROBUST[1:]),
+]
+
+
+@pytest.mark.parametrize("aggregate", AT_NIGHT_BUT_MEDIAN[:3])
+def test_delays_that_follow_values_break_the_promise_with_a_warning(
+    aggregate: str, seed: int
+) -> None:
+    query = replace(QUERY, aggregate=aggregate)
+    shown = found(arrivals(DEPENDENT, ENOUGH, seed), query, FAILURE)
+    assert shown.wrong.at_most(query.delta) is Outcome.BROKEN, shown.wrong.sentence(query.delta)
+    assert shown.assumption.status == CONTRADICTED
+    assert shown.assumption.low is not None
+    assert shown.assumption.low > 0
+
+
+@pytest.mark.parametrize("aggregate", AT_NIGHT_BUT_MEDIAN)
+def test_adversarial_sampling_keeps_the_promise_when_delay_follows_value(
+    aggregate: str, seed: int
+) -> None:
+    query = replace(QUERY, aggregate=aggregate, sampling="adversarial")
+    events = long_enough(DEPENDENT, aggregate, seed)
+    shown = found(events, query, bonferroni(FAILURE, ROBUST))
+    assert shown.wrong.at_most(query.delta) is Outcome.HOLDS, shown.wrong.sentence(query.delta)
+    assert shown.misses
+
+
+def test_after_a_few_windows_nothing_is_said(seed: int) -> None:
+    query = replace(QUERY, control="fixed")
+    trace = run(Workload("slack", arrivals(DEPENDENT, 1_500, seed), query.to_json()))
+    assumption = status_of(trace.of(Correlation))
+    assert 0 < assumption.windows < 20
+    assert assumption.status == UNTESTED
+
+
+# ----------------------------------------------------------------------------- the published law
+
+LAW_TUPLES, LAW_FAILURE = 60_000, 0.01
+REFUTED = [
+    ("exponential", "pd"),
+    ("exponential", "pd-clamped"),
+    ("mixture", "pd"),
+    ("mixture", "pd-clamped"),
+    ("regimes", "pd"),
+]
+"""(process, control) pairs for which the published law misses its aim by far.
+
+On the heavier tails a few long delays keep it waiting for long.
+"""
+
+
+@pytest.mark.parametrize(
+    ("process", "control"),
+    [*REFUTED[:2], *(pytest.param(*each, marks=pytest.mark.long) for each in REFUTED[2:])],
+)
+def test_the_published_law_breaks_the_promise(process: str, control: str, seed: int) -> None:
+    config = replace(LAW, control=control)
+    workload, trace = observe(stream(process, LAW_TUPLES, seed), config)
+    wrong = first_answers(workload, trace).after(warm_up(config)).wrong(config)
+    share = share_of(wrong, config, bonferroni(LAW_FAILURE, REFUTED))
+    assert share.at_most(config.delta) is Outcome.BROKEN, share.sentence(config.delta)

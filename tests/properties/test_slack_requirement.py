@@ -1,0 +1,304 @@
+"""Required coverage (docs/slack.md, 5) by counting every subset, and Spark's against the model's.
+
+The question is how often a random subset of exactly n_req tuples gives a wrong answer. No formula
+of section 5 is used. Windows whose subsets are too many to be counted are put in a random order,
+and the answer of the first n tuples is compared with that of all: its Clopper-Pearson limit, never
+the observed share. All limits together fail with probability ``FAILURE`` at most. Normal forms
+promise nothing here; ``test_promise.py`` bounds how often answers that they required are wrong.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import cache
+from itertools import combinations, product
+from math import ceil, comb
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from model.slack.requirement import (
+    WindowFacts,
+    adversarial_quantile,
+    random_quantile,
+    requirement_of,
+)
+from model.slack.requirement import (
+    failures as rank_failures,
+)
+from model.slack.subsets import (
+    adversarial_average,
+    adversarial_sum,
+    permuted_sum,
+    rigorous_average,
+    rigorous_sum,
+)
+from model.vocabulary import SlackConfig
+from model.vocabulary.slack import METHODS, SAMPLINGS, SELF_SUFFICIENT_AGGREGATES
+from properties.profiles import choose
+from properties.promised import Reached, promised
+from spark_impl.slack import requirement
+
+EPSILONS = (0.05, 0.2)
+
+# ----------------------------------------------------------------------- every subset is counted
+
+FEW = st.lists(st.integers(0, 40).map(float), min_size=1, max_size=8)
+ANY = st.lists(st.integers(-9, 40).map(float), min_size=1, max_size=8)
+MANY = st.lists(st.integers(0, 4_000).map(lambda n: n / 16), min_size=1, max_size=200)
+EPS = st.sampled_from((0.05, 0.2, 0.34))
+DELTAS = st.sampled_from((0.05, 0.3))
+
+
+def share_of_failures(values: Sequence[float], n: int, eps: float, average: bool) -> Fraction:
+    """Return the share of all n-subsets whose sum, or average, is eps off or more."""
+    exact = [Fraction(value) for value in values]
+    right = sum(exact, Fraction()) / (len(exact) if average else 1)
+    limit = Fraction(str(eps)) * abs(right)
+    failed = 0
+    for subset in combinations(exact, n):
+        answer = sum(subset, Fraction()) / (n if average else 1)
+        failed += abs(answer - right) >= limit
+    return Fraction(failed, comb(len(values), n))
+
+
+def fewest(is_enough: Sequence[bool], least: int = 1) -> int:
+    """Return the smallest n, ``least`` or more, from which on n tuples are enough."""
+    n = least + len(is_enough) - 1
+    while n > least and is_enough[n - 1 - least]:
+        n -= 1
+    return n
+
+
+def never_fails(values: Sequence[float], eps: float, average: bool) -> list[bool]:
+    """Return whether no subset fails, for each number of tuples from 0, or 1 for an average."""
+    sizes = range(average, len(values) + 1)
+    return [share_of_failures(values, n, eps, average) == 0 for n in sizes]
+
+
+@given(FEW, ANY, EPS)
+def test_against_an_adversary_no_subset_fails(
+    values: list[float], others: list[float], eps: float
+) -> None:
+    assert adversarial_sum(values, eps) == fewest(never_fails(values, eps, average=False), 0)
+    assert adversarial_average(others, eps) == fewest(never_fails(others, eps, average=True))
+
+
+@given(FEW, EPS, DELTAS)
+def test_bounds_leave_few_subsets_that_fail(values: list[float], eps: float, d: float) -> None:
+    for n in range(rigorous_sum(values, eps, d), len(values)):
+        assert share_of_failures(values, n, eps, average=False) <= Fraction(str(d))
+    for n in range(rigorous_average(values, eps, d), len(values)):
+        assert share_of_failures(values, n, eps, average=True) <= Fraction(str(d))
+
+
+@cache
+def share_of_wrong_ranks(q: Fraction, eps: Fraction, total: int, n: int) -> Fraction:
+    """Return the share of all n-subsets of 1..N whose answer is eps * N ranks off or more."""
+    subsets = list(combinations(range(1, total + 1), n))
+    aim = ceil(q * total)
+    failed = sum(abs(subset[ceil(q * n) - 1] - aim) >= eps * total for subset in subsets)
+    return Fraction(failed, len(subsets))
+
+
+@pytest.mark.parametrize("q", [Fraction(share) for share in ("0.01", "0.5", "0.7", "0.95")])
+@pytest.mark.parametrize("eps", [Fraction(eps) for eps in ("0.05", "0.2", "0.34")])
+def test_every_subset_of_ranks_is_counted(q: Fraction, eps: Fraction) -> None:
+    for total in range(1, 9):
+        exact = [share_of_wrong_ranks(q, eps, total, n) for n in range(1, total + 1)]
+        found = rank_failures(q, eps, total)
+        assert found == pytest.approx([float(each) for each in exact], abs=1e-12)
+        for d in (0.025, 0.1, 0.5):  # a probability that equals the level is allowed
+            rare = [each <= Fraction(str(d)) for each in exact]
+            assert random_quantile(q, eps, d, total) == fewest(rare)
+        assert adversarial_quantile(q, eps, total) == fewest([each == 0 for each in exact])
+
+
+# ---------------------------------------------------------------------------- counts and ranks
+
+
+def test_a_count_is_off_by_the_share_that_is_missing() -> None:
+    for eps, total in product((*EPSILONS, 0.07, 0.29), range(1, 400)):
+        query = SlackConfig(1, 1, aggregate="count", control="max", eps=eps)
+        missing = total - requirement_of(query)(WindowFacts(total))
+        assert Fraction(missing, total) < Fraction(str(eps)) <= Fraction(missing + 1, total)
+
+
+# ------------------------------------------------------------------------------------- the edges
+
+
+@given(MANY, st.floats(-9, -0.001), EPS, DELTAS)
+def test_a_sum_with_a_negative_value_needs_every_tuple(
+    values: list[float], negative: float, eps: float, d: float
+) -> None:
+    values = [*values, negative]
+    assert adversarial_sum(values, eps) == rigorous_sum(values, eps, d) == len(values)
+    assert permuted_sum(values, eps, d, (1, 2)) == len(values)
+
+
+def test_a_loss_that_equals_eps_is_a_failure_however_it_is_rounded() -> None:
+    """In float64 7 < 0.07 * 100."""
+    ones = [1.0] * 100
+    assert adversarial_sum(ones, 0.07) == 94
+    assert rigorous_sum(ones, 0.07, 0.05) == 94
+    assert permuted_sum(ones, 0.07, 0.05, (0, 0)) == 94
+
+
+# ------------------------------------------------------------------------------------ Spark = model
+
+KINDS = [
+    (aggregate, method, sampling)
+    for method, aggregates in METHODS.items()
+    for aggregate in aggregates
+    for sampling in SAMPLINGS
+    if aggregate in SELF_SUFFICIENT_AGGREGATES
+]
+
+
+class Judged(NamedTuple):
+    """A configuration and a window that it judges."""
+
+    config: SlackConfig
+    values: list[float]
+    cv_squared: float
+    order: int
+
+
+@st.composite
+def judged(draw: st.DrawFn, aggregate: str, method: str, sampling: str) -> Judged:
+    """Draw settings for a kind of requirement, and a window of some or many tuples."""
+    config = SlackConfig(
+        20,
+        10,
+        aggregate=aggregate,
+        method=method,
+        sampling=sampling,
+        control=draw(st.sampled_from(("conformal", "pd"))),
+        eps=draw(st.sampled_from((0.3, 0.1, 0.05))),
+        delta=draw(st.sampled_from((0.2, 0.05))),
+        q=draw(st.sampled_from((0.5, 0.9, 0.01))),
+    )
+    total = draw(st.sampled_from((200, 400)) | st.integers(1, 60))
+    if not config.needs_values:
+        total = draw(st.sampled_from((400, 2_000)) | st.integers(1, 300))
+    base = draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
+    values = [float(base[n % len(base)]) for n in range(total)]
+    cv_squared = draw(st.sampled_from((0.0, 0.01, 0.25, 1.0)))
+    return Judged(config, values, cv_squared, draw(st.integers(0, 5)))
+
+
+@promised(*map("-".join, KINDS), examples=12)
+@given(data=st.data())
+def test_spark_requires_what_the_model_requires(reached: Reached, data: st.DataObject) -> None:
+    """A requirement that is always everything would hide which rule computes it."""
+    for kind in KINDS:
+        config, values, cv_squared, order = data.draw(judged(*kind))
+        found = requirement.required_tuples(
+            config,
+            np.array([len(values)]),
+            np.array([cv_squared]),
+            np.array(sorted(values, reverse=True)) if config.needs_values else None,
+            0,
+            order,
+        )
+        facts = WindowFacts(len(values), cv_squared, tuple(values), (0, order))
+        expected = requirement_of(config)(facts)
+        assert found.tolist() == [expected], config
+        reached.add({"-".join(kind): 0 < expected < len(values)})
+
+
+# ------------------------------------------------------------------------------------ large windows
+
+Floats = NDArray[np.float64]
+
+FAILURE = 1e-6
+LIMITS = 5_000
+"""Upper bound of the number of limits that are computed."""
+AT_ONCE = 1_000_000
+"""Numbers in a block of random orders."""
+
+TOTALS = (30, 200, 1_000)
+LEVELS = (0.05, 0.01)
+
+VALUES: Mapping[str, Callable[[np.random.Generator, int], Floats]] = {
+    "equal": lambda _rng, n: np.full(n, 4.0),
+    "uniform": lambda rng, n: rng.uniform(0, 1, n),
+    "0 or 1": lambda rng, n: (rng.random(n) < 0.3).astype(float),
+    "exponential": lambda rng, n: rng.exponential(1, n),
+    "lognormal": lambda rng, n: rng.lognormal(0, 1.5, n),
+    "Pareto 1.2": lambda rng, n: rng.pareto(1.2, n) + 1,
+    "one giant": lambda _rng, n: np.append(np.ones(n - 1), float(n)),
+}
+
+
+@cache
+def drawn(
+    kind: str, total: int, seed: int, subsets: int
+) -> tuple[Floats, Mapping[tuple[bool, float], list[int]]]:
+    """Return the values of a window, and how many of its random subsets fail.
+
+    The keys are (average, eps), the elements the subsets of n tuples whose answer is eps or more
+    off, n = 0..N. A subset of n is the beginning of a random order.
+    """
+    rng = np.random.default_rng([seed, total, list(VALUES).index(kind)])
+    values, left = VALUES[kind](rng, total), np.arange(1, total)
+    failed = {case: np.zeros(total - 1, np.int64) for case in product((False, True), EPSILONS)}
+    rows = max(1, AT_ONCE // total)
+    for first in range(0, subsets, rows):
+        tiled = np.tile(values, (min(rows, subsets - first), 1))
+        sums = np.cumsum(rng.permuted(tiled, axis=1), axis=1)[:, :-1]
+        off_by = {
+            False: abs(sums - values.sum()) / values.sum(),
+            True: abs(sums / left - values.mean()) / values.mean(),
+        }
+        for average, eps in failed:
+            # An error of eps is a failure, also if it is rounded to less.
+            is_off = off_by[average] >= eps * (1 - 1e-12)
+            failed[average, eps] += np.count_nonzero(is_off, axis=0)
+    return values, {case: [subsets, *found.tolist(), 0] for case, found in failed.items()}
+
+
+def facts(values: Floats, order: int = 0) -> WindowFacts:
+    """Return what is known of a window when it is judged."""
+    cv_squared = float(values.var() / values.mean() ** 2)
+    return WindowFacts(len(values), cv_squared, tuple(values.tolist()), (0, order))
+
+
+def config(aggregate: str, eps: float, d: float, method: str) -> SlackConfig:
+    # Only control conformal splits delta; for all others d is delta.
+    return SlackConfig(1, 1, aggregate=aggregate, control="max", eps=eps, delta=d, method=method)
+
+
+def at_least(failed: int, of: int) -> float:
+    """Return the lower Clopper-Pearson limit of a probability."""
+    return float(stats.beta.ppf(FAILURE / LIMITS, failed, of - failed + 1)) if failed else 0.0
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_rigorous_bounds_are_always_enough(seed: int, average: bool) -> None:
+    subsets, partial = choose(4_000, nightly=50_000), 0
+    for kind, total, eps, d in product(VALUES, TOTALS, EPSILONS, LEVELS):
+        values, failures = drawn(kind, total, seed, subsets)
+        required = requirement_of(config("avg" if average else "sum", eps, d, "rigorous"))
+        n_req = required(facts(values))
+        failed = failures[average, eps][n_req]
+        assert at_least(failed, subsets) <= d, (kind, total, eps, d, n_req, failed, subsets)
+        partial += n_req < total
+    assert partial > 20, "undetermined: nearly everything is needed"
+
+
+def test_permutations_are_enough_with_the_confidence_that_is_stated(seed: int) -> None:
+    """At most 5% of the judgements may require so few tuples that they fail more often than d."""
+    judgements, subsets, unsure, of = 40, choose(4_000, nightly=50_000), 0, 0
+    for kind, total, eps, d in product(VALUES, TOTALS[:2], EPSILONS, LEVELS):
+        values, failures = drawn(kind, total, seed, subsets)
+        required = requirement_of(config("sum", eps, d, "permutation"))
+        n_reqs = [required(facts(values, order)) for order in range(judgements)]
+        limits = {n: at_least(failures[False, eps][n], subsets) for n in {*n_reqs}}
+        unsure += sum(limits[n] > d for n in n_reqs)
+        of += judgements
+    assert at_least(unsure, of) <= 0.05, f"{unsure} of {of} judgements require too little"
