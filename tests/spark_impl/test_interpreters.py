@@ -88,13 +88,9 @@ def run_job(folder: Path, path: Path, **variables: str) -> str:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("is_there", [False, True])
-def test_a_local_session_of_the_user_runs_the_interpreter_of_the_driver(
-    tmp_path: Path, is_there: bool
-) -> None:
+def test_a_local_session_of_the_user_runs_the_interpreter_of_the_driver(tmp_path: Path) -> None:
     path = path_without_python(tmp_path / "bin")
-    if is_there:
-        foreign_python(path / "python3")
+    foreign_python(path / "python3")
     assert run_job(tmp_path, path) == ANSWERS
 
 
@@ -125,30 +121,33 @@ def context_of(master: str, interpreter: str = "python3", **settings: str) -> An
     )
 
 
-@pytest.mark.parametrize("master", ["local", "local[2]", "local[*,4]", "local-cluster[2,1,1024]"])
-@pytest.mark.parametrize("setting", [None, "mine/python"])
-@pytest.mark.parametrize("variable", [None, "python3"])
+@pytest.mark.parametrize(
+    ("master", "variable", "setting", "chosen"),
+    [
+        ("local[*,4]", None, None, sys.executable),
+        ("local-cluster[2,1,1024]", None, None, sys.executable),
+        ("local", None, "mine/python", "mine/python"),
+        ("local", "python3", "mine/python", "python3"),
+        ("spark://host:7077", None, None, "python3"),
+    ],
+)
 def test_the_users_choice_comes_before_the_drivers_interpreter(
-    monkeypatch: pytest.MonkeyPatch, master: str, setting: str | None, variable: str | None
+    monkeypatch: pytest.MonkeyPatch,
+    master: str,
+    variable: str | None,
+    setting: str | None,
+    chosen: str,
 ) -> None:
+    """The interpreter of other machines is left to Spark."""
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     if variable is not None:
         monkeypatch.setenv("PYSPARK_PYTHON", variable)
     context = context_of(master, **({"spark__pyspark__python": setting} if setting else {}))
     choose_interpreter(context)
-    assert context.pythonExec == (variable or setting or sys.executable)
-    chosen = context_of(master, "/usr/bin/pypy3")
-    choose_interpreter(chosen)
-    assert chosen.pythonExec == "/usr/bin/pypy3"
-
-
-def test_the_interpreter_of_other_machines_is_left_to_spark(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
-    context = context_of("spark://host:7077")
-    choose_interpreter(context)
-    assert context.pythonExec == "python3"
+    assert context.pythonExec == chosen
+    theirs = context_of(master, "/usr/bin/pypy3")
+    choose_interpreter(theirs)
+    assert theirs.pythonExec == "/usr/bin/pypy3"
 
 
 OTHER = "Python in worker has different version: 3.1 than that in driver: 3.11, PySpark cannot"
@@ -283,11 +282,6 @@ def test_workers_find_our_packages_behind_those_of_the_user(
 def test_every_module_of_the_archive_can_be_imported_from_it(machine: Machine) -> None:
     said = machine.run(machine.environment["PYSPARK_PYTHON"], "-c", IMPORT_ALL)
     assert said == "straggler.zip/spark_impl/__init__.py"
-
-
-@pytest.mark.long
-def test_spark_submit_runs_a_query_from_the_archive(machine: Machine) -> None:
-    assert machine.submit("local[2]") == EXPECTED
 
 
 @pytest.mark.long
