@@ -101,8 +101,8 @@ class Feeder:
         self._identities = 0
         folder.mkdir(parents=True, exist_ok=True)
 
-    def feed(self, *, again: bool = False, jump: bool = False) -> int:
-        """Write a file; return its number of rows.
+    def feed(self, *, again: bool = False, jump: bool = False) -> None:
+        """Write a file.
 
         With ``again`` it also holds tuples of earlier files, and is in no order. With ``jump`` the
         clocks of sources jump by up to three seconds ahead, or half a second back, and that of the
@@ -123,7 +123,6 @@ class Feeder:
         if jump:
             at_s = file.stat().st_mtime + draw.randint(-2 * DAY_S, 2 * DAY_S)
             os.utime(file, (at_s, at_s))
-        return len(rows)
 
     def _draw_tuple(self) -> Arrival:
         draw = self._random

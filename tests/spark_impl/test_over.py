@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 import straggler
 from model.vocabulary import stable_hash
+from spark_impl import slack
 from spark_impl.aggregates import Aggregation, avg, count, median, min_, sum_
 from spark_impl.landed import LandedQuery
 from spark_impl.over import Stream, Windows
@@ -62,7 +63,7 @@ def answers(found: DataFrame, name: str = "") -> dict[tuple[str, int], tuple[Any
 def test_a_sum_over_a_stream_is_stored_and_resumed(
     source: Callable[[], Stream], tmp_path: Path
 ) -> None:
-    add(tmp_path, 1, ["a,3,1", "a,12,2", "b,1,4"])
+    add(tmp_path, 1, ["a,3,1", "a,12,2", "b,1,4", "b,2,x", "c,?,1"])
     query = source().window("10 seconds").sum("watts").store_in(tmp_path / "kept")
     query.run_available()
     assert query.progress().batch >= 0
@@ -71,6 +72,10 @@ def test_a_sum_over_a_stream_is_stored_and_resumed(
     again.flush()
     values = {key: row[0] for key, row in answers(again.results()).items()}
     assert values == {("a", 0): 9.0, ("a", 10): 2.0, ("b", 0): 4.0}
+    refused = {(row.stage, row.column, row.text) for row in again.rejected().collect()}
+    assert refused == {("query", "watts", "x"), ("landing", "at", "?")}
+    assert again.progress().rejected == 2
+    assert slack.progress(again.query.store.root).rejected == 1, "it knows of no landing"
     folders = sorted(path.name for path in (tmp_path / "kept").iterdir() if path.is_dir())
     assert folders == ["answers", "checkpoints", "history"]
     with pytest.raises(InputProblem, match="its size_us is 10000000, not 5000000"):
@@ -220,7 +225,6 @@ def test_a_mistake_is_one_sentence_and_writes_nothing(
             "size is 10; it must be a text such as '6 hours'",
             lambda: source().window(10).sum("watts"),
         ),
-        (InputProblem, "volts", lambda: begun.sum("volts").store_in(kept)),
         (InputProblem, r"read it with spark\.readStream", lambda: bounded.store_in(kept)),
         (
             InputProblem,

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -176,27 +176,20 @@ SLOW = f"[STREAM_FAILED] Query [id = 1] terminated with exception: {TOO_SLOW}. S
 OTHERWISE = "ValueError: something else"
 
 
-class Ended:
-    """A query that has ended, with or without an error."""
-
-    def __init__(self, said: str | None) -> None:
-        self._said = said
-
-    def awaitTermination(self) -> None:  # noqa: N802 (Spark's name for it)
-        if self._said is not None:
-            raise StreamingQueryException(self._said)
-
-    def stop(self) -> None:
-        pass
-
-
 def starts(root: Path, ends: Iterable[str | None]) -> tuple[int, str]:
     """Return how often a query with these endings was started, and its error message."""
     left, begun, runner = iter(ends), [], QueryRunner()
 
     def begin(lock: Lock) -> StreamingQuery:
         begun.append(lock)
-        return cast(StreamingQuery, Ended(next(left)))
+        said = next(left)
+
+        def wait() -> None:
+            if said is not None:
+                raise StreamingQueryException(said)
+
+        ended = SimpleNamespace(awaitTermination=wait, stop=lambda: None)
+        return cast(StreamingQuery, ended)
 
     told = ""
     try:
@@ -238,37 +231,20 @@ def test_a_query_whose_worker_was_too_slow_is_begun_again(
 @pytest.mark.parametrize("before", [None, "the user's"])
 def test_the_active_session_stays_that_of_the_user(before: str | None) -> None:
     active, seen = [before], list[str | None]()
+    option = SimpleNamespace(isDefined=lambda: before is not None, get=lambda: before)
     sessions = SimpleNamespace(
-        getActiveSession=lambda: Option(active[-1]),
+        getActiveSession=lambda: option,
         setActiveSession=active.append,
         clearActiveSession=lambda: active.append(None),
     )
+    found: Any = sessions
+    for name in reversed(["org", "apache", "spark", "sql", "classic", "SparkSession"]):
+        found = SimpleNamespace(**{name: found})
     spark: Any = SimpleNamespace(
         _jsparkSession="the query's",
         dataSource=SimpleNamespace(register=lambda _: seen.append(active[-1])),
-        _jvm=namespace_of("org.apache.spark.sql.classic.SparkSession", sessions),
+        _jvm=found,
     )
     _register(spark)
     assert seen == ["the query's"]
     assert active[-1] == before
-
-
-class Option(NamedTuple):
-    """An option of Scala."""
-
-    value: str | None
-
-    def isDefined(self) -> bool:  # noqa: N802 (the name is Scala's)
-        """Return whether there is a value."""
-        return self.value is not None
-
-    def get(self) -> str | None:
-        """Return the value."""
-        return self.value
-
-
-def namespace_of(path: str, value: object) -> object:
-    """Return an object whose attributes lead to a value."""
-    for name in reversed(path.split(".")):
-        value = SimpleNamespace(**{name: value})
-    return value
