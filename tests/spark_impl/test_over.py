@@ -98,7 +98,7 @@ def test_a_longest_wait_makes_it_a_query_of_room_watermark(
         for each in running:
             each.stop()
     query.flush()
-    assert sum(row[0] for row in answers(query.results()).values()) == 6
+    assert sum(row.value for row in query.results().collect()) == 6
     assert not (tmp_path / "kept" / "checkpoints").exists()
 
 
