@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,14 +23,12 @@ from properties import profiles
 from spark_impl.retention import drop_before
 from spark_impl.runtime import locks
 from spark_impl.runtime.histories import append, compact, numbers, open_piece, write_parquet
-from spark_impl.runtime.locks import LOCK, Lease
+from spark_impl.runtime.locks import Lease
 from spark_impl.runtime.queries import read_files
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import read_parquet
-from spark_impl.slack import SlackQuery
 from tests.harness.damaged_stores import Damage, damages, go_on
 from tests.soak.oracles import ORACLES
-from tests.spark_impl.test_slack_query import FIRST, FIXED, history
 
 # ------------------------------------------------------------------------------------------ locks
 
@@ -43,25 +41,13 @@ held = lock(locate(sys.argv[1]))
 print("held", flush=True)
 time.sleep(600)
 """
-LEASE_S, RENEWED_S = 4.0, 1.0
-LEASED = f"""
-import sys, time
-from spark_impl.runtime import locks
-from spark_impl.runtime.storage import locate
-locks.LEASE_S, locks.RENEWED_S = {LEASE_S}, {RENEWED_S}
-held = locks.lock(locate(sys.argv[1]))
-print(held.is_held, flush=True)
-time.sleep(600)
-"""
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 @pytest.fixture
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nobody wait for a lock, and let leases be short."""
+    """Let nobody wait for a lock."""
     monkeypatch.setattr(locks, "PATIENCE_S", 0)
-    monkeypatch.setattr(locks, "LEASE_S", LEASE_S)
-    monkeypatch.setattr(locks, "RENEWED_S", RENEWED_S)
 
 
 def test_the_holder_is_named_and_its_death_releases_the_lock(tmp_path: Path, hurry: None) -> None:
@@ -84,20 +70,14 @@ def test_the_holder_is_named_and_its_death_releases_the_lock(tmp_path: Path, hur
     locks.lock(tmp_path).release()
 
 
-def refuse_locks(monkeypatch: pytest.MonkeyPatch, reason: int) -> None:
-    """Let the operating system refuse locks, as some file systems do."""
-
-    def refuse(*_: object) -> None:
-        raise OSError(reason, os.strerror(reason))
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
-
-
 def test_file_system_without_locks_gets_a_lease(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hurry: None
 ) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
     with monkeypatch.context() as patch:
-        refuse_locks(patch, errno.ENOLCK)
+        patch.setattr(fcntl, "flock", refuse)
         held = locks.lock(tmp_path)
     assert isinstance(held, Lease)
     assert held.is_held
@@ -108,67 +88,13 @@ def test_file_system_without_locks_gets_a_lease(
     locks.lock(tmp_path).release()
 
 
-@pytest.fixture
-def leased(place: Location, hurry: None) -> Location:
-    """Return a folder that is leased, not locked."""
-    if place.is_local:
-        (place / LOCK).make()
-    return place
-
-
-@pytest.fixture
-def holder(leased: Location) -> Iterator["subprocess.Popen[str]"]:
-    """Yield a process with a lease."""
-    with subprocess.Popen(
-        [sys.executable, "-c", LEASED, str(leased)],
-        env={**os.environ, **ENVIRONMENT},
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "True\n"
-            yield process
-        finally:
-            process.kill()
-
-
-def test_the_lease_of_a_killed_process_is_taken_over(
-    leased: Location, holder: "subprocess.Popen[str]"
-) -> None:
-    holder.kill()
-    held = locks.lock(leased)
-    assert held.is_held
-    assert len((leased / LOCK).children()) == 1
-    held.release()
-
-
 # ----------------------------------------------------------------------------------------- places
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "gs://bucket/x",
-        "s3:///x",
-        "file://host/x",
-        "http://host/x",
-        "hdfs:/x",
-        "dbfs:/x",
-        Path("s3a://bucket/x"),
-    ],
-)
-def test_other_file_systems_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str | Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    source = history(tmp_path / "h", FIRST)
-    before = sorted(tmp_path.rglob("*"))
-    sentence = f"^{address} is not on a supported file system; supported are local paths, s3:// and"
-    for places in ((source, address), (address, tmp_path / "s")):
-        with pytest.raises(InputProblem, match=sentence):
-            SlackQuery(None, FIXED, *places)  # type: ignore[arg-type]  # no session is needed
-    assert sorted(tmp_path.rglob("*")) == before
+@pytest.mark.parametrize("address", ["s3:///x", "file://host/x", "hdfs:/x"])
+def test_addresses_without_a_folder_are_refused(address: str) -> None:
+    with pytest.raises(InputProblem, match=f"^{address} is not on a supported file system; supp"):
+        locate(address)
 
 
 def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
@@ -178,14 +104,6 @@ def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputProblem, match=r"^/.*/x cannot be read: Not a directory$"):
         (locate(tmp_path) / "x").children()
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
-
-
-@pytest.mark.long
-def test_a_missing_bucket_cannot_be_written(bucket: Location) -> None:
-    other = Location("other/x", bucket.system.replace("&allow_bucket_creation=true", ""))
-    with pytest.raises(InputProblem, match=r"^s3://other.* cannot be written: .*does not exist.*$"):
-        (other / "y").write_bytes(b"1")
-    assert not other.exists()
 
 
 # ---------------------------------------------------------------------------------------- readers
@@ -203,20 +121,19 @@ def numbered_history(folder: Location, files: int) -> Location:
     return folder
 
 
-def script_checkpoint(folder: Location, *following: int, planned: int | None = None) -> Location:
-    """Write Spark's checkpoint of a query; ``planned`` was not completed."""
-    for batch, number in enumerate([*following, *([] if planned is None else [planned])]):
+def script_checkpoint(folder: Location, *following: int) -> Location:
+    """Write Spark's checkpoint of a query."""
+    for batch, number in enumerate(following):
         offset = json.dumps({"next": number, "first": 0, "requests": [], "spent": []})
         (folder / "offsets" / str(batch)).write_bytes(f'v1\n{{"conf":{{}}}}\n{offset}'.encode())
-    for batch in range(len(following)):
         (folder / "commits" / str(batch)).write_bytes(b"v1\n{}")
     return folder
 
 
-def script_reader(folder: Location, *following: int, planned: int | None = None) -> Location:
+def script_reader(folder: Location, *following: int) -> Location:
     """Write what a query of scripts leaves behind."""
     (folder / "query.json").write_bytes(b'{"version": 3, "room": "script"}')
-    script_checkpoint(folder / "checkpoint", *following, planned=planned)
+    script_checkpoint(folder / "checkpoint", *following)
     return folder
 
 
@@ -227,7 +144,6 @@ def script_reader(folder: Location, *following: int, planned: int | None = None)
             lambda folder: folder,
             "has read nothing yet: .*/s/checkpoint has no complete micro-batch",
         ),
-        (lambda folder: script_reader(folder, planned=3), "has read nothing yet"),
         (
             lambda folder: script_reader(folder, -1),
             "number is 1; it can be at most 0, because .*/s has",
