@@ -19,7 +19,7 @@ from tests.golden.archive import pack
 from tests.harness.fuzzed_commands import Form, call, make_forms
 from tests.soak.driver import Desk
 from tests.soak.oracles import ORACLES
-from tests.soak.streams import Feeder
+from tests.soak.rooms import Feeder
 
 FOLDER = Path(__file__).parent
 PRESENT = "unreleased"

@@ -17,7 +17,7 @@ from tests.golden.archive import unpack
 from tests.harness.fuzzed_commands import call, make_forms
 from tests.soak.driver import Desk
 from tests.soak.oracles import ORACLES, Arrival
-from tests.soak.streams import PLACES
+from tests.soak.rooms import PLACES
 
 VERSIONS = sorted(path.parent.name for path in FOLDER.glob("*/commands.zip"))
 STORES = [path for name in VERSIONS for path in sorted((FOLDER / name).glob("store-*.zip"))]

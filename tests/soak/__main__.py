@@ -19,10 +19,10 @@ from typing import Any
 
 from benchmarks.__main__ import MEASURED
 from spark_impl.runtime.session import EnvironmentProblem, require_java
+from tests.soak.driver import DriverProcess
 from tests.soak.faults import Plan, draw_plan
 from tests.soak.life import Drivers, Life, NotRecovered, Outcome
 from tests.soak.oracles import ORACLES
-from tests.soak.process import DriverProcess
 from tests.soak.table import read_records, summarise
 
 LOCAL, CLUSTER = "local[4,4]", "local-cluster[2,2,1024]"

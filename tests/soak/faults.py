@@ -21,7 +21,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from tests.soak.process import DAEMON, EXECUTOR, JAVA, PYTHON, WORKER, DriverProcess
+from tests.soak.driver import DAEMON, EXECUTOR, JAVA, PYTHON, WORKER, DriverProcess
 
 IDLE = "between micro-batches"
 STARTING = "in a start"

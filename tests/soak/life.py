@@ -10,10 +10,10 @@ from random import Random
 from typing import Any, NamedTuple
 
 from tests.soak import faults
+from tests.soak.driver import JAVA, DriverProcess, Ended, Stalled
 from tests.soak.faults import Disk, Plan
 from tests.soak.oracles import ORACLES, Finding
-from tests.soak.process import JAVA, DriverProcess, Ended, Stalled
-from tests.soak.streams import Feeder
+from tests.soak.rooms import Feeder
 
 STARTS = 8
 """Most starts of a room's queries until it counts as not recovered."""
@@ -44,17 +44,14 @@ class Outcome(NamedTuple):
     struck: str
     """Thing that it struck; empty if there was nothing to strike."""
     starts: int
-    """Number of times that the queries were started again."""
     stalls: int
     """Number of drivers that did not answer in time and had to be killed."""
     said: list[str]
     """Sentences with which queries failed meanwhile."""
     checked: int
-    """Number of answers that were compared."""
     resizes: int
-    """Number of epochs so far that had other workers than the one before."""
+    """Number of epochs of this life that had other workers than the one before."""
     shed: int
-    """Number of arrivals that were shed so far."""
     findings: list[Finding]
 
 

@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* It imports the standard library and :mod:`properties.oracles.windows`, and nothing of ours.
+* It imports the standard library and :mod:`properties.oracles`, and nothing of ours.
 * An oracle lives as long as the store that it checks. It remembers what it saw, so an answer that
   disappears again is lost, whatever comes later.
 * Before the end of a stream some answers may be missing. What is there must be right, and what the
@@ -15,15 +15,19 @@ from fractions import Fraction
 from math import inf, sqrt
 from typing import Any, NamedTuple
 
-from properties.oracles.windows import Delivery, matches, window_aggregates
+from properties.oracles.join import Recomputation
+from properties.oracles.windows import Delivery, window_aggregates
 
 WINDOWS = {"slack": ("sum", 1_000_000, 200_000), "watermark": ("median", 500_000, 200_000)}
 """Aggregate, size and slide (us) of the windowed rooms; windows of ``watermark`` have no key."""
-JOIN_WINDOW_US = 200_000
-JOIN_LATENESS_US = 100_000
-PREDICATES: Mapping[str, Sequence[Any]] = {
-    "near": ["band", "value", 1],
-    "same": ["and", ["equi", "key"], ["ineq", "value", "<", "value"]],
+JOIN: Mapping[str, Any] = {
+    "window_us": 200_000,
+    "lateness_us": 100_000,
+    "queries": [
+        ["near", ["band", "value", 1]],
+        ["same", ["and", ["equi", "key"], ["ineq", "value", "<", "value"]]],
+    ],
+    "epochs": [],
 }
 SCRIPT_LATENESS_US = 50_000
 SCRIPT = """
@@ -147,11 +151,6 @@ class JoinOracle(Oracle):
 
     def __init__(self, room: str) -> None:
         super().__init__(room)
-        self._arrived = 0
-        self._watermark_us = {"R": -inf, "S": -inf}
-        self._admitted: dict[str, dict[int, Delivery]] = {"R": {}, "S": {}}
-        self._pairs: dict[tuple[str, int, int], int] = {}
-        """All pairs, with the later of the two event times."""
         self._seen: set[tuple[str, int, int]] = set()
 
     def check(
@@ -159,38 +158,33 @@ class JoinOracle(Oracle):
     ) -> list[Finding]:
         """Compare the pairs of ``results`` and those that the sink holds."""
         shed = {(stream, seq) for stream, seq in observed["shed"]}
-        for each in arrivals[self._arrived :]:
-            if (each.place, each.seq) not in shed:
-                self._take(each)
-        self._arrived = len(arrivals)
+        rows = [
+            (each.seq, each.identity, each.key, each.ts, each.value, 0, each.place)
+            for each in arrivals
+            if (each.place, each.seq) not in shed
+        ]
+        admitted = Recomputation({"config": JOIN, "arrivals": rows, "cuts": []})
+        times_us = {
+            (stream, each.identity): each.event_time_us
+            for stream, tuples in admitted.tuples.items()
+            for each, _ in tuples
+        }
+        expected = {
+            (query, r, s): max(times_us["R", r], times_us["S", s]) for query, r, s in admitted.pairs
+        }
         pairs = [(query, r, s) for query, r, s in observed["rows"]]
         there = set(pairs)
         handed = [(query, r, s) for query, r, s in observed["handed"]]
         until_us = inf if ended else observed["complete_us"]
-        due = {pair for pair, ts in self._pairs.items() if ts < until_us}
+        due = {pair for pair, ts in expected.items() if ts < until_us}
         found = repeated("pair", pairs) + repeated("pair in the sink", handed)
-        found += [Finding(WRONG, f"pair {each}") for each in there - self._pairs.keys()]
+        found += [Finding(WRONG, f"pair {each}") for each in there - expected.keys()]
         found += [Finding(LOST, f"pair {each}") for each in (due | self._seen) - there]
         found += [Finding(LOST, f"pair {each} in the sink") for each in there - set(handed)]
         found += [Finding(WRONG, f"pair {each} in the sink") for each in set(handed) - there]
         self._seen |= there
         self.checked = len(pairs)
         return found
-
-    def _take(self, each: Arrival) -> None:
-        stream, other = (each.place, "S" if each.place == "R" else "R")
-        if each.ts < self._watermark_us[stream] or each.identity in self._admitted[stream]:
-            return
-        self._watermark_us[stream] = max(self._watermark_us[stream], each.ts - JOIN_LATENESS_US)
-        new = Delivery(each.identity, each.key, each.ts, each.value)
-        self._admitted[stream][each.identity] = new
-        for old in self._admitted[other].values():
-            if abs(old.event_time_us - new.event_time_us) <= JOIN_WINDOW_US:
-                r, s = (new, old) if stream == "R" else (old, new)
-                for query, predicate in PREDICATES.items():
-                    if matches(predicate, r, s):
-                        later_us = max(r.event_time_us, s.event_time_us)
-                        self._pairs[query, r.identity, s.identity] = later_us
 
 
 class GroupingOracle(Oracle):

@@ -1,22 +1,26 @@
-"""Rooms as their users open them in a soak: queries with a sink, and what users read from stores.
+"""Rooms as their users open them in a soak: input, queries with a sink, what users read.
 
+A file of the input appears under its name when it is complete. All deliveries are remembered.
 Queries announce their micro-batches, corrections and resizes, and wait at the gate of their folder
 (:mod:`tests.harness.announcements`).
 """
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import ScriptConfig, SlackConfig, WatermarkConfig
-from model.vocabulary.join import REASON_SHED, And, Band, Equi, Ineq
+from model.vocabulary.join import REASON_SHED, predicate_from_json
 from model.vocabulary.join_load import Measured
 from spark_impl import join, script, slack, watermark
 from spark_impl.grouping import Grouping, MicroBatch, at_instances
@@ -31,7 +35,24 @@ from tests.harness.drivers import (
     AnnouncedStream,
 )
 from tests.soak import oracles
+from tests.soak.oracles import Arrival
 
+BEGIN_US = 1_000_000_000
+MANY = 30
+"""Tuples of a file, on average."""
+DAY_S = 86_400
+PLACES = {
+    "slack": ("",),
+    "watermark": ("north", "south"),
+    "script": ("",),
+    "grouping": ("",),
+    "join": ("R", "S"),
+    "join-load": ("R", "S"),
+}
+"""Values of the column that parts the stream of a room: sites, or the streams of a join."""
+FROM_FILES = ("slack", "grouping")
+"""Rooms that read JSON files; others read a history."""
+COLUMN = {"watermark": "site", "join": "stream", "join-load": "stream"}
 SITE = "site"
 INSTANCES = 3
 ANSWER = ("key", "start_us", "value", "n", "revision")
@@ -67,6 +88,89 @@ def pretend(measured: Measured) -> Measured:
     tau = (0.05, 0.4, 0.9, 0.7, 0.1, 0.55)[measured.epoch % 6]
     busy_us = int(tau * measured.elapsed_us)
     return measured._replace(busy_us=tuple(busy_us for _ in measured.busy_us))
+
+
+class Feeder:
+    """Writes the input of one life of a room into ``folder``."""
+
+    def __init__(self, room: str, folder: Path, random: Random) -> None:
+        self.room = room
+        self.arrivals: list[Arrival] = []
+        """All deliveries, in the order of arrival."""
+        self._folder = folder
+        self._random = random
+        self._now_us = BEGIN_US
+        self._files = 0
+        self._identities = 0
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def feed(self, *, again: bool = False, jump: bool = False) -> None:
+        """Write a file.
+
+        With ``again`` it also holds tuples of earlier files, and is in no order. With ``jump`` the
+        clocks of sources jump by up to three seconds ahead, or half a second back, and that of the
+        file by up to two days.
+        """
+        draw = self._random
+        if jump:
+            self._now_us = max(0, self._now_us + draw.randint(-500_000, 3_000_000))
+        tuples = [self._draw_tuple() for _ in range(draw.randint(MANY // 2, 3 * MANY // 2))]
+        if again and self.arrivals:
+            tuples += draw.sample(self.arrivals, min(len(self.arrivals), 2 * MANY))
+            draw.shuffle(tuples)
+        first = len(self.arrivals)
+        rows = [each._replace(seq=first + at) for at, each in enumerate(tuples)]
+        file = self._write(rows)
+        # Only after the file was written: a disk may be full.
+        self.arrivals += rows
+        if jump:
+            at_s = file.stat().st_mtime + draw.randint(-2 * DAY_S, 2 * DAY_S)
+            os.utime(file, (at_s, at_s))
+
+    def _draw_tuple(self) -> Arrival:
+        draw = self._random
+        self._now_us += draw.randint(1_000, 20_000)
+        spread_us = draw.choice((0, 0, 20_000, 150_000, 1_000_000))
+        self._identities += 1
+        keys = "AABBC" if self.room == "script" else "aaaaabbcd"
+        return Arrival(
+            seq=0,
+            identity=self._identities,
+            key=draw.choice(keys),
+            ts=max(0, self._now_us - draw.randint(0, spread_us)),
+            value=float(draw.randint(0, 20)),
+            place=draw.choice(PLACES[self.room]),
+        )
+
+    def _write(self, rows: list[Arrival]) -> Path:
+        number, self._files = self._files, self._files + 1
+        name = f"{number:08d}." + ("json" if self.room in FROM_FILES else "parquet")
+        hidden, file = self._folder / f".{name}", self._folder / name
+        try:
+            if self.room in FROM_FILES:
+                lines = (json.dumps(each._asdict()) + "\n" for each in rows)
+                hidden.write_text("".join(lines), encoding="utf-8")
+            else:
+                pq.write_table(self._table(rows), hidden)
+        except BaseException:
+            self._files = number
+            raise
+        hidden.rename(file)
+        return file
+
+    def _table(self, rows: list[Arrival]) -> pa.Table:
+        arrival_us = self._now_us + 10_000_000 * 1_000
+        columns = {
+            "seq": pa.array([each.seq for each in rows], pa.int64()),
+            "source_id": pa.array([each.identity for each in rows], pa.int64()),
+            "key": pa.array([each.key for each in rows], pa.string()),
+            "event_time_us": pa.array([each.ts for each in rows], pa.int64()),
+            "value": pa.array([each.value for each in rows], pa.float64()),
+            "arrival_us": pa.array([arrival_us for _ in rows], pa.int64()),
+        }
+        if self.room in COLUMN:
+            columns[COLUMN[self.room]] = pa.array([each.place for each in rows], pa.string())
+        return pa.table(columns)
 
 
 class Opened(NamedTuple):
@@ -255,13 +359,10 @@ def open_join(spark: SparkSession, room: str, disk: Path, workers: int) -> Opene
     follows = room == "join-load"
     chain = join.ChainJoin(
         (1, 3) if follows else workers,
-        oracles.JOIN_WINDOW_US,
-        {
-            "near": Band("value", 1),
-            "same": And((Equi("key"), Ineq("value", "<", "value"))),
-        },
+        oracles.JOIN["window_us"],
+        {name: predicate_from_json(each) for name, each in oracles.JOIN["queries"]},
         block_size=8,
-        lateness_us=oracles.JOIN_LATENESS_US,
+        lateness_us=oracles.JOIN["lateness_us"],
         load=LOAD if follows else None,
         patience_s=10,
     )

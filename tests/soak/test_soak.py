@@ -1,13 +1,22 @@
-"""A short soak at night, and mistakes that its oracles catch."""
+"""A short soak at night, and mistakes that its oracles catch.
 
+Run as a program, this file is a driver with planted mistakes. The file ``planted`` in the folder of
+a life names the mistake of its sink: ``twice`` adds what it is given to what it has, instead of
+replacing it; ``lost`` leaves out a row if it is called again.
+"""
+
+import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from tests.harness.driver_kills import needs_proc
-from tests.soak import faults
+from tests.soak import driver, faults, rooms
+from tests.soak.driver import DriverProcess
 from tests.soak.faults import Plan
 from tests.soak.life import Drivers, Life
 from tests.soak.oracles import (
@@ -17,16 +26,27 @@ from tests.soak.oracles import (
     Arrival,
     Finding,
 )
-from tests.soak.process import DriverProcess
 
-PLANTED = "tests.soak.planted_driver"
+
+class PlantedSink(rooms.Handed):
+    """A sink that is not idempotent if the folder says so."""
+
+    def write(self, batch: int, content: Any) -> None:
+        """Write the content for a micro-batch."""
+        planted = self._folder.parent.parent / "planted"
+        mistake = planted.read_text(encoding="utf-8") if planted.exists() else ""
+        before = self._folder / f"{batch}.json"
+        if mistake and before.exists():
+            held = json.loads(before.read_text(encoding="utf-8"))
+            content = held + content if mistake == "twice" else content[1:]
+        super().write(batch, content)
 
 
 class OneDriver(Drivers):
     """A driver that nobody replaces."""
 
     def __init__(self, folder: Path) -> None:
-        self.active = self.standby = DriverProcess("local[4,4]", folder, PLANTED)
+        self.active = self.standby = DriverProcess("local[4,4]", folder, __name__)
         self.active.wait_until_ready()
 
     def end(self) -> None:
@@ -123,3 +143,8 @@ def test_the_oracle_of_windows_knows_exact_answers_only() -> None:
     ):
         found = ORACLES["slack"]("slack").check(arrivals, {**good, **change}, ended=True)
         assert {each.kind for each in found} == expected, change
+
+
+if __name__ == "__main__":
+    vars(rooms)["Handed"] = PlantedSink
+    driver.main(sys.argv[1])

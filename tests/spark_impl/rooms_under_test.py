@@ -40,16 +40,18 @@ class Reading(NamedTuple):
     stream: str
     identity: int
     ts_us: int
-    value: float = 1.0
+    value: float | None = 1.0
 
 
+NOT_A_NUMBER, MISSING = Reading("R", 4, 30_000, nan), Reading("R", 13, 31_500, None)
 FIRST = (
     Reading("R", 0, 20_000, 1.0),
     Reading("S", 1, 21_000, 2.0),
     Reading("R", 2, 23_000, 4.0),
     Reading("S", 3, 26_000, 8.0),
-    Reading("R", 4, 30_000, nan),
+    NOT_A_NUMBER,
     Reading("S", 5, 31_000, 16.0),
+    MISSING,
 )
 AGAIN = (*FIRST[:4], FIRST[5], Reading("S", 12, 32_000, 3.0))
 """Redeliveries of what has come, and one new reading."""
@@ -100,18 +102,20 @@ class Room(NamedTuple):
     refuses_late: bool = False
 
 
-def _once(readings: Sequence[Reading]) -> list[Reading]:
-    return [*{each.identity: each for each in readings if isfinite(each.value)}.values()]
+def _once(readings: Sequence[Reading]) -> dict[Reading, float]:
+    """Return the readings that have a finite value, each once, and their values."""
+    valued = {each: each.value for each in readings if each.value is not None}
+    return {each: value for each, value in valued.items() if isfinite(value)}
 
 
-def _on_time(readings: Sequence[Reading]) -> list[Reading]:
-    return [each for each in _once(readings) if each != LATE]
+def _on_time(readings: Sequence[Reading]) -> dict[Reading, float]:
+    return {each: value for each, value in _once(readings).items() if each != LATE}
 
 
-def _windows(readings: Sequence[Reading]) -> Mapping[int, list[float]]:
+def _windows(readings: Mapping[Reading, float]) -> Mapping[int, list[float]]:
     found: dict[int, list[float]] = {}
-    for each in readings:
-        found.setdefault(each.ts_us // WINDOW_US * WINDOW_US, []).append(each.value)
+    for each, value in readings.items():
+        found.setdefault(each.ts_us // WINDOW_US * WINDOW_US, []).append(value)
     return found
 
 

@@ -78,11 +78,8 @@ def test_partition_i_holds_the_rows_of_instance_i(spark: SparkSession) -> None:
     ("instances", "policy", "settings", "sentence"),
     [
         (0, "tag", {}, "instances is 0; it must be an integer > 0"),
-        ("4", "tag", {}, "instances is '4'; it must be an integer"),
         (2, "tags", {}, "policy is 'tags'; it must be one of key, "),
         (2, "tag", {"times_us": [1, 0]}, r"the times \[1, 0\] are not 2 whole microseconds"),
-        (2, "tag", {"times_us": 7}, "the times 7 are not 2 whole microseconds"),
-        (2, "tag", {"gamma": 0}, "gamma is 0; it must be a finite number > 0"),
     ],
 )
 def test_impossible_settings_are_named(
@@ -228,18 +225,13 @@ class DiskFullError(OSError):
     pass
 
 
-def failing(method: Callable[..., Any], at: int, after: bool) -> Callable[..., Any]:
-    """Return ``method`` with a failure in its call number ``at``, before or after its effect."""
-    calls = [0]
+def failing(method: Callable[..., Any], after: bool) -> Callable[..., Any]:
+    """Return a method that fails before or after its effect."""
 
     def call(*given: Any, **named: Any) -> Any:
-        calls[0] += 1
-        if calls[0] == at and not after:
-            raise DiskFullError
-        result = method(*given, **named)
-        if calls[0] == at:
-            raise DiskFullError
-        return result
+        if after:
+            method(*given, **named)
+        raise DiskFullError
 
     return call
 
@@ -260,14 +252,14 @@ def test_a_failure_between_the_writes_of_the_driver_changes_no_route(
 
     for number, part in enumerate(parts):
         rows = spark.createDataFrame(table_of(part))
-        for part_of, name, after in (
+        for place_of, name, after in (
             (GroupingStore, "load_sender", False),
             (TableWriter, "commit", False),
             (TableWriter, "commit", True),
         ):
             if number == 1:
                 with monkeypatch.context() as patch:
-                    patch.setattr(part_of, name, failing(getattr(part_of, name), 1, after))
+                    patch.setattr(place_of, name, failing(getattr(place_of, name), after))
                     with pytest.raises(DiskFullError):
                         Spreader(config, COLUMNS, place).advance(rows, work, number)
         Spreader(config, COLUMNS, place).advance(rows, work, number)
@@ -295,14 +287,9 @@ def test_the_error_that_stops_a_stream_is_one_sentence(spark: SparkSession, tmp_
         other = pa.schema([("n", pa.int64())])
         at_instances(rows, batch, lambda given, _: (given, None), other).collect()
 
-    def full(_rows: DataFrame, _batch: MicroBatch) -> None:
-        msg = "the sink is full"
-        raise RuntimeError(msg)
-
     for work, seq, sentence in (
         (lambda _rows, _batch: None, "seq", "the column 'seq' has 1 rows without a value"),
         (misnamed, None, r"the work at instance \d returns \['seq', 'key', 'instance'\], not"),
-        (full, None, "the sink is full"),
     ):
         with pytest.raises(GroupingProblem, match=f"^{sentence}"):
             Grouping(2).stream(stream, "key", tmp_path / "store", work, seq).run_available()

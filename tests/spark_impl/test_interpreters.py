@@ -6,9 +6,10 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from pyspark import SparkContext
@@ -74,26 +75,22 @@ def run_job(folder: Path, path: Path, **variables: str) -> str:
     theirs = ("PYSPARK_", "PYTHON", "SPARK_", "PATH")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(theirs)}
     ours = {"PATH": str(path), "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
+    return last_line(folder, {**kept, **ours, **variables}, sys.executable, "-c", JOB)
+
+
+def last_line(folder: Path, environment: Mapping[str, str], *command: str) -> str:
+    """Run a command and return the last line that it prints."""
     done = subprocess.run(
-        [sys.executable, "-c", JOB],
-        cwd=folder,
-        env={**kept, **ours, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()[-1]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("is_there", [False, True])
-def test_a_local_session_of_the_user_runs_the_interpreter_of_the_driver(
-    tmp_path: Path, is_there: bool
-) -> None:
+def test_a_local_session_of_the_user_runs_the_interpreter_of_the_driver(tmp_path: Path) -> None:
     path = path_without_python(tmp_path / "bin")
-    if is_there:
-        foreign_python(path / "python3")
+    foreign_python(path / "python3")
     assert run_job(tmp_path, path) == ANSWERS
 
 
@@ -124,30 +121,33 @@ def context_of(master: str, interpreter: str = "python3", **settings: str) -> An
     )
 
 
-@pytest.mark.parametrize("master", ["local", "local[2]", "local[*,4]", "local-cluster[2,1,1024]"])
-@pytest.mark.parametrize("setting", [None, "mine/python"])
-@pytest.mark.parametrize("variable", [None, "python3"])
+@pytest.mark.parametrize(
+    ("master", "variable", "setting", "chosen"),
+    [
+        ("local[*,4]", None, None, sys.executable),
+        ("local-cluster[2,1,1024]", None, None, sys.executable),
+        ("local", None, "mine/python", "mine/python"),
+        ("local", "python3", "mine/python", "python3"),
+        ("spark://host:7077", None, None, "python3"),
+    ],
+)
 def test_the_users_choice_comes_before_the_drivers_interpreter(
-    monkeypatch: pytest.MonkeyPatch, master: str, setting: str | None, variable: str | None
+    monkeypatch: pytest.MonkeyPatch,
+    master: str,
+    variable: str | None,
+    setting: str | None,
+    chosen: str,
 ) -> None:
+    """The interpreter of other machines is left to Spark."""
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     if variable is not None:
         monkeypatch.setenv("PYSPARK_PYTHON", variable)
     context = context_of(master, **({"spark__pyspark__python": setting} if setting else {}))
     choose_interpreter(context)
-    assert context.pythonExec == (variable or setting or sys.executable)
-    chosen = context_of(master, "/usr/bin/pypy3")
-    choose_interpreter(chosen)
-    assert chosen.pythonExec == "/usr/bin/pypy3"
-
-
-def test_the_interpreter_of_other_machines_is_left_to_spark(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
-    context = context_of("spark://host:7077")
-    choose_interpreter(context)
-    assert context.pythonExec == "python3"
+    assert context.pythonExec == chosen
+    theirs = context_of(master, "/usr/bin/pypy3")
+    choose_interpreter(theirs)
+    assert theirs.pythonExec == "/usr/bin/pypy3"
 
 
 OTHER = "Python in worker has different version: 3.1 than that in driver: 3.11, PySpark cannot"
@@ -227,38 +227,11 @@ _WINDOWS = ((0, 2.0), (10, 2.0), (20, 1.0), (30, 1.0))
 EXPECTED = f"found {[(start_us, value, 'exact') for start_us, value in _WINDOWS]}"
 
 
-class Machine(NamedTuple):
-    """An empty folder, and an interpreter that has none of our packages."""
-
-    folder: Path
-    environment: dict[str, str]
-
-    def run(self, *command: str) -> str:
-        """Run a command and return the last line that it prints."""
-        done = subprocess.run(
-            command,
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout.splitlines()[-1]
-
-    def submit(self, master: str) -> str:
-        """Submit the job with the archive, and return the last line that it prints."""
-        (self.folder / "job.py").write_text(SUBMITTED, encoding="utf-8")
-        program = f"{self.environment['SPARK_HOME']}/bin/spark-submit"
-        options = ("--master", master, "--conf", "spark.ui.enabled=false")
-        return self.run(program, *options, "--py-files", "straggler.zip", "job.py")
-
-
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    """Return a machine with the archive."""
+def isolated(tmp_path: Path) -> dict[str, str]:
+    """Write the archive, and return the environment of an interpreter without our packages."""
     (tmp_path / "straggler.zip").write_bytes(archive())
-    return Machine(tmp_path, isolate_python(tmp_path / "isolated"))
+    return isolate_python(tmp_path / "isolated")
 
 
 def test_the_same_sources_give_the_same_archive() -> None:
@@ -279,20 +252,21 @@ def test_workers_find_our_packages_behind_those_of_the_user(
         assert context.environment["PYTHONPATH"] == f"/mine{os.pathsep}{packages.ROOT}"
 
 
-def test_every_module_of_the_archive_can_be_imported_from_it(machine: Machine) -> None:
-    said = machine.run(machine.environment["PYSPARK_PYTHON"], "-c", IMPORT_ALL)
+def test_every_module_of_the_archive_can_be_imported_from_it(
+    tmp_path: Path, isolated: dict[str, str]
+) -> None:
+    said = last_line(tmp_path, isolated, isolated["PYSPARK_PYTHON"], "-c", IMPORT_ALL)
     assert said == "straggler.zip/spark_impl/__init__.py"
 
 
 @pytest.mark.long
-def test_spark_submit_runs_a_query_from_the_archive(machine: Machine) -> None:
-    assert machine.submit("local[2]") == EXPECTED
-
-
-@pytest.mark.long
-def test_a_cluster_runs_a_query_from_the_archive(machine: Machine) -> None:
-    with standalone_cluster(machine.folder / "cluster", machine.environment) as master:
-        assert machine.submit(master) == EXPECTED
+def test_a_cluster_runs_a_query_from_the_archive(tmp_path: Path, isolated: dict[str, str]) -> None:
+    (tmp_path / "job.py").write_text(SUBMITTED, encoding="utf-8")
+    submit = f"{isolated['SPARK_HOME']}/bin/spark-submit"
+    options = ("--conf", "spark.ui.enabled=false", "--py-files", "straggler.zip")
+    with standalone_cluster(tmp_path / "cluster", isolated) as master:
+        said = last_line(tmp_path, isolated, submit, "--master", master, *options, "job.py")
+        assert said == EXPECTED
         environment = {**os.environ, **LOOPBACK, "PYTHONPATH": str(ROOT)}
-        own = Machine(machine.folder, environment)
-        assert "/straggler.zip/" in own.run(sys.executable, "-c", WHERE, master)
+        said = last_line(tmp_path, environment, sys.executable, "-c", WHERE, master)
+        assert "/straggler.zip/" in said

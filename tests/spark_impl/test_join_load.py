@@ -26,9 +26,15 @@ from spark_impl.join.chain import Chain
 from spark_impl.join.system import read_trace, rows_of
 from spark_impl.runtime.session import EnvironmentProblem
 from spark_impl.runtime.storage import InputProblem
-from tests.spark_impl.join_cases import nested_loop
-from tests.spark_impl.test_join_query import case_with
-from tests.spark_impl.test_join_streams import WINDOW_US, arrive, counted, stream_of
+from tests.spark_impl.join_cases import (
+    LATENESS_US,
+    WINDOW_US,
+    arrive,
+    case_with,
+    counted,
+    nested_loop,
+    stream_of,
+)
 
 
 def test_real_measurements_reach_the_controller(spark: SparkSession, tmp_path: Path) -> None:
@@ -158,7 +164,7 @@ def test_queries_come_and_go_while_a_chain_runs(spark: SparkSession, tmp_path: P
         stream.submit("late", And())
     spans = (("old", 0, 2), ("new", 2, None))
     queries = (("old", And()), ("first", Equi("key")), ("new", And()))
-    config = JoinConfig(WINDOW_US, queries, lateness_us=8, epochs=spans)
+    config = JoinConfig(WINDOW_US, queries, lateness_us=LATENESS_US, epochs=spans)
     expected = nested_loop(case.with_(config=config.to_json()))
     assert counted(results(spark, tmp_path / "store")) == expected
     assert {name for name, _, _ in expected} == {"old", "first", "new"}

@@ -1,6 +1,5 @@
 """A chain on Spark: its pairs, its places, its refusals, its failures."""
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,20 @@ from model.vocabulary.join import (
     NO_WATERMARK_US,
     REASON_LATE,
     REASON_NOT_FINITE,
+    STREAMS,
     And,
+    Equi,
+    R,
     S,
 )
 from model.vocabulary.trace import Step
 from spark_impl.join import (
     ChainJoin,
     ChainProblem,
+    ChainStream,
     complete_until,
+    from_history,
+    one_time,
     progress,
     rejected,
     results,
@@ -31,34 +36,22 @@ from spark_impl.join.chain import Chain
 from spark_impl.join.in_process import run_in_process
 from spark_impl.join.query import check_reach
 from spark_impl.join.system import rows_of
-from spark_impl.runtime.session import EnvironmentProblem
+from spark_impl.runtime import stores
+from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem
-from tests.spark_impl.join_cases import Pair, nested_loop, random_case
-
-
-def case_with(workers: int, batches: int = 2, seed: int = 7, tuples: int = 140) -> Workload:
-    case = random_case(seed, tuples, tuples)
-    config = {**case.config, "workers": workers, "block_size": 3, "lateness_us": 8}
-    cuts = tuple(tuples * n // batches for n in range(1, batches))
-    made = case.with_(config=config, cuts=cuts, name=f"seed {seed}")
-    assert nested_loop(made), "a case without a match shows nothing"
-    return made
-
-
-def found_in(spark: SparkSession, store: Path) -> Counter[Pair]:
-    return Counter((row.query, row.r_id, row.s_id) for row in results(spark, store).collect())
-
-
-def test_more_workers_than_slots_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    join = ChainJoin(9, 10, And())
-    sentence = r"^a chain of 9 workers needs 9 task slots at the same time and local.* has 8$"
-    with pytest.raises(EnvironmentProblem, match=sentence):
-        join.join(inputs(spark, case_with(2), "R"), inputs(spark, case_with(2), "S"), tmp_path)
-
-
-def inputs(spark: SparkSession, case: Workload, stream: str) -> DataFrame:
-    events = tuple(event for event in case.arrivals if event.stream == stream)
-    return rows_of(spark, events).drop("stream")
+from tests.harness.drivers import both_streams
+from tests.spark_impl.join_cases import (
+    LATENESS_US,
+    WINDOW_US,
+    Queries,
+    arrive,
+    case_with,
+    counted,
+    inputs,
+    nested_loop,
+    recomputed,
+    stream_of,
+)
 
 
 def test_bounded_inputs(spark: SparkSession, tmp_path: Path) -> None:
@@ -70,13 +63,13 @@ def test_bounded_inputs(spark: SparkSession, tmp_path: Path) -> None:
     )
     r, s = inputs(spark, case, "R"), inputs(spark, case, "S")
     as_time = r.withColumn("event_time_us", F.timestamp_micros("event_time_us"))
-    rows = join.join(as_time, s).collect()
-    assert Counter((row.query, row.r_id, row.s_id) for row in rows) == expected
-    assert sum(expected.values()) > 0
+    assert counted(join.join(as_time, s)) == expected
     kept = join.join(r, s, tmp_path / "store").count()
-    assert kept == len(rows) == results(spark, tmp_path / "store").count()
-    next(tmp_path.glob("store/kind=matches/*-1.parquet")).unlink()
-    with pytest.raises(InputProblem, match=r"has lost \S+-1\.parquet with \d+ rows of kind"):
+    assert kept == sum(expected.values()) == results(spark, tmp_path / "store").count()
+    next(tmp_path.glob("store/epochs/*/*/matches-1.parquet")).unlink()
+    with pytest.raises(
+        InputProblem, match=rf"has \d+ of the {kept} rows .* have to reach one fold"
+    ):
         results(spark, tmp_path / "store")
 
 
@@ -147,27 +140,6 @@ def test_a_stream_that_never_sent_follows_the_other_one(
     assert {(row.r_id, row.s_id) for row in results(spark, tmp_path).collect()} == {(0, 1), (7, 1)}
 
 
-def test_a_missing_value_is_refused_and_listed(spark: SparkSession, tmp_path: Path) -> None:
-    """A NULL value was the end of the epoch, of the micro-batch and of every later run."""
-    columns = "seq long, source_id long, key string, event_time_us long, value double"
-    inputs = []
-    for stream, values in (("R", [1.0, None]), ("S", [None, 2.0])):
-        rows = [(n, n, "k", 100 + n, value) for n, value in enumerate(values)]
-        folder = tmp_path / stream
-        spark.createDataFrame(rows, columns).coalesce(1).write.parquet(str(folder))
-        inputs.append(spark.readStream.schema(columns).parquet(str(folder)))
-    r, s = inputs
-    found = ChainJoin(2, 10, And(), lateness_us=0).stream(r, s, tmp_path / "store")
-    found.run_available()
-    assert found.progress().rejected == {REASON_NOT_FINITE: 2}
-    refused = {(row.stream, row.seq, row.reason) for row in found.rejected().collect()}
-    assert refused == {("R", 1, REASON_NOT_FINITE), ("S", 0, REASON_NOT_FINITE)}
-    found.flush()
-    assert [(row.r_id, row.s_id) for row in results(spark, tmp_path / "store").collect()] == [
-        (0, 1)
-    ]
-
-
 @pytest.mark.fails_tasks
 def test_an_event_time_out_of_range_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     config = JoinConfig.from_json(case_with(workers=2).config)
@@ -175,7 +147,7 @@ def test_an_event_time_out_of_range_is_refused(spark: SparkSession, tmp_path: Pa
     sentence = f"^the event time {(1 << 63) - 1} us is out of range"
     with pytest.raises(ChainProblem, match=sentence):
         Chain(spark, config, tmp_path / "store").advance(rows_of(spark, (event,)))
-    assert not found_in(spark, tmp_path / "store")
+    assert not counted(results(spark, tmp_path / "store"))
 
 
 @pytest.mark.parametrize("between", [0, 3, 30])
@@ -225,11 +197,11 @@ def test_a_task_that_always_fails_fails_the_epoch_with_a_sentence(
         raise RuntimeError(msg)
 
     Chain(spark, config, tmp_path / "store").advance(rows_of(spark, first))
-    before = found_in(spark, tmp_path / "store")
+    before = counted(results(spark, tmp_path / "store"))
     broken = Chain(spark, config, tmp_path / "store", on_step=fail)
     with pytest.raises(ChainProblem, match=r"^(no Admit today|worker \d is lost, says worker \d)"):
         broken.advance(rows_of(spark, second))
-    assert found_in(spark, tmp_path / "store") == before
+    assert counted(results(spark, tmp_path / "store")) == before
 
 
 def test_a_second_run_on_a_store_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
@@ -239,3 +211,123 @@ def test_a_second_run_on_a_store_is_noticed(spark: SparkSession, tmp_path: Path)
     one.advance(rows_of(spark, case.arrivals))
     with pytest.raises(InputProblem, match=r"^the chain in .*store was continued elsewhere"):
         other.advance(rows_of(spark, case.arrivals))
+
+
+# ------------------------------------------------------------- micro-batches and other queries
+
+
+RUNS: list[tuple[int, Queries]] = [
+    (2, {"old": And(), "gone": Equi("key")}),
+    (4, {"old": And(), "gone": Equi("key"), "new": And()}),
+    (1, {"old": And(), "new": And()}),
+    (3, {"old": And(), "new": And()}),
+]
+EPOCHS = (("gone", 0, 1), ("new", 1, None))
+
+
+def case_of_runs() -> Workload:
+    """Return a case with one micro-batch per run; the window is that of :func:`stream_of`."""
+    case = case_with(workers=2, batches=len(RUNS))
+    queries: Queries = {"old": And(), "gone": Equi("key"), "new": And()}
+    config = JoinConfig(WINDOW_US, tuple(queries.items()), lateness_us=LATENESS_US, epochs=EPOCHS)
+    return case.with_(config=config.to_json())
+
+
+def test_a_chain_goes_on_with_other_workers_and_other_queries(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every second epoch is merged with the one before."""
+    monkeypatch.setattr(stores, "MERGED", 2)
+    case, handed, store = case_of_runs(), dict[int, int](), tmp_path / "store"
+
+    def sink(rows: DataFrame, epoch: int) -> None:
+        handed[epoch] = rows.count()
+
+    for events, (workers, queries) in zip(case.batches(), RUNS, strict=True):
+        arrive(tmp_path, events)
+        stream = stream_of(spark, tmp_path, workers, queries, sink)
+        stream.run_available()
+    stream.flush()
+    handed.pop(len(RUNS))  # as if a crash had come between the flush and the sink
+    stream.flush()
+    expected = nested_loop(case)
+    assert counted(results(spark, store)) == expected
+    assert {name for name, _, _ in expected} == {"old", "gone", "new"}
+    assert sum(handed.values()) == sum(expected.values())
+    assert list(store.glob("merged/matches/*"))
+    look_at_snapshots(spark, store, case)
+    ask_once(spark, store, case)
+
+
+def look_at_snapshots(spark: SparkSession, store: Path, case: Workload) -> None:
+    found = snapshots(store)
+    assert [each.epoch for each in found] == list(range(len(RUNS) + 1))
+    assert [each.workers for each in found] == [2, 4, 1, 3, 3]
+    assert [each.flush for each in found] == [False] * len(RUNS) + [True]
+    assert [each.committed_us for each in found] == sorted(each.committed_us for each in found)
+    expected = recomputed(case)
+    assert sum(each.admitted.r for each in found) == len(expected.tuples[R])
+    assert sum(each.admitted.s for each in found) == len(expected.tuples[S])
+    assert sum(each.rejected for each in found) == len(expected.rejected) > 0
+    assert found[-1].held == (0, 0) != found[-2].held
+    through = 0
+    for each in found:
+        through += sum(each.matches.values())
+        assert results(spark, store, through_epoch=each.epoch).count() == through
+    with pytest.raises(InputProblem, match=r"^epoch 9 of the chain in .* has not been committed$"):
+        results(spark, store, through_epoch=9)
+
+
+def ask_once(spark: SparkSession, store: Path, case: Workload) -> None:
+    """Ask about epochs that are over."""
+    once = {"queries": [["join", ["and"]]], "epochs": [["join", 1, 2]]}
+    expected = nested_loop(case.with_(config={**case.config, **once}))
+    assert counted(one_time(spark, store, And(), 1, 2, workers=2)) == expected
+    with pytest.raises(InputProblem, match=r"epoch 7 of the chain in .* has not been committed"):
+        one_time(spark, store, And(), 1, 7)
+    with pytest.raises(InputProblem, match="the first epoch 2 comes after the last one, 1"):
+        one_time(spark, store, And(), 2, 1)
+
+
+def test_the_checkpoint_of_spark_may_be_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
+    def stream(where: Path | None) -> ChainStream:
+        inputs = from_history(spark, tmp_path / "history")
+        return join.stream(*inputs, tmp_path / "store", spark_checkpoint=where)
+
+    join = ChainJoin(1, WINDOW_US, And())
+    first, second, *_ = case_of_runs().batches()
+    append(tmp_path / "history", both_streams(first))
+    stream(tmp_path / "spark").run_available()
+    assert not (tmp_path / "store" / "_checkpoint").exists()
+    append(tmp_path / "history", both_streams(second))
+    with pytest.raises(InputProblem, match=r"^\S*/store/_checkpoint is not the checkpoint of"):
+        stream(None).run_available()  # would take both files for the first micro-batch again
+    stream(tmp_path / "spark").run_available()
+    assert len(snapshots(tmp_path / "store")) == 2
+
+
+def test_arrivals_after_a_flush_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    case = case_of_runs()
+    first, *later = case.batches()
+    arrive(tmp_path, first)
+    stream = stream_of(spark, tmp_path, 1, {"old": And()})
+    stream.flush()
+    found = counted(results(spark, tmp_path / "store"))
+    stream.flush()  # nothing came, so there is nothing to refuse
+    arrive(tmp_path, tuple(event for events in later for event in events))
+    again = stream_of(spark, tmp_path, 1, {"old": And()})
+    for run in (stream.run_available, stream.run_available, again.run_available, again.flush):
+        with pytest.raises(ChainProblem, match=r"was flushed, and nothing may follow that$"):
+            run()
+    assert counted(results(spark, tmp_path / "store")) == found
+    assert found
+    with pytest.raises(InputProblem, match="was flushed, and nothing may follow that"):
+        stream._chain.advance(None)
+
+
+def test_a_one_time_join_needs_a_history(spark: SparkSession, tmp_path: Path) -> None:
+    case = case_with(workers=1)
+    r, s = (inputs(spark, case, stream) for stream in STREAMS)
+    ChainJoin(1, WINDOW_US, And()).join(r, s, tmp_path / "store")
+    with pytest.raises(InputProblem, match="the tuples of epoch 0 were not kept"):
+        one_time(spark, tmp_path / "store", And(), 0, 0)

@@ -5,7 +5,7 @@ Nothing may be missing or counted twice. All of it runs at night: by day the pro
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
@@ -54,6 +54,16 @@ OFTEN = 5
 KILLED = ((0, 1), (1, OFTEN), (2, OFTEN))
 """Numbers of queries, and how often each is killed at most."""
 pytestmark = [needs_proc, pytest.mark.long, pytest.mark.timeout(1_800)]
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[Location]:
+    """Yield a bucket of a server that speaks S3."""
+    program = s3_server.find_program()
+    if program is None:
+        pytest.skip("there is no moto_server; to test S3: pip install 'moto[server]'")
+    with s3_server.running(program) as found:
+        yield found
 
 
 def assert_equal_to_model(

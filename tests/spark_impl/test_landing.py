@@ -1,11 +1,13 @@
-"""Landed and rejected rows; a crash or a restart changes nothing."""
+"""Landed and rejected rows, and what a crash, a restart or a kill changes: nothing."""
 
 import json
 import math
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -16,10 +18,17 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import stable_hash
 from model.vocabulary.settings import PlainData
-from spark_impl.runtime.histories import COLUMNS, append
+from properties import profiles
+from spark_impl.runtime import landing
+from spark_impl.runtime.histories import COLUMNS, append, files_of
 from spark_impl.runtime.landing import Landing
+from spark_impl.runtime.numbering import LANDED, write_in_order
 from spark_impl.runtime.queries import QueryProblem
-from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.storage import InputProblem, locate
+from tests.harness.driver_kills import kills, needs_proc, run_to_its_end
+from tests.harness.drivers import FILES, LANDING, ROWS
+from tests.harness.drivers import prepare_files as prepare
+from tests.spark_impl.test_contracts import content
 
 SECOND = 1_000_000
 TEXT = "ts string, k string, v string"
@@ -46,32 +55,15 @@ def put(tmp_path: Path, name: str, text: str, at: int | None = None) -> None:
         os.utime(path, (at, at))
 
 
-def landing_of(stream: DataFrame, root: Path, **columns: Any) -> Landing:
+def landing_of(stream: DataFrame | Mapping[str, DataFrame], root: Path, **columns: Any) -> Landing:
     wanted = {"event_time": "ts", "value": "v", "key": "k", "time_unit": "s", **columns}
     return Landing(stream, root / "history", root / "checkpoint", **wanted)
 
 
 def rows(root: Path, *names: str) -> list[tuple[Any, ...]]:
     """Return some columns of the arrivals of a history, in the order of its files."""
-    files = sorted((root / "history").glob("[!._]*.parquet"))
-    return [
-        tuple(row[name] for name in names)
-        for path in files
-        for row in pq.read_table(path).to_pylist()
-    ]
-
-
-def content(root: Path) -> dict[str, tuple[bytes, int]]:
-    """Return the content of a history, with modification times."""
-    return {
-        str(path.relative_to(root)): (path.read_bytes(), path.stat().st_mtime_ns)
-        for path in (root / "history").rglob("*")
-        if path.is_file() and path.name != ".lock"
-    }
-
-
-def data(found: dict[str, tuple[bytes, int]]) -> dict[str, bytes]:
-    return {name: bytes_ for name, (bytes_, _) in found.items()}
+    tables = [pq.read_table(file.path) for file in files_of(locate(root / "history"))]
+    return [tuple(row[name] for name in names) for table in tables for row in table.to_pylist()]
 
 
 def forget_commit(root: Path, batch: int) -> None:
@@ -127,25 +119,6 @@ def test_a_history_has_the_columns_that_queries_read(lines: Lines, tmp_path: Pat
     ]
 
 
-def test_typed_columns_are_converted(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    typed = {
-        "ts": pa.array([1_000, 2_000], pa.int64()),
-        "at": pa.array([3 * SECOND + 7] * 2, pa.timestamp("us", "UTC")),
-        "k": pa.array([b"a\xc3\xa9", b"\xff"]),
-        "v": pa.array([2, 3], pa.int32()),
-        "id": pa.array([9, 10], pa.int16()),
-    }
-    pq.write_table(pa.table(typed), tmp_path / "in" / "a.parquet")
-    schema = "ts long, at timestamp, k binary, v int, id short"
-    stream = spark.readStream.schema(schema).parquet(str(tmp_path / "in"))
-    made = landing_of(stream, tmp_path, time_unit="ms", arrival="at", source_id="id")
-    made.run_available()
-    assert rows(tmp_path, *COLUMNS) == [(0, 9, "aé", SECOND, 2.0, 3 * SECOND + 7)]
-    (bad,) = made.rejected().collect()
-    assert (bad.column, bad.reason, bad.text) == ("k", "is not text in UTF-8", "ff")
-
-
 def test_files_of_a_micro_batch_arrive_in_the_order_of_their_times(
     lines: Lines, tmp_path: Path
 ) -> None:
@@ -161,11 +134,12 @@ def test_files_of_a_micro_batch_arrive_in_the_order_of_their_times(
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [
-        ({"value": "w"}, "the stream has no column 'w'; its columns are ts, k, v, n, list"),
+        ({"value": "w"}, "the stream has no column 'w'; its columns are ts, k, v, n, list, flag"),
         ({"group_columns": ("site",)}, "the stream has no column 'site'; its columns are"),
         ({"event_time": "n", "time_unit": "timestamp"}, "column 'n' holds bigint, not a time with"),
         ({"key": "list"}, "column 'list' holds array<int>, not text"),
         ({"value": "list"}, "column 'list' holds array<int>, not a number"),
+        ({"value": "flag"}, "column 'flag' holds boolean, not a number"),
         ({"group_columns": ("list",)}, "column 'list' holds array<int>, not text or a whole"),
         ({"source_id": "list"}, "column 'list' holds array<int>, not a whole number"),
         ({"group_columns": ("value",)}, "a grouping column cannot be called 'value'"),
@@ -177,10 +151,37 @@ def test_an_unsuitable_stream_is_refused(
     lines: Lines, tmp_path: Path, columns: dict[str, PlainData], sentence: str
 ) -> None:
     stream = lines().withColumn("n", F.lit(1).cast("long")).withColumn("list", F.array(F.lit(1)))
+    stream = stream.withColumn("flag", F.lit(True))
     with pytest.raises(InputProblem) as problem:
         landing_of(stream, tmp_path, **columns)
     assert str(problem.value).startswith(sentence)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
+
+
+@pytest.mark.parametrize("given", ["no stream", "a column stream", "two types"])
+def test_streams_that_do_not_go_together_are_refused(
+    spark: SparkSession, tmp_path: Path, given: str
+) -> None:
+    rate = spark.readStream.format("rate").load()
+    number, text = (rate.withColumn("site", F.lit(site)) for site in (1, "a"))
+    streams, sentence = {
+        "no stream": (
+            {"R": number, "S": spark.range(3)},
+            "the DataFrame to land is not a stream; read it with spark.readStream",
+        ),
+        "a column stream": (
+            {"R": number, "S": text.withColumn("stream", F.lit("S"))},
+            "the stream 'S' cannot have a column 'stream', which is taken",
+        ),
+        "two types": (
+            {"R": number, "S": text},
+            "column 'site' holds text in one stream and whole numbers in another",
+        ),
+    }[given]
+    named: dict[str, Any] = {"event_time": "timestamp", "value": "value", "group_columns": ["site"]}
+    with pytest.raises(InputProblem) as problem:
+        Landing(streams, tmp_path / "h", tmp_path / "c", **named)
+    assert str(problem.value) == sentence
 
 
 def test_a_history_of_another_landing_is_refused(lines: Lines, tmp_path: Path) -> None:
@@ -196,8 +197,6 @@ def test_a_history_of_another_landing_is_refused(lines: Lines, tmp_path: Path) -
         Landing(lines(), tmp_path / "history", tmp_path / "new", event_time="ts", value="v")
     with pytest.raises(InputProblem, match="was not landed with the checkpoint"):
         Landing(lines(), tmp_path / "new", tmp_path / "checkpoint", event_time="ts", value="v")
-    with pytest.raises(InputProblem, match="is not a stream; read it with"):
-        landing_of(lines().sparkSession.range(3), tmp_path)
     append(tmp_path / "foreign" / "history", pa.table({"x": [1]}))
     with pytest.raises(InputProblem, match="holds files that were not written by a landing"):
         landing_of(lines(), tmp_path / "foreign")
@@ -253,13 +252,96 @@ def test_a_replayed_micro_batch_changes_nothing(lines: Lines, tmp_path: Path) ->
     put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n,a,1\n", at=1_000)
     put(tmp_path, "b.csv", "ts,k,v\n2,a,1\n,a,2\n3,b,4\n", at=2_000)
     landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
-    before = content(tmp_path)
+    before = content(tmp_path / "history")
     assert len(before) == 5
     forget_commit(tmp_path, 1)
     landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
-    assert content(tmp_path) == before
+    assert content(tmp_path / "history") == before
     # The driver stopped before the file had its name: the same bytes are written again.
     forget_commit(tmp_path, 1)
     (tmp_path / "history" / "00000001.parquet").unlink()
     landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
-    assert data(content(tmp_path)) == data(before)
+    assert content(tmp_path / "history") == before
+
+
+# ------------------------------------------------------------------- other writers, kills, losses
+
+WANTED = list(enumerate(n * ROWS + at for n in range(FILES) for at in range(1, ROWS)))
+
+
+def source_of(spark: SparkSession, folder: Path) -> DataFrame:
+    source = spark.readStream.schema("ts long, v double").option("maxFilesPerTrigger", 1)
+    return source.json(str(folder / "in"))
+
+
+def many_of(spark: SparkSession, folder: Path) -> Landing:
+    return landing_of(source_of(spark, folder), folder, key=None, time_unit="us")
+
+
+@needs_proc
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_rows_are_landed_once_however_often_the_driver_is_killed(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    prepare(tmp_path)
+    at_most = profiles.choose(1, nightly=3)
+    seen = list(kills(tmp_path, LANDING, Random(seed), at_most))
+    run_to_its_end(tmp_path, LANDING)
+    assert rows(tmp_path, "seq", "event_time_us") == WANTED
+    made = many_of(spark, tmp_path)
+    assert made.counts() == (len(WANTED), FILES)
+    # Two files are one micro-batch if Spark was killed between its log of files and its plan.
+    rejected = [row.row for row in made.rejected().collect()]
+    assert len(rejected) == len(set(rejected)) == FILES
+    assert seen, "nothing was interrupted"
+
+
+def test_rows_that_the_driver_does_not_find_stop_the_landing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_elsewhere(batches: Any, **given: Any) -> Iterator[pa.RecordBatch]:
+        for written in write_in_order(batches, **given):
+            for row in written.to_pylist():
+                if row["table"] == LANDED:
+                    os.unlink(row["file"])
+            yield written
+
+    prepare(tmp_path)
+    made = many_of(spark, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(landing, "write_in_order", write_elsewhere)
+        sentence = (
+            rf"/history/_scratch/\w+/{LANDED}-\w+.parquet does not hold the \d+ rows that a worker"
+            " wrote: the driver and all workers have to reach one folder under this address$"
+        )
+        with pytest.raises(QueryProblem, match=sentence):
+            made.run_available()
+    assert made.counts() == (0, 0)
+    made.run_available()
+    assert made.counts() == (len(WANTED), FILES)
+
+
+def test_two_landings_lose_and_double_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    """One of them may stop with a sentence; only the names of files keep them apart."""
+    prepare(tmp_path)
+    running = many_of(spark, tmp_path).start()
+    try:
+        with suppress(QueryProblem):
+            many_of(spark, tmp_path).run_available()
+    finally:
+        running.stop()
+    many_of(spark, tmp_path).run_available()
+    assert rows(tmp_path, "seq", "event_time_us") == WANTED
+
+
+def test_bytes_that_spark_takes_for_text_stop_no_query(spark: SparkSession, tmp_path: Path) -> None:
+    prepare(tmp_path)
+    text = F.when(F.col("ts") % ROWS > 1, "a").otherwise(F.unhex(F.lit("FF61")).cast("string"))
+    lines = source_of(spark, tmp_path).withColumn("text", text)
+    made = landing_of(lines, tmp_path, time_unit="us", key="text")
+    made.run_available()
+    assert made.counts() == (len(WANTED) - FILES, 2 * FILES)
+    bad = {(row.column, row.reason) for row in made.rejected().collect()}
+    outside = "lies outside of the years 1 to 9999 in us; it looks like ns"
+    assert bad == {("ts", outside), ("text", "is not text in UTF-8")}

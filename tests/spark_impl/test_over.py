@@ -1,4 +1,4 @@
-"""Windows over a streaming DataFrame in one expression, with one aggregate or several."""
+"""Windows over a streaming DataFrame in one expression: aggregates, refusals, bad rows."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -11,111 +11,36 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 import straggler
+from model.vocabulary import stable_hash
+from spark_impl import slack
 from spark_impl.aggregates import Aggregation, avg, count, median, min_, sum_
+from spark_impl.landed import LandedQuery
 from spark_impl.over import Stream, Windows
 from spark_impl.runtime.storage import InputProblem
 
-ROWS = [("a", 3, 1.0), ("a", 12, 2.0), ("b", 1, 4.0)]
-
-
-@pytest.fixture
-def source(spark: SparkSession, tmp_path: Path) -> Callable[[], Stream]:
-    """Return a function that begins a query over a folder of CSV files."""
-    (tmp_path / "in").mkdir()
-    schema = "device string, at string, watts string"
-
-    def begin() -> Stream:
-        lines = spark.readStream.schema(schema).csv(str(tmp_path / "in"))
-        return straggler.over(lines, event_time="at", key="device", time_unit="s")
-
-    return begin
-
-
-def add_rows(folder: Path, name: str, rows: Sequence[tuple[str, int, float]]) -> None:
-    """Write a file of the source."""
-    text = "\n".join(",".join(map(str, row)) for row in rows)
-    (folder / "in" / name).write_text(text, encoding="utf-8")
-
-
-def values(found: DataFrame) -> dict[tuple[str, int], float]:
-    """Return the value of each window, by its key and its start in seconds."""
-    return {(row.key, row.start_us // 1_000_000): row.value for row in found.collect()}
-
-
-def test_a_sum_over_a_stream_is_stored_and_resumed(
-    source: Callable[[], Stream], tmp_path: Path
-) -> None:
-    add_rows(tmp_path, "1.csv", ROWS)
-    query = source().window("10 seconds").sum("watts").store_in(tmp_path / "kept")
-    query.run_available()
-    assert query.progress().batch >= 0
-    add_rows(tmp_path, "2.csv", [("a", 4, 8.0)])
-    again = source().window("10 seconds").sum("watts").store_in(tmp_path / "kept")
-    again.flush()
-    assert values(again.results()) == {("a", 0): 9.0, ("a", 10): 2.0, ("b", 0): 4.0}
-    folders = sorted(path.name for path in (tmp_path / "kept").iterdir() if path.is_dir())
-    assert folders == ["answers", "checkpoints", "history"]
-    with pytest.raises(straggler.InputProblem, match="its size_us is 10000000, not 5000000"):
-        source().window("5 seconds").sum("watts").store_in(tmp_path / "kept")
-
-
-@pytest.mark.long
-def test_a_longest_wait_makes_it_a_query_of_room_watermark(
-    source: Callable[[], Stream], tmp_path: Path
-) -> None:
-    add_rows(tmp_path, "1.csv", ROWS)
-    windows = source().window("10 seconds", "5 seconds", max_wait="1 minute", corrections=True)
-    query = windows.count().store_in(tmp_path / "kept", checkpoint=tmp_path / "spark")
-    running = query.start()
-    try:
-        for each in running:
-            each.processAllAvailable()
-        assert all(each.isActive for each in running)
-    finally:
-        for each in running:
-            each.stop()
-    query.flush()
-    assert sum(values(query.results()).values()) == 6
-    assert not (tmp_path / "kept" / "checkpoints").exists()
-
-
-def test_a_mistake_is_one_sentence_and_writes_nothing(
-    spark: SparkSession, source: Callable[[], Stream], tmp_path: Path
-) -> None:
-    with pytest.raises(ValueError, match="size is 10; it must be a text such as '6 hours'"):
-        source().window(10).sum("watts")
-    with pytest.raises(ValueError, match="unknown setting 'k'"):
-        source().window("10 seconds", k=5).sum("watts")
-    with pytest.raises(straggler.InputProblem, match="volts"):
-        source().window("10 seconds").sum("volts").store_in(tmp_path / "kept")
-    table = spark.createDataFrame([(1, 1.0)], "at long, watts double")
-    begun = straggler.over(table, event_time="at").window("10 seconds").sum("watts")
-    with pytest.raises(straggler.InputProblem, match=r"read it with spark\.readStream"):
-        begun.store_in(tmp_path / "kept")
-    assert not (tmp_path / "kept").exists()
-
-
-# ----------------------------------------------------------------------------- several aggregates
-
-
+COLUMNS = "device string, at string, watts string, celsius string"
 ANSWER = ("value", "n", "revision", "n_rcv", "coverage", "state", "assumption_status")
 FIRST = ["a,3,1,20", "a,12,x,21", "b,1,4,", "b,2,NaN,7", "a,31,2,19"]
 SECOND = ["a,4,8,30", ",4,8,30", "b,5,,5", "a,14,8,x"]
 
 
 @pytest.fixture
-def windows(spark: SparkSession, tmp_path: Path) -> Callable[[], Windows]:
+def source(spark: SparkSession, tmp_path: Path) -> Callable[[], Stream]:
     """Return a function that begins a query over a folder of CSV files."""
     (tmp_path / "in").mkdir()
-    schema = "device string, at string, watts string, celsius string"
 
-    def begin() -> Windows:
-        source = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
-        lines = source.csv(str(tmp_path / "in"))
-        stream = straggler.over(lines, event_time="at", key="device", time_unit="s")
-        return stream.window("10 seconds", control="fixed", fixed_slack_us=5_000_000)
+    def begin(columns: str = COLUMNS, **named: Any) -> Stream:
+        lines = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
+        wanted = {"event_time": "at", "key": "device", "time_unit": "s", **named}
+        return straggler.over(lines.csv(str(tmp_path / "in")), **wanted)
 
     return begin
+
+
+@pytest.fixture
+def windows(source: Callable[[], Stream]) -> Callable[[], Windows]:
+    """Return a function that begins windows which wait for five seconds."""
+    return lambda: source().window("10 seconds", control="fixed", fixed_slack_us=5_000_000)
 
 
 def add(folder: Path, number: int, rows: Sequence[str]) -> None:
@@ -135,6 +60,48 @@ def answers(found: DataFrame, name: str = "") -> dict[tuple[str, int], tuple[Any
     }
 
 
+def test_a_sum_over_a_stream_is_stored_and_resumed(
+    source: Callable[[], Stream], tmp_path: Path
+) -> None:
+    add(tmp_path, 1, ["a,3,1", "a,12,2", "b,1,4", "b,2,x", "c,?,1"])
+    query = source().window("10 seconds").sum("watts").store_in(tmp_path / "kept")
+    query.run_available()
+    assert query.progress().batch >= 0
+    add(tmp_path, 2, ["a,4,8"])
+    again = source().window("10 seconds").sum("watts").store_in(tmp_path / "kept")
+    again.flush()
+    values = {key: row[0] for key, row in answers(again.results()).items()}
+    assert values == {("a", 0): 9.0, ("a", 10): 2.0, ("b", 0): 4.0}
+    refused = {(row.stage, row.column, row.text) for row in again.rejected().collect()}
+    assert refused == {("query", "watts", "x"), ("landing", "at", "?")}
+    assert again.progress().rejected == 2
+    assert slack.progress(again.query.store.root).rejected == 1, "it knows of no landing"
+    folders = sorted(path.name for path in (tmp_path / "kept").iterdir() if path.is_dir())
+    assert folders == ["answers", "checkpoints", "history"]
+    with pytest.raises(InputProblem, match="its size_us is 10000000, not 5000000"):
+        source().window("5 seconds").sum("watts").store_in(tmp_path / "kept")
+
+
+@pytest.mark.long
+def test_a_longest_wait_makes_it_a_query_of_room_watermark(
+    source: Callable[[], Stream], tmp_path: Path
+) -> None:
+    add(tmp_path, 1, ["a,3,1", "a,12,2", "b,1,4"])
+    windows = source().window("10 seconds", "5 seconds", max_wait="1 minute", corrections=True)
+    query = windows.count().store_in(tmp_path / "kept", checkpoint=tmp_path / "spark")
+    running = query.start()
+    try:
+        for each in running:
+            each.processAllAvailable()
+        assert all(each.isActive for each in running)
+    finally:
+        for each in running:
+            each.stop()
+    query.flush()
+    assert sum(row.value for row in query.results().collect()) == 6
+    assert not (tmp_path / "kept" / "checkpoints").exists()
+
+
 def test_answers_of_several_aggregates_by_hand(
     windows: Callable[[], Windows], tmp_path: Path
 ) -> None:
@@ -150,15 +117,6 @@ def test_answers_of_several_aggregates_by_hand(
     assert answers(found, "warmth")["a", 0][:4] == (25.0, 2, 1, 1)  # the late one was corrected
     assert answers(found, "count")["b", 0][:2] == (3.0, 3)
 
-    bad = query.landing.rejected().collect()
-    assert sorted((row.column, row.text or "", row.reason) for row in bad) == [
-        ("celsius", "", "is missing"),
-        ("celsius", "x", "is not a number"),
-        ("device", "", "is missing"),
-        ("watts", "", "is missing"),
-        ("watts", "x", "is not a number"),
-    ]
-    assert query.landing.counts() == (8, 5)
     (path, *_) = sorted((tmp_path / "kept" / "history").glob("*.parquet"))
     stored = [name for name in pq.read_schema(path).names if name.startswith("value")]
     assert stored == ["value_celsius", "value_watts"]
@@ -251,18 +209,118 @@ def test_aggregates_that_cannot_be_together_are_refused(
     assert "\n" not in str(problem.value)
 
 
-def test_columns_and_sinks_that_do_not_fit_are_refused(
-    spark: SparkSession, windows: Callable[[], Windows], tmp_path: Path
+def test_a_mistake_is_one_sentence_and_writes_nothing(
+    spark: SparkSession, source: Callable[..., Stream], tmp_path: Path
 ) -> None:
-    begun = windows()
-    with pytest.raises(InputProblem, match="the stream has no column 'volts'"):
-        begun.agg(sum_("watts"), sum_("volts")).store_in(tmp_path / "kept")
-    with pytest.raises(ValueError, match="sinks has 'sum_volts'; the aggregates are sum_watts"):
-        begun.agg(sum_("watts")).store_in(
-            tmp_path / "kept", sinks={"sum_volts": lambda rows, batch: None}
-        )
-    rows = begun.stream.rows.withColumnRenamed("device", "value_watts")
-    named = straggler.over(rows, event_time="at", group_columns=["value_watts"], time_unit="s")
-    with pytest.raises(InputProblem, match="cannot be called 'value_watts', which is taken"):
-        named.window("10 seconds").agg(sum_("watts")).store_in(tmp_path / "kept")
-    assert not (tmp_path / "kept").exists()
+    begun = source().window("10 seconds")
+    table = spark.createDataFrame([(1, 1.0)], "at long, watts double")
+    bounded = straggler.over(table, event_time="at").window("10 seconds").sum("watts")
+    kept = tmp_path / "kept"
+    taken = source(
+        "value_watts string, at string, watts string", key=None, group_columns=["value_watts"]
+    )
+    for error, sentence, does in (
+        (
+            ValueError,
+            "size is 10; it must be a text such as '6 hours'",
+            lambda: source().window(10).sum("watts"),
+        ),
+        (InputProblem, r"read it with spark\.readStream", lambda: bounded.store_in(kept)),
+        (
+            InputProblem,
+            "the stream has no column 'volts'",
+            lambda: begun.agg(sum_("watts"), sum_("volts")).store_in(kept),
+        ),
+        (
+            ValueError,
+            "sinks has 'sum_volts'; the aggregates are sum_watts",
+            lambda: begun.agg(sum_("watts")).store_in(kept, sinks={"sum_volts": print}),
+        ),
+        (
+            InputProblem,
+            "cannot be called 'value_watts', which is taken",
+            lambda: taken.window("10 seconds").agg(sum_("watts")).store_in(kept),
+        ),
+    ):
+        with pytest.raises(error, match=sentence):
+            does()
+    assert not kept.exists()
+
+
+# ----------------------------------------------------------------- identities with other content
+
+
+T = 1_714_521_600  # 2024-05-01 00:00 UTC
+
+
+def landed(
+    begin: Callable[..., Stream], folder: Path, *batches: Sequence[str], **settings: object
+) -> LandedQuery:
+    """Run a query over files, each of them a micro-batch of its own."""
+    stream = begin("id string, device string, at string, watts string", source_id="id")
+    query = stream.window("10 seconds", **settings).sum("watts").store_in(folder / "kept")
+    for number, lines in enumerate(batches):
+        add(folder, number, lines)
+        query.run_available()
+    query.flush()
+    return query
+
+
+KNOWN = f"07,k,{T + 1},100"
+TWIN = str(stable_hash("07"))
+"""Text of an identity that has the number of the identity 07."""
+KINDS = [
+    (f"01,a,{T + 1},100", f"01,a,{T + 3},999", "comes again with another event time"),
+    (f"02,b,{T + 1},100", f"02,b,{T + 13},100", "comes again with another event time"),
+    (f"03,c,{T + 1},100", f"03,d,{T + 1},100", "comes again with another key"),
+    (f"04,e,{T + 1},100", f"04,e,{T + 1},999", "comes again with another value"),
+    (KNOWN, f"{TWIN},k,{T + 1},100", "has the number of another identity, 07"),
+]
+"""A delivery, another one with other content, and the reason for which that is refused."""
+
+
+def with_refused(query: LandedQuery) -> dict[tuple[str, int], tuple[object, ...]]:
+    """Return the answers by key and start of the window, in seconds behind T."""
+    return {
+        (row.key, row.start_us // 1_000_000 - T): (row.value, row.n, row.n_refused, row.state)
+        for row in query.results().collect()
+    }
+
+
+@pytest.mark.parametrize(
+    ("is_together", "settings"),
+    [(True, {}), pytest.param(False, {"max_wait": "20 seconds"}, marks=pytest.mark.long)],
+)
+def test_other_content_of_a_known_identity_is_refused(
+    is_together: bool, settings: dict[str, object], source: Callable[[], Stream], tmp_path: Path
+) -> None:
+    batches = [[each[at] for each in KINDS] for at in (0, 1)]
+    if is_together:
+        batches = [batches[0] + batches[1]]
+    query = landed(source, tmp_path, *batches, **settings)
+    bad, lost = (100.0, 1, 1, "incomplete"), (None, 0, 1, "incomplete")
+    good = (100.0, 1, 0, "exact")
+    assert with_refused(query) == {
+        ("a", 0): bad,
+        ("e", 0): bad,
+        ("k", 0): bad,
+        ("b", 0): good,
+        ("b", 10): lost,
+        ("c", 0): good,
+        ("d", 0): lost,
+    }
+    listed = {row.seq: row for row in query.rejected().collect()}
+    assert sorted(listed) == [5, 6, 7, 8, 9]
+    for number, (_, again, reason) in enumerate(KINDS):
+        row, (identity, key, *_) = listed[5 + number], again.split(",")
+        found = (row.stage, row.reason, row.column, row.text, row.key)
+        assert found == ("query", reason, "id", identity, key)
+
+
+@pytest.mark.long
+def test_a_redelivery_is_no_other_content(source: Callable[[], Stream], tmp_path: Path) -> None:
+    first, second = [KNOWN, f"08,k,{T + 2},NaN"], [KNOWN, f"08,k,{T + 2},5", KNOWN]
+    query = landed(source, tmp_path, first, second)
+    assert with_refused(query) == {("k", 0): (105.0, 2, 1, "incomplete")}
+    (bad,) = query.rejected().collect()
+    assert (bad.text, bad.column, bad.seq) == ("NaN", "watts", 1)

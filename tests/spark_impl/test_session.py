@@ -20,7 +20,7 @@ from spark_impl.runtime.session import (
     require_java,
     scratch_folder,
 )
-from tests.spark_impl.test_slack_query import history
+from tests.spark_impl.test_windows_query import history
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=0)
@@ -163,15 +163,6 @@ def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def forsaken(where: Path) -> Path:
-    """Make the scratch folder of a session whose processes have ended."""
-    folder = where / f"{session.PREFIX}forsaken"
-    (folder / "jvm").mkdir(parents=True)
-    (folder / session.MESSAGES).touch()
-    return folder
-
-
 def test_folder_is_there_for_a_session_and_gone_afterwards(where: Path) -> None:
     with scratch_folder() as (folder, _file):
         (folder / "local").mkdir()
@@ -187,22 +178,23 @@ def test_folder_in_use_stays(where: Path) -> None:
         assert sorted(where.iterdir()) == sorted([first, second])
 
 
-def test_folder_of_another_user_stays(forsaken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: forsaken.stat().st_uid + 1)
-    session.remove_forsaken(forsaken.parent)
-    assert (forsaken / "jvm").exists()
-
-
-@pytest.mark.parametrize("other", ["two", "on", "one-1", "one-1-one", "one/on*"])
-def test_folder_of_another_host_stays(
-    where: Path, other: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("host", "is_mine", "stays"),
+    [
+        ("one", True, False),
+        ("one", False, True),
+        *((other, True, True) for other in ("two", "on", "one-1", "one-1-one", "one/on*")),
+    ],
+)
+def test_only_what_this_user_left_on_this_host_is_removed(
+    where: Path, host: str, is_mine: bool, stays: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = where / f"{prefix_of(other)}forsaken"
-    folder.mkdir()
+    """The processes of the session have ended."""
+    folder = where / f"{prefix_of(host)}forsaken"
+    (folder / "jvm").mkdir(parents=True)
     (folder / session.MESSAGES).touch()
     monkeypatch.setattr(session, "PREFIX", prefix_of("one"))
+    owner = folder.stat().st_uid + (not is_mine)
+    monkeypatch.setattr(os, "geteuid", lambda: owner)
     session.remove_forsaken(where)
-    assert folder.exists()
-    monkeypatch.setattr(session, "PREFIX", prefix_of(other))
-    session.remove_forsaken(where)
-    assert not folder.exists()
+    assert folder.exists() == stays

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -28,7 +28,7 @@ from spark_impl.runtime.sources import _register
 from spark_impl.runtime.storage import locate
 from spark_impl.slack import SlackQuery
 from spark_impl.windows.blocks import slots, task_of_slot
-from tests.spark_impl.test_slack_query import FIRST, FIXED, history
+from tests.spark_impl.test_windows_query import FIRST, FIXED, history
 
 
 def test_every_slot_leads_back_to_its_task() -> None:
@@ -91,52 +91,57 @@ def wait_for_events(spark: SparkSession) -> None:
 # ----------------------------------------------------------------------------------------- failures
 
 
+IN_A_WORKER = """\
+ An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "x", line 1
+"""
+IN_A_SINK = """\
+ [FOREACH_BATCH_USER_FUNCTION_ERROR] An error occurred in the user provided function in\
+ foreach batch sink. Reason: An exception was raised by the Python Proxy. Return Message:\
+ Traceback (most recent call last):
+  File "x", line 1
+    sink()
+"""
+
+
 @pytest.mark.parametrize(
-    ("error", "sentence"),
+    ("where", "error", "sentence"),
     [
         (
+            IN_A_WORKER,
             "pyarrow.lib.ArrowInvalid: Failed to parse string: 'abc'",
             "Failed to parse string: 'abc'",
         ),
-        ("spark_impl.runtime.storage.InputProblem: h has lost rows: 1", "h has lost rows: 1"),
-        ("ValueError: arrival number 3 comes after 4", "arrival number 3 comes after 4"),
-        ("somewhere.inside._OwnError: not today", "not today"),
-    ],
-)
-def test_error_of_a_worker_is_one_sentence(error: str, sentence: str) -> None:
-    text = (
-        "[STREAM_FAILED] Query [id = x] terminated with exception:"
-        " An exception was thrown from the Python worker:\n"
-        f'Traceback (most recent call last):\n  File "x", line 1\n{error}\n SQLSTATE: XXKST'
-    )
-    assert sentence_of(StreamingQueryException(text)) == sentence
-
-
-@pytest.mark.parametrize(
-    ("error", "sentence"),
-    [
+        (IN_A_WORKER, "spark_impl.x.InputProblem: h has lost rows: 1", "h has lost rows: 1"),
+        (IN_A_WORKER, "somewhere.inside._OwnError: not today", "not today"),
         (
+            "",
+            "java.io.FileNotFoundException: /s/offsets/0 (File too large)",
+            "Spark cannot write to its checkpoint or its scratch folder: File too large",
+        ),
+        (
+            IN_A_SINK,
             "pyspark.errors.exceptions.captured.AnalysisException: [NOT_FOUND] There is no x.\n"
             "Search path: [a]. SQLSTATE: 42P01;",
             "[NOT_FOUND] There is no x.",
         ),
-        ("NotToday: the table is locked", "NotToday: the table is locked"),
-        ("RuntimeError", "RuntimeError"),
+        (IN_A_SINK, "NotToday: the table is locked", "NotToday: the table is locked"),
+        (IN_A_SINK, "RuntimeError", "RuntimeError"),
         (
+            IN_A_SINK,
             "py4j.protocol.Py4JJavaError: An error occurred while calling o153.parquet.\n"
             ": org.apache.spark.SparkException: Job aborted: Mkdirs failed\n\tat org.apache.x",
             "Job aborted: Mkdirs failed",
         ),
-        ("ValueError: no column x", "no column x"),
     ],
 )
-def test_error_of_a_sink_is_one_sentence(error: str, sentence: str) -> None:
+def test_an_error_of_a_worker_or_a_sink_is_one_sentence(
+    where: str, error: str, sentence: str
+) -> None:
     text = (
         "[STREAM_FAILED] Query [id = x] terminated with exception:"
-        " [FOREACH_BATCH_USER_FUNCTION_ERROR] An error occurred in the user provided function in"
-        " foreach batch sink. Reason: An exception was raised by the Python Proxy. Return Message:"
-        f' Traceback (most recent call last):\n  File "x", line 1\n    sink()\n{error}\n'
-        " SQLSTATE: 39000 SQLSTATE: XXKST"
+        f"{where}{error}\n SQLSTATE: 39000 SQLSTATE: XXKST"
     )
     assert sentence_of(StreamingQueryException(text)) == sentence
 
@@ -170,27 +175,20 @@ SLOW = f"[STREAM_FAILED] Query [id = 1] terminated with exception: {TOO_SLOW}. S
 OTHERWISE = "ValueError: something else"
 
 
-class Ended:
-    """A query that has ended, with or without an error."""
-
-    def __init__(self, said: str | None) -> None:
-        self._said = said
-
-    def awaitTermination(self) -> None:  # noqa: N802 (Spark's name for it)
-        if self._said is not None:
-            raise StreamingQueryException(self._said)
-
-    def stop(self) -> None:
-        pass
-
-
 def starts(root: Path, ends: Iterable[str | None]) -> tuple[int, str]:
     """Return how often a query with these endings was started, and its error message."""
     left, begun, runner = iter(ends), list[int](), QueryRunner()
 
     def begin() -> StreamingQuery:
         begun.append(1)
-        return cast(StreamingQuery, Ended(next(left)))
+        said = next(left)
+
+        def wait() -> None:
+            if said is not None:
+                raise StreamingQueryException(said)
+
+        ended = SimpleNamespace(awaitTermination=wait, stop=lambda: None)
+        return cast(StreamingQuery, ended)
 
     told = ""
     try:
@@ -201,23 +199,28 @@ def starts(root: Path, ends: Iterable[str | None]) -> tuple[int, str]:
     return len(begun), told
 
 
-@pytest.mark.parametrize("slow", range(STARTS))
-def test_query_whose_worker_was_too_slow_is_begun_again(
-    tmp_path: Path, slow: int, caplog: pytest.LogCaptureFixture
+ALWAYS = [SLOW] * STARTS
+
+
+@pytest.mark.parametrize(
+    ("ends", "begun", "said"),
+    [
+        ([None], 1, ""),
+        ([*ALWAYS[1:], None], STARTS, ""),
+        (ALWAYS, STARTS, f"{TOO_SLOW}."),
+        ([SLOW, OTHERWISE], 2, "something else"),
+    ],
+)
+def test_a_query_whose_worker_was_too_slow_is_begun_again(
+    tmp_path: Path,
+    ends: list[str | None],
+    begun: int,
+    said: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, log.name)
-    assert starts(tmp_path, [SLOW] * slow + [None]) == (slow + 1, "")
-    assert [f"starts again: {TOO_SLOW}" in said for said in caplog.messages] == [True] * slow
-
-
-def test_query_whose_worker_is_always_too_slow_fails(tmp_path: Path) -> None:
-    assert starts(tmp_path, [SLOW] * STARTS) == (STARTS, f"{TOO_SLOW}.")
-
-
-def test_query_that_fails_otherwise_is_not_begun_again(tmp_path: Path) -> None:
-    count, told = starts(tmp_path, [SLOW, OTHERWISE])
-    assert count == 2
-    assert told == "something else"
+    assert starts(tmp_path, ends) == (begun, said)
+    assert [f"starts again: {TOO_SLOW}" in each for each in caplog.messages] == [True] * (begun - 1)
 
 
 # ------------------------------------------------------------------------ the session of the user
@@ -226,37 +229,20 @@ def test_query_that_fails_otherwise_is_not_begun_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("before", [None, "the user's"])
 def test_the_active_session_stays_that_of_the_user(before: str | None) -> None:
     active, seen = [before], list[str | None]()
+    option = SimpleNamespace(isDefined=lambda: before is not None, get=lambda: before)
     sessions = SimpleNamespace(
-        getActiveSession=lambda: Option(active[-1]),
+        getActiveSession=lambda: option,
         setActiveSession=active.append,
         clearActiveSession=lambda: active.append(None),
     )
+    found: Any = sessions
+    for name in reversed(["org", "apache", "spark", "sql", "classic", "SparkSession"]):
+        found = SimpleNamespace(**{name: found})
     spark: Any = SimpleNamespace(
         _jsparkSession="the query's",
         dataSource=SimpleNamespace(register=lambda _: seen.append(active[-1])),
-        _jvm=namespace_of("org.apache.spark.sql.classic.SparkSession", sessions),
+        _jvm=found,
     )
     _register(spark)
     assert seen == ["the query's"]
     assert active[-1] == before
-
-
-class Option(NamedTuple):
-    """An option of Scala."""
-
-    value: str | None
-
-    def isDefined(self) -> bool:  # noqa: N802 (the name is Scala's)
-        """Return whether there is a value."""
-        return self.value is not None
-
-    def get(self) -> str | None:
-        """Return the value."""
-        return self.value
-
-
-def namespace_of(path: str, value: object) -> object:
-    """Return an object whose attributes lead to a value."""
-    for name in reversed(path.split(".")):
-        value = SimpleNamespace(**{name: value})
-    return value

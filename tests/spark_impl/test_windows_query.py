@@ -1,4 +1,4 @@
-"""Whole queries with slack on Spark: answers by hand, settings, refusals."""
+"""Whole queries of windows on Spark: answers by hand, settings, refusals, side output."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -10,18 +10,19 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from model.vocabulary import SlackConfig
+from model.vocabulary import SlackConfig, WatermarkConfig, task_of
 from model.vocabulary.settings import PlainData
+from spark_impl import watermark
 from spark_impl.runtime.histories import COLUMNS, append
 from spark_impl.runtime.storage import InputProblem, Location
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
 from spark_impl.slack import QueryProblem, SlackQuery, assumption_status, corrections, results
-from spark_impl.slack.query import SLACK, assumption
+from spark_impl.slack.query import assumption
+from spark_impl.watermark import WatermarkQuery, late, progress
 from spark_impl.windows import answers as answers_module
 from spark_impl.windows import history as windows_history
 from spark_impl.windows import query as query_module
-from spark_impl.windows.store import load_store
 
 FIXED = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=100)
 FIRST = [(3, 1.0), (12, 2.0), (26, 4.0)]
@@ -41,8 +42,10 @@ def history(folder: Path, *batches: Iterable[tuple[Any, Any]], **changes: Any) -
     return folder
 
 
-def answers(spark: SparkSession, store: Path | Location) -> dict[int, tuple[Any, ...]]:
-    rows = results(spark, store).collect()
+def answers(
+    spark: SparkSession, store: Path | Location, read: Any = results
+) -> dict[int, tuple[Any, ...]]:
+    rows = read(spark, store).collect()
     return {r.start_us: (r.value, r.n, r.revision, r.coverage, r.state) for r in rows}
 
 
@@ -107,7 +110,7 @@ def test_names_of_folders_are_no_patterns(
 ) -> None:
     monkeypatch.setattr(query_module, "FEW_TASKS", few_tasks)
     history(tmp_path / "ab", [(3, 64.0)])
-    place = tmp_path / "a? [b], {c,d}* ü"
+    place = tmp_path / r"a? \ [b], {c,d}* ü"
     history(place / "[a]{b}", FIRST)
     query = SlackQuery(
         spark, FIXED, place / "up" / ".." / "[a]{b}", place / "up" / ".." / "s*" / "{store}"
@@ -190,12 +193,7 @@ def session_settings(spark: SparkSession) -> dict[str, str]:
     return {row.key: row.value for row in spark.sql("SET").collect()}
 
 
-@pytest.mark.parametrize(
-    ("tasks", "partitions"), [pytest.param(1, 1, marks=pytest.mark.long), (20, 2)]
-)
-def test_query_has_settings_of_its_own(
-    spark: SparkSession, tmp_path: Path, tasks: int, partitions: int
-) -> None:
+def test_query_has_settings_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
     """Spark runs as many tasks at a time by default as it has partitions here: two."""
     assert spark.sparkContext.defaultParallelism == 2
     before, active, seen = session_settings(spark), SparkSession.getActiveSession(), list[Any]()
@@ -203,14 +201,14 @@ def test_query_has_settings_of_its_own(
     def sink(_rows: DataFrame, _batch: int) -> None:
         seen.append(session_settings(spark))
 
-    config = SlackConfig(size_us=10, slide_us=5, control="fixed", tasks=tasks)
+    config = SlackConfig(size_us=10, slide_us=5, control="fixed", tasks=20)
     source = history(tmp_path / "h", FIRST, LATE)
     SlackQuery(spark, config, source, tmp_path / "s", sink=sink).run_available()
     assert seen == [before, before]
     assert session_settings(spark) == before
     assert SparkSession.getActiveSession() is active
     states = (tmp_path / "s" / "_checkpoint" / "state" / "0").glob("[0-9]*")
-    assert len(list(states)) == partitions
+    assert len(list(states)) == 2
 
 
 def test_bad_rows_of_a_history_are_rejected_and_the_stream_goes_on(
@@ -257,9 +255,7 @@ def test_local_paths_stay_local_on_a_cluster_with_hdfs(spark: SparkSession, tmp_
         hadoop.set("fs.defaultFS", usual)
 
 
-def test_sources_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputProblem, match=r"there is no folder .*nowhere"):
-        SlackQuery(None, FIXED, tmp_path / "nowhere", tmp_path / "s")  # type: ignore[arg-type]  # no session is needed
+def test_files_that_are_not_those_of_a_history(tmp_path: Path) -> None:
     (tmp_path / "00000000.parquet").write_text("no")
     with pytest.raises(InputProblem, match=r"00000000\.parquet is not a Parquet file"):
         SlackQuery(None, FIXED, tmp_path, tmp_path / "s")  # type: ignore[arg-type]  # no session is needed
@@ -269,7 +265,81 @@ def test_sources_that_are_not_there(tmp_path: Path) -> None:
     assert not (tmp_path / "s").exists()
 
 
-def test_store_of_another_version(tmp_path: Path) -> None:
-    (tmp_path / "query.json").write_text('{"version": 1}')
-    with pytest.raises(InputProblem, match="is a store of an earlier version of Straggler"):
-        load_store(tmp_path, SLACK)
+# ------------------------------------------------------------------------------ room watermark
+
+
+TUMBLING = WatermarkConfig(10, 10, 8, k=3, gamma_us=100)
+LATER = [(12, 8.0), (17, 16.0), (41, 32.0)]
+
+
+def test_late_tuples_are_a_side_output(spark: SparkSession, tmp_path: Path) -> None:
+    query = WatermarkQuery(spark, TUMBLING, history(tmp_path / "h", FIRST, LATER), tmp_path / "s")
+    query.run_available()
+    # calm: no wait, wm = 26; the tuples 12 and 17 come too late for 10 .. 20
+    found = {0: (1.0, 1, 0, 1.0, "exact"), 10: (2.0, 1, 0, 1 / 3, "provisional")}
+    # 12 17 41 is in order again, wm = 41
+    found[20] = (4.0, 1, 0, 1.0, "exact")
+    assert answers(spark, tmp_path / "s", watermark.results) == found
+    query.flush()
+    assert answers(spark, tmp_path / "s", watermark.results) == {
+        **found,
+        40: (32.0, 1, 0, 1.0, "exact"),
+    }
+    rows = late(spark, tmp_path / "s").orderBy("source_id").collect()
+    assert [(r.start_us, r.end_us, r.key, r.source_id, r.event_time_us, r.batch) for r in rows] == [
+        (10, 20, "a", 3, 12, 1),
+        (10, 20, "a", 4, 17, 1),
+    ]
+    assert not watermark.corrections(spark, tmp_path / "s").count()
+    assert not query.store.read_all("pending").num_rows
+
+
+def test_every_device_has_a_watermark_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    """Each of two devices sends in order; with one watermark half of the tuples are late."""
+    rows = []
+    for seq in range(40):
+        device, ts = ("fast", 10 * seq) if seq % 2 else ("slow", 10 * seq - 200)
+        row = {"seq": seq, "source_id": seq, "key": "a", "event_time_us": ts, "value": 1.0}
+        rows.append({"device": device, **row, "arrival_us": 0})
+    columns = {"device": pa.string(), **COLUMNS}
+    append(tmp_path / "h", pa.Table.from_pylist(rows, schema=pa.schema(list(columns.items()))))
+    config = WatermarkConfig(10, 10, 50, k=4)
+    shares = {}
+    for name, groups in (("one", ()), ("own", ("device",))):
+        query = WatermarkQuery(spark, config, tmp_path / "h", tmp_path / name, groups)
+        query.flush()
+        shares[name] = late(spark, tmp_path / name).count() / len(rows)
+    assert shares["own"] == 0
+    assert shares["one"] > 0.4
+
+
+def test_store_of_another_room(spark: SparkSession, tmp_path: Path) -> None:
+    source = history(tmp_path / "h", FIRST)
+    WatermarkQuery(spark, TUMBLING, source, tmp_path / "s")
+    with pytest.raises(InputProblem, match=r"a query of room 'watermark', not 'slack'$"):
+        SlackQuery(spark, SlackConfig(10, 10), source, tmp_path / "s")
+
+
+@pytest.mark.parametrize("tasks", [2, pytest.param(17, marks=pytest.mark.long)])
+def test_the_operator_that_holds_the_watermark_back_is_named_until_it_is_idle(
+    tasks: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    """More than 16 tasks get their arrivals in blocks, fewer read the files themselves."""
+    config = WatermarkConfig(10, 10, 0, k=3, tasks=tasks, upstreams=2, idle_after_us=50)
+    alive, silent = (task_of(key, 2) for key in "ab")
+    assert alive != silent
+    source = history(tmp_path / "h", [(4, 1.0), (12, 2.0)], key="a", arrival_us=1000)
+    query = WatermarkQuery(spark, config, source, tmp_path / "s")
+    query.run_available()
+    found = progress(tmp_path / "s")
+    assert (found.watermark_us, found.held_by) == (None, f"operator {silent}")
+    history(source, [(25, 4.0)], key="a", arrival_us=1051)
+    query.run_available()
+    found = progress(tmp_path / "s")
+    assert (found.watermark_us, found.held_by) == (25, f"operator {alive}")
+    assert answers(spark, tmp_path / "s", watermark.results).keys() == {0, 10}
+    history(source, [(26, 8.0)], key="b", arrival_us=1060)
+    history(source, [(40, 8.0)], key="a", arrival_us=1061)
+    query.run_available()
+    found = progress(tmp_path / "s")
+    assert (found.watermark_us, found.held_by) == (26, f"operator {silent}")

@@ -1,0 +1,257 @@
+"""Rows that are landed: their cells, which ``test_file_cells.py`` draws, and their order."""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from model.vocabulary import stable_hash
+from model.vocabulary.join import Equi
+from model.vocabulary.windows import REASON_FUTURE
+from spark_impl.join import ChainJoin, from_history, results, snapshots
+from spark_impl.runtime import cells
+from spark_impl.runtime.histories import COLUMNS
+from spark_impl.runtime.landing import Landing
+from spark_impl.runtime.storage import InputProblem
+from tests.spark_impl.test_landing import SECOND, landing_of, rows
+
+MAY_1_US = 1_714_521_600_000_000
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "like"),
+    [
+        (MAY_1_US // 1_000, "s", "ms"),
+        (MAY_1_US, "s", "us"),
+        (MAY_1_US * 1_000, "s", "ns"),
+        (MAY_1_US, "ms", "us"),
+        (MAY_1_US * 1_000, "us", "ns"),
+    ],
+)
+def test_a_time_in_a_finer_unit_is_named(number: int, unit: str, like: str) -> None:
+    for cell in (number, str(number), f"{number}.5", Decimal(number)):
+        (reason,) = cells.read_times(pa.array([cell]), unit).reason.to_pylist()
+        assert reason == f"lies outside of the years 1 to 9999 in {unit}; it looks like {like}"
+
+
+@pytest.mark.parametrize(
+    ("unit", "values", "exact"),
+    [
+        (
+            "s",
+            [955114177.3528835, -57936447452.25319, 84226242179.22504, 3.5e-6],
+            [955114177352883, -57936447452253189, 84226242179225037, 3],
+        ),
+        (
+            "ns",
+            [-9.897531298104007e18, 9.522590888958423e18, 2.2887771564609e17],
+            [-9897531298104007, 9522590888958423, 228877715646090],
+        ),
+    ],
+)
+def test_a_float_time_is_rounded_once(unit: str, values: list[float], exact: list[int]) -> None:
+    """Products of floats are rounded themselves: 1 us off now, 4 us in the year 5000."""
+    assert cells.read_times(pa.array(values), unit).values.to_pylist() == exact
+
+
+# ----------------------------------------------------------------------------------------- landed
+
+
+MAY_1_2024 = "2024-05-01T00:00:00Z"
+Land = Callable[..., Landing]
+
+
+@pytest.fixture
+def land(spark: SparkSession, tmp_path: Path) -> Land:
+    """Return a function that lands a table of Arrow's in a session of New York's zone."""
+    own = spark.newSession()
+    own.conf.set("spark.sql.session.timeZone", "America/New_York")
+
+    def run(table: pa.Table, name: str = "one", **columns: Any) -> Landing:
+        folder = tmp_path / name
+        (folder / "in").mkdir(parents=True, exist_ok=True)
+        files = len([*(folder / "in").iterdir()])
+        pq.write_table(table, folder / "in" / f"{files}.parquet")
+        schema = own.read.parquet(str(folder / "in")).schema
+        stream = own.readStream.schema(schema).parquet(str(folder / "in"))
+        wanted = {"event_time": "t", "key": None, "time_unit": "timestamp", **columns}
+        landing = landing_of(stream, folder, **wanted)
+        landing.run_available()
+        return landing
+
+    return run
+
+
+def test_text_identities_are_taken_and_kept(land: Land, tmp_path: Path) -> None:
+    texts = ["6fa459ea-ee8a-3ca4-894e-db77e160355e", "7", "007"]
+    landing = land(pa.table({"t": [MAY_1_2024] * 3, "v": [1.0] * 3, "i": texts}), source_id="i")
+    assert landing.counts() == (3, 0)
+    found = rows(tmp_path / "one", "source_id", "source_text")
+    assert found == [(stable_hash(texts[0]), texts[0]), (7, "7"), (stable_hash("007"), "007")]
+    assert {tuple(row) for row in landing.identities().collect()} == {*found}
+    numbers = land(pa.table({"t": [MAY_1_2024], "v": [1.0], "i": [7]}), "numbers", source_id="i")
+    with pytest.raises(InputProblem, match="landed as numbers, which have no text"):
+        numbers.identities()
+
+
+def test_a_clock_that_runs_ahead_closes_no_window(land: Land, tmp_path: Path) -> None:
+    """The guard is a day, and can be chosen."""
+    ahead = ["2024-05-02T00:00:00Z", "2024-05-02T00:00:00.000001Z", "2024-05-01T01:00:00Z"]
+    table = pa.table({"t": ahead, "v": [1.0, 2.0, 3.0], "a": [MAY_1_2024] * 3})
+    for name, kept, given in (
+        ("one", [1.0, 3.0], {}),
+        ("hour", [3.0], {"max_future": "1 hour"}),
+        ("unguarded", [1.0, 2.0, 3.0], {"max_future": None}),
+    ):
+        landing = land(table, name, arrival="a", **given)
+        assert rows(tmp_path / name, "value") == [(value,) for value in kept]
+        bad = {(row.column, row.reason, row.text) for row in landing.rejected().collect()}
+        refused = [text for row, text in enumerate(ahead, 1) if row not in kept]
+        assert bad == {("t", REASON_FUTURE, text) for text in refused}
+    for wrong, sentence in (
+        (5, "max_future is 5; it must be a text such as '6 hours'"),
+        ("-1 day", "it must be a duration >= 0, or None for no guard"),
+        (timedelta(microseconds=-1), "it must be a duration >= 0, or None for no guard"),
+    ):
+        with pytest.raises(InputProblem, match=sentence):
+            land(table, "wrong", max_future=wrong)
+
+
+def test_typed_columns_are_converted(land: Land, tmp_path: Path) -> None:
+    typed = {
+        "t": pa.array([1_000, 2_000], pa.int64()),
+        "a": pa.array([3 * SECOND + 7] * 2, pa.timestamp("us", "UTC")),
+        "k": pa.array([b"a\xc3\xa9", b"\xff"]),
+        "v": pa.array([2, 3], pa.int32()),
+        "i": pa.array([9, 10], pa.int16()),
+    }
+    landing = land(pa.table(typed), time_unit="ms", arrival="a", source_id="i", key="k")
+    assert rows(tmp_path / "one", *COLUMNS) == [(0, 9, "aé", SECOND, 2.0, 3 * SECOND + 7)]
+    (bad,) = landing.rejected().collect()
+    assert (bad.column, bad.reason, bad.text) == ("k", "is not text in UTF-8", "ff")
+
+
+# ------------------------------------------------------------------------------ order of arrival
+
+
+def test_an_ordered_source_stays_ordered(spark: SparkSession, tmp_path: Path) -> None:
+    options = {"rowsPerBatch": 101, "numPartitions": 4}
+    stream = spark.readStream.format("rate-micro-batch").options(**options).load()
+    running = landing_of(stream, tmp_path, event_time="value", value="value", key=None).start()
+    try:  # the source has no end
+        while len(found := rows(tmp_path, "seq", "event_time_us")) < 2 * 101:
+            assert not running.awaitTermination(1)
+    finally:
+        running.stop()
+    assert found == [(number, number * SECOND) for number in range(len(found))]
+
+
+def put_rows(folder: Path, name: str, rows: Sequence[Mapping[str, Any]], at_s: int = 1_000) -> None:
+    """Write a JSON file with a modification time."""
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    os.utime(path, (at_s, at_s))
+
+
+def stream_of(spark: SparkSession, folder: Path, schema: str) -> DataFrame:
+    """Return a stream that takes every small file as a partition of its own."""
+    folder.mkdir(exist_ok=True)
+    spark.conf.set("spark.sql.files.openCostInBytes", 1 << 30)
+    return spark.readStream.schema(schema).json(str(folder))
+
+
+@pytest.fixture(autouse=True)
+def settings_as_before(spark: SparkSession) -> Any:
+    yield
+    spark.conf.unset("spark.sql.files.openCostInBytes")
+
+
+def test_times_of_arrival_order_rows_and_never_decrease(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    stream = stream_of(spark, tmp_path / "in", "ts long, at long, v double")
+    landing = landing_of(stream, tmp_path, key=None, arrival="at", time_unit="us")
+    put_rows(tmp_path / "in", "a", [{"ts": 5, "at": 10, "v": 0}, {"ts": 1, "at": 40, "v": 3}])
+    put_rows(tmp_path / "in", "b", [{"ts": 9, "at": 20, "v": 1}, {"ts": 2, "at": 30, "v": 2}])
+    landing.run_available()
+    put_rows(tmp_path / "in", "c", [{"ts": 7, "at": 35, "v": 4}, {"ts": 6, "at": 50, "v": 5}])
+    landing.run_available()
+    assert rows(tmp_path, "value", "event_time_us", "arrival_us") == [
+        (0, 5, 10),
+        (1, 9, 20),
+        (2, 2, 30),
+        (3, 1, 40),
+        (4, 7, 40),  # it was landed after the time 40
+        (5, 6, 50),
+    ]
+
+
+KAFKA = "topic string, partition int, offset long, timestamp timestamp, ts long"
+
+
+def test_partitions_of_kafka_are_merged_by_time_and_keep_their_order(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def record(partition: int, offset: int, time_s: int) -> dict[str, Any]:
+        stamp = f"1970-01-01T00:00:{time_s:02}Z"
+        where = {"topic": "t", "partition": partition, "offset": offset, "timestamp": stamp}
+        return {**where, "ts": 100 * partition + offset}
+
+    # A producer was slow: in partition 0, offset 11 has an earlier timestamp than offset 10.
+    put_rows(
+        tmp_path / "in",
+        "a",
+        [record(0, 9, 1), record(0, 10, 20), record(0, 11, 3), record(0, 12, 30)],
+        3_000,
+    )
+    put_rows(
+        tmp_path / "in",
+        "b",
+        [record(1, 5, 2), record(1, 6, 4), record(1, 7, 20), record(1, 8, 40)],
+        2_000,
+    )
+    stream = stream_of(spark, tmp_path / "in", KAFKA)
+    landing_of(stream, tmp_path, value="offset", key=None, time_unit="us").run_available()
+    found = [ts for (ts,) in rows(tmp_path, "event_time_us")]
+    assert found == [9, 105, 106, 10, 11, 107, 12, 108]
+
+
+def land_trips_and_fares(spark: SparkSession, root: Path) -> Landing:
+    """Land two streams together; each has one row for every key."""
+    for name, first in (("trips", 0), ("fares", 1)):
+        for part in range(2):
+            content = [
+                {"key": f"k{n}", "ts": n, "at": 100 * part + 2 * n + first, "v": first}
+                for n in range(20 * part, 20 * part + 20)
+            ]
+            put_rows(root / name, f"{part}.json", content, 1_000 + part)
+    schema = "key string, ts long, at long, v double"
+    streams = {
+        side: spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(root / name))
+        for side, name in (("R", "trips"), ("S", "fares"))
+    }
+    return landing_of(streams, root, key="key", arrival="at", time_unit="us")
+
+
+def test_two_streams_get_one_order_of_arrival_and_are_joined(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    landing = land_trips_and_fares(spark, tmp_path)
+    landing.run_available()
+    found = rows(tmp_path, "seq", "stream", "key")
+    assert found == [(n, "RS"[n % 2], f"k{n // 2}") for n in range(80)]
+    assert landing.counts() == (80, 0)
+    join = ChainJoin(2, window_us=1_000, predicate=Equi("key"))
+    join.stream(*from_history(spark, tmp_path / "history"), tmp_path / "join").flush()
+    pairs = results(spark, tmp_path / "join").collect()
+    assert sorted((row.r_id, row.s_id) for row in pairs) == [(2 * n, 2 * n + 1) for n in range(40)]
+    assert len(snapshots(tmp_path / "join")) == 3, "a file is an epoch, and the flush is one"
