@@ -1,16 +1,16 @@
 """Lands any streaming DataFrame in a history, the folder that queries read.
 
-    00000007.parquet                 the arrivals of one micro-batch
+    00000007.parquet                   the arrivals of one micro-batch
     _rejected/<batch>-<n>-<m>.parquet  n faults of a micro-batch, of which m rows did not land
-    _landing.json                    settings; the checkpoint holds the same file
-    _scratch/                        files of workers while a micro-batch is landed
+    _landing.json                      settings; the checkpoint holds the same file
+    _scratch/                          files of workers while a micro-batch is landed
 
 Rules of this file:
 
 * The file of a micro-batch never changes: queries may have read it. The file holds the number of
   its micro-batch, so that a micro-batch that Spark repeats after a crash is recognised.
-* Workers write scratch files. The driver checks such a file and gives it its final name; no rows
-  pass through the driver. A worker that Spark has abandoned, or whose driver was killed, may go on
+* Workers write scratch files. The driver checks such a file and gives it its final name; rows pass
+  through the driver on S3 only. A worker that Spark has abandoned, or whose driver was killed, may go on
   writing without harm: its file never gets a final name, and the next micro-batch removes it.
 * A file gets a name that no file has: if another landing has written the history meanwhile, this
   one stops and has changed nothing.
@@ -25,8 +25,10 @@ import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
@@ -53,7 +55,6 @@ from spark_impl.runtime.histories import (
     name_values,
 )
 from spark_impl.runtime.history_chain import note_of_next
-from spark_impl.runtime.landed_files import LANDED_BATCH, Last, Written, find_last, last_of
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
 from spark_impl.runtime.provenance import identity_of, open_history
 from spark_impl.runtime.queries import QueryRunner, last_logged, read_files, start_batches
@@ -62,9 +63,12 @@ from spark_impl.runtime.storage import (
     InputProblem,
     Location,
     locate,
+    reading,
 )
 
 VERSION = 2
+_BATCH = b"straggler.batch"
+"""Metadata of a file: the micro-batch of its landing."""
 _REJECTED = r"\d+-\d+-\d+\.parquet"
 _OLD_NS = 86_400 * 10**9
 """Age at which scratch files belong to nobody any more."""
@@ -180,7 +184,7 @@ class Landing:
         own = history_schema(values=[*values], has_texts=SOURCE_TEXT in kinds)
         self._schema = pa.schema([*own, *(pa.field(name, kinds[name]) for name in groups)])
         self._runner = QueryRunner()
-        self._last: Last | None = None
+        self._last: _Last | None = None
         self._settings = {
             "version": VERSION,
             "event_time": event_time,
@@ -241,7 +245,7 @@ class Landing:
 
     def counts(self) -> tuple[int, int]:
         """Return the number of rows landed, and of rows of :meth:`rejected`, until now."""
-        return find_last(self._history).seq + 1, self._sum_rejected(1)
+        return _find_last(self._history).seq + 1, self._sum_rejected(1)
 
     def not_landed(self) -> int:
         """Return the number of rows that did not land until now."""
@@ -273,14 +277,14 @@ class Landing:
         It would have other rows, and those that have come since would be taken for landed, too.
         """
         batch = last_logged(self._checkpoint, "offsets") + 1
-        last = find_last(self._history).batch
+        last = _find_last(self._history).batch
         if batch <= last:
             msg = f"{self._checkpoint} is at batch {batch}, {self._history} at {last} already"
             raise InputProblem(msg)
 
     def _land(self, rows: DataFrame, batch: int) -> None:
         """Write everything of a micro-batch; Spark calls this, and again after a crash."""
-        last = self._last or find_last(self._history)
+        last = self._last or _find_last(self._history)
         if batch == last.batch:  # landed, but Spark stopped before it committed
             rows.write.format("noop").mode("append").save()  # Spark's own state must be complete
             return
@@ -290,7 +294,7 @@ class Landing:
         note = note_of_next(self._history, last.number + 1, identity)
         write = partial(
             write_in_order,
-            schema=self._schema.with_metadata({LANDED_BATCH: str(batch), **note}),
+            schema=self._schema.with_metadata({_BATCH: str(batch), **note}),
             scratch=scratch,
             batch=batch,
             first=last.seq + 1,
@@ -299,14 +303,14 @@ class Landing:
         )
         ordered = in_order(rows, by_arrival=self._by_arrival)
         found = ordered.mapInArrow(write, WRITTEN).collect()
-        files = {each.table: Written(locate(each.file), each.rows, each.gone) for each in found}
+        files = {each.table: _Written(locate(each.file), each.rows, each.gone) for each in found}
         footers = {table: each.footer() for table, each in files.items()}
         if REJECTED in files:
             file, *sizes = files[REJECTED]
             name = "-".join([f"{batch:08d}", *map(str, sizes)])
             file.move(self._history / "_rejected" / f"{name}.parquet")
         if LANDED in files:
-            last = last_of(file_of(self._history, last.number + 1), footers[LANDED])
+            last = _last_of(file_of(self._history, last.number + 1), footers[LANDED])
             files[LANDED].file.publish(file_of(self._history, last.number))
         scratch.remove()
         self._last = last
@@ -341,3 +345,55 @@ def _require_free(groups: Iterable[str], taken: Collection[str]) -> None:
         if name.lower() in taken:  # to Spark they are the same
             msg = f"a grouping column cannot be called {name!r}, which is taken"
             raise InputProblem(msg)
+
+
+class _Written(NamedTuple):
+    """A scratch file and its number of rows, as reported by the worker that wrote it."""
+
+    file: Location
+    rows: int
+    gone: int
+    """Number of rows that did not land."""
+
+    def footer(self) -> pq.FileMetaData:
+        """Return the footer. Raise :class:`InputProblem` unless the file holds all rows."""
+        footer = _read_footer(self.file) if self.file.exists() else None
+        if footer is None or footer.num_rows != self.rows:
+            msg = (
+                f"{self.file} does not hold the {self.rows} rows that a worker wrote: the driver"
+                " and all workers have to reach one folder under this address"
+            )
+            raise InputProblem(msg)
+        return footer
+
+
+class _Last(NamedTuple):
+    """The last file of a history."""
+
+    number: int
+    batch: int
+    seq: int
+    arrival_us: int
+
+
+def _find_last(history: Location) -> _Last:
+    """Return the last file of a history; without files, what comes before the first one."""
+    files = files_of(history)
+    return _last_of(files[-1], _read_footer(files[-1])) if files else _Last(-1, -1, -1, -(1 << 63))
+
+
+def _last_of(file: Location, footer: pq.FileMetaData) -> _Last:
+    """Return what a footer says. Raise :class:`InputProblem` if no landing has written it."""
+    batch = (footer.metadata or {}).get(_BATCH)
+    if batch is None:
+        msg = f"{file} was not written by a landing"
+        raise InputProblem(msg)
+    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+    at = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
+    greatest = [max(g.column(at[c]).statistics.max for g in groups) for c in ("seq", "arrival_us")]
+    return _Last(int(file.stem), int(batch), *greatest)
+
+
+def _read_footer(file: Location) -> pq.FileMetaData:
+    with reading(file), file.open() as content:
+        return pq.read_metadata(content)
