@@ -39,7 +39,6 @@ from sim.kernel.trigger import Every
 from spark_impl.join import rejected
 from spark_impl.join.chain import Chain
 from spark_impl.runtime.session import session
-from spark_impl.runtime.stores import require_view
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -199,7 +198,7 @@ def on_spark(given: pa.Table) -> list[Epoch]:
             ends_s.append(time.monotonic() - begun)
             taken = last
             pairs += sum(sum(each.matches) for each in done)
-            following = chain.store.last(require_view(chain.store.root))
+            following = chain.store.at().last()
             assert following is not None
             assert following.load is not None
             blocks.append(following.load.decision.block_size)

@@ -59,8 +59,8 @@ def run_once(spark: SparkSession, place: Path, rules: LoadRules | None) -> tuple
         run_streams(spark, place, store, 2, 64, rules)
         took_s = time.perf_counter() - begun
         used_s = sum(processor_times().values()) - before
-        chain, view = load_store(store)
-        decisions = [each.load for each in chain.commits(view) if not each.flush]
+        chain = load_store(store)
+        decisions = [each.load for each in chain.commits() if not each.flush]
         assert all((each is not None) == (rules is not None) for each in decisions)
         assert all(each is None or each.decision.share == 0 for each in decisions), "no overload"
         assert results(spark, store).count()

@@ -91,9 +91,9 @@ def _pending_us(view: View) -> list[TimeRange]:
     room = _CORRECTED.get(str(view.identity.get("room")))
     if room is None:
         return []
-    config, opened, view = load_store(view.root, room)
+    config, opened = load_store(view.root, room)
     size_us = room.settings(config).size_us
-    rows = opened.read_kind(view, PENDING)
+    rows = opened.read_kind(PENDING)
     times: list[TimeRange] = []
     for row in rows.select(["start_us", "event_time_us"]).sort_by("start_us").to_pylist():
         # The last window of a tuple begins at its own time at the latest.

@@ -24,6 +24,7 @@ from spark_impl.grouping.store import (
     REJECTED,
     SENDER,
     STANDING,
+    GroupingStore,
     encode_standing,
     open_store,
 )
@@ -43,8 +44,8 @@ from spark_impl.runtime.failures import sentence_of, wait_for, without_stack_tra
 from spark_impl.runtime.provenance import history_of, note_history, require_history
 from spark_impl.runtime.queries import last_logged, require_checkpoint, start_batches
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.stores import Draft, require_view
-from spark_impl.runtime.tables import TableWriter, View
+from spark_impl.runtime.stores import Draft
+from spark_impl.runtime.tables import TableWriter
 
 Work: TypeAlias = Callable[[DataFrame, MicroBatch], Sequence[int] | None]
 """Work on the rows of a micro-batch: partition i is that of instance i.
@@ -146,7 +147,7 @@ class Grouping:
         spreader = Spreader(self.config, columns, locate(checkpoint))
         spreader.source = history_of(rows)
         if spreader.source is not None:
-            require_history(require_view(spreader.store.root), spreader.source)
+            require_history(spreader.store.at().view, spreader.source)
         return GroupingStream(spreader, own or spreader.store.checkpoint, rows, work)
 
 
@@ -171,10 +172,11 @@ class Spreader:
 
     def standing(self) -> Standing:
         """Return the progress of the stream."""
-        return self._standing(require_view(self.store.root))
+        return self._standing(self.store.at())
 
-    def _standing(self, view: View) -> Standing:
-        return self.store.standing(view, view.last) if view.last >= 0 else start(self.config)
+    def _standing(self, store: GroupingStore) -> Standing:
+        last = store.view.last
+        return store.standing(last) if last >= 0 else start(self.config)
 
     def require_seen(self, source_batch: int) -> None:
         """Raise :class:`InputProblem` unless the store knows a micro-batch of the source."""
@@ -205,15 +207,15 @@ class Spreader:
 
     def begin(self, source_batch: int, reports: Reports) -> Part:
         """Return a micro-batch as the senders need it."""
-        view = self._writer.look()
-        standing = self._before(view, source_batch)
-        before = self.store.states(view, SENDER, standing.batch - 1)
+        seen = self.store.at(self._writer.look())
+        standing = self._before(seen, source_batch)
+        before = seen.states(SENDER, standing.batch - 1)
         return Part(self.config, self.columns, standing, self.store, reports, before)
 
     def batch_of(self, part: Part) -> MicroBatch:
         """Return a micro-batch as the work needs it."""
         number = part.standing.batch
-        before = self.store.states(self._writer.view, WORKED, number - 1)
+        before = self.store.at(self._writer.view).states(WORKED, number - 1)
         return MicroBatch(number, part.standing.table.window, part.store, before, part.reports)
 
     def finish(
@@ -254,9 +256,9 @@ class Spreader:
         ]
         draft.commit()
 
-    def _before(self, view: View, source_batch: int) -> Standing:
+    def _before(self, seen: GroupingStore, source_batch: int) -> Standing:
         """Return the progress of the stream before a micro-batch."""
-        standing = self._standing(view)
+        standing = self._standing(seen)
         if source_batch < standing.source_batch:
             msg = (
                 f"the source is at micro-batch {source_batch}, but {self.store.root} is already"
@@ -268,7 +270,7 @@ class Spreader:
                 self.require_seen(source_batch - 1)
             return standing
         before = standing.batch - 2
-        return self.store.standing(view, before) if before >= 0 else start(self.config)
+        return seen.standing(before) if before >= 0 else start(self.config)
 
     def _senders(self, part: Part, found: DataFrame) -> list[Location]:
         """Return the files of all senders' states after a micro-batch."""
@@ -334,7 +336,7 @@ class GroupingStream:
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
         store = self._spreader.store
-        last = require_view(store.root).last
+        last = store.committed()
         require_checkpoint(self._checkpoint, store.root, last)
         self._spreader.require_seen(last_logged(self._checkpoint, "commits"))
         return start_batches(self._rows, self._checkpoint, self._batch, interval)

@@ -27,10 +27,10 @@ def progress(store: Address) -> Progress:
 
     Raise :class:`InputProblem` if ``store`` is not the store of a stream.
     """
-    place, view = load_store(locate(store))
-    refused = view.count(REJECTED)
-    window = place.standing(view, view.last).table.window if view.last >= 0 else 0
-    return Progress(view.last, window, {REASON_NOT_FINITE: refused} if refused else {})
+    place = load_store(locate(store))
+    refused, last = place.view.count(REJECTED), place.view.last
+    window = place.standing(last).table.window if last >= 0 else 0
+    return Progress(last, window, {REASON_NOT_FINITE: refused} if refused else {})
 
 
 def rejected(spark: SparkSession, store: Address) -> DataFrame:
@@ -40,4 +40,4 @@ def rejected(spark: SparkSession, store: Address) -> DataFrame:
     have is NULL. Only a stream that was given the name of its column of values lists them. Raise
     :class:`InputProblem` if ``store`` is not the store of a stream.
     """
-    return read_table(spark, *load_store(locate(store)), REJECTED)
+    return read_table(spark, load_store(locate(store)), REJECTED)

@@ -33,7 +33,6 @@ from spark_impl.grouping.windows import Standing
 from spark_impl.runtime import stores
 from spark_impl.runtime.arrays import Ints
 from spark_impl.runtime.storage import Location
-from spark_impl.runtime.tables import View
 
 VERSION = 3
 SENDER, INSTANCE, STANDING, REJECTED = "sender", "instance", "standing", "rejected"
@@ -80,9 +79,9 @@ class GroupingStore(stores.TableStore):
         """The columns of every kind of rows."""
         return _KINDS
 
-    def standing(self, view: View, batch: int) -> Standing:
+    def standing(self, batch: int) -> Standing:
         """Return the standing after a micro-batch, which is the last one or the one before."""
-        (row,) = self.read_kind(view, STANDING, batch).to_pylist()
+        (row,) = self.read_kind(STANDING, batch).to_pylist()
         return decode_standing(row["content"])
 
     def load_sender(self, file: Location) -> SenderState:
@@ -108,14 +107,14 @@ class GroupingStore(stores.TableStore):
         return self.write_state(INSTANCE, batch, {**row, "content": held})
 
 
-def load_store(root: Location) -> tuple[GroupingStore, View]:
-    """Return the store that a stream has written, and its present version.
+def load_store(root: Location) -> GroupingStore:
+    """Return the store that a stream has written, at its present version.
 
     Raise :class:`InputProblem` if there is none.
     """
     view = stores.require_view(root, "stream")
     stores.require_owner(view, VERSION)
-    return GroupingStore(root), view
+    return GroupingStore(root, seen=view)
 
 
 def open_store(root: Location, config: GroupingConfig) -> GroupingStore:

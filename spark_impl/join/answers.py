@@ -15,7 +15,7 @@ from spark_impl.join.matching import Counts
 from spark_impl.join.store import ChainStore, load_store
 from spark_impl.runtime.queries import read_table
 from spark_impl.runtime.storage import InputProblem, Location
-from spark_impl.runtime.tables import BATCH, View
+from spark_impl.runtime.tables import BATCH
 
 
 class Snapshot(NamedTuple):
@@ -47,9 +47,9 @@ def results(
     that is running, or that a crash interrupted, is not visible. Raise :class:`InputProblem` if
     ``store`` is not the store of a chain, the epoch is not committed, or some pairs are missing.
     """
-    place, view = load_store(store)
-    last = view.last if through_epoch is None else place.commit_of(view, through_epoch).epoch
-    return matches(spark, place, view, 0, last)
+    place = load_store(store)
+    last = place.view.last if through_epoch is None else place.commit_of(through_epoch).epoch
+    return matches(spark, place, 0, last)
 
 
 def snapshots(store: str | Path | Location) -> tuple[Snapshot, ...]:
@@ -57,8 +57,8 @@ def snapshots(store: str | Path | Location) -> tuple[Snapshot, ...]:
 
     Raise :class:`InputProblem` if ``store`` is not the store of a chain.
     """
-    place, view = load_store(store)
-    commits = place.commits(view)
+    place = load_store(store)
+    commits = place.commits()
     counts = [Counts(0, 0), *(done.admitted for done in commits)]
     new = [Counts(after.r - before.r, after.s - before.s) for before, after in pairwise(counts)]
     return tuple(
@@ -102,7 +102,7 @@ def load(store: str | Path | Location) -> tuple[EpochLoad, ...]:
     Flushes are left out, and epochs that ran without ``load``. Raise :class:`InputProblem` if
     ``store`` is not the store of a chain.
     """
-    place, view = load_store(store)
+    place = load_store(store)
     return tuple(
         EpochLoad(
             done.epoch,
@@ -115,7 +115,7 @@ def load(store: str | Path | Location) -> tuple[EpochLoad, ...]:
             done.load.state.smoothed,
             done.load.decision,
         )
-        for done in place.commits(view)
+        for done in place.commits()
         if done.load is not None
     )
 
@@ -126,7 +126,7 @@ def rejected(spark: SparkSession, store: str | Path | Location) -> DataFrame:
     The columns are ``stream, seq, source_id, key, event_time_us, reason, epoch``. Raise
     :class:`InputProblem` if ``store`` is not the store of a chain, or some are missing.
     """
-    return read_table(spark, *load_store(store), "rejected").withColumnRenamed(BATCH, "epoch")
+    return read_table(spark, load_store(store), "rejected").withColumnRenamed(BATCH, "epoch")
 
 
 class Progress(NamedTuple):
@@ -149,8 +149,8 @@ def progress(store: str | Path | Location) -> Progress:
 
     Raise :class:`InputProblem` if ``store`` is not the store of a chain.
     """
-    place, view = load_store(store)
-    commits = place.commits(view)
+    place = load_store(store)
+    commits = place.commits()
     counts: Counter[str] = Counter()
     for done in commits:
         counts.update(done.reasons)
@@ -176,42 +176,38 @@ def complete_until(store: str | Path | Location) -> int:
     Every pair whose event times are both below it has come out. Raise :class:`InputProblem` if
     ``store`` is not the store of a chain.
     """
-    place, view = load_store(store)
-    last = place.last(view)
+    place = load_store(store)
+    last = place.last()
     return NO_WATERMARK_US if last is None else last.complete_us
 
 
-def matches(
-    spark: SparkSession, store: ChainStore, view: View, first_epoch: int, last_epoch: int
-) -> DataFrame:
+def matches(spark: SparkSession, store: ChainStore, first_epoch: int, last_epoch: int) -> DataFrame:
     """Return the pairs that were found in some epochs.
 
     Raise :class:`InputProblem` if some pairs are missing.
     """
-    return _read(spark, store, view, "matches", first_epoch, last_epoch)
+    return _read(spark, store, "matches", first_epoch, last_epoch)
 
 
 def admitted(
-    spark: SparkSession, store: ChainStore, view: View, stream: str, first: int, last: int
+    spark: SparkSession, store: ChainStore, stream: str, first: int, last: int
 ) -> DataFrame:
     """Return the tuples of one stream that some epochs admitted, with the columns of inputs.
 
     Raise :class:`InputProblem` if one of the epochs is not committed or has no history, or if some
     tuples are missing.
     """
-    for each in (store.commit_of(view, epoch) for epoch in range(first, last + 1)):
+    for each in (store.commit_of(epoch) for epoch in range(first, last + 1)):
         if not each.history:
             msg = (
                 f"the tuples of epoch {each.epoch} were not kept: only a chain with a history keeps"
                 " them"
             )
             raise InputProblem(msg)
-    rows = _read(spark, store, view, f"admitted-{stream}", first, last)
+    rows = _read(spark, store, f"admitted-{stream}", first, last)
     return rows.drop("epoch").withColumnRenamed("ts", "event_time_us")
 
 
-def _read(
-    spark: SparkSession, store: ChainStore, view: View, kind: str, first: int, last: int
-) -> DataFrame:
+def _read(spark: SparkSession, store: ChainStore, kind: str, first: int, last: int) -> DataFrame:
     """Return the rows of a kind that some epochs wrote."""
-    return read_table(spark, store, view, kind, first, last).withColumnRenamed(BATCH, "epoch")
+    return read_table(spark, store, kind, first, last).withColumnRenamed(BATCH, "epoch")

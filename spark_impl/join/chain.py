@@ -35,7 +35,7 @@ from spark_impl.join.idle import Clocks, begin_epoch
 from spark_impl.join.matching import Counts, FreePredicate, ranks_of
 from spark_impl.join.rendezvous import Place
 from spark_impl.join.stage import check_slots, run_epoch
-from spark_impl.join.store import STATE, Commit, Load, open_store
+from spark_impl.join.store import STATE, ChainStore, Commit, Load, open_store
 from spark_impl.join.task import Plan, Summary
 from spark_impl.join.trouble import Troubles
 from spark_impl.runtime import packages
@@ -95,7 +95,7 @@ class Chain:
         self._troubles = troubles
         self.store = open_store(store, config)
         self._writer = TableWriter(self.store.root)
-        self._last = before = self.store.last(self._writer.view)
+        self._last = before = self._seen.last()
         self._admitted_before = cache(self._read_admitted)  # what is committed stays
         self._changed: set[str] = set()
         if before is not None:
@@ -120,6 +120,11 @@ class Chain:
         """The moment of the last commit; ``None`` before the first epoch."""
         self._ended_ns: int | None = None
         """The moment at which all workers had ended the last epoch."""
+
+    @property
+    def _seen(self) -> ChainStore:
+        """The store at the version that the next epoch continues."""
+        return self.store.at(self._writer.view)
 
     @property
     def flushed(self) -> bool:
@@ -207,7 +212,7 @@ class Chain:
                 self._next, self._flushing = self.epochs, False
 
     def _read_admitted(self, epoch: int) -> Counts:
-        return self.store.admitted_before(self._writer.view, epoch)
+        return self._seen.admitted_before(epoch)
 
     def _require_open(self) -> None:
         if self.flushed or self._flushing:
@@ -222,7 +227,7 @@ class Chain:
             ranks=ranks_of(config, self.epochs, self._admitted_before),
             store=self.store,
             before=before,
-            states=self.store.states(self._writer.view, STATE, self.epochs - 1),
+            states=self._seen.states(STATE, self.epochs - 1),
             clocks=begin_epoch(config, Clocks() if before is None else before.clocks),
             epoch=self.epochs,
             flush=rows is None,

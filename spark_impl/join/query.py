@@ -31,8 +31,6 @@ from spark_impl.runtime.failures import wait_for
 from spark_impl.runtime.provenance import history_of, require_history
 from spark_impl.runtime.queries import require_checkpoint, start_batches
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.stores import require_view
-from spark_impl.runtime.tables import View
 
 log = logging.getLogger("straggler.join")
 
@@ -163,7 +161,7 @@ class ChainJoin:
         chain = self._open(r.sparkSession, self._config, checkpoint)
         chain.source = history_of(r) or history_of(s)
         if chain.source is not None:
-            require_history(require_view(chain.store.root), chain.source)
+            require_history(chain.store.at().view, chain.source)
         own = chain.store.checkpoint if spark_checkpoint is None else locate(spark_checkpoint)
         return ChainStream(chain, union_inputs(r, s, "seq"), sink, own)
 
@@ -265,16 +263,15 @@ class ChainStream:
         self._hand_on(rows.sparkSession, batch)
 
     def _hand_on(self, spark: SparkSession, epoch: int) -> None:
-        store = self._chain.store
-        view = require_view(store.root)
-        if self._sink is not None and not _is_empty(store, view, epoch):
-            self._sink(matches(spark, store, view, epoch, epoch), epoch)
+        store = self._chain.store.at()
+        if self._sink is not None and not _is_empty(store, epoch):
+            self._sink(matches(spark, store, epoch, epoch), epoch)
 
 
-def _is_empty(store: ChainStore, view: View, epoch: int) -> bool:
+def _is_empty(store: ChainStore, epoch: int) -> bool:
     """Return whether nothing came in an epoch, as in the first one while sources are empty."""
-    done = store.commit_of(view, epoch)
-    came = done.admitted != store.admitted_before(view, epoch) or done.rejected
+    done = store.commit_of(epoch)
+    came = done.admitted != store.admitted_before(epoch) or done.rejected
     return not (done.flush or came or any(done.matches.values()))
 
 
@@ -298,9 +295,9 @@ def one_time(
     if first_epoch > last_epoch:
         msg = f"the first epoch {first_epoch} comes after the last one, {last_epoch}"
         raise InputProblem(msg)
-    place, view = load_store(store)
-    config = place.commit_of(view, last_epoch).config
-    r, s = (admitted(spark, place, view, stream, first_epoch, last_epoch) for stream in (R, S))
+    place = load_store(store)
+    config = place.commit_of(last_epoch).config
+    r, s = (admitted(spark, place, stream, first_epoch, last_epoch) for stream in (R, S))
     return ChainJoin(workers, config.window_us, predicate).join(r, s, into).drop("epoch")
 
 

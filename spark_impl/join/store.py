@@ -33,7 +33,7 @@ from spark_impl.join.idle import Clocks, StreamClock
 from spark_impl.join.matching import SCHEMA, Counts
 from spark_impl.runtime import stores
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.tables import BATCH, TableWriter, View
+from spark_impl.runtime.tables import BATCH, TableWriter
 
 FIXED = ("window_us", "lateness_us")
 """Settings of a chain that never change; all others may change between two epochs."""
@@ -147,29 +147,29 @@ class ChainStore(stores.TableStore):
         """The columns of every kind of rows."""
         return _KINDS
 
-    def commits(self, view: View) -> list[Commit]:
+    def commits(self) -> list[Commit]:
         """Return all commits, in the order of epochs."""
-        return self._commits(view, None)
+        return self._commits(None)
 
-    def commit_of(self, view: View, epoch: int) -> Commit:
+    def commit_of(self, epoch: int) -> Commit:
         """Return the commit of an epoch. Raise :class:`InputProblem` if it is not done."""
-        found = self._commits(view, epoch)
+        found = self._commits(epoch)
         if not found:
             msg = f"epoch {epoch} of the chain in {self.root} has not been committed"
             raise InputProblem(msg)
         return found[0]
 
-    def _commits(self, view: View, epoch: int | None) -> list[Commit]:
-        rows = self.read_kind(view, COMMIT, epoch).sort_by(BATCH)
+    def _commits(self, epoch: int | None) -> list[Commit]:
+        rows = self.read_kind(COMMIT, epoch).sort_by(BATCH)
         return [Commit.from_json(json.loads(each.as_py())) for each in rows.column("content")]
 
-    def last(self, view: View) -> Commit | None:
+    def last(self) -> Commit | None:
         """Return the last commit, ``None`` if there is none."""
-        return self.commit_of(view, view.last) if view.last >= 0 else None
+        return self.commit_of(self.view.last) if self.view.last >= 0 else None
 
-    def admitted_before(self, view: View, epoch: int) -> Counts:
+    def admitted_before(self, epoch: int) -> Counts:
         """Return the number of tuples admitted before an epoch; the epoch before it is done."""
-        return self.commit_of(view, epoch - 1).admitted if epoch else Counts(0, 0)
+        return self.commit_of(epoch - 1).admitted if epoch else Counts(0, 0)
 
     def write_lines(self, epoch: int, attempt: str, worker: int, lines: Sequence[str]) -> None:
         """Write the recording of a worker."""
@@ -216,11 +216,11 @@ def open_store(where: str | Path | Location, config: JoinConfig) -> ChainStore:
     return store
 
 
-def load_store(where: str | Path | Location) -> tuple[ChainStore, View]:
-    """Return the store that a chain has written, and its present version.
+def load_store(where: str | Path | Location) -> ChainStore:
+    """Return the store that a chain has written, at its present version.
 
     Raise :class:`InputProblem` if there is none.
     """
     view = stores.require_view(locate(where), "chain")
     stores.require_owner(view, VERSION)
-    return ChainStore(view.root), view
+    return ChainStore(view.root, seen=view)

@@ -16,7 +16,7 @@ from spark_impl.join.store import STEPS, ChainStore, Commit, load_store
 from spark_impl.join.task import Summary
 from spark_impl.join.trouble import Trouble, Troubles
 from spark_impl.runtime.systems import OnKill, system_maker
-from spark_impl.runtime.tables import BATCH, View
+from spark_impl.runtime.tables import BATCH
 
 _SCHEMA = pa.schema(
     [
@@ -126,14 +126,14 @@ def rows_of(spark: SparkSession, events: tuple[Event, ...]) -> DataFrame:
 
 def read_trace(store: Path) -> Trace:
     """Return the trace of a chain with a recording: its committed epochs."""
-    return Trace("spark", _steps(*load_store(store)))
+    return Trace("spark", _steps(load_store(store)))
 
 
-def _steps(store: ChainStore, view: View) -> Iterator[Step]:
-    for row in store.read_kind(view, "matches").to_pylist():
+def _steps(store: ChainStore) -> Iterator[Step]:
+    for row in store.read_kind("matches").to_pylist():
         yield Match(row["query"], row["r_id"], row["s_id"], row[BATCH])
-    for row in store.read_kind(view, "rejected").to_pylist():
+    for row in store.read_kind("rejected").to_pylist():
         yield Rejected(row["stream"], row["seq"], row["source_id"], row["reason"])
-    for line in store.read_kind(view, STEPS).column("line").to_pylist():
+    for line in store.read_kind(STEPS).column("line").to_pylist():
         step = json.loads(line)
         yield _WORDS[step.pop("kind")](**step)

@@ -19,6 +19,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate, reading, writing
@@ -205,6 +206,23 @@ def write_parquet(
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, row_group_size=row_group, **FORMAT)
     file.write_bytes(sink.getvalue(), is_new=is_new)
+
+
+def read_parquet(
+    files: Sequence[Location], schema: pa.Schema, where: pc.Expression | None = None
+) -> pa.Table:
+    """Return the rows of some Parquet files that pass a filter, with the columns of ``schema``."""
+    if not files:
+        return schema.empty_table()
+    # Imported here: processes that only write need not wait for this import.
+    import pyarrow.dataset as ds
+
+    checked = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    kind = ds.ParquetFileFormat(default_fragment_scan_options=checked)
+    parts = [kind.make_fragment(file.path, file.files) for file in files]
+    source = ds.FileSystemDataset(parts, schema, kind, files[0].files)
+    with reading(files[0].parent):
+        return source.to_table(columns=schema.names, filter=where)
 
 
 class RowFile:

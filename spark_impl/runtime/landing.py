@@ -9,9 +9,9 @@ Rules of this file:
 
 * The file of a micro-batch never changes: queries may have read it. The file holds the number of
   its micro-batch, so that a micro-batch that Spark repeats after a crash is recognised.
-* Workers write scratch files. The driver checks such a file and gives it its final name; rows pass
-  through the driver on S3 only. A worker that Spark has abandoned, or whose driver was killed, may go on
-  writing without harm: its file never gets a final name, and the next micro-batch removes it.
+* Workers write scratch files. The driver checks such a file and gives it its final name; only on S3
+  do rows pass through the driver. A worker that Spark has abandoned, or whose driver was killed,
+  may go on writing without harm: its file never gets a final name, and goes after a day.
 * A file gets a name that no file has: if another landing has written the history meanwhile, this
   one stops and has changed nothing.
 * Rejected rows get their name before the arrivals of their micro-batch. If a crash comes between,

@@ -16,9 +16,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_impl.runtime import packages
 from spark_impl.runtime.failures import wait_for, without_stack_traces
+from spark_impl.runtime.histories import read_parquet
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.stores import TableStore, read_parquet
-from spark_impl.runtime.tables import BATCH, View
+from spark_impl.runtime.stores import TableStore
+from spark_impl.runtime.tables import BATCH
 
 _CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
 _SETTINGS = {
@@ -213,16 +214,16 @@ def tidy(checkpoint: Location) -> None:
 def read_table(
     spark: SparkSession,
     store: TableStore,
-    view: View,
     kind: str,
     first: int = 0,
     last: int | None = None,
 ) -> DataFrame:
-    """Return the rows of a kind in a version of a store, with the numbers of micro-batches.
+    """Return the rows of a kind in a store, with the numbers of micro-batches.
 
     ``first`` and ``last`` choose micro-batches. Raise :class:`InputProblem` if a file was lost, or
     a part of it.
     """
+    view = store.view
     end = view.last if last is None else last
     files, schema = view.of(kind, first, end), store.numbered(kind)
     store.require_whole(files)

@@ -18,8 +18,8 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.arrays import PlainRow, Values
-from spark_impl.runtime.histories import next_number, write_parquet
+from spark_impl.runtime.histories import next_number, read_parquet, write_parquet
 from spark_impl.runtime.storage import InputProblem, Location, reading
 from spark_impl.runtime.tables import (
     BATCH,
@@ -52,6 +52,8 @@ class TableStore:
     root: Location
     groups: tuple[pa.Field, ...] = ()
     """The grouping columns, the first columns of every kind of rows."""
+    seen: View | None = field(default=None, kw_only=True, repr=False, compare=False)
+    """The version that is read; a store without one can only be written."""
     replaced: ClassVar[tuple[str, ...]] = ()
     """Kinds of which a version has the latest rows only; files of the others may be merged."""
 
@@ -59,6 +61,19 @@ class TableStore:
     def kinds(self) -> Mapping[str, pa.Schema]:
         """The columns of every kind of rows, without :data:`BATCH`."""
         raise NotImplementedError
+
+    @property
+    def view(self) -> View:
+        """The version that is read."""
+        assert self.seen is not None
+        return self.seen
+
+    def at(self, view: View | None = None) -> Self:
+        """Return the store at a version, by default the present one.
+
+        Raise :class:`InputProblem` if there is none.
+        """
+        return replace(self, seen=view or require_view(self.root))
 
     @property
     def checkpoint(self) -> Location:
@@ -97,9 +112,9 @@ class TableStore:
             write_parquet(rows, file)
         return file
 
-    def states(self, view: View, kind: str, batch: int) -> dict[int, Location]:
+    def states(self, kind: str, batch: int) -> dict[int, Location]:
         """Return the files of :meth:`write_state` of a micro-batch, by number."""
-        return {each.bounds["number"][0]: each.file for each in view.of(kind, batch, batch)}
+        return {each.bounds["number"][0]: each.file for each in self.view.of(kind, batch, batch)}
 
     def write_state(self, kind: str, batch: int, row: PlainRow, name: str = "") -> Location:
         """Write one row with a ``number``; return its file."""
@@ -144,13 +159,13 @@ class TableStore:
 
     def read_all(self, kind: str) -> pa.Table:
         """Return the rows of a kind in the present version, with their numbers."""
-        return self.read_kind(require_view(self.root), kind)
+        return self.at().read_kind(kind)
 
-    def read_kind(self, view: View, kind: str, batch: int | None = None) -> pa.Table:
+    def read_kind(self, kind: str, batch: int | None = None) -> pa.Table:
         """Return the rows of a kind, with their numbers; with ``batch`` only of a micro-batch."""
         if batch is None:
-            return self.read(view.of(kind), kind)
-        return self.read(view.of(kind, batch, batch), kind, pc.field(BATCH) == batch)
+            return self.read(self.view.of(kind), kind)
+        return self.read(self.view.of(kind, batch, batch), kind, pc.field(BATCH) == batch)
 
     def read(
         self, files: Sequence[DataFile], kind: str, where: pc.Expression | None = None
@@ -182,23 +197,6 @@ class TableStore:
 def checkpoint_of(root: Location) -> Location:
     """Return Spark's checkpoint in a store."""
     return root / "_checkpoint"
-
-
-def read_parquet(
-    files: Sequence[Location], schema: pa.Schema, where: pc.Expression | None = None
-) -> pa.Table:
-    """Return the rows of some Parquet files that pass a filter, with the columns of ``schema``."""
-    if not files:
-        return schema.empty_table()
-    # Imported here: processes that only write need not wait for this import.
-    import pyarrow.dataset as ds
-
-    checked = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
-    kind = ds.ParquetFileFormat(default_fragment_scan_options=checked)
-    parts = [kind.make_fragment(file.path, file.files) for file in files]
-    source = ds.FileSystemDataset(parts, schema, kind, files[0].files)
-    with reading(files[0].parent):
-        return source.to_table(columns=schema.names, filter=where)
 
 
 @dataclass

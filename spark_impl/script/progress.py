@@ -31,8 +31,8 @@ def progress(store: Address) -> Progress:
     Of several combinations of values of the grouping columns, the one that is furthest behind
     counts. Raise :class:`InputProblem` if ``store`` is not the store of a query.
     """
-    place, view = load_store(store)
-    plan, standing = compile_plan(config_of(view)), place.standing(view)
+    place = load_store(store)
+    plan, standing = compile_plan(config_of(place.view)), place.standing()
     stands = [
         (row["wm_us"], row["held_by"])
         for own in standing.values()
@@ -42,10 +42,10 @@ def progress(store: Address) -> Progress:
     for own in standing.values():  # a worker that was sent nothing has not said anything
         silent = [name for name, at in plan.hosts.items() if at[0] not in own]
         stands += [(0, name) for name in silent]
-    reasons = place.read_kind(view, "rejected").column("reason").value_counts().to_pylist()
+    reasons = place.read_kind("rejected").column("reason").value_counts().to_pylist()
     watermark_us, held_by = min(stands, default=(END_US if standing else 0, None))
     return Progress(
-        view.last,
+        place.view.last,
         known_until_us(plan, standing),
         {each["values"]: each["counts"] for each in reasons},
         held_by,

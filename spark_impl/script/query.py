@@ -28,7 +28,7 @@ from spark_impl.runtime.queries import (
 )
 from spark_impl.runtime.sources import paths
 from spark_impl.runtime.storage import Address, InputProblem, locate
-from spark_impl.runtime.stores import Draft, require_view
+from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import BATCH, TableWriter
 from spark_impl.script.admission import waiting_of
 from spark_impl.script.plan import Plan, compile_plan
@@ -101,7 +101,7 @@ class ScriptQuery:
         self._plan = compile_plan(config)
         self._store = ScriptStore(locate(store), groups, since_us)
         open_store(self._store, config)
-        require_history(require_view(self._store.root), self._source)
+        require_history(self._store.at().view, self._source)
         self._checkpoint = locate(checkpoint) if checkpoint else self._store.checkpoint
         self._sink = sink
         self._runner = QueryRunner()
@@ -161,7 +161,7 @@ class ScriptQuery:
         return known_until_us(self._plan, self._standing())
 
     def _standing(self) -> dict[Values, dict[int, PlainRow]]:
-        return self._store.standing(require_view(self._store.root))
+        return self._store.at().standing()
 
     def rejected(self) -> DataFrame:
         """Return every refused arrival (:func:`spark_impl.script.rejected`)."""
@@ -224,7 +224,7 @@ class ScriptQuery:
         draft.commit()
         # Before Spark commits, so that no micro-batch is left out in which anything was read.
         if self._sink is not None and rows.num_rows:
-            new = read_table(self._spark, store, writer.view, "result", batch, batch)
+            new = read_table(self._spark, store.at(writer.view), "result", batch, batch)
             self._sink(new.drop(BATCH), batch)
 
 
@@ -254,17 +254,17 @@ def rejected(spark: SparkSession, store: Address) -> DataFrame:
     ``event_time_us``, ``reason`` and ``batch``. Raise :class:`InputProblem` if ``store`` is not the
     store of a query.
     """
-    return read_table(spark, *load_store(store), "rejected")
+    return read_table(spark, load_store(store), "rejected")
 
 
 def _joined(spark: SparkSession, table: str, stores: list[Address]) -> DataFrame:
     places = [load_store(store) for store in stores]
-    since = [place.since_us for place, _ in places]
+    since = [place.since_us for place in places]
     if any(left >= right for left, right in pairwise(since)):
         msg = f"the stores answer since {', '.join(map(str, since))}: they must be in this order"
         raise InputProblem(msg)
     rows = [
-        read_table(spark, *place, table).where(F.col("ts_us") < until).drop(BATCH)
+        read_table(spark, place, table).where(F.col("ts_us") < until).drop(BATCH)
         for place, until in zip(places, [*since[1:], END_US], strict=True)
     ]
     return reduce(DataFrame.unionByName, rows)

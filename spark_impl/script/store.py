@@ -61,14 +61,14 @@ class ScriptStore(stores.TableStore):
         """Return the grouping columns and ``columns``."""
         return pa.schema([*self.groups, *columns])
 
-    def standing(self, view: View) -> dict[Values, dict[int, PlainRow]]:
+    def standing(self) -> dict[Values, dict[int, PlainRow]]:
         """Return the last row of kind ``worker`` by worker and group.
 
         A group is a combination of values of the grouping columns.
         """
         names = [field.name for field in self.groups]
         found: dict[Values, dict[int, PlainRow]] = {}
-        for row in self.read_kind(view, "worker").sort_by(BATCH).to_pylist():
+        for row in self.read_kind("worker").sort_by(BATCH).to_pylist():
             found.setdefault(tuple(row[name] for name in names), {})[row["worker"]] = row
         return found
 
@@ -103,15 +103,15 @@ def open_store(store: ScriptStore, config: ScriptConfig) -> None:
     stores.claim(store, identity)
 
 
-def load_store(root: Address) -> tuple[ScriptStore, View]:
-    """Return the store that a query has written, and its present version.
+def load_store(root: Address) -> ScriptStore:
+    """Return the store that a query has written, at its present version.
 
     Raises :class:`InputProblem` if there is none, or if it belongs to another room.
     """
     view = stores.require_view(locate(root))
     stores.require_owner(view, VERSION, ROOM)
     groups = stores.groups_from_json(view.identity["group_columns"])
-    return ScriptStore(view.root, groups, view.identity["since_us"]), view
+    return ScriptStore(view.root, groups, view.identity["since_us"], seen=view)
 
 
 def config_of(view: View) -> ScriptConfig:

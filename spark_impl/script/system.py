@@ -148,9 +148,9 @@ def read_traces(config: ScriptConfig, store: Path | None, cases: Iterable[str]) 
         name: {table: [] for table in _WORDS} for name in cases
     }
     if store is not None:
-        opened, view = load_store(store)
+        opened = load_store(store)
         for table in _WORDS:
-            for row in opened.read_kind(view, table).drop(["batch"]).to_pylist():
+            for row in opened.read_kind(table).drop(["batch"]).to_pylist():
                 rows[row.pop(CASE)][table].append(row)
     plan = compile_plan(config)
     return {name: _trace(plan, _steps(own)) for name, own in rows.items()}

@@ -12,7 +12,6 @@ from model.vocabulary.windows import Correlation
 from spark_impl.runtime import queries
 from spark_impl.runtime.storage import Address
 from spark_impl.runtime.systems import system_maker
-from spark_impl.runtime.tables import View
 from spark_impl.slack.judgement import JUDGED
 from spark_impl.slack.rule import Memory, SlackRule
 from spark_impl.windows import answers, correlation, query, system
@@ -88,10 +87,10 @@ def results(spark: SparkSession, store: Address) -> DataFrame:
     Incomplete micro-batches are omitted. Raises :class:`InputProblem` if ``store`` is not the store
     of a query.
     """
-    config, opened, view = load_store(store, SLACK)
+    config, opened = load_store(store, SLACK)
     basis = assumption(config)
-    status = _status(spark, opened, view).status if basis.startswith(INDEPENDENT) else None
-    return answers.current_answers(spark, SLACK.settings(config), opened, view).select(
+    status = _status(spark, opened).status if basis.startswith(INDEPENDENT) else None
+    return answers.current_answers(spark, SLACK.settings(config), opened).select(
         "*",
         F.lit(basis).alias("assumption"),
         F.lit(status).cast("string").alias("assumption_status"),
@@ -103,8 +102,8 @@ def assumption_status(spark: SparkSession, store: Address) -> AssumptionStatus:
 
     Raises :class:`InputProblem` if ``store`` is not the store of a query.
     """
-    _, opened, view = load_store(store, SLACK)
-    return _status(spark, opened, view)
+    _, opened = load_store(store, SLACK)
+    return _status(spark, opened)
 
 
 rejected = partial(answers.rejected, SLACK)
@@ -113,11 +112,11 @@ corrections = partial(answers.corrections, SLACK)
 """Returns a row for each correction, as :func:`spark_impl.windows.answers.corrections` does."""
 
 
-def _status(spark: SparkSession, store: WindowStore, view: View) -> AssumptionStatus:
+def _status(spark: SparkSession, store: WindowStore) -> AssumptionStatus:
     figures = ["cross", "delay_spread", "value_spread"]
     latest = F.max_by(F.struct(*figures), "revision")
     rows = (
-        queries.read_table(spark, store, view, "correlation")
+        queries.read_table(spark, store, "correlation")
         .groupBy(*store.by, "key", "start_us")
         .agg(latest.alias("latest"))
         .select("latest.*")

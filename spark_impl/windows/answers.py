@@ -7,7 +7,6 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from spark_impl.runtime import queries
 from spark_impl.runtime.storage import Address
-from spark_impl.runtime.tables import View
 from spark_impl.windows.room import ConfigT, WindowRoom, WindowSettings
 from spark_impl.windows.store import PENDING, WindowStore, load_store
 
@@ -35,8 +34,8 @@ def results(room: WindowRoom[ConfigT], spark: SparkSession, store: Address) -> D
     Incomplete micro-batches are omitted. Raises :class:`InputProblem` if ``store`` is not the store
     of a query.
     """
-    config, opened, view = load_store(store, room)
-    return current_answers(spark, room.settings(config), opened, view)
+    config, opened = load_store(store, room)
+    return current_answers(spark, room.settings(config), opened)
 
 
 def corrections(room: WindowRoom[ConfigT], spark: SparkSession, store: Address) -> DataFrame:
@@ -52,8 +51,8 @@ def corrections(room: WindowRoom[ConfigT], spark: SparkSession, store: Address) 
 
     Raises :class:`InputProblem` if ``store`` is not the store of a query.
     """
-    _, opened, view = load_store(store, room)
-    rows = queries.read_table(spark, opened, view, "correction")
+    _, opened = load_store(store, room)
+    rows = queries.read_table(spark, opened, "correction")
     measures = ["pairs", "windows", "rows_needed", "rows_read"]
     return rows.select(*opened.by, "batch", "reason", *measures)
 
@@ -70,9 +69,9 @@ def late(room: WindowRoom[ConfigT], spark: SparkSession, store: Address) -> Data
 
     Raises :class:`InputProblem` if ``store`` is not the store of a query.
     """
-    config, opened, view = load_store(store, room)
+    config, opened = load_store(store, room)
     settings = room.settings(config)
-    rows = queries.read_table(spark, opened, view, "late")
+    rows = queries.read_table(spark, opened, "late")
     pairs = _pairs(settings, rows).withColumn("end_us", F.col("start_us") + settings.size_us)
     pair = (*opened.by, "key", "start_us", "end_us", "source_id", "event_time_us")
     return pairs.groupBy(*pair).agg(F.min("batch").alias("batch"))
@@ -87,24 +86,22 @@ def rejected(room: WindowRoom[ConfigT], spark: SparkSession, store: Address) -> 
 
     Raises :class:`InputProblem` if ``store`` is not the store of a query.
     """
-    _, opened, view = load_store(store, room)
-    rows = queries.read_table(spark, opened, view, "rejected")
+    _, opened = load_store(store, room)
+    rows = queries.read_table(spark, opened, "rejected")
     columns = ["seq", "source_id", "key", "event_time_us", "value", "reason", "batch"]
     return rows.select(*opened.by, *columns)
 
 
-def current_answers(
-    spark: SparkSession, settings: WindowSettings, store: WindowStore, view: View
-) -> DataFrame:
-    """Return the answers in a version of a store, with the columns of :func:`results`."""
+def current_answers(spark: SparkSession, settings: WindowSettings, store: WindowStore) -> DataFrame:
+    """Return the answers in a store, with the columns of :func:`results`."""
     window = [*store.by, "key", "start_us"]
-    stream = queries.read_table(spark, store, view, "result")
-    revised = queries.read_table(spark, store, view, "revision")
+    stream = queries.read_table(spark, store, "result")
+    revised = queries.read_table(spark, store, "revision")
     answers = _latest_answers(store, stream, revised)
-    answers = answers.join(_pending(spark, settings, store, view), window, "left")
+    answers = answers.join(_pending(spark, settings, store), window, "left")
     known = F.col("n") + F.coalesce("pending", F.lit(0))
     state = F.when(F.col("n_refused") > 0, INCOMPLETE).when(F.col("pending").isNull(), EXACT)
-    counted = with_refused(spark, settings, store, answers, view, "full")
+    counted = with_refused(spark, settings, store, answers, "full")
     return counted.withColumn("end_us", F.col("start_us") + settings.size_us).select(
         *window,
         "end_us",
@@ -124,13 +121,12 @@ def with_refused(
     settings: WindowSettings,
     store: WindowStore,
     answers: DataFrame,
-    view: View,
     how: str,
 ) -> DataFrame:
     """Join answers with the number of refused rows of their windows, ``n_refused``."""
-    if not view.of("rejected"):  # the usual case: nothing to read, nothing to join
+    if not store.view.of("rejected"):  # the usual case: nothing to read, nothing to join
         return answers.withColumn("n_refused", F.lit(0).cast("long"))
-    rows = queries.read_table(spark, store, view, "rejected").where("event_time_us IS NOT NULL")
+    rows = queries.read_table(spark, store, "rejected").where("event_time_us IS NOT NULL")
     refused = count_refused(rows, settings, store.by)
     joined = answers.join(refused, [*store.by, "key", "start_us"], how)
     return joined.withColumn("n_refused", F.coalesce("n_refused", F.lit(0)))
@@ -179,14 +175,12 @@ def _latest_answers(store: WindowStore, stream: DataFrame, revised: DataFrame) -
     return answers.select(*window, "latest.value", "latest.n", "latest.revision", "n_rcv")
 
 
-def _pending(
-    spark: SparkSession, settings: WindowSettings, store: WindowStore, view: View
-) -> DataFrame:
+def _pending(spark: SparkSession, settings: WindowSettings, store: WindowStore) -> DataFrame:
     """Return the number of pending pairs of every window with some.
 
     Late pairs of a query without corrections are pending for ever.
     """
-    pairs = queries.read_table(spark, store, view, PENDING if settings.corrects else "late")
+    pairs = queries.read_table(spark, store, PENDING if settings.corrects else "late")
     window = [*store.by, "key", "start_us"]
     # A redelivery whose identity was forgotten makes a pair late once more.
     tuples = F.count_distinct("source_id")

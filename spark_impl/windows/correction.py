@@ -51,7 +51,7 @@ class Corrections:
         store = self._store
         if not self._settings.corrects:
             return
-        before = store.read_kind(draft.view, PENDING).select(store.kinds[PENDING].names)
+        before = store.at(draft.view).read_kind(PENDING).select(store.kinds[PENDING].names)
         late = store.read(draft.of("late"), "late").select(before.column_names)
         pending = _union(before, late)
         due = _due_corrections(self._settings, store, pending, progress)

@@ -49,11 +49,12 @@ def progress(room: WindowRoom[ConfigT], store: Address) -> BatchProgress:
     Only files with rows of this micro-batch are read, without Spark. Raise :class:`InputProblem` if
     ``store`` is not the store of a query.
     """
-    _, opened, view = load_store(store, room)
-    batch, moved = view.last, opened.read_kind(view, "progress", view.last)
+    _, opened = load_store(store, room)
+    batch = opened.view.last
+    moved = opened.read_kind("progress", batch)
 
     def total(kind: str, column: str, batch: int | None = batch) -> int:
-        return int(pc.sum(opened.read_kind(view, kind, batch).column(column)).as_py() or 0)
+        return int(pc.sum(opened.read_kind(kind, batch).column(column)).as_py() or 0)
 
     lowest = pc.min(moved.column("wm_us")).as_py()
     return BatchProgress(
@@ -64,8 +65,8 @@ def progress(room: WindowRoom[ConfigT], store: Address) -> BatchProgress:
         total("result", "n_rcv"),
         total("late", "windows"),
         total(PENDING, "windows", None),
-        opened.read_kind(view, "correction", batch).num_rows,
-        view.count("rejected"),
+        opened.read_kind("correction", batch).num_rows,
+        opened.view.count("rejected"),
         _name_holder(opened, moved, lowest),
     )
 

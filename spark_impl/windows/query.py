@@ -19,8 +19,8 @@ from spark_impl.runtime.provenance import note_history, require_history
 from spark_impl.runtime.queries import Sink, require_checkpoint
 from spark_impl.runtime.sources import PATH, paths
 from spark_impl.runtime.storage import Address, Location, locate
-from spark_impl.runtime.stores import Draft, require_view
-from spark_impl.runtime.tables import TableWriter, View
+from spark_impl.runtime.stores import Draft
+from spark_impl.runtime.tables import TableWriter
 from spark_impl.windows import processor
 from spark_impl.windows.answers import all_answers, with_refused
 from spark_impl.windows.arrival_files import FileShares
@@ -91,7 +91,7 @@ class WindowedQuery(Generic[ConfigT]):
         columns = set(chain.from_iterable(all_tables(room).values()))
         groups = check_source(self._source, columns, group_columns, value)
         self._store = open_store(locate(store), room, config, groups, value)
-        require_history(require_view(self._store.root), self._source)
+        require_history(self._store.at().view, self._source)
         self._checkpoint = locate(checkpoint) if checkpoint else self._store.checkpoint
         self._sink = sink
         self._history = History(spark, self._settings, self._source, groups)
@@ -133,7 +133,7 @@ class WindowedQuery(Generic[ConfigT]):
         durable: if a flush is interrupted, the next run carries it out, once.
         """
         self.run_available()
-        known = self._store.known_tasks(require_view(self._store.root))
+        known = self._store.at().known_tasks()
         tasks = [who for who in known if wanted is None or wanted(who[:-1])]
         if tasks:
             self._store.request(tasks, self._store.schema_of({}), self._source)
@@ -207,16 +207,16 @@ class WindowedQuery(Generic[ConfigT]):
             Corrections(self._settings, self._store, self._history).run(draft, progress)
         draft.commit()
         if self._sink is not None and reports.num_rows:  # else nothing was read
-            self._sink(self._answers_of(writer.view, batch), batch)
+            self._sink(self._answers_of(self._store.at(writer.view), batch), batch)
         self._reached = pc.max(progress.column("seq")).as_py()
 
-    def _answers_of(self, view: View, batch: int) -> DataFrame:
+    def _answers_of(self, store: WindowStore, batch: int) -> DataFrame:
         """Return the answers that are new or revised in a micro-batch, by window and revision."""
-        store, settings = self._store, self._settings
-        new = partial(queries.read_table, self._spark, store, view, first=batch, last=batch)
+        settings = self._settings
+        new = partial(queries.read_table, self._spark, store, first=batch, last=batch)
         window = [*store.by, "key", "start_us"]
         answers = all_answers(store, new(kind="result"), new(kind="revision"))
-        counted = with_refused(self._spark, settings, store, answers, view, "left")
+        counted = with_refused(self._spark, settings, store, answers, "left")
         return counted.select(
             *window,
             (F.col("start_us") + settings.size_us).alias("end_us"),

@@ -16,7 +16,6 @@ from spark_impl.runtime import stores
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import VALUE
 from spark_impl.runtime.storage import Address, locate
-from spark_impl.runtime.tables import View
 from spark_impl.windows.records import LATE, REJECTED, RESULT
 from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom
 
@@ -125,9 +124,9 @@ class WindowStore(stores.TableStore):
         ours = {"task": pa.int32(), **columns}
         return pa.schema([*self.groups, *(pa.field(*each) for each in ours.items())])
 
-    def known_tasks(self, view: View) -> list[TaskId]:
+    def known_tasks(self) -> list[TaskId]:
         """Return every task that has accepted something."""
-        rows = self.read_kind(view, "progress").group_by(list(self.by)).aggregate([])
+        rows = self.read_kind("progress").group_by(list(self.by)).aggregate([])
         return sorted(zip(*(rows.column(name).to_pylist() for name in self.by), strict=True))
 
 
@@ -155,8 +154,8 @@ def open_store(
     return store
 
 
-def load_store(root: Address, room: WindowRoom[ConfigT]) -> tuple[ConfigT, WindowStore, View]:
-    """Return the configuration of the query that wrote a store, the store, and its last version.
+def load_store(root: Address, room: WindowRoom[ConfigT]) -> tuple[ConfigT, WindowStore]:
+    """Return the configuration of the query that wrote a store, and the store at its last version.
 
     Raises :class:`InputProblem` if there is none, or if it belongs to another room.
     """
@@ -164,5 +163,5 @@ def load_store(root: Address, room: WindowRoom[ConfigT]) -> tuple[ConfigT, Windo
     stores.require_owner(view, VERSION, room.name)
     found = view.identity
     config, groups = room.read(found["config"]), stores.groups_from_json(found["group_columns"])
-    store = WindowStore(view.root, groups, room=room.of(config), value=found["value"])
-    return config, store, view
+    store = WindowStore(view.root, groups, room=room.of(config), value=found["value"], seen=view)
+    return config, store

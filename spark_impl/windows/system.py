@@ -122,11 +122,11 @@ def read_trace(
     """
     answers = results(room, spark, store)
     steps: dict[str, list[Step]] = {name: [] for name in own_batches}
-    config, opened, view = load_store(store, room)
+    config, opened = load_store(store, room)
     room = room.of(config)
     flush = max(own_batches.values())
     for name in _words(room):
-        table = opened.read_kind(view, name)
+        table = opened.read_kind(name)
         cases, batches = (table.column(each).to_pylist() for each in (CASE, "batch"))
         last_own = [own_batches[case] for case in cases]
         own_batch = pa.array(map(min, batches, last_own), pa.int64())

@@ -31,7 +31,6 @@ from spark_impl.grouping.store import GroupingStore
 from spark_impl.grouping.tasks import Columns
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem, locate
-from spark_impl.runtime.stores import require_view
 from spark_impl.runtime.tables import TableWriter
 
 
@@ -264,13 +263,12 @@ def test_a_failure_between_the_writes_of_the_driver_changes_no_route(
                         Spreader(config, COLUMNS, place).advance(rows, work, number)
         Spreader(config, COLUMNS, place).advance(rows, work, number)
     assert seen == routes(events, config, 100, 200)
-    store = GroupingStore(place)
-    view = require_view(place)
-    files = store.states(view, WORKED, 2)
+    store = GroupingStore(place).at()
+    files = store.states(WORKED, 2)
     states = [store.load_worked(files[instance]).state for instance in range(4)]
     counted = sum(pc.sum(state.column("n")).as_py() for state in states if state is not None)
     assert counted == 300
-    assert {each.bounds["batch"] for each in view.of(WORKED)} == {(1, 1), (2, 2)}
+    assert {each.bounds["batch"] for each in store.view.of(WORKED)} == {(1, 1), (2, 2)}
 
 
 def count_rows(rows: pa.Table, state: pa.Table | None) -> tuple[pa.Table, pa.Table]:

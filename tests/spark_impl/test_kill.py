@@ -156,8 +156,8 @@ def assert_repeated(
     batches = [line for line in lines if line.startswith("begin ")]
     assert batches
     assert len(batches) == len(set(batches)), "Spark repeated a task, not a batch"
-    _config, store, view = load_store(folder / "store", SLACK)
-    assert store.read_kind(view, "result", FATAL_BATCH).num_rows
+    _config, store = load_store(folder / "store", SLACK)
+    assert store.read_kind("result", FATAL_BATCH).num_rows
     assert assert_equal_to_model(spark, folder, workload)["late pairs"]
 
 

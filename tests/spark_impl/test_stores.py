@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 
 from properties import profiles
 from spark_impl.retention import drop_before
-from spark_impl.runtime.histories import append, numbers, open_piece, write_parquet
+from spark_impl.runtime.histories import append, numbers, open_piece, read_parquet, write_parquet
 from spark_impl.runtime.queries import read_files
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.stores import claim, read_parquet
+from spark_impl.runtime.stores import claim
 from spark_impl.script.store import ROOM, VERSION, ScriptStore
 from tests.harness.damaged_stores import Damage, damages, go_on
 from tests.soak.oracles import ORACLES

@@ -64,7 +64,7 @@ def test_a_version_has_all_rows_of_its_micro_batches(place: Location) -> None:
     assert starts(store) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
     assert starts(store, "pending") == [2], "the others were replaced"
     view = require_view(store.root)
-    assert store.read_kind(view, "result", 1).column("start_us").to_pylist() == [10, 11, 12]
+    assert store.at(view).read_kind("result", 1).column("start_us").to_pylist() == [10, 11, 12]
     assert [each.bounds["start_us"] for each in view.of("result", 1, 1)] == [(10, 12)]
     assert view.identity == IDENTITY
 
@@ -180,7 +180,7 @@ def test_tidying_up_keeps_rows_and_what_recent_readers_have_opened(
         draft_of(store, writer, batch).commit()
         expected += range(10 * batch, 10 * batch + 3)
         assert starts(store) == expected
-        assert store.read_kind(before, "result").num_rows == len(expected) - 3
+        assert store.at(before).read_kind("result").num_rows == len(expected) - 3
         assert len(require_view(store.root).of("result")) <= 4
     assert len(list((tmp_path / "s" / "kind=result").iterdir())) > 20
 
