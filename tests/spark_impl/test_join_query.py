@@ -35,8 +35,9 @@ from spark_impl.join import (
 from spark_impl.join.chain import Chain
 from spark_impl.join.in_process import run_in_process
 from spark_impl.join.query import check_reach
+from spark_impl.join.store import load_store
 from spark_impl.join.system import rows_of
-from spark_impl.runtime import stores
+from spark_impl.runtime import tables
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem
 from tests.harness.drivers import both_streams
@@ -66,10 +67,8 @@ def test_bounded_inputs(spark: SparkSession, tmp_path: Path) -> None:
     assert counted(join.join(as_time, s)) == expected
     kept = join.join(r, s, tmp_path / "store").count()
     assert kept == sum(expected.values()) == results(spark, tmp_path / "store").count()
-    next(tmp_path.glob("store/epochs/*/*/matches-1.parquet")).unlink()
-    with pytest.raises(
-        InputProblem, match=rf"has \d+ of the {kept} rows .* have to reach one fold"
-    ):
+    next(tmp_path.glob("store/kind=matches/*.parquet")).unlink()
+    with pytest.raises(InputProblem, match=r"store has lost .* rows of kind 'matches'"):
         results(spark, tmp_path / "store")
 
 
@@ -236,8 +235,8 @@ def case_of_runs() -> Workload:
 def test_a_chain_goes_on_with_other_workers_and_other_queries(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every second epoch is merged with the one before."""
-    monkeypatch.setattr(stores, "MERGED", 2)
+    """Small files are merged every other version."""
+    monkeypatch.setattr(tables, "TIDIED", 2)
     case, handed, store = case_of_runs(), dict[int, int](), tmp_path / "store"
 
     def sink(rows: DataFrame, epoch: int) -> None:
@@ -254,7 +253,8 @@ def test_a_chain_goes_on_with_other_workers_and_other_queries(
     assert counted(results(spark, store)) == expected
     assert {name for name, _, _ in expected} == {"old", "gone", "new"}
     assert sum(handed.values()) == sum(expected.values())
-    assert list(store.glob("merged/matches/*"))
+    view = load_store(store).view
+    assert view.version > view.last + 1, "nothing was merged"
     look_at_snapshots(spark, store, case)
     ask_once(spark, store, case)
 

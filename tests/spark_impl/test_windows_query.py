@@ -110,7 +110,7 @@ def test_names_of_folders_are_no_patterns(
 ) -> None:
     monkeypatch.setattr(query_module, "FEW_TASKS", few_tasks)
     history(tmp_path / "ab", [(3, 64.0)])
-    place = tmp_path / r"a? \ [b], {c,d}* ü"
+    place = tmp_path / "a? [b], {c,d}* ü"
     history(place / "[a]{b}", FIRST)
     query = SlackQuery(
         spark, FIXED, place / "up" / ".." / "[a]{b}", place / "up" / ".." / "s*" / "{store}"
