@@ -40,9 +40,9 @@ from spark_impl.grouping.tasks import (
 )
 from spark_impl.grouping.windows import Standing, add_times, advance, rebalance, set_times, start
 from spark_impl.runtime import packages
-from spark_impl.runtime.failures import sentence_of, wait_for, without_stack_traces
+from spark_impl.runtime.failures import sentence_of
 from spark_impl.runtime.provenance import history_of, note_history, require_history
-from spark_impl.runtime.queries import last_logged, require_checkpoint, start_batches
+from spark_impl.runtime.queries import Runnable, last_logged, require_checkpoint, start_batches
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
@@ -299,8 +299,10 @@ def times_of(config: GroupingConfig, given: Sequence[int]) -> tuple[int, ...]:
     return times
 
 
-class GroupingStream:
+class GroupingStream(Runnable):
     """A stream to be spread, not started yet."""
+
+    problem = GroupingProblem
 
     def __init__(
         self, spreader: Spreader, checkpoint: Location, rows: DataFrame, work: Work
@@ -310,18 +312,9 @@ class GroupingStream:
         self._rows = rows
         self._work = work
 
-    def start(self, interval: str = "0 seconds") -> StreamingQuery:
-        """Start the stream and leave it running."""
-        return self._start(interval)
-
-    def run_available(self) -> None:
-        """Spread everything that is in the source now; the next call resumes there.
-
-        Raise :class:`GroupingProblem` if it fails; the next call resumes after the last
-        micro-batch. Raise :class:`InputProblem` if Spark's checkpoint is that of another store.
-        """
-        with without_stack_traces():
-            wait_for(self._start(), GroupingProblem, self._spreader.store.root)
+    @property
+    def _root(self) -> Location:
+        return self._spreader.store.root
 
     def rejected(self) -> DataFrame:
         """Return every refused row (:func:`spark_impl.grouping.rejected`)."""

@@ -27,9 +27,8 @@ from spark_impl.join.inputs import union_inputs
 from spark_impl.join.matching import FreePredicate
 from spark_impl.join.stage import ChainProblem
 from spark_impl.join.store import MATCHES, ChainStore, load_store
-from spark_impl.runtime.failures import wait_for
 from spark_impl.runtime.provenance import history_of, require_history
-from spark_impl.runtime.queries import require_checkpoint, start_batches
+from spark_impl.runtime.queries import Runnable, require_checkpoint, start_batches
 from spark_impl.runtime.storage import InputProblem, Location, locate
 
 log = logging.getLogger("straggler.join")
@@ -178,12 +177,14 @@ class ChainJoin:
         )
 
 
-class ChainStream:
+class ChainStream(Runnable):
     """A join of two streams, to be started.
 
     :meth:`submit` and :meth:`withdraw` may be called from any thread, before it runs and while it
     runs. What they change survives a restart once an epoch has been committed after the call.
     """
+
+    problem = ChainProblem
 
     def __init__(
         self, chain: Chain, rows: DataFrame, sink: Sink | None, checkpoint: Location
@@ -193,16 +194,9 @@ class ChainStream:
         self._sink = sink
         self._checkpoint = checkpoint
 
-    def start(self, interval: str = "0 seconds") -> StreamingQuery:
-        """Start the join and leave it running."""
-        return self._start(interval)
-
-    def run_available(self) -> None:
-        """Join everything that is in the sources now.
-
-        Raise :class:`ChainProblem` if an epoch fails; the next call resumes after the last epoch.
-        """
-        wait_for(self._start(), ChainProblem, self._chain.store.root)
+    @property
+    def _root(self) -> Location:
+        return self._chain.store.root
 
     def flush(self) -> None:
         """Join everything that is in the sources, then find all pairs that are still owed.

@@ -57,7 +57,7 @@ from spark_impl.runtime.histories import (
 from spark_impl.runtime.history_chain import note_of_next
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
 from spark_impl.runtime.provenance import identity_of, open_history
-from spark_impl.runtime.queries import QueryRunner, last_logged, read_files, start_batches
+from spark_impl.runtime.queries import Runnable, last_logged, read_files, start_batches
 from spark_impl.runtime.storage import (
     Address,
     InputProblem,
@@ -74,7 +74,7 @@ _OLD_NS = 86_400 * 10**9
 """Age at which scratch files belong to nobody any more."""
 
 
-class Landing:
+class Landing(Runnable):
     """Writes the rows of ``stream`` into ``history``, each once, and resumes after every stop.
 
     These arguments name columns of the stream:
@@ -183,7 +183,6 @@ class Landing:
         kinds = {field.name: field.type for field in to_arrow_schema(self._rows.schema)}
         own = history_schema(values=[*values], has_texts=SOURCE_TEXT in kinds)
         self._schema = pa.schema([*own, *(pa.field(name, kinds[name]) for name in groups)])
-        self._runner = QueryRunner()
         self._last: _Last | None = None
         self._settings = {
             "version": VERSION,
@@ -206,20 +205,8 @@ class Landing:
         return self._identity
 
     @property
-    def restarts(self) -> int:
-        """Number of starts again by ``run_available``, because a Python worker was too slow."""
-        return self._runner.restarts
-
-    def run_available(self) -> None:
-        """Land all rows that are in the source now.
-
-        Raise :class:`spark_impl.runtime.queries.QueryProblem` with one sentence if Spark fails.
-        """
-        self._runner.run_to_end(self._history, self._start)
-
-    def start(self, interval: str = "0 seconds") -> StreamingQuery:
-        """Start landing and leave it running."""
-        return self._start(interval)
+    def _root(self) -> Location:
+        return self._history
 
     def rejected(self) -> DataFrame:
         """Return the rows that could not be read.

@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -88,29 +88,42 @@ class QueryProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bu
     """A query stopped; the message is one sentence that says why."""
 
 
-class QueryRunner:
-    """Runs a query to its end, again and again."""
+class Runnable:
+    """A stream with a store; every start resumes where the last one stopped."""
 
-    def __init__(self) -> None:
-        self.restarts = 0
-        """Number of starts again, each because a Python worker was too slow."""
+    problem: ClassVar[type[RuntimeError]] = QueryProblem
+    restarts = 0
+    """Number of starts again by ``run_available``, each because a Python worker was too slow."""
 
-    def run_to_end(self, root: Location, start: Callable[[], StreamingQuery]) -> None:
-        """Run a query until it ends; ``root`` is its store.
+    def run_available(self) -> None:
+        """Process everything that is in the source now.
 
-        If a Python worker was too slow for Spark, the query is started again and resumes. Raises
-        :class:`QueryProblem` if the query fails, or if a worker was too slow three times.
+        If a Python worker was too slow for Spark, the query is started again and resumes. Raise
+        :attr:`problem` with one sentence if it fails, or if a worker was too slow three times.
         """
         with without_stack_traces():
             for attempt in range(STARTS):
                 try:
-                    wait_for(start(), QueryProblem, root)
+                    wait_for(self._start(), self.problem, self._root)
                     break
-                except QueryProblem as problem:
+                except self.problem as problem:
                     if TOO_SLOW not in str(problem) or attempt == STARTS - 1:
                         raise
                     self.restarts += 1
-                    log.info("the query of %s starts again: %s", root, problem)
+                    log.info("the query of %s starts again: %s", self._root, problem)
+
+    def start(self, interval: str = "0 seconds") -> StreamingQuery:
+        """Start the query and leave it running; it takes what comes."""
+        return self._start(interval)
+
+    @property
+    def _root(self) -> Location:
+        """The folder that the query writes."""
+        raise NotImplementedError
+
+    def _start(self, interval: str | None = None) -> StreamingQuery:
+        """Start the query; without an interval it ends when it has processed everything."""
+        raise NotImplementedError
 
 
 def start_batches(

@@ -19,7 +19,7 @@ from model.vocabulary.script.config import END_US, MILLISECOND_US, TIME_END_US
 from spark_impl.runtime.arrays import PlainRow, Values
 from spark_impl.runtime.provenance import note_history, require_history
 from spark_impl.runtime.queries import (
-    QueryRunner,
+    Runnable,
     Sink,
     read_table,
     require_checkpoint,
@@ -27,7 +27,7 @@ from spark_impl.runtime.queries import (
     start_batches,
 )
 from spark_impl.runtime.sources import paths
-from spark_impl.runtime.storage import Address, InputProblem, locate
+from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import BATCH, TableWriter
 from spark_impl.script.admission import waiting_of
@@ -54,7 +54,7 @@ from spark_impl.windows.blocks import SLOT
 from spark_impl.windows.history import check_source
 
 
-class ScriptQuery:
+class ScriptQuery(Runnable):
     """One query for all workflows of ``config``, over a history, with its results in ``store``.
 
     ``source`` is a history: a folder of numbered Parquet files (:class:`Landing` writes such
@@ -104,7 +104,6 @@ class ScriptQuery:
         require_history(self._store.at().view, self._source)
         self._checkpoint = locate(checkpoint) if checkpoint else self._store.checkpoint
         self._sink = sink
-        self._runner = QueryRunner()
 
     @property
     def plan(self) -> Plan:
@@ -117,17 +116,8 @@ class ScriptQuery:
         return self._store
 
     @property
-    def restarts(self) -> int:
-        """Number of starts again by ``run_available``, because a Python worker was too slow."""
-        return self._runner.restarts
-
-    def run_available(self) -> None:
-        """Process everything that is in the source now, and all that workers then have to say."""
-        self._runner.run_to_end(self._store.root, self._begin)
-
-    def start(self, interval: str = "0 seconds") -> StreamingQuery:
-        """Start the query and leave it running; it takes files as they come."""
-        return self._begin(interval)
+    def _root(self) -> Location:
+        return self._store.root
 
     def flush(self, wanted: Callable[[Values], bool] | None = None) -> None:
         """Process everything that is in the source, then end all streams.
@@ -171,7 +161,7 @@ class ScriptQuery:
         """Return the position of the query (:func:`spark_impl.script.progress`)."""
         return progress(self._store.root)
 
-    def _begin(self, interval: str | None = None) -> StreamingQuery:
+    def _start(self, interval: str | None = None) -> StreamingQuery:
         # Open the store again: it may have been replaced since the query was made.
         open_store(self._store, self._config)
         writer = TableWriter(self._store.root)

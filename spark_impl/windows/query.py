@@ -41,7 +41,7 @@ FEW_TASKS = 16
 """Most tasks that read files themselves; the arrivals of more tasks travel."""
 
 
-class WindowedQuery(Generic[ConfigT]):
+class WindowedQuery(queries.Runnable, Generic[ConfigT]):
     """Windows over a history that wait as long as the rule of a room says.
 
     ``source`` is a history: a folder of numbered Parquet files, one micro-batch each
@@ -96,7 +96,6 @@ class WindowedQuery(Generic[ConfigT]):
         self._sink = sink
         self._history = History(spark, self._settings, self._source, groups)
         self._reached: int | None = None
-        self._runner = queries.QueryRunner()
 
     @property
     def store(self) -> WindowStore:
@@ -114,17 +113,8 @@ class WindowedQuery(Generic[ConfigT]):
         return self._settings
 
     @property
-    def restarts(self) -> int:
-        """Number of starts again by ``run_available``, because a Python worker was too slow."""
-        return self._runner.restarts
-
-    def run_available(self) -> None:
-        """Process everything that is in the source now, one file per micro-batch."""
-        self._runner.run_to_end(self._store.root, self._start)
-
-    def start(self, interval: str = "0 seconds") -> StreamingQuery:
-        """Start the query and leave it running; it takes files as they come."""
-        return self._start(interval)
+    def _root(self) -> Location:
+        return self._store.root
 
     def flush(self, wanted: Callable[[Values], bool] | None = None) -> None:
         """Process everything in the source, then close all windows and correct all pending pairs.

@@ -23,7 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_impl.runtime import histories, queries, sources
 from spark_impl.runtime.failures import sentence_of
-from spark_impl.runtime.queries import STARTS, TOO_SLOW, QueryProblem, QueryRunner, log
+from spark_impl.runtime.queries import STARTS, TOO_SLOW, QueryProblem, Runnable, log
 from spark_impl.runtime.sources import _register
 from spark_impl.runtime.storage import locate
 from spark_impl.slack import SlackQuery
@@ -177,22 +177,25 @@ OTHERWISE = "ValueError: something else"
 
 def starts(root: Path, ends: Iterable[str | None]) -> tuple[int, str]:
     """Return how often a query with these endings was started, and its error message."""
-    left, begun, runner = iter(ends), list[int](), QueryRunner()
+    left, begun = iter(ends), list[int]()
 
-    def begin() -> StreamingQuery:
-        begun.append(1)
-        said = next(left)
+    class Made(Runnable):
+        _root = locate(root)
 
-        def wait() -> None:
-            if said is not None:
-                raise StreamingQueryException(said)
+        def _start(self, interval: str | None = None) -> StreamingQuery:
+            begun.append(1)
+            said = next(left)
 
-        ended = SimpleNamespace(awaitTermination=wait, stop=lambda: None)
-        return cast(StreamingQuery, ended)
+            def wait() -> None:
+                if said is not None:
+                    raise StreamingQueryException(said)
 
-    told = ""
+            ended = SimpleNamespace(awaitTermination=wait, stop=lambda: None)
+            return cast(StreamingQuery, ended)
+
+    told, runner = "", Made()
     try:
-        runner.run_to_end(locate(root), begin)
+        runner.run_available()
     except QueryProblem as problem:
         told = str(problem)
     assert runner.restarts == len(begun) - 1
