@@ -77,7 +77,9 @@ class FieldType(NamedTuple):
 
     def is_no_number(self, value: object) -> bool:
         """Return whether a value stands where a number belongs, but is NaN, infinite or null."""
-        if self.is_tuple and isinstance(value, tuple):
+        if self.is_tuple:
+            if not isinstance(value, tuple):
+                return False
             bad = [each for each in value if not self._is_allowed(each)]
             return bool(bad) and all(map(self._replace(is_tuple=False).is_no_number, bad))
         is_float = isinstance(value, float) and not isfinite(value)

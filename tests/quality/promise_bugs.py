@@ -17,10 +17,8 @@ import pytest
 
 from properties.forks import FIRST
 from spark_impl.grouping import candidates, router
-from spark_impl.join.messages import BlockAck
 from spark_impl.join.side import Matcher, Side
 from spark_impl.join.transport import Links
-from spark_impl.join.worker import Worker
 from spark_impl.runtime.stores import Draft, TableStore
 from spark_impl.slack import control_laws
 from spark_impl.windows import blocks, correction
@@ -90,20 +88,6 @@ def _killed_epochs_too(right: Any, self: Draft, kind: str, files: Any) -> None:
     self.take(kind, folder.children(rf"{self.batch:08d}-.*"))
 
 
-def _forgets_the_last_sent(right: Any, self: Worker, *given: Any) -> None:
-    before = len(self.outbox)
-    right(self, *given)
-    self.outbox[before:] = [
-        (
-            to,
-            each._replace(sent_opposite=max(0, each.sent_opposite - 1))
-            if isinstance(each, BlockAck)
-            else each,
-        )
-        for to, each in self.outbox[before:]
-    ]
-
-
 def _never_by_flush(right: Any, settings: Any, row: Mapping[str, int], *given: Any) -> str:
     return str(right(settings, {**row, "flushed": False}, *given))
 
@@ -162,9 +146,6 @@ BUGS: Mapping[str, Bug] = {
         (Planted(Draft.add, _killed_epochs_too),),
     ),
     "every block is sent twice": Bug(JOIN, "sent block", (Planted(Links.exchange, _blocks_twice),)),
-    "an acknowledgement forgets the last block sent": Bug(
-        JOIN, "behaviour of the protocol", (Planted(Worker._join_in, _forgets_the_last_sent),)
-    ),
 }
 """Bug by name; the first four break one promise each."""
 
