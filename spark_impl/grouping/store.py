@@ -18,7 +18,6 @@ Rules of this file:
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -72,12 +71,8 @@ class Worked(NamedTuple):
 class GroupingStore(stores.TableStore):
     """The store of one stream."""
 
+    kinds = _KINDS
     replaced = (SENDER, INSTANCE, STANDING)
-
-    @property
-    def kinds(self) -> Mapping[str, pa.Schema]:
-        """The columns of every kind of rows."""
-        return _KINDS
 
     def standing(self, batch: int) -> Standing:
         """Return the standing after a micro-batch, which is the last one or the one before."""

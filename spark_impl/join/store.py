@@ -140,28 +140,21 @@ class Commit(NamedTuple):
 class ChainStore(stores.TableStore):
     """The store of one chain."""
 
+    kinds = _KINDS
     replaced = (STATE,)
 
-    @property
-    def kinds(self) -> Mapping[str, pa.Schema]:
-        """The columns of every kind of rows."""
-        return _KINDS
-
-    def commits(self) -> list[Commit]:
-        """Return all commits, in the order of epochs."""
-        return self._commits(None)
+    def commits(self, epoch: int | None = None) -> list[Commit]:
+        """Return all commits, in the order of epochs, or that of an epoch."""
+        rows = self.read_kind(COMMIT, epoch).sort_by(BATCH)
+        return [Commit.from_json(json.loads(each.as_py())) for each in rows.column("content")]
 
     def commit_of(self, epoch: int) -> Commit:
         """Return the commit of an epoch. Raise :class:`InputProblem` if it is not done."""
-        found = self._commits(epoch)
+        found = self.commits(epoch)
         if not found:
             msg = f"epoch {epoch} of the chain in {self.root} has not been committed"
             raise InputProblem(msg)
         return found[0]
-
-    def _commits(self, epoch: int | None) -> list[Commit]:
-        rows = self.read_kind(COMMIT, epoch).sort_by(BATCH)
-        return [Commit.from_json(json.loads(each.as_py())) for each in rows.column("content")]
 
     def last(self) -> Commit | None:
         """Return the last commit, ``None`` if there is none."""
@@ -170,11 +163,6 @@ class ChainStore(stores.TableStore):
     def admitted_before(self, epoch: int) -> Counts:
         """Return the number of tuples admitted before an epoch; the epoch before it is done."""
         return self.commit_of(epoch - 1).admitted if epoch else Counts(0, 0)
-
-    def write_lines(self, epoch: int, attempt: str, worker: int, lines: Sequence[str]) -> None:
-        """Write the recording of a worker."""
-        rows = pa.table([pa.array(lines, pa.string())], schema=_KINDS[STEPS])
-        self.write(STEPS, epoch, rows, name_of(attempt, worker))
 
 
 def name_of(attempt: str, worker: int) -> str:

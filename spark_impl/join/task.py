@@ -33,7 +33,7 @@ from spark_impl.join.matching import (
 )
 from spark_impl.join.rendezvous import Place, host_of_worker, join_neighbours, meet
 from spark_impl.join.side import Matcher
-from spark_impl.join.store import REJECTED, STATE, ChainStore, Commit, name_of
+from spark_impl.join.store import REJECTED, STATE, STEPS, ChainStore, Commit, name_of
 from spark_impl.join.transport import Links, NeighbourLost, listen
 from spark_impl.join.trouble import TroubledLinks, Troubles
 from spark_impl.join.worker import Worker
@@ -150,7 +150,6 @@ def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Recor
         address = listener.getsockname()[:2]
         meeting = meet(plan.place, number, context.taskAttemptId(), address)
         connections = join_neighbours(listener, number, meeting, plan.place)
-    where = plan.epoch, meeting.attempt
     queries = [name for name, _ in plan.config.queries]
     name = name_of(meeting.attempt, number)
     with (
@@ -164,7 +163,8 @@ def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Recor
             time.sleep(_CAUSE_FIRST_S)
             raise
     if plan.recording:
-        plan.store.write_lines(*where, number, steps)
+        lines = pa.table({"line": pa.array(steps, pa.string())})
+        plan.store.write(STEPS, plan.epoch, lines, name)
     for stream, parts in kept.items():
         rows = pa.Table.from_batches(list(map(to_arrow, parts)))
         plan.store.write(f"admitted-{stream}", plan.epoch, rows, name)
