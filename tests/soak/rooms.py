@@ -262,11 +262,10 @@ def open_windows(spark: SparkSession, room: str, disk: Path) -> Opened:
     read: Any = {"slack": slack.results, "watermark": watermark.results}[room]
 
     def observe() -> dict[str, Any]:
-        columns = [*sites, *ANSWER, "n_rcv", "state"]
-        rows = [list(row) for row in read(spark, disk / "store").select(*columns).collect()]
+        found = read(spark, disk / "store").select(*sites, *ANSWER, "n_rcv", "state")
         blank = [] if sites else [""]
         return {
-            "rows": [blank + row for row in rows],
+            "rows": [[*blank, *row] for row in found.collect()],
             "handed": [blank + row for row in handed.read_rows()],
         }
 
