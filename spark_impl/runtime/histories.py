@@ -199,12 +199,10 @@ def append(folder: Address, rows: pa.Table) -> Location:
     return file
 
 
-def write_parquet(
-    rows: pa.Table, file: Location, row_group: int | None = None, *, is_new: bool = False
-) -> None:
+def write_parquet(rows: pa.Table, file: Location, *, is_new: bool = False) -> None:
     """Write a Parquet file, and its folder if needed."""
     sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, row_group_size=row_group, **FORMAT)
+    pq.write_table(rows, sink, **FORMAT)
     file.write_bytes(sink.getvalue(), is_new=is_new)
 
 

@@ -307,7 +307,7 @@ def _remove_old(scratch: Location) -> None:
     """Remove the files of workers whose landing has ended without removing them."""
     before_ns = time.time_ns() - _OLD_NS
     for folder in scratch.children():
-        files = folder.entries(is_deep=True)
+        files = folder.entries()
         if all((each.mtime_ns or 0) < before_ns for each in [folder.info(), *files]):
             folder.remove()
 

@@ -129,16 +129,14 @@ class Location:
         """Return whether there is a folder; on S3, whether there is anything in it."""
         return bool(self.info().type == fs.FileType.Directory)
 
-    def entries(self, pattern: str = ".*", *, is_deep: bool = False) -> list[fs.FileInfo]:
+    def entries(self, pattern: str = ".*") -> list[fs.FileInfo]:
         """Return the files and folders in a folder, ordered by path.
 
         Their whole names match ``pattern``, a regular expression. One that says all of a name
-        leaves out the copies that people make beside a file.
-
-        With ``is_deep``, its subfolders are searched as well. A folder that does not exist has no
+        leaves out the copies that people make beside a file. A folder that does not exist has no
         entries.
         """
-        chosen = fs.FileSelector(self.path, allow_not_found=True, recursive=is_deep)
+        chosen = fs.FileSelector(self.path, allow_not_found=True)
         with reading(self):
             found = self.files.get_file_info(chosen)
         matching = [each for each in found if re.fullmatch(pattern, each.base_name)]
