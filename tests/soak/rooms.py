@@ -26,14 +26,8 @@ from spark_impl import join, script, slack, watermark
 from spark_impl.grouping import Grouping, MicroBatch, at_instances
 from spark_impl.grouping.query import GroupingStream
 from straggler.rooms.script.language import parse
+from tests.harness import drivers
 from tests.harness.announcements import announced, reach, say
-from tests.harness.drivers import (
-    PIPELINES,
-    AnnouncedLanding,
-    AnnouncedQuery,
-    AnnouncedScripts,
-    AnnouncedStream,
-)
 from tests.soak import oracles
 from tests.soak.oracles import Arrival
 
@@ -213,7 +207,7 @@ class Handed:
         return [row for rows in self.read() for row in rows]
 
 
-class CorrectingQuery(AnnouncedQuery):
+class CorrectingQuery(drivers.AnnouncedQuery):
     """The windowed query, which also announces that it reads the history for a correction."""
 
     def announce_corrections(self) -> None:
@@ -228,7 +222,7 @@ class CorrectingQuery(AnnouncedQuery):
         vars(self._history)["recompute"] = announce
 
 
-class ResizedStream(AnnouncedStream):
+class ResizedStream(drivers.AnnouncedStream):
     """The join, which also announces that an epoch begins with another number of workers."""
 
     def _epoch(self, rows: DataFrame, batch: int) -> None:
@@ -256,7 +250,13 @@ def open_windows(spark: SparkSession, room: str, disk: Path) -> Opened:
     handed = Handed(disk / "handed", [*sites, *ANSWER])
     history = disk / ("history" if landings else "in")
     query = CorrectingQuery(
-        spark, CONFIGS[room], history, disk / "store", sites, sink=handed, room=PIPELINES[room]
+        spark,
+        CONFIGS[room],
+        history,
+        disk / "store",
+        sites,
+        sink=handed,
+        room=drivers.PIPELINES[room],
     )
     query.announce_corrections()
     read: Any = {"slack": slack.results, "watermark": watermark.results}[room]
@@ -277,10 +277,10 @@ def open_windows(spark: SparkSession, room: str, disk: Path) -> Opened:
     return Opened([*(each.start for each in landings), query.start], flush, observe)
 
 
-def open_landing(spark: SparkSession, disk: Path) -> AnnouncedLanding:
+def open_landing(spark: SparkSession, disk: Path) -> drivers.AnnouncedLanding:
     """Open the landing of JSON files."""
     lines = spark.readStream.schema("identity long, key string, ts long, value double")
-    return AnnouncedLanding(
+    return drivers.AnnouncedLanding(
         lines.option("maxFilesPerTrigger", 2).json(str(disk / "in")),
         disk / "history",
         disk / "landing",
@@ -303,7 +303,7 @@ def open_script(spark: SparkSession, disk: Path) -> Opened:
     )
     columns = ["name", "ts_us", "value"]
     handed = Handed(disk / "handed", columns)
-    query = AnnouncedScripts(spark, config, disk / "in", disk / "store", sink=handed)
+    query = drivers.AnnouncedScripts(spark, config, disk / "in", disk / "store", sink=handed)
 
     def observe() -> dict[str, Any]:
         rows = script.results(spark, disk / "store").select(*columns).collect()
