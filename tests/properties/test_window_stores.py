@@ -163,14 +163,17 @@ class Writer:
     def __init__(self, readings: Sequence[Reading]) -> None:
         self.left = [*readings]
         self.marks: list[int | None] = []
+        self.last = -1
 
     def committed(self) -> int:
         """Return the last complete micro-batch, at the beginning of a reading."""
         self.marks = [*self.left[0].marks]
-        return self.left[0].last
+        self.last = self.left[0].last
+        return self.last
 
-    def mark(self, _batch: int) -> int | None:
+    def mark(self, batch: int) -> int | None:
         """Return the mark of the last micro-batch."""
+        assert batch == self.last
         return self.marks.pop(0)
 
     def read(self, last: int) -> Reading:
