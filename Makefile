@@ -56,7 +56,7 @@ hosts:
 	@.ci/preflight hosts
 
 # What a change of a room breaks first, without a JVM.
-OF_ROOM = properties/test_$(ROOM).py tests/model/$(ROOM) tests/model/test_$(ROOM)*.py
+OF_ROOM = properties/test_$(ROOM).py tests/model/test_$(ROOM)*.py
 quick: room $(READY) ## the properties of one room, and its examples: make quick ROOM=join (30 s)
 	@$(BIN)/python -m pytest --hypothesis-profile=dev -q -n 2 $(wildcard $(OF_ROOM))
 

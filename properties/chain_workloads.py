@@ -11,7 +11,6 @@ Rules of this file:
 * :func:`one_after_another` mixes them: it makes one long stream of many short ones.
 """
 
-import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -82,18 +81,6 @@ def _moved(event: Event, ids: int, first: int, shift_us: int) -> Event:
 
 
 # -------------------------------------------------------------------------------- one long stream
-
-
-def chains(count: int, seed: int) -> list[Workload]:
-    """Return ``count`` different workloads for chains; every fourth one is a single drawn case."""
-    drawn = collect(cases(decided=False), count * CASES_A_CHAIN, seed)
-    # Hypothesis often repeats a draw, and begins with simple ones.
-    different = list({json.dumps(case.config, sort_keys=True): case for case in drawn}.values())
-    first = [different[len(different) * number // count] for number in range(count)]
-    return [
-        case if number % 4 == 0 else one_after_another([case, *drawn[number::count]])
-        for number, case in enumerate(first)
-    ]
 
 
 def one_after_another(parts: Sequence[Workload]) -> Workload:

@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 
 from model.checking.claims import Verdict
 from model.vocabulary import Trace, Workload
+from model.vocabulary.grouping import Route
 from model.vocabulary.settings import JsonObject
 from model.vocabulary.trace import kind_of
 from properties.on_spark import run_on_spark
@@ -259,3 +260,8 @@ def recompute_windows(workload: Workload) -> Windows:
     config = workload.config
     tuples = (Delivery(*event[1:5]) for event in workload.arrivals)
     return window_aggregates(tuples, config["aggregate"], config["size_us"], config["slide_us"])
+
+
+def routes_of(trace: Trace) -> dict[int, int]:
+    """Return the instance of each arrival, by its number."""
+    return {step.seq: step.instance for step in trace.of(Route)}

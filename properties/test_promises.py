@@ -22,8 +22,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from model.grouping import balance_claims
-from model.vocabulary import Trace
-from model.vocabulary.grouping import Heavy, Route
+from model.vocabulary.grouping import Heavy
 from model.vocabulary.windows import Correction, Final, Late, Rejected
 from properties import families, profiles
 from properties.chain_runs import (
@@ -52,6 +51,7 @@ from properties.packs import (
     list_wrong_routes,
     plain_steps,
     recompute_windows,
+    routes_of,
     run_packs,
     simulate,
 )
@@ -159,11 +159,6 @@ def test_imbalance_does_not_grow_with_instances(
     assert not found, "\n".join(found)
     for policy in WORSE:
         assert unbalanced(windows[policy]), f"the promise says nothing: {policy} keeps it, too"
-
-
-def routes_of(trace: Trace) -> dict[int, int]:
-    """Return the instance of each arrival, by its number."""
-    return {step.seq: step.instance for step in trace.of(Route)}
 
 
 # ------------------------------------------------------- coverage of first answers >= lambda_thr

@@ -368,9 +368,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         "single instances": lambda seen: int(seen.config.instances == 1),
     },
 )
-CASES = tuple(CLAIMS.cases)
-"""Cases that the traces of a test must contain together."""
-
 over_all = CLAIMS.over_all
 
 

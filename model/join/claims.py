@@ -345,19 +345,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         "results across a change of workers": _results_across_changes,
     },
 )
-DECIDED_CASES = (
-    "shed arrivals",
-    "shed arrivals of tuples that were admitted",
-    "shed arrivals that were late or not finite",
-    "shed arrivals ahead of the watermark",
-    "changes to more workers",
-    "changes to fewer workers",
-    "results across a change of workers",
-)
-"""Cases of runs with decisions."""
-_RECORDED_CASES = ("protocol steps", "tuples held when workers came or went")
-CASES = tuple(name for name in CLAIMS.cases if name not in {*DECIDED_CASES, *_RECORDED_CASES})
-"""Cases that the traces of a test must contain together, with or without a recorded chain."""
 
 over_all = CLAIMS.over_all
 

@@ -13,7 +13,7 @@ MARK is the end of the old queue: nothing enters that queue after the change. EN
 leaving worker has nothing left and nothing under way.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from model.join import chain
 from model.join import worker as local
@@ -23,8 +23,6 @@ from model.vocabulary.join import R, S
 
 ADDED, OPEN = "a worker is added", "the new boundary is open"
 LEAVING, REDIRECTED, LEFT = "R stops", "the source is redirected", "the worker has left"
-
-Guard = Callable[[Setup, ChainState], Iterator[Action]]
 
 
 def _with(state: ChainState, phase: str) -> ChainState:

@@ -372,9 +372,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         ),
     },
 )
-CASES = tuple(CLAIMS.cases)
-"""Cases that the traces of a test must contain together."""
-
 over_all = CLAIMS.over_all
 
 

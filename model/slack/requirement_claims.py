@@ -197,14 +197,17 @@ def _least(config: SlackConfig) -> int:
 
 
 def _enough(truth: Truth, window: WindowId, total: int, seed: tuple[int, int]) -> Enough | None:
-    """Return the rule; None if it needs values or a cv that are not known."""
+    """Return the rule; None if it needs values or a cv that are not known.
+
+    A wrong trace may count more tuples than there are: then it has all of them.
+    """
     if truth.config.aggregate not in RULED:
         msg = f"no rule says which coverage the aggregate {truth.config.aggregate!r} requires"
         raise ValueError(msg)
     is_positive = _is_positive(truth, window, total)
     rule = _rule(truth.config, total, _values(truth, window, total), is_positive, seed)
     least = _least(truth.config)
-    return None if rule is None else lambda n, slack: n >= least and rule(n, slack)
+    return None if rule is None else lambda n, slack: n >= least and rule(min(n, total), slack)
 
 
 def _rule(
@@ -254,7 +257,10 @@ def _level(config: SlackConfig) -> float:
 
 def _normal_form(config: SlackConfig, cv: float, total: int, is_positive: bool | None) -> Enough:
     """Return the normal form, or the rule that a negative value in a sum requires every tuple."""
-    return _enough_by_cv(config, cv, total) if is_positive else lambda n, _slack: n == total
+    if not is_positive:
+        return lambda n, _slack: n == total
+    rule = _enough_by_cv(config, cv, total)
+    return lambda n, slack: rule(min(n, total), slack)
 
 
 def _enough_by_cv(config: SlackConfig, cv: float, total: int) -> Enough:

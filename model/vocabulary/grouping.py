@@ -28,8 +28,6 @@ POLICIES = (
 )
 HEAVY_EACH: Mapping[str, int] = {"dag": 100}
 """Number of keys for each instance that may be heavy by default, if it is not 5."""
-TIERS = (0, 1, 2, 3)
-"""Distances of an instance: same process, same node, same rack, elsewhere."""
 
 LEAST_SHARE = 1e-15
 """Least ``theta`` and ``eps``: counters are numbered with 64 bits."""

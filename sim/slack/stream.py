@@ -2,8 +2,7 @@
 
 The hybrid processing model was tried on 544,223 and 559,211 tuples. What its figures show (buffer,
 latency, accuracy) follows from arrivals and control; workers add next to nothing. So these runs
-have no workers, and need a tenth of the time and memory of a timed run. A test holds them to timed
-runs whose work takes next to no time.
+have no workers, and need a tenth of the time and memory of a timed run.
 
 Rules of this file:
 

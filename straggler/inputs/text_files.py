@@ -36,7 +36,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(_pieces(path, b"\n"), start=1):
         size += len(line)
         where = f"{name_of(path)}, line {number}"
-        if size > FILE_MAX:
+        if size + number - 1 > FILE_MAX:  # with the ends of the lines before it
             raise UsageError(f"{where}: a file may have at most {FILE_MAX >> 20} MiB")
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")

@@ -82,6 +82,11 @@ def damaged(form: Form, rng: random.Random) -> Input:
     return Input(form, words, files, is_needed and not _can_parse(name, files[name]))
 
 
+def misspelt(form: Form) -> Input:
+    """Return a form with an unknown option."""
+    return Input(form, [*form.words, f"{UNKNOWN}option"], form.files, is_garbage=True)
+
+
 def _damage_words(words: list[str], rng: random.Random, fixed: int) -> None:
     """Damage words in place, but not the name of the command."""
     places = range(fixed, len(words))
@@ -275,12 +280,15 @@ class Report(NamedTuple):
 
 
 def fuzz(forms: Mapping[str, Form], numbers: Iterable[int], seed: int) -> Report:
-    """Run damaged inputs, the forms in turn; input ``n`` depends on the seed and on ``n`` alone."""
+    """Run damaged inputs, the forms in turn; input ``n`` depends on the seed and on ``n`` alone.
+
+    The first input of each form has an option that no command knows, so that each is refused once.
+    """
     report, names = Report(Counter(), []), list(forms)
     for number in numbers:
         rng = random.Random(f"{seed} {number}")
         name = names[number % len(names)]
-        given = damaged(forms[name], rng)
+        given = damaged(forms[name], rng) if number >= len(names) else misspelt(forms[name])
         outputs = dict.fromkeys(forms[name].outputs, BEFORE) if rng.random() < 0.5 else {}
         done = run(given, outputs)
         report.ends[name, "slow" if done.code is None else str(done.code)] += 1

@@ -1,1 +1,1 @@
-"""Tests of the house: imports, tidiness, make targets, figures of benchmarks."""
+"""Tests of the house: imports, tidiness, make targets, benchmark runner."""

@@ -1,10 +1,15 @@
-"""Figures of benchmarks, on work that takes no time."""
+"""The runner of `make bench`, and figures of benchmarks on work that takes no time."""
+
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks import CannotMeasure
 from benchmarks import _cluster_cells as cells
 from benchmarks import _cluster_predicted as predicted
+from benchmarks.__main__ import Benchmark, Figure, main
 from benchmarks._cluster_cells import JoinCell
 from benchmarks._cluster_predicted import Times
 from benchmarks._cluster_table import Cell, Side, is_within_goal, rows_of
@@ -12,6 +17,50 @@ from benchmarks.join_load import CONFIG, RATE, arrivals, epochs_of, figures_of, 
 from model.grouping.machine import Machine
 from model.vocabulary.join_load import Measured
 from tests.sim.calibrations import with_costs
+
+# --------------------------------------------------------------------------------------- the runner
+
+
+def measure() -> dict[str, Figure]:
+    return {"rows_per_s": 412_345.6, "matches": 335_220}
+
+
+FAKES: dict[str, Benchmark] = {"join": measure, "slack": lambda: {"ratio": 1.25}}
+
+
+def test_every_benchmark_runs_and_leaves_its_figures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([], FAKES, tmp_path / "results") == 0
+    shown = capsys.readouterr().out
+    for text in ("join", "rows_per_s", "412,346", "slack", "ratio", "1.25"):
+        assert text in shown
+    record = json.loads((tmp_path / "results" / "join.json").read_text(encoding="utf-8"))
+    assert set(record) == {"benchmark", "python", "spark", "cores", "figures"}
+    assert record["figures"] == {"rows_per_s": 412_345.6, "matches": 335_220}
+
+
+def test_an_unknown_name_is_refused_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["slack", "slakc"], FAKES, tmp_path) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "There is no benchmark 'slakc': choose from join, slack.\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_benchmark_that_cannot_run_here_says_why_and_the_others_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def needs_root() -> dict[str, Figure]:
+        raise CannotMeasure("it needs root")
+
+    assert main([], {"cluster": needs_root, **FAKES}, tmp_path) == 2
+    captured = capsys.readouterr()
+    assert captured.err == "Benchmark cluster cannot run here: it needs root.\n"
+    assert {path.stem for path in tmp_path.iterdir()} == set(FAKES)
+
 
 # ----------------------------------------------------------------------------- a cluster, predicted
 

@@ -186,4 +186,7 @@ def test_numbers_are_computed_as_python_computes_them(rng: random.Random, depth:
         expected = inf
     if isfinite(expected):
         assert constant(expression) == expected
+
+
+def test_a_division_by_zero_is_not_finite() -> None:
     assert constant(Arithmetic("/", Number(1), Number(0))) == inf

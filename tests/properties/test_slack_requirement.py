@@ -4,7 +4,8 @@ The question is how often a random subset of exactly n_req tuples gives a wrong 
 of section 5 is used. Windows whose subsets are too many to be counted are put in a random order,
 and the answer of the first n tuples is compared with that of all: its Clopper-Pearson limit, never
 the observed share. All limits together fail with probability ``FAILURE`` at most. Normal forms
-promise nothing here; ``test_promise.py`` bounds how often answers that they required are wrong.
+promise nothing here; ``test_slack_promise.py`` bounds how often answers that they required are
+wrong.
 """
 
 from collections.abc import Callable, Mapping, Sequence

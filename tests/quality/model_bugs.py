@@ -1,7 +1,8 @@
 """A planted bug for each claim of each room: a variant of the model's rules, or a wrapped function.
 
 Timed runs have the same bugs, but for those of what only they do (:data:`TIMED`). Claims about the
-load of a chain judge other records than traces: ``test_load_bugs.py`` has their bugs.
+balance of a router and the load of a chain judge other records than traces: ``test_load_bugs.py``
+has their bugs, and ``tests/properties/test_join_load.py`` those of bytes.
 """
 
 from collections.abc import Mapping

@@ -54,7 +54,7 @@ def _one_candidate(right: Any, *given: Any) -> Any:
     return found._replace(light=np.repeat(found.light[:, :1], 2, axis=1))
 
 
-def _slack(share: float) -> Planted:
+def waits_for(share: float) -> Planted:
     """Return a bug: the operator waits for a share of what it should."""
     return Planted(
         control_laws.slack_us,
@@ -120,7 +120,7 @@ BUGS: Mapping[str, Bug] = {
     "a light key has one candidate": Bug(
         IMBALANCE, "instance", (Planted(candidates.candidates, _one_candidate),)
     ),
-    "the slack is 0": Bug(COVERAGE, "too many are short", (_slack(0.0),)),
+    "the slack is 0": Bug(COVERAGE, "too many are short", (waits_for(0.0),)),
     "a flush corrects nothing": Bug(
         EXACTNESS, "final answer", (Planted(correction._reason, _never_by_flush),)
     ),
@@ -130,7 +130,7 @@ BUGS: Mapping[str, Bug] = {
     "the most load attracts": Bug(
         IMBALANCE, "", (Planted(router._of_candidates, operator_bugs.most_load),)
     ),
-    "the slack is half as long": Bug(COVERAGE, "too many are short", (_slack(0.5),)),
+    "the slack is half as long": Bug(COVERAGE, "too many are short", (waits_for(0.5),)),
     "pairs of earlier micro-batches are never corrected": Bug(
         EXACTNESS, "final answer", (Planted(TableStore.read, _nothing_pending),)
     ),

@@ -22,14 +22,15 @@ from model.grouping.claims import (
 )
 from model.join.claims import IN_TIME, WRONG
 from model.join.claims import REJECTIONS as NOT_ADMITTED
-from model.join.run import run as run_chain
 from model.join.state_claims import LOST, TWICE
-from model.vocabulary import Event, JoinConfig, Step, Trace, Workload
+from model.vocabulary import Event, JoinConfig, SlackConfig, Step, Trace, Workload
 from model.vocabulary.grouping import Answer, Heavy, Partial, Rejected, Route
 from model.vocabulary.join import And, Match
 from model.vocabulary.join import Rejected as Refused
 from model.vocabulary.settings import PlainData
+from model.vocabulary.slack import Judged
 from straggler.rooms import find_room
+from tests.quality.claims import broken, reference
 
 Change = Callable[[list[Any]], Iterable[Any]]
 """Function from the steps of one kind to the changed steps."""
@@ -48,7 +49,7 @@ class Changed(NamedTuple):
 
     def trace(self) -> Trace:
         """Return the right trace with the change."""
-        trace = right(self.workload)
+        trace = reference(self.workload.room)(self.workload)
         others: list[Step] = [step for step in trace.steps() if type(step) is not self.word]
         return Trace("changed", [*others, *self.change(list(trace.of(self.word)))])
 
@@ -139,26 +140,16 @@ CHANGES: tuple[tuple[Any, ...], ...] = (
 )
 
 
-def right(workload: Workload) -> Trace:
-    if workload.room == "join":
-        return run_chain(workload)
-    return find_room(workload.room).reference()(workload)
-
-
 def judged(workload: Workload, trace: Trace) -> dict[str, Verdict]:
     return {each.claim: each for each in find_room(workload.room).check(workload, trace).verdicts}
-
-
-def broken(workload: Workload, trace: Trace) -> set[str]:
-    verdicts = judged(workload, trace).values()
-    return {each.claim for each in verdicts if each.outcome is Outcome.BROKEN}
 
 
 @pytest.mark.parametrize("given", CHANGES)
 def test_a_change_is_noticed(given: Any) -> None:
     change = Changed(*given)
-    assert broken(change.workload, right(change.workload)) == set()
-    found = judged(change.workload, change.trace())[change.claim]
+    room, workload = change.workload.room, change.workload
+    assert broken(room, workload, reference(room)(workload)) == set()
+    found = judged(workload, change.trace())[change.claim]
     assert found.outcome is Outcome.BROKEN
     assert change.said in found.sentence
 
@@ -180,8 +171,23 @@ def test_a_sum_that_can_be_exact_has_to_be(word: type, claim: str) -> None:
         wrong = Changed(
             case, word, lambda all_: [s._replace(total=change(s.total)) for s in all_], claim
         )
-        return broken(case, wrong.trace())
+        return broken(case.room, case, wrong.trace())
 
     assert claim in changed(float(1 << 36), lambda total: total + 1)
     # A tenth has no exact sums: there a rounding is no mistake.
     assert not changed(0.1, lambda total: total * (1 + 2**-50))
+
+
+@pytest.mark.parametrize("start_us", [0, 90])
+@pytest.mark.parametrize("cv", [None, 0.5])
+def test_a_miss_with_more_tuples_than_there_are_is_no_miss(start_us: int, cv: float | None) -> None:
+    """Window 90 has no tuple. A longer L would show that the counts are wrong."""
+    events = tuple([Event(n, n, "a", each, 1.0, n) for n, each in enumerate((1, 2, 30, 3, 60, 70))])
+    config = SlackConfig(10, 10, gamma_us=1, max_slack_us=5, cv=cv).to_json()
+    case = Workload("slack", events, config, flush=True)
+    miss = Judged(0, 0, start_us, "", 0, 9, 0, 1, True, 0.5)
+    trace = Trace("x", [*reference("slack")(case).steps(), miss])
+    assert broken("slack", case, trace)
+    if cv is not None:  # an estimated one is not known for all tuples
+        sentence = judged(case, trace)["measured misses are true misses"].sentence
+        assert "is judged a miss with 9 of 9" in sentence

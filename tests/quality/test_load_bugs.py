@@ -208,6 +208,7 @@ def _decides_for_this_epoch(
 
 @pytest.mark.parametrize("instead", [_never_forgets, _decides_for_this_epoch])
 def test_a_mistake_of_a_decision_is_found_in_the_log(instead: Callable[..., Any]) -> None:
+    assert [each.outcome for each in judge_log(logged()).verdicts] == [Outcome.HOLDS]
     with Planted(control.decide, instead).in_force():
         log = logged()
     verdicts = judge_log(log).verdicts

@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 from model.checking.claims import Recording
 from model.grouping.machine import Machine
 from model.grouping.variants import AGREEMENT
-from model.join.run import run as run_chain
 from model.join.state_claims import LOST, STUCK
 from model.vocabulary import Trace, Workload
 from properties.forks import first_in_forks
@@ -25,7 +24,7 @@ from sim.script.machine import compile_scripts
 from spark_impl.join.in_process import Network
 from spark_impl.join.in_process import run_in_process as run_chain_in_process
 from straggler.rooms import find_room, room_names
-from tests.quality.claims import assert_breaks, broken, claim_sets, claims_of, shown
+from tests.quality.claims import assert_breaks, broken, claim_sets, claims_of, reference, shown
 from tests.quality.model_bugs import MODEL, TIMED
 from tests.quality.operator_bugs import JOBS, ONLY_JOBS, OPERATORS, keep
 from tests.quality.planting import Planted, Run
@@ -34,11 +33,6 @@ from tests.quality.test_load_bugs import CLAIMS as OF_LOAD
 CASES = [(room, claim) for room, bugs in MODEL.items() for claim in bugs]
 TROUBLED = Network(ordered=False, twice=0.2)
 """Messages of a chain overtake each other, and some come twice."""
-
-
-def reference(room: str) -> Run:
-    """Return the model of a room; the reference of room join joins without a chain."""
-    return run_chain if room == "join" else find_room(room).reference()
 
 
 @pytest.mark.parametrize("room", room_names())

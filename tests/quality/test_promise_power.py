@@ -11,7 +11,6 @@ from functools import cache
 from math import log2
 from typing import Any
 
-import numpy as np
 import pytest
 
 from model.grouping.balance import tuples_above
@@ -25,12 +24,17 @@ from model.vocabulary import (
     Workload,
     hashing,
 )
-from model.vocabulary.grouping import Route
 from properties.hot_keys import skewed
 from properties.oracles.coverage import CONFIDENCE, interval
 from properties.oracles.promises import unbalanced, wrong_joins
 from properties.oracles.router import Excess, Router
-from properties.packs import list_low_coverage, list_wrong, list_wrong_answers, list_wrong_routes
+from properties.packs import (
+    list_low_coverage,
+    list_wrong,
+    list_wrong_answers,
+    list_wrong_routes,
+    routes_of,
+)
 from sim.sweep.statistics import clopper_pearson
 from spark_impl.grouping import run_in_process as run_grouping
 from spark_impl.slack import control_laws
@@ -40,6 +44,7 @@ from straggler.rooms import find_room
 from straggler.strategies import clusters, queries
 from straggler.strategies.examples import cases_of, collect
 from tests.quality.planting import Planted
+from tests.quality.promise_bugs import waits_for
 
 SEED = 3
 CASES = 60
@@ -136,13 +141,6 @@ def judged(workload: Workload) -> list[str]:
     return list_low_coverage(workload, run_windows(SLACK, workload))
 
 
-def waits_for(part: float) -> Planted:
-    """Return a mistake: the law waits for a part of what the right one waits for."""
-    return Planted(
-        control_laws.slack_us, lambda right, *given: (right(*given) * part).astype(np.int64)
-    )
-
-
 THREE_TIMES = Planted(
     control_laws.conformal_path,
     lambda right, config, *given: right(replace(config, delta=3 * config.delta), *given),
@@ -192,10 +190,6 @@ def test_the_fluid_by_definition_is_that_of_the_model(n: int) -> None:
     most = [1 if n == 2 else tuples_above(each.times_us) for each in expected]
     assert [each.allowed for each in found] == most
     assert found == router.excesses(routes_of(run_grouping(run.workload)))
-
-
-def routes_of(trace: Trace) -> dict[int, int]:
-    return {step.seq: step.instance for step in trace.of(Route)}
 
 
 def test_imbalance_that_grows_with_instances_is_noticed() -> None:

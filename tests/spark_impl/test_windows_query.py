@@ -211,11 +211,12 @@ def test_query_has_settings_of_its_own(spark: SparkSession, tmp_path: Path) -> N
     assert len(list(states)) == 2
 
 
+@pytest.mark.parametrize("beyond_us", [1 << 61, -(1 << 61)])
 def test_bad_rows_of_a_history_are_rejected_and_the_stream_goes_on(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, beyond_us: int
 ) -> None:
     folder = history(
-        tmp_path / "h", [(3, 1.0), (None, 2.0), (4, None), (5, float("inf")), (1 << 62, 1.0)]
+        tmp_path / "h", [(3, 1.0), (None, 2.0), (4, None), (5, float("inf")), (beyond_us, 1.0)]
     )
     history(folder, [(6, 1.0)], key=None)
     query = SlackQuery(spark, FIXED, folder, tmp_path / "s")

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -157,9 +156,9 @@ def test_an_interrupted_rerun_loses_no_result(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("straggler.conformance.trials.judge_case", interrupt)
-    with suppress(KeyboardInterrupt):
-        judge(straggler, tmp_path, "--seed", "1")
-    assert stored_promises(tmp_path) == before
+    for seed in ("0", "1"):
+        assert judge(straggler, tmp_path, "--seed", seed).code == 130
+        assert stored_promises(tmp_path) == before
 
 
 def test_an_engine_that_cannot_be_judged_does_not_keep_others_from_it(
@@ -171,6 +170,8 @@ def test_an_engine_that_cannot_be_judged_does_not_keep_others_from_it(
     assert (done.code, done.out.splitlines()[1].split()[-1]) == (2, "holds")
     assert re.fullmatch("straggler: .*engine.toml of outdated says 0.0.1.*\n", done.err)
     assert stored_promises(tmp_path) == ["windows-exact", "in-time"]
+    assert_refused(judge(straggler, tmp_path, "fak"), "there is no engine 'fak'")
+    assert_refused(judge(straggler, tmp_path, "--stored", "--workloads", "3"), "judges nothing")
 
 
 IN_TIME = '[[case]]\npromise = "in-time"\nhow = "?"\n'

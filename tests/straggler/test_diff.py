@@ -13,6 +13,8 @@ import pytest
 from model.vocabulary import Event, SlackConfig, System
 from straggler.cases import make_case
 from straggler.cli import diff
+from straggler.cli.selection import parse_selection
+from straggler.errors import UsageError
 from straggler.inputs import inputs
 from straggler.inputs.tables import Recording
 from straggler.options import Arguments
@@ -248,3 +250,22 @@ def test_comparisons_are_selected_and_the_first_broken_one_stops_the_others(
     done = straggler("diff", "all", "-x")
     assert (done.code, "\nwest" in done.out) == (1, False)
     assert done.out.endswith("Not complete: 1 of 2 comparisons judged, the last of them broken.\n")
+
+
+@pytest.mark.parametrize(
+    ("expression", "name", "is_selected"),
+    [
+        ("SLACK and not umts", "slack umts, sum per key", False),
+        ("join or slack and key", "join flights", True),
+        ("(join or slack) and key", "join flights", False),
+        ("not (join or key)", "slack umts, sum per task", True),
+        ("not not slack", "slack", True),
+        *((wrong, "", None) for wrong in ("", "and", "slack and", "(slack", "slack)", "a b")),
+    ],
+)
+def test_an_expression_selects_names(expression: str, name: str, is_selected: bool | None) -> None:
+    if is_selected is None:
+        with pytest.raises(UsageError, match="must be words with and, or, not and parentheses"):
+            parse_selection(expression)
+    else:
+        assert parse_selection(expression)(name) is is_selected

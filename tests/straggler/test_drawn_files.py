@@ -21,6 +21,7 @@ from pyarrow import parquet
 from model.slack import make_system
 from model.vocabulary import SlackConfig, Workload, stable_hash
 from model.vocabulary.windows import Final
+from properties.promised import Reached, promised
 from straggler.errors import UsageError
 from straggler.inputs.set_aside import PLACES
 from straggler.inputs.tables import Columns, Recording, read_table
@@ -230,9 +231,10 @@ def read_file(folder: Path, file: MessyFile, is_strict: bool = False) -> Recordi
     return read_table(path, replace(columns, is_strict=is_strict))
 
 
+@promised("rows", "rows set aside", "rows without a number", "line breaks in cells", examples=12)
 @given(file=messy_files())
 def test_every_row_is_used_or_set_aside_and_windows_are_those_of_the_used_ones(
-    folder: Path, file: MessyFile
+    folder: Path, file: MessyFile, reached: Reached
 ) -> None:
     lacking = [row.line for row in file.rows if not isfinite(row.amount)]
     if len(lacking) == len(file.rows):
@@ -260,6 +262,14 @@ def test_every_row_is_used_or_set_aside_and_windows_are_those_of_the_used_ones(
     trace = make_system()(Workload("slack", recording.events, config))
     answers = {(final.key, final.start_us): final.value for final in trace.of(Final)}
     assert answers == pytest.approx(sums(file.rows))
+    reached.add(
+        {
+            "rows": len(used) - len(lacking),
+            "rows set aside": len(file.flaws),
+            "rows without a number": len(lacking),
+            "line breaks in cells": sum("\n" in row.shop for row in file.rows),
+        }
+    )
 
 
 def sums(rows: tuple[Row, ...]) -> dict[tuple[str, int], float]:

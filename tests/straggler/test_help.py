@@ -30,6 +30,8 @@ def test_help_on_a_room_fits_a_screen_and_is_about_that_room(
         assert len(done.out.splitlines()) <= 40
         others = set(room_names()) - {room}
         assert not [each for each in others if f"straggler {command} {each}" in done.out]
+    few, every = (straggler("diff", room, option).out for option in ("--help", "--help-all"))
+    assert len(every.splitlines()) > len(few.splitlines())
 
 
 def test_words_are_completed(straggler: Straggler, monkeypatch: pytest.MonkeyPatch) -> None:

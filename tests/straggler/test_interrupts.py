@@ -90,6 +90,18 @@ def test_an_interrupt_is_reported_even_if_the_command_goes_on(
     assert straggler("sim", "slack") == INTERRUPTED
 
 
+def test_interrupts_that_the_parent_ignores_are_heard(
+    straggler: Straggler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Begin as after nohup, or in the background of a shell."""
+    running(monkeypatch, press_ctrl_c)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert straggler("sim", "slack") == INTERRUPTED
+    finally:
+        assert signal.signal(signal.SIGINT, signal.default_int_handler) is signal.SIG_IGN
+
+
 @pytest.mark.timeout(PATIENCE_S)
 def test_ctrl_c_ends_a_query_on_spark_and_leaves_nothing(tmp_path: Path) -> None:
     times = [time_s if time_s % 4 else time_s - 9 for time_s in range(20, 120)]
@@ -149,3 +161,20 @@ def test_a_pipe_that_is_closed_ends_a_command_quietly(
     with os.fdopen(writing, "w", buffering=1) as pipe:
         monkeypatch.setattr(sys, "stdout", pipe)
         assert straggler("sim", "slack") == Done(0, "", "")
+
+
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_a_stream_that_is_closed_from_the_start_changes_no_exit_code(
+    straggler: Straggler, monkeypatch: pytest.MonkeyPatch, closed: str
+) -> None:
+    def prints() -> None:
+        render.print_lines(render.console(), ["whoever reads"])
+        with render.progress() as progress:
+            render.print_lines(progress.console, ["whoever watches"])
+
+    running(monkeypatch, prints, 3)
+    monkeypatch.setattr(sys, closed, None)
+    done = straggler("sim", "slack")
+    os.close(getattr(sys, closed).fileno())
+    expected = {"stdout": "whoever reads\n", "stderr": "whoever watches\n", closed: ""}
+    assert done == Done(3, expected["stdout"], expected["stderr"])

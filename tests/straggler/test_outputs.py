@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from spark_impl.runtime.packages import archive
 from straggler.cli import diff, explore, sim
 from straggler.cli import main as cli
 from tests.straggler.command import Straggler, assert_refused
@@ -82,6 +83,17 @@ def test_json_on_standard_output_leaves_the_rest_to_standard_error(
     assert len(done.err.splitlines()) == len(usual.out.splitlines())
     left = {path.name for path in set(tmp_path.iterdir()) - set(before)}
     assert left <= {"counterexamples"}
+
+
+def test_package_writes_the_archive_and_says_how_to_submit_it(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    for _ in range(2):  # an archive may be replaced
+        done = straggler("package", "--output", "my job.zip")
+        assert (done.code, done.err) == (0, "")
+        assert done.out.endswith("  spark-submit --py-files 'my job.zip' JOB.py\n")
+        assert (tmp_path / "my job.zip").read_bytes() == archive()
+    assert [path.name for path in tmp_path.iterdir()] == ["my job.zip"]
 
 
 def test_an_unexpected_error_is_one_sentence(

@@ -18,8 +18,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks.pages import DOCS, pages, schemas
+from model.vocabulary.durations import parse_duration_us
+from sim.join import STANDARD
+from straggler.cli.render import markdown
 from straggler.inputs.schemas import FOLDER
 from straggler.judging import systems
+from straggler.rooms.slack.guide import TABLES
 from tests.house.repository import ROOT
 from tests.straggler.command import Straggler
 
@@ -103,7 +107,7 @@ def assert_shown(shown: tuple[str, ...], printed: str) -> None:
 
 
 def follow(page: str, folder: Path, run_line: Callable[[str], str]) -> int:
-    """Do what a page says, but for make; return the number of commands that printed as shown."""
+    """Do what a page says, but for make, and compare; return the number of its commands."""
     steps = list(steps_of((ROOT / page).read_text(encoding="utf-8")))
     for step in steps:
         if isinstance(step, File):
@@ -136,8 +140,36 @@ def here(
     ("folder", "written"), [(DOCS, pages), (FOLDER, schemas)], ids=["pages", "schemas"]
 )
 def test_generated_pages_are_current(folder: Path, written: Callable[[], dict[str, str]]) -> None:
-    for name, text in written().items():
+    found = written()
+    assert folder == DOCS or {path.name for path in folder.iterdir()} == {*found}
+    for name, text in found.items():
         assert (folder / name).read_text(encoding="utf-8") == text, f"make docs writes {name} anew"
+
+
+def test_the_standard_scenario_of_join_is_the_one_on_its_page() -> None:
+    page = (DOCS / "join.md").read_text(encoding="utf-8")
+    line = re.findall(r"^straggler sim join (--set scenario=steady .*)$", page, flags=re.M)[0]
+    given = {
+        name: str(parse_duration_us(text)) if name.endswith("_us") else text
+        for name, text in re.findall(r"--set (\w+)=(\S+)", line)
+    }
+    assert given == STANDARD
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name == "required" else pytest.param(name, marks=pytest.mark.long) for name in TABLES],
+)
+def test_the_guide_has_every_line_of_its_tables(name: str) -> None:
+    header, rows = TABLES[name]
+    known = set((DOCS / "slack-guide.md").read_text(encoding="utf-8").splitlines())
+    absent = [
+        line
+        for each in rows()
+        for line in markdown(header, [each]).splitlines()
+        if line not in known
+    ]
+    assert not absent, "\n".join(absent)
 
 
 @pytest.mark.parametrize("name", PAGES)

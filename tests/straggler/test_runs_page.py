@@ -27,7 +27,7 @@ SHORTER = {
     "slack": SMALL,
 }
 """Settings of rooms whose usual run takes seconds."""
-BUGGY = "model.slack.variants:lost_update"
+MODEL, BUGGY = "model.slack:make_system", "model.slack.variants:lost_update"
 STREAM = "event_time,value,key\n" + "".join(f"{at},1,k\n" for at in (1, 9, 2, 12, 30, 11, 40))
 ASK = ("diff", "slack", "--time-unit", "s", "--per", "key", "--control", "fixed", "--system", BUGGY)
 
@@ -74,6 +74,21 @@ def test_a_broken_comparison_shows_its_counterexample_and_escapes_names(
         "&lt;b&gt;key",
     ):
         assert said in page
+
+
+def test_a_promise_whose_case_never_occurred_has_no_tick(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    rows = "".join(f"{second},1,k\n" for second in range(30))
+    (tmp_path / "s.csv").write_text(f"event_time,value,key\n{rows}", encoding="utf-8")
+    chosen = ("--aggregate", "sum", "--reference", "model", "--level", "steps")
+    assert straggler(*ASK[:-1], MODEL, "--input", "s.csv", *chosen, "--html", "run.html").code == 3
+    page = read(tmp_path)
+    assert "</span>undetermined</span>" in page
+    items = re.findall(r"<li><span class=\"mark (\w+)\".*?</li>", page, re.S)
+    assert {"met", "unsure"} <= set(items)
+    untested = re.findall(r"<li><span class=\"mark (\w+)\"[^<]*<[^<]*<[^<]*<[^(]*\(did not", page)
+    assert set(untested) == {"unsure"}
 
 
 # ------------------------------------------------------------------------------------ in a browser
@@ -153,3 +168,12 @@ def test_a_browser_shows_every_plot_and_fetches_nothing(
     for width in (320, 1280):
         seen = look(page, tmp_path, width)
         assert seen == {"fits": True, "plots": plots, "can_be_read": True, "fetched": []}
+
+
+@pytest.mark.long
+def test_a_browser_finds_what_was_planted(straggler: Straggler, tmp_path: Path) -> None:
+    assert straggler("sim", "slack", *SMALL, "--html", "run.html").code == 0
+    wide = '<img src="other.png"><p style="min-width: 600px">wide</p></main>'
+    page = read(tmp_path).replace(html.escape(POLICY), "").replace("</main>", wide)
+    seen = look(page, tmp_path, 390)
+    assert (seen["fits"], len(seen["fetched"])) == (False, 1)

@@ -15,7 +15,7 @@ import pytest
 from sim.sweep.engine import Judged, Sweep
 from sim.sweep.jobs import Done as Finished
 from sim.sweep.jobs import Job, perform
-from sim.sweep.reading import load
+from sim.sweep.reading import find_file, load
 from sim.sweep.results import Results
 from sim.sweep.store import Store
 from straggler.cli import sweep as command
@@ -93,6 +93,15 @@ def test_an_undetermined_expectation_is_no_success(straggler: Straggler) -> None
     assert done.code == 3
     assert "small: no run has the figure 'served'; did you mean 'served_hz'?" in done.out
     assert "is not known: some run has no value of it" in done.out
+
+
+def test_show_prints_the_file_of_an_experiment(straggler: Straggler) -> None:
+    done = straggler("sweep", "--show", "grouping-speeds")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == find_file("grouping-speeds").read_text(encoding="utf-8")
+    listed = straggler("sweep", "--list")
+    assert "grouping-speeds: Throughput over the inequality of the instances" in listed.out
+    assert not Path("sweeps").exists()
 
 
 @pytest.mark.usefixtures("in_one_process")

@@ -16,7 +16,7 @@ from statistics import fmean, stdev
 
 from scipy import stats
 
-from model.grouping.balance import rho, total_speed
+from model.grouping.balance import rho
 from model.grouping.evidence import evidence_of
 from model.vocabulary import Event, GroupingConfig, System, Workload
 
@@ -39,11 +39,6 @@ class Draws:
     def times_us(self) -> tuple[int, ...]:
         """Time t_i of a tuple at each instance (us), the fast instances first."""
         return (1,) * (self.instances - self.slow) + (self.times_slower,) * self.slow
-
-    @property
-    def tuple_more(self) -> float:
-        """Increase of rho by one more tuple at the slowest instance."""
-        return max(self.times_us) * total_speed(self.times_us) / self.window_tuples
 
     def workload(self, seed: int) -> Workload:
         """Return the stream drawn with a seed."""

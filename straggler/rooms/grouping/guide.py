@@ -3,7 +3,7 @@
 ``python -m straggler.rooms.grouping.guide RESULTS [FOLDER]``, with a folder of benchmark results.
 
 The command prints the tables, and draws the figures into the folder. All numbers are stored results
-of the simulation's benchmark; a test compares the page with them.
+of the simulation's benchmark.
 """
 
 import json

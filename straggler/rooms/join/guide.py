@@ -1,44 +1,16 @@
-"""Chart, worked example and measured figures of docs/join-guide.md.
+"""Worked example and measured figures of docs/join-guide.md.
 
-The model computes the chart and the example. ``make docs`` writes both tables into the page.
+The model computes the example. ``make docs`` writes both tables into the page.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
 from pathlib import Path
 
-from model.checking.explorer import Path as Behaviour
-from model.checking.explorer import explore, reachable
 from model.join.load import Traffic, block_size, workers_for
-from model.join.rules import FIFO
-from model.join.scopes import Protocol, Scope, State, chart, machine_of
-from model.join.state import Action, Block, is_quiet
 from model.vocabulary.join_load import Limits
-
-# ------------------------------------------------------------------------------------- the chart
-
-SCOPE = Scope("guide", (0,), (0,), rules=FIFO)
-
-
-def passing() -> tuple[str, ...]:
-    """Return the chart of a tuple of R and one of S that pass each other between two workers."""
-    first = _way(Protocol(SCOPE).initial(), _is_passing)
-    then = _way(first.last, lambda state: is_quiet(state.chain))
-    return chart(SCOPE, Behaviour(first.initial, first.steps + then.steps))
-
-
-def _is_passing(state: State) -> bool:
-    channels = state.chain.right + state.chain.left
-    return all(any(isinstance(each, Block) for each in channel) for channel in channels)
-
-
-def _way(start: State, is_there: Callable[[State], bool]) -> Behaviour[State, Action]:
-    machine = replace(machine_of(SCOPE), initial=(start,))
-    return explore(machine, [reachable("there", is_there)]).paths["there"]
-
 
 # ----------------------------------------------------------------------------- the worked example
 

@@ -8,7 +8,7 @@ Tables are Markdown, the same every time; ``--figures docs/figures`` draws the f
 * settings, assumptions: one setting after the other is changed on the flights of the figures. Wrong
   answers are counted after the warm-up, everything else over the whole run.
 * promises: how well the promise of quality is kept, with upper limits in brackets.
-  ``test_promise.py`` tests the same queries and processes.
+  ``test_slack_promise.py`` tests the same queries and processes.
 * law, windup: what the published control law does (``published_law``).
 * figures: the controls ``conformal``, the published law and the longest wait, on the same arrivals.
 """

@@ -17,7 +17,6 @@ from sim.kernel.source import Tuple
 from sim.kernel.station import Station
 from sim.kernel.trigger import At, Every, EveryTuples, Trigger, When
 
-SECOND_US = 1_000_000
 ROOMS: Mapping[str, Callable[..., TimedRun]] = {
     "slack": slack.from_settings,
     "watermark": watermark.from_settings,
