@@ -21,7 +21,6 @@ from pyspark.sql import DataFrame, SparkSession
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Decision, Predicate
 from model.vocabulary.join_load import LoadRules, Measured
-from model.vocabulary.trace import Step
 from spark_impl.join import queries
 from spark_impl.join.control import (
     begin,
@@ -37,7 +36,7 @@ from spark_impl.join.rendezvous import Place
 from spark_impl.join.stage import check_slots, run_epoch
 from spark_impl.join.store import STATE, ChainStore, Commit, Load, open_store
 from spark_impl.join.task import Plan, Summary
-from spark_impl.join.trouble import Troubles
+from spark_impl.join.transport import Links
 from spark_impl.runtime import packages
 from spark_impl.runtime.provenance import note_history
 from spark_impl.runtime.storage import InputProblem, Location
@@ -61,7 +60,7 @@ class Chain:
     workers.
 
     The decisions of ``config`` are taken. With ``load``, the chain decides itself, from what
-    ``meter`` makes of its measurements. In tests, ``troubles`` happen on its connections.
+    ``meter`` makes of its measurements. ``links`` makes the connections of its workers.
     """
 
     def __init__(
@@ -73,12 +72,11 @@ class Chain:
         *,
         recording: bool = False,
         history: bool = False,
-        on_step: Callable[[Step], None] | None = None,
         patience_s: float = PATIENCE_S,
         load: LoadRules | None = None,
         meter: Meter = lambda measured: measured,
         comparison_us: float = 0.0,
-        troubles: Troubles | None = None,
+        links: Callable[..., Links] = Links,
     ) -> None:
         most = config.workers if load is None else load.most
         packages.prepare_workers(spark.sparkContext)
@@ -87,12 +85,11 @@ class Chain:
         self._free = dict(free or {})
         self._recording = recording
         self._history = history
-        self._on_step = on_step
         self._patience_s = patience_s
         self._load = load
         self._meter = meter
         self._comparison_us = comparison_us
-        self._troubles = troubles
+        self._links = links
         self.store = open_store(store, config)
         self._writer = TableWriter(self.store.root)
         self._last = before = self._seen.last()
@@ -235,9 +232,8 @@ class Chain:
             patience_s=self._patience_s,
             recording=self._recording,
             history=self._history,
-            on_step=self._on_step,
             comparison_us=self._comparison_us,
-            troubles=self._troubles,
+            links=self._links,
         )
 
     @property

@@ -8,13 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from model.vocabulary import Event, JoinConfig, System, Trace, Workload
+from model.vocabulary import Event, JoinConfig, Trace, Workload
 from model.vocabulary.join import PROTOCOL, STREAMS, Match, Rejected
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.chain import Chain
 from spark_impl.join.store import STEPS, ChainStore, Commit, load_store
 from spark_impl.join.task import Summary
-from spark_impl.join.trouble import Trouble, Troubles
+from spark_impl.join.transport import Links
 from spark_impl.runtime.systems import OnKill, system_maker
 from spark_impl.runtime.tables import BATCH
 
@@ -53,25 +53,6 @@ def run_workloads(
 make_system = system_maker("join", run_workloads)
 
 
-def make_troubled(planned: Sequence[Trouble]) -> System:
-    """Return a system whose chains meet these troubles on the connections between their workers."""
-
-    def run_all(
-        spark: SparkSession, cases: Mapping[str, Workload], workdir: Path
-    ) -> dict[str, Trace]:
-        found = {}
-        for number, (name, workload) in enumerate(cases.items()):
-            noted = workdir / f"noted-{number}"
-            noted.mkdir(parents=True)
-            troubles = Troubles(tuple(planned), str(noted))
-            found[name] = run_chain(
-                spark, workload, workdir / str(number), lambda _: None, troubles
-            )
-        return found
-
-    return system_maker("join", run_all)()
-
-
 class _Killed(BaseException):
     """The driver was killed."""
 
@@ -88,13 +69,13 @@ def run_chain(
     workload: Workload,
     folder: Path,
     on_kill: OnKill,
-    troubles: Troubles | None = None,
+    links: Callable[..., Links] = Links,
     on_sent: Callable[[int], None] = lambda _: None,
 ) -> Trace:
     """Run a workload in a chain in ``folder``, as :func:`run_workloads` does.
 
-    ``troubles`` happen on the connections between its workers. ``on_sent`` is called after each
-    epoch with the number of bytes that its workers sent to each other.
+    ``links`` makes the connections of its workers. ``on_sent`` is called after each epoch with the
+    number of bytes that its workers sent to each other.
     """
     config = JoinConfig.from_json(workload.config)
     for event in workload.arrivals:
@@ -102,16 +83,16 @@ def run_chain(
             msg = f"arrival {event.seq} has the stream {event.stream!r}; it must be 'R' or 'S'"
             raise ValueError(msg)
     faults = {(fault.kind, fault.at) for fault in workload.faults}
-    chain = Chain(spark, config, folder, recording=True, troubles=troubles)
+    chain = Chain(spark, config, folder, recording=True, links=links)
     for epoch, events in enumerate(workload.batches()):
         rows = rows_of(spark, events)
         if ("kill", epoch) in faults:
-            doomed = _DoomedChain(spark, config, folder, recording=True, troubles=troubles)
+            doomed = _DoomedChain(spark, config, folder, recording=True, links=links)
             with suppress(_Killed):
                 doomed.advance(rows)
             on_kill(epoch)
         if {("kill", epoch), ("restart", epoch)} & faults:
-            chain = Chain(spark, config, folder, recording=True, troubles=troubles)
+            chain = Chain(spark, config, folder, recording=True, links=links)
         on_sent(sum(each.bytes_sent for each in chain.advance(rows)))
     if workload.flush:
         on_sent(sum(each.bytes_sent for each in chain.advance(None)))

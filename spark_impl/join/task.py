@@ -35,7 +35,6 @@ from spark_impl.join.rendezvous import Place, host_of_worker, join_neighbours, m
 from spark_impl.join.side import Matcher
 from spark_impl.join.store import REJECTED, STATE, STEPS, ChainStore, Commit, name_of
 from spark_impl.join.transport import Links, NeighbourLost, listen
-from spark_impl.join.trouble import TroubledLinks, Troubles
 from spark_impl.join.worker import Worker
 from spark_impl.runtime.histories import RowFile
 from spark_impl.runtime.storage import InputProblem, Location
@@ -72,10 +71,10 @@ class Plan(NamedTuple):
     patience_s: float
     recording: bool
     history: bool
-    on_step: Callable[[Step], None] | None
     comparison_us: float
     """Emulated cost of a comparison."""
-    troubles: Troubles | None
+    links: Callable[[int, int, Mapping[int, socket], float], Links]
+    """Makes the connections of a worker; :class:`Links`, unless something shall go wrong there."""
 
 
 class Summary(NamedTuple):
@@ -154,7 +153,7 @@ def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Recor
     name = name_of(meeting.attempt, number)
     with (
         RowFile(plan.store.file("matches", plan.epoch, name), COLUMNS_OF_PAIRS) as file,
-        closing(_link(plan, number, connections)) as links,
+        closing(plan.links(number, plan.epoch, connections, plan.patience_s)) as links,
     ):
         found = MatchFile(file, queries, plan.epoch)
         try:
@@ -171,13 +170,6 @@ def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Recor
     offered = sum(len(own.seq) for own in arrivals.values())
     work = Work(offered, found.counts, busy_us, links.bytes_sent)
     yield _write(plan, meeting.attempt, worker, work)
-
-
-def _link(plan: Plan, number: int, connections: Mapping[int, socket]) -> Links:
-    if plan.troubles is None:
-        return Links(number, connections, plan.patience_s)
-    mine = plan.troubles.of(number, plan.epoch)
-    return TroubledLinks(number, connections, plan.patience_s, mine)
 
 
 def _find_all(context: BarrierTaskContext, workers: int) -> list[BarrierTaskInfo]:
@@ -209,6 +201,9 @@ def _make_worker(
     def keep(stream: str, rows: Tuples) -> None:
         kept.setdefault(stream, []).append(rows)
 
+    def record(step: Step) -> None:
+        steps.append(json.dumps({"kind": kind_of(type(step)), **step._asdict()}))
+
     old = workers if before is None else before.config.workers
     state, found = adopt(load, old, workers, number, matcher)
     return Worker(
@@ -218,7 +213,7 @@ def _make_worker(
         state,
         plan.epoch,
         flush=plan.flush,
-        record=_make_recorder(plan, steps),
+        record=record if plan.recording else None,
         keep=keep if plan.history else None,
         found=found,
         floors_us=plan.clocks.floors,
@@ -274,19 +269,6 @@ def rejections_table(rejections: Sequence[Rejections]) -> pa.Table:
         }
         parts.append(pa.table(columns).cast(REJECTED))
     return pa.concat_tables(parts)
-
-
-def _make_recorder(plan: Plan, lines: list[str]) -> Callable[[Step], None] | None:
-    if not plan.recording and plan.on_step is None:
-        return None
-
-    def record(step: Step) -> None:
-        if plan.recording:
-            lines.append(json.dumps({"kind": kind_of(type(step)), **step._asdict()}))
-        if plan.on_step is not None:
-            plan.on_step(step)
-
-    return record
 
 
 def _read_arrivals(given: pa.Table, plan: Plan, number: int) -> dict[str, Arrivals]:

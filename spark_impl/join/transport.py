@@ -205,13 +205,17 @@ class _Peer:
 
 
 class Links:
-    """The connections of one worker."""
+    """The connections of one worker, in one epoch."""
 
     def __init__(
-        self, number: int, connections: Mapping[int, socket.socket], patience_s: float
+        self,
+        number: int,
+        epoch: int,
+        connections: Mapping[int, socket.socket],
+        patience_s: float,
     ) -> None:
         now = time.monotonic()
-        self._number = number
+        self.number, self.epoch = number, epoch
         self._parting = False
         self._patience_s = patience_s
         self._selector = selectors.DefaultSelector()
@@ -244,7 +248,8 @@ class Links:
                 peer.unsent += frame(PING)
             self._send(neighbour, peer)
             if not peer.gone and now - peer.heard > self._patience_s:
-                msg = f"{peer.name} was silent for {self._patience_s:g} s, says {self._me}"
+                silent = f"was silent for {self._patience_s:g} s"
+                msg = f"{peer.name} {silent}, says worker {self.number}"
                 raise NeighbourLost(msg)
         came: list[tuple[int, list[Message]]] = []
         begun = time.monotonic()
@@ -308,11 +313,7 @@ class Links:
             elif kind != PING:
                 yield from decode_messages(kind, body)
 
-    @property
-    def _me(self) -> str:
-        return f"worker {self._number}"
-
     def _lost(self, peer: _Peer, error: OSError | None) -> NoReturn:
         reason = error or "it was closed at the other end"
-        msg = f"{peer.name} is lost, says {self._me}: {reason}"
+        msg = f"{peer.name} is lost, says worker {self.number}: {reason}"
         raise NeighbourLost(msg) from error

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import Forward
-from model.vocabulary.trace import Step
 from spark_impl.join.chain import Chain
+from spark_impl.join.messages import Block
 from spark_impl.join.store import ChainStore
 from spark_impl.join.system import rows_of
+from spark_impl.join.transport import Links
 from spark_impl.runtime.arrays import PlainRow
 from spark_impl.runtime.session import session
 from spark_impl.runtime.storage import Location
@@ -93,14 +93,20 @@ class DeadlyStore(ChainStore):
 def run_chain(folder: Path, killed: Path) -> None:
     """Run all epochs of a chain on three executors, then the flush."""
 
-    def on_step(step: Step) -> None:
-        if isinstance(step, Forward) and step.epoch == 1 and step.worker == 1:
-            end_executor_once(killed / IN_CHAIN[0])
+    class DeadlyLinks(Links):
+        """Connections of a worker that dies as it sends the first block of epoch 1."""
+
+        def exchange(self, outgoing: Any, wait_s: float) -> Any:
+            if (self.number, self.epoch) == (1, 1) and any(
+                isinstance(m, Block) for _, m in outgoing
+            ):
+                end_executor_once(killed / IN_CHAIN[0])
+            return super().exchange(outgoing, wait_s)
 
     workload = drivers.workload_in(folder)
     config = JoinConfig.from_json(workload.config)
     with session(f"local-cluster[{WORKERS},1,1024]") as spark:
-        chain = Chain(spark, config, folder / "store", recording=True, on_step=on_step)
+        chain = Chain(spark, config, folder / "store", recording=True, links=DeadlyLinks)
         chain.store = DeadlyStore(chain.store.root)
         for events in workload.batches():
             chain.advance(rows_of(spark, events))
