@@ -22,6 +22,7 @@ from spark_impl.grouping.instances import MicroBatch, at_instances
 from spark_impl.grouping.query import Spreader
 from spark_impl.grouping.tasks import Columns
 from spark_impl.join.chain import Chain
+from spark_impl.join.task import Options
 from spark_impl.runtime.session import session
 from spark_impl.runtime.storage import locate
 
@@ -139,7 +140,8 @@ def run_join(spark: SparkSession, folder: Path, cell: JoinCell) -> dict[str, obj
 
     A tuple is named by its ``seq``.
     """
-    chain = Chain(spark, join_config(cell), folder / "store", comparison_us=COMPARISON_US)
+    options = Options(comparison_us=COMPARISON_US)
+    chain = Chain(spark, join_config(cell), folder / "store", options=options)
     spent_s, compared = [], []
     for number, table in enumerate(join_epochs(cell)):
         rows = _written(spark, table, folder / f"{number}.parquet")

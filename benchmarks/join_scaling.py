@@ -36,6 +36,7 @@ from sim.join import simulate
 from sim.join.tuning import ChainTuning, Costs
 from sim.kernel.plan import replay
 from spark_impl.join.chain import Chain
+from spark_impl.join.task import Options
 from spark_impl.runtime.session import session
 
 WORKERS = (1, 2, 4, 8)
@@ -154,7 +155,7 @@ def on_spark(spark: SparkSession, workers: int, rate: float) -> float:
             Path(place) / "chain",
             load=LoadRules(least=workers, most=workers, block_size=BLOCK_SIZE),
             meter=keep,
-            comparison_us=COMPARISON_US,
+            options=Options(comparison_us=COMPARISON_US),
         )
         for first_s, last_s in ((0, WINDOW_S), (WINDOW_S, SECONDS)):
             done = chain.advance(spark.createDataFrame(arrivals(rate, first_s, last_s)))

@@ -67,7 +67,7 @@ def snapshots(store: str | Path | Location) -> tuple[Snapshot, ...]:
             done.committed_us,
             done.config.workers,
             done.matches,
-            done.rejected,
+            sum(done.reasons.values()),
             done.reasons,
             admitted,
             done.held,

@@ -19,7 +19,7 @@ from typing import TypeAlias
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import Decision, Predicate
+from model.vocabulary.join import REASON_SHED, Decision, Predicate
 from model.vocabulary.join_load import LoadRules, Measured
 from spark_impl.join import queries
 from spark_impl.join.control import (
@@ -31,12 +31,10 @@ from spark_impl.join.control import (
     share_of,
 )
 from spark_impl.join.idle import Clocks, begin_epoch
-from spark_impl.join.matching import Counts, FreePredicate, ranks_of
-from spark_impl.join.rendezvous import Place
+from spark_impl.join.matching import FreePredicate, ranks_of
 from spark_impl.join.stage import check_slots, run_epoch
 from spark_impl.join.store import STATE, ChainStore, Commit, Load, open_store
-from spark_impl.join.task import Plan, Summary
-from spark_impl.join.transport import Links
+from spark_impl.join.task import Options, Plan, Summary
 from spark_impl.runtime import packages
 from spark_impl.runtime.provenance import note_history
 from spark_impl.runtime.storage import InputProblem, Location
@@ -44,11 +42,7 @@ from spark_impl.runtime.tables import TableWriter
 
 log = logging.getLogger("straggler.join")
 
-PATIENCE_S = 60.0
-"""A neighbour that is silent for this long is taken for dead."""
 Meter: TypeAlias = Callable[[Measured], Measured]
-_NOWHERE = Place(("", 0), "", 0.0)
-"""Stands for the meeting point of an epoch that has not begun."""
 
 
 class Chain:
@@ -60,7 +54,7 @@ class Chain:
     workers.
 
     The decisions of ``config`` are taken. With ``load``, the chain decides itself, from what
-    ``meter`` makes of its measurements. ``links`` makes the connections of its workers.
+    ``meter`` makes of its measurements.
     """
 
     def __init__(
@@ -69,31 +63,25 @@ class Chain:
         config: JoinConfig,
         store: str | Path | Location,
         free: Mapping[str, FreePredicate] | None = None,
+        options: Options | None = None,
         *,
-        recording: bool = False,
-        history: bool = False,
-        patience_s: float = PATIENCE_S,
         load: LoadRules | None = None,
         meter: Meter = lambda measured: measured,
-        comparison_us: float = 0.0,
-        links: Callable[..., Links] = Links,
     ) -> None:
         most = config.workers if load is None else load.most
         packages.prepare_workers(spark.sparkContext)
         check_slots(spark, max([most, *(each.workers for each in config.decisions)]))
         self._spark = spark
         self._free = dict(free or {})
-        self._recording = recording
-        self._history = history
-        self._patience_s = patience_s
+        self._options = options or Options()
         self._load = load
         self._meter = meter
-        self._comparison_us = comparison_us
-        self._links = links
         self.store = open_store(store, config)
         self._writer = TableWriter(self.store.root)
         self._last = before = self._seen.last()
-        self._admitted_before = cache(self._read_admitted)  # what is committed stays
+        self._admitted_before = cache(
+            lambda epoch: self._seen.admitted_before(epoch)  # noqa: PLW0108 (the version changes)
+        )
         self._changed: set[str] = set()
         if before is not None:
             config = queries.continue_config(
@@ -208,9 +196,6 @@ class Chain:
             with self._changing:  # an epoch that failed has to be planned again
                 self._next, self._flushing = self.epochs, False
 
-    def _read_admitted(self, epoch: int) -> Counts:
-        return self._seen.admitted_before(epoch)
-
     def _require_open(self) -> None:
         if self.flushed or self._flushing:
             msg = f"the chain in {self.store.root} was flushed, and nothing may follow that"
@@ -223,17 +208,11 @@ class Chain:
             free=dict(self._free),
             ranks=ranks_of(config, self.epochs, self._admitted_before),
             store=self.store,
-            before=before,
             states=self._seen.states(STATE, self.epochs - 1),
             clocks=begin_epoch(config, Clocks() if before is None else before.clocks),
             epoch=self.epochs,
             flush=rows is None,
-            place=_NOWHERE,
-            patience_s=self._patience_s,
-            recording=self._recording,
-            history=self._history,
-            comparison_us=self._comparison_us,
-            links=self._links,
+            options=self._options,
         )
 
     @property
@@ -253,7 +232,7 @@ class Chain:
                     elapsed_us=max(1, (ended_ns - (self._since_ns or ended_ns)) // 1000),
                     busy_us=tuple(each.busy_us for each in summaries),
                     offered=sum(each.offered for each in summaries),
-                    shed=sum(each.shed for each in summaries),
+                    shed=done.reasons.get(REASON_SHED, 0),
                     held=sum(done.held),
                 )
             )

@@ -22,11 +22,12 @@ from spark_impl.join.answers import (
     rejected,
     results,
 )
-from spark_impl.join.chain import PATIENCE_S, Chain
+from spark_impl.join.chain import Chain
 from spark_impl.join.inputs import union_inputs
 from spark_impl.join.matching import FreePredicate
 from spark_impl.join.stage import ChainProblem
-from spark_impl.join.store import MATCHES, ChainStore, load_store
+from spark_impl.join.store import KINDS, MATCHES, ChainStore, load_store
+from spark_impl.join.task import Options
 from spark_impl.runtime.provenance import history_of, require_history
 from spark_impl.runtime.queries import Runnable, require_checkpoint, start_batches
 from spark_impl.runtime.storage import InputProblem, Location, locate
@@ -35,7 +36,7 @@ log = logging.getLogger("straggler.join")
 
 Condition: TypeAlias = Predicate | FreePredicate
 Sink: TypeAlias = Callable[[DataFrame, int], None]
-PAIR = [*MATCHES.names, "epoch"]
+PAIR = [*KINDS[MATCHES].names, "epoch"]
 """Columns of results."""
 DEFAULT_QUERY = "join"
 """Name of a query that was given without a name."""
@@ -76,13 +77,11 @@ class ChainJoin:
         load: LoadRules | None = None,
         recording: bool = False,
         history: bool = False,
-        patience_s: float = PATIENCE_S,
+        patience_s: float = 60.0,
     ) -> None:
         given = predicate if isinstance(predicate, Mapping) else {DEFAULT_QUERY: predicate}
         self._free = {name: each for name, each in given.items() if callable(each)}
-        self._recording = recording
-        self._history = history
-        self._patience_s = patience_s
+        self._options = Options(recording, history, patience_s)
         least, most = _range_of(workers, load)
         self._config = JoinConfig(
             window_us=window_us,
@@ -118,7 +117,7 @@ class ChainJoin:
             prefix="straggler-join-", ignore_cleanup_errors=True
         ) as scratch:
             found = self._join(r, s, scratch)
-            return spark.createDataFrame(found.read_all("matches").rename_columns(PAIR))
+            return spark.createDataFrame(found.read_all(MATCHES).rename_columns(PAIR))
 
     def _join(self, r: DataFrame, s: DataFrame, store: str | Path | Location) -> ChainStore:
         """Join two bounded inputs; return the store with the pairs."""
@@ -129,7 +128,7 @@ class ChainJoin:
         if chain.epochs:
             msg = f"{chain.store.root} holds the results of another join"
             raise InputProblem(msg)
-        refused = sum(each.rejected for each in chain.advance(rows))
+        refused = sum(sum(each.reasons.values()) for each in chain.advance(rows))
         chain.advance(None)
         if refused:
             log.warning("%d tuples match nothing: their values are not finite", refused)
@@ -165,16 +164,7 @@ class ChainJoin:
         return ChainStream(chain, union_inputs(r, s, "seq"), sink, own)
 
     def _open(self, spark: SparkSession, config: JoinConfig, store: str | Path | Location) -> Chain:
-        return Chain(
-            spark,
-            config,
-            store,
-            self._free,
-            recording=self._recording,
-            history=self._history,
-            patience_s=self._patience_s,
-            load=self._load,
-        )
+        return Chain(spark, config, store, self._free, self._options, load=self._load)
 
 
 class ChainStream(Runnable):
@@ -265,7 +255,7 @@ class ChainStream(Runnable):
 def _is_empty(store: ChainStore, epoch: int) -> bool:
     """Return whether nothing came in an epoch, as in the first one while sources are empty."""
     done = store.commit_of(epoch)
-    came = done.admitted != store.admitted_before(epoch) or done.rejected
+    came = done.admitted != store.admitted_before(epoch) or done.reasons
     return not (done.flush or came or any(done.matches.values()))
 
 

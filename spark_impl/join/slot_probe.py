@@ -9,7 +9,6 @@ Rules of this file:
 import socket
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from functools import partial
 from itertools import pairwise
 from statistics import median
@@ -21,15 +20,7 @@ from pyspark import BarrierTaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_impl.join.rendezvous import (
-    Place,
-    Rendezvous,
-    addresses_of,
-    host_of_worker,
-    join_neighbours,
-    meet,
-)
-from spark_impl.join.transport import listen
+from spark_impl.join.rendezvous import Place, Rendezvous, addresses_of, meet_neighbours
 from spark_impl.join.work_probe import Work, measure_work
 
 ROUND_TRIPS, WARM = 30, 5
@@ -94,11 +85,8 @@ def _probe(
         pass
     context = BarrierTaskContext.get()
     number = context.partitionId()
-    host = host_of_worker(place, context.getTaskInfos()[number].address)
-    with closing(listen(host)) as listener:
-        address = listener.getsockname()[:2]
-        meeting = meet(place, number, context.taskAttemptId(), address)
-        connections = join_neighbours(listener, number, meeting, place)
+    host, _, _ = context.getTaskInfos()[number].address.rpartition(":")
+    _, connections = meet_neighbours(place, context)
     kernels = [_kernel_us() for _ in range(KERNELS)]
     latency_us: list[float] = []
     bandwidth_mbps: list[float] = []

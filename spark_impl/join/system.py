@@ -13,7 +13,7 @@ from model.vocabulary.join import PROTOCOL, STREAMS, Match, Rejected
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.chain import Chain
 from spark_impl.join.store import STEPS, ChainStore, Commit, load_store
-from spark_impl.join.task import Summary
+from spark_impl.join.task import Options, Summary
 from spark_impl.join.transport import Links
 from spark_impl.runtime.systems import OnKill, system_maker
 from spark_impl.runtime.tables import BATCH
@@ -83,16 +83,17 @@ def run_chain(
             msg = f"arrival {event.seq} has the stream {event.stream!r}; it must be 'R' or 'S'"
             raise ValueError(msg)
     faults = {(fault.kind, fault.at) for fault in workload.faults}
-    chain = Chain(spark, config, folder, recording=True, links=links)
+    options = Options(recording=True, links=links)
+    chain = Chain(spark, config, folder, options=options)
     for epoch, events in enumerate(workload.batches()):
         rows = rows_of(spark, events)
         if ("kill", epoch) in faults:
-            doomed = _DoomedChain(spark, config, folder, recording=True, links=links)
+            doomed = _DoomedChain(spark, config, folder, options=options)
             with suppress(_Killed):
                 doomed.advance(rows)
             on_kill(epoch)
         if {("kill", epoch), ("restart", epoch)} & faults:
-            chain = Chain(spark, config, folder, recording=True, links=links)
+            chain = Chain(spark, config, folder, options=options)
         on_sent(sum(each.bytes_sent for each in chain.advance(rows)))
     if workload.flush:
         on_sent(sum(each.bytes_sent for each in chain.advance(None)))

@@ -10,13 +10,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+
 from model.vocabulary import JoinConfig
 from spark_impl.join.chain import Chain
 from spark_impl.join.messages import Block
-from spark_impl.join.store import ChainStore
+from spark_impl.join.store import STATE, ChainStore
 from spark_impl.join.system import rows_of
+from spark_impl.join.task import Options
 from spark_impl.join.transport import Links
-from spark_impl.runtime.arrays import PlainRow
 from spark_impl.runtime.session import session
 from spark_impl.runtime.storage import Location
 from spark_impl.windows import history, processor
@@ -83,11 +85,11 @@ def run_windows(folder: Path, killed: Path) -> None:
 class DeadlyStore(ChainStore):
     """A store in which a worker dies between writing its results and writing its state."""
 
-    def write_state(self, kind: str, batch: int, row: PlainRow, name: str = "") -> Location:
-        """Write the state, or die instead."""
-        if batch == 2 and row["number"] == WORKERS - 1:
+    def write(self, kind: str, batch: int, rows: pa.Table, name: str = "") -> Location:
+        """Write some rows, or die instead."""
+        if (kind, batch) == (STATE, 2) and rows.column("number").to_pylist() == [WORKERS - 1]:
             end_executor_once(Path(self.root.parent.path, "killed", IN_CHAIN[1]))
-        return super().write_state(kind, batch, row, name)
+        return super().write(kind, batch, rows, name)
 
 
 def run_chain(folder: Path, killed: Path) -> None:
@@ -106,7 +108,8 @@ def run_chain(folder: Path, killed: Path) -> None:
     workload = drivers.workload_in(folder)
     config = JoinConfig.from_json(workload.config)
     with session(f"local-cluster[{WORKERS},1,1024]") as spark:
-        chain = Chain(spark, config, folder / "store", recording=True, links=DeadlyLinks)
+        options = Options(recording=True, links=DeadlyLinks)
+        chain = Chain(spark, config, folder / "store", options=options)
         chain.store = DeadlyStore(chain.store.root)
         for events in workload.batches():
             chain.advance(rows_of(spark, events))

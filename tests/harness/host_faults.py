@@ -18,6 +18,7 @@ from typing import Any
 from spark_impl.grouping import tasks
 from spark_impl.join import system
 from spark_impl.join.chain import Chain
+from spark_impl.join.task import Options
 from spark_impl.join.transport import Links
 from spark_impl.script import processor, query
 from spark_impl.windows import history
@@ -68,8 +69,8 @@ def in_epoch(strike: Strike) -> None:
             strike(None)
         return Links(number, epoch, *given)
 
-    def chain(*given: Any, **named: Any) -> Chain:
-        return Chain(*given, **{**named, "links": links})
+    def chain(spark: Any, config: Any, store: Any, options: Options) -> Chain:
+        return Chain(spark, config, store, options=options._replace(links=links))
 
     setattr(system, "Chain", chain)  # noqa: B010 (mypy protects it)
 

@@ -24,6 +24,7 @@ from spark_impl.join import (
 )
 from spark_impl.join.chain import Chain
 from spark_impl.join.system import read_trace, rows_of
+from spark_impl.join.task import Options
 from spark_impl.runtime.session import EnvironmentProblem
 from spark_impl.runtime.storage import InputProblem
 from tests.spark_impl.join_cases import (
@@ -55,7 +56,7 @@ def test_real_measurements_reach_the_controller(spark: SparkSession, tmp_path: P
         JoinConfig.from_json(case.config),
         tmp_path / "slow",
         load=eager,
-        comparison_us=1000,
+        options=Options(comparison_us=1000),
     )
     (done,) = slow.advance(rows_of(spark, case.arrivals))
     assert done.busy_us >= 1000 * done.compared - 1000

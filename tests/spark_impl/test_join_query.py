@@ -36,6 +36,7 @@ from spark_impl.join.in_process import run_in_process
 from spark_impl.join.query import check_reach
 from spark_impl.join.store import load_store
 from spark_impl.join.system import rows_of
+from spark_impl.join.task import Options
 from spark_impl.join.transport import Links
 from spark_impl.runtime import tables
 from spark_impl.runtime.histories import append
@@ -197,7 +198,7 @@ def test_a_task_that_always_fails_fails_the_epoch_with_a_sentence(
 
     Chain(spark, config, tmp_path / "store").advance(rows_of(spark, first))
     before = counted(results(spark, tmp_path / "store"))
-    broken = Chain(spark, config, tmp_path / "store", links=fail)
+    broken = Chain(spark, config, tmp_path / "store", options=Options(links=fail))
     with pytest.raises(ChainProblem, match=r"^no connections of worker \d today \("):
         broken.advance(rows_of(spark, second))
     assert counted(results(spark, tmp_path / "store")) == before
