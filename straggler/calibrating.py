@@ -54,7 +54,7 @@ def calibrate(
         hosts=tuple(hosts[name] for name in names),
         epoch_us=measure_epochs(spark, folder / "chain"),
         batch_us=measure_batches(spark, folder / "grouping", slots),
-        **(spread | measure_links(reports) | measure_sizes(seed)._asdict()),
+        **(spread | measure_links(reports) | measure_sizes(seed)),
     )
 
 

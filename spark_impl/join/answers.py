@@ -12,7 +12,7 @@ from model.vocabulary.join import END_US, NO_WATERMARK_US, STREAMS, Decision
 from model.vocabulary.join_load import Measured
 from spark_impl.join.control import mean_utilisation, share_of, utilisations
 from spark_impl.join.matching import Counts
-from spark_impl.join.store import ChainStore, load_store
+from spark_impl.join.store import MATCHES, REJECTED, ChainStore, load_store
 from spark_impl.runtime.queries import read_table
 from spark_impl.runtime.storage import InputProblem, Location
 from spark_impl.runtime.tables import BATCH
@@ -49,7 +49,7 @@ def results(
     """
     place = load_store(store)
     last = place.view.last if through_epoch is None else place.commit_of(through_epoch).epoch
-    return matches(spark, place, 0, last)
+    return read_epochs(spark, place, MATCHES, 0, last)
 
 
 def snapshots(store: str | Path | Location) -> tuple[Snapshot, ...]:
@@ -126,7 +126,7 @@ def rejected(spark: SparkSession, store: str | Path | Location) -> DataFrame:
     The columns are ``stream, seq, source_id, key, event_time_us, reason, epoch``. Raise
     :class:`InputProblem` if ``store`` is not the store of a chain, or some are missing.
     """
-    return read_table(spark, load_store(store), "rejected").withColumnRenamed(BATCH, "epoch")
+    return read_epochs(spark, load_store(store), REJECTED)
 
 
 class Progress(NamedTuple):
@@ -181,14 +181,6 @@ def complete_until(store: str | Path | Location) -> int:
     return NO_WATERMARK_US if last is None else last.complete_us
 
 
-def matches(spark: SparkSession, store: ChainStore, first_epoch: int, last_epoch: int) -> DataFrame:
-    """Return the pairs that were found in some epochs.
-
-    Raise :class:`InputProblem` if some pairs are missing.
-    """
-    return _read(spark, store, "matches", first_epoch, last_epoch)
-
-
 def admitted(
     spark: SparkSession, store: ChainStore, stream: str, first: int, last: int
 ) -> DataFrame:
@@ -204,10 +196,12 @@ def admitted(
                 " them"
             )
             raise InputProblem(msg)
-    rows = _read(spark, store, f"admitted-{stream}", first, last)
+    rows = read_epochs(spark, store, f"admitted-{stream}", first, last)
     return rows.drop("epoch").withColumnRenamed("ts", "event_time_us")
 
 
-def _read(spark: SparkSession, store: ChainStore, kind: str, first: int, last: int) -> DataFrame:
-    """Return the rows of a kind that some epochs wrote."""
+def read_epochs(
+    spark: SparkSession, store: ChainStore, kind: str, first: int = 0, last: int | None = None
+) -> DataFrame:
+    """Return the rows of a kind that some epochs wrote; :class:`InputProblem` if some are lost."""
     return read_table(spark, store, kind, first, last).withColumnRenamed(BATCH, "epoch")

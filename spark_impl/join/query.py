@@ -17,8 +17,8 @@ from model.vocabulary.settings import is_int
 from spark_impl.join.answers import (
     Progress,
     admitted,
-    matches,
     progress,
+    read_epochs,
     rejected,
     results,
 )
@@ -249,7 +249,7 @@ class ChainStream(Runnable):
     def _hand_on(self, spark: SparkSession, epoch: int) -> None:
         store = self._chain.store.at()
         if self._sink is not None and not _is_empty(store, epoch):
-            self._sink(matches(spark, store, epoch, epoch), epoch)
+            self._sink(read_epochs(spark, store, MATCHES, epoch, epoch), epoch)
 
 
 def _is_empty(store: ChainStore, epoch: int) -> bool:

@@ -286,13 +286,16 @@ def _read_arrivals(given: pa.Table, plan: Plan, number: int) -> dict[str, Arriva
         return {}
     entering = {R: 0, S: plan.config.workers - 1}
     return {
-        stream: _sort_arrivals(rows.filter(pc.equal(rows.column("stream"), stream)), plan)
+        stream: sort_arrivals(
+            rows.filter(pc.equal(rows.column("stream"), stream)), plan.config.window_us
+        )
         for stream in STREAMS
         if entering[stream] == number
     }
 
 
-def _sort_arrivals(rows: pa.Table, plan: Plan) -> Arrivals:
+def sort_arrivals(rows: pa.Table, window_us: int) -> Arrivals:
+    """Return arrivals, with :data:`COLUMNS`, in order. Errors are those of :func:`check_times`."""
     rows = rows.sort_by("seq")
     tuples = pa.table(
         {
@@ -304,5 +307,5 @@ def _sort_arrivals(rows: pa.Table, plan: Plan) -> Arrivals:
         }
     )
     arrivals = Arrivals(rows.column("seq").to_numpy().astype(np.int64), tuples_from_arrow(tuples))
-    check_times(arrivals, plan.config.window_us)
+    check_times(arrivals, window_us)
     return arrivals
