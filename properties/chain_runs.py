@@ -83,7 +83,7 @@ class ChainSeen:
     planned: Sequence[Trouble]
     """Trouble on the connections between Spark's workers."""
     troubles: Mapping[str, int]
-    """How often each kind of trouble happened."""
+    """Number of times that each kind of trouble happened."""
     came: Sequence[exchange.Report]
     """Number of times each message came to each of Spark's workers, in each run of an epoch."""
     bytes_sent: int

@@ -7,7 +7,6 @@
 * :mod:`spark_impl.grouping.tasks` runs routers as Spark tasks.
 * :mod:`spark_impl.grouping.instances` runs work at instances, with a state, timed; and aggregates.
 * :mod:`spark_impl.grouping.reports` tells the driver what tasks have written.
-* :mod:`spark_impl.grouping.refusals` lists the rows without a finite value.
 * :mod:`spark_impl.grouping.store` keeps the progress of a stream.
 * :mod:`spark_impl.grouping.query` is the interface for users.
 """
@@ -19,8 +18,15 @@ from spark_impl.grouping.instances import (
     merged_answers,
     partial_aggregates,
 )
-from spark_impl.grouping.query import Grouping, GroupingProblem, GroupingStream, Work
-from spark_impl.grouping.refusals import Progress, progress, rejected
+from spark_impl.grouping.query import (
+    Grouping,
+    GroupingProblem,
+    GroupingStream,
+    Progress,
+    Work,
+    progress,
+    rejected,
+)
 from spark_impl.grouping.system import make_system, run_in_process, run_workloads
 
 __all__ = [

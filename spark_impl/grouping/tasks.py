@@ -39,7 +39,14 @@ from spark_impl.grouping.keys import (
 )
 from spark_impl.grouping.reports import Report, Reports
 from spark_impl.grouping.router import SenderState, begin_window, choose, route
-from spark_impl.grouping.store import REFUSED, REJECTED, SENDER, GroupingStore
+from spark_impl.grouping.store import (
+    REFUSED,
+    REJECTED,
+    SENDER,
+    GroupingStore,
+    decode_state,
+    encode_state,
+)
 from spark_impl.grouping.windows import Standing
 from spark_impl.runtime.storage import InputProblem, Location
 
@@ -47,8 +54,6 @@ INSTANCE = "instance"
 """Name of the added column."""
 _ROWS = 1 << 17
 """Number of rows of bounded data that are routed together."""
-_COUNTERS = ("key", "count", "error", "tuples", "floor", "part")
-"""Columns of summaries on their way to the driver; ``part`` is the partition."""
 
 
 class Columns(NamedTuple):
@@ -159,7 +164,7 @@ def _run_sender(
         if refused.num_rows:
             file = store.write(REJECTED, standing.batch, refused)
             reports.tell(Report(file, REJECTED, sender, refused.num_rows))
-    file = store.write_sender(standing.batch, sender, state)
+    file = store.save(SENDER, standing.batch, sender, encode_state(state))
     reports.tell(Report(file, SENDER, sender, sum(map(len, given))))
 
 
@@ -183,7 +188,9 @@ def refused_rows(rows: pa.Table, columns: Columns) -> pa.Table:
 
 def sender_before(part: Part, sender: int) -> SenderState:
     """Return the state of a sender at the beginning of a micro-batch."""
-    state = part.store.load_sender(part.before[sender]) if part.before else SenderState()
+    state = SenderState()
+    if part.before:
+        state = decode_state(part.store.load(SENDER, part.before[sender]))
     return begin_window(part.config, state) if part.standing.tuples == 0 else state
 
 
@@ -211,12 +218,10 @@ def _run_partition(
 
 def count_keys(rows: DataFrame, config: GroupingConfig, columns: Columns) -> Summary:
     """Count the keys of bounded rows; only summaries come to the driver."""
-    kinds = ", ".join(f"{name} {'string' if name == 'key' else 'bigint'}" for name in _COUNTERS)
     task = partial(_count, config=config, key=columns.key)
-    found = rows.select(columns.key).mapInArrow(task, kinds).toArrow()
-    numbers = sorted(found.column("part").unique().to_pylist())
-    parts = [_summary(found.filter(pc.equal(found.column("part"), each))) for each in numbers]
-    return merge_all(parts, summary_capacity(config.eps_share))
+    found = rows.select(columns.key).mapInArrow(task, "state binary").collect()
+    summaries = [decode_state(bytes(row.state)).summary for row in found]
+    return merge_all(summaries, summary_capacity(config.eps_share))
 
 
 def _count(
@@ -226,18 +231,8 @@ def _count(
     for rows in _pieces(batches):
         counted = count_exactly(_keys(rows, key).dictionary_encode())
         summary = merge(summary, counted, summary_capacity(config.eps_share))
-    size = len(summary.keys)
-    if size:
-        once = (summary.tuples, summary.floor, partition_id())
-        alike = [pa.repeat(number, size).cast(pa.int64()) for number in once]
-        columns = [summary.keys, pa.array(summary.counts), pa.array(summary.errors), *alike]
-        yield pa.RecordBatch.from_arrays(columns, names=_COUNTERS)
-
-
-def _summary(rows: pa.Table) -> Summary:
-    counts, errors = (rows.column(name).to_numpy() for name in ("count", "error"))
-    tuples, floor = (rows.column(name)[0].as_py() for name in ("tuples", "floor"))
-    return Summary(rows.column("key").combine_chunks(), counts, errors, tuples, floor)
+    if summary.tuples:
+        yield pa.RecordBatch.from_pylist([{"state": encode_state(SenderState(summary=summary))}])
 
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -60,7 +60,7 @@ _CAUSE_FIRST_S = 1.0
 
 
 class Options(NamedTuple):
-    """What a chain does besides joining."""
+    """Choices that change no pair of a chain."""
 
     recording: bool = False
     """Whether workers write down their steps."""
