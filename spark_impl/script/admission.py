@@ -59,10 +59,10 @@ class Clock(NamedTuple):
     wm_us: int = 0
     inv: int = 0
     """Number of pairs in the cluster that are out of order."""
-    cluster: Ints = np.empty(0, np.int64)
-    """Event times of the last arrivals, in their order, if the watermark follows their disorder."""
     last_us: int = NEVER
     """The arrival clock at the last arrival, if sensors may be idle."""
+    cluster: Ints = np.empty(0, np.int64)
+    """Event times of the last arrivals, in their order, if the watermark follows their disorder."""
 
     def follow(self, timeline: Timeline, waiting: Waiting) -> "Clock":
         """Return the progress after the clock of all sensors has moved on."""
@@ -179,4 +179,4 @@ def _followed(times: Ints, clock: Clock, waiting: Waiting) -> tuple[Ints, Clock]
     latest = np.maximum(np.maximum.accumulate(times), clock.latest_us)
     wm = np.maximum.accumulate(np.concatenate(([clock.wm_us], latest - wait)))
     cluster = np.concatenate((before, times))[-waiting.cluster :]
-    return wm, Clock(int(latest[-1]), int(wm[-1]), int(inv[-1]), cluster, clock.last_us)
+    return wm, Clock(int(latest[-1]), int(wm[-1]), int(inv[-1]), clock.last_us, cluster)

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script.config import Hosted
-from spark_impl.script.graph import Graph, Output, make_graph, readers
+from spark_impl.script.graph import Graph, Output, make_graph
 from spark_impl.script.placement import Placement, Placing
 from spark_impl.script.slices import Cutting, cut
 
@@ -26,8 +26,6 @@ class Share:
     cuttings: Mapping[int, Cutting]
     sensors: tuple[int, ...]
     """Sensors sent to it."""
-    foreign: tuple[int, ...]
-    """Results of other workers that are sent to it."""
     computed: tuple[int, ...]
     """Windows and operations, each after its inputs."""
     sent: Mapping[int, tuple[int, ...]]
@@ -40,12 +38,7 @@ class Share:
     @cached_property
     def windows(self) -> Mapping[int, tuple[int, ...]]:
         """The windows over a stream that are computed here, by stream."""
-        here = set(self.computed)
-        found = {
-            source: tuple(number for number in numbers if number in here)
-            for source, numbers in self.graph.windows.items()
-        }
-        return {source: numbers for source, numbers in found.items() if numbers}
+        return self._here(self.graph.windows)
 
     def squares(self, source: int) -> bool:
         """Return whether a window over a stream needs the squares of its values."""
@@ -54,12 +47,13 @@ class Share:
     @cached_property
     def readers(self) -> Mapping[int, tuple[int, ...]]:
         """The windows and operations here that read a sensor or result, by its node."""
+        return self._here(self.graph.readers)
+
+    def _here(self, found: Mapping[int, tuple[int, ...]]) -> Mapping[int, tuple[int, ...]]:
+        """Return what is computed here, by stream."""
         here = set(self.computed)
-        found = {
-            stream: tuple(number for number in numbers if number in here)
-            for stream, numbers in readers(self.graph).items()
-        }
-        return {stream: numbers for stream, numbers in found.items() if numbers}
+        own = {stream: tuple(n for n in numbers if n in here) for stream, numbers in found.items()}
+        return {stream: numbers for stream, numbers in own.items() if numbers}
 
 
 @dataclass(frozen=True)
@@ -113,9 +107,8 @@ class Plan:
         graph, at = self.graph, self.placement.worker
         own = self.placement.hosts[worker]
         computed = tuple(number for number in graph.computed if at[number] == worker)
-        read = {each for number in computed for each in graph.reads[number]}
         sent: dict[int, tuple[int, ...]] = {}
-        for stream, numbers in readers(graph).items():
+        for stream, numbers in graph.readers.items():
             others = {at[number] for number in numbers} - {worker}
             if others and at.get(stream) == worker:
                 sent[stream] = tuple(sorted(others))
@@ -124,7 +117,6 @@ class Plan:
             graph,
             self.cuttings,
             tuple(sorted(own)),
-            tuple(n for n in sorted(read) if at.get(n, worker) != worker),
             computed,
             sent,
             frozenset(n for n in own if self.hosts[graph.nodes[n].sensor][0] == worker),

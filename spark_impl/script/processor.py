@@ -12,14 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import (
-    BinaryType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from spark_impl.runtime.arrays import Ints, PlainRow, Values
 from spark_impl.runtime.sources import PATH
@@ -98,20 +91,17 @@ def pack_files(
     Tuples that change no result stamped from ``since_us`` on are left out. With ``is_timed``, every
     worker gets the clock of the arrivals of all sensors.
     """
-    groups = store.groups
     router, numbers = Router(plan, since_us, is_timed=is_timed), slots(plan.workers)
-    columns = [field for field in BLOCK if field.name != "worker"]
-    schema = pa.schema([*groups, pa.field(SLOT, pa.int32()), *columns])
     for batch in batches:
         for file in map(locate, batch.column(PATH).to_pylist()):
             if file.parent == store.control:
                 rows = read_request(file).to_pylist()
             else:
-                rows = list(_history_rows(file, groups, router))
+                rows = list(_history_rows(file, store.groups, router))
             for row in rows:
                 row[SLOT] = numbers[row.pop("worker")]
             if rows:
-                yield from pa.Table.from_pylist(rows, schema).to_batches()
+                yield from pa.Table.from_pylist(rows, store.schema_of(INPUT)).to_batches()
 
 
 def _history_rows(file: Location, groups: Sequence[pa.Field], router: Router) -> Iterator[PlainRow]:
@@ -200,29 +190,15 @@ _STANDING = ("known_us", "held_by", "wm_us")
 _RECORDS = ("results", "undefined", "rejected", "messages")
 
 
-def input_schema(groups: StructType) -> StructType:
-    """Return the columns of the processor's input; a flush has no block."""
-    ours = [
-        StructField(SLOT, IntegerType()),
-        StructField("kind", IntegerType()),
-        StructField("block", BinaryType()),
-    ]
-    return StructType([*groups, *ours])
+INPUT = pa.schema([(SLOT, pa.int32()), ("kind", pa.int32()), ("block", pa.binary())])
+"""Columns of the processor's input, behind the grouping columns; a flush has no block."""
+OUTPUT = pa.schema(
+    [*TABLES["worker"], ("to", pa.int32()), *((name, pa.binary()) for name in _RECORDS)]
+)
+"""Columns of the processor's output, behind the grouping columns.
 
-
-def output_schema(groups: StructType) -> StructType:
-    """Return the columns of the processor's output, as records.
-
-    A row is either the news of a worker (``to`` is NULL), or a message to one other worker.
-    """
-    ours = [
-        StructField("worker", IntegerType()),
-        StructField("known_us", LongType()),
-        StructField("held_by", StringType()),
-        StructField("wm_us", LongType()),
-        StructField("to", IntegerType()),
-    ]
-    return StructType([*groups, *ours, *(StructField(name, BinaryType()) for name in _RECORDS)])
+A row is either the news of a worker (``to`` is NULL), or a message to one other worker.
+"""
 
 
 class ScriptProcessor(StatefulProcessor):
@@ -283,9 +259,11 @@ def _output_rows(share: Share, found: Found) -> Iterator[PlainRow]:
         "held_by": held_by,
         "wm_us": found.wm_us,
         "to": None,
-        "results": encoding.encode_tuples(found.results),
-        "undefined": encoding.encode_stamps(found.undefined),
-        "rejected": encoding.encode_rejections(found.rejected),
+        "results": encoding.encode_records(encoding.TUPLE, found.results),
+        "undefined": encoding.encode_records(
+            encoding.UNDEFINED, {number: (ts,) for number, ts in found.undefined.items()}
+        ),
+        "rejected": encoding.encode_records(encoding.REJECTED, found.rejected),
         "messages": None,
     }
     nothing = dict.fromkeys((*_STANDING, *_RECORDS))

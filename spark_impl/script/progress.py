@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from model.vocabulary.script.config import END_US
-from spark_impl.runtime.arrays import PlainRow, Values
 from spark_impl.runtime.storage import Address
-from spark_impl.script.plan import Plan, compile_plan
+from spark_impl.script.plan import compile_plan
 from spark_impl.script.store import config_of, load_store
 
 
@@ -43,21 +42,16 @@ def progress(store: Address) -> Progress:
         silent = [name for name, at in plan.hosts.items() if at[0] not in own]
         stands += [(0, name) for name in silent]
     reasons = place.read_kind("rejected").column("reason").value_counts().to_pylist()
-    watermark_us, held_by = min(stands, default=(END_US if standing else 0, None))
-    return Progress(
-        place.view.last,
-        known_until_us(plan, standing),
-        {each["values"]: each["counts"] for each in reasons},
-        held_by,
-        watermark_us,
-    )
-
-
-def known_until_us(plan: Plan, standing: Mapping[Values, Mapping[int, PlainRow]]) -> int:
-    """Return the stamp before which all results of all groups are there."""
-    stamps = [
+    known_us = [
         own[worker]["known_us"] if worker in own else 0
         for own in standing.values()
         for worker in set(plan.placement.worker.values())
     ]
-    return min(stamps, default=0)
+    watermark_us, held_by = min(stands, default=(END_US if standing else 0, None))
+    return Progress(
+        place.view.last,
+        min(known_us, default=0),
+        {each["values"]: each["counts"] for each in reasons},
+        held_by,
+        watermark_us,
+    )

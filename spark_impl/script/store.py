@@ -89,7 +89,7 @@ def open_store(store: ScriptStore, config: ScriptConfig) -> None:
     identity = {
         "version": VERSION,
         "room": ROOM,
-        "config": {item.name: given[item.name] for item in fields(ScriptConfig)},
+        "config": given,
         "group_columns": stores.groups_to_json(store.groups),
         "since_us": store.since_us,
     }
