@@ -220,9 +220,8 @@ class ChainInProcess:
     def commit(self) -> None:
         """End the epoch and keep the states of the workers."""
         states = [worker.state() for worker in self.workers]
-        r, s = states[0].r_intake, states[-1].s_intake
+        r, s = states[0].r.intake or Admitted(), states[-1].s.intake or Admitted()
         self._states = [encode_state(state) for state in states]
-        r, s = r or Admitted(), s or Admitted()
         self._admitted.append(Counts(r.tuples, s.tuples))
         first, last = (count_accepted(self.workers[each].lanes) for each in (0, -1))
         accepted = Counts(first.r, last.s)

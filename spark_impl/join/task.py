@@ -156,7 +156,7 @@ def run_task(
         tables[f"admitted-{stream}"] = pa.Table.from_batches([*map(to_arrow, parts)])
     for kind, rows in tables.items():
         plan.store.write(kind, plan.epoch, rows, name)
-    intakes = [each or Admitted() for each in (state.r_intake, state.s_intake)]
+    intakes = [each.intake or Admitted() for each in state]
     summary = Summary(
         worker=number,
         attempt=attempt,
@@ -168,9 +168,9 @@ def run_task(
         accepted=count_accepted(worker.lanes),
         admitted=Counts(*(each.tuples for each in intakes)),
         t_max_us=Counts(*(each.t_max_us for each in intakes)),
-        held=Counts(len(state.r), len(state.s)),
-        least_us=Counts(*(int(each.ts.min(initial=END_US)) for each in (state.r, state.s))),
-        wm_us=Counts(state.r_wm_us, state.s_wm_us),
+        held=Counts(*(len(each.tuples) for each in state)),
+        least_us=Counts(*(int(each.tuples.ts.min(initial=END_US)) for each in state)),
+        wm_us=Counts(*(each.wm_us for each in state)),
         busy_us=busy_us,
         bytes_sent=links.bytes_sent,
         compared=worker.compared,
