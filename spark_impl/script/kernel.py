@@ -17,7 +17,7 @@ import numpy as np
 from model.vocabulary.script.config import END_US
 from spark_impl.runtime.arrays import Ints
 from spark_impl.runtime.histories import require_later
-from spark_impl.script.admission import Arrivals, Clock, Waiting, admit
+from spark_impl.script.admission import Arrivals, Clock, admit
 from spark_impl.script.arithmetic import NO_TUPLES, Tuples, operate
 from spark_impl.script.graph import NUMBER, WINDOW
 from spark_impl.script.plan import Share
@@ -132,9 +132,9 @@ class Found(NamedTuple):
     """The watermark of this sensor; ``END_US`` without one."""
 
 
-def advance(share: Share, waiting: Waiting, state: State, given: Given) -> tuple[State, Found]:
+def advance(share: Share, state: State, given: Given) -> tuple[State, Found]:
     """Process a micro-batch: take in its input, and compute everything that follows from it."""
-    step = _Step(share, waiting, state)
+    step = _Step(share, state)
     step.take_in(given)
     for number in share.computed:
         step.compute(number)
@@ -144,10 +144,9 @@ def advance(share: Share, waiting: Waiting, state: State, given: Given) -> tuple
 class _Step:
     """A state on its way through a micro-batch."""
 
-    def __init__(self, share: Share, waiting: Waiting, state: State) -> None:
+    def __init__(self, share: Share, state: State) -> None:
         self._share = share
         self._graph = share.graph
-        self._waiting = waiting
         self._logs = dict(state.logs)
         self._clocks = dict(state.clocks)
         self._slices = dict(state.slices)
@@ -188,7 +187,7 @@ class _Step:
         if arrivals.moments is not None:
             placed = course.place(arrivals.seq, arrivals.moments)
             arrivals = arrivals._replace(moments=placed)
-        found = admit(arrivals, open_ids, clock, self._waiting, course.after.origin_us)
+        found = admit(arrivals, open_ids, clock, self._share.config, course.after.origin_us)
         self._clocks[number] = found.clock
         self._logs[number] = log.with_(found.tuples, found.clock.wm_us, found.source_id)
         if number in self._share.says and len(found.rejected):
@@ -199,7 +198,7 @@ class _Step:
         """Move the watermarks of silent sensors."""
         for number in self._share.sensors:
             before = self._clocks.get(number, Clock())
-            after = before.follow(self._timeline, self._waiting)
+            after = before.follow(self._timeline, self._share.config)
             if after.wm_us != before.wm_us:
                 self._clocks[number] = after
                 self._logs[number] = self._logs.get(number, Log())._replace(until_us=after.wm_us)

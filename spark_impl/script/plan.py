@@ -21,7 +21,7 @@ from spark_impl.script.slices import Cutting, cut
 class Share:
     """The part of one worker in a plan."""
 
-    worker: int
+    config: ScriptConfig
     graph: Graph
     cuttings: Mapping[int, Cutting]
     sensors: tuple[int, ...]
@@ -60,6 +60,7 @@ class Share:
 class Plan:
     """Workflows compiled for some workers."""
 
+    config: ScriptConfig
     graph: Graph
     cuttings: Mapping[int, Cutting]
     """The way to cut a stream for the windows over it, by stream."""
@@ -68,6 +69,11 @@ class Plan:
     """The placement that sends sensors to the hash of their names."""
     cap: float
     """The load that no worker should exceed, in tuples per hour."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether arrival times have a meaning: sensors may be idle."""
+        return self.config.idle_after_us is not None
 
     @property
     def workers(self) -> int:
@@ -113,7 +119,7 @@ class Plan:
             if others and at.get(stream) == worker:
                 sent[stream] = tuple(sorted(others))
         return Share(
-            worker,
+            self.config,
             graph,
             self.cuttings,
             tuple(sorted(own)),
@@ -149,4 +155,4 @@ def compile_plan(config: ScriptConfig, way: str | None = None) -> Plan:
         for source, windows in graph.windows.items()
     }
     placement = placing.best() if way is None else placing.placed(way)
-    return Plan(graph, cuttings, placement, placing.baseline(), float(placing.cap))
+    return Plan(config, graph, cuttings, placement, placing.baseline(), float(placing.cap))

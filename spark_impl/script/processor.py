@@ -19,7 +19,7 @@ from spark_impl.runtime.sources import PATH
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import ATTEMPT
 from spark_impl.script import encoding
-from spark_impl.script.admission import REASONS, Waiting
+from spark_impl.script.admission import REASONS
 from spark_impl.script.graph import Output
 from spark_impl.script.kernel import Found, Given, State, advance
 from spark_impl.script.plan import Plan, Share
@@ -79,19 +79,13 @@ def _repeat_for_statements(
 
 
 def pack_files(
-    batches: Iterable[pa.RecordBatch],
-    store: ScriptStore,
-    plan: Plan,
-    since_us: int,
-    *,
-    is_timed: bool = False,
+    batches: Iterable[pa.RecordBatch], store: ScriptStore, plan: Plan
 ) -> Iterator[pa.RecordBatch]:
-    """Turn addresses of files into rows (grouping columns, slot, kind, block), for ``mapInArrow``.
+    """Turn addresses of files into rows of :data:`INPUT`, for ``mapInArrow``.
 
-    Tuples that change no result stamped from ``since_us`` on are left out. With ``is_timed``, every
-    worker gets the clock of the arrivals of all sensors.
+    If sensors may be idle, every worker gets the clock of the arrivals of all sensors.
     """
-    router, numbers = Router(plan, since_us, is_timed=is_timed), slots(plan.workers)
+    router, numbers = Router(plan, store.since_us), slots(plan.workers)
     for batch in batches:
         for file in map(locate, batch.column(PATH).to_pylist()):
             if file.parent == store.control:
@@ -204,9 +198,8 @@ A row is either the news of a worker (``to`` is NULL), or a message to one other
 class ScriptProcessor(StatefulProcessor):
     """Adapter between Spark's state store and :func:`spark_impl.script.kernel.advance`."""
 
-    def __init__(self, plan: Plan, waiting: Waiting, group_columns: tuple[str, ...] = ()) -> None:
+    def __init__(self, plan: Plan, group_columns: tuple[str, ...] = ()) -> None:
         self._plan = plan
-        self._waiting = waiting
         self._names = [*group_columns, "worker"]
         self._shares: dict[int, Share] = {}
 
@@ -237,12 +230,12 @@ class ScriptProcessor(StatefulProcessor):
         if stored is not None:
             before = encoding.decode_state(share, encoding.Kept(*stored))
         given = Given(
-            encoding.decode_arrivals(blocks[ARRIVALS], self._waiting.is_timed),
+            encoding.decode_arrivals(blocks[ARRIVALS], self._plan.is_timed),
             encoding.decode_messages(blocks[MESSAGE]),
             bool(blocks[FLUSH]),
             encoding.decode_pieces(blocks[CLOCK]),
         )
-        after, found = advance(share, self._waiting, before, given)
+        after, found = advance(share, before, given)
         self._state.update(tuple(encoding.encode_state(after)))
         who = dict(zip(self._names, (*key[:-1], worker), strict=True))
         yield pd.DataFrame([{**who, **row} for row in _output_rows(share, found)], dtype=object)

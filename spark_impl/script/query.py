@@ -28,7 +28,6 @@ from spark_impl.runtime.sources import paths
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import BATCH, TableWriter
-from spark_impl.script.admission import waiting_of
 from spark_impl.script.plan import compile_plan
 from spark_impl.script.processor import (
     FLUSH,
@@ -95,7 +94,6 @@ class ScriptQuery(Runnable):
         taken = {name for schema in TABLES.values() for name in schema.names}
         taken |= {*BLOCK.names, *REPORT.names, *OUTPUT.names}
         groups = check_source(self._source, taken, group_columns)
-        self._config = config
         self.plan = compile_plan(config)
         """The computations, and where they run."""
         self.store = ScriptStore(locate(store), groups, since_us)
@@ -150,7 +148,7 @@ class ScriptQuery(Runnable):
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
         # Open the store again: it may have been replaced since the query was made.
-        open_store(self.store, self._config)
+        open_store(self.store, self.plan.config)
         writer = TableWriter(self.store.root)
         require_checkpoint(self._checkpoint, self.store.root, writer.view.last)
         note_history(writer, self._source)
@@ -165,19 +163,12 @@ class ScriptQuery(Runnable):
         session = session_of_query(self._spark, self._checkpoint, tasks)
         # Messages between workers come with the files of the next micro-batch.
         files = paths(session, self._source, store.control, self._files, is_mixed=True)
-        waiting = waiting_of(self._config)
-        # Watermarks by disorder depend on clusters, and so on all earlier tuples; those of sensors
-        # that may be idle on every sign of life.
-        depends = waiting.watermark != "fixed" or waiting.is_timed
-        reads_us = 0 if depends else store.since_us
-        pack = partial(
-            pack_files, store=store, plan=plan, since_us=reads_us, is_timed=waiting.is_timed
-        )
+        pack = partial(pack_files, store=store, plan=plan)
         return (
             files.mapInArrow(pack, from_arrow_schema(store.schema_of(INPUT)))
             .groupBy(*names, SLOT)
             .transformWithStateInPandas(
-                ScriptProcessor(plan, waiting, names),
+                ScriptProcessor(plan, names),
                 outputStructType=from_arrow_schema(store.schema_of(OUTPUT)),
                 outputMode="append",
                 timeMode="none",

@@ -43,11 +43,14 @@ def needed_since_us(graph: Graph, since_us: int) -> Mapping[int, int]:
 class Router:
     """Sends each tuple to the workers that need it.
 
-    With ``is_timed``, arrivals have the clock of all sensors around them.
+    Tuples that change no result stamped from ``since_us`` on are left out. If sensors may be idle,
+    arrivals have the clock of all sensors around them.
     """
 
-    def __init__(self, plan: Plan, since_us: int = 0, *, is_timed: bool = False) -> None:
-        self._is_timed = is_timed
+    def __init__(self, plan: Plan, since_us: int = 0) -> None:
+        self._is_timed = plan.is_timed
+        if plan.is_timed or plan.config.watermark != "fixed":
+            since_us = 0  # watermarks depend on all earlier tuples
         self.workers = plan.workers
         nodes = len(plan.graph.nodes)
         self._numbers = plan.numbers
