@@ -36,11 +36,11 @@ class Network(NamedTuple):
     """Share of steps at which a connection breaks and loses what it carries."""
     unforced: float = 0.0
     """Share of steps that send a block although the pace does not ask for it."""
-    run: int = 4
-    """Largest number of arrivals admitted at once."""
 
 
 FIFO = Network()
+RUN = 4
+"""Largest number of arrivals admitted at once."""
 
 
 class _Runner:
@@ -110,7 +110,7 @@ class _Runner:
 
     def _admit(self, source: Source) -> None:
         if source.left:
-            source.take(min(self._choose.randint(1, self._network.run), source.left))
+            source.take(min(self._choose.randint(1, RUN), source.left))
         else:
             source.end()
         self._collect(source.worker)

@@ -2,7 +2,7 @@
 
 import logging
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
@@ -29,13 +29,12 @@ from spark_impl.join.stage import ChainProblem
 from spark_impl.join.store import KINDS, MATCHES, ChainStore, load_store
 from spark_impl.join.task import Options
 from spark_impl.runtime.provenance import history_of, require_history
-from spark_impl.runtime.queries import Runnable, require_checkpoint, start_batches
+from spark_impl.runtime.queries import Runnable, Sink, require_checkpoint, start_batches
 from spark_impl.runtime.storage import InputProblem, Location, locate
 
 log = logging.getLogger("straggler.join")
 
 Condition: TypeAlias = Predicate | FreePredicate
-Sink: TypeAlias = Callable[[DataFrame, int], None]
 PAIR = [*KINDS[MATCHES].names, "epoch"]
 """Columns of results."""
 DEFAULT_QUERY = "join"

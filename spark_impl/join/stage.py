@@ -130,17 +130,12 @@ def _describe_failure(error: Exception, master: str, epoch: int) -> str:
     sentence = sentence_of(error)
     if last_error(error)[0] == InputProblem.__name__:
         return sentence
-    return f"{sentence} ({advice(master, epoch)})"
-
-
-def advice(master: str, epoch: int) -> str:
-    """Return what to do about an epoch that failed."""
-    said = f"nothing of epoch {epoch} counts; the next run resumes there"
+    advice = f"nothing of epoch {epoch} counts; the next run resumes there"
     once = re.fullmatch(r"local(?:\[(\d+|\*)\])?", master)
-    if once is None:
-        return said
-    more = f"local[{once[1] or 1},4]"
-    return f"{said}; Spark tries once under {master}, and up to four times under {more}"
+    if once is not None:
+        more = f"local[{once[1] or 1},4]"
+        advice += f"; Spark tries once under {master}, and up to four times under {more}"
+    return f"{sentence} ({advice})"
 
 
 def _place_rows(spark: SparkSession, rows: DataFrame | None, workers: int) -> DataFrame:

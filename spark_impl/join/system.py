@@ -15,19 +15,9 @@ from spark_impl.join.chain import Chain
 from spark_impl.join.store import STEPS, ChainStore, Commit, load_store
 from spark_impl.join.task import Options, Summary
 from spark_impl.join.transport import Links
-from spark_impl.runtime.systems import OnKill, system_maker
+from spark_impl.runtime.systems import OnKill, arrivals_table, system_maker
 from spark_impl.runtime.tables import BATCH
 
-_SCHEMA = pa.schema(
-    [
-        ("stream", pa.string()),
-        ("seq", pa.int64()),
-        ("source_id", pa.int64()),
-        ("key", pa.string()),
-        ("event_time_us", pa.int64()),
-        ("value", pa.float64()),
-    ]
-)
 _WORDS = {kind_of(word): word for word in PROTOCOL}
 
 
@@ -102,8 +92,9 @@ def run_chain(
 
 def rows_of(spark: SparkSession, events: tuple[Event, ...]) -> DataFrame:
     """Return arrivals as the rows of an epoch."""
-    rows = [{name: getattr(event, name) for name in _SCHEMA.names} for event in events]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, _SCHEMA))
+    rows = arrivals_table(events)
+    streams = pa.array([event.stream for event in events], pa.string())
+    return spark.createDataFrame(rows.append_column("stream", streams))
 
 
 def read_trace(store: Path) -> Trace:

@@ -11,8 +11,6 @@ from spark_impl.script.arithmetic import Tuples
 from spark_impl.script.silence import NEVER, Moments, Timeline, idle_floors
 from spark_impl.windows.disorder import cluster_sizes, count_inversions, wait_us
 
-BY_DISORDER = ("disorder", "scaled")
-"""Values of the setting ``watermark`` that follow the disorder of recent arrivals."""
 REASONS = (REASON_NOT_FINITE, REASON_LATE)
 """Reasons of rejections; a record holds the position in this list."""
 
@@ -85,13 +83,10 @@ def admit(
     if config.watermark == "fixed":
         wm, after = _fixed(arrivals.ts, finite, clock, config.lateness_us)
         wm = np.maximum(wm, least)
-    elif config.watermark in BY_DISORDER:
+    else:
         again = np.flatnonzero(finite)
         again = again[~_new(arrivals.source_id[again], known)]
         wm, after = _by_disorder(arrivals.ts, finite, again, clock, config, least)
-    else:
-        msg = f"watermark is {config.watermark!r}, which no rule of section 4 is called"
-        raise ValueError(msg)
     after = after._replace(wm_us=max(after.wm_us, int(least[-1]) if len(least) else 0))
     late = finite & (arrivals.ts < wm)
     candidates = np.flatnonzero(finite & ~late)

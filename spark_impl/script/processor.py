@@ -48,15 +48,10 @@ def result_tables(
     found["undefined"] = [workflows, names, without["ts"][rows]]
     reasons = pa.array(REASONS).take(pa.array(refused["reason"]))
     sensors = pa.array([node.sensor for node in plan.graph.nodes]).take(pa.array(refused["node"]))
-    numbers = {name: np.ascontiguousarray(refused[name]) for name in ("seq", "source_id", "ts")}
-    found["rejected"] = [numbers["seq"], sensors, numbers["source_id"], numbers["ts"], reasons]
+    found["rejected"] = [refused["seq"], sensors, refused["source_id"], refused["ts"], reasons]
     return {
-        name: pa.Table.from_arrays(
-            [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)],
-            schema=schema,
-        )
+        name: pa.table(dict(zip(schema.names, found[name], strict=True)), schema)
         for name, schema in encoding.SCHEMAS.items()
-        for columns in [found[name]]
     }
 
 
