@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -170,20 +171,11 @@ class Spreader:
         self.source: Location | None = None
         """The history from which the rows come, if they say so."""
         self._reports: Reports | None = None
-        self._table: TableWriter | None = None
+        self._writer = TableWriter(self.store.root)
 
-    @property
-    def _writer(self) -> TableWriter:
-        """The writer of the store; the first micro-batch of a run makes it."""
-        if self._table is None:
-            self._table = TableWriter(self.store.root)
-        return self._table
-
-    def standing(self) -> Standing:
-        """Return the progress of the stream."""
-        return self._standing(self.store.at())
-
-    def _standing(self, store: GroupingStore) -> Standing:
+    def standing(self, store: GroupingStore | None = None) -> Standing:
+        """Return the progress of the stream, at present or in a store that was looked at."""
+        store = store or self.store.at()
         last = store.view.last
         return store.standing(last) if last >= 0 else start(self.config)
 
@@ -203,23 +195,23 @@ class Spreader:
         Raise :class:`InputProblem` for an older one, if one has been left out, and if another
         process has spread one meanwhile.
         """
-        if self._reports is None:  # the first micro-batch of a run
-            if self.source is not None:
-                note_history(self._writer, self.source)
-            self._reports = Reports(rows.sparkSession.sparkContext)
-        part = self.begin(source_batch, self._reports)
+        part = self.begin(source_batch, rows.sparkSession.sparkContext)
         found = route_stream(rows, part)
         batch = self.batch_of(part)
         given = work(found.repartitionById(self.config.instances, INSTANCE), batch)
         self.finish(part, found, source_batch, given)
 
-    def begin(self, source_batch: int, reports: Reports) -> Part:
+    def begin(self, source_batch: int, context: SparkContext) -> Part:
         """Return a micro-batch as the senders need it."""
-        reports.begin()
+        if self._reports is None:  # the first micro-batch of a run
+            if self.source is not None:
+                note_history(self._writer, self.source)
+            self._reports = Reports(context)
+        self._reports.begin()
         seen = self.store.at(self._writer.look())
         standing = self._before(seen, source_batch)
         before = seen.states(SENDER, standing.batch - 1)
-        return Part(self.config, self.columns, standing, self.store, reports, before)
+        return Part(self.config, self.columns, standing, self.store, self._reports, before)
 
     def batch_of(self, part: Part) -> MicroBatch:
         """Return a micro-batch as the work needs it."""
@@ -267,7 +259,7 @@ class Spreader:
 
     def _before(self, seen: GroupingStore, source_batch: int) -> Standing:
         """Return the progress of the stream before a micro-batch."""
-        standing = self._standing(seen)
+        standing = self.standing(seen)
         if source_batch < standing.source_batch:
             msg = (
                 f"the source is at micro-batch {source_batch}, but {self.store.root} is already"

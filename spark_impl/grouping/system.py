@@ -24,7 +24,6 @@ from spark_impl.grouping.instances import (
 )
 from spark_impl.grouping.keys import Table
 from spark_impl.grouping.query import GroupingProblem, Spreader
-from spark_impl.grouping.reports import Reports
 from spark_impl.grouping.router import SenderState, begin_window, route
 from spark_impl.grouping.store import decode_standing, decode_state, encode_standing, encode_state
 from spark_impl.grouping.tasks import INSTANCE, Columns, Part, route_pack
@@ -72,7 +71,6 @@ class _PackedRouters:
             for position, config in enumerate(configs.values())
         ]
         self._session = session_of_query(spark, self._checkpoint, None)
-        self._reports = [Reports(spark.sparkContext) for _ in self._spreaders]
 
     @property
     def _checkpoint(self) -> Location:
@@ -94,10 +92,8 @@ class _PackedRouters:
         positions = chain.from_iterable(self._positions.items())
         position = F.create_map(*map(F.lit, positions))[F.col(CASE)]
         rows = rows.select("seq", "key", "value", position.alias(_POSITION))
-        parts = [
-            spreader.begin(number, reports)
-            for spreader, reports in zip(self._spreaders, self._reports, strict=True)
-        ]
+        context = files.sparkSession.sparkContext
+        parts = [each.begin(number, context) for each in self._spreaders]
         routed = route_pack(rows, parts, "seq", _POSITION)
         # Instance i of every stream is partition i: partial aggregates keep the streams apart.
         most = max(part.config.instances for part in parts)
