@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import GroupingConfig, JoinConfig
 from model.vocabulary.join import STREAMS, Equi
-from spark_impl.grouping.instances import MicroBatch, at_instances
+from spark_impl.grouping import MicroBatch, at_instances
 from spark_impl.grouping.query import Spreader
 from spark_impl.grouping.tasks import Columns
 from spark_impl.join.chain import Chain

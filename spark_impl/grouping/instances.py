@@ -8,7 +8,7 @@ Rules of this file:
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -19,25 +19,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from spark_impl.grouping.reports import Report, Reports
+from spark_impl.grouping.reports import MicroBatch, Report
 from spark_impl.grouping.store import INSTANCE as OWN
-from spark_impl.grouping.store import GroupingStore, decode_table, encode_table
+from spark_impl.grouping.store import decode_table, encode_table
 from spark_impl.grouping.tasks import INSTANCE, partition_id
 from spark_impl.runtime.arrays import Bools, Floats, Ints
 from spark_impl.runtime.storage import InputProblem, Location
-
-
-class MicroBatch(NamedTuple):
-    """The place of some rows in a stream."""
-
-    number: int
-    """Number of the micro-batch, without those that had no rows: 0, 1, 2, ..."""
-    window: int
-    store: GroupingStore
-    before: Mapping[int, Location]
-    """Files of the instances' states after the micro-batch before, if they have any."""
-    reports: Reports
-
 
 Step: TypeAlias = Callable[[pa.Table, pa.Table | None], tuple[pa.Table, pa.Table | None]]
 """Work of one instance: its rows of a micro-batch and its state, to its output and the next state.

@@ -17,8 +17,8 @@ from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import REASON_NOT_FINITE
 from model.vocabulary.settings import PlainData
 from spark_impl.grouping.candidates import TELLS_HEAVY_KEYS
-from spark_impl.grouping.instances import MicroBatch, finish_work
-from spark_impl.grouping.reports import Reports
+from spark_impl.grouping.instances import finish_work
+from spark_impl.grouping.reports import MicroBatch, Reports
 from spark_impl.grouping.router import SenderState
 from spark_impl.grouping.store import INSTANCE as WORKED
 from spark_impl.grouping.store import (
@@ -197,8 +197,7 @@ class Spreader:
         """
         part = self.begin(source_batch, rows.sparkSession.sparkContext)
         found = route_stream(rows, part)
-        batch = self.batch_of(part)
-        given = work(found.repartitionById(self.config.instances, INSTANCE), batch)
+        given = work(found.repartitionById(self.config.instances, INSTANCE), part.batch)
         self.finish(part, found, source_batch, given)
 
     def begin(self, source_batch: int, context: SparkContext) -> Part:
@@ -210,14 +209,10 @@ class Spreader:
         self._reports.begin()
         seen = self.store.at(self._writer.look())
         standing = self._before(seen, source_batch)
-        before = seen.states(SENDER, standing.batch - 1)
-        return Part(self.config, self.columns, standing, self.store, self._reports, before)
-
-    def batch_of(self, part: Part) -> MicroBatch:
-        """Return a micro-batch as the work needs it."""
-        number = part.standing.batch
-        before = self.store.at(self._writer.view).states(WORKED, number - 1)
-        return MicroBatch(number, part.standing.table.window, part.store, before, part.reports)
+        senders, worked = (seen.states(kind, standing.batch - 1) for kind in (SENDER, WORKED))
+        window = standing.table.window
+        batch = MicroBatch(standing.batch, window, self.store, worked, self._reports)
+        return Part(self.config, self.columns, standing, senders, batch)
 
     def finish(
         self,
@@ -237,14 +232,14 @@ class Spreader:
         if not tuples:
             self.store.note_empty(source_batch)
             return
-        spent, worked = finish_work(self.batch_of(part), self.config.instances, tuples)
+        spent, worked = finish_work(part.batch, self.config.instances, tuples)
         if given is None:
             standing = add_times(standing, spent)
         else:
             standing = set_times(standing, times_of(self.config, given))
         after = advance(self.config, standing, states, tuples)._replace(source_batch=source_batch)
         draft = Draft(self.store, writer, standing.batch)
-        refused = part.reports.of(REJECTED).values()
+        refused = part.batch.reports.of(REJECTED).values()
         draft.add(SENDER, dict.fromkeys(senders, 1))
         draft.add(WORKED, dict.fromkeys(worked, 1))
         draft.add(REJECTED, {each.file: each.tuples for each in refused})
@@ -275,7 +270,7 @@ class Spreader:
 
     def _senders(self, part: Part, found: DataFrame) -> list[Location]:
         """Return the files of all senders' states after a micro-batch."""
-        reports, senders = part.reports, range(self.config.senders)
+        reports, senders = part.batch.reports, range(self.config.senders)
         if len(reports.of(SENDER)) < len(senders):
             # The work did not read every row, so some routers have not run; or there are fewer
             # partitions than senders. All routers run now.

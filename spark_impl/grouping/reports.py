@@ -1,4 +1,4 @@
-"""Reports of tasks to the driver: the files that they have written.
+"""Micro-batches as tasks know them, and reports of tasks to the driver: files that they wrote.
 
 Spark brings a report to the driver when the task ends, however many attempts the task took. A
 missing file therefore never passes for a task that had nothing to write: if the driver does not
@@ -6,11 +6,13 @@ find a file that was reported, the file is in another folder.
 """
 
 import threading
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pyspark import SparkContext
 from pyspark.accumulators import AddingAccumulatorParam
 
+from spark_impl.grouping.store import GroupingStore
 from spark_impl.runtime.storage import Location
 
 
@@ -59,3 +61,15 @@ class Reports:
         Of a task that ran twice, one file is chosen; both hold the same.
         """
         return {each.number: each for each in sorted(self._told.value) if each.kind == kind}
+
+
+class MicroBatch(NamedTuple):
+    """The place of some rows in a stream."""
+
+    number: int
+    """Number of the micro-batch, without those that had no rows: 0, 1, 2, ..."""
+    window: int
+    store: GroupingStore
+    before: Mapping[int, Location]
+    """Files of the instances' states after the micro-batch before, if they have any."""
+    reports: Reports

@@ -37,13 +37,12 @@ from spark_impl.grouping.keys import (
     merge_all,
     summary_capacity,
 )
-from spark_impl.grouping.reports import Report, Reports
+from spark_impl.grouping.reports import MicroBatch, Report
 from spark_impl.grouping.router import SenderState, begin_window, choose, route
 from spark_impl.grouping.store import (
     REFUSED,
     REJECTED,
     SENDER,
-    GroupingStore,
     decode_state,
     encode_state,
 )
@@ -108,10 +107,9 @@ class Part(NamedTuple):
     config: GroupingConfig
     columns: Columns
     standing: Standing
-    store: GroupingStore
-    reports: Reports
     before: Mapping[int, Location]
     """Files of the senders' states after the micro-batch before, none before the first one."""
+    batch: MicroBatch
 
     @property
     def senders(self) -> list[tuple["Part", int]]:
@@ -150,7 +148,7 @@ def _run_sender(
 ) -> Iterator[pa.RecordBatch]:
     """Run the sender of this task's partition."""
     part, sender = senders[partition_id()]
-    config, columns, standing, store, reports, _ = part
+    config, columns, batch = part.config, part.columns, part.batch
     given = list(batches)
     state = sender_before(part, sender)
     if given:
@@ -158,14 +156,14 @@ def _run_sender(
         if columns.seq is not None:
             _require_values(rows, columns.seq)
             rows = rows.sort_by(columns.seq)
-        places, state = route(config, standing.table, sender, state, _keys(rows, columns.key))
+        places, state = route(config, part.standing.table, sender, state, _keys(rows, columns.key))
         yield from rows.append_column(INSTANCE, pa.array(places, pa.int32())).to_batches()
         refused = refused_rows(rows, columns)
         if refused.num_rows:
-            file = store.write(REJECTED, standing.batch, refused)
-            reports.tell(Report(file, REJECTED, sender, refused.num_rows))
-    file = store.save(SENDER, standing.batch, sender, encode_state(state))
-    reports.tell(Report(file, SENDER, sender, sum(map(len, given))))
+            file = batch.store.write(REJECTED, batch.number, refused)
+            batch.reports.tell(Report(file, REJECTED, sender, refused.num_rows))
+    file = batch.store.save(SENDER, batch.number, sender, encode_state(state))
+    batch.reports.tell(Report(file, SENDER, sender, sum(map(len, given))))
 
 
 def refused_rows(rows: pa.Table, columns: Columns) -> pa.Table:
@@ -190,7 +188,7 @@ def sender_before(part: Part, sender: int) -> SenderState:
     """Return the state of a sender at the beginning of a micro-batch."""
     state = SenderState()
     if part.before:
-        state = decode_state(part.store.load(SENDER, part.before[sender]))
+        state = decode_state(part.batch.store.load(SENDER, part.before[sender]))
     return begin_window(part.config, state) if part.standing.tuples == 0 else state
 
 

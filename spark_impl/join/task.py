@@ -18,7 +18,6 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import END_US, STREAMS, R, S
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.admission import (
-    REASONS,
     Admitted,
     Arrivals,
     Rejections,
@@ -265,7 +264,7 @@ def rejections_table(rejections: Sequence[Rejections]) -> pa.Table:
             "source_id": each.tuples.source_id,
             "key": pa.array(each.tuples.key, pa.string()),
             "event_time_us": each.tuples.ts,
-            "reason": pa.array(REASONS).take(pa.array(each.reason)),
+            "reason": pa.array(each.reason, pa.string()),
         }
         parts.append(pa.table(columns))
     return pa.concat_tables(parts)

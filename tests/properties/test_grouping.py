@@ -19,8 +19,8 @@ from model.vocabulary import GroupingConfig, Workload
 from properties import profiles
 from properties.promised import Reached, promised
 from sim.grouping import from_settings
-from spark_impl.grouping.instances import MicroBatch, finish_work
-from spark_impl.grouping.reports import Report
+from spark_impl.grouping.instances import finish_work
+from spark_impl.grouping.reports import MicroBatch, Report
 from spark_impl.grouping.store import INSTANCE as WORKED
 from spark_impl.grouping.store import GroupingStore, decode_table, encode_table
 from spark_impl.runtime.storage import Location, locate
