@@ -85,17 +85,17 @@ def drive(
     worker: Worker,
     arrivals: Mapping[str, Arrivals],
     links: Links,
-    hand_on: Callable[[list[list[Pairs]]], None] | None = None,
-    comparison_us: float = 0.0,
+    hand_on: Callable[[list[list[Pairs]]], None],
+    comparison_us: float,
 ) -> int:
     """Run a worker over its connections until it and its neighbours have finished.
 
     Return its busy time (us): what was not spent on waiting for its neighbours.
 
     ``arrivals`` has the streams that enter at this worker, none in a flush. ``hand_on`` is called
-    with the pairs by query, many at a time, and with the rest at the end; without it they stay in
-    ``worker.found``. Comparisons take ``comparison_us`` each, in which the worker sleeps. Raise the
-    errors of :meth:`spark_impl.join.transport.Links.exchange`.
+    with the pairs by query, many at a time, and with the rest at the end. Comparisons take
+    ``comparison_us`` each, in which the worker sleeps. Raise the errors of
+    :meth:`spark_impl.join.transport.Links.exchange`.
     """
     begun = time.monotonic()
     costs = _Costs(comparison_us)
@@ -110,7 +110,7 @@ def drive(
         wait_s = 0.0 if busy or worker.finished else _IDLE_S
         for sender, messages in links.exchange(outgoing, wait_s):
             worker.receive(sender, *messages)
-        if hand_on is not None and (worker.finished or worker.pairs_held > ROWS_MAX):
+        if worker.finished or worker.pairs_held > ROWS_MAX:
             hand_on(worker.take_found())
         spent_s = time.monotonic() - turn - (links.waited_s - waited_s)
         at_most = max(at_most // 2, _RUN_MIN) if spent_s > _TURN_S else min(2 * at_most, RUN)

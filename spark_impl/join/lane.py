@@ -89,7 +89,7 @@ def open_lane(
     config: JoinConfig,
     matcher: Matcher,
     state: StreamState,
-    floor_us: int = NO_WATERMARK_US,
+    floor_us: int,
 ) -> Lane:
     """Return the lane of a stream at the beginning of an epoch, from its state at the worker.
 

@@ -98,17 +98,16 @@ class _Stranger:
 class Door:
     """Accepts connections and returns those that greet with the token."""
 
-    def __init__(self, listener: socket.socket, token: str, greeting_s: float = GREETING_S) -> None:
+    def __init__(self, listener: socket.socket, token: str) -> None:
         self._listener = listener
         self._token = token
-        self._greeting_s = greeting_s
         self._selector = selectors.DefaultSelector()
         listener.setblocking(False)
         self._selector.register(listener, selectors.EVENT_READ)
 
     def wait(self, timeout_s: float) -> Iterator[tuple[socket.socket, JsonObject]]:
         """Yield connections that have shown the token meanwhile, with their greetings."""
-        ready = [key.data for key, _ in self._selector.select(min(timeout_s, self._greeting_s))]
+        ready = [key.data for key, _ in self._selector.select(min(timeout_s, GREETING_S))]
         strangers = [each for each in ready if each is not None]
         if len(strangers) < len(ready):
             strangers += self._accept()
@@ -130,7 +129,7 @@ class Door:
             while len(found) < STRANGERS_MAX:
                 connection, _ = self._listener.accept()
                 connection.setblocking(False)
-                found.append(_Stranger(connection, time.monotonic() + self._greeting_s))
+                found.append(_Stranger(connection, time.monotonic() + GREETING_S))
                 self._selector.register(connection, selectors.EVENT_READ, found[-1])
         except BlockingIOError:  # nobody else waits
             pass

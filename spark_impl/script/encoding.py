@@ -151,7 +151,7 @@ def decode_state(share: Share, data: Kept) -> State:
     return State(logs, clocks, slices, latest, dict(_from_stamps(data.known)), timeline, data.seq)
 
 
-def decode_arrivals(blocks: Iterable[bytes], is_timed: bool = False) -> dict[int, Arrivals]:
+def decode_arrivals(blocks: Iterable[bytes], is_timed: bool) -> dict[int, Arrivals]:
     """Return arrivals by sensor, each in their order; timed ones have the clock around them."""
     kind = TIMED_ARRIVAL if is_timed else ARRIVAL
     every = _records(blocks, kind)
