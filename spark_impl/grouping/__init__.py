@@ -1,11 +1,6 @@
 """Room ``grouping`` on Spark: balanced routing of skewed streams (docs/grouping.md)."""
 
-from spark_impl.grouping.instances import (
-    Step,
-    at_instances,
-    merged_answers,
-    partial_aggregates,
-)
+from spark_impl.grouping.instances import Step, at_instances, merged_answers, partial_aggregates
 from spark_impl.grouping.query import (
     Grouping,
     GroupingProblem,

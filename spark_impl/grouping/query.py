@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import index
-from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -132,12 +131,12 @@ class Grouping:
         self,
         rows: DataFrame,
         key: str,
-        checkpoint: str | Path | Location,
+        checkpoint: Address,
         work: Work,
         seq: str | None = None,
         *,
         value: str | None = None,
-        spark_checkpoint: str | Path | Location | None = None,
+        spark_checkpoint: Address | None = None,
     ) -> "GroupingStream":
         """Return a stream whose rows are spread, and worked on micro-batch by micro-batch.
 
@@ -215,11 +214,7 @@ class Spreader:
         return Part(self.config, self.columns, standing, senders, batch)
 
     def finish(
-        self,
-        part: Part,
-        found: DataFrame,
-        source_batch: int,
-        given: Sequence[int] | None = None,
+        self, part: Part, found: DataFrame, source_batch: int, given: Sequence[int] | None = None
     ) -> None:
         """Commit a micro-batch whose rows were routed to ``found``, and worked on.
 

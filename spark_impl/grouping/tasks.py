@@ -39,13 +39,7 @@ from spark_impl.grouping.keys import (
 )
 from spark_impl.grouping.reports import MicroBatch, Report
 from spark_impl.grouping.router import SenderState, begin_window, choose, route
-from spark_impl.grouping.store import (
-    REFUSED,
-    REJECTED,
-    SENDER,
-    decode_state,
-    encode_state,
-)
+from spark_impl.grouping.store import REFUSED, REJECTED, SENDER, decode_state, encode_state
 from spark_impl.grouping.windows import Standing
 from spark_impl.runtime.storage import InputProblem, Location
 

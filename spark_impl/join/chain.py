@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from threading import Lock
 from typing import TypeAlias
 
@@ -37,7 +36,7 @@ from spark_impl.join.store import STATE, ChainStore, Commit, Load, open_store
 from spark_impl.join.task import Options, Plan, Summary
 from spark_impl.runtime import packages
 from spark_impl.runtime.provenance import note_history
-from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.runtime.storage import Address, InputProblem, Location
 from spark_impl.runtime.tables import TableWriter
 
 log = logging.getLogger("straggler.join")
@@ -61,7 +60,7 @@ class Chain:
         self,
         spark: SparkSession,
         config: JoinConfig,
-        store: str | Path | Location,
+        store: Address,
         free: Mapping[str, FreePredicate] | None = None,
         options: Options | None = None,
         *,

@@ -4,7 +4,6 @@ import logging
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,14 +13,7 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import PREDICATES, And, Predicate, R, S
 from model.vocabulary.join_load import LoadRules
 from model.vocabulary.settings import is_int
-from spark_impl.join.answers import (
-    Progress,
-    admitted,
-    progress,
-    read_epochs,
-    rejected,
-    results,
-)
+from spark_impl.join.answers import Progress, admitted, progress, read_epochs, rejected, results
 from spark_impl.join.chain import Chain
 from spark_impl.join.inputs import union_inputs
 from spark_impl.join.matching import FreePredicate
@@ -30,7 +22,7 @@ from spark_impl.join.store import KINDS, MATCHES, ChainStore, load_store
 from spark_impl.join.task import Options
 from spark_impl.runtime.provenance import history_of, require_history
 from spark_impl.runtime.queries import Runnable, Sink, require_checkpoint, start_batches
-from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 
 log = logging.getLogger("straggler.join")
 
@@ -96,9 +88,7 @@ class ChainJoin:
             load = replace(load, least=least, most=most, block_size=block_size)
         self._load = load
 
-    def join(
-        self, r: DataFrame, s: DataFrame, store: str | Path | Location | None = None
-    ) -> DataFrame:
+    def join(self, r: DataFrame, s: DataFrame, store: Address | None = None) -> DataFrame:
         """Return all pairs of two bounded inputs: a row ``query, r_id, s_id, epoch`` for each.
 
         The pairs stay in ``store``, an empty folder that the driver and all workers reach under
@@ -118,7 +108,7 @@ class ChainJoin:
             found = self._join(r, s, scratch)
             return spark.createDataFrame(found.read_all(MATCHES).rename_columns(PAIR))
 
-    def _join(self, r: DataFrame, s: DataFrame, store: str | Path | Location) -> ChainStore:
+    def _join(self, r: DataFrame, s: DataFrame, store: Address) -> ChainStore:
         """Join two bounded inputs; return the store with the pairs."""
         # If tuples come in order of time, none is late, and workers hold few tuples.
         ordered = JoinConfig.from_json({**self._config.to_json(), "lateness_us": 0})
@@ -137,10 +127,10 @@ class ChainJoin:
         self,
         r: DataFrame,
         s: DataFrame,
-        checkpoint: str | Path | Location,
+        checkpoint: Address,
         sink: Sink | None = None,
         *,
-        spark_checkpoint: str | Path | Location | None = None,
+        spark_checkpoint: Address | None = None,
     ) -> "ChainStream":
         """Return the join of two streams, not started yet; every micro-batch is an epoch.
 
@@ -162,7 +152,7 @@ class ChainJoin:
         own = chain.store.checkpoint if spark_checkpoint is None else locate(spark_checkpoint)
         return ChainStream(chain, union_inputs(r, s, "seq"), sink, own)
 
-    def _open(self, spark: SparkSession, config: JoinConfig, store: str | Path | Location) -> Chain:
+    def _open(self, spark: SparkSession, config: JoinConfig, store: Address) -> Chain:
         return Chain(spark, config, store, self._free, self._options, load=self._load)
 
 
@@ -260,13 +250,13 @@ def _is_empty(store: ChainStore, epoch: int) -> bool:
 
 def one_time(
     spark: SparkSession,
-    store: str | Path | Location,
+    store: Address,
     predicate: Condition | Mapping[str, Condition],
     first_epoch: int,
     last_epoch: int,
     *,
     workers: int = 1,
-    into: str | Path | Location | None = None,
+    into: Address | None = None,
 ) -> DataFrame:
     """Return all pairs among the tuples that some epochs admitted: rows ``query, r_id, s_id``.
 

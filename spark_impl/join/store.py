@@ -20,7 +20,6 @@ Rules of this file:
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -32,7 +31,7 @@ from model.vocabulary.settings import JsonObject, PlainData
 from spark_impl.join.idle import Clocks, StreamClock
 from spark_impl.join.matching import SCHEMA, Counts
 from spark_impl.runtime import stores
-from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.runtime.storage import Address, InputProblem, locate
 from spark_impl.runtime.tables import BATCH, TableWriter
 
 FIXED = ("window_us", "lateness_us")
@@ -183,7 +182,7 @@ def commit_epoch(
     draft.commit()
 
 
-def open_store(where: str | Path | Location, config: JoinConfig) -> ChainStore:
+def open_store(where: Address, config: JoinConfig) -> ChainStore:
     """Return the store of a chain; make it if it does not exist.
 
     Raises :class:`InputProblem`, and writes nothing, if the folder belongs to another chain.
@@ -194,7 +193,7 @@ def open_store(where: str | Path | Location, config: JoinConfig) -> ChainStore:
     return store
 
 
-def load_store(where: str | Path | Location) -> ChainStore:
+def load_store(where: Address) -> ChainStore:
     """Return the store that a chain has written, at its present version.
 
     Raise :class:`InputProblem` if there is none.

@@ -207,11 +207,7 @@ class Links:
     """The connections of one worker, in one epoch."""
 
     def __init__(
-        self,
-        number: int,
-        epoch: int,
-        connections: Mapping[int, socket.socket],
-        patience_s: float,
+        self, number: int, epoch: int, connections: Mapping[int, socket.socket], patience_s: float
     ) -> None:
         now = time.monotonic()
         self.number, self.epoch = number, epoch

@@ -126,7 +126,7 @@ class Found(NamedTuple):
     """Rejected arrivals, by sensor."""
     known_us: int
     """All results of the worker before this stamp are known."""
-    held_by: int | None
+    held_by: str | None
     """The sensor with the lowest watermark; ``None`` without sensors and at the end."""
     wm_us: int
     """The watermark of this sensor; ``END_US`` without one."""
@@ -314,12 +314,11 @@ class _Step:
             *self._held_by(),
         )
 
-    def _held_by(self) -> tuple[int | None, int]:
+    def _held_by(self) -> tuple[str | None, int]:
         """Return the sensor with the lowest watermark, the first by name of equals."""
-        nodes = self._graph.nodes
         stands = [
-            (self._clocks.get(number, Clock()).wm_us, nodes[number].sensor, number)
+            (self._clocks.get(number, Clock()).wm_us, self._graph.nodes[number].sensor)
             for number in self._share.sensors
         ]
-        wm_us, _, number = min(stands, default=(END_US, "", None))
-        return (None, END_US) if wm_us == END_US else (number, wm_us)
+        wm_us, sensor = min(stands, default=(END_US, ""))
+        return (None, END_US) if wm_us == END_US else (sensor, wm_us)

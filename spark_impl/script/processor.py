@@ -175,7 +175,6 @@ _TYPES = {"large": StringType(), "seq": LongType()}
 STATE = StructType(
     [StructField(name, _TYPES.get(name, BinaryType())) for name in encoding.Kept._fields]
 )
-_STANDING = ("known_us", "held_by", "wm_us")
 _RECORDS = ("results", "undefined", "rejected", "messages")
 
 
@@ -233,7 +232,9 @@ class ScriptProcessor(StatefulProcessor):
         after, found = advance(share, before, given)
         self._state.update(tuple(encoding.encode_state(after)))
         who = dict(zip(self._names, (*key[:-1], worker), strict=True))
-        yield pd.DataFrame([{**who, **row} for row in _output_rows(share, found)], dtype=object)
+        nothing = dict.fromkeys(OUTPUT.names[1:])
+        rows_of = [{**who, **nothing, **row} for row in _output_rows(share, found)]
+        yield pd.DataFrame(rows_of, dtype=object)
 
     def close(self) -> None:
         """Release nothing."""
@@ -241,22 +242,18 @@ class ScriptProcessor(StatefulProcessor):
 
 def _output_rows(share: Share, found: Found) -> Iterator[PlainRow]:
     """Yield the news of a worker, then a message to every other worker that needs one."""
-    held_by = None if found.held_by is None else share.graph.nodes[found.held_by].sensor
     yield {
         "known_us": found.known_us,
-        "held_by": held_by,
+        "held_by": found.held_by,
         "wm_us": found.wm_us,
-        "to": None,
         "results": encoding.encode_records(encoding.TUPLE, found.results),
         "undefined": encoding.encode_records(
             encoding.UNDEFINED, {number: (ts,) for number, ts in found.undefined.items()}
         ),
         "rejected": encoding.encode_records(encoding.REJECTED, found.rejected),
-        "messages": None,
     }
-    nothing = dict.fromkeys((*_STANDING, *_RECORDS))
     for other in sorted({to for number in found.messages for to in share.sent[number]}):
         chosen = {
             number: each for number, each in found.messages.items() if other in share.sent[number]
         }
-        yield {**nothing, "to": other, "messages": encoding.encode_message(chosen)}
+        yield {"to": other, "messages": encoding.encode_message(chosen)}

@@ -40,13 +40,7 @@ from spark_impl.script.processor import (
     write_tables,
 )
 from spark_impl.script.progress import Progress, progress
-from spark_impl.script.store import (
-    BLOCK,
-    TABLES,
-    ScriptStore,
-    load_store,
-    open_store,
-)
+from spark_impl.script.store import BLOCK, TABLES, ScriptStore, load_store, open_store
 from spark_impl.windows.blocks import SLOT
 from spark_impl.windows.history import check_source
 
