@@ -37,20 +37,14 @@ REPETITIONS = 3
 EVERYTHING, NOTHING = 1e9, 0.0
 
 
-class Mix(NamedTuple):
-    """A run: small blocks have more messages, few keys more comparisons, a wide band results."""
-
-    block_size: int
-    keys: int
-    eps: float
-
-
 MIXES = (
-    Mix(8, 4_096, NOTHING),
-    Mix(128, 4_096, NOTHING),
-    Mix(128, 8, NOTHING),
-    Mix(128, 8, EVERYTHING),
+    (8, 4_096, NOTHING),
+    (128, 4_096, NOTHING),
+    (128, 8, NOTHING),
+    (128, 8, EVERYTHING),
 )
+"""Block size, keys and eps of each run: small blocks have more messages, few keys more comparisons,
+a wide band results."""
 
 
 class Work(NamedTuple):
@@ -74,7 +68,8 @@ def measure_sizes(seed: int) -> dict[str, float]:
 
     Half of the messages are blocks, the others acknowledge these.
     """
-    tuples = _arrivals(MIXES[0], seed)[R].tuples
+    _, keys, _ = MIXES[0]
+    tuples = _arrivals(keys, seed)[R].tuples
     few, many = (_size_of(Block(R, 1, 0, 0, tuples.take(slice(0, end)))) for end in (0, RUN))
     both = few + _size_of(BlockAck(R, 1, 0, 0))
     return {"message_bytes": both / 2 + PACKET_BYTES, "tuple_bytes": (many - few) / RUN}
@@ -86,7 +81,7 @@ def _size_of(message: Message) -> int:
 
 def measure_work(seed: int) -> list[list[Work]]:
     """Return the work of each mix, in each repetition, after one that warms up."""
-    return [[_run(mix, seed) for mix in MIXES] for _ in range(REPETITIONS + 1)][1:]
+    return [[_run(*mix, seed) for mix in MIXES] for _ in range(REPETITIONS + 1)][1:]
 
 
 def fit_costs(runs: list[Work]) -> Mapping[str, float]:
@@ -98,15 +93,15 @@ def fit_costs(runs: list[Work]) -> Mapping[str, float]:
     return {f"{name.removesuffix('s')}_us": float(cost) for name, cost in zip(names, costs)}  # noqa: B905 (equal by the shape)
 
 
-def _run(mix: Mix, seed: int) -> Work:
+def _run(block_size: int, keys: int, eps: float, seed: int) -> Work:
     """Join two streams on two workers in turns."""
-    query = And((Equi("key"), Band("value", mix.eps)))
+    query = And((Equi("key"), Band("value", eps)))
     config = JoinConfig(
-        HELD, (("join", query),), 2, block_size=mix.block_size, credit=CREDIT, lateness_us=0
+        HELD, (("join", query),), 2, block_size=block_size, credit=CREDIT, lateness_us=0
     )
     chain = ChainInProcess(2)
     chain.begin(config, lambda _: None)
-    workers, streams = chain.workers, _arrivals(mix, seed)
+    workers, streams = chain.workers, _arrivals(keys, seed)
     frames = [Frames(FRAME_BYTES_MAX) for _ in workers]
     exchanged: list[Message] = []
     begun_ns = time.perf_counter_ns()
@@ -143,11 +138,11 @@ def _exchange(workers: Sequence[Worker], frames: Sequence[Frames]) -> list[Messa
     return exchanged
 
 
-def _arrivals(mix: Mix, seed: int) -> Mapping[str, Arrivals]:
+def _arrivals(keys: int, seed: int) -> Mapping[str, Arrivals]:
     """Return two streams that take turns, a tuple each microsecond; no two values are equal."""
-    keys = np.random.default_rng(seed).integers(mix.keys, size=ARRIVALS).tolist()
+    drawn = np.random.default_rng(seed).integers(keys, size=ARRIVALS).tolist()
     events = [
         Event(at, at // 2, f"key-{key}", at, float(at), at, STREAMS[at % 2])
-        for at, key in enumerate(keys)
+        for at, key in enumerate(drawn)
     ]
     return {stream: arrivals_of(events, stream, HELD) for stream in (R, S)}

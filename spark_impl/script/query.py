@@ -1,10 +1,11 @@
 """The interface for users: the streaming query of all scripts, and the results in its store."""
 
 import io
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import redirect_stdout
 from functools import partial, reduce
 from itertools import pairwise
+from typing import NamedTuple
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +40,6 @@ from spark_impl.script.processor import (
     pack_files,
     write_tables,
 )
-from spark_impl.script.progress import Progress, progress
 from spark_impl.script.store import BLOCK, TABLES, ScriptStore, load_store, open_store
 from spark_impl.windows.blocks import SLOT
 from spark_impl.windows.history import check_source
@@ -136,7 +136,7 @@ class ScriptQuery(Runnable):
         """Return every refused arrival (:func:`spark_impl.script.rejected`)."""
         return rejected(self._spark, self.store.root)
 
-    def progress(self) -> Progress:
+    def progress(self) -> "Progress":
         """Return the position of the query (:func:`spark_impl.script.progress`)."""
         return progress(self.store.root)
 
@@ -216,6 +216,55 @@ def rejected(spark: SparkSession, store: Address) -> DataFrame:
     store of a query.
     """
     return read_table(spark, load_store(store), "rejected")
+
+
+class Progress(NamedTuple):
+    """The position of a query of scripts, and what holds it back."""
+
+    batch: int
+    """The last complete micro-batch; -1 before the first one."""
+    known_until_us: int
+    """Stamp before which all results of all groups are there."""
+    rejected: Mapping[str, int]
+    """Number of refused arrivals so far, by reason."""
+    held_by: str | None
+    """The sensor with the lowest watermark; ``None`` after a flush, and before any arrival."""
+    watermark_us: int
+    """The watermark of this sensor; without one, ``END_US`` after a flush and otherwise 0."""
+
+
+def progress(store: Address) -> Progress:
+    """Return the position of a query, and the sensor that holds back its results.
+
+    Of several combinations of values of the grouping columns, the one that is furthest behind
+    counts. Raise :class:`InputProblem` if ``store`` is not the store of a query.
+    """
+    place = load_store(store)
+    plan = compile_plan(ScriptConfig.from_json(place.view.identity["config"]))
+    standing = place.standing()
+    stands = [
+        (row["wm_us"], row["held_by"])
+        for own in standing.values()
+        for row in own.values()
+        if row["held_by"] is not None
+    ]
+    for own in standing.values():  # a worker that was sent nothing has not said anything
+        silent = [name for name, at in plan.hosts.items() if at[0] not in own]
+        stands += [(0, name) for name in silent]
+    reasons = place.read_kind("rejected").column("reason").value_counts().to_pylist()
+    known_us = [
+        own[worker]["known_us"] if worker in own else 0
+        for own in standing.values()
+        for worker in set(plan.placement.worker.values())
+    ]
+    watermark_us, held_by = min(stands, default=(END_US if standing else 0, None))
+    return Progress(
+        place.view.last,
+        min(known_us, default=0),
+        {each["values"]: each["counts"] for each in reasons},
+        held_by,
+        watermark_us,
+    )
 
 
 def _joined(spark: SparkSession, table: str, stores: list[Address]) -> DataFrame:
