@@ -31,8 +31,8 @@ from spark_impl.join.control import (
 )
 from spark_impl.join.idle import Clocks, begin_epoch
 from spark_impl.join.matching import FreePredicate, ranks_of
-from spark_impl.join.stage import check_slots, run_epoch
-from spark_impl.join.store import STATE, ChainStore, Commit, Load, open_store
+from spark_impl.join.stage import check_slots, make_commit, run_epoch
+from spark_impl.join.store import STATE, ChainStore, Commit, Load, commit_epoch, name_of, open_store
 from spark_impl.join.task import Options, Plan, Summary
 from spark_impl.runtime import packages
 from spark_impl.runtime.provenance import note_history
@@ -171,7 +171,9 @@ class Chain:
     def advance(self, rows: DataFrame | None) -> list[Summary]:
         """Run the next epoch.
 
-        ``rows`` are arrivals with ``stream`` and the columns of inputs; ``None`` is a flush.
+        ``rows`` are arrivals with ``stream`` and the columns of inputs; ``None`` is a flush. Raise
+        :class:`ChainProblem` if it fails, and :class:`InputProblem` if another chain has run it, or
+        what workers wrote is not in the store; then nothing of it counts.
         """
         try:
             view = self._writer.look()
@@ -185,8 +187,11 @@ class Chain:
                 self._since_ns = time.monotonic_ns()
             with self._changing:
                 self._next, self._flushing = self.epochs + 1, rows is None
-                plan = self._plan(self._last, rows)
-            summaries, done = run_epoch(self._spark, rows, plan, self._writer, self._conclude)
+                plan = self._plan(rows)
+            summaries = run_epoch(self._spark, rows, plan)
+            done = self._conclude(make_commit(plan, summaries), summaries)
+            written = {name_of(each.attempt, each.worker): each.rows for each in summaries}
+            commit_epoch(self.store, self._writer, done, written)
             self._last = done
             self._since_ns = self._ended_ns
             self._report(plan.config)
@@ -200,7 +205,7 @@ class Chain:
             msg = f"the chain in {self.store.root} was flushed, and nothing may follow that"
             raise InputProblem(msg)
 
-    def _plan(self, before: Commit | None, rows: DataFrame | None) -> Plan:
+    def _plan(self, rows: DataFrame | None) -> Plan:
         config = config_of(self.config, self._decision)
         return Plan(
             config=config,
@@ -208,7 +213,7 @@ class Chain:
             ranks=ranks_of(config, self.epochs, self._admitted_before),
             store=self.store,
             states=self._seen.states(STATE, self.epochs - 1),
-            clocks=begin_epoch(config, Clocks() if before is None else before.clocks),
+            clocks=begin_epoch(config, Clocks() if self._last is None else self._last.clocks),
             epoch=self.epochs,
             flush=rows is None,
             options=self._options,

@@ -14,7 +14,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TypeAlias
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
@@ -26,14 +25,12 @@ from model.vocabulary.join import S
 from spark_impl.join.idle import end_epoch
 from spark_impl.join.matching import Counts
 from spark_impl.join.rendezvous import Rendezvous, addresses_of
-from spark_impl.join.store import Commit, commit_epoch, name_of
+from spark_impl.join.store import Commit
 from spark_impl.join.task import COLUMNS, SUMMARY, Plan, Summary, run_task
 from spark_impl.runtime.failures import last_error, sentence_of
 from spark_impl.runtime.session import EnvironmentProblem
 from spark_impl.runtime.storage import InputProblem
-from spark_impl.runtime.tables import TableWriter
 
-Conclude: TypeAlias = Callable[[Commit, Sequence[Summary]], Commit]
 _EXECUTORS_COME_S = 15.0
 """Longest wait for the executors of a cluster that has just started."""
 
@@ -58,18 +55,11 @@ def check_slots(spark: SparkSession, workers: int) -> None:
         time.sleep(0.1)
 
 
-def run_epoch(
-    spark: SparkSession,
-    rows: DataFrame | None,
-    plan: Plan,
-    writer: TableWriter,
-    conclude: Conclude,
-) -> tuple[list[Summary], Commit]:
-    """Run one epoch and commit what ``conclude`` makes of it; return that, too.
+def run_epoch(spark: SparkSession, rows: DataFrame | None, plan: Plan) -> list[Summary]:
+    """Run one epoch, of which nothing counts before it is committed; return the workers' reports.
 
     ``rows`` have ``stream`` and :data:`COLUMNS`; ``None`` is a flush. Raise :class:`ChainProblem`
-    if the epoch fails, and :class:`InputProblem` if what workers have written is not in the store,
-    or if another chain has committed the epoch; then nothing of it counts.
+    if the epoch fails.
     """
     host, bound_to = addresses_of(spark.sparkContext)
     workers = plan.config.workers
@@ -91,13 +81,10 @@ def run_epoch(
     if len(attempts) != 1 or [each.worker for each in summaries] != list(range(workers)):
         msg = f"epoch {plan.epoch} is not the work of one attempt: {summaries}"
         raise ChainProblem(msg)
-    done = conclude(_commit(plan, summaries), summaries)
-    rows_of = {name_of(each.attempt, each.worker): each.rows for each in summaries}
-    commit_epoch(plan.store, writer, done, rows_of)
-    return summaries, done
+    return summaries
 
 
-def _commit(plan: Plan, summaries: Sequence[Summary]) -> Commit:
+def make_commit(plan: Plan, summaries: Sequence[Summary]) -> Commit:
     """Return the record of an epoch that succeeded."""
 
     def fold(how: Callable[[Iterable[int]], int], name: str) -> Counts:
