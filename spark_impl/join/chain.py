@@ -101,9 +101,7 @@ class Chain:
         """The first epoch that has not been planned yet: new queries begin there."""
         self._flushing = False
         self._since_ns: int | None = None
-        """The moment of the last commit; ``None`` before the first epoch."""
-        self._ended_ns: int | None = None
-        """The moment at which all workers had ended the last epoch."""
+        """The moment at which all workers had ended the last epoch, or the first one began."""
 
     @property
     def _seen(self) -> ChainStore:
@@ -189,11 +187,12 @@ class Chain:
                 self._next, self._flushing = self.epochs + 1, rows is None
                 plan = self._plan(rows)
             summaries = run_epoch(self._spark, rows, plan)
-            done = self._conclude(make_commit(plan, summaries), summaries)
+            ended_ns = time.monotonic_ns()
+            done = self._conclude(make_commit(plan, summaries), summaries, ended_ns)
             written = {name_of(each.attempt, each.worker): each.rows for each in summaries}
             commit_epoch(self.store, self._writer, done, written)
             self._last = done
-            self._since_ns = self._ended_ns
+            self._since_ns = ended_ns
             self._report(plan.config)
             return summaries
         finally:
@@ -226,9 +225,8 @@ class Chain:
             return self._last.load.decision
         return find_in_force(self.config, self.epochs)
 
-    def _conclude(self, done: Commit, summaries: Sequence[Summary]) -> Commit:
+    def _conclude(self, done: Commit, summaries: Sequence[Summary], ended_ns: int) -> Commit:
         """Return the commit of an epoch with the next decision and the queries as they are now."""
-        ended_ns = self._ended_ns = time.monotonic_ns()
         if self._load is not None and not done.flush:
             measured = self._meter(
                 Measured(

@@ -1,7 +1,7 @@
 """The chain on Spark as a System: workloads in, traces out."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from model.vocabulary.join import PROTOCOL, STREAMS, Match, Rejected
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.chain import Chain
 from spark_impl.join.store import STEPS, ChainStore, Commit, load_store
-from spark_impl.join.task import Options, Summary
+from spark_impl.join.task import Options
 from spark_impl.join.transport import Links
 from spark_impl.runtime.systems import OnKill, arrivals_table, system_maker
 from spark_impl.runtime.tables import BATCH
@@ -50,7 +50,7 @@ class _Killed(BaseException):
 class _DoomedChain(Chain):
     """A chain whose driver is killed just before it commits an epoch."""
 
-    def _conclude(self, done: Commit, summaries: Sequence[Summary]) -> Commit:
+    def _conclude(self, *_: object) -> Commit:
         raise _Killed
 
 
