@@ -9,11 +9,10 @@ Rules of this file:
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from threading import Lock
-from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -41,8 +40,6 @@ from spark_impl.runtime.tables import TableWriter
 
 log = logging.getLogger("straggler.join")
 
-Meter: TypeAlias = Callable[[Measured], Measured]
-
 
 class Chain:
     """A chain with its store.
@@ -52,8 +49,7 @@ class Chain:
     belongs to another chain, and :class:`EnvironmentProblem` if there are fewer task slots than
     workers.
 
-    The decisions of ``config`` are taken. With ``load``, the chain decides itself, from what
-    ``meter`` makes of its measurements.
+    The decisions of ``config`` are taken. With ``load``, the chain decides itself.
     """
 
     def __init__(
@@ -65,7 +61,6 @@ class Chain:
         options: Options | None = None,
         *,
         load: LoadRules | None = None,
-        meter: Meter = lambda measured: measured,
     ) -> None:
         most = config.workers if load is None else load.most
         packages.prepare_workers(spark.sparkContext)
@@ -74,7 +69,6 @@ class Chain:
         self._free = dict(free or {})
         self._options = options or Options()
         self._load = load
-        self._meter = meter
         self.store = open_store(store, config)
         self._writer = TableWriter(self.store.root)
         self._last = before = self._seen.last()
@@ -228,16 +222,7 @@ class Chain:
     def _conclude(self, done: Commit, summaries: Sequence[Summary], ended_ns: int) -> Commit:
         """Return the commit of an epoch with the next decision and the queries as they are now."""
         if self._load is not None and not done.flush:
-            measured = self._meter(
-                Measured(
-                    epoch=done.epoch,
-                    elapsed_us=max(1, (ended_ns - (self._since_ns or ended_ns)) // 1000),
-                    busy_us=tuple(each.busy_us for each in summaries),
-                    offered=sum(each.offered for each in summaries),
-                    shed=done.reasons.get(REASON_SHED, 0),
-                    held=sum(done.held),
-                )
-            )
+            measured = self._measure(done, summaries, ended_ns)
             last = self._last.load if self._last is not None else None
             state = begin(self._load, self.config.workers) if last is None else last.state
             done = done._replace(load=Load(measured, *decide(self._load, state, measured)))
@@ -246,6 +231,16 @@ class Chain:
             told = replace(done.config, queries=self.config.queries, epochs=self.config.epochs)
             functions, changed = (tuple(sorted(each)) for each in (self._free, self._changed))
         return done._replace(config=told, functions=functions, changed=changed)
+
+    def _measure(self, done: Commit, summaries: Sequence[Summary], ended_ns: int) -> Measured:
+        return Measured(
+            epoch=done.epoch,
+            elapsed_us=max(1, (ended_ns - (self._since_ns or ended_ns)) // 1000),
+            busy_us=tuple(each.busy_us for each in summaries),
+            offered=sum(each.offered for each in summaries),
+            shed=done.reasons.get(REASON_SHED, 0),
+            held=sum(done.held),
+        )
 
     def _report(self, taken: JoinConfig) -> None:
         """Log the next decision, if it changes anything."""

@@ -15,7 +15,7 @@ from model.vocabulary.join import (
     Equi,
     Match,
 )
-from model.vocabulary.join_load import LoadRules, Measured
+from model.vocabulary.join_load import LoadRules
 from spark_impl.join import (
     ChainJoin,
     ChainProblem,
@@ -133,14 +133,15 @@ def test_queries_come_and_go_while_a_chain_runs(spark: SparkSession, tmp_path: P
     stream.run_available()
     chain = stream._chain
     with ThreadPoolExecutor(1) as other:
+        measure = chain._measure
 
-        def submit_meanwhile(measured: Measured) -> Measured:
+        def submit_meanwhile(*given: Any) -> Any:
             assert other.submit(stream.submit, "new", And()).result(timeout=60) == 2
             assert stream.submit("short", And()) == 2
             assert stream.withdraw("short") == 2
-            return measured
+            return measure(*given)
 
-        chain._load, chain._meter = LoadRules(least=2, most=2), submit_meanwhile
+        chain._load, chain._measure = LoadRules(least=2, most=2), submit_meanwhile
         run(stream)
     stream = reopened()  # the store knows "new", because epoch 1 was committed after the call
     run(stream)
