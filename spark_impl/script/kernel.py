@@ -146,7 +146,7 @@ class _Step:
 
     def __init__(self, share: Share, state: State) -> None:
         self._share = share
-        self._graph = share.graph
+        self._graph = share.plan.graph
         self._logs = dict(state.logs)
         self._clocks = dict(state.clocks)
         self._slices = dict(state.slices)
@@ -187,7 +187,7 @@ class _Step:
         if arrivals.moments is not None:
             placed = course.place(arrivals.seq, arrivals.moments)
             arrivals = arrivals._replace(moments=placed)
-        found = admit(arrivals, open_ids, clock, self._share.config, course.after.origin_us)
+        found = admit(arrivals, open_ids, clock, self._share.plan.config, course.after.origin_us)
         self._clocks[number] = found.clock
         self._logs[number] = log.with_(found.tuples, found.clock.wm_us, found.source_id)
         if number in self._share.says and len(found.rejected):
@@ -198,7 +198,7 @@ class _Step:
         """Move the watermarks of silent sensors."""
         for number in self._share.sensors:
             before = self._clocks.get(number, Clock())
-            after = before.follow(self._timeline, self._share.config)
+            after = before.follow(self._timeline, self._share.plan.config)
             if after.wm_us != before.wm_us:
                 self._clocks[number] = after
                 self._logs[number] = self._logs.get(number, Log())._replace(until_us=after.wm_us)
@@ -217,7 +217,7 @@ class _Step:
         if not good.all():
             self._undefined[number] = tuples.ts[~good]
             tuples = Tuples(tuples.ts[good], tuples.values[good])
-        if len(tuples.ts) and number in self._share.recorded:
+        if len(tuples.ts) and number in self._share.plan.statements:
             self._results[number] = tuples
         if number in self._share.sent:
             self._messages[number] = Message(tuples, until_us)
@@ -239,7 +239,7 @@ class _Step:
         """Return the slices of a stream with everything that is known of it now."""
         before = self._slices.get(source, Slices())
         fresh = self._between(source, before.until_us, until_us)
-        combs, squares = self._share.cuttings[source].combs, self._share.squares(source)
+        combs, squares = self._share.plan.cuttings[source].combs, self._share.squares(source)
         self._slices[source] = add_tuples(before, combs, *fresh, until_us, squares)
         return Folds(self._slices[source], before.until_us)
 

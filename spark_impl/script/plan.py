@@ -21,9 +21,7 @@ from spark_impl.script.slices import Cutting, cut
 class Share:
     """The part of one worker in a plan."""
 
-    config: ScriptConfig
-    graph: Graph
-    cuttings: Mapping[int, Cutting]
+    plan: "Plan"
     sensors: tuple[int, ...]
     """Sensors sent to it."""
     computed: tuple[int, ...]
@@ -32,22 +30,20 @@ class Share:
     """Other workers that read the results of a window or operation."""
     says: frozenset[int]
     """Sensors whose rejected arrivals it records; other workers record the others."""
-    recorded: frozenset[int]
-    """Windows and operations whose tuples are results of some statement."""
 
     @cached_property
     def windows(self) -> Mapping[int, tuple[int, ...]]:
         """The windows over a stream that are computed here, by stream."""
-        return self._here(self.graph.windows)
+        return self._here(self.plan.graph.windows)
 
     def squares(self, source: int) -> bool:
         """Return whether a window over a stream needs the squares of its values."""
-        return any(self.graph.nodes[number].op == "stddev" for number in self.windows[source])
+        return any(self.plan.graph.nodes[number].op == "stddev" for number in self.windows[source])
 
     @cached_property
     def readers(self) -> Mapping[int, tuple[int, ...]]:
         """The windows and operations here that read a sensor or result, by its node."""
-        return self._here(self.graph.readers)
+        return self._here(self.plan.graph.readers)
 
     def _here(self, found: Mapping[int, tuple[int, ...]]) -> Mapping[int, tuple[int, ...]]:
         """Return what is computed here, by stream."""
@@ -119,14 +115,11 @@ class Plan:
             if others and at.get(stream) == worker:
                 sent[stream] = tuple(sorted(others))
         return Share(
-            self.config,
-            graph,
-            self.cuttings,
+            self,
             tuple(sorted(own)),
             computed,
             sent,
             frozenset(n for n in own if self.hosts[graph.nodes[n].sensor][0] == worker),
-            frozenset(self.statements),
         )
 
 
