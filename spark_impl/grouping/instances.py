@@ -1,10 +1,6 @@
 """Work at instances: with a state that lasts, and timed; and aggregation (docs/grouping.md, 6).
 
-Rules of this file:
-
-* The state of an instance follows from its state before and its tuples. If the work is done again,
-  after a crash or as a second attempt, it begins with the state before the micro-batch.
-* An instance is busy from the call of its work to the return; waiting for tuples does not count.
+An instance is busy from the call of its work to the return; waiting for tuples does not count.
 """
 
 import time

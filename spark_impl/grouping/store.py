@@ -13,8 +13,6 @@ Rules of this file:
   again, after a crash or in a second attempt, writes the same, into another file.
 * A version has the states and the standings of the last two micro-batches: the source may repeat
   the last one.
-* The absence of a file says nothing. The standing says which states there are, and tasks report
-  those that they write. One that is missing then is an error.
 """
 
 import json

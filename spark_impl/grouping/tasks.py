@@ -1,10 +1,7 @@
 """Routers as Spark tasks: one for every sender, or for every partition of bounded data.
 
-Rules of this file:
-
-* Partition i belongs to sender i. The sender handles its rows in the order of ``seq`` if there is
-  one, else in the order in which they come.
-* A repeated task starts from the same state, and routes as before.
+Partition i belongs to sender i. The sender handles its rows in the order of ``seq`` if there is
+one, else in the order in which they come.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

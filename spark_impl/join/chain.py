@@ -113,11 +113,7 @@ class Chain:
         return 0 if self._last is None else self._last.epoch + 1
 
     def submit(self, name: str, predicate: Predicate, function: FreePredicate | None = None) -> int:
-        """Add a query; return its first epoch, which has not begun yet.
-
-        A query that is running already is left alone. Raise :class:`InputProblem` if it has ended,
-        or differs.
-        """
+        """Add a query (:meth:`spark_impl.join.query.ChainStream.submit`)."""
         with self._changing:
             self._require_open()
             known = dict(self.config.queries)
@@ -136,12 +132,7 @@ class Chain:
             return first
 
     def withdraw(self, name: str) -> int:
-        """End a query; return the first epoch whose tuples it does not pair.
-
-        Pairs of earlier tuples that are still owed are found all the same. A query that has ended
-        already is left alone. Raise :class:`InputProblem` if there is no such query,
-        or no query would be left.
-        """
+        """End a query (:meth:`spark_impl.join.query.ChainStream.withdraw`)."""
         with self._changing:
             self._require_open()
             names = [each for each, _ in self.config.queries]

@@ -212,7 +212,7 @@ class ChainStream(Runnable):
 
         Pairs of earlier tuples that are still owed are found all the same. The query does not come
         back if the chain is opened again with it. If it has ended already, return the epoch after
-        its last one. Raise :class:`InputProblem` for an unknown name.
+        its last one. Raise :class:`InputProblem` for an unknown name, or if no query would be left.
         """
         return self._chain.withdraw(name)
 

@@ -5,7 +5,6 @@ Rules of this file:
 * If a task fails, the stage fails, and Spark runs all of it again from the epoch before.
 * Rows go to the worker where their stream enters. Every worker has a row of its own, so that there
   is a task for it even if there is nothing to do.
-* Nothing that a task writes counts before the driver commits the epoch.
 """
 
 import pickle
