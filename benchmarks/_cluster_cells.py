@@ -18,10 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import GroupingConfig, JoinConfig
 from model.vocabulary.join import STREAMS, Equi
-from spark_impl.grouping.instances import MicroBatch, at_instances
+from spark_impl.grouping import MicroBatch, at_instances
 from spark_impl.grouping.query import Spreader
 from spark_impl.grouping.tasks import Columns
 from spark_impl.join.chain import Chain
+from spark_impl.join.store import MATCHES
+from spark_impl.join.task import Options
 from spark_impl.runtime.session import session
 from spark_impl.runtime.storage import locate
 
@@ -139,7 +141,8 @@ def run_join(spark: SparkSession, folder: Path, cell: JoinCell) -> dict[str, obj
 
     A tuple is named by its ``seq``.
     """
-    chain = Chain(spark, join_config(cell), folder / "store", comparison_us=COMPARISON_US)
+    options = Options(comparison_us=COMPARISON_US)
+    chain = Chain(spark, join_config(cell), folder / "store", options=options)
     spent_s, compared = [], []
     for number, table in enumerate(join_epochs(cell)):
         rows = _written(spark, table, folder / f"{number}.parquet")
@@ -149,12 +152,9 @@ def run_join(spark: SparkSession, folder: Path, cell: JoinCell) -> dict[str, obj
         compared.append(sum(each.compared for each in done))
     pairs = []
     for epoch in range(len(cell.epochs_s)):
-        later = [
-            np.maximum(2 * found.column("r_id").to_numpy(), 2 * found.column("s_id").to_numpy() + 1)
-            for file in sorted(folder.glob(f"store/epochs/{epoch}/*/matches-*.parquet"))
-            for found in [pq.read_table(file, columns=["r_id", "s_id"])]
-        ]
-        pairs.append(np.concatenate([np.zeros(0, np.int64), *later]).tolist())
+        found = chain.store.at().read_kind(MATCHES, epoch)
+        r, s = (2 * found.column(name).to_numpy() for name in ("r_id", "s_id"))
+        pairs.append(np.maximum(r, s + 1).tolist())
     return {"spent_s": spent_s, "compared": compared, "pairs": pairs}
 
 

@@ -24,7 +24,7 @@ from spark_impl.join.chain import Chain
 from spark_impl.join.matching import tuples_from_arrow
 from spark_impl.join.messages import Block, BlockAck
 from spark_impl.join.store import STEPS, ChainStore
-from spark_impl.join.task import Summary
+from spark_impl.join.task import Options, Summary
 
 TUPLES, FILES = 200_000, 5
 """Tuples and files of a stream."""
@@ -143,7 +143,7 @@ def measure_chain(
 ) -> ChainLoad:
     """Run a chain over the files, one of each stream an epoch, and a flush."""
     with tempfile.TemporaryDirectory(dir=place) as out:
-        chain = Chain(spark, config, Path(out) / "chain", recording=recording)
+        chain = Chain(spark, config, Path(out) / "chain", options=Options(recording))
         done: list[Summary] = []
         for number in range(FILES):
             parts = [
@@ -159,10 +159,10 @@ def measure_chain(
         return ChainLoad(
             bytes_sent=sum(each.bytes_sent for each in done),
             compared=sum(each.compared for each in done),
-            pairs=sum(sum(each.matches) for each in done),
+            pairs=sum(sum(each.matches.values()) for each in done),
             blocks=len(sent),
             crossed=sum(sent),
-            held=sum(each.r_held + each.s_held for each in own),
+            held=sum(sum(each.held) for each in own),
         )
 
 

@@ -16,17 +16,19 @@ import pyarrow as pa
 from spark_impl.join import task
 from spark_impl.join.admission import Intake
 from spark_impl.join.index import Index
-from spark_impl.join.match_file import MatchFile
+from spark_impl.join.rendezvous import Place
 from spark_impl.join.side import Side
+from spark_impl.join.store import ChainStore
 from spark_impl.join.task import Plan, run_task
 from spark_impl.join.transport import Links
 from spark_impl.join.worker import Worker
+from spark_impl.runtime.histories import RowFile
 
 INPUT, WAITING, REST = "input from Spark", "waiting for neighbours", "loop, and the rest"
 PARTS: dict[str, list[tuple[Any, str]]] = {
     "decoding of inputs": [(task, "_read_arrivals")],
-    "state, read and written": [(task, "_make_worker"), (task, "_write")],
-    "rendezvous": [(task, "listen"), (task, "meet"), (task, "join_neighbours")],
+    "state, read and written": [(task, "_make_worker"), (task, "encode_state")],
+    "rendezvous": [(task, "meet_neighbours")],
     "admission": [(Intake, "admit")],
     "messages": [(Links, "exchange"), (Links, "part"), (Links, "close")],
     "index": [(Index, "update"), (Index, "renumber")],
@@ -36,7 +38,7 @@ PARTS: dict[str, list[tuple[Any, str]]] = {
         for name in ("append", "send_oldest", "release", "drop_below", "oldest_with", "least_ts")
     ],
     "protocol": [(Worker, name) for name in ("admit", "receive", "work", "arrivals_to_admit")],
-    "match files": [(MatchFile, "write"), (MatchFile, "__exit__")],
+    "files": [(RowFile, "write"), (RowFile, "__exit__"), (ChainStore, "write")],
 }
 """Functions of each part; time counts for the innermost part."""
 
@@ -101,7 +103,9 @@ class _Clocks:
             yield batch
 
 
-def run_timed(batches: Iterable[pa.RecordBatch], plan: Plan, into: str) -> Iterator[pa.RecordBatch]:
+def run_timed(
+    batches: Iterable[pa.RecordBatch], plan: Plan, place: Place, into: str
+) -> Iterator[pa.RecordBatch]:
     """Run a task as :func:`spark_impl.join.task.run_task` does, and note its times in a file."""
     begun = time.time()
     clocks = _Clocks()
@@ -118,7 +122,7 @@ def run_timed(batches: Iterable[pa.RecordBatch], plan: Plan, into: str) -> Itera
                 timed = clocks.timed(name, getattr(owner, function))
                 stack.enter_context(patch.object(owner, function, timed))
         stack.enter_context(patch.object(Links, "__init__", open_links))
-        summaries = list(run_task(clocks.pull(batches), plan))
+        summaries = list(run_task(clocks.pull(batches), plan, place))
     clocks.turn()
     spent = Spent(plan.epoch, begun, time.time(), dict(clocks.wall), dict(clocks.cpu))
     (Path(into) / f"{uuid.uuid4().hex}.json").write_text(json.dumps(spent), "utf-8")

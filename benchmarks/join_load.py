@@ -36,8 +36,9 @@ from sim.join import simulate
 from sim.join.tuning import ChainTuning, Control, Costs
 from sim.kernel.plan import replay
 from sim.kernel.trigger import Every
-from spark_impl.join import rejected
+from spark_impl.join import load, rejected
 from spark_impl.join.chain import Chain
+from spark_impl.join.task import Options
 from spark_impl.runtime.session import session
 
 if TYPE_CHECKING:
@@ -178,16 +179,11 @@ def simulated(given: pa.Table) -> list[Epoch]:
 def on_spark(given: pa.Table) -> list[Epoch]:
     """Return the epochs of a chain on Spark, which gets the arrivals as time goes by."""
     at_s = seconds_of(given)
-    measured: list[Measured] = []
     blocks, ends_s = [RULES.block_size], list[float]()
-
-    def keep(found: Measured) -> Measured:
-        measured.append(found)
-        return found
-
     with session("local[8]") as spark, tempfile.TemporaryDirectory(prefix="straggler-") as place:
         store = Path(place) / "chain"
-        chain = Chain(spark, CONFIG, store, load=RULES, meter=keep, comparison_us=COMPARISON_US)
+        options = Options(comparison_us=COMPARISON_US)
+        chain = Chain(spark, CONFIG, store, options=options, load=RULES)
         pairs = taken = 0
         begun = time.monotonic()
         while taken < len(at_s):
@@ -197,12 +193,13 @@ def on_spark(given: pa.Table) -> list[Epoch]:
             done = chain.advance(spark.createDataFrame(given.slice(taken, last - taken)))
             ends_s.append(time.monotonic() - begun)
             taken = last
-            pairs += sum(sum(each.matches) for each in done)
+            pairs += sum(sum(each.matches.values()) for each in done)
             following = chain.store.at().last()
             assert following is not None
             assert following.load is not None
             blocks.append(following.load.decision.block_size)
-        pairs += sum(sum(each.matches) for each in chain.advance(None))
+        pairs += sum(sum(each.matches.values()) for each in chain.advance(None))
+        measured = [each.measured for each in load(store)]
         gone = {
             row.seq
             for row in rejected(spark, store)

@@ -31,11 +31,13 @@ from pyspark.sql import SparkSession
 
 from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import STREAMS, Equi
-from model.vocabulary.join_load import LoadRules, Measured
+from model.vocabulary.join_load import LoadRules
 from sim.join import simulate
 from sim.join.tuning import ChainTuning, Costs
 from sim.kernel.plan import replay
+from spark_impl.join import load
 from spark_impl.join.chain import Chain
+from spark_impl.join.task import Options
 from spark_impl.runtime.session import session
 
 WORKERS = (1, 2, 4, 8)
@@ -141,24 +143,17 @@ def config_of(workers: int) -> JoinConfig:
 
 def on_spark(spark: SparkSession, workers: int, rate: float) -> float:
     """Return the rate at which a chain on Spark joins a backlog, after the first window."""
-    measured: list[Measured] = []
-
-    def keep(found: Measured) -> Measured:
-        measured.append(found)
-        return found
-
     with tempfile.TemporaryDirectory(prefix="straggler-bench-") as place:
         chain = Chain(
             spark,
             config_of(workers),
             Path(place) / "chain",
             load=LoadRules(least=workers, most=workers, block_size=BLOCK_SIZE),
-            meter=keep,
-            comparison_us=COMPARISON_US,
+            options=Options(comparison_us=COMPARISON_US),
         )
         for first_s, last_s in ((0, WINDOW_S), (WINDOW_S, SECONDS)):
             done = chain.advance(spark.createDataFrame(arrivals(rate, first_s, last_s)))
-    _, full = measured
+        _, full = (each.measured for each in load(chain.store.root))
     compared = sum(each.compared for each in done)
     assert compared >= 0.9 * pairs_due(rate, SECONDS - WINDOW_S), "comparisons were put off"
     return full.offered / (full.elapsed_us / 1e6)

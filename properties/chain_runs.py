@@ -9,9 +9,11 @@ Rules of this file:
 """
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -33,11 +35,11 @@ from sim.kernel.link import Noise
 from sim.kernel.plan import Cluster, Plan
 from sim.kernel.plan import replay as replayed
 from spark_impl.join.system import run_chain
-from spark_impl.join.trouble import Trouble, Troubles
 from straggler.judging import counterexamples
 from straggler.judging.judge import broken_sentences, compare_traces
 from straggler.judging.systems import SPARK, troubled
 from straggler.judging.trial import Trial
+from straggler.judging.trouble import Trouble, TroubledLinks, read_reports
 from straggler.rooms import find_room
 from straggler.strategies import queries
 from straggler.strategies.queries import LINK_US, Moves
@@ -80,7 +82,8 @@ class ChainSeen:
     kills: Sequence[int]
     planned: Sequence[Trouble]
     """Trouble on the connections between Spark's workers."""
-    troubles: dict[str, int]
+    troubles: Mapping[str, int]
+    """Number of times that each kind of trouble happened."""
     came: Sequence[exchange.Report]
     """Number of times each message came to each of Spark's workers, in each run of an epoch."""
     bytes_sent: int
@@ -123,10 +126,14 @@ def run_chain_pack(spark: SparkSession, given: ChainPack, kills: int) -> ChainSe
         simulated = pool.submit(_simulate, workload, clusters[0], given.faults)
         place, noted = Path(folder, "chain"), Path(folder, "noted")
         noted.mkdir()
-        troubles = Troubles(tuple(troubles_of(given.faults, epochs)), str(noted))
+        planned = tuple(troubles_of(given.faults, epochs))
+        links = partial(TroubledLinks, planned, str(noted))
         killed, sent = list[int](), list[int]()
-        trace = run_chain(spark, workload, place, killed.append, troubles, sent.append)
-        found = troubles.planned, troubles.counts(), troubles.reports(), sum(sent)
+        trace = run_chain(spark, workload, place, killed.append, links, sent.append)
+        came, happened = read_reports(noted), Counter[str]()
+        for each in came:
+            happened.update(each["happened"])
+        found = planned, happened, came, sum(sent)
         followed = len(workload.config["decisions"]) - len(given.moves)
         return ChainSeen(workload, followed, simulated.result(), trace, killed, *found)
 

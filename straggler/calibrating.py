@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from model.vocabulary import GroupingConfig, JoinConfig
 from model.vocabulary.join import STREAMS, Equi
 from sim.calibration import Calibration, Spread, spread_of
-from spark_impl.grouping.instances import MicroBatch, at_instances
+from spark_impl.grouping import MicroBatch, at_instances
 from spark_impl.grouping.query import Spreader
 from spark_impl.grouping.tasks import Columns
 from spark_impl.join.chain import Chain
@@ -54,7 +54,7 @@ def calibrate(
         hosts=tuple(hosts[name] for name in names),
         epoch_us=measure_epochs(spark, folder / "chain"),
         batch_us=measure_batches(spark, folder / "grouping", slots),
-        **(spread | measure_links(reports) | measure_sizes(seed)._asdict()),
+        **(spread | measure_links(reports) | measure_sizes(seed)),
     )
 
 

@@ -20,7 +20,6 @@ from model.vocabulary.settings import look_up
 from sim.script.machine import Finding, Message, ScriptMachine
 from sim.script.placements import PLAN
 from spark_impl.runtime.systems import arrivals_table
-from spark_impl.script.admission import Waiting, waiting_of
 from spark_impl.script.encoding import decode_messages
 from spark_impl.script.placement import ALL_SPLIT, BY_HASH, LARGE_SPLIT, WHOLE
 from spark_impl.script.plan import Plan, compile_plan
@@ -44,7 +43,6 @@ class SparkScripts:
     def __init__(self, config: ScriptConfig, way: str) -> None:
         self._config = config
         self._plan = compile_plan(config, look_up("placement", way, WAYS))
-        self._waiting = waiting_of(config)
         self._router = Router(self._plan)
 
     @property
@@ -62,7 +60,7 @@ class SparkScripts:
 
     def machine(self, worker: int) -> ScriptMachine:
         """Return the machine of a worker."""
-        return SparkMachine(self._plan, self._waiting, self._router, worker)
+        return SparkMachine(self._plan, self._router, worker)
 
     def silences(self) -> Silences:
         """Return what the log knows of silent sensors, before the first arrival."""
@@ -80,12 +78,12 @@ class _Block(NamedTuple):
 class SparkMachine:
     """One worker of the pipeline in process."""
 
-    def __init__(self, plan: Plan, waiting: Waiting, router: Router, worker: int) -> None:
+    def __init__(self, plan: Plan, router: Router, worker: int) -> None:
         self.known_us = 0
         """Stamp before which all results of this worker exist (us)."""
         self._worker = worker
         self._router = router
-        self._running = WorkerInProcess(plan, waiting, worker)
+        self._running = WorkerInProcess(plan, worker)
         self._events: list[Event] = []  # of the micro-batch
         self._sent: dict[int, int] = {}  # messages, by reader
         self._heard: dict[int, int] = {}  # messages, by sender

@@ -1,14 +1,10 @@
 """Work at instances: with a state that lasts, and timed; and aggregation (docs/grouping.md, 6).
 
-Rules of this file:
-
-* The state of an instance follows from its state before and its tuples. If the work is done again,
-  after a crash or as a second attempt, it begins with the state before the micro-batch.
-* An instance is busy from the call of its work to the return; waiting for tuples does not count.
+An instance is busy from the call of its work to the return; waiting for tuples does not count.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -19,25 +15,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from spark_impl.grouping.reports import Report, Reports
+from spark_impl.grouping.reports import MicroBatch, Report
 from spark_impl.grouping.store import INSTANCE as OWN
-from spark_impl.grouping.store import GroupingStore, Worked
+from spark_impl.grouping.store import decode_table, encode_table
 from spark_impl.grouping.tasks import INSTANCE, partition_id
 from spark_impl.runtime.arrays import Bools, Floats, Ints
 from spark_impl.runtime.storage import InputProblem, Location
-
-
-class MicroBatch(NamedTuple):
-    """The place of some rows in a stream."""
-
-    number: int
-    """Number of the micro-batch, without those that had no rows: 0, 1, 2, ..."""
-    window: int
-    store: GroupingStore
-    before: Mapping[int, Location]
-    """Files of the instances' states after the micro-batch before, if they have any."""
-    reports: Reports
-
 
 Step: TypeAlias = Callable[[pa.Table, pa.Table | None], tuple[pa.Table, pa.Table | None]]
 """Work of one instance: its rows of a micro-batch and its state, to its output and the next state.
@@ -73,14 +56,14 @@ def _run(
     table = pa.Table.from_batches(held).cast(given) if held else given.empty_table()
     instance = partition_id()
     store = batch.store
-    state = store.load_worked(batch.before[instance]).state if batch.before else None
+    state = decode_table(store.load(OWN, batch.before[instance])) if batch.before else None
     begun_ns = time.perf_counter_ns()
     found, state = step(table, state)
     busy_us = (time.perf_counter_ns() - begun_ns) // 1000 if len(table) else 0
     if found.schema.names != expected.names:
         msg = f"the work at instance {instance} returns {found.schema.names}, not {expected.names}"
         raise InputProblem(msg)
-    file = store.write_worked(batch.number, instance, Worked(len(table), busy_us, state))
+    file = store.save(OWN, batch.number, instance, encode_table(state))
     batch.reports.tell(Report(file, OWN, instance, len(table), busy_us))
     yield from found.cast(expected).to_batches()
 
@@ -96,11 +79,11 @@ def finish_work(
     store, number = batch.store, batch.number
     if not batch.reports.is_work_expected:
         kept = [
-            store.write_worked(number, each, Worked(0, 0, store.load_worked(file).state))
-            for each, file in batch.before.items()
+            store.save(OWN, number, instance, store.load(OWN, file))
+            for instance, file in batch.before.items()
         ]
         return [(0, 0)] * instances, kept
-    reported = batch.reports.of(OWN, store.root)
+    reported = batch.reports.of(OWN)
     if len(reported) < instances:
         msg = (
             f"the output of only {len(reported)} of {instances} instances was read to its end;"

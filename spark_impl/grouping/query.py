@@ -1,23 +1,23 @@
 """The interface for users: rows spread over instances, once or micro-batch by micro-batch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import index
-from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import GroupingConfig
+from model.vocabulary.grouping import REASON_NOT_FINITE
 from model.vocabulary.settings import PlainData
 from spark_impl.grouping.candidates import TELLS_HEAVY_KEYS
-from spark_impl.grouping.instances import MicroBatch, finish_work
-from spark_impl.grouping.refusals import Progress, progress, rejected
-from spark_impl.grouping.reports import Reports
+from spark_impl.grouping.instances import finish_work
+from spark_impl.grouping.reports import MicroBatch, Reports
 from spark_impl.grouping.router import SenderState
 from spark_impl.grouping.store import INSTANCE as WORKED
 from spark_impl.grouping.store import (
@@ -25,7 +25,10 @@ from spark_impl.grouping.store import (
     SENDER,
     STANDING,
     GroupingStore,
+    decode_state,
     encode_standing,
+    encode_state,
+    load_store,
     open_store,
 )
 from spark_impl.grouping.tasks import (
@@ -42,8 +45,14 @@ from spark_impl.grouping.windows import Standing, add_times, advance, rebalance,
 from spark_impl.runtime import packages
 from spark_impl.runtime.failures import sentence_of
 from spark_impl.runtime.provenance import history_of, note_history, require_history
-from spark_impl.runtime.queries import Runnable, last_logged, require_checkpoint, start_batches
-from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.runtime.queries import (
+    Runnable,
+    last_logged,
+    read_table,
+    require_checkpoint,
+    start_batches,
+)
+from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
 
@@ -122,12 +131,12 @@ class Grouping:
         self,
         rows: DataFrame,
         key: str,
-        checkpoint: str | Path | Location,
+        checkpoint: Address,
         work: Work,
         seq: str | None = None,
         *,
         value: str | None = None,
-        spark_checkpoint: str | Path | Location | None = None,
+        spark_checkpoint: Address | None = None,
     ) -> "GroupingStream":
         """Return a stream whose rows are spread, and worked on micro-batch by micro-batch.
 
@@ -161,20 +170,11 @@ class Spreader:
         self.source: Location | None = None
         """The history from which the rows come, if they say so."""
         self._reports: Reports | None = None
-        self._table: TableWriter | None = None
+        self._writer = TableWriter(self.store.root)
 
-    @property
-    def _writer(self) -> TableWriter:
-        """The writer of the store; the first micro-batch of a run makes it."""
-        if self._table is None:
-            self._table = TableWriter(self.store.root)
-        return self._table
-
-    def standing(self) -> Standing:
-        """Return the progress of the stream."""
-        return self._standing(self.store.at())
-
-    def _standing(self, store: GroupingStore) -> Standing:
+    def standing(self, store: GroupingStore | None = None) -> Standing:
+        """Return the progress of the stream, at present or in a store that was looked at."""
+        store = store or self.store.at()
         last = store.view.last
         return store.standing(last) if last >= 0 else start(self.config)
 
@@ -194,36 +194,27 @@ class Spreader:
         Raise :class:`InputProblem` for an older one, if one has been left out, and if another
         process has spread one meanwhile.
         """
+        part = self.begin(source_batch, rows.sparkSession.sparkContext)
+        found = route_stream(rows, part)
+        given = work(found.repartitionById(self.config.instances, INSTANCE), part.batch)
+        self.finish(part, found, source_batch, given)
+
+    def begin(self, source_batch: int, context: SparkContext) -> Part:
+        """Return a micro-batch as the senders need it."""
         if self._reports is None:  # the first micro-batch of a run
             if self.source is not None:
                 note_history(self._writer, self.source)
-            self._reports = Reports(rows.sparkSession.sparkContext)
+            self._reports = Reports(context)
         self._reports.begin()
-        part = self.begin(source_batch, self._reports)
-        found = route_stream(rows, part)
-        batch = self.batch_of(part)
-        given = work(found.repartitionById(self.config.instances, INSTANCE), batch)
-        self.finish(part, found, source_batch, given)
-
-    def begin(self, source_batch: int, reports: Reports) -> Part:
-        """Return a micro-batch as the senders need it."""
         seen = self.store.at(self._writer.look())
         standing = self._before(seen, source_batch)
-        before = seen.states(SENDER, standing.batch - 1)
-        return Part(self.config, self.columns, standing, self.store, reports, before)
-
-    def batch_of(self, part: Part) -> MicroBatch:
-        """Return a micro-batch as the work needs it."""
-        number = part.standing.batch
-        before = self.store.at(self._writer.view).states(WORKED, number - 1)
-        return MicroBatch(number, part.standing.table.window, part.store, before, part.reports)
+        senders, worked = (seen.states(kind, standing.batch - 1) for kind in (SENDER, WORKED))
+        window = standing.table.window
+        batch = MicroBatch(standing.batch, window, self.store, worked, self._reports)
+        return Part(self.config, self.columns, standing, senders, batch)
 
     def finish(
-        self,
-        part: Part,
-        found: DataFrame,
-        source_batch: int,
-        given: Sequence[int] | None = None,
+        self, part: Part, found: DataFrame, source_batch: int, given: Sequence[int] | None = None
     ) -> None:
         """Commit a micro-batch whose rows were routed to ``found``, and worked on.
 
@@ -231,23 +222,23 @@ class Spreader:
         """
         standing, writer = part.standing, self._writer
         senders = self._senders(part, found)
-        states = [self.store.load_sender(file) for file in senders]
+        states = [decode_state(self.store.load(SENDER, file)) for file in senders]
         tuples = sum(each.routed for each in states) - standing.routed
         if not tuples:
             self.store.note_empty(source_batch)
             return
-        spent, worked = finish_work(self.batch_of(part), self.config.instances, tuples)
+        spent, worked = finish_work(part.batch, self.config.instances, tuples)
         if given is None:
             standing = add_times(standing, spent)
         else:
             standing = set_times(standing, times_of(self.config, given))
         after = advance(self.config, standing, states, tuples)._replace(source_batch=source_batch)
         draft = Draft(self.store, writer, standing.batch)
-        refused = part.reports.of(REJECTED, self.store.root).values()
+        refused = part.batch.reports.of(REJECTED).values()
         draft.add(SENDER, dict.fromkeys(senders, 1))
         draft.add(WORKED, dict.fromkeys(worked, 1))
         draft.add(REJECTED, {each.file: each.tuples for each in refused})
-        draft.write(STANDING, pa.table({"content": [encode_standing(after)]}))
+        draft.write(STANDING, pa.table({"number": [0], "content": [encode_standing(after)]}))
         # The source may repeat the last micro-batch, which begins with the states before it.
         draft.removed += [
             each
@@ -258,7 +249,7 @@ class Spreader:
 
     def _before(self, seen: GroupingStore, source_batch: int) -> Standing:
         """Return the progress of the stream before a micro-batch."""
-        standing = self._standing(seen)
+        standing = self.standing(seen)
         if source_batch < standing.source_batch:
             msg = (
                 f"the source is at micro-batch {source_batch}, but {self.store.root} is already"
@@ -274,16 +265,16 @@ class Spreader:
 
     def _senders(self, part: Part, found: DataFrame) -> list[Location]:
         """Return the files of all senders' states after a micro-batch."""
-        root, reports = self.store.root, part.reports
-        senders = range(self.config.senders)
-        if len(reports.of(SENDER, root)) < len(senders):
+        reports, senders = part.batch.reports, range(self.config.senders)
+        if len(reports.of(SENDER)) < len(senders):
             # The work did not read every row, so some routers have not run; or there are fewer
             # partitions than senders. All routers run now.
             found.count()
-        told = {number: each.file for number, each in reports.of(SENDER, root).items()}
+        told = {number: each.file for number, each in reports.of(SENDER).items()}
         for sender in set(senders) - told.keys():
             state = sender_before(part, sender)
-            told[sender] = self.store.write_sender(part.standing.batch, sender, state)
+            number = part.standing.batch
+            told[sender] = self.store.save(SENDER, number, sender, encode_state(state))
         return [told[sender] for sender in senders]
 
 
@@ -297,6 +288,38 @@ def times_of(config: GroupingConfig, given: Sequence[int]) -> tuple[int, ...]:
         msg = f"the times {given!r} are not {config.instances} whole microseconds, each at least 1"
         raise InputProblem(msg)
     return times
+
+
+class Progress(NamedTuple):
+    """The position of a stream that is spread. It waits for nothing, so nothing holds it back."""
+
+    batch: int
+    """The last micro-batch that is done; -1 before the first one."""
+    window: int
+    """The window of the next tuple."""
+    rejected: Mapping[str, int]
+    """Number of refused rows so far, by reason."""
+
+
+def progress(store: Address) -> Progress:
+    """Return the position of a stream.
+
+    Raise :class:`InputProblem` if ``store`` is not the store of a stream.
+    """
+    place = load_store(locate(store))
+    refused, last = place.view.count(REJECTED), place.view.last
+    window = place.standing(last).table.window if last >= 0 else 0
+    return Progress(last, window, {REASON_NOT_FINITE: refused} if refused else {})
+
+
+def rejected(spark: SparkSession, store: Address) -> DataFrame:
+    """Return every refused row: its value is missing, or not finite.
+
+    The columns are ``seq, key, source_id, event_time_us, reason, batch``; what the input does not
+    have is NULL. Only a stream that was given the name of its column of values lists them. Raise
+    :class:`InputProblem` if ``store`` is not the store of a stream.
+    """
+    return read_table(spark, load_store(locate(store)), REJECTED)
 
 
 class GroupingStream(Runnable):

@@ -1,4 +1,4 @@
-"""Reports of tasks to the driver: the files that they have written.
+"""Micro-batches as tasks know them, and reports of tasks to the driver: files that they wrote.
 
 Spark brings a report to the driver when the task ends, however many attempts the task took. A
 missing file therefore never passes for a task that had nothing to write: if the driver does not
@@ -6,11 +6,13 @@ find a file that was reported, the file is in another folder.
 """
 
 import threading
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from pyspark import SparkContext
-from pyspark.accumulators import AccumulatorParam
+from pyspark.accumulators import AddingAccumulatorParam
 
+from spark_impl.grouping.store import GroupingStore
 from spark_impl.runtime.storage import Location
 
 
@@ -27,23 +29,8 @@ class Report(NamedTuple):
     """Time of the work, if it was timed."""
 
 
-_Files: TypeAlias = dict[Location, Report]
 _NUMBERING = threading.Lock()
 """Locked while Spark numbers an accumulator, because Spark might give two threads one number."""
-
-
-class _Union(AccumulatorParam[_Files]):
-    """Union of the reports of several tasks."""
-
-    def zero(self, value: _Files) -> _Files:
-        """Return the value before the first report."""
-        return {}
-
-    def addInPlace(  # noqa: N802 (the name is Spark's)
-        self, value1: _Files, value2: _Files
-    ) -> _Files:
-        """Return the reports of both."""
-        return {**value1, **value2}
 
 
 class Reports:
@@ -53,28 +40,36 @@ class Reports:
     """
 
     def __init__(self, context: SparkContext) -> None:
+        nothing: Any = ()  # Spark's types allow numbers only
         with _NUMBERING:
-            self._reported = context.accumulator(_Files(), _Union())
+            self._told = context.accumulator(nothing, AddingAccumulatorParam(nothing))
         self.is_work_expected = False
         """Whether all instances have to report in this micro-batch."""
 
     def begin(self) -> None:
         """Forget the reports of the previous micro-batch."""
-        self._reported.value = {}
+        self._told.value = ()
         self.is_work_expected = False
 
     def tell(self, report: Report) -> None:
         """Report a file; called by tasks."""
-        self._reported.add({report.file: report})
+        self._told.add((report,))
 
-    def of(self, kind: str, store: Location) -> dict[int, Report]:
-        """Return the reports of a kind about files of a store, by number; for the driver.
+    def of(self, kind: str) -> dict[int, Report]:
+        """Return the reports of a kind, by number; for the driver.
 
         Of a task that ran twice, one file is chosen; both hold the same.
         """
-        reported = (each for _, each in sorted(self._reported.value.items()))
-        return {
-            each.number: each
-            for each in reported
-            if each.kind == kind and each.file.parent.parent == store
-        }
+        return {each.number: each for each in sorted(self._told.value) if each.kind == kind}
+
+
+class MicroBatch(NamedTuple):
+    """The place of some rows in a stream."""
+
+    number: int
+    """Number of the micro-batch, without those that had no rows: 0, 1, 2, ..."""
+    window: int
+    store: GroupingStore
+    before: Mapping[int, Location]
+    """Files of the instances' states after the micro-batch before, if they have any."""
+    reports: Reports

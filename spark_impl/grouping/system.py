@@ -24,7 +24,6 @@ from spark_impl.grouping.instances import (
 )
 from spark_impl.grouping.keys import Table
 from spark_impl.grouping.query import GroupingProblem, Spreader
-from spark_impl.grouping.reports import Reports
 from spark_impl.grouping.router import SenderState, begin_window, route
 from spark_impl.grouping.store import decode_standing, decode_state, encode_standing, encode_state
 from spark_impl.grouping.tasks import INSTANCE, Columns, Part, route_pack
@@ -35,10 +34,9 @@ from spark_impl.runtime.histories import history_schema
 from spark_impl.runtime.queries import read_files, session_of_query, start_batches
 from spark_impl.runtime.sources import PATH, paths
 from spark_impl.runtime.storage import Location, locate
-from spark_impl.runtime.systems import CASE, OnKill, run_pack, system_maker
+from spark_impl.runtime.systems import CASE, OnKill, arrivals_table, run_pack, system_maker
 
 PRODUCER = "spark"
-_ROWS = pa.schema([("seq", pa.int64()), ("key", pa.string()), ("value", pa.float64())])
 _COLUMNS = Columns("key", "seq")
 _POSITION = "position"
 """Column with the position of a row's workload in its pack."""
@@ -73,7 +71,6 @@ class _PackedRouters:
             for position, config in enumerate(configs.values())
         ]
         self._session = session_of_query(spark, self._checkpoint, None)
-        self._reports = Reports(spark.sparkContext)
 
     @property
     def _checkpoint(self) -> Location:
@@ -95,8 +92,8 @@ class _PackedRouters:
         positions = chain.from_iterable(self._positions.items())
         position = F.create_map(*map(F.lit, positions))[F.col(CASE)]
         rows = rows.select("seq", "key", "value", position.alias(_POSITION))
-        self._reports.begin()
-        parts = [each.begin(number, self._reports) for each in self._spreaders]
+        context = files.sparkSession.sparkContext
+        parts = [each.begin(number, context) for each in self._spreaders]
         routed = route_pack(rows, parts, "seq", _POSITION)
         # Instance i of every stream is partition i: partial aggregates keep the streams apart.
         most = max(part.config.instances for part in parts)
@@ -217,7 +214,7 @@ def _in_process(workload: Workload) -> Iterator[Step]:
     for events in workload.batches():
         if standing.tuples == 0:
             yield from senders.begin_window(standing.table)
-        rows = _table(events)
+        rows = arrivals_table(events)
         for sender in range(config.senders):
             own = rows.filter(pa.array([event.seq % config.senders == sender for event in events]))
             places = senders.route(sender, own.column("key").combine_chunks())
@@ -228,11 +225,6 @@ def _in_process(workload: Workload) -> Iterator[Step]:
         yield from rejected(events)
         standing = advance(config, standing, senders.states, len(events))
     yield from instances.results()
-
-
-def _table(events: Sequence[Event]) -> pa.Table:
-    columns = zip(*((event.seq, event.key, event.value) for event in events), strict=True)
-    return pa.table([pa.array(column) for column in columns], schema=_ROWS)
 
 
 def _heavy(config: GroupingConfig, table: Table) -> Iterator[Heavy]:

@@ -1,10 +1,7 @@
 """Routers as Spark tasks: one for every sender, or for every partition of bounded data.
 
-Rules of this file:
-
-* Partition i belongs to sender i. The sender handles its rows in the order of ``seq`` if there is
-  one, else in the order in which they come.
-* A repeated task starts from the same state, and routes as before.
+Partition i belongs to sender i. The sender handles its rows in the order of ``seq`` if there is
+one, else in the order in which they come.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,9 +34,9 @@ from spark_impl.grouping.keys import (
     merge_all,
     summary_capacity,
 )
-from spark_impl.grouping.reports import Report, Reports
+from spark_impl.grouping.reports import MicroBatch, Report
 from spark_impl.grouping.router import SenderState, begin_window, choose, route
-from spark_impl.grouping.store import REFUSED, REJECTED, SENDER, GroupingStore
+from spark_impl.grouping.store import REFUSED, REJECTED, SENDER, decode_state, encode_state
 from spark_impl.grouping.windows import Standing
 from spark_impl.runtime.storage import InputProblem, Location
 
@@ -47,8 +44,6 @@ INSTANCE = "instance"
 """Name of the added column."""
 _ROWS = 1 << 17
 """Number of rows of bounded data that are routed together."""
-_COUNTERS = ("key", "count", "error", "tuples", "floor", "part")
-"""Columns of summaries on their way to the driver; ``part`` is the partition."""
 
 
 class Columns(NamedTuple):
@@ -103,10 +98,9 @@ class Part(NamedTuple):
     config: GroupingConfig
     columns: Columns
     standing: Standing
-    store: GroupingStore
-    reports: Reports
     before: Mapping[int, Location]
     """Files of the senders' states after the micro-batch before, none before the first one."""
+    batch: MicroBatch
 
     @property
     def senders(self) -> list[tuple["Part", int]]:
@@ -145,7 +139,7 @@ def _run_sender(
 ) -> Iterator[pa.RecordBatch]:
     """Run the sender of this task's partition."""
     part, sender = senders[partition_id()]
-    config, columns, standing, store, reports, _ = part
+    config, columns, batch = part.config, part.columns, part.batch
     given = list(batches)
     state = sender_before(part, sender)
     if given:
@@ -153,14 +147,14 @@ def _run_sender(
         if columns.seq is not None:
             _require_values(rows, columns.seq)
             rows = rows.sort_by(columns.seq)
-        places, state = route(config, standing.table, sender, state, _keys(rows, columns.key))
+        places, state = route(config, part.standing.table, sender, state, _keys(rows, columns.key))
         yield from rows.append_column(INSTANCE, pa.array(places, pa.int32())).to_batches()
         refused = refused_rows(rows, columns)
         if refused.num_rows:
-            file = store.write(REJECTED, standing.batch, refused)
-            reports.tell(Report(file, REJECTED, sender, refused.num_rows))
-    file = store.write_sender(standing.batch, sender, state)
-    reports.tell(Report(file, SENDER, sender, sum(map(len, given))))
+            file = batch.store.write(REJECTED, batch.number, refused)
+            batch.reports.tell(Report(file, REJECTED, sender, refused.num_rows))
+    file = batch.store.save(SENDER, batch.number, sender, encode_state(state))
+    batch.reports.tell(Report(file, SENDER, sender, sum(map(len, given))))
 
 
 def refused_rows(rows: pa.Table, columns: Columns) -> pa.Table:
@@ -183,7 +177,9 @@ def refused_rows(rows: pa.Table, columns: Columns) -> pa.Table:
 
 def sender_before(part: Part, sender: int) -> SenderState:
     """Return the state of a sender at the beginning of a micro-batch."""
-    state = part.store.load_sender(part.before[sender]) if part.before else SenderState()
+    state = SenderState()
+    if part.before:
+        state = decode_state(part.batch.store.load(SENDER, part.before[sender]))
     return begin_window(part.config, state) if part.standing.tuples == 0 else state
 
 
@@ -211,12 +207,10 @@ def _run_partition(
 
 def count_keys(rows: DataFrame, config: GroupingConfig, columns: Columns) -> Summary:
     """Count the keys of bounded rows; only summaries come to the driver."""
-    kinds = ", ".join(f"{name} {'string' if name == 'key' else 'bigint'}" for name in _COUNTERS)
     task = partial(_count, config=config, key=columns.key)
-    found = rows.select(columns.key).mapInArrow(task, kinds).toArrow()
-    numbers = sorted(found.column("part").unique().to_pylist())
-    parts = [_summary(found.filter(pc.equal(found.column("part"), each))) for each in numbers]
-    return merge_all(parts, summary_capacity(config.eps_share))
+    found = rows.select(columns.key).mapInArrow(task, "state binary").collect()
+    summaries = [decode_state(bytes(row.state)).summary for row in found]
+    return merge_all(summaries, summary_capacity(config.eps_share))
 
 
 def _count(
@@ -226,18 +220,8 @@ def _count(
     for rows in _pieces(batches):
         counted = count_exactly(_keys(rows, key).dictionary_encode())
         summary = merge(summary, counted, summary_capacity(config.eps_share))
-    size = len(summary.keys)
-    if size:
-        once = (summary.tuples, summary.floor, partition_id())
-        alike = [pa.repeat(number, size).cast(pa.int64()) for number in once]
-        columns = [summary.keys, pa.array(summary.counts), pa.array(summary.errors), *alike]
-        yield pa.RecordBatch.from_arrays(columns, names=_COUNTERS)
-
-
-def _summary(rows: pa.Table) -> Summary:
-    counts, errors = (rows.column(name).to_numpy() for name in ("count", "error"))
-    tuples, floor = (rows.column(name)[0].as_py() for name in ("tuples", "floor"))
-    return Summary(rows.column("key").combine_chunks(), counts, errors, tuples, floor)
+    if summary.tuples:
+        yield pa.RecordBatch.from_pylist([{"state": encode_state(SenderState(summary=summary))}])
 
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -3,6 +3,7 @@
 Runs of arrivals are handled together; the result is that of one arrival at a time.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -19,16 +20,13 @@ from model.vocabulary.join import (
     S,
 )
 from spark_impl.join.matching import Tuples
-from spark_impl.runtime.arrays import Bools, Floats, Ints
+from spark_impl.runtime.arrays import Bools, Floats, Ints, Texts
 from spark_impl.runtime.storage import InputProblem
 
 _FARTHEST_US = 1 << 61
 """Limit of event times, 73,000 years from 1970; later ones could overflow in the widest window."""
 _PRUNED_AT_LEAST = 4096
 """Least number of known identities that is pruned. Pruning waits until half of them can go."""
-REASONS = (REASON_NOT_FINITE, REASON_LATE, REASON_SHED)
-"""Reasons of rejections, by their numbers in :class:`Rejections`."""
-_NOT_FINITE, _LATE, _SHED = range(len(REASONS))
 
 
 class Arrivals(NamedTuple):
@@ -48,15 +46,14 @@ class Rejections(NamedTuple):
     stream: str
     seq: Ints
     tuples: Tuples
-    reason: Ints
-    """Places of the reasons in :data:`REASONS`."""
+    reason: Texts
 
     def steps(self) -> list[Rejected]:
         """Return the rejections one by one."""
         rows = zip(
             self.seq.tolist(), self.tuples.source_id.tolist(), self.reason.tolist(), strict=True
         )
-        return [Rejected(self.stream, seq, own, REASONS[reason]) for seq, own, reason in rows]
+        return [Rejected(self.stream, *row) for row in rows]
 
 
 def draw(stream: str, seq: Ints) -> Floats:
@@ -133,12 +130,7 @@ class Admitted(NamedTuple):
 
 def count_reasons(rejections: Iterable[Rejections]) -> dict[str, int]:
     """Return the number of rejected arrivals by reason, without reasons that nobody has."""
-    places = [each.reason for each in rejections]
-    counts = np.bincount(np.concatenate([_NO_REASONS, *places]), minlength=len(REASONS))
-    return {reason: n for reason, n in zip(REASONS, counts.tolist(), strict=True) if n}
-
-
-_NO_REASONS = np.empty(0, np.int64)
+    return dict(Counter(reason for each in rejections for reason in each.reason.tolist()))
 
 
 class Intake:
@@ -191,7 +183,7 @@ class Intake:
             self.stream,
             arrivals.seq[at],
             given.take(at),
-            np.select([shed[at], late[at]], [_SHED, _LATE], _NOT_FINITE),
+            np.select([shed[at], late[at]], [REASON_SHED, REASON_LATE], REASON_NOT_FINITE),
         )
         fresh[fresh] = self._new(given.source_id[fresh], given.ts[fresh])
         tuples = given.take(fresh)

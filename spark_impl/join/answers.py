@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,9 +11,9 @@ from model.vocabulary.join import END_US, NO_WATERMARK_US, STREAMS, Decision
 from model.vocabulary.join_load import Measured
 from spark_impl.join.control import mean_utilisation, share_of, utilisations
 from spark_impl.join.matching import Counts
-from spark_impl.join.store import ChainStore, load_store
+from spark_impl.join.store import MATCHES, REJECTED, ChainStore, load_store
 from spark_impl.runtime.queries import read_table
-from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.runtime.storage import Address, InputProblem
 from spark_impl.runtime.tables import BATCH
 
 
@@ -38,9 +37,7 @@ class Snapshot(NamedTuple):
     flush: bool
 
 
-def results(
-    spark: SparkSession, store: str | Path | Location, through_epoch: int | None = None
-) -> DataFrame:
+def results(spark: SparkSession, store: Address, through_epoch: int | None = None) -> DataFrame:
     """Return all pairs that a chain has found, with columns ``query, r_id, s_id, epoch``.
 
     ``through_epoch`` is the last epoch that counts, by default the last committed one. An epoch
@@ -49,10 +46,10 @@ def results(
     """
     place = load_store(store)
     last = place.view.last if through_epoch is None else place.commit_of(through_epoch).epoch
-    return matches(spark, place, 0, last)
+    return read_epochs(spark, place, MATCHES, 0, last)
 
 
-def snapshots(store: str | Path | Location) -> tuple[Snapshot, ...]:
+def snapshots(store: Address) -> tuple[Snapshot, ...]:
     """Return the committed epochs of a chain, in order.
 
     Raise :class:`InputProblem` if ``store`` is not the store of a chain.
@@ -67,7 +64,7 @@ def snapshots(store: str | Path | Location) -> tuple[Snapshot, ...]:
             done.committed_us,
             done.config.workers,
             done.matches,
-            done.rejected,
+            sum(done.reasons.values()),
             done.reasons,
             admitted,
             done.held,
@@ -96,7 +93,7 @@ class EpochLoad(NamedTuple):
     """The decision for the next epoch."""
 
 
-def load(store: str | Path | Location) -> tuple[EpochLoad, ...]:
+def load(store: Address) -> tuple[EpochLoad, ...]:
     """Return the measurements and decisions of the committed epochs of a chain, in order.
 
     Flushes are left out, and epochs that ran without ``load``. Raise :class:`InputProblem` if
@@ -120,13 +117,13 @@ def load(store: str | Path | Location) -> tuple[EpochLoad, ...]:
     )
 
 
-def rejected(spark: SparkSession, store: str | Path | Location) -> DataFrame:
+def rejected(spark: SparkSession, store: Address) -> DataFrame:
     """Return every arrival that a chain has refused: late, shed, or without a finite value.
 
     The columns are ``stream, seq, source_id, key, event_time_us, reason, epoch``. Raise
     :class:`InputProblem` if ``store`` is not the store of a chain, or some are missing.
     """
-    return read_table(spark, load_store(store), "rejected").withColumnRenamed(BATCH, "epoch")
+    return read_epochs(spark, load_store(store), REJECTED)
 
 
 class Progress(NamedTuple):
@@ -144,7 +141,7 @@ class Progress(NamedTuple):
     """The stream with the lower watermark; ``None`` without watermarks, and after a flush."""
 
 
-def progress(store: str | Path | Location) -> Progress:
+def progress(store: Address) -> Progress:
     """Return the position of a chain, and the stream that holds back its results.
 
     Raise :class:`InputProblem` if ``store`` is not the store of a chain.
@@ -170,7 +167,7 @@ def progress(store: str | Path | Location) -> Progress:
     )
 
 
-def complete_until(store: str | Path | Location) -> int:
+def complete_until(store: Address) -> int:
     """Return the event time (us) below which the results of a chain are complete.
 
     Every pair whose event times are both below it has come out. Raise :class:`InputProblem` if
@@ -179,14 +176,6 @@ def complete_until(store: str | Path | Location) -> int:
     place = load_store(store)
     last = place.last()
     return NO_WATERMARK_US if last is None else last.complete_us
-
-
-def matches(spark: SparkSession, store: ChainStore, first_epoch: int, last_epoch: int) -> DataFrame:
-    """Return the pairs that were found in some epochs.
-
-    Raise :class:`InputProblem` if some pairs are missing.
-    """
-    return _read(spark, store, "matches", first_epoch, last_epoch)
 
 
 def admitted(
@@ -204,10 +193,12 @@ def admitted(
                 " them"
             )
             raise InputProblem(msg)
-    rows = _read(spark, store, f"admitted-{stream}", first, last)
+    rows = read_epochs(spark, store, f"admitted-{stream}", first, last)
     return rows.drop("epoch").withColumnRenamed("ts", "event_time_us")
 
 
-def _read(spark: SparkSession, store: ChainStore, kind: str, first: int, last: int) -> DataFrame:
-    """Return the rows of a kind that some epochs wrote."""
+def read_epochs(
+    spark: SparkSession, store: ChainStore, kind: str, first: int = 0, last: int | None = None
+) -> DataFrame:
+    """Return the rows of a kind that some epochs wrote; :class:`InputProblem` if some are lost."""
     return read_table(spark, store, kind, first, last).withColumnRenamed(BATCH, "epoch")

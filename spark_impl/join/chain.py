@@ -9,19 +9,16 @@ Rules of this file:
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from threading import Lock
-from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import Decision, Predicate
+from model.vocabulary.join import REASON_SHED, Decision, Predicate
 from model.vocabulary.join_load import LoadRules, Measured
-from model.vocabulary.trace import Step
 from spark_impl.join import queries
 from spark_impl.join.control import (
     begin,
@@ -32,24 +29,16 @@ from spark_impl.join.control import (
     share_of,
 )
 from spark_impl.join.idle import Clocks, begin_epoch
-from spark_impl.join.matching import Counts, FreePredicate, ranks_of
-from spark_impl.join.rendezvous import Place
-from spark_impl.join.stage import check_slots, run_epoch
-from spark_impl.join.store import STATE, ChainStore, Commit, Load, open_store
-from spark_impl.join.task import Plan, Summary
-from spark_impl.join.trouble import Troubles
+from spark_impl.join.matching import FreePredicate, ranks_of
+from spark_impl.join.stage import check_slots, make_commit, run_epoch
+from spark_impl.join.store import STATE, ChainStore, Commit, Load, commit_epoch, name_of, open_store
+from spark_impl.join.task import Options, Plan, Summary
 from spark_impl.runtime import packages
 from spark_impl.runtime.provenance import note_history
-from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.runtime.storage import Address, InputProblem, Location
 from spark_impl.runtime.tables import TableWriter
 
 log = logging.getLogger("straggler.join")
-
-PATIENCE_S = 60.0
-"""A neighbour that is silent for this long is taken for dead."""
-Meter: TypeAlias = Callable[[Measured], Measured]
-_NOWHERE = Place(("", 0), "", 0.0)
-"""Stands for the meeting point of an epoch that has not begun."""
 
 
 class Chain:
@@ -60,43 +49,32 @@ class Chain:
     belongs to another chain, and :class:`EnvironmentProblem` if there are fewer task slots than
     workers.
 
-    The decisions of ``config`` are taken. With ``load``, the chain decides itself, from what
-    ``meter`` makes of its measurements. In tests, ``troubles`` happen on its connections.
+    The decisions of ``config`` are taken. With ``load``, the chain decides itself.
     """
 
     def __init__(
         self,
         spark: SparkSession,
         config: JoinConfig,
-        store: str | Path | Location,
+        store: Address,
         free: Mapping[str, FreePredicate] | None = None,
+        options: Options | None = None,
         *,
-        recording: bool = False,
-        history: bool = False,
-        on_step: Callable[[Step], None] | None = None,
-        patience_s: float = PATIENCE_S,
         load: LoadRules | None = None,
-        meter: Meter = lambda measured: measured,
-        comparison_us: float = 0.0,
-        troubles: Troubles | None = None,
     ) -> None:
         most = config.workers if load is None else load.most
         packages.prepare_workers(spark.sparkContext)
         check_slots(spark, max([most, *(each.workers for each in config.decisions)]))
         self._spark = spark
         self._free = dict(free or {})
-        self._recording = recording
-        self._history = history
-        self._on_step = on_step
-        self._patience_s = patience_s
+        self._options = options or Options()
         self._load = load
-        self._meter = meter
-        self._comparison_us = comparison_us
-        self._troubles = troubles
         self.store = open_store(store, config)
         self._writer = TableWriter(self.store.root)
         self._last = before = self._seen.last()
-        self._admitted_before = cache(self._read_admitted)  # what is committed stays
+        self._admitted_before = cache(
+            lambda epoch: self._seen.admitted_before(epoch)  # noqa: PLW0108 (the version changes)
+        )
         self._changed: set[str] = set()
         if before is not None:
             config = queries.continue_config(
@@ -117,9 +95,7 @@ class Chain:
         """The first epoch that has not been planned yet: new queries begin there."""
         self._flushing = False
         self._since_ns: int | None = None
-        """The moment of the last commit; ``None`` before the first epoch."""
-        self._ended_ns: int | None = None
-        """The moment at which all workers had ended the last epoch."""
+        """The moment at which all workers had ended the last epoch, or the first one began."""
 
     @property
     def _seen(self) -> ChainStore:
@@ -137,11 +113,7 @@ class Chain:
         return 0 if self._last is None else self._last.epoch + 1
 
     def submit(self, name: str, predicate: Predicate, function: FreePredicate | None = None) -> int:
-        """Add a query; return its first epoch, which has not begun yet.
-
-        A query that is running already is left alone. Raise :class:`InputProblem` if it has ended,
-        or differs.
-        """
+        """Add a query (:meth:`spark_impl.join.query.ChainStream.submit`)."""
         with self._changing:
             self._require_open()
             known = dict(self.config.queries)
@@ -160,12 +132,7 @@ class Chain:
             return first
 
     def withdraw(self, name: str) -> int:
-        """End a query; return the first epoch whose tuples it does not pair.
-
-        Pairs of earlier tuples that are still owed are found all the same. A query that has ended
-        already is left alone. Raise :class:`InputProblem` if there is no such query,
-        or no query would be left.
-        """
+        """End a query (:meth:`spark_impl.join.query.ChainStream.withdraw`)."""
         with self._changing:
             self._require_open()
             names = [each for each, _ in self.config.queries]
@@ -187,7 +154,9 @@ class Chain:
     def advance(self, rows: DataFrame | None) -> list[Summary]:
         """Run the next epoch.
 
-        ``rows`` are arrivals with ``stream`` and the columns of inputs; ``None`` is a flush.
+        ``rows`` are arrivals with ``stream`` and the columns of inputs; ``None`` is a flush. Raise
+        :class:`ChainProblem` if it fails, and :class:`InputProblem` if another chain has run it, or
+        what workers wrote is not in the store; then nothing of it counts.
         """
         try:
             view = self._writer.look()
@@ -201,43 +170,37 @@ class Chain:
                 self._since_ns = time.monotonic_ns()
             with self._changing:
                 self._next, self._flushing = self.epochs + 1, rows is None
-                plan = self._plan(self._last, rows)
-            summaries, done = run_epoch(self._spark, rows, plan, self._writer, self._conclude)
+                plan = self._plan(rows)
+            summaries = run_epoch(self._spark, rows, plan)
+            ended_ns = time.monotonic_ns()
+            done = self._conclude(make_commit(plan, summaries), summaries, ended_ns)
+            written = {name_of(each.attempt, each.worker): each.rows for each in summaries}
+            commit_epoch(self.store, self._writer, done, written)
             self._last = done
-            self._since_ns = self._ended_ns
+            self._since_ns = ended_ns
             self._report(plan.config)
             return summaries
         finally:
             with self._changing:  # an epoch that failed has to be planned again
                 self._next, self._flushing = self.epochs, False
 
-    def _read_admitted(self, epoch: int) -> Counts:
-        return self._seen.admitted_before(epoch)
-
     def _require_open(self) -> None:
         if self.flushed or self._flushing:
             msg = f"the chain in {self.store.root} was flushed, and nothing may follow that"
             raise InputProblem(msg)
 
-    def _plan(self, before: Commit | None, rows: DataFrame | None) -> Plan:
+    def _plan(self, rows: DataFrame | None) -> Plan:
         config = config_of(self.config, self._decision)
         return Plan(
             config=config,
             free=dict(self._free),
             ranks=ranks_of(config, self.epochs, self._admitted_before),
             store=self.store,
-            before=before,
             states=self._seen.states(STATE, self.epochs - 1),
-            clocks=begin_epoch(config, Clocks() if before is None else before.clocks),
+            clocks=begin_epoch(config, Clocks() if self._last is None else self._last.clocks),
             epoch=self.epochs,
             flush=rows is None,
-            place=_NOWHERE,
-            patience_s=self._patience_s,
-            recording=self._recording,
-            history=self._history,
-            on_step=self._on_step,
-            comparison_us=self._comparison_us,
-            troubles=self._troubles,
+            options=self._options,
         )
 
     @property
@@ -247,20 +210,10 @@ class Chain:
             return self._last.load.decision
         return find_in_force(self.config, self.epochs)
 
-    def _conclude(self, done: Commit, summaries: Sequence[Summary]) -> Commit:
+    def _conclude(self, done: Commit, summaries: Sequence[Summary], ended_ns: int) -> Commit:
         """Return the commit of an epoch with the next decision and the queries as they are now."""
-        ended_ns = self._ended_ns = time.monotonic_ns()
         if self._load is not None and not done.flush:
-            measured = self._meter(
-                Measured(
-                    epoch=done.epoch,
-                    elapsed_us=max(1, (ended_ns - (self._since_ns or ended_ns)) // 1000),
-                    busy_us=tuple(each.busy_us for each in summaries),
-                    offered=sum(each.offered for each in summaries),
-                    shed=sum(each.shed for each in summaries),
-                    held=sum(done.held),
-                )
-            )
+            measured = self._measure(done, summaries, ended_ns)
             last = self._last.load if self._last is not None else None
             state = begin(self._load, self.config.workers) if last is None else last.state
             done = done._replace(load=Load(measured, *decide(self._load, state, measured)))
@@ -269,6 +222,16 @@ class Chain:
             told = replace(done.config, queries=self.config.queries, epochs=self.config.epochs)
             functions, changed = (tuple(sorted(each)) for each in (self._free, self._changed))
         return done._replace(config=told, functions=functions, changed=changed)
+
+    def _measure(self, done: Commit, summaries: Sequence[Summary], ended_ns: int) -> Measured:
+        return Measured(
+            epoch=done.epoch,
+            elapsed_us=max(1, (ended_ns - (self._since_ns or ended_ns)) // 1000),
+            busy_us=tuple(each.busy_us for each in summaries),
+            offered=sum(each.offered for each in summaries),
+            shed=done.reasons.get(REASON_SHED, 0),
+            held=sum(done.held),
+        )
 
     def _report(self, taken: JoinConfig) -> None:
         """Log the next decision, if it changes anything."""

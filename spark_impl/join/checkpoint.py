@@ -16,7 +16,6 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from model.vocabulary.join import NO_WATERMARK_US
@@ -25,46 +24,41 @@ from spark_impl.join.matching import SCHEMA, Pairs, Tuples, to_arrow, tuples_fro
 from spark_impl.join.side import Matcher
 
 
+class StreamState(NamedTuple):
+    """One stream at a worker when the chain is quiet."""
+
+    tuples: Tuples
+    wm_us: int = NO_WATERMARK_US
+    intake: Admitted | None = None
+    """Present at the worker where the stream enters."""
+
+
 class WorkerState(NamedTuple):
     """The state of a worker when the chain is quiet; an epoch begins and ends with it."""
 
-    r: Tuples
-    s: Tuples
-    r_wm_us: int = NO_WATERMARK_US
-    s_wm_us: int = NO_WATERMARK_US
-    r_intake: Admitted | None = None
-    """Present at worker 0 only."""
-    s_intake: Admitted | None = None
-    """Present at the last worker only."""
+    r: StreamState
+    s: StreamState
 
 
-VERSION = 1
 _META = b"straggler.join.worker"
 _PART = pa.field("part", pa.string())
-_STORES = {"r": "r_intake", "s": "s_intake"}
 
 
 def empty_state() -> WorkerState:
     """Return the state before the first epoch."""
-    nothing = tuples_from_arrow(SCHEMA.empty_table())
+    nothing = StreamState(tuples_from_arrow(SCHEMA.empty_table()))
     return WorkerState(nothing, nothing)
 
 
 def encode_state(state: WorkerState) -> bytes:
     """Return the bytes that :func:`decode_state` reads."""
-    tables: list[pa.Table] = []
-    meta: dict[str, int | list[int]] = {
-        "version": VERSION,
-        "r_wm": state.r_wm_us,
-        "s_wm": state.s_wm_us,
-    }
-    for part, intake in _STORES.items():
-        rows = pa.Table.from_batches([to_arrow(getattr(state, part))])
-        tables.append(_marked(rows, part))
-        admitted: Admitted | None = getattr(state, intake)
-        if admitted is not None:
-            meta[intake] = [admitted.t_max_us, admitted.tuples]
-            tables.append(_marked(_known_table(admitted), intake))
+    tables, meta = list[pa.Table](), dict[str, list[int]]()
+    for part, (tuples, wm_us, intake) in state._asdict().items():
+        meta[part] = [wm_us]
+        tables.append(_marked(pa.Table.from_batches([to_arrow(tuples)]), part))
+        if intake is not None:
+            meta[part] += [intake.t_max_us, intake.tuples]
+            tables.append(_marked(_known_table(intake), f"{part} known"))
     table = pa.concat_tables(tables).replace_schema_metadata({_META: json.dumps(meta)})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as out:
@@ -73,29 +67,22 @@ def encode_state(state: WorkerState) -> bytes:
 
 
 def decode_state(data: bytes) -> WorkerState:
-    """Read the bytes of :func:`encode_state`. Raise ``ValueError`` for another version."""
+    """Read the bytes of :func:`encode_state`."""
     table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
     meta = json.loads(table.schema.metadata[_META])
-    if meta["version"] != VERSION:
-        msg = f"the state of a worker has version {meta['version']!r}, not {VERSION}"
-        raise ValueError(msg)
     parts = table.column("part").to_numpy(zero_copy_only=False).astype(str)
-    rows = {name: table.filter(pa.array(parts == name)) for name in np.unique(parts)}
-    nothing = table.slice(0, 0)
 
-    def read_store(part: str) -> Tuples:
-        return tuples_from_arrow(rows.get(part, nothing).select(SCHEMA.names))
+    def read(part: str) -> StreamState:
+        tuples, known = (table.filter(pa.array(parts == name)) for name in (part, f"{part} known"))
+        wm_us, *figures = meta[part]
+        intake = None
+        if figures:
+            t_max_us, count = figures
+            identities = Identities(known["source_id"].to_numpy(), known["ts"].to_numpy())
+            intake = Admitted(t_max_us, count, identities)
+        return StreamState(tuples_from_arrow(tuples.select(SCHEMA.names)), wm_us, intake)
 
-    def read_intake(part: str) -> Admitted | None:
-        if part not in meta:
-            return None
-        known = rows.get(part, nothing)
-        identities = Identities(known["source_id"].to_numpy(), known["ts"].to_numpy())
-        t_max_us, count = meta[part]
-        return Admitted(t_max_us, count, identities)
-
-    r, s = map(read_store, _STORES)
-    return WorkerState(r, s, meta["r_wm"], meta["s_wm"], *map(read_intake, _STORES.values()))
+    return WorkerState(*map(read, WorkerState._fields))
 
 
 def _known_table(admitted: Admitted) -> pa.Table:
@@ -133,25 +120,25 @@ def _merge(states: list[WorkerState], matcher: Matcher) -> tuple[WorkerState, li
     merged, *others = states
     found: list[list[Pairs]] = [[] for _ in matcher.queries]
     for right in others:
-        for kept, pairs in zip(found, matcher.match(merged.r, right.s), strict=True):
+        for kept, pairs in zip(found, matcher.match(merged.r.tuples, right.s.tuples), strict=True):
             kept.append(pairs)
+        r, s = (
+            Tuples.concat([right.r.tuples, merged.r.tuples]),
+            Tuples.concat([merged.s.tuples, right.s.tuples]),
+        )
         merged = WorkerState(
-            r=Tuples.concat([right.r, merged.r]),
-            s=Tuples.concat([merged.s, right.s]),
-            r_wm_us=right.r_wm_us,
-            s_wm_us=merged.s_wm_us,
-            r_intake=merged.r_intake,
-            s_intake=right.s_intake,
+            StreamState(r, right.r.wm_us, merged.r.intake),
+            StreamState(s, merged.s.wm_us, right.s.intake),
         )
     return merged, found
 
 
 def _split(state: WorkerState, is_leftmost: bool, is_rightmost: bool) -> WorkerState:
     """Return one part of a split worker: S goes to the leftmost part, R to the rightmost one."""
-    nothing = empty_state()
-    return state._replace(
-        r=state.r if is_rightmost else nothing.r,
-        s=state.s if is_leftmost else nothing.s,
-        r_intake=state.r_intake if is_leftmost else None,
-        s_intake=state.s_intake if is_rightmost else None,
-    )
+    nothing = empty_state().r.tuples
+    r, s = state
+    if not is_rightmost:
+        r, s = r._replace(tuples=nothing), s._replace(intake=None)
+    if not is_leftmost:
+        r, s = r._replace(intake=None), s._replace(tuples=nothing)
+    return WorkerState(r, s)

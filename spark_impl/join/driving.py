@@ -22,36 +22,45 @@ _NAP_S = 1e-3
 """Shortest sleep; shorter ones would be too long by much."""
 
 
-class _Source:
+class Source:
     """Arrivals of one stream on their way into the worker where it enters."""
 
     def __init__(self, worker: Worker, stream: str, arrivals: Arrivals) -> None:
-        self._worker = worker
+        self.worker = worker
+        self.ended = False
         self._stream = stream
         self._arrivals = arrivals
         self._position = 0
-        self._ended = False
-        worker.admit(stream, arrivals.run(0, 0), self._next_seq())
+        self.take(0)
+
+    @property
+    def left(self) -> int:
+        """Number of arrivals that have not been taken."""
+        return len(self._arrivals.seq) - self._position
+
+    def take(self, count: int) -> None:
+        """Let the worker take the next arrivals."""
+        first, self._position = self._position, self._position + count
+        next_seq = int(self._arrivals.seq[self._position]) if self.left else END_US
+        self.worker.admit(self._stream, self._arrivals.run(first, self._position), next_seq)
+
+    def end(self) -> None:
+        """End the intake."""
+        self.ended = True
+        self.worker.end_intake(self._stream)
 
     def advance(self, at_most: int) -> bool:
         """Admit as many arrivals as the pace permits; return whether there was anything to do."""
-        if self._ended:
+        if self.ended:
             return False
-        first = self._position
-        if first == len(self._arrivals.seq):
-            self._ended = True
-            self._worker.end_intake(self._stream)
+        if not self.left:
+            self.end()
             return True
-        room = min(at_most, self._worker.arrivals_to_admit(self._stream, self._arrivals, first))
-        if room:
-            self._position = first + room
-            run = self._arrivals.run(first, self._position)
-            self._worker.admit(self._stream, run, self._next_seq())
-        return room > 0
-
-    def _next_seq(self) -> int:
-        seqs = self._arrivals.seq
-        return int(seqs[self._position]) if self._position < len(seqs) else END_US
+        permitted = self.worker.arrivals_to_admit(self._stream, self._arrivals, self._position)
+        count = min(at_most, permitted)
+        if count:
+            self.take(count)
+        return count > 0
 
 
 class _Costs:
@@ -76,22 +85,22 @@ def drive(
     worker: Worker,
     arrivals: Mapping[str, Arrivals],
     links: Links,
-    hand_on: Callable[[list[list[Pairs]]], None] | None = None,
-    comparison_us: float = 0.0,
+    hand_on: Callable[[list[list[Pairs]]], None],
+    comparison_us: float,
 ) -> int:
     """Run a worker over its connections until it and its neighbours have finished.
 
     Return its busy time (us): what was not spent on waiting for its neighbours.
 
     ``arrivals`` has the streams that enter at this worker, none in a flush. ``hand_on`` is called
-    with the pairs by query, many at a time, and with the rest at the end; without it they stay in
-    ``worker.found``. Comparisons take ``comparison_us`` each, in which the worker sleeps. Raise the
-    errors of :meth:`spark_impl.join.transport.Links.exchange`.
+    with the pairs by query, many at a time, and with the rest at the end. Comparisons take
+    ``comparison_us`` each, in which the worker sleeps. Raise the errors of
+    :meth:`spark_impl.join.transport.Links.exchange`.
     """
     begun = time.monotonic()
     costs = _Costs(comparison_us)
     at_most = RUN
-    sources = [_Source(worker, stream, own) for stream, own in sorted(arrivals.items())]
+    sources = [Source(worker, stream, own) for stream, own in sorted(arrivals.items())]
     while not worker.finished:
         turn, waited_s = time.monotonic(), links.waited_s
         busy = sum(source.advance(at_most) for source in sources) > 0
@@ -101,7 +110,7 @@ def drive(
         wait_s = 0.0 if busy or worker.finished else _IDLE_S
         for sender, messages in links.exchange(outgoing, wait_s):
             worker.receive(sender, *messages)
-        if hand_on is not None and (worker.finished or worker.pairs_held > ROWS_MAX):
+        if worker.finished or worker.pairs_held > ROWS_MAX:
             hand_on(worker.take_found())
         spent_s = time.monotonic() - turn - (links.waited_s - waited_s)
         at_most = max(at_most // 2, _RUN_MIN) if spent_s > _TURN_S else min(2 * at_most, RUN)

@@ -4,26 +4,25 @@ It is fast and needs neither Spark nor sockets. The network can be better or wor
 """
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
-import pyarrow as pa
-
-from model.vocabulary import Event, JoinConfig, System, Trace, Workload
-from model.vocabulary.join import END_US, STREAMS, Match, R, S
+from model.vocabulary import Event, JoinConfig, Trace, Workload
+from model.vocabulary.join import STREAMS, Match, R, S
 from model.vocabulary.trace import Step
-from spark_impl.join.admission import Admitted, Arrivals, check_times
+from spark_impl.join.admission import Admitted, Arrivals
 from spark_impl.join.checkpoint import adopt, decode_state, empty_state, encode_state
 from spark_impl.join.control import config_of, find_in_force
+from spark_impl.join.driving import Source
 from spark_impl.join.idle import Clocks, begin_epoch, end_epoch
 from spark_impl.join.lane import count_accepted
-from spark_impl.join.matching import SCHEMA, Counts, ranks_of, tuples_from_arrow
+from spark_impl.join.matching import Counts, ranks_of
 from spark_impl.join.messages import Message
 from spark_impl.join.side import Matcher
+from spark_impl.join.task import sort_arrivals
 from spark_impl.join.worker import Worker
+from spark_impl.runtime.systems import arrivals_table
 
 
 class Network(NamedTuple):
@@ -37,11 +36,11 @@ class Network(NamedTuple):
     """Share of steps at which a connection breaks and loses what it carries."""
     unforced: float = 0.0
     """Share of steps that send a block although the pace does not ask for it."""
-    run: int = 4
-    """Largest number of arrivals admitted at once."""
 
 
 FIFO = Network()
+RUN = 4
+"""Largest number of arrivals admitted at once."""
 
 
 class _Runner:
@@ -56,8 +55,8 @@ class _Runner:
         flush: bool,
     ) -> None:
         self._workers = workers
-        self._arrivals = arrivals
-        self._positions = dict.fromkeys(STREAMS, 1 if flush else 0)  # 1: the intake has ended
+        entering = {R: workers[0], S: workers[-1]}
+        self._sources = [] if flush else [Source(entering[s], s, arrivals[s]) for s in STREAMS]
         self._network = network
         self._choose = choose
         self._channels: dict[tuple[int, int], list[Message]] = {}
@@ -105,21 +104,16 @@ class _Runner:
         self._collect(self._workers[receiver])
 
     def _admissions(self) -> Iterator[Callable[[], None]]:
-        for stream, worker in ((R, self._workers[0]), (S, self._workers[-1])):
-            if self._positions[stream] <= len(self._arrivals[stream].seq):
-                yield partial(self._admit, stream, worker)
+        for source in self._sources:
+            if not source.ended:
+                yield partial(self._admit, source)
 
-    def _admit(self, stream: str, worker: Worker) -> None:
-        arrivals, first = self._arrivals[stream], self._positions[stream]
-        if first == len(arrivals.seq):
-            worker.end_intake(stream)
-            self._positions[stream] += 1
+    def _admit(self, source: Source) -> None:
+        if source.left:
+            source.take(min(self._choose.randint(1, RUN), source.left))
         else:
-            last = min(first + self._choose.randint(1, self._network.run), len(arrivals.seq))
-            upcoming = arrivals.seq[last : last + 1].tolist()
-            worker.admit(stream, arrivals.run(first, last), upcoming[0] if upcoming else END_US)
-            self._positions[stream] = last
-        self._collect(worker)
+            source.end()
+        self._collect(source.worker)
 
     def _works(self) -> Iterator[Callable[[], None]]:
         for worker in self._workers:
@@ -150,31 +144,22 @@ class _Runner:
                     self._collect(self._workers[worker])
 
 
-def run_in_process(
-    workload: Workload,
-    network: Network = FIFO,
-    seed: int | None = None,
-    workers: Sequence[int] = (),
-) -> Trace:
+def run_in_process(workload: Workload, network: Network = FIFO, seed: int | None = None) -> Trace:
     """Run a workload with an interleaving drawn from ``seed`` (default: the seed of the workload).
 
     A fault of the kind ``kill`` stops its batch in the middle and runs it again from the state
-    before it. ``workers`` overrides the number of workers, in epoch 0, 1, ..., and then over again;
-    otherwise the decisions of the workload say it.
-    The trace holds every step of the protocol. Raise ``ValueError`` for an arrival of an unknown
-    stream, with a time out of range, or with the identity of another one; raise ``RuntimeError`` if
-    the chain stands still.
+    before it. The trace holds every step of the protocol. Raise ``ValueError`` for an arrival of an
+    unknown stream, with a time out of range, or with the identity of another one; raise
+    ``RuntimeError`` if the chain stands still.
     """
     given = JoinConfig.from_json(workload.config)
     choose = random.Random(workload.seed if seed is None else seed)
     killed = {fault.at for fault in workload.faults if fault.kind == "kill"}
-    chain = ChainInProcess(workers[0] if workers else given.workers)
+    chain = ChainInProcess(given.workers)
     trace: list[Step] = []
     batches: list[Iterable[Event] | None] = [*workload.batches()]
     for epoch, events in enumerate([*batches, None] if workload.flush else batches):
         config = config_of(given, find_in_force(given, epoch))
-        if workers:
-            config = replace(config, workers=workers[epoch % len(workers)])
         arrivals = {name: arrivals_of(events or (), name, config.window_us) for name in STREAMS}
         for attempt in range(2 if epoch in killed else 1):
             steps: list[Step] = []
@@ -235,23 +220,13 @@ class ChainInProcess:
     def commit(self) -> None:
         """End the epoch and keep the states of the workers."""
         states = [worker.state() for worker in self.workers]
-        r, s = states[0].r_intake, states[-1].s_intake
+        r, s = states[0].r.intake or Admitted(), states[-1].s.intake or Admitted()
         self._states = [encode_state(state) for state in states]
-        r, s = r or Admitted(), s or Admitted()
         self._admitted.append(Counts(r.tuples, s.tuples))
         first, last = (count_accepted(self.workers[each].lanes) for each in (0, -1))
         accepted = Counts(first.r, last.s)
         t_max_us = Counts(r.t_max_us, s.t_max_us)
         self._clocks = end_epoch(self._config, self._begun, t_max_us, accepted)
-
-
-def make_system(network: Network = FIFO) -> System:
-    """Return the engine without Spark as a callable."""
-
-    def run(workload: Workload, /) -> Trace:
-        return run_in_process(workload, network)
-
-    return run
 
 
 def results_of(worker: Worker, config: JoinConfig) -> Iterator[Step]:
@@ -276,16 +251,4 @@ def arrivals_of(events: Iterable[Event], stream: str, window_us: int) -> Arrival
             raise ValueError(msg)
         if event.stream == stream:
             own.append(event)
-    own.sort(key=lambda event: event.seq)
-    columns = {
-        "rank": [0] * len(own),
-        "source_id": [event.source_id for event in own],
-        "ts": [event.event_time_us for event in own],
-        "value": [event.value for event in own],
-        "key": [event.key for event in own],
-    }
-    table = pa.table([pa.array(columns[each.name], each.type) for each in SCHEMA], schema=SCHEMA)
-    seq = np.array([event.seq for event in own], np.int64)
-    arrivals = Arrivals(seq, tuples_from_arrow(table))
-    check_times(arrivals, window_us)
-    return arrivals
+    return sort_arrivals(arrivals_table(own), window_us)

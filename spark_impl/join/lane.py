@@ -10,7 +10,7 @@ import numpy as np
 
 from model.vocabulary.join import NO_WATERMARK_US, JoinConfig, R, S
 from spark_impl.join.admission import Admitted, Arrivals, Intake
-from spark_impl.join.checkpoint import WorkerState
+from spark_impl.join.checkpoint import StreamState
 from spark_impl.join.control import share_of
 from spark_impl.join.matching import Counts
 from spark_impl.join.messages import Block
@@ -88,25 +88,20 @@ def open_lane(
     ahead: int | None,
     config: JoinConfig,
     matcher: Matcher,
-    state: WorkerState,
-    floor_us: int = NO_WATERMARK_US,
+    state: StreamState,
+    floor_us: int,
 ) -> Lane:
-    """Return the lane of a stream at the beginning of an epoch, from the state of the worker.
+    """Return the lane of a stream at the beginning of an epoch, from its state at the worker.
 
     ``config`` is that of the epoch (:func:`spark_impl.join.control.config_of`). The watermark of
     the stream does not lie below ``floor_us``.
     """
-    tuples, passed_us, admitted = (
-        (state.r, state.r_wm_us, state.r_intake)
-        if stream == R
-        else (state.s, state.s_wm_us, state.s_intake)
-    )
     store = Side(matcher, stream)
-    store.append(tuples)
-    intake = None
+    store.append(state.tuples)
+    passed_us, intake = state.wm_us, None
     if behind is None:
         share = share_of(config)
-        intake = Intake(stream, config.lateness_us, admitted or Admitted(), share, floor_us)
+        intake = Intake(stream, config.lateness_us, state.intake or Admitted(), share, floor_us)
         passed_us = max(passed_us, intake.watermark_us)
     return Lane(stream, behind, ahead, store, passed_us, intake)
 

@@ -134,25 +134,10 @@ class Chosen(NamedTuple):
     whole: Tuples
     at: Ints
 
-    @property
-    def rank(self) -> Ints:
-        """Ranks of the selected tuples."""
-        return self.whole.rank[self.at]
-
-    @property
-    def source_id(self) -> Ints:
-        """Identities of the selected tuples."""
-        return self.whole.source_id[self.at]
-
-    @property
-    def value(self) -> Floats:
-        """Values of the selected tuples."""
-        return self.whole.value[self.at]
-
-    @property
-    def key(self) -> Texts:
-        """Keys of the selected tuples."""
-        return self.whole.key[self.at]
+    def __getattr__(self, name: str) -> Column:
+        """Return a column of the selected tuples."""
+        column: Column = getattr(self.whole, name)
+        return column[self.at]
 
     def where(self, good: Bools | Ints) -> "Chosen":
         """Narrow the selection."""

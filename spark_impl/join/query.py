@@ -2,9 +2,8 @@
 
 import logging
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,28 +13,21 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import PREDICATES, And, Predicate, R, S
 from model.vocabulary.join_load import LoadRules
 from model.vocabulary.settings import is_int
-from spark_impl.join.answers import (
-    Progress,
-    admitted,
-    matches,
-    progress,
-    rejected,
-    results,
-)
-from spark_impl.join.chain import PATIENCE_S, Chain
+from spark_impl.join.answers import Progress, admitted, progress, read_epochs, rejected, results
+from spark_impl.join.chain import Chain
 from spark_impl.join.inputs import union_inputs
 from spark_impl.join.matching import FreePredicate
 from spark_impl.join.stage import ChainProblem
-from spark_impl.join.store import MATCHES, ChainStore, load_store
+from spark_impl.join.store import KINDS, MATCHES, ChainStore, load_store
+from spark_impl.join.task import Options
 from spark_impl.runtime.provenance import history_of, require_history
-from spark_impl.runtime.queries import Runnable, require_checkpoint, start_batches
-from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.runtime.queries import Runnable, Sink, require_checkpoint, start_batches
+from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 
 log = logging.getLogger("straggler.join")
 
 Condition: TypeAlias = Predicate | FreePredicate
-Sink: TypeAlias = Callable[[DataFrame, int], None]
-PAIR = [*MATCHES.names, "epoch"]
+PAIR = [*KINDS[MATCHES].names, "epoch"]
 """Columns of results."""
 DEFAULT_QUERY = "join"
 """Name of a query that was given without a name."""
@@ -76,13 +68,11 @@ class ChainJoin:
         load: LoadRules | None = None,
         recording: bool = False,
         history: bool = False,
-        patience_s: float = PATIENCE_S,
+        patience_s: float = 60.0,
     ) -> None:
         given = predicate if isinstance(predicate, Mapping) else {DEFAULT_QUERY: predicate}
         self._free = {name: each for name, each in given.items() if callable(each)}
-        self._recording = recording
-        self._history = history
-        self._patience_s = patience_s
+        self._options = Options(recording, history, patience_s)
         least, most = _range_of(workers, load)
         self._config = JoinConfig(
             window_us=window_us,
@@ -98,9 +88,7 @@ class ChainJoin:
             load = replace(load, least=least, most=most, block_size=block_size)
         self._load = load
 
-    def join(
-        self, r: DataFrame, s: DataFrame, store: str | Path | Location | None = None
-    ) -> DataFrame:
+    def join(self, r: DataFrame, s: DataFrame, store: Address | None = None) -> DataFrame:
         """Return all pairs of two bounded inputs: a row ``query, r_id, s_id, epoch`` for each.
 
         The pairs stay in ``store``, an empty folder that the driver and all workers reach under
@@ -118,9 +106,9 @@ class ChainJoin:
             prefix="straggler-join-", ignore_cleanup_errors=True
         ) as scratch:
             found = self._join(r, s, scratch)
-            return spark.createDataFrame(found.read_all("matches").rename_columns(PAIR))
+            return spark.createDataFrame(found.read_all(MATCHES).rename_columns(PAIR))
 
-    def _join(self, r: DataFrame, s: DataFrame, store: str | Path | Location) -> ChainStore:
+    def _join(self, r: DataFrame, s: DataFrame, store: Address) -> ChainStore:
         """Join two bounded inputs; return the store with the pairs."""
         # If tuples come in order of time, none is late, and workers hold few tuples.
         ordered = JoinConfig.from_json({**self._config.to_json(), "lateness_us": 0})
@@ -129,7 +117,7 @@ class ChainJoin:
         if chain.epochs:
             msg = f"{chain.store.root} holds the results of another join"
             raise InputProblem(msg)
-        refused = sum(each.rejected for each in chain.advance(rows))
+        refused = sum(sum(each.reasons.values()) for each in chain.advance(rows))
         chain.advance(None)
         if refused:
             log.warning("%d tuples match nothing: their values are not finite", refused)
@@ -139,10 +127,10 @@ class ChainJoin:
         self,
         r: DataFrame,
         s: DataFrame,
-        checkpoint: str | Path | Location,
+        checkpoint: Address,
         sink: Sink | None = None,
         *,
-        spark_checkpoint: str | Path | Location | None = None,
+        spark_checkpoint: Address | None = None,
     ) -> "ChainStream":
         """Return the join of two streams, not started yet; every micro-batch is an epoch.
 
@@ -164,17 +152,8 @@ class ChainJoin:
         own = chain.store.checkpoint if spark_checkpoint is None else locate(spark_checkpoint)
         return ChainStream(chain, union_inputs(r, s, "seq"), sink, own)
 
-    def _open(self, spark: SparkSession, config: JoinConfig, store: str | Path | Location) -> Chain:
-        return Chain(
-            spark,
-            config,
-            store,
-            self._free,
-            recording=self._recording,
-            history=self._history,
-            patience_s=self._patience_s,
-            load=self._load,
-        )
+    def _open(self, spark: SparkSession, config: JoinConfig, store: Address) -> Chain:
+        return Chain(spark, config, store, self._free, self._options, load=self._load)
 
 
 class ChainStream(Runnable):
@@ -233,7 +212,7 @@ class ChainStream(Runnable):
 
         Pairs of earlier tuples that are still owed are found all the same. The query does not come
         back if the chain is opened again with it. If it has ended already, return the epoch after
-        its last one. Raise :class:`InputProblem` for an unknown name.
+        its last one. Raise :class:`InputProblem` for an unknown name, or if no query would be left.
         """
         return self._chain.withdraw(name)
 
@@ -259,25 +238,25 @@ class ChainStream(Runnable):
     def _hand_on(self, spark: SparkSession, epoch: int) -> None:
         store = self._chain.store.at()
         if self._sink is not None and not _is_empty(store, epoch):
-            self._sink(matches(spark, store, epoch, epoch), epoch)
+            self._sink(read_epochs(spark, store, MATCHES, epoch, epoch), epoch)
 
 
 def _is_empty(store: ChainStore, epoch: int) -> bool:
     """Return whether nothing came in an epoch, as in the first one while sources are empty."""
     done = store.commit_of(epoch)
-    came = done.admitted != store.admitted_before(epoch) or done.rejected
+    came = done.admitted != store.admitted_before(epoch) or done.reasons
     return not (done.flush or came or any(done.matches.values()))
 
 
 def one_time(
     spark: SparkSession,
-    store: str | Path | Location,
+    store: Address,
     predicate: Condition | Mapping[str, Condition],
     first_epoch: int,
     last_epoch: int,
     *,
     workers: int = 1,
-    into: str | Path | Location | None = None,
+    into: Address | None = None,
 ) -> DataFrame:
     """Return all pairs among the tuples that some epochs admitted: rows ``query, r_id, s_id``.
 

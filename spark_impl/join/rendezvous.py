@@ -14,11 +14,11 @@ import secrets
 import socket
 import threading
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from types import TracebackType
 from typing import NamedTuple
 
-from pyspark import SparkContext
+from pyspark import BarrierTaskContext, SparkContext
 
 from model.vocabulary.settings import JsonObject, is_int, is_text
 from spark_impl.join.messages import FrameProblem, encode_json
@@ -87,11 +87,6 @@ def addresses_of(context: SparkContext) -> tuple[str, str]:
         with suppress(OSError), listen(host):
             return host, host
     return host, bound_to
-
-
-def host_of_worker(place: Place, executor: str) -> str:
-    """Return the host on which a worker listens, given the address of its executor."""
-    return LOOPBACK if place.address[0] == LOOPBACK else executor.rpartition(":")[0]
 
 
 class Rendezvous:
@@ -188,6 +183,26 @@ class Rendezvous:
                 seat.connection.sendall(encode_json(answer))
             seat.connection.close()
         self._seats.clear()
+
+
+def host_of_worker(place: Place, executor: str) -> str:
+    """Return the host on which a worker listens, given the address of its executor."""
+    return LOOPBACK if place.address[0] == LOOPBACK else executor.rpartition(":")[0]
+
+
+def meet_neighbours(
+    place: Place, context: BarrierTaskContext
+) -> tuple[str, dict[int, socket.socket]]:
+    """Return the id of this attempt of a stage, and the connections of a task with its neighbours.
+
+    Errors are those of :func:`meet` and :func:`join_neighbours`.
+    """
+    number = context.partitionId()
+    host = host_of_worker(place, context.getTaskInfos()[number].address)
+    with closing(listen(host)) as listener:
+        address = listener.getsockname()[:2]
+        meeting = meet(place, number, context.taskAttemptId(), address)
+        return meeting.attempt, join_neighbours(listener, number, meeting, place)
 
 
 def meet(place: Place, worker: int, run: int, address: Address) -> Meeting:

@@ -125,7 +125,7 @@ class Side:
         elif self._least is not None:
             self._least = min(self._least, least)
 
-    def send_oldest(self, count: int, blocks: Ints | None = None) -> Tuples:
+    def send_oldest(self, count: int, blocks: Ints | None) -> Tuples:
         """Take out and return the ``count`` oldest tuples, or all of them if there are fewer.
 
         If ``blocks`` gives the numbers of the blocks that carry them, they stay as copies.

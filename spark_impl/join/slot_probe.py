@@ -6,12 +6,11 @@ Rules of this file:
 * One boundary is measured at a time; the others wait.
 """
 
+import pickle
 import socket
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from functools import partial
-from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
@@ -21,15 +20,7 @@ from pyspark import BarrierTaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from spark_impl.join.rendezvous import (
-    Place,
-    Rendezvous,
-    addresses_of,
-    host_of_worker,
-    join_neighbours,
-    meet,
-)
-from spark_impl.join.transport import listen
+from spark_impl.join.rendezvous import Place, Rendezvous, addresses_of, meet_neighbours
 from spark_impl.join.work_probe import Work, measure_work
 
 ROUND_TRIPS, WARM = 30, 5
@@ -39,17 +30,8 @@ BUFFER_BYTES = 1 << 16
 PARTS = 3
 """Parts of what a receiver gets; each is one measurement of the bandwidth."""
 KERNELS = 7
-REPORT = pa.schema(
-    [
-        ("slot", pa.int32()),
-        ("host", pa.string()),
-        ("kernel_us", pa.list_(pa.float64())),
-        ("latency_us", pa.list_(pa.float64())),
-        ("bandwidth_mbps", pa.list_(pa.float64())),
-        ("work", pa.list_(pa.list_(pa.float64()))),
-    ]
-)
-"""Columns of :class:`Slot`."""
+REPORT = pa.schema([("slot", pa.binary())])
+"""Column of the output of a task: its pickled :class:`Slot`."""
 
 
 class Slot(NamedTuple):
@@ -74,16 +56,7 @@ def probe_slots(spark: SparkSession, slots: int, seed: int) -> list[Slot]:
         task = partial(_probe, place=rendezvous.place, slots=slots, seed=seed)
         seats = spark.range(0, slots, 1, slots)
         rows = seats.mapInArrow(task, from_arrow_schema(REPORT), barrier=True).collect()
-    return sorted(_slot(row.asDict(), len(Work._fields)) for row in rows)
-
-
-def _slot(row: dict[str, object], columns: int) -> Slot:
-    work = row.pop("work")
-    assert isinstance(work, list)
-    each = [
-        [Work(*part[at : at + columns]) for at in range(0, len(part), columns)] for part in work
-    ]
-    return Slot(**row, work=each)  # type: ignore[arg-type]  # columns of REPORT
+    return sorted((pickle.loads(row.slot) for row in rows), key=lambda each: each.slot)
 
 
 def _probe(
@@ -94,11 +67,8 @@ def _probe(
         pass
     context = BarrierTaskContext.get()
     number = context.partitionId()
-    host = host_of_worker(place, context.getTaskInfos()[number].address)
-    with closing(listen(host)) as listener:
-        address = listener.getsockname()[:2]
-        meeting = meet(place, number, context.taskAttemptId(), address)
-        connections = join_neighbours(listener, number, meeting, place)
+    host, _, _ = context.getTaskInfos()[number].address.rpartition(":")
+    _, connections = meet_neighbours(place, context)
     kernels = [_kernel_us() for _ in range(KERNELS)]
     latency_us: list[float] = []
     bandwidth_mbps: list[float] = []
@@ -112,9 +82,8 @@ def _probe(
         connection.close()
     context.barrier()
     work = measure_work(seed) if number == 0 else []
-    flat = [[float(figure) for run in each for figure in run] for each in work]
-    found = Slot(number, host, kernels, latency_us, bandwidth_mbps, [])
-    yield pa.RecordBatch.from_pylist([{**found._asdict(), "work": flat}], REPORT)
+    found = Slot(number, host, kernels, latency_us, bandwidth_mbps, work)
+    yield pa.RecordBatch.from_pylist([{"slot": pickle.dumps(found)}], REPORT)
 
 
 def _kernel_us() -> float:
@@ -168,11 +137,8 @@ def bandwidths_mbps(times_s: list[float], sizes: list[int]) -> list[float]:
     came = np.cumsum(sizes)
     first = int(np.searchsorted(came, came[-1] / 2))
     bounds = np.linspace(first, len(came) - 1, PARTS + 1).astype(int)
-    found = []
-    for begin, end in pairwise(bounds.tolist()):
-        spent_s = times_s[end] - times_s[begin]
-        if spent_s > 0:
-            found.append(float(came[end] - came[begin]) * 8 / 1e6 / spent_s)
+    spent_s, megabits = np.diff(np.take(times_s, bounds)), np.diff(came[bounds]) * 8 / 1e6
+    found: list[float] = (megabits[spent_s > 0] / spent_s[spent_s > 0]).tolist()
     return found
 
 

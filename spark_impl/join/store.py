@@ -20,41 +20,38 @@ Rules of this file:
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import NO_WATERMARK_US, Decision, R, S
+from model.vocabulary.join import Decision, R, S
 from model.vocabulary.join_load import LoadState, Measured
 from model.vocabulary.settings import JsonObject, PlainData
 from spark_impl.join.idle import Clocks, StreamClock
 from spark_impl.join.matching import SCHEMA, Counts
 from spark_impl.runtime import stores
-from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.runtime.storage import Address, InputProblem, locate
 from spark_impl.runtime.tables import BATCH, TableWriter
 
 FIXED = ("window_us", "lateness_us")
 """Settings of a chain that never change; all others may change between two epochs."""
 
 VERSION = 4
-COMMIT, STEPS, STATE = "commit", "steps", "state"
-MATCHES = pa.schema([("query", pa.string()), ("r_id", pa.int64()), ("s_id", pa.int64())])
-REJECTED = pa.schema(
-    [
-        ("stream", pa.string()),
-        ("seq", pa.int64()),
-        ("source_id", pa.int64()),
-        ("key", pa.string()),
-        ("event_time_us", pa.int64()),
-        ("reason", pa.string()),
-    ]
-)
-_KINDS = {
+COMMIT, MATCHES, REJECTED, STEPS, STATE = "commit", "matches", "rejected", "steps", "state"
+KINDS = {
     COMMIT: pa.schema([("content", pa.binary())]),
-    "matches": MATCHES,
-    "rejected": REJECTED,
+    MATCHES: pa.schema([("query", pa.string()), ("r_id", pa.int64()), ("s_id", pa.int64())]),
+    REJECTED: pa.schema(
+        [
+            ("stream", pa.string()),
+            ("seq", pa.int64()),
+            ("source_id", pa.int64()),
+            ("key", pa.string()),
+            ("event_time_us", pa.int64()),
+            ("reason", pa.string()),
+        ]
+    ),
     f"admitted-{R}": SCHEMA,
     f"admitted-{S}": SCHEMA,
     STEPS: pa.schema([("line", pa.string())]),
@@ -85,33 +82,30 @@ class Commit(NamedTuple):
     """An epoch that is done."""
 
     epoch: int
-    attempt: str
     flush: bool
     config: JoinConfig
     """The chain as it was in this epoch, with all queries that it ever had.
 
     Its only decision is the one in force, if there was any.
     """
-    functions: tuple[str, ...]
-    """Queries whose predicates are functions, which this file cannot hold."""
     history: bool
     """Whether admitted tuples are kept."""
     committed_us: int
     """Wall-clock time on the driver, since 1970."""
     matches: Mapping[str, int]
     """Number of pairs found in this epoch, by query."""
-    rejected: int
-    """Number of arrivals rejected in this epoch."""
+    reasons: Mapping[str, int]
+    """Number of arrivals rejected in this epoch, by reason."""
     admitted: Counts
     """Number of tuples admitted so far, by stream."""
     held: Counts
     """Number of tuples that all workers hold after the epoch, by stream."""
-    complete_us: int = NO_WATERMARK_US
+    complete_us: int
     """Every pair whose event times are both below this one has come out."""
-    reasons: Mapping[str, int] = {}
-    """Number of arrivals rejected in this epoch, by reason."""
-    clocks: Clocks = Clocks()
+    clocks: Clocks
     """The progress of both streams."""
+    functions: tuple[str, ...] = ()
+    """Queries whose predicates are functions, which this file cannot hold."""
     changed: tuple[str, ...] = ()
     """Queries that were submitted or withdrawn while the chain ran."""
     load: Load | None = None
@@ -140,7 +134,7 @@ class Commit(NamedTuple):
 class ChainStore(stores.TableStore):
     """The store of one chain."""
 
-    kinds = _KINDS
+    kinds = KINDS
     replaced = (STATE,)
 
     def commits(self, epoch: int | None = None) -> list[Commit]:
@@ -171,29 +165,24 @@ def name_of(attempt: str, worker: int) -> str:
 
 
 def commit_epoch(
-    store: ChainStore,
-    writer: TableWriter,
-    done: Commit,
-    files: Mapping[str, Mapping[str, int]],
+    store: ChainStore, writer: TableWriter, done: Commit, rows: Mapping[str, Mapping[str, int]]
 ) -> None:
-    """Commit an epoch; ``files`` are what workers have written, by kind and name, with their rows.
+    """Commit an epoch; ``rows`` are the numbers of rows that workers wrote, by file and kind.
 
-    Raise :class:`InputProblem`, and commit nothing, if the driver does not find a file, or if the
-    epoch has been committed by another chain.
+    Raise :class:`InputProblem`, and commit nothing, if the driver does not find all of them, or if
+    the epoch has been committed by another chain.
     """
     draft = stores.Draft(store, writer, done.epoch)
-    for kind, names in files.items():
-        rows = {store.file(kind, done.epoch, name): count for name, count in names.items()}
-        draft.add(kind, rows)
-    workers = (name_of(done.attempt, worker) for worker in range(done.config.workers))
-    draft.take(STEPS, [store.file(STEPS, done.epoch, name) for name in workers])
+    for kind in KINDS:
+        files = {store.file(kind, done.epoch, name): own.get(kind, 0) for name, own in rows.items()}
+        draft.add(kind, {file: count for file, count in files.items() if count})
     text = json.dumps(done.to_json()).encode("utf-8")
-    draft.write(COMMIT, pa.table([[text]], schema=_KINDS[COMMIT]))
+    draft.write(COMMIT, pa.table([[text]], schema=KINDS[COMMIT]))
     draft.removed += writer.view.of(STATE)
     draft.commit()
 
 
-def open_store(where: str | Path | Location, config: JoinConfig) -> ChainStore:
+def open_store(where: Address, config: JoinConfig) -> ChainStore:
     """Return the store of a chain; make it if it does not exist.
 
     Raises :class:`InputProblem`, and writes nothing, if the folder belongs to another chain.
@@ -204,7 +193,7 @@ def open_store(where: str | Path | Location, config: JoinConfig) -> ChainStore:
     return store
 
 
-def load_store(where: str | Path | Location) -> ChainStore:
+def load_store(where: Address) -> ChainStore:
     """Return the store that a chain has written, at its present version.
 
     Raise :class:`InputProblem` if there is none.

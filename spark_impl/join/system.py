@@ -1,33 +1,23 @@
 """The chain on Spark as a System: workloads in, traces out."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from model.vocabulary import Event, JoinConfig, System, Trace, Workload
+from model.vocabulary import Event, JoinConfig, Trace, Workload
 from model.vocabulary.join import PROTOCOL, STREAMS, Match, Rejected
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.chain import Chain
 from spark_impl.join.store import STEPS, ChainStore, Commit, load_store
-from spark_impl.join.task import Summary
-from spark_impl.join.trouble import Trouble, Troubles
-from spark_impl.runtime.systems import OnKill, system_maker
+from spark_impl.join.task import Options
+from spark_impl.join.transport import Links
+from spark_impl.runtime.systems import OnKill, arrivals_table, system_maker
 from spark_impl.runtime.tables import BATCH
 
-_SCHEMA = pa.schema(
-    [
-        ("stream", pa.string()),
-        ("seq", pa.int64()),
-        ("source_id", pa.int64()),
-        ("key", pa.string()),
-        ("event_time_us", pa.int64()),
-        ("value", pa.float64()),
-    ]
-)
 _WORDS = {kind_of(word): word for word in PROTOCOL}
 
 
@@ -53,25 +43,6 @@ def run_workloads(
 make_system = system_maker("join", run_workloads)
 
 
-def make_troubled(planned: Sequence[Trouble]) -> System:
-    """Return a system whose chains meet these troubles on the connections between their workers."""
-
-    def run_all(
-        spark: SparkSession, cases: Mapping[str, Workload], workdir: Path
-    ) -> dict[str, Trace]:
-        found = {}
-        for number, (name, workload) in enumerate(cases.items()):
-            noted = workdir / f"noted-{number}"
-            noted.mkdir(parents=True)
-            troubles = Troubles(tuple(planned), str(noted))
-            found[name] = run_chain(
-                spark, workload, workdir / str(number), lambda _: None, troubles
-            )
-        return found
-
-    return system_maker("join", run_all)()
-
-
 class _Killed(BaseException):
     """The driver was killed."""
 
@@ -79,7 +50,7 @@ class _Killed(BaseException):
 class _DoomedChain(Chain):
     """A chain whose driver is killed just before it commits an epoch."""
 
-    def _conclude(self, done: Commit, summaries: Sequence[Summary]) -> Commit:
+    def _conclude(self, *_: object) -> Commit:
         raise _Killed
 
 
@@ -88,13 +59,13 @@ def run_chain(
     workload: Workload,
     folder: Path,
     on_kill: OnKill,
-    troubles: Troubles | None = None,
+    links: Callable[..., Links] = Links,
     on_sent: Callable[[int], None] = lambda _: None,
 ) -> Trace:
     """Run a workload in a chain in ``folder``, as :func:`run_workloads` does.
 
-    ``troubles`` happen on the connections between its workers. ``on_sent`` is called after each
-    epoch with the number of bytes that its workers sent to each other.
+    ``links`` makes the connections of its workers. ``on_sent`` is called after each epoch with the
+    number of bytes that its workers sent to each other.
     """
     config = JoinConfig.from_json(workload.config)
     for event in workload.arrivals:
@@ -102,16 +73,17 @@ def run_chain(
             msg = f"arrival {event.seq} has the stream {event.stream!r}; it must be 'R' or 'S'"
             raise ValueError(msg)
     faults = {(fault.kind, fault.at) for fault in workload.faults}
-    chain = Chain(spark, config, folder, recording=True, troubles=troubles)
+    options = Options(recording=True, links=links)
+    chain = Chain(spark, config, folder, options=options)
     for epoch, events in enumerate(workload.batches()):
         rows = rows_of(spark, events)
         if ("kill", epoch) in faults:
-            doomed = _DoomedChain(spark, config, folder, recording=True, troubles=troubles)
+            doomed = _DoomedChain(spark, config, folder, options=options)
             with suppress(_Killed):
                 doomed.advance(rows)
             on_kill(epoch)
         if {("kill", epoch), ("restart", epoch)} & faults:
-            chain = Chain(spark, config, folder, recording=True, troubles=troubles)
+            chain = Chain(spark, config, folder, options=options)
         on_sent(sum(each.bytes_sent for each in chain.advance(rows)))
     if workload.flush:
         on_sent(sum(each.bytes_sent for each in chain.advance(None)))
@@ -120,8 +92,9 @@ def run_chain(
 
 def rows_of(spark: SparkSession, events: tuple[Event, ...]) -> DataFrame:
     """Return arrivals as the rows of an epoch."""
-    rows = [{name: getattr(event, name) for name in _SCHEMA.names} for event in events]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, _SCHEMA))
+    rows = arrivals_table(events)
+    streams = pa.array([event.stream for event in events], pa.string())
+    return spark.createDataFrame(rows.append_column("stream", streams))
 
 
 def read_trace(store: Path) -> Trace:

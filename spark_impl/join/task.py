@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -12,33 +13,32 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import BarrierTaskContext
-from pyspark.taskcontext import BarrierTaskInfo
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import END_US, NO_WATERMARK_US, REASON_LATE, REASON_SHED, STREAMS, R, S
+from model.vocabulary.join import END_US, STREAMS, R, S
 from model.vocabulary.trace import Step, kind_of
-from spark_impl.join.admission import REASONS, Arrivals, Rejections, check_times, count_reasons
+from spark_impl.join.admission import Admitted, Arrivals, Rejections, check_times, count_reasons
 from spark_impl.join.checkpoint import WorkerState, adopt, decode_state, empty_state, encode_state
 from spark_impl.join.driving import drive
 from spark_impl.join.idle import Clocks
 from spark_impl.join.lane import count_accepted
-from spark_impl.join.match_file import COLUMNS as COLUMNS_OF_PAIRS
-from spark_impl.join.match_file import MatchFile
 from spark_impl.join.matching import (
+    Counts,
     FreePredicate,
+    Pairs,
     Ranks,
     Tuples,
     to_arrow,
     tuples_from_arrow,
 )
-from spark_impl.join.rendezvous import Place, host_of_worker, join_neighbours, meet
+from spark_impl.join.rendezvous import Place, meet_neighbours
 from spark_impl.join.side import Matcher
-from spark_impl.join.store import REJECTED, STATE, STEPS, ChainStore, Commit, name_of
-from spark_impl.join.transport import Links, NeighbourLost, listen
-from spark_impl.join.trouble import TroubledLinks, Troubles
+from spark_impl.join.store import KINDS, MATCHES, REJECTED, STATE, STEPS, ChainStore, name_of
+from spark_impl.join.transport import Links, NeighbourLost
 from spark_impl.join.worker import Worker
 from spark_impl.runtime.histories import RowFile
 from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.runtime.tables import BATCH
 
 COLUMNS = {
     "seq": "bigint",
@@ -52,6 +52,21 @@ _CAUSE_FIRST_S = 1.0
 """A worker that lost its neighbour fails this much later, so that the cause is reported first."""
 
 
+class Options(NamedTuple):
+    """Choices that change no pair of a chain."""
+
+    recording: bool = False
+    """Whether workers write down their steps."""
+    history: bool = False
+    """Whether admitted tuples are kept."""
+    patience_s: float = 60.0
+    """Seconds of silence after which a neighbour is taken for dead."""
+    comparison_us: float = 0.0
+    """Emulated cost of a comparison."""
+    links: Callable[[int, int, Mapping[int, socket], float], Links] = Links
+    """Makes the connections of a worker."""
+
+
 class Plan(NamedTuple):
     """The input of the tasks of an epoch."""
 
@@ -61,156 +76,157 @@ class Plan(NamedTuple):
     ranks: tuple[Ranks | None, ...]
     """The tuples that each query pairs."""
     store: ChainStore
-    before: Commit | None
     states: Mapping[int, Location]
-    """Files of the workers' states after the epoch before."""
+    """Files of the states of all workers after the epoch before; none before the first epoch."""
     clocks: Clocks
     """The progress of both streams, with the floors of this epoch."""
     epoch: int
     flush: bool
-    place: Place
-    patience_s: float
-    recording: bool
-    history: bool
-    on_step: Callable[[Step], None] | None
-    comparison_us: float
-    """Emulated cost of a comparison."""
-    troubles: Troubles | None
+    options: Options
 
 
 class Summary(NamedTuple):
-    """The report of a worker about its epoch."""
+    """The report of a worker about its epoch; a stream that does not enter here has neutral values.
+
+    Counts are numbers of arrivals or tuples, by stream.
+    """
 
     worker: int
     attempt: str
-    matches: Sequence[int]
-    """Number of pairs by query, in the order of the configuration."""
+    rows: Mapping[str, int]
+    """Number of rows that the worker wrote, by kind."""
+    matches: Mapping[str, int]
+    """Number of pairs, by query."""
+    reasons: Mapping[str, int]
+    """Number of arrivals rejected, by reason."""
     offered: int
-    """Number of arrivals of the streams that enter here."""
-    rejected: int
-    """Number of arrivals rejected, with those that were shed."""
-    shed: int
-    late: int
-    r_accepted: int
-    """Number of arrivals of R in this epoch that were neither shed nor without a finite value."""
-    s_accepted: int
-    r_t_max_us: int
-    """Largest admitted event time of R; ``NO_WATERMARK_US`` if R does not enter here."""
-    s_t_max_us: int
+    """Number of arrivals."""
+    accepted: Counts
+    """Arrivals that were neither shed nor without a finite value."""
+    admitted: Counts
+    """Tuples admitted in all epochs."""
+    t_max_us: Counts
+    """Largest admitted event times."""
+    held: Counts
+    least_us: Counts
+    """Least event times that are held; ``END_US`` if none is."""
+    wm_us: Counts
+    """Passed watermarks; at the worker where a stream enters, that of the stream."""
     busy_us: int
     """Time that was not spent on waiting for neighbours."""
     bytes_sent: int
     """Number of bytes sent to its neighbours."""
     compared: int
     """Number of pairs of tuples that were compared, after an index had selected them."""
-    r_admitted: int
-    """Number of tuples of R admitted in all epochs; 0 if R does not enter here."""
-    s_admitted: int
-    r_held: int
-    s_held: int
-    r_wm_us: int
-    """Passed watermark of R; at the worker where R enters, that of the stream."""
-    s_wm_us: int
-    r_least_us: int
-    """Least event time of R that is held; ``END_US`` if none is."""
-    s_least_us: int
 
 
-SUMMARY = pa.schema(
-    [
-        ("worker", pa.int32()),
-        ("attempt", pa.string()),
-        ("matches", pa.list_(pa.int64())),
-        *((name, pa.int64()) for name in Summary._fields[3:]),
-    ]
-)
-"""Columns of :class:`Summary`."""
+SUMMARY = pa.schema([("summary", pa.binary())])
+"""Column of the output of a task: its pickled :class:`Summary`."""
 
 
-class Work(NamedTuple):
-    """The work of a worker in its epoch, besides what it wrote."""
-
-    offered: int
-    matches: Sequence[int]
-    busy_us: int
-    bytes_sent: int
-
-
-def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.RecordBatch]:
+def run_task(
+    batches: Iterable[pa.RecordBatch], plan: Plan, place: Place
+) -> Iterator[pa.RecordBatch]:
     """Run one worker, as a barrier task of ``mapInArrow``."""
     context = BarrierTaskContext.get()
     number = context.partitionId()
-    tasks = _find_all(context, plan.config.workers)
-    host = host_of_worker(plan.place, tasks[number].address)
+    _require_all(context, plan.config.workers)
     arrivals = _read_arrivals(pa.Table.from_batches(batches), plan, number)
-    steps: list[str] = []
-    kept: dict[str, list[Tuples]] = {}
+    steps, kept = list[str](), dict[str, list[Tuples]]()
     worker = _make_worker(plan, number, steps, kept)
-    with closing(listen(host)) as listener:
-        address = listener.getsockname()[:2]
-        meeting = meet(plan.place, number, context.taskAttemptId(), address)
-        connections = join_neighbours(listener, number, meeting, plan.place)
-    queries = [name for name, _ in plan.config.queries]
-    name = name_of(meeting.attempt, number)
-    with (
-        RowFile(plan.store.file("matches", plan.epoch, name), COLUMNS_OF_PAIRS) as file,
-        closing(_link(plan, number, connections)) as links,
-    ):
-        found = MatchFile(file, queries, plan.epoch)
+    attempt, connections = meet_neighbours(place, context)
+    links = plan.options.links(number, plan.epoch, connections, plan.options.patience_s)
+    name = name_of(attempt, number)
+    with closing(links):
+        matches, busy_us = _find_pairs(worker, arrivals, links, plan, name)
+    state = worker.state()
+    tables = {
+        REJECTED: rejections_table(worker.rejections),
+        STEPS: pa.table({"line": pa.array(steps, pa.string())}),
+        STATE: pa.table({"number": [number], "content": [encode_state(state)]}),
+    }
+    for stream, parts in kept.items():
+        tables[f"admitted-{stream}"] = pa.Table.from_batches([*map(to_arrow, parts)])
+    for kind, rows in tables.items():
+        plan.store.write(kind, plan.epoch, rows, name)
+    intakes = [each.intake or Admitted() for each in state]
+    summary = Summary(
+        worker=number,
+        attempt=attempt,
+        rows={MATCHES: sum(matches.values())}
+        | {kind: rows.num_rows for kind, rows in tables.items()},
+        matches=matches,
+        reasons=count_reasons(worker.rejections),
+        offered=sum(len(own.seq) for own in arrivals.values()),
+        accepted=count_accepted(worker.lanes),
+        admitted=Counts(*(each.tuples for each in intakes)),
+        t_max_us=Counts(*(each.t_max_us for each in intakes)),
+        held=Counts(*(len(each.tuples) for each in state)),
+        least_us=Counts(*(int(each.tuples.ts.min(initial=END_US)) for each in state)),
+        wm_us=Counts(*(each.wm_us for each in state)),
+        busy_us=busy_us,
+        bytes_sent=links.bytes_sent,
+        compared=worker.compared,
+    )
+    yield pa.RecordBatch.from_pylist([{"summary": pickle.dumps(summary)}], SUMMARY)
+
+
+def _find_pairs(
+    worker: Worker, arrivals: Mapping[str, Arrivals], links: Links, plan: Plan, name: str
+) -> tuple[dict[str, int], int]:
+    """Let a worker find its pairs, which are written as they come.
+
+    Return their number by query, and the busy time of the worker (us).
+    """
+    matches = {query: 0 for query, _ in plan.config.queries}
+    place = plan.store.file(MATCHES, plan.epoch, name)
+    with RowFile(place, plan.store.numbered(MATCHES)) as file:
+
+        def write(found: Sequence[Sequence[Pairs]]) -> None:
+            for query, own in zip(matches, found, strict=True):
+                if own:
+                    rows = pairs_table(query, own, plan.epoch)
+                    file.write(rows)
+                    matches[query] += rows.num_rows
+
         try:
-            busy_us = drive(worker, arrivals, links, found.write, plan.comparison_us)
+            return matches, drive(worker, arrivals, links, write, plan.options.comparison_us)
         except NeighbourLost:
             time.sleep(_CAUSE_FIRST_S)
             raise
-    if plan.recording:
-        lines = pa.table({"line": pa.array(steps, pa.string())})
-        plan.store.write(STEPS, plan.epoch, lines, name)
-    for stream, parts in kept.items():
-        rows = pa.Table.from_batches(list(map(to_arrow, parts)))
-        plan.store.write(f"admitted-{stream}", plan.epoch, rows, name)
-    offered = sum(len(own.seq) for own in arrivals.values())
-    work = Work(offered, found.counts, busy_us, links.bytes_sent)
-    yield _write(plan, meeting.attempt, worker, work)
 
 
-def _link(plan: Plan, number: int, connections: Mapping[int, socket]) -> Links:
-    if plan.troubles is None:
-        return Links(number, connections, plan.patience_s)
-    mine = plan.troubles.of(number, plan.epoch)
-    return TroubledLinks(number, connections, plan.patience_s, mine)
+def _require_all(context: BarrierTaskContext, workers: int) -> None:
+    """Raise ``RuntimeError`` if Spark left some tasks out of this attempt.
 
-
-def _find_all(context: BarrierTaskContext, workers: int) -> list[BarrierTaskInfo]:
-    """Return Spark's information about the tasks of this attempt, one a worker.
-
-    Raise ``RuntimeError`` if Spark left some out. It does if one task fails while another one
-    ends: the stage runs again without the one that ended, whose neighbours would wait for it until
-    their patience ends. Once these fail as well, Spark runs all of them.
+    It does if one task fails while another one ends: the stage runs again without the one that
+    ended, whose neighbours would wait for it until their patience ends. Once these fail as well,
+    Spark runs all of them.
     """
-    tasks = context.getTaskInfos()
-    if len(tasks) != workers:
-        msg = f"Spark started {len(tasks)} of {workers} workers again"
+    tasks = len(context.getTaskInfos())
+    if tasks != workers:
+        msg = f"Spark started {tasks} of {workers} workers again"
         raise RuntimeError(msg)
-    return tasks
 
 
 def _make_worker(
     plan: Plan, number: int, steps: list[str], kept: dict[str, list[Tuples]]
 ) -> Worker:
     """Return a worker with the state after the epoch before, which may have had other workers."""
-    matcher = Matcher(plan.config, plan.free, plan.ranks)
-    before, workers = plan.before, plan.config.workers
+    matcher, workers = Matcher(plan.config, plan.free, plan.ranks), plan.config.workers
 
     def load(old: int) -> WorkerState:
-        if before is None:
+        if not plan.states:
             return empty_state()
         return decode_state(plan.store.read_state(plan.states[old], STATE)["content"])
 
     def keep(stream: str, rows: Tuples) -> None:
         kept.setdefault(stream, []).append(rows)
 
-    old = workers if before is None else before.config.workers
-    state, found = adopt(load, old, workers, number, matcher)
+    def record(step: Step) -> None:
+        steps.append(json.dumps({"kind": kind_of(type(step)), **step._asdict()}))
+
+    state, found = adopt(load, len(plan.states) or workers, workers, number, matcher)
     return Worker(
         plan.config,
         number,
@@ -218,75 +234,34 @@ def _make_worker(
         state,
         plan.epoch,
         flush=plan.flush,
-        record=_make_recorder(plan, steps),
-        keep=keep if plan.history else None,
+        record=record if plan.options.recording else None,
+        keep=keep if plan.options.history else None,
         found=found,
         floors_us=plan.clocks.floors,
     )
 
 
-def _write(plan: Plan, attempt: str, worker: Worker, work: Work) -> pa.RecordBatch:
-    """Write the rejections and the state of a worker for this attempt; return its summary."""
-    rejected = rejections_table(worker.rejections)
-    reasons, state = count_reasons(worker.rejections), worker.state()
-    accepted = count_accepted(worker.lanes)
-    name = name_of(attempt, worker.number)
-    plan.store.write("rejected", plan.epoch, rejected, name)
-    row = {"number": worker.number, "content": encode_state(state)}
-    plan.store.write_state(STATE, plan.epoch, row, name)
-    summary = Summary(
-        worker=worker.number,
-        attempt=attempt,
-        rejected=rejected.num_rows,
-        shed=reasons.get(REASON_SHED, 0),
-        late=reasons.get(REASON_LATE, 0),
-        r_accepted=accepted.r,
-        s_accepted=accepted.s,
-        r_t_max_us=NO_WATERMARK_US if state.r_intake is None else state.r_intake.t_max_us,
-        s_t_max_us=NO_WATERMARK_US if state.s_intake is None else state.s_intake.t_max_us,
-        compared=worker.compared,
-        r_admitted=0 if state.r_intake is None else state.r_intake.tuples,
-        s_admitted=0 if state.s_intake is None else state.s_intake.tuples,
-        r_held=len(state.r),
-        s_held=len(state.s),
-        r_wm_us=state.r_wm_us,
-        s_wm_us=state.s_wm_us,
-        r_least_us=int(state.r.ts.min(initial=END_US)),
-        s_least_us=int(state.s.ts.min(initial=END_US)),
-        **work._asdict(),
-    )
-    return pa.RecordBatch.from_pylist([summary._asdict()], SUMMARY)
+def pairs_table(query: str, found: Sequence[Pairs], epoch: int) -> pa.Table:
+    """Return the pairs of a query as rows of the store."""
+    r_id, s_id = (np.concatenate(ids) for ids in zip(*found, strict=True))
+    columns = {"query": pa.repeat(query, len(r_id)), "r_id": r_id, "s_id": s_id}
+    return pa.table({**columns, BATCH: np.full(len(r_id), epoch)})
 
 
 def rejections_table(rejections: Sequence[Rejections]) -> pa.Table:
     """Return rejections as rows of the store."""
-    parts = [REJECTED.empty_table()]
+    parts = [KINDS[REJECTED].empty_table()]
     for each in rejections:
-        reasons = pa.DictionaryArray.from_arrays(pa.array(each.reason), pa.array(REASONS))
-        rows = len(each.seq)
         columns = {
-            "stream": pa.repeat(each.stream, rows),
+            "stream": pa.repeat(each.stream, len(each.seq)),
             "seq": each.seq,
             "source_id": each.tuples.source_id,
             "key": pa.array(each.tuples.key, pa.string()),
             "event_time_us": each.tuples.ts,
-            "reason": reasons.cast(pa.string()),
+            "reason": pa.array(each.reason, pa.string()),
         }
-        parts.append(pa.table(columns).cast(REJECTED))
+        parts.append(pa.table(columns))
     return pa.concat_tables(parts)
-
-
-def _make_recorder(plan: Plan, lines: list[str]) -> Callable[[Step], None] | None:
-    if not plan.recording and plan.on_step is None:
-        return None
-
-    def record(step: Step) -> None:
-        if plan.recording:
-            lines.append(json.dumps({"kind": kind_of(type(step)), **step._asdict()}))
-        if plan.on_step is not None:
-            plan.on_step(step)
-
-    return record
 
 
 def _read_arrivals(given: pa.Table, plan: Plan, number: int) -> dict[str, Arrivals]:
@@ -304,13 +279,16 @@ def _read_arrivals(given: pa.Table, plan: Plan, number: int) -> dict[str, Arriva
         return {}
     entering = {R: 0, S: plan.config.workers - 1}
     return {
-        stream: _sort_arrivals(rows.filter(pc.equal(rows.column("stream"), stream)), plan)
+        stream: sort_arrivals(
+            rows.filter(pc.equal(rows.column("stream"), stream)), plan.config.window_us
+        )
         for stream in STREAMS
         if entering[stream] == number
     }
 
 
-def _sort_arrivals(rows: pa.Table, plan: Plan) -> Arrivals:
+def sort_arrivals(rows: pa.Table, window_us: int) -> Arrivals:
+    """Return arrivals, with :data:`COLUMNS`, in order. Errors are those of :func:`check_times`."""
     rows = rows.sort_by("seq")
     tuples = pa.table(
         {
@@ -322,5 +300,5 @@ def _sort_arrivals(rows: pa.Table, plan: Plan) -> Arrivals:
         }
     )
     arrivals = Arrivals(rows.column("seq").to_numpy().astype(np.int64), tuples_from_arrow(tuples))
-    check_times(arrivals, plan.config.window_us)
+    check_times(arrivals, window_us)
     return arrivals

@@ -98,17 +98,16 @@ class _Stranger:
 class Door:
     """Accepts connections and returns those that greet with the token."""
 
-    def __init__(self, listener: socket.socket, token: str, greeting_s: float = GREETING_S) -> None:
+    def __init__(self, listener: socket.socket, token: str) -> None:
         self._listener = listener
         self._token = token
-        self._greeting_s = greeting_s
         self._selector = selectors.DefaultSelector()
         listener.setblocking(False)
         self._selector.register(listener, selectors.EVENT_READ)
 
     def wait(self, timeout_s: float) -> Iterator[tuple[socket.socket, JsonObject]]:
         """Yield connections that have shown the token meanwhile, with their greetings."""
-        ready = [key.data for key, _ in self._selector.select(min(timeout_s, self._greeting_s))]
+        ready = [key.data for key, _ in self._selector.select(min(timeout_s, GREETING_S))]
         strangers = [each for each in ready if each is not None]
         if len(strangers) < len(ready):
             strangers += self._accept()
@@ -130,7 +129,7 @@ class Door:
             while len(found) < STRANGERS_MAX:
                 connection, _ = self._listener.accept()
                 connection.setblocking(False)
-                found.append(_Stranger(connection, time.monotonic() + self._greeting_s))
+                found.append(_Stranger(connection, time.monotonic() + GREETING_S))
                 self._selector.register(connection, selectors.EVENT_READ, found[-1])
         except BlockingIOError:  # nobody else waits
             pass
@@ -205,13 +204,13 @@ class _Peer:
 
 
 class Links:
-    """The connections of one worker."""
+    """The connections of one worker, in one epoch."""
 
     def __init__(
-        self, number: int, connections: Mapping[int, socket.socket], patience_s: float
+        self, number: int, epoch: int, connections: Mapping[int, socket.socket], patience_s: float
     ) -> None:
         now = time.monotonic()
-        self._number = number
+        self.number, self.epoch = number, epoch
         self._parting = False
         self._patience_s = patience_s
         self._selector = selectors.DefaultSelector()
@@ -244,7 +243,8 @@ class Links:
                 peer.unsent += frame(PING)
             self._send(neighbour, peer)
             if not peer.gone and now - peer.heard > self._patience_s:
-                msg = f"{peer.name} was silent for {self._patience_s:g} s, says {self._me}"
+                silent = f"was silent for {self._patience_s:g} s"
+                msg = f"{peer.name} {silent}, says worker {self.number}"
                 raise NeighbourLost(msg)
         came: list[tuple[int, list[Message]]] = []
         begun = time.monotonic()
@@ -308,11 +308,7 @@ class Links:
             elif kind != PING:
                 yield from decode_messages(kind, body)
 
-    @property
-    def _me(self) -> str:
-        return f"worker {self._number}"
-
     def _lost(self, peer: _Peer, error: OSError | None) -> NoReturn:
         reason = error or "it was closed at the other end"
-        msg = f"{peer.name} is lost, says {self._me}: {reason}"
+        msg = f"{peer.name} is lost, says worker {self.number}: {reason}"
         raise NeighbourLost(msg) from error

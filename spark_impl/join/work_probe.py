@@ -8,7 +8,7 @@ Rules of this file:
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from scipy.optimize import nnls
 from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import STREAMS, And, Band, Equi, R, S
 from spark_impl.join.admission import Arrivals
+from spark_impl.join.driving import Source
 from spark_impl.join.in_process import ChainInProcess, arrivals_of
 from spark_impl.join.messages import (
     FRAME_BYTES_MAX,
@@ -36,20 +37,14 @@ REPETITIONS = 3
 EVERYTHING, NOTHING = 1e9, 0.0
 
 
-class Mix(NamedTuple):
-    """A run: small blocks have more messages, few keys more comparisons, a wide band results."""
-
-    block_size: int
-    keys: int
-    eps: float
-
-
 MIXES = (
-    Mix(8, 4_096, NOTHING),
-    Mix(128, 4_096, NOTHING),
-    Mix(128, 8, NOTHING),
-    Mix(128, 8, EVERYTHING),
+    (8, 4_096, NOTHING),
+    (128, 4_096, NOTHING),
+    (128, 8, NOTHING),
+    (128, 8, EVERYTHING),
 )
+"""Block size, keys and eps of each run: small blocks have more messages, few keys more comparisons,
+a wide band results."""
 
 
 class Work(NamedTuple):
@@ -68,21 +63,16 @@ PACKET_BYTES = 66
 """Size of the headers of Ethernet, IP and TCP around a message."""
 
 
-class Sizes(NamedTuple):
-    """Sizes on a link."""
+def measure_sizes(seed: int) -> dict[str, float]:
+    """Return the sizes on a link of a message without tuples, and of a tuple in a block.
 
-    message_bytes: float
-    """Size of a message without tuples: half of them are blocks, the others acknowledge these."""
-    tuple_bytes: float
-    """Size of a tuple in a block."""
-
-
-def measure_sizes(seed: int) -> Sizes:
-    """Return the sizes of messages and of the tuples in them."""
-    tuples = _arrivals(MIXES[0], seed)[R].tuples
+    Half of the messages are blocks, the others acknowledge these.
+    """
+    _, keys, _ = MIXES[0]
+    tuples = _arrivals(keys, seed)[R].tuples
     few, many = (_size_of(Block(R, 1, 0, 0, tuples.take(slice(0, end)))) for end in (0, RUN))
     both = few + _size_of(BlockAck(R, 1, 0, 0))
-    return Sizes(both / 2 + PACKET_BYTES, (many - few) / RUN)
+    return {"message_bytes": both / 2 + PACKET_BYTES, "tuple_bytes": (many - few) / RUN}
 
 
 def _size_of(message: Message) -> int:
@@ -91,7 +81,7 @@ def _size_of(message: Message) -> int:
 
 def measure_work(seed: int) -> list[list[Work]]:
     """Return the work of each mix, in each repetition, after one that warms up."""
-    return [[_run(mix, seed) for mix in MIXES] for _ in range(REPETITIONS + 1)][1:]
+    return [[_run(*mix, seed) for mix in MIXES] for _ in range(REPETITIONS + 1)][1:]
 
 
 def fit_costs(runs: list[Work]) -> Mapping[str, float]:
@@ -103,71 +93,56 @@ def fit_costs(runs: list[Work]) -> Mapping[str, float]:
     return {f"{name.removesuffix('s')}_us": float(cost) for name, cost in zip(names, costs)}  # noqa: B905 (equal by the shape)
 
 
-def _run(mix: Mix, seed: int) -> Work:
+def _run(block_size: int, keys: int, eps: float, seed: int) -> Work:
     """Join two streams on two workers in turns."""
-    query = And((Equi("key"), Band("value", mix.eps)))
+    query = And((Equi("key"), Band("value", eps)))
     config = JoinConfig(
-        HELD, (("join", query),), 2, block_size=mix.block_size, credit=CREDIT, lateness_us=0
+        HELD, (("join", query),), 2, block_size=block_size, credit=CREDIT, lateness_us=0
     )
     chain = ChainInProcess(2)
     chain.begin(config, lambda _: None)
-    pair = _Pair(chain.workers)
-    streams = _arrivals(mix, seed)
+    workers, streams = chain.workers, _arrivals(keys, seed)
+    frames = [Frames(FRAME_BYTES_MAX) for _ in workers]
+    exchanged: list[Message] = []
     begun_ns = time.perf_counter_ns()
-    for first in range(0, ARRIVALS // 2, RUN):
-        for stream, worker in zip(STREAMS, chain.workers, strict=True):
-            pair.admit(worker, stream, streams[stream], first)
-        pair.settle()
+    sources = [Source(workers[at], name, streams[name]) for at, name in enumerate(STREAMS)]
+    runs = 0
+    while any(source.left for source in sources):
+        for source in sources:
+            source.take(min(RUN, source.left))
+            runs += 1
+        while messages := _exchange(workers, frames):
+            exchanged += messages
     elapsed_us = (time.perf_counter_ns() - begun_ns) / 1_000
-    held = sum(len(lane.store) for worker in chain.workers for lane in worker.lanes.values())
+    held = sum(len(lane.store) for worker in workers for lane in worker.lanes.values())
+    crossed = sum(len(each.tuples) for each in exchanged if isinstance(each, Block))
     return Work(
-        pair.messages,
-        pair.tuples + ARRIVALS - held,
-        sum(worker.compared for worker in chain.workers),
-        sum(worker.pairs_held for worker in chain.workers),
+        2 * len(exchanged) + runs,
+        2 * crossed + 2 * ARRIVALS - held,
+        sum(worker.compared for worker in workers),
+        sum(worker.pairs_held for worker in workers),
         elapsed_us,
     )
 
 
-def _arrivals(mix: Mix, seed: int) -> Mapping[str, Arrivals]:
+def _exchange(workers: Sequence[Worker], frames: Sequence[Frames]) -> list[Message]:
+    """Let both workers work, and take what the other one says; return all messages."""
+    exchanged: list[Message] = []
+    for worker in workers:
+        worker.work()
+        outgoing, worker.outbox = [message for _, message in worker.outbox], []
+        exchanged += outgoing
+        other = workers[1 - worker.number]
+        for kind, body in frames[other.number].feed(b"".join(encode_messages(outgoing))):
+            other.receive(worker.number, *decode_messages(kind, body))
+    return exchanged
+
+
+def _arrivals(keys: int, seed: int) -> Mapping[str, Arrivals]:
     """Return two streams that take turns, a tuple each microsecond; no two values are equal."""
-    keys = np.random.default_rng(seed).integers(mix.keys, size=ARRIVALS).tolist()
+    drawn = np.random.default_rng(seed).integers(keys, size=ARRIVALS).tolist()
     events = [
         Event(at, at // 2, f"key-{key}", at, float(at), at, STREAMS[at % 2])
-        for at, key in enumerate(keys)
+        for at, key in enumerate(drawn)
     ]
     return {stream: arrivals_of(events, stream, HELD) for stream in (R, S)}
-
-
-class _Pair:
-    """Two workers, and what they have exchanged."""
-
-    def __init__(self, workers: list[Worker]) -> None:
-        self._workers = workers
-        self._frames = [Frames(FRAME_BYTES_MAX) for _ in workers]
-        self.messages = self.tuples = 0
-
-    def admit(self, worker: Worker, stream: str, arrivals: Arrivals, first: int) -> None:
-        """Admit a run of arrivals."""
-        run = arrivals.run(first, min(first + RUN, len(arrivals.seq)))
-        worker.admit(stream, run, int(run.seq[-1]) + 1)
-        self.messages += 1
-        self.tuples += len(run.seq)
-
-    def settle(self) -> None:
-        """Let both work until neither has anything to say."""
-        is_busy = True
-        while is_busy:
-            is_busy = False
-            for worker in self._workers:
-                worker.work()
-                outgoing, worker.outbox = worker.outbox, []
-                is_busy |= bool(outgoing)
-                data = b"".join(encode_messages(message for _, message in outgoing))
-                other = 1 - worker.number
-                for kind, body in self._frames[other].feed(data):
-                    messages = decode_messages(kind, body)
-                    self._workers[other].receive(worker.number, *messages)
-                self.messages += 2 * len(outgoing)
-                blocks = (each for _, each in outgoing if isinstance(each, Block))
-                self.tuples += 2 * sum(len(each.tuples) for each in blocks)

@@ -30,7 +30,7 @@ from model.vocabulary.join import (
 from model.vocabulary.trace import Step
 from spark_impl.join import lane as lanes
 from spark_impl.join.admission import Arrivals, Rejections
-from spark_impl.join.checkpoint import WorkerState
+from spark_impl.join.checkpoint import StreamState, WorkerState
 from spark_impl.join.idle import NO_FLOORS
 from spark_impl.join.lane import Copy, Lane
 from spark_impl.join.matching import Counts, Pairs, Tuples
@@ -115,8 +115,8 @@ class Worker:
         left = number - 1 if number > 0 else None
         right = number + 1 if number < config.workers - 1 else None
         self.lanes = {
-            R: lanes.open_lane(R, left, right, config, matcher, state, floors_us.r),
-            S: lanes.open_lane(S, right, left, config, matcher, state, floors_us.s),
+            R: lanes.open_lane(R, left, right, config, matcher, state.r, floors_us.r),
+            S: lanes.open_lane(S, right, left, config, matcher, state.s, floors_us.s),
         }
         """The state of each stream here."""
         for lane in self.lanes.values():
@@ -265,11 +265,11 @@ class Worker:
 
     def state(self) -> WorkerState:
         """Return what the worker holds, once it has finished."""
-        r, s = self.lanes[R], self.lanes[S]
-        intakes = (None if each.intake is None else each.intake.checkpoint() for each in (r, s))
-        return WorkerState(
-            r.store.snapshot(), s.store.snapshot(), r.passed_us, s.passed_us, *intakes
-        )
+        found = []
+        for lane in (self.lanes[R], self.lanes[S]):
+            intake = None if lane.intake is None else lane.intake.checkpoint()
+            found.append(StreamState(lane.store.snapshot(), lane.passed_us, intake))
+        return WorkerState(*found)
 
     # -------------------------------------------------------------------------- receiving
 

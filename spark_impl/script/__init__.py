@@ -2,8 +2,14 @@
 
 from spark_impl.runtime.queries import QueryProblem
 from spark_impl.script.plan import Plan, compile_plan
-from spark_impl.script.progress import Progress, progress
-from spark_impl.script.query import ScriptQuery, rejected, results, undefined
+from spark_impl.script.query import (
+    Progress,
+    ScriptQuery,
+    progress,
+    rejected,
+    results,
+    undefined,
+)
 from spark_impl.script.system import make_system, run_in_process, run_workloads
 
 __all__ = [

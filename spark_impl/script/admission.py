@@ -11,8 +11,6 @@ from spark_impl.script.arithmetic import Tuples
 from spark_impl.script.silence import NEVER, Moments, Timeline, idle_floors
 from spark_impl.windows.disorder import cluster_sizes, count_inversions, wait_us
 
-BY_DISORDER = ("disorder", "scaled")
-"""Values of the setting ``watermark`` that follow the disorder of recent arrivals."""
 REASONS = (REASON_NOT_FINITE, REASON_LATE)
 """Reasons of rejections; a record holds the position in this list."""
 
@@ -28,29 +26,6 @@ class Arrivals(NamedTuple):
     """The clock around each arrival, if sensors may be idle."""
 
 
-class Waiting(NamedTuple):
-    """The distance that a tuple may lie behind the latest tuple of its sensor."""
-
-    longest_us: int | None = None
-    """The longest delay; ``None``: no limit."""
-    watermark: str = "fixed"
-    """``fixed`` waits for the longest delay; others follow the disorder of the last arrivals."""
-    cluster: int = 50
-    """The number of these last arrivals."""
-    idle_us: int | None = None
-    """The silence after which a sensor is idle; ``None``: it never is."""
-
-    @property
-    def is_timed(self) -> bool:
-        """Whether arrival times have a meaning."""
-        return self.idle_us is not None
-
-
-def waiting_of(config: ScriptConfig) -> Waiting:
-    """Return the waiting rule of a configuration."""
-    return Waiting(config.lateness_us, config.watermark, config.cluster, config.idle_after_us)
-
-
 class Clock(NamedTuple):
     """The progress of one sensor."""
 
@@ -59,19 +34,19 @@ class Clock(NamedTuple):
     wm_us: int = 0
     inv: int = 0
     """Number of pairs in the cluster that are out of order."""
-    cluster: Ints = np.empty(0, np.int64)
-    """Event times of the last arrivals, in their order, if the watermark follows their disorder."""
     last_us: int = NEVER
     """The arrival clock at the last arrival, if sensors may be idle."""
+    cluster: Ints = np.empty(0, np.int64)
+    """Event times of the last arrivals, in their order, if the watermark follows their disorder."""
 
-    def follow(self, timeline: Timeline, waiting: Waiting) -> "Clock":
+    def follow(self, timeline: Timeline, config: ScriptConfig) -> "Clock":
         """Return the progress after the clock of all sensors has moved on."""
-        if waiting.idle_us is None or timeline.clock_us == NEVER:
+        if config.idle_after_us is None or timeline.clock_us == NEVER:
             return self
         last_us = max(self.last_us, timeline.origin_us)
-        if timeline.clock_us - last_us <= waiting.idle_us:
+        if timeline.clock_us - last_us <= config.idle_after_us:
             return self
-        wm_us = timeline.latest_us - (waiting.longest_us or 0)
+        wm_us = timeline.latest_us - (config.lateness_us or 0)
         return self._replace(wm_us=max(self.wm_us, wm_us))
 
 
@@ -88,7 +63,7 @@ class Admitted(NamedTuple):
 
 
 def admit(
-    arrivals: Arrivals, known: Ints, clock: Clock, waiting: Waiting, origin_us: int = NEVER
+    arrivals: Arrivals, known: Ints, clock: Clock, config: ScriptConfig, origin_us: int = NEVER
 ) -> Admitted:
     """Admit or reject arrivals, one after the other.
 
@@ -98,23 +73,20 @@ def admit(
     """
     finite = np.isfinite(arrivals.values)
     least = np.zeros(len(arrivals.ts), np.int64)
-    if waiting.idle_us is not None:
+    if config.idle_after_us is not None:
         assert arrivals.moments is not None  # the router says so
         before_us = max(clock.last_us, origin_us)
         least, last_us = idle_floors(
-            arrivals.moments, finite, before_us, waiting.idle_us, waiting.longest_us or 0
+            arrivals.moments, finite, before_us, config.idle_after_us, config.lateness_us or 0
         )
         clock = clock._replace(last_us=last_us)
-    if waiting.watermark == "fixed":
-        wm, after = _fixed(arrivals.ts, finite, clock, waiting.longest_us)
+    if config.watermark == "fixed":
+        wm, after = _fixed(arrivals.ts, finite, clock, config.lateness_us)
         wm = np.maximum(wm, least)
-    elif waiting.watermark in BY_DISORDER:
+    else:
         again = np.flatnonzero(finite)
         again = again[~_new(arrivals.source_id[again], known)]
-        wm, after = _by_disorder(arrivals.ts, finite, again, clock, waiting, least)
-    else:
-        msg = f"watermark is {waiting.watermark!r}, which no rule of section 4 is called"
-        raise ValueError(msg)
+        wm, after = _by_disorder(arrivals.ts, finite, again, clock, config, least)
     after = after._replace(wm_us=max(after.wm_us, int(least[-1]) if len(least) else 0))
     late = finite & (arrivals.ts < wm)
     candidates = np.flatnonzero(finite & ~late)
@@ -146,7 +118,7 @@ def _fixed(ts: Ints, finite: Bools, clock: Clock, longest_us: int | None) -> tup
 
 
 def _by_disorder(
-    ts: Ints, finite: Bools, again: Ints, clock: Clock, waiting: Waiting, least: Ints
+    ts: Ints, finite: Bools, again: Ints, clock: Clock, config: ScriptConfig, least: Ints
 ) -> tuple[Ints, Clock]:
     """Return the watermarks and the clock if the disorder of recent arrivals decides the wait.
 
@@ -159,7 +131,7 @@ def _by_disorder(
     while True:
         counted = finite.copy()
         counted[recognised] = False
-        stands, after = _followed(ts[counted], clock, waiting)
+        stands, after = _followed(ts[counted], clock, config)
         wm = np.maximum(stands[np.cumsum(counted) - counted], least)
         found = again[ts[again] >= wm[again]]
         if np.array_equal(found, recognised):
@@ -167,16 +139,16 @@ def _by_disorder(
         recognised = found
 
 
-def _followed(times: Ints, clock: Clock, waiting: Waiting) -> tuple[Ints, Clock]:
+def _followed(times: Ints, clock: Clock, config: ScriptConfig) -> tuple[Ints, Clock]:
     """Return the watermark before the first of some counted arrivals and after each of them."""
-    assert waiting.longest_us is not None  # the configuration says so
+    assert config.lateness_us is not None  # the configuration says so
     if not len(times):
         return np.array([clock.wm_us]), clock
     before = clock.cluster
-    inv = count_inversions(waiting.cluster, before, clock.inv, times)
-    n = cluster_sizes(waiting.cluster, len(before), len(times))
-    wait = wait_us(waiting.watermark, waiting.longest_us, inv, n)
+    inv = count_inversions(config.cluster, before, clock.inv, times)
+    n = cluster_sizes(config.cluster, len(before), len(times))
+    wait = wait_us(config.watermark, config.lateness_us, inv, n)
     latest = np.maximum(np.maximum.accumulate(times), clock.latest_us)
     wm = np.maximum.accumulate(np.concatenate(([clock.wm_us], latest - wait)))
-    cluster = np.concatenate((before, times))[-waiting.cluster :]
-    return wm, Clock(int(latest[-1]), int(wm[-1]), int(inv[-1]), cluster, clock.last_us)
+    cluster = np.concatenate((before, times))[-config.cluster :]
+    return wm, Clock(int(latest[-1]), int(wm[-1]), int(inv[-1]), clock.last_us, cluster)

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from spark_impl.runtime.arrays import Column, Ints, Records
+from spark_impl.runtime.arrays import Column, Records
 from spark_impl.script.admission import Arrivals, Clock
 from spark_impl.script.arithmetic import Folded, Integers, Scaled, Tuples
-from spark_impl.script.kernel import Log, Message, Rejections, State
+from spark_impl.script.kernel import Log, Message, State
 from spark_impl.script.plan import Share
 from spark_impl.script.silence import Moments, Pieces, Timeline
 from spark_impl.script.slices import Slices
@@ -116,11 +116,11 @@ def encode_state(state: State) -> Kept:
         if object in (each.folded.total.integers.dtype, each.folded.squares.integers.dtype)
     }
     return Kept(
-        _by_node(_LOG, {n: (log.source_id, *log.tuples) for n, log in state.logs.items()}),
+        encode_records(_LOG, {n: (log.source_id, *log.tuples) for n, log in state.logs.items()}),
         _stamps((n, log.until_us) for n, log in state.logs.items()),
-        np.array([(n, *_clock(each)) for n, each in state.clocks.items()], _CLOCK).tobytes(),
-        _by_node(_CLUSTER, {n: (each.cluster,) for n, each in state.clocks.items()}),
-        _by_node(_SLICE, {n: _columns(each) for n, each in state.slices.items()}),
+        np.array([(n, *each[:-1]) for n, each in state.clocks.items()], _CLOCK).tobytes(),
+        encode_records(_CLUSTER, {n: (each.cluster,) for n, each in state.clocks.items()}),
+        encode_records(_SLICE, {n: _columns(each) for n, each in state.slices.items()}),
         _stamps((n, each.until_us) for n, each in state.slices.items()),
         json.dumps(large),
         np.array(latest, _LATEST).tobytes(),
@@ -144,25 +144,17 @@ def decode_state(share: Share, data: Kept) -> State:
     latest: dict[int, dict[int, float]] = {}
     for number, each, value in np.frombuffer(data.latest, _LATEST).tolist():
         latest.setdefault(number, {})[each] = value
-    clocks = {
-        number: Clock(latest_us, wm_us, inv, last_us=last_us)
-        for number, latest_us, wm_us, inv, last_us in np.frombuffer(data.clocks, _CLOCK).tolist()
-    }
+    clocks = {n: Clock(*each) for n, *each in np.frombuffer(data.clocks, _CLOCK).tolist()}
     timeline = Timeline(*np.frombuffer(data.timeline, np.int64).tolist())
     for number, rows in _split(np.frombuffer(data.clusters, _CLUSTER)):
         clocks[number] = clocks[number]._replace(cluster=rows["ts"].copy())
     return State(logs, clocks, slices, latest, dict(_from_stamps(data.known)), timeline, data.seq)
 
 
-def _clock(clock: Clock) -> tuple[int, ...]:
-    """Return a clock without its cluster."""
-    return clock.latest_us, clock.wm_us, clock.inv, clock.last_us
-
-
-def decode_arrivals(blocks: Iterable[bytes], is_timed: bool = False) -> dict[int, Arrivals]:
+def decode_arrivals(blocks: Iterable[bytes], is_timed: bool) -> dict[int, Arrivals]:
     """Return arrivals by sensor, each in their order; timed ones have the clock around them."""
     kind = TIMED_ARRIVAL if is_timed else ARRIVAL
-    every = np.concatenate([np.empty(0, kind), *(np.frombuffer(b, kind) for b in blocks)])
+    every = _records(blocks, kind)
     every = every[np.lexsort((every["seq"], every["node"]))]
     found = {}
     for number, rows in _split(every):
@@ -176,7 +168,7 @@ def decode_arrivals(blocks: Iterable[bytes], is_timed: bool = False) -> dict[int
 
 def decode_pieces(blocks: Iterable[bytes]) -> Pieces:
     """Return the clocks of pieces of the history, in their order."""
-    every = np.concatenate([np.empty(0, PIECE), *(np.frombuffer(b, PIECE) for b in blocks)])
+    every = _records(blocks, PIECE)
     every = every[np.argsort(every["first"])]
     return Pieces(*(every[name].copy() for name in Pieces._fields))
 
@@ -187,12 +179,12 @@ def encode_message(messages: Mapping[int, Message]) -> bytes:
         number: (np.append(each.tuples.ts, each.until_us), np.append(each.tuples.values, np.nan))
         for number, each in messages.items()
     }
-    return _by_node(TUPLE, parts)
+    return encode_records(TUPLE, parts)
 
 
 def decode_messages(blocks: Iterable[bytes]) -> dict[int, Message]:
     """Return the content of some :func:`encode_message` calls, combined for each stream."""
-    every = np.concatenate([np.empty(0, TUPLE), *(np.frombuffer(b, TUPLE) for b in blocks)])
+    every = _records(blocks, TUPLE)
     found = {}
     for number, rows in _split(every[np.argsort(every["node"], kind="stable")]):
         is_stamp = np.isnan(rows["value"])
@@ -201,23 +193,13 @@ def decode_messages(blocks: Iterable[bytes]) -> dict[int, Message]:
     return found
 
 
-def encode_tuples(found: Mapping[int, Tuples]) -> bytes:
-    """Return tuples by node as bytes."""
-    return _by_node(TUPLE, found)
+def _records(blocks: Iterable[bytes], dtype: np.dtype[np.void]) -> Records:
+    """Return the records of some blocks."""
+    return np.concatenate([np.empty(0, dtype), *(np.frombuffer(b, dtype) for b in blocks)])
 
 
-def encode_stamps(found: Mapping[int, Ints]) -> bytes:
-    """Return stamps by node as bytes."""
-    return _by_node(UNDEFINED, {number: (ts,) for number, ts in found.items()})
-
-
-def encode_rejections(found: Mapping[int, Rejections]) -> bytes:
-    """Return rejected arrivals by sensor as bytes."""
-    return _by_node(REJECTED, found)
-
-
-def _by_node(dtype: np.dtype[np.void], parts: Mapping[int, Sequence[Column]]) -> bytes:
-    """Return the records of all nodes; the first field is the node, the others are its columns."""
+def encode_records(dtype: np.dtype[np.void], parts: Mapping[int, Sequence[Column]]) -> bytes:
+    """Return records of nodes as bytes; the first field is the node, the others are its columns."""
     sizes = [len(columns[0]) for columns in parts.values()]
     out = np.empty(sum(sizes), dtype)
     if parts:

@@ -30,7 +30,6 @@ from model.vocabulary.script.tree import (
 )
 
 SENSOR, NUMBER, UNION, WINDOW, OPERATION = "sensor", "number", "union", "window", "operation"
-COMPUTED = (WINDOW, OPERATION)
 HOUR_MS = 3_600_000
 _ORDERED = ("-", "/")
 """Operators whose sides may not be exchanged."""
@@ -76,12 +75,21 @@ class Graph:
     @cached_property
     def computed(self) -> tuple[int, ...]:
         """Windows and operations."""
-        return tuple(n for n, node in enumerate(self.nodes) if node.kind in COMPUTED)
+        return tuple(n for n, node in enumerate(self.nodes) if node.kind in (WINDOW, OPERATION))
 
     @cached_property
     def reads(self) -> Mapping[int, tuple[int, ...]]:
         """The sensors and results that each window or operation reads, each once, in order."""
         return {n: tuple(sorted(set(self._streams(n)))) for n in self.computed}
+
+    @cached_property
+    def readers(self) -> Mapping[int, tuple[int, ...]]:
+        """The windows and operations that read a sensor or result, by its node."""
+        found: dict[int, list[int]] = {}
+        for number, streams in self.reads.items():
+            for each in streams:
+                found.setdefault(each, []).append(number)
+        return {stream: tuple(numbers) for stream, numbers in found.items()}
 
     @cached_property
     def asked_for(self) -> tuple[int, ...]:
@@ -191,12 +199,3 @@ class _Sharing:
         if number == len(self.nodes):
             self.nodes.append(node)
         return number
-
-
-def readers(graph: Graph) -> Mapping[int, tuple[int, ...]]:
-    """Return the windows and operations that read a sensor or result, by its node."""
-    found: dict[int, list[int]] = {}
-    for number, streams in graph.reads.items():
-        for each in streams:
-            found.setdefault(each, []).append(number)
-    return {stream: tuple(numbers) for stream, numbers in found.items()}

@@ -17,7 +17,7 @@ import numpy as np
 from model.vocabulary.script.config import END_US
 from spark_impl.runtime.arrays import Ints
 from spark_impl.runtime.histories import require_later
-from spark_impl.script.admission import Arrivals, Clock, Waiting, admit
+from spark_impl.script.admission import Arrivals, Clock, admit
 from spark_impl.script.arithmetic import NO_TUPLES, Tuples, operate
 from spark_impl.script.graph import NUMBER, WINDOW
 from spark_impl.script.plan import Share
@@ -126,15 +126,15 @@ class Found(NamedTuple):
     """Rejected arrivals, by sensor."""
     known_us: int
     """All results of the worker before this stamp are known."""
-    held_by: int | None
+    held_by: str | None
     """The sensor with the lowest watermark; ``None`` without sensors and at the end."""
     wm_us: int
     """The watermark of this sensor; ``END_US`` without one."""
 
 
-def advance(share: Share, waiting: Waiting, state: State, given: Given) -> tuple[State, Found]:
+def advance(share: Share, state: State, given: Given) -> tuple[State, Found]:
     """Process a micro-batch: take in its input, and compute everything that follows from it."""
-    step = _Step(share, waiting, state)
+    step = _Step(share, state)
     step.take_in(given)
     for number in share.computed:
         step.compute(number)
@@ -144,10 +144,9 @@ def advance(share: Share, waiting: Waiting, state: State, given: Given) -> tuple
 class _Step:
     """A state on its way through a micro-batch."""
 
-    def __init__(self, share: Share, waiting: Waiting, state: State) -> None:
+    def __init__(self, share: Share, state: State) -> None:
         self._share = share
-        self._graph = share.graph
-        self._waiting = waiting
+        self._graph = share.plan.graph
         self._logs = dict(state.logs)
         self._clocks = dict(state.clocks)
         self._slices = dict(state.slices)
@@ -188,7 +187,7 @@ class _Step:
         if arrivals.moments is not None:
             placed = course.place(arrivals.seq, arrivals.moments)
             arrivals = arrivals._replace(moments=placed)
-        found = admit(arrivals, open_ids, clock, self._waiting, course.after.origin_us)
+        found = admit(arrivals, open_ids, clock, self._share.plan.config, course.after.origin_us)
         self._clocks[number] = found.clock
         self._logs[number] = log.with_(found.tuples, found.clock.wm_us, found.source_id)
         if number in self._share.says and len(found.rejected):
@@ -199,7 +198,7 @@ class _Step:
         """Move the watermarks of silent sensors."""
         for number in self._share.sensors:
             before = self._clocks.get(number, Clock())
-            after = before.follow(self._timeline, self._waiting)
+            after = before.follow(self._timeline, self._share.plan.config)
             if after.wm_us != before.wm_us:
                 self._clocks[number] = after
                 self._logs[number] = self._logs.get(number, Log())._replace(until_us=after.wm_us)
@@ -218,7 +217,7 @@ class _Step:
         if not good.all():
             self._undefined[number] = tuples.ts[~good]
             tuples = Tuples(tuples.ts[good], tuples.values[good])
-        if len(tuples.ts) and number in self._share.recorded:
+        if len(tuples.ts) and number in self._share.plan.statements:
             self._results[number] = tuples
         if number in self._share.sent:
             self._messages[number] = Message(tuples, until_us)
@@ -240,7 +239,7 @@ class _Step:
         """Return the slices of a stream with everything that is known of it now."""
         before = self._slices.get(source, Slices())
         fresh = self._between(source, before.until_us, until_us)
-        combs, squares = self._share.cuttings[source].combs, self._share.squares(source)
+        combs, squares = self._share.plan.cuttings[source].combs, self._share.squares(source)
         self._slices[source] = add_tuples(before, combs, *fresh, until_us, squares)
         return Folds(self._slices[source], before.until_us)
 
@@ -315,12 +314,11 @@ class _Step:
             *self._held_by(),
         )
 
-    def _held_by(self) -> tuple[int | None, int]:
+    def _held_by(self) -> tuple[str | None, int]:
         """Return the sensor with the lowest watermark, the first by name of equals."""
-        nodes = self._graph.nodes
         stands = [
-            (self._clocks.get(number, Clock()).wm_us, nodes[number].sensor, number)
+            (self._clocks.get(number, Clock()).wm_us, self._graph.nodes[number].sensor)
             for number in self._share.sensors
         ]
-        wm_us, _, number = min(stands, default=(END_US, "", None))
-        return (None, END_US) if wm_us == END_US else (number, wm_us)
+        wm_us, sensor = min(stands, default=(END_US, ""))
+        return (None, END_US) if wm_us == END_US else (sensor, wm_us)

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from model.vocabulary import task_of
-from spark_impl.script.graph import Graph, readers
+from spark_impl.script.graph import Graph
 
 WHOLE, LARGE_SPLIT, ALL_SPLIT, BY_HASH = "whole", "large ones split", "all split", "by hash"
 """Ways to place computations."""
@@ -49,7 +49,6 @@ class Placing:
     def __init__(self, graph: Graph, workers: int, cap_percent: int) -> None:
         self._graph = graph
         self._workers = workers
-        self._readers = readers(graph)
         self._rate = {n: graph.per_hour[graph.nodes[n].sensor] for n in graph.asked_for}
         total = sum(self._rate.values())
         self.cap = Fraction(cap_percent * total, 100 * workers)
@@ -73,10 +72,12 @@ class Placing:
         if way == WHOLE:
             return self._placed(way, self._longest_first(self._components))
         if way == LARGE_SPLIT:
-            split = [piece for each in self._components for piece in self._within_cap(each)]
-            return self._placed(way, self._least_added(split))
+            fits = [each for each in self._components if each.load <= self.cap]
+            large = [each for each in self._components if each.load > self.cap]
+            split = [self._piece([unit]) for each in large for unit in each.units]
+            return self._placed(way, self._least_added([*fits, *split]))
         if way == ALL_SPLIT:
-            return self._placed(way, self._least_added(map(self._unit, self.units)))
+            return self._placed(way, self._least_added(self._piece([unit]) for unit in self.units))
         if way == BY_HASH:
             return self._placed(way, self._by_hash())
         msg = f"there is no way {way!r} to place computations"
@@ -101,13 +102,6 @@ class Placing:
     def _piece(self, units: Sequence[int]) -> Piece:
         sensors = frozenset().union(*(self.units[unit] for unit in units))
         return Piece(tuple(units), sensors, sum(self._rate[each] for each in sensors))
-
-    def _unit(self, unit: int) -> Piece:
-        return self._piece([unit])
-
-    def _within_cap(self, component: Piece) -> list[Piece]:
-        """Return the component, or its units if it is too large."""
-        return [component] if component.load <= self.cap else [*map(self._unit, component.units)]
 
     @cached_property
     def _components(self) -> list[Piece]:
@@ -178,7 +172,7 @@ class Placing:
             hosts[worker[unit]] |= sensors
         loads = tuple(sum(self._rate[each] for each in own) for own in hosts)
         sent = Fraction(sum(loads))
-        for number, reading in self._readers.items():
+        for number, reading in graph.readers.items():
             if number in worker:
                 others = {worker[each] for each in reading} - {worker[number]}
                 if others:

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script.config import Hosted
-from spark_impl.script.graph import Graph, Output, make_graph, readers
+from spark_impl.script.graph import Graph, Output, make_graph
 from spark_impl.script.placement import Placement, Placing
 from spark_impl.script.slices import Cutting, cut
 
@@ -21,51 +21,42 @@ from spark_impl.script.slices import Cutting, cut
 class Share:
     """The part of one worker in a plan."""
 
-    worker: int
-    graph: Graph
-    cuttings: Mapping[int, Cutting]
+    plan: "Plan"
     sensors: tuple[int, ...]
     """Sensors sent to it."""
-    foreign: tuple[int, ...]
-    """Results of other workers that are sent to it."""
     computed: tuple[int, ...]
     """Windows and operations, each after its inputs."""
     sent: Mapping[int, tuple[int, ...]]
     """Other workers that read the results of a window or operation."""
     says: frozenset[int]
     """Sensors whose rejected arrivals it records; other workers record the others."""
-    recorded: frozenset[int]
-    """Windows and operations whose tuples are results of some statement."""
 
     @cached_property
     def windows(self) -> Mapping[int, tuple[int, ...]]:
         """The windows over a stream that are computed here, by stream."""
-        here = set(self.computed)
-        found = {
-            source: tuple(number for number in numbers if number in here)
-            for source, numbers in self.graph.windows.items()
-        }
-        return {source: numbers for source, numbers in found.items() if numbers}
+        return self._here(self.plan.graph.windows)
 
     def squares(self, source: int) -> bool:
         """Return whether a window over a stream needs the squares of its values."""
-        return any(self.graph.nodes[number].op == "stddev" for number in self.windows[source])
+        return any(self.plan.graph.nodes[number].op == "stddev" for number in self.windows[source])
 
     @cached_property
     def readers(self) -> Mapping[int, tuple[int, ...]]:
         """The windows and operations here that read a sensor or result, by its node."""
+        return self._here(self.plan.graph.readers)
+
+    def _here(self, found: Mapping[int, tuple[int, ...]]) -> Mapping[int, tuple[int, ...]]:
+        """Return what is computed here, by stream."""
         here = set(self.computed)
-        found = {
-            stream: tuple(number for number in numbers if number in here)
-            for stream, numbers in readers(self.graph).items()
-        }
-        return {stream: numbers for stream, numbers in found.items() if numbers}
+        own = {stream: tuple(n for n in numbers if n in here) for stream, numbers in found.items()}
+        return {stream: numbers for stream, numbers in own.items() if numbers}
 
 
 @dataclass(frozen=True)
 class Plan:
     """Workflows compiled for some workers."""
 
+    config: ScriptConfig
     graph: Graph
     cuttings: Mapping[int, Cutting]
     """The way to cut a stream for the windows over it, by stream."""
@@ -74,6 +65,11 @@ class Plan:
     """The placement that sends sensors to the hash of their names."""
     cap: float
     """The load that no worker should exceed, in tuples per hour."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether arrival times have a meaning: sensors may be idle."""
+        return self.config.idle_after_us is not None
 
     @property
     def workers(self) -> int:
@@ -113,22 +109,17 @@ class Plan:
         graph, at = self.graph, self.placement.worker
         own = self.placement.hosts[worker]
         computed = tuple(number for number in graph.computed if at[number] == worker)
-        read = {each for number in computed for each in graph.reads[number]}
         sent: dict[int, tuple[int, ...]] = {}
-        for stream, numbers in readers(graph).items():
+        for stream, numbers in graph.readers.items():
             others = {at[number] for number in numbers} - {worker}
             if others and at.get(stream) == worker:
                 sent[stream] = tuple(sorted(others))
         return Share(
-            worker,
-            graph,
-            self.cuttings,
+            self,
             tuple(sorted(own)),
-            tuple(n for n in sorted(read) if at.get(n, worker) != worker),
             computed,
             sent,
             frozenset(n for n in own if self.hosts[graph.nodes[n].sensor][0] == worker),
-            frozenset(self.statements),
         )
 
 
@@ -157,4 +148,4 @@ def compile_plan(config: ScriptConfig, way: str | None = None) -> Plan:
         for source, windows in graph.windows.items()
     }
     placement = placing.best() if way is None else placing.placed(way)
-    return Plan(graph, cuttings, placement, placing.baseline(), float(placing.cap))
+    return Plan(config, graph, cuttings, placement, placing.baseline(), float(placing.cap))

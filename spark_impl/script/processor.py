@@ -12,21 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import (
-    BinaryType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from spark_impl.runtime.arrays import Ints, PlainRow, Values
 from spark_impl.runtime.sources import PATH
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import ATTEMPT
 from spark_impl.script import encoding
-from spark_impl.script.admission import REASONS, Waiting
+from spark_impl.script.admission import REASONS
 from spark_impl.script.graph import Output
 from spark_impl.script.kernel import Found, Given, State, advance
 from spark_impl.script.plan import Plan, Share
@@ -55,15 +48,10 @@ def result_tables(
     found["undefined"] = [workflows, names, without["ts"][rows]]
     reasons = pa.array(REASONS).take(pa.array(refused["reason"]))
     sensors = pa.array([node.sensor for node in plan.graph.nodes]).take(pa.array(refused["node"]))
-    numbers = {name: np.ascontiguousarray(refused[name]) for name in ("seq", "source_id", "ts")}
-    found["rejected"] = [numbers["seq"], sensors, numbers["source_id"], numbers["ts"], reasons]
+    found["rejected"] = [refused["seq"], sensors, refused["source_id"], refused["ts"], reasons]
     return {
-        name: pa.Table.from_arrays(
-            [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)],
-            schema=schema,
-        )
+        name: pa.table(dict(zip(schema.names, found[name], strict=True)), schema)
         for name, schema in encoding.SCHEMAS.items()
-        for columns in [found[name]]
     }
 
 
@@ -86,32 +74,23 @@ def _repeat_for_statements(
 
 
 def pack_files(
-    batches: Iterable[pa.RecordBatch],
-    store: ScriptStore,
-    plan: Plan,
-    since_us: int,
-    *,
-    is_timed: bool = False,
+    batches: Iterable[pa.RecordBatch], store: ScriptStore, plan: Plan
 ) -> Iterator[pa.RecordBatch]:
-    """Turn addresses of files into rows (grouping columns, slot, kind, block), for ``mapInArrow``.
+    """Turn addresses of files into rows of :data:`INPUT`, for ``mapInArrow``.
 
-    Tuples that change no result stamped from ``since_us`` on are left out. With ``is_timed``, every
-    worker gets the clock of the arrivals of all sensors.
+    If sensors may be idle, every worker gets the clock of the arrivals of all sensors.
     """
-    groups = store.groups
-    router, numbers = Router(plan, since_us, is_timed=is_timed), slots(plan.workers)
-    columns = [field for field in BLOCK if field.name != "worker"]
-    schema = pa.schema([*groups, pa.field(SLOT, pa.int32()), *columns])
+    router, numbers = Router(plan, store.since_us), slots(plan.workers)
     for batch in batches:
         for file in map(locate, batch.column(PATH).to_pylist()):
             if file.parent == store.control:
                 rows = read_request(file).to_pylist()
             else:
-                rows = list(_history_rows(file, groups, router))
+                rows = list(_history_rows(file, store.groups, router))
             for row in rows:
                 row[SLOT] = numbers[row.pop("worker")]
             if rows:
-                yield from pa.Table.from_pylist(rows, schema).to_batches()
+                yield from pa.Table.from_pylist(rows, store.schema_of(INPUT)).to_batches()
 
 
 def _history_rows(file: Location, groups: Sequence[pa.Field], router: Router) -> Iterator[PlainRow]:
@@ -196,41 +175,25 @@ _TYPES = {"large": StringType(), "seq": LongType()}
 STATE = StructType(
     [StructField(name, _TYPES.get(name, BinaryType())) for name in encoding.Kept._fields]
 )
-_STANDING = ("known_us", "held_by", "wm_us")
 _RECORDS = ("results", "undefined", "rejected", "messages")
 
 
-def input_schema(groups: StructType) -> StructType:
-    """Return the columns of the processor's input; a flush has no block."""
-    ours = [
-        StructField(SLOT, IntegerType()),
-        StructField("kind", IntegerType()),
-        StructField("block", BinaryType()),
-    ]
-    return StructType([*groups, *ours])
+INPUT = pa.schema([(SLOT, pa.int32()), ("kind", pa.int32()), ("block", pa.binary())])
+"""Columns of the processor's input, behind the grouping columns; a flush has no block."""
+OUTPUT = pa.schema(
+    [*TABLES["worker"], ("to", pa.int32()), *((name, pa.binary()) for name in _RECORDS)]
+)
+"""Columns of the processor's output, behind the grouping columns.
 
-
-def output_schema(groups: StructType) -> StructType:
-    """Return the columns of the processor's output, as records.
-
-    A row is either the news of a worker (``to`` is NULL), or a message to one other worker.
-    """
-    ours = [
-        StructField("worker", IntegerType()),
-        StructField("known_us", LongType()),
-        StructField("held_by", StringType()),
-        StructField("wm_us", LongType()),
-        StructField("to", IntegerType()),
-    ]
-    return StructType([*groups, *ours, *(StructField(name, BinaryType()) for name in _RECORDS)])
+A row is either the news of a worker (``to`` is NULL), or a message to one other worker.
+"""
 
 
 class ScriptProcessor(StatefulProcessor):
     """Adapter between Spark's state store and :func:`spark_impl.script.kernel.advance`."""
 
-    def __init__(self, plan: Plan, waiting: Waiting, group_columns: tuple[str, ...] = ()) -> None:
+    def __init__(self, plan: Plan, group_columns: tuple[str, ...] = ()) -> None:
         self._plan = plan
-        self._waiting = waiting
         self._names = [*group_columns, "worker"]
         self._shares: dict[int, Share] = {}
 
@@ -261,15 +224,17 @@ class ScriptProcessor(StatefulProcessor):
         if stored is not None:
             before = encoding.decode_state(share, encoding.Kept(*stored))
         given = Given(
-            encoding.decode_arrivals(blocks[ARRIVALS], self._waiting.is_timed),
+            encoding.decode_arrivals(blocks[ARRIVALS], self._plan.is_timed),
             encoding.decode_messages(blocks[MESSAGE]),
             bool(blocks[FLUSH]),
             encoding.decode_pieces(blocks[CLOCK]),
         )
-        after, found = advance(share, self._waiting, before, given)
+        after, found = advance(share, before, given)
         self._state.update(tuple(encoding.encode_state(after)))
         who = dict(zip(self._names, (*key[:-1], worker), strict=True))
-        yield pd.DataFrame([{**who, **row} for row in _output_rows(share, found)], dtype=object)
+        nothing = dict.fromkeys(OUTPUT.names[1:])
+        rows_of = [{**who, **nothing, **row} for row in _output_rows(share, found)]
+        yield pd.DataFrame(rows_of, dtype=object)
 
     def close(self) -> None:
         """Release nothing."""
@@ -277,20 +242,18 @@ class ScriptProcessor(StatefulProcessor):
 
 def _output_rows(share: Share, found: Found) -> Iterator[PlainRow]:
     """Yield the news of a worker, then a message to every other worker that needs one."""
-    held_by = None if found.held_by is None else share.graph.nodes[found.held_by].sensor
     yield {
         "known_us": found.known_us,
-        "held_by": held_by,
+        "held_by": found.held_by,
         "wm_us": found.wm_us,
-        "to": None,
-        "results": encoding.encode_tuples(found.results),
-        "undefined": encoding.encode_stamps(found.undefined),
-        "rejected": encoding.encode_rejections(found.rejected),
-        "messages": None,
+        "results": encoding.encode_records(encoding.TUPLE, found.results),
+        "undefined": encoding.encode_records(
+            encoding.UNDEFINED, {number: (ts,) for number, ts in found.undefined.items()}
+        ),
+        "rejected": encoding.encode_records(encoding.REJECTED, found.rejected),
     }
-    nothing = dict.fromkeys((*_STANDING, *_RECORDS))
     for other in sorted({to for number in found.messages for to in share.sent[number]}):
         chosen = {
             number: each for number, each in found.messages.items() if other in share.sent[number]
         }
-        yield {**nothing, "to": other, "messages": encoding.encode_message(chosen)}
+        yield {"to": other, "messages": encoding.encode_message(chosen)}

@@ -1,22 +1,21 @@
 """The interface for users: the streaming query of all scripts, and the results in its store."""
 
 import io
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import redirect_stdout
 from functools import partial, reduce
 from itertools import pairwise
+from typing import NamedTuple
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import StructType
 
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script.config import END_US, MILLISECOND_US, TIME_END_US
-from spark_impl.runtime.arrays import PlainRow, Values
+from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.provenance import note_history, require_history
 from spark_impl.runtime.queries import (
     Runnable,
@@ -30,26 +29,18 @@ from spark_impl.runtime.sources import paths
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import BATCH, TableWriter
-from spark_impl.script.admission import waiting_of
-from spark_impl.script.plan import Plan, compile_plan
+from spark_impl.script.plan import compile_plan
 from spark_impl.script.processor import (
     FLUSH,
+    INPUT,
+    OUTPUT,
     REPORT,
     WRITTEN,
     ScriptProcessor,
-    input_schema,
-    output_schema,
     pack_files,
     write_tables,
 )
-from spark_impl.script.progress import Progress, known_until_us, progress
-from spark_impl.script.store import (
-    BLOCK,
-    TABLES,
-    ScriptStore,
-    load_store,
-    open_store,
-)
+from spark_impl.script.store import BLOCK, TABLES, ScriptStore, load_store, open_store
 from spark_impl.windows.blocks import SLOT
 from spark_impl.windows.history import check_source
 
@@ -95,29 +86,20 @@ class ScriptQuery(Runnable):
         self._source = locate(source)
         self._files = files
         taken = {name for schema in TABLES.values() for name in schema.names}
-        taken |= {*BLOCK.names, *REPORT.names, *output_schema(StructType()).names}
+        taken |= {*BLOCK.names, *REPORT.names, *OUTPUT.names}
         groups = check_source(self._source, taken, group_columns)
-        self._config = config
-        self._plan = compile_plan(config)
-        self._store = ScriptStore(locate(store), groups, since_us)
-        open_store(self._store, config)
-        require_history(self._store.at().view, self._source)
-        self._checkpoint = locate(checkpoint) if checkpoint else self._store.checkpoint
+        self.plan = compile_plan(config)
+        """The computations, and where they run."""
+        self.store = ScriptStore(locate(store), groups, since_us)
+        """The store of the results."""
+        open_store(self.store, config)
+        require_history(self.store.at().view, self._source)
+        self._checkpoint = locate(checkpoint) if checkpoint else self.store.checkpoint
         self._sink = sink
 
     @property
-    def plan(self) -> Plan:
-        """The computations, and where they run."""
-        return self._plan
-
-    @property
-    def store(self) -> ScriptStore:
-        """The store of the results."""
-        return self._store
-
-    @property
     def _root(self) -> Location:
-        return self._store.root
+        return self.store.root
 
     def flush(self, wanted: Callable[[Values], bool] | None = None) -> None:
         """Process everything that is in the source, then end all streams.
@@ -128,12 +110,12 @@ class ScriptQuery(Runnable):
         self.run_available()
         rows = [
             (*group, worker, FLUSH, None)
-            for group in sorted(self._standing())
-            for worker in range(self._plan.workers)
+            for group in sorted(self.store.at().standing())
+            for worker in range(self.plan.workers)
             if wanted is None or wanted(group)
         ]
         if rows:
-            self._store.request(rows, self._store.schema_of(BLOCK), self._source)
+            self.store.request(rows, self.store.schema_of(BLOCK), self._source)
             self.run_available()
 
     def explain(self) -> str:
@@ -148,51 +130,40 @@ class ScriptQuery(Runnable):
 
     def known_until_us(self) -> int:
         """Return the stamp before which all results of all groups are there."""
-        return known_until_us(self._plan, self._standing())
-
-    def _standing(self) -> dict[Values, dict[int, PlainRow]]:
-        return self._store.at().standing()
+        return self.progress().known_until_us
 
     def rejected(self) -> DataFrame:
         """Return every refused arrival (:func:`spark_impl.script.rejected`)."""
-        return rejected(self._spark, self._store.root)
+        return rejected(self._spark, self.store.root)
 
-    def progress(self) -> Progress:
+    def progress(self) -> "Progress":
         """Return the position of the query (:func:`spark_impl.script.progress`)."""
-        return progress(self._store.root)
+        return progress(self.store.root)
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
         # Open the store again: it may have been replaced since the query was made.
-        open_store(self._store, self._config)
-        writer = TableWriter(self._store.root)
-        require_checkpoint(self._checkpoint, self._store.root, writer.view.last)
+        open_store(self.store, self.plan.config)
+        writer = TableWriter(self.store.root)
+        require_checkpoint(self._checkpoint, self.store.root, writer.view.last)
         note_history(writer, self._source)
         finish = partial(self._finish, writer=writer)
         return start_batches(self._answers(), self._checkpoint, finish, interval)
 
     def _answers(self) -> DataFrame:
         """Return the stream part: output rows of the processor."""
-        store, plan = self._store, self._plan
-        groups = from_arrow_schema(pa.schema(store.groups))
-        names = tuple(field.name for field in groups)
+        store, plan = self.store, self.plan
+        names = tuple(field.name for field in store.groups)
         tasks = None if names else plan.workers
         session = session_of_query(self._spark, self._checkpoint, tasks)
         # Messages between workers come with the files of the next micro-batch.
         files = paths(session, self._source, store.control, self._files, is_mixed=True)
-        waiting = waiting_of(self._config)
-        # Watermarks by disorder depend on clusters, and so on all earlier tuples; those of sensors
-        # that may be idle on every sign of life.
-        depends = waiting.watermark != "fixed" or waiting.is_timed
-        reads_us = 0 if depends else store.since_us
-        pack = partial(
-            pack_files, store=store, plan=plan, since_us=reads_us, is_timed=waiting.is_timed
-        )
+        pack = partial(pack_files, store=store, plan=plan)
         return (
-            files.mapInArrow(pack, input_schema(groups))
+            files.mapInArrow(pack, from_arrow_schema(store.schema_of(INPUT)))
             .groupBy(*names, SLOT)
             .transformWithStateInPandas(
-                ScriptProcessor(plan, waiting, names),
-                outputStructType=output_schema(groups),
+                ScriptProcessor(plan, names),
+                outputStructType=from_arrow_schema(store.schema_of(OUTPUT)),
                 outputMode="append",
                 timeMode="none",
             )
@@ -200,10 +171,10 @@ class ScriptQuery(Runnable):
 
     def _finish(self, answers: DataFrame, batch: int, writer: TableWriter) -> None:
         """Write everything of a micro-batch. After a crash, Spark calls it again."""
-        store = self._store
+        store = self.store
         draft = Draft(store, writer, batch)
         told = store.schema_of(REPORT)
-        write = partial(write_tables, store=store, plan=self._plan, batch=batch)
+        write = partial(write_tables, store=store, plan=self.plan, batch=batch)
         rows = answers.mapInArrow(write, from_arrow_schema(told)).toArrow().cast(told)
         is_message = rows.column("block").is_valid()
         standing = rows.filter(pc.invert(is_message))
@@ -245,6 +216,55 @@ def rejected(spark: SparkSession, store: Address) -> DataFrame:
     store of a query.
     """
     return read_table(spark, load_store(store), "rejected")
+
+
+class Progress(NamedTuple):
+    """The position of a query of scripts, and what holds it back."""
+
+    batch: int
+    """The last complete micro-batch; -1 before the first one."""
+    known_until_us: int
+    """Stamp before which all results of all groups are there."""
+    rejected: Mapping[str, int]
+    """Number of refused arrivals so far, by reason."""
+    held_by: str | None
+    """The sensor with the lowest watermark; ``None`` after a flush, and before any arrival."""
+    watermark_us: int
+    """The watermark of this sensor; without one, ``END_US`` after a flush and otherwise 0."""
+
+
+def progress(store: Address) -> Progress:
+    """Return the position of a query, and the sensor that holds back its results.
+
+    Of several combinations of values of the grouping columns, the one that is furthest behind
+    counts. Raise :class:`InputProblem` if ``store`` is not the store of a query.
+    """
+    place = load_store(store)
+    plan = compile_plan(ScriptConfig.from_json(place.view.identity["config"]))
+    standing = place.standing()
+    stands = [
+        (row["wm_us"], row["held_by"])
+        for own in standing.values()
+        for row in own.values()
+        if row["held_by"] is not None
+    ]
+    for own in standing.values():  # a worker that was sent nothing has not said anything
+        silent = [name for name, at in plan.hosts.items() if at[0] not in own]
+        stands += [(0, name) for name in silent]
+    reasons = place.read_kind("rejected").column("reason").value_counts().to_pylist()
+    known_us = [
+        own[worker]["known_us"] if worker in own else 0
+        for own in standing.values()
+        for worker in set(plan.placement.worker.values())
+    ]
+    watermark_us, held_by = min(stands, default=(END_US if standing else 0, None))
+    return Progress(
+        place.view.last,
+        min(known_us, default=0),
+        {each["values"]: each["counts"] for each in reasons},
+        held_by,
+        watermark_us,
+    )
 
 
 def _joined(spark: SparkSession, table: str, stores: list[Address]) -> DataFrame:

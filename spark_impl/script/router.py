@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 
 from model.vocabulary.script.config import MILLISECOND_US, TIME_END_US
 from spark_impl.runtime.arrays import Bools, Column, Ints
+from spark_impl.runtime.histories import COLUMNS
 from spark_impl.runtime.storage import InputProblem
 from spark_impl.script.encoding import ARRIVAL, PIECE, TIMED_ARRIVAL
-from spark_impl.script.graph import WINDOW, Graph, readers
+from spark_impl.script.graph import WINDOW, Graph
 from spark_impl.script.plan import Plan
 from spark_impl.script.silence import LIMIT_US, moments_within
 from spark_impl.windows.arrival_files import number_values
@@ -28,11 +29,10 @@ def needed_since_us(graph: Graph, since_us: int) -> Mapping[int, int]:
     within its length. An operation needs the latest values of its streams, which may be as old as
     the stream, so that all tuples are read for it.
     """
-    reading = readers(graph)
     needed: dict[int, int] = {}
     for number in reversed(range(len(graph.nodes))):
         own = [since_us]
-        for reader in reading.get(number, ()):
+        for reader in graph.readers.get(number, ()):
             node = graph.nodes[reader]
             reach_us = node.length_ms * MILLISECOND_US
             own.append(needed[reader] - reach_us if node.kind == WINDOW else 0)
@@ -40,28 +40,17 @@ def needed_since_us(graph: Graph, since_us: int) -> Mapping[int, int]:
     return {number: needed[number] for number in graph.asked_for}
 
 
-COLUMNS = {
-    "seq": pa.int64(),
-    "source_id": pa.int64(),
-    "key": pa.string(),
-    "event_time_us": pa.int64(),
-    "value": pa.float64(),
-}
-"""Columns of a history that are read; there may be others."""
-
-
-TIMED_COLUMNS = {**COLUMNS, "arrival_us": pa.int64()}
-"""The same if sensors may be idle."""
-
-
 class Router:
     """Sends each tuple to the workers that need it.
 
-    With ``is_timed``, arrivals have the clock of all sensors around them.
+    Tuples that change no result stamped from ``since_us`` on are left out. If sensors may be idle,
+    arrivals have the clock of all sensors around them.
     """
 
-    def __init__(self, plan: Plan, since_us: int = 0, *, is_timed: bool = False) -> None:
-        self._is_timed = is_timed
+    def __init__(self, plan: Plan, since_us: int = 0) -> None:
+        self._is_timed = plan.is_timed
+        if plan.is_timed or plan.config.watermark != "fixed":
+            since_us = 0  # watermarks depend on all earlier tuples
         self.workers = plan.workers
         nodes = len(plan.graph.nodes)
         self._numbers = plan.numbers
@@ -75,7 +64,7 @@ class Router:
     @property
     def columns(self) -> Collection[str]:
         """The columns of a history that are read."""
-        return TIMED_COLUMNS if self._is_timed else COLUMNS
+        return [name for name in COLUMNS if self._is_timed or name != "arrival_us"]
 
     def blocks(self, table: pa.Table) -> dict[int, bytes]:
         """Return the arrivals for each worker that has any; a missing value is NaN.

@@ -19,7 +19,7 @@ from spark_impl.runtime import stores
 from spark_impl.runtime.arrays import PlainRow, Values
 from spark_impl.runtime.histories import write_parquet
 from spark_impl.runtime.storage import Address, InputProblem, locate
-from spark_impl.runtime.tables import BATCH, View, look
+from spark_impl.runtime.tables import BATCH, look
 from spark_impl.script.encoding import SCHEMAS
 
 VERSION = 5
@@ -89,7 +89,7 @@ def open_store(store: ScriptStore, config: ScriptConfig) -> None:
     identity = {
         "version": VERSION,
         "room": ROOM,
-        "config": {item.name: given[item.name] for item in fields(ScriptConfig)},
+        "config": given,
         "group_columns": stores.groups_to_json(store.groups),
         "since_us": store.since_us,
     }
@@ -112,8 +112,3 @@ def load_store(root: Address) -> ScriptStore:
     stores.require_owner(view, VERSION, ROOM)
     groups = stores.groups_from_json(view.identity["group_columns"])
     return ScriptStore(view.root, groups, view.identity["since_us"], seen=view)
-
-
-def config_of(view: View) -> ScriptConfig:
-    """Return the configuration of the query that a store belongs to."""
-    return ScriptConfig.from_json(view.identity["config"])

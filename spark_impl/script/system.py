@@ -20,7 +20,6 @@ from spark_impl.runtime.systems import (
     run_pack,
     system_maker,
 )
-from spark_impl.script.admission import Waiting, waiting_of
 from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import (
     FLUSH,
@@ -54,8 +53,8 @@ class WorkerOutput(NamedTuple):
 class WorkerInProcess(OperatorInProcess):
     """The processor of one worker without Spark: micro-batches in, steps and messages out."""
 
-    def __init__(self, plan: Plan, waiting: Waiting, worker: int) -> None:
-        super().__init__(ScriptProcessor(plan, waiting), worker, STATE_NAME)
+    def __init__(self, plan: Plan, worker: int) -> None:
+        super().__init__(ScriptProcessor(plan), worker, STATE_NAME)
         self._plan = plan
 
     def process(self, *blocks: tuple[int, bytes | None]) -> WorkerOutput:
@@ -79,10 +78,9 @@ def run_in_process(workload: Workload) -> Trace:
 
     A message to another worker is a micro-batch of its own, behind those already waiting.
     """
-    config = ScriptConfig.from_json(workload.config)
-    plan, waiting = compile_plan(config), waiting_of(config)
-    workers = [WorkerInProcess(plan, waiting, number) for number in range(plan.workers)]
-    router = Router(plan, is_timed=waiting.is_timed)
+    plan = compile_plan(ScriptConfig.from_json(workload.config))
+    workers = [WorkerInProcess(plan, number) for number in range(plan.workers)]
+    router = Router(plan)
     micro_batches: deque[tuple[int, list[tuple[int, bytes | None]]]] = deque()
     for events in workload.batches():
         by_worker: dict[int, list[tuple[int, bytes | None]]] = {}

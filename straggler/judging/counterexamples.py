@@ -51,7 +51,7 @@ class Counterexample:
     """``answers`` or ``steps``."""
     trouble: tuple[JsonObject, ...] = ()
     """Trouble on the connections of a chain on Spark, in which it broke the promise: fields of
-    :class:`spark_impl.join.trouble.Trouble`."""
+    :class:`straggler.judging.trouble.Trouble`."""
 
     @property
     def room(self) -> str:
@@ -164,7 +164,7 @@ def _troubles(record: JsonObject, room: str) -> tuple[JsonObject, ...]:
         raise ValueError(msg)
     if value:
         # Imported here: other counterexamples need no Spark.
-        from spark_impl.join.trouble import Trouble
+        from straggler.judging.trouble import Trouble
 
         for each in value:
             Trouble.from_json(each)

@@ -33,8 +33,7 @@ def local_master(slots: int, *, again: bool = False) -> str:
 
 def troubled(trouble: Sequence[JsonObject]) -> System:
     """Return Spark's chain with trouble on its connections; Spark has to run."""
-    from spark_impl.join.system import make_troubled
-    from spark_impl.join.trouble import Trouble
+    from straggler.judging.trouble import Trouble, make_troubled
 
     return make_troubled([Trouble(**each) for each in trouble])
 

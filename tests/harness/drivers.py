@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import Event, JoinConfig, ScriptConfig, Workload
 from spark_impl.join import ChainJoin, ChainStream, from_history
-from spark_impl.join.query import Sink
 from spark_impl.runtime.histories import append, history_schema
 from spark_impl.runtime.landing import Landing
+from spark_impl.runtime.queries import Sink
 from spark_impl.runtime.session import session
 from spark_impl.runtime.storage import Address, Location, locate
 from spark_impl.runtime.systems import CASE

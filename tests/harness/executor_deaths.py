@@ -10,13 +10,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import Forward
-from model.vocabulary.trace import Step
 from spark_impl.join.chain import Chain
-from spark_impl.join.store import ChainStore
+from spark_impl.join.messages import Block
+from spark_impl.join.store import STATE, ChainStore
 from spark_impl.join.system import rows_of
-from spark_impl.runtime.arrays import PlainRow
+from spark_impl.join.task import Options
+from spark_impl.join.transport import Links
 from spark_impl.runtime.session import session
 from spark_impl.runtime.storage import Location
 from spark_impl.windows import history, processor
@@ -83,24 +85,31 @@ def run_windows(folder: Path, killed: Path) -> None:
 class DeadlyStore(ChainStore):
     """A store in which a worker dies between writing its results and writing its state."""
 
-    def write_state(self, kind: str, batch: int, row: PlainRow, name: str = "") -> Location:
-        """Write the state, or die instead."""
-        if batch == 2 and row["number"] == WORKERS - 1:
+    def write(self, kind: str, batch: int, rows: pa.Table, name: str = "") -> Location:
+        """Write some rows, or die instead."""
+        if (kind, batch) == (STATE, 2) and rows.column("number").to_pylist() == [WORKERS - 1]:
             end_executor_once(Path(self.root.parent.path, "killed", IN_CHAIN[1]))
-        return super().write_state(kind, batch, row, name)
+        return super().write(kind, batch, rows, name)
 
 
 def run_chain(folder: Path, killed: Path) -> None:
     """Run all epochs of a chain on three executors, then the flush."""
 
-    def on_step(step: Step) -> None:
-        if isinstance(step, Forward) and step.epoch == 1 and step.worker == 1:
-            end_executor_once(killed / IN_CHAIN[0])
+    class DeadlyLinks(Links):
+        """Connections of a worker that dies as it sends the first block of epoch 1."""
+
+        def exchange(self, outgoing: Any, wait_s: float) -> Any:
+            if (self.number, self.epoch) == (1, 1) and any(
+                isinstance(m, Block) for _, m in outgoing
+            ):
+                end_executor_once(killed / IN_CHAIN[0])
+            return super().exchange(outgoing, wait_s)
 
     workload = drivers.workload_in(folder)
     config = JoinConfig.from_json(workload.config)
     with session(f"local-cluster[{WORKERS},1,1024]") as spark:
-        chain = Chain(spark, config, folder / "store", recording=True, on_step=on_step)
+        options = Options(recording=True, links=DeadlyLinks)
+        chain = Chain(spark, config, folder / "store", options=options)
         chain.store = DeadlyStore(chain.store.root)
         for events in workload.batches():
             chain.advance(rows_of(spark, events))

@@ -12,13 +12,14 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from spark_impl.grouping import tasks
 from spark_impl.join import system
 from spark_impl.join.chain import Chain
+from spark_impl.join.task import Options
+from spark_impl.join.transport import Links
 from spark_impl.script import processor, query
 from spark_impl.windows import history
 from spark_impl.windows import processor as windows
@@ -63,11 +64,15 @@ def striker(folder: Path) -> Strike:
 def in_epoch(strike: Strike) -> None:
     """Strike a worker of a chain in the middle of epoch 1."""
 
-    def on_step(step: Any) -> None:
-        if getattr(step, "epoch", 0) == 1:
-            strike(step)
+    def links(number: int, epoch: int, *given: Any) -> Links:
+        if epoch == 1:
+            strike(None)
+        return Links(number, epoch, *given)
 
-    setattr(system, "Chain", partial(Chain, on_step=on_step))  # noqa: B010 (mypy protects it)
+    def chain(spark: Any, config: Any, store: Any, options: Options) -> Chain:
+        return Chain(spark, config, store, options=options._replace(links=links))
+
+    setattr(system, "Chain", chain)  # noqa: B010 (mypy protects it)
 
 
 def in_routing(strike: Strike) -> None:

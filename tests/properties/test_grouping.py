@@ -19,10 +19,10 @@ from model.vocabulary import GroupingConfig, Workload
 from properties import profiles
 from properties.promised import Reached, promised
 from sim.grouping import from_settings
-from spark_impl.grouping.instances import MicroBatch, finish_work
-from spark_impl.grouping.reports import Report
+from spark_impl.grouping.instances import finish_work
+from spark_impl.grouping.reports import MicroBatch, Report
 from spark_impl.grouping.store import INSTANCE as WORKED
-from spark_impl.grouping.store import GroupingStore, Worked
+from spark_impl.grouping.store import GroupingStore, decode_table, encode_table
 from spark_impl.runtime.storage import Location, locate
 from straggler.judging.judge import broken_sentences
 from straggler.rooms.grouping.draws import Draws, limits, slope, stream, weighted
@@ -184,10 +184,10 @@ def test_a_state_survives_micro_batches_without_work(
             reports.is_work_expected = True
             held, spent = pa.table({"sum": [number, tuples]}), [(tuples, 7)] * INSTANCES
             for instance in range(INSTANCES):
-                file = store.write_worked(number, instance, Worked(tuples, 7, held))
+                file = store.save(WORKED, number, instance, encode_table(held))
                 reports.told[instance] = Report(file, WORKED, instance, tuples, 7)
         found, files = finish_work(batch, INSTANCES, INSTANCES * (tuples or 0))
         assert found == spent
         before = dict(enumerate(files))
-        worked = [store.load_worked(file) for file in files]
-        assert worked == [Worked(*own, held) for own in spent[: len(files)]]
+        states = [decode_table(store.load(WORKED, file)) for file in files]
+        assert states == [held] * len(files)

@@ -148,7 +148,7 @@ def read_in_task(reader: str, folder: Path) -> None:
         rows = blocks.pack_files(batches, nowhere, groups, settings, blocks.slots(1))
     else:
         store = ScriptStore(nowhere, groups, since_us=0)
-        rows = processor.pack_files(batches, store, compile_plan(SCRIPTS), since_us=0)
+        rows = processor.pack_files(batches, store, compile_plan(SCRIPTS))
     list(rows)
 
 

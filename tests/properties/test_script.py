@@ -20,7 +20,6 @@ from model.vocabulary.script.config import MILLISECOND_US, Result, Undefined
 from properties.promised import Reached, promised
 from spark_impl.runtime.systems import arrivals_table
 from spark_impl.script import encoding
-from spark_impl.script.admission import waiting_of
 from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import FLUSH, MESSAGE, ScriptProcessor, blocks_of, result_tables
 from spark_impl.script.router import Router
@@ -43,14 +42,13 @@ class Grouped(ScriptProcessor):
         return super().handleInputRows(key[0], rows, timerValues)
 
 
-def run_grouped(plan: Plan, config: ScriptConfig, case: Workload, groups: list[Any]) -> list[Trace]:
+def run_grouped(plan: Plan, case: Workload, groups: list[Any]) -> list[Trace]:
     """Run a case in several groups at once, in process; return the results of each group."""
     # Imported here as in the processor: it takes a while.
     import pandas as pd
 
-    waits = waiting_of(config)
-    tester = TwsTester(Grouped(plan, waits, ("site",)))
-    numbers, router = slots(plan.workers), Router(plan, is_timed=waits.is_timed)
+    tester = TwsTester(Grouped(plan, ("site",)))
+    numbers, router = slots(plan.workers), Router(plan)
     waiting: list[tuple[Any, int, list[tuple[int, bytes | None]]]] = []
     for events in case.batches():
         blocks = sorted(blocks_of(router, arrivals_table(events)))
@@ -76,9 +74,9 @@ def run_grouped(plan: Plan, config: ScriptConfig, case: Workload, groups: list[A
 @settings(max_examples=15)
 @given(cases(), st.sampled_from([["north", "south"], [7, -1], ["7", "0"]]))
 def test_every_group_has_the_results_of_its_own_stream(case: Workload, groups: list[Any]) -> None:
-    config = ScriptConfig.from_json(case.config)
+    plan = compile_plan(ScriptConfig.from_json(case.config))
     expected = run(case).of(Result)
-    for found in run_grouped(compile_plan(config), config, case, groups):
+    for found in run_grouped(plan, case, groups):
         assert repr(found.of(Result)) == repr(expected)
 
 

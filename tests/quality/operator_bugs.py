@@ -19,9 +19,8 @@ from model.vocabulary.join import Match
 from model.vocabulary.script.config import Hosted
 from spark_impl.grouping import candidates, instances, keys, router
 from spark_impl.grouping import system as grouping
-from spark_impl.join import control, idle, in_process, matching
+from spark_impl.join import control, idle, in_process, matching, task
 from spark_impl.join.admission import Intake
-from spark_impl.join.match_file import MatchFile
 from spark_impl.join.side import Matcher, Side
 from spark_impl.script import admission, graph, kernel, silence
 from spark_impl.script.placement import Placing
@@ -288,12 +287,9 @@ OPERATORS: Mapping[str, Mapping[str, Planted]] = {
 """Bug by room and claim."""
 
 
-def _in_epoch_zero(right: Any, self: MatchFile, *given: Any) -> None:
-    epoch, self._epoch = self._epoch, 0
-    try:
-        right(self, *given)
-    finally:
-        self._epoch = epoch
+PAIRS_IN_EPOCH_ZERO = Planted(
+    task.pairs_table, lambda right, query, found, _epoch: right(query, found, 0)
+)
 
 
 def _cross_is_larger(right: Any, *given: Any) -> Any:
@@ -345,7 +341,7 @@ ONLY_JOBS: Mapping[str, Mapping[str, Planted]] = {
         ),
     },
     "watermark": OF_CORRECTIONS,
-    "join": {"no pair before its tuples": Planted(MatchFile.write, _in_epoch_zero)},
+    "join": {"no pair before its tuples": PAIRS_IN_EPOCH_ZERO},
 }
 """Bugs of what only jobs do, by room and claim."""
 UNSEEN = {

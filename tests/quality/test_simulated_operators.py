@@ -68,8 +68,9 @@ def _without_rows(name: str) -> Any:
 def _no_identities(right: Any, *given: Any) -> Any:
     state = right(*given)
     empty = Identities(np.empty(0, np.int64), np.empty(0, np.int64))
-    kept = [each and each._replace(known=empty) for each in state[-2:]]
-    return type(state)(*state[:-2], *kept)
+    kept = [each.intake and each.intake._replace(known=empty) for each in state]
+    both = zip(state, kept, strict=True)
+    return type(state)(*(each._replace(intake=intake) for each, intake in both))
 
 
 def _no_heavy_key(right: Any, text: bytes) -> Any:

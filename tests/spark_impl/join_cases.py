@@ -11,9 +11,9 @@ from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import STREAMS, And, Band, Equi, Predicate
 from properties.oracles.join import Recomputation
 from spark_impl.join import ChainJoin, ChainStream
-from spark_impl.join.query import Sink
 from spark_impl.join.system import rows_of
 from spark_impl.runtime.histories import append
+from spark_impl.runtime.queries import Sink
 
 Pair = tuple[str, int, int]
 Queries = dict[str, Predicate]

@@ -27,7 +27,7 @@ from spark_impl.grouping import (
 )
 from spark_impl.grouping.query import Spreader
 from spark_impl.grouping.store import INSTANCE as WORKED
-from spark_impl.grouping.store import GroupingStore
+from spark_impl.grouping.store import GroupingStore, decode_table
 from spark_impl.grouping.tasks import Columns
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem, locate
@@ -252,7 +252,7 @@ def test_a_failure_between_the_writes_of_the_driver_changes_no_route(
     for number, part in enumerate(parts):
         rows = spark.createDataFrame(table_of(part))
         for place_of, name, after in (
-            (GroupingStore, "load_sender", False),
+            (GroupingStore, "load", False),
             (TableWriter, "commit", False),
             (TableWriter, "commit", True),
         ):
@@ -265,7 +265,7 @@ def test_a_failure_between_the_writes_of_the_driver_changes_no_route(
     assert seen == routes(events, config, 100, 200)
     store = GroupingStore(place).at()
     files = store.states(WORKED, 2)
-    states = [store.load_worked(files[instance]).state for instance in range(4)]
+    states = [decode_table(store.load(WORKED, files[instance])) for instance in range(4)]
     counted = sum(pc.sum(state.column("n")).as_py() for state in states if state is not None)
     assert counted == 300
     assert {each.bounds["batch"] for each in store.view.of(WORKED)} == {(1, 1), (2, 2)}
@@ -291,4 +291,4 @@ def test_the_error_that_stops_a_stream_is_one_sentence(spark: SparkSession, tmp_
     ):
         with pytest.raises(GroupingProblem, match=f"^{sentence}"):
             Grouping(2).stream(stream, "key", tmp_path / "store", work, seq).run_available()
-    assert not list((tmp_path / "store" / "batches").glob("*.json"))
+    assert GroupingStore(locate(tmp_path / "store")).committed() == -1

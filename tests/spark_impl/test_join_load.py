@@ -15,7 +15,7 @@ from model.vocabulary.join import (
     Equi,
     Match,
 )
-from model.vocabulary.join_load import LoadRules, Measured
+from model.vocabulary.join_load import LoadRules
 from spark_impl.join import (
     ChainJoin,
     ChainProblem,
@@ -24,6 +24,7 @@ from spark_impl.join import (
 )
 from spark_impl.join.chain import Chain
 from spark_impl.join.system import read_trace, rows_of
+from spark_impl.join.task import Options
 from spark_impl.runtime.session import EnvironmentProblem
 from spark_impl.runtime.storage import InputProblem
 from tests.spark_impl.join_cases import (
@@ -55,7 +56,7 @@ def test_real_measurements_reach_the_controller(spark: SparkSession, tmp_path: P
         JoinConfig.from_json(case.config),
         tmp_path / "slow",
         load=eager,
-        comparison_us=1000,
+        options=Options(comparison_us=1000),
     )
     (done,) = slow.advance(rows_of(spark, case.arrivals))
     assert done.busy_us >= 1000 * done.compared - 1000
@@ -132,14 +133,15 @@ def test_queries_come_and_go_while_a_chain_runs(spark: SparkSession, tmp_path: P
     stream.run_available()
     chain = stream._chain
     with ThreadPoolExecutor(1) as other:
+        measure = chain._measure
 
-        def submit_meanwhile(measured: Measured) -> Measured:
+        def submit_meanwhile(*given: Any) -> Any:
             assert other.submit(stream.submit, "new", And()).result(timeout=60) == 2
             assert stream.submit("short", And()) == 2
             assert stream.withdraw("short") == 2
-            return measured
+            return measure(*given)
 
-        chain._load, chain._meter = LoadRules(least=2, most=2), submit_meanwhile
+        chain._load, chain._measure = LoadRules(least=2, most=2), submit_meanwhile
         run(stream)
     stream = reopened()  # the store knows "new", because epoch 1 was committed after the call
     run(stream)

@@ -18,7 +18,6 @@ from model.vocabulary.join import (
     R,
     S,
 )
-from model.vocabulary.trace import Step
 from spark_impl.join import (
     ChainJoin,
     ChainProblem,
@@ -37,6 +36,8 @@ from spark_impl.join.in_process import run_in_process
 from spark_impl.join.query import check_reach
 from spark_impl.join.store import load_store
 from spark_impl.join.system import rows_of
+from spark_impl.join.task import Options
+from spark_impl.join.transport import Links
 from spark_impl.runtime import tables
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem
@@ -191,14 +192,14 @@ def test_a_task_that_always_fails_fails_the_epoch_with_a_sentence(
     first, second = case.batches()
     config = JoinConfig.from_json(case.config)
 
-    def fail(step: Step) -> None:
-        msg = f"no {step.__class__.__name__} today"
+    def fail(number: int, *_: object) -> Links:
+        msg = f"no connections of worker {number} today"
         raise RuntimeError(msg)
 
     Chain(spark, config, tmp_path / "store").advance(rows_of(spark, first))
     before = counted(results(spark, tmp_path / "store"))
-    broken = Chain(spark, config, tmp_path / "store", on_step=fail)
-    with pytest.raises(ChainProblem, match=r"^(no Admit today|worker \d is lost, says worker \d)"):
+    broken = Chain(spark, config, tmp_path / "store", options=Options(links=fail))
+    with pytest.raises(ChainProblem, match=r"^no connections of worker \d today \("):
         broken.advance(rows_of(spark, second))
     assert counted(results(spark, tmp_path / "store")) == before
 

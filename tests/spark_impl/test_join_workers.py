@@ -55,7 +55,7 @@ def pair_of_links(patience_s: float = 20.0) -> tuple[Links, Links]:
     with closing(listen(HOST)) as listener:
         one = socket.create_connection(listener.getsockname()[:2])
         other, _ = listener.accept()
-    return Links(0, {1: one}, patience_s), Links(1, {0: other}, patience_s)
+    return Links(0, 0, {1: one}, patience_s), Links(1, 0, {0: other}, patience_s)
 
 
 def idle(links: Links) -> None:

@@ -14,7 +14,7 @@ from model.vocabulary.windows import Late, Rejected, Result
 from spark_impl import slack, watermark
 from spark_impl.runtime.histories import COLUMNS
 from spark_impl.script import compile_plan
-from spark_impl.script.admission import Arrivals, waiting_of
+from spark_impl.script.admission import Arrivals
 from spark_impl.script.kernel import Given, State, advance
 from spark_impl.slack.query import SLACK
 from spark_impl.slack.rule import Memory
@@ -56,7 +56,7 @@ def test_state_holds_nothing_that_is_over() -> None:
     for batch in range(50):
         rows = np.arange(100) + 100 * batch
         arrivals = Arrivals(rows, rows, rows * 100, np.ones(100))
-        state, found = advance(share, waiting_of(config), state, Given({0: arrivals}))
+        state, found = advance(share, state, Given({0: arrivals}))
         if batch > 5:
             sizes.add((len(state.logs[0].tuples.ts), len(state.slices[0].starts)))
             assert found.results[1].values.tolist() == [40.0] * 5
