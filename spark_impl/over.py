@@ -212,7 +212,8 @@ class Aggregate:
         places = _Places.of(folder, checkpoint)
         landing = places.land(self.stream, self.value)
         query = places.open_query("answers", self.stream, self.config, VALUE, sink)
-        return LandedQuery(landing, query, self.value, self.stream.rows.sparkSession)
+        spark = self.stream.rows.sparkSession
+        return LandedQuery(landing, {"": query}, {"": self.value}, spark)
 
 
 @dataclass(frozen=True)
