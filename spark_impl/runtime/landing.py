@@ -49,22 +49,18 @@ from spark_impl.runtime.columns import (
 )
 from spark_impl.runtime.histories import (
     SOURCE_TEXT,
+    bounds_of,
     file_of,
     files_of,
     history_schema,
     name_values,
+    read_footer,
 )
 from spark_impl.runtime.history_chain import note_of_next
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
 from spark_impl.runtime.provenance import identity_of, open_history
 from spark_impl.runtime.queries import Runnable, last_logged, read_files, start_batches
-from spark_impl.runtime.storage import (
-    Address,
-    InputProblem,
-    Location,
-    locate,
-    reading,
-)
+from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 
 VERSION = 2
 _BATCH = b"straggler.batch"
@@ -344,7 +340,7 @@ class _Written(NamedTuple):
 
     def footer(self) -> pq.FileMetaData:
         """Return the footer. Raise :class:`InputProblem` unless the file holds all rows."""
-        footer = _read_footer(self.file) if self.file.exists() else None
+        footer = read_footer(self.file) if self.file.exists() else None
         if footer is None or footer.num_rows != self.rows:
             msg = (
                 f"{self.file} does not hold the {self.rows} rows that a worker wrote: the driver"
@@ -366,7 +362,7 @@ class _Last(NamedTuple):
 def _find_last(history: Location) -> _Last:
     """Return the last file of a history; without files, what comes before the first one."""
     files = files_of(history)
-    return _last_of(files[-1], _read_footer(files[-1])) if files else _Last(-1, -1, -1, -(1 << 63))
+    return _last_of(files[-1], read_footer(files[-1])) if files else _Last(-1, -1, -1, -(1 << 63))
 
 
 def _last_of(file: Location, footer: pq.FileMetaData) -> _Last:
@@ -375,12 +371,5 @@ def _last_of(file: Location, footer: pq.FileMetaData) -> _Last:
     if batch is None:
         msg = f"{file} was not written by a landing"
         raise InputProblem(msg)
-    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-    at = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
-    greatest = [max(g.column(at[c]).statistics.max for g in groups) for c in ("seq", "arrival_us")]
-    return _Last(int(file.stem), int(batch), *greatest)
-
-
-def _read_footer(file: Location) -> pq.FileMetaData:
-    with reading(file), file.open() as content:
-        return pq.read_metadata(content)
+    bounds = bounds_of(footer, ("seq", "arrival_us"))
+    return _Last(int(file.stem), int(batch), bounds["seq"][1], bounds["arrival_us"][1])

@@ -23,12 +23,17 @@ from typing import ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.arrays import PlainRow, Values
-from spark_impl.runtime.histories import next_number, read_parquet, write_parquet
-from spark_impl.runtime.storage import InputProblem, Location, reading
+from spark_impl.runtime.histories import (
+    bounds_of,
+    next_number,
+    read_footer,
+    read_parquet,
+    write_parquet,
+)
+from spark_impl.runtime.storage import InputProblem, Location
 from spark_impl.runtime.tables import (
     BATCH,
     BOUNDED,
@@ -294,16 +299,8 @@ class Draft:
 
 def _describe(file: Location, kind: str, size: int) -> DataFile:
     """Return what the footer of a file says. Raise :class:`InputProblem` if it cannot be read."""
-    with reading(file):
-        footer = pq.read_metadata(file.path, filesystem=file.files)
-    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
-    bounds = {}
-    for place in range(footer.num_columns):
-        name = footer.schema.column(place).path
-        stats = [group.column(place).statistics for group in groups]
-        if name in BOUNDED and all(each is not None and each.has_min_max for each in stats):
-            bounds[name] = (min(each.min for each in stats), max(each.max for each in stats))
-    return DataFile(file, kind, footer.num_rows, size, bounds)
+    footer = read_footer(file)
+    return DataFile(file, kind, footer.num_rows, size, bounds_of(footer, BOUNDED))
 
 
 def require_view(root: Location, word: str = "query") -> View:

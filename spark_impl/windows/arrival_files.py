@@ -84,12 +84,6 @@ def _require(good: bool, source: Location, name: str, kind: pa.DataType, wanted:
         raise InputProblem(msg)
 
 
-def read_schema(file: Location) -> pa.Schema:
-    """Return the columns of a file. Raise :class:`InputProblem` if it cannot be read."""
-    with reading(file):
-        return pq.read_schema(file.path, filesystem=file.files)
-
-
 def open_file(file: Location, groups: Sequence[pa.Field] = (), value: str | None = VALUE) -> Piece:
     """Open a file of a history, and check its columns.
 

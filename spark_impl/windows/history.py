@@ -22,12 +22,13 @@ from spark_impl.runtime.histories import (
     history_schema,
     name_values,
     number_of,
+    read_footer,
 )
 from spark_impl.runtime.history_chain import require_chain
 from spark_impl.runtime.storage import InputProblem, Location
 from spark_impl.runtime.tables import BATCH, KIND
 from spark_impl.windows import recompute
-from spark_impl.windows.arrival_files import check_columns, group_type, read_schema
+from spark_impl.windows.arrival_files import check_columns, group_type
 from spark_impl.windows.blocks import SLOT
 from spark_impl.windows.recompute import Tuples, WindowAnswers, WindowRequest
 from spark_impl.windows.room import WindowSettings
@@ -73,7 +74,10 @@ def check_source(
         msg = f"there is no folder {source}"
         raise InputProblem(msg)
     files = files_of(source)
-    schema = read_schema(files[0]) if files else _coming_schema(source, group_columns, value)
+    if files:
+        schema = read_footer(files[0]).schema.to_arrow_schema()
+    else:
+        schema = _coming_schema(source, group_columns, value)
     ours = {*COLUMNS, "task", BATCH, KIND, SLOT, *columns}
     groups = []
     for name in group_columns:

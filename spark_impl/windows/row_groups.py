@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from model.vocabulary import task_of
 from spark_impl.runtime.arrays import Floats, Ints, Values
-from spark_impl.runtime.histories import COLUMNS, open_piece
-from spark_impl.runtime.storage import Location, reading
+from spark_impl.runtime.histories import COLUMNS, open_piece, read_footer
+from spark_impl.runtime.storage import Location
 from spark_impl.windows.arrival_files import (
     may_hold_nulls,
     number_combinations,
@@ -88,8 +88,7 @@ class Footers:
 
 def read_row_groups(file: Location) -> list[RowGroup]:
     """Return the row groups of a file."""
-    with reading(file):
-        footer = pq.read_metadata(file.path, filesystem=file.files)
+    footer = read_footer(file)
     # by whole paths: a column of structs may have a leaf of the same name
     names = [footer.schema.column(i).path for i in range(len(footer.schema))]
     time, seq = names.index("event_time_us"), names.index("seq")
