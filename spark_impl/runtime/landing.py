@@ -35,7 +35,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary.durations import duration_us
 from spark_impl.runtime import packages
-from spark_impl.runtime.cells import UNITS_US
+from spark_impl.runtime.cell_times import UNITS_US
 from spark_impl.runtime.columns import (
     FAULTS,
     STREAM,
@@ -171,7 +171,9 @@ class Landing(Runnable):
         has_list = not isinstance(value, str)
         chosen = Chosen(named, values.keys(), groups, time_unit, _read_guard(max_future))
         self._history, self._checkpoint = locate(history), locate(checkpoint)
-        self._by_arrival, self._identity, self._values = arrival is not None, source_id, values
+        self._by_arrival, self._values = arrival is not None, values
+        self.identity = source_id
+        """Column of the stream with the identities, None without one."""
         self._spark = streams[0].sparkSession
         # First: what runs on workers takes along the interpreter that is chosen when it is made.
         packages.prepare_workers(self._spark.sparkContext)
@@ -194,11 +196,6 @@ class Landing(Runnable):
         if reads_wall_clocks(streams, chosen):  # earlier versions read them in the session's zone
             self._settings["time_zone"] = "UTC"
         self._open()
-
-    @property
-    def identity(self) -> str | None:
-        """Column of the stream with the identities, None without one."""
-        return self._identity
 
     @property
     def _root(self) -> Location:

@@ -112,7 +112,7 @@ class History:
         groups: tuple[pa.Field, ...],
     ) -> None:
         self._spark = spark
-        self._source = source
+        self.source = source
         self._reader = PieceReader(settings, groups)
         self._cache = PieceCache(self._reader)
         self._follower = Follower(source)
@@ -123,11 +123,6 @@ class History:
         """Numbers of the files that are the ones that their neighbours know."""
         self._threads = ThreadPoolExecutor(_THREADS)
         self._ahead: Future[None] | None = None
-
-    @property
-    def source(self) -> Location:
-        """The folder."""
-        return self._source
 
     def read_ahead(self, seq: int) -> None:
         """Start reading the file behind arrival ``seq``, which the next correction will need."""
@@ -148,7 +143,7 @@ class History:
         if numbers.start != self._known.start:  # it was shortened
             self._footers, self._known = Footers(), range(numbers.start, numbers.start)
         for number in range(self._known.stop, numbers.stop):
-            self._footers.add(file_of(self._source, number))
+            self._footers.add(file_of(self.source, number))
             self._known = range(numbers.start, number + 1)
         return self._footers
 
@@ -163,7 +158,7 @@ class History:
         times, last = recompute.time_ranges_us(request), int(request.limit.max())
         groups = self._look().overlapping(times, last)
         for number in sorted({number_of(group.file) for group in groups} - self._checked):
-            require_chain(self._source, range(number, number + 1))
+            require_chain(self.source, range(number, number + 1))
             self._checked.add(number)
         rows = sum(group.rows for group in groups)
         read = row_group_reader(self._reader, groups, times)
