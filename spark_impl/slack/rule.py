@@ -16,7 +16,7 @@ from spark_impl.slack import control_laws
 from spark_impl.slack.judgement import JUDGED, NEGATIVE, WINDOW, Judgement, Mark, Moments
 from spark_impl.slack.retained_values import RETAINED, RetainedValues
 from spark_impl.windows.records import Rows, join_records
-from spark_impl.windows.room import Path, Stretch
+from spark_impl.windows.room import Path, Rule, Stretch
 
 _FIRST_LOOK = 64
 """Number of arrivals in the first search for the next judgement."""
@@ -137,7 +137,7 @@ class Foresight:
         return slack, is_reached
 
 
-class SlackRule:
+class SlackRule(Rule):
     """The controller of one task during one micro-batch."""
 
     def __init__(self, config: SlackConfig, task: int, n_keys: int, memory: Memory) -> None:
@@ -151,11 +151,6 @@ class SlackRule:
         self._start = 0
         self._turns: list[Turn] = []
         self._again = False
-
-    def receive(self, rows: Rows, operator: Ints, mine: Bools) -> Rows:
-        """Return the arrivals as they are: no operators are upstream."""
-        del operator, mine
-        return rows
 
     def look(self, rows: Rows, t_max: Ints) -> None:
         """Compute the delays of the next arrivals and the moments of their values."""
