@@ -118,7 +118,7 @@ class ChainJoin:
             prefix="straggler-join-", ignore_cleanup_errors=True
         ) as scratch:
             found = self._join(r, s, scratch)
-            return spark.createDataFrame(found.read_all("matches").rename_columns(PAIR))
+            return spark.createDataFrame(found.at().read_kind("matches").rename_columns(PAIR))
 
     def _join(self, r: DataFrame, s: DataFrame, store: str | Path | Location) -> ChainStore:
         """Join two bounded inputs; return the store with the pairs."""

@@ -104,11 +104,6 @@ def numbers(folder: Location) -> range:
     return range(number_of(files[0]), number_of(files[-1]) + 1) if files else range(0)
 
 
-def next_number(folder: Location) -> int:
-    """Return the number of the file that comes next."""
-    return numbers(folder).stop
-
-
 class Follower:
     """Follows a history as it grows; it lists the folder once, however many files there are."""
 
@@ -214,7 +209,7 @@ def append(folder: Address, rows: pa.Table) -> Location:
     from spark_impl.runtime.history_chain import note_of_next  # which reads histories, too
 
     history = locate(folder)
-    number = next_number(history)
+    number = numbers(history).stop
     file, note = file_of(history, number), note_of_next(history, number)
     noted = rows.replace_schema_metadata({**(rows.schema.metadata or {}), **note})
     write_parquet(noted, file, is_new=True)

@@ -283,15 +283,16 @@ class Landing(Runnable):
         )
         ordered = in_order(rows, by_arrival=self._by_arrival)
         found = ordered.mapInArrow(write, WRITTEN).collect()
-        files = {each.table: _Written(locate(each.file), each.rows, each.gone) for each in found}
-        footers = {table: each.footer() for table, each in files.items()}
-        if REJECTED in files:
-            file, *sizes = files[REJECTED]
-            name = "-".join([f"{batch:08d}", *map(str, sizes)])
-            file.move(self._history / "_rejected" / f"{name}.parquet")
-        if LANDED in files:
-            last = _last_of(file_of(self._history, last.number + 1), footers[LANDED])
-            files[LANDED].file.publish(file_of(self._history, last.number))
+        written = {each.table: (locate(each.file), each) for each in found}
+        footers = {name: _read_whole(file, each.rows) for name, (file, each) in written.items()}
+        if REJECTED in written:
+            file, each = written[REJECTED]
+            name = f"{batch:08d}-{each.rows}-{each.gone}.parquet"
+            file.move(self._history / "_rejected" / name)
+        if LANDED in written:
+            new = file_of(self._history, last.number + 1)
+            last = _last_of(new, footers[LANDED])
+            written[LANDED][0].publish(new)
         scratch.remove()
         self._last = last
 
@@ -327,24 +328,16 @@ def _require_free(groups: Iterable[str], taken: Collection[str]) -> None:
             raise InputProblem(msg)
 
 
-class _Written(NamedTuple):
-    """A scratch file and its number of rows, as reported by the worker that wrote it."""
-
-    file: Location
-    rows: int
-    gone: int
-    """Number of rows that did not land."""
-
-    def footer(self) -> pq.FileMetaData:
-        """Return the footer. Raise :class:`InputProblem` unless the file holds all rows."""
-        footer = read_footer(self.file) if self.file.exists() else None
-        if footer is None or footer.num_rows != self.rows:
-            msg = (
-                f"{self.file} does not hold the {self.rows} rows that a worker wrote: the driver"
-                " and all workers have to reach one folder under this address"
-            )
-            raise InputProblem(msg)
-        return footer
+def _read_whole(file: Location, rows: int) -> pq.FileMetaData:
+    """Return the footer of a scratch file. Raise :class:`InputProblem` unless it has all rows."""
+    footer = read_footer(file) if file.exists() else None
+    if footer is None or footer.num_rows != rows:
+        msg = (
+            f"{file} does not hold the {rows} rows that a worker wrote: the driver and all workers"
+            " have to reach one folder under this address"
+        )
+        raise InputProblem(msg)
+    return footer
 
 
 class _Last(NamedTuple):

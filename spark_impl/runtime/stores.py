@@ -28,7 +28,7 @@ from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.arrays import PlainRow, Values
 from spark_impl.runtime.histories import (
     bounds_of,
-    next_number,
+    numbers,
     read_footer,
     read_parquet,
     write_parquet,
@@ -47,6 +47,8 @@ from spark_impl.runtime.tables import (
 
 ATTEMPT = "attempt"
 """The column of reports in which workers tell the names of the files that they have written."""
+CHECKPOINT = "_checkpoint"
+"""The folder of Spark's checkpoint in a store."""
 _GROUP_TYPES = {"string": pa.string(), "int64": pa.int64()}
 
 
@@ -83,7 +85,7 @@ class TableStore:
     @property
     def checkpoint(self) -> Location:
         """Spark's checkpoint, unless the query has it elsewhere."""
-        return checkpoint_of(self.root)
+        return self.root / CHECKPOINT
 
     @property
     def control(self) -> Location:
@@ -145,12 +147,8 @@ class TableStore:
             pa.array(column, each.type)
             for column, each in zip(zip(*rows, strict=True), columns, strict=True)
         ]
-        file = self.control / f"{next_number(history):08d}-{uuid.uuid4().hex}.parquet"
+        file = self.control / f"{numbers(history).stop:08d}-{uuid.uuid4().hex}.parquet"
         write_parquet(pa.table(arrays, schema=columns), file)
-
-    def committed(self) -> int:
-        """Return the last micro-batch of the present version, -1 if there is none."""
-        return require_view(self.root).last
 
     def note_empty(self, batch: int) -> None:
         """Note that a micro-batch had no rows."""
@@ -161,10 +159,6 @@ class TableStore:
         with suppress(FileNotFoundError):
             return int((self.root / "_empty").read_bytes())
         return -1
-
-    def read_all(self, kind: str) -> pa.Table:
-        """Return the rows of a kind in the present version, with their numbers."""
-        return self.at().read_kind(kind)
 
     def read_kind(self, kind: str, batch: int | None = None) -> pa.Table:
         """Return the rows of a kind, with their numbers; with ``batch`` only of a micro-batch."""
@@ -197,11 +191,6 @@ class TableStore:
                     f" {each.kind!r}, or a part of it: restore the file from a copy"
                 )
                 raise InputProblem(msg)
-
-
-def checkpoint_of(root: Location) -> Location:
-    """Return Spark's checkpoint in a store."""
-    return root / "_checkpoint"
 
 
 @dataclass
