@@ -16,8 +16,6 @@ Rules of this file:
   one stops and has changed nothing.
 * Rejected rows get their name before the arrivals of their micro-batch. If a crash comes between,
   the repeated micro-batch has the same rows, which get the same name.
-* Work on a micro-batch counts once the history's file has its final name. Until then, Spark
-  repeats the micro-batch after a crash, and all earlier work on it is discarded.
 * The history is its own record: arrival numbers continue those of its last file.
 """
 
@@ -89,25 +87,18 @@ class Landing(Runnable):
 
     ``time_unit`` is the unit of times that are not timestamps already: ``"us"``, ``"ms"``, ``"s"``
     or ``"ns"`` since 1970, as numbers or text, or ``"timestamp"``: text like
-    ``2013-01-01T05:15:00Z``. Without a zone, text and timestamps are UTC, whatever the zone of the
-    session is. Fractions of a microsecond are cut off. :mod:`spark_impl.runtime.cells` says what
-    can be read.
+    ``2013-01-01T05:15:00Z``. :mod:`spark_impl.runtime.cells` says what can be read.
 
     A row whose time, key, identity or grouping column is missing or cannot be read goes to
     :meth:`rejected`; the stream goes on. A row lands whatever its values are: a value that cannot
-    be read is NULL in the history, and has a row of its own in :meth:`rejected`. Queries refuse
-    such a row, and no window of it is called exact. Infinite values and NaN land as they are. A
-    source of CSV files turns values that do not fit its schema into NULL; declare all columns of
-    such a source as strings.
+    be read is NULL in the history, and has a row of its own in :meth:`rejected`. A source of CSV
+    files turns values that do not fit its schema into NULL; declare all columns of such a source as
+    strings.
 
     ``max_future`` guards against wrong clocks: a row whose event time lies more than that beyond
     its arrival time is refused, because a single one would close all windows up to its time. It is
     an interval such as ``"1 hour"``, a ``timedelta``, or None for no guard. Another run of the same
     landing may have another guard.
-
-    A text identity becomes a number by ``model.vocabulary.stable_hash``, unless it is the decimal
-    form of a 64-bit integer; the history keeps the text in ``source_text``. Rows of two texts
-    that share a number land; ``rejected`` of what ``over(...)`` gives lists the later ones.
 
     A micro-batch becomes one file, or none if it has no arrivals. Rows are numbered from 0 on,
     without gaps. All rows of a micro-batch arrive before those of the next one. Within a
@@ -127,11 +118,10 @@ class Landing(Runnable):
     Rows are never sorted by event time, unless it is named as ``arrival``. Arrival times never
     decrease: a time below an earlier arrival time is raised to the earlier one.
 
-    Spark's tasks read and check rows, and one task for each micro-batch sorts, numbers and writes
-    them, with a million rows at a time in memory. ``maxFilesPerTrigger`` or
-    ``maxOffsetsPerTrigger`` bound the size of a micro-batch. One landing at a time writes into a
-    history. The driver and all workers have to reach the history under one address. The constructor
-    creates the folder, so that queries can wait for its first file.
+    One task for each micro-batch sorts, numbers and writes its rows; ``maxFilesPerTrigger`` or
+    ``maxOffsetsPerTrigger`` bound their number. The driver and all workers have to reach the
+    history under one address. The constructor creates the folder, so that queries can wait for its
+    first file.
 
     Raises :class:`InputProblem` with one sentence, and writes nothing, if a column is missing or
     has a wrong type, or if the history was landed with another checkpoint or other settings.

@@ -1,9 +1,9 @@
 """Blocks: thousands of arrivals in one binary, on their way to a task.
 
-If rows travel singly, Spark's hand-over to Python costs far more than all computation.
-Workers therefore read the files of a history with Arrow and cut them by task, and the state
-operator gets a handful of rows. Arrivals with grouping columns travel this way. Without grouping
-columns nothing has to travel (:class:`spark_impl.windows.arrival_files.FileShares`).
+If rows travel singly, Spark's hand-over to Python costs far more than all computation. Workers
+therefore read the files of a history with Arrow and cut them by task, and the state operator gets a
+handful of rows. Few tasks without grouping columns read the files themselves
+(:class:`spark_impl.windows.arrival_files.FileShares`).
 
 Spark sends rows to partitions by a hash of the grouping key. Of four tasks numbered 0 to 3, three
 would land on the same one of two partitions, and one core would do most of the work. A task
