@@ -168,8 +168,6 @@ class WindowRoom(Generic[ConfigT]):
     """The room's own columns of the table ``progress``."""
     records: Mapping[str, "np.dtype[np.void]"]
     """The room's own tables, and the dtype of their records in a task's output."""
-    columns: Mapping[str, Mapping[str, pa.DataType]]
-    """The columns of these tables behind the grouping columns and ``task``."""
     words: Mapping[str, type[Step]]
     """The room's own types of steps, by table."""
     upstream: "WindowRoom[ConfigT] | None" = None
