@@ -168,7 +168,7 @@ def measure_chain(
 
 def _forwards(store: ChainStore) -> Iterator[int]:
     """Yield the number of tuples of every block that was sent."""
-    steps = map(json.loads, store.read_all(STEPS).column("line").to_pylist())
+    steps = map(json.loads, store.at().read_kind(STEPS).column("line").to_pylist())
     yield from (step["tuples"] for step in steps if step["kind"] == kind_of(Forward))
 
 

@@ -160,7 +160,7 @@ def add(history: Path, tables: Iterator[pa.Table], files: int = FILES) -> list[i
 
 def rows_of(store: WindowStore, table: str, first_batch: int = 0) -> pa.Table:
     """Return the rows of a query's table from a micro-batch on."""
-    rows = store.read_all(table)
+    rows = store.at().read_kind(table)
     return rows.filter(pc.greater_equal(rows.column("batch"), first_batch))
 
 

@@ -15,9 +15,9 @@ from model.vocabulary.windows import REASON_NOT_FINITE
 from spark_impl import slack, watermark
 from spark_impl.repeated import find_repeated, with_repeated
 from spark_impl.runtime.landing import Landing
-from spark_impl.windows.answers import window_struct
+from spark_impl.windows.answers import rejected, window_struct
 from spark_impl.windows.arrival_files import NO_VALUE
-from spark_impl.windows.progress import BatchProgress
+from spark_impl.windows.progress import BatchProgress, progress
 
 Query: TypeAlias = slack.SlackQuery | watermark.WatermarkQuery
 WINDOW = ("task", "key", "start_us", "end_us", "window")
@@ -29,73 +29,8 @@ _REFUSED = ("reason", "column", "text", "row", "seq", "source_id", "key", "event
 
 
 @dataclass(frozen=True)
-class LandedQuery:
-    """A query together with the landing that feeds it."""
-
-    landing: Landing
-    query: Query
-    value: str
-    """Column of the stream with the values."""
-    spark: SparkSession
-
-    def run_available(self) -> None:
-        """Land and process everything that is in the source now."""
-        self.landing.run_available()
-        self.query.run_available()
-
-    def flush(self) -> None:
-        """Land and process everything, close all windows and correct all late pairs."""
-        self.landing.run_available()
-        self.query.flush()
-
-    def start(self, interval: str = "0 seconds") -> tuple[StreamingQuery, StreamingQuery]:
-        """Start the landing and the query, and leave them running.
-
-        If one of them fails, the other goes on: wait for both.
-        """
-        landing, query = _start_all(interval, self.landing, self.query)
-        return landing, query
-
-    def results(self) -> DataFrame:
-        """Return the current answers, as ``results`` of the room does.
-
-        With ``source_id``, windows of rows that come again with other content are incomplete; the
-        whole history is read to find them.
-        """
-        return _results(self.spark, self.query, self.landing)
-
-    def rejected(self) -> DataFrame:
-        """Return a row for each row of the stream that is in no answer, with the reason.
-
-        The columns are:
-
-        * ``stage``: ``landing`` for a row that did not land, or that the query has not read yet;
-          ``query`` for one that the query has refused;
-        * ``reason``, ``column`` and ``text``: the column of the stream that is at fault, and what
-          it holds;
-        * ``row``: all columns of the stream as JSON, if the landing found the fault;
-        * ``seq``: the arrival number, NULL for a row that did not land;
-        * ``source_id``, ``key`` and ``event_time_us`` of a row that the query refused;
-        * ``batch``: the micro-batch of the stage, NULL for a row that comes again.
-
-        A row whose identity is known with another event time, key, value or text is here with the
-        identity as ``text``.
-        """
-        faults = self.landing.rejected()
-        refused = _refused(self.spark, self.query, self.value, self.landing)
-        return _unread(faults, [refused]).unionByName(_explained(refused, faults))
-
-    def progress(self) -> BatchProgress:
-        """Return the figures of the last micro-batch; ``rejected`` counts rows of both stages.
-
-        Rows that come again with other content are not counted: only the history tells them.
-        """
-        return _progress(self.query, self.landing)
-
-
-@dataclass(frozen=True)
-class LandedQueries:
-    """Queries over the columns of one history, together with the landing that feeds them."""
+class _Landed:
+    """Queries over one history, together with the landing that feeds them."""
 
     landing: Landing
     queries: Mapping[str, Query]
@@ -125,7 +60,78 @@ class LandedQueries:
 
         If one of them fails, the others go on: wait for all.
         """
-        return _start_all(interval, self.landing, *self.queries.values())
+        with ExitStack() as stack:  # if one cannot start, the others are stopped
+            running = []
+            for each in (self.landing, *self.queries.values()):
+                running.append(each.start(interval))
+                stack.callback(running[-1].stop)
+            stack.pop_all()
+        return tuple(running)
+
+    def _rejected(self) -> DataFrame:
+        """Return the rows that are in no answer, with the aggregate that has refused them."""
+        faults, all_refused = self.landing.rejected(), []
+        for name, query in self.queries.items():
+            refused = _refused(self.spark, query, self.values[name], self.landing)
+            all_refused.append(refused.withColumn("aggregate", F.lit(name)))
+        unread = _unread(faults, all_refused).withColumn("aggregate", F.lit(None).cast("string"))
+        found = unread.select("stage", "aggregate", *_REFUSED)
+        for each in all_refused:
+            found = found.unionByName(_explained(each, faults))
+        return found
+
+    def _progress(self, name: str) -> BatchProgress:
+        """Return the figures of an aggregate, and of the rows that did not land."""
+        query = self.queries[name]
+        found = progress(query.room, query.store.root)
+        return found._replace(rejected=found.rejected + self.landing.not_landed())
+
+
+class LandedQuery(_Landed):
+    """A query together with the landing that feeds it: the only one, called ``""``."""
+
+    @property
+    def query(self) -> Query:
+        """The query."""
+        return self.queries[""]
+
+    def results(self) -> DataFrame:
+        """Return the current answers, as ``results`` of the room does.
+
+        With ``source_id``, windows of rows that come again with other content are incomplete; the
+        whole history is read to find them.
+        """
+        return _results(self.spark, self.query, self.landing)
+
+    def rejected(self) -> DataFrame:
+        """Return a row for each row of the stream that is in no answer, with the reason.
+
+        The columns are:
+
+        * ``stage``: ``landing`` for a row that did not land, or that the query has not read yet;
+          ``query`` for one that the query has refused;
+        * ``reason``, ``column`` and ``text``: the column of the stream that is at fault, and what
+          it holds;
+        * ``row``: all columns of the stream as JSON, if the landing found the fault;
+        * ``seq``: the arrival number, NULL for a row that did not land;
+        * ``source_id``, ``key`` and ``event_time_us`` of a row that the query refused;
+        * ``batch``: the micro-batch of the stage, NULL for a row that comes again.
+
+        A row whose identity is known with another event time, key, value or text is here with the
+        identity as ``text``.
+        """
+        return self._rejected().drop("aggregate")
+
+    def progress(self) -> BatchProgress:
+        """Return the figures of the last micro-batch; ``rejected`` counts rows of both stages.
+
+        Rows that come again with other content are not counted: only the history tells them.
+        """
+        return self._progress("")
+
+
+class LandedQueries(_Landed):
+    """Queries over the columns of one history, together with the landing that feeds them."""
 
     def results(self) -> DataFrame:
         """Return a row for each window and key that any aggregate has an answer for.
@@ -155,23 +161,14 @@ class LandedQueries:
         A column ``aggregate`` behind ``stage`` names the aggregate that has refused the row; it is
         NULL in the stage ``landing``.
         """
-        faults, all_refused = self.landing.rejected(), []
-        for name, query in self.queries.items():
-            refused = _refused(self.spark, query, self.values[name], self.landing)
-            all_refused.append(refused.withColumn("aggregate", F.lit(name)))
-        unread = _unread(faults, all_refused).withColumn("aggregate", F.lit(None).cast("string"))
-        explained = [_explained(each, faults, "aggregate") for each in all_refused]
-        found = unread.select("stage", "aggregate", *_REFUSED)
-        for each in explained:
-            found = found.unionByName(each)
-        return found
+        return self._rejected()
 
     def progress(self) -> dict[str, BatchProgress]:
         """Return the figures of the last micro-batch of each aggregate, by its name.
 
         ``rejected`` counts the rows that did not land, too, for each aggregate.
         """
-        return {name: _progress(query, self.landing) for name, query in self.queries.items()}
+        return {name: self._progress(name) for name in self.queries}
 
 
 def _run_all(runs: Sequence[Callable[[], object]]) -> None:
@@ -186,17 +183,6 @@ def _run_all(runs: Sequence[Callable[[], object]]) -> None:
         raise errors[0]
 
 
-def _start_all(interval: str, *given: Landing | Query) -> tuple[StreamingQuery, ...]:
-    """Start all of them; if one cannot start, stop the others."""
-    with ExitStack() as stack:
-        running = []
-        for each in given:
-            running.append(each.start(interval))
-            stack.callback(running[-1].stop)
-        stack.pop_all()
-    return tuple(running)
-
-
 def _results(spark: SparkSession, query: Query, landing: Landing) -> DataFrame:
     list_results = slack.results if isinstance(query, slack.SlackQuery) else watermark.results
     answers = list_results(spark, query.store.root)
@@ -206,16 +192,11 @@ def _results(spark: SparkSession, query: Query, landing: Landing) -> DataFrame:
     return with_repeated(answers, repeated, query.settings, query.store)
 
 
-def _rejected(spark: SparkSession, query: Query) -> DataFrame:
-    list_rejected = slack.rejected if isinstance(query, slack.SlackQuery) else watermark.rejected
-    return list_rejected(spark, query.store.root)
-
-
 def _repeated(spark: SparkSession, query: Query, landing: Landing) -> DataFrame | None:
     """Return the arrivals that a query took for redeliveries, with other content; None without."""
     if landing.identity is None:  # then no two rows have one
         return None
-    refused = _rejected(spark, query)
+    refused = rejected(query.room, spark, query.store.root)
     return find_repeated(spark, query.settings, query.store, query.source, refused)
 
 
@@ -223,7 +204,7 @@ def _refused(spark: SparkSession, query: Query, value: str | None, landing: Land
     """Return the arrivals that a query has refused; ``value`` is the stream's column of values."""
     by_value = F.col("reason").isin(REASON_NOT_FINITE, NO_VALUE)
     text = F.when(by_value, F.col("value").cast("string"))
-    rows = _rejected(spark, query).withColumn("text", text)
+    rows = rejected(query.room, spark, query.store.root).withColumn("text", text)
     rows = rows.withColumn("column", F.when(by_value, F.lit(value)))
     repeated = _repeated(spark, query, landing)
     if repeated is None:
@@ -232,7 +213,7 @@ def _refused(spark: SparkSession, query: Query, value: str | None, landing: Land
     return rows.unionByName(again, allowMissingColumns=True)
 
 
-def _explained(refused: DataFrame, faults: DataFrame, *more: str) -> DataFrame:
+def _explained(refused: DataFrame, faults: DataFrame) -> DataFrame:
     """Return the refused arrivals of a query, with what the landing knows about them."""
     known = ["reason", "text", "row"]
     why = faults.where("seq IS NOT NULL").select(
@@ -243,7 +224,7 @@ def _explained(refused: DataFrame, faults: DataFrame, *more: str) -> DataFrame:
     )
     for name in known:
         rows = rows.withColumn(name, F.coalesce(f"_{name}", name))
-    return rows.select(F.lit("query").alias("stage"), *more, *_REFUSED)
+    return rows.select(F.lit("query").alias("stage"), "aggregate", *_REFUSED)
 
 
 def _unread(faults: DataFrame, refused: Sequence[DataFrame]) -> DataFrame:
@@ -254,9 +235,3 @@ def _unread(faults: DataFrame, refused: Sequence[DataFrame]) -> DataFrame:
     for name, kind in kinds.items():
         rows = rows.withColumn(name, F.lit(None).cast(kind))
     return rows.select(F.lit("landing").alias("stage"), *_REFUSED)
-
-
-def _progress(query: Query, landing: Landing) -> BatchProgress:
-    read = slack.progress if isinstance(query, slack.SlackQuery) else watermark.progress
-    found = read(query.store.root)
-    return found._replace(rejected=found.rejected + landing.not_landed())

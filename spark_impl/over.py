@@ -10,7 +10,7 @@ therefore ends with the folder that keeps everything: :meth:`Aggregate.store_in`
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias, TypedDict
+from typing import Any, NamedTuple, TypeAlias
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
@@ -31,18 +31,6 @@ _COMMON = ("size", "size_us", "slide", "slide_us", "tasks", "keyed")
 """Settings that are chosen once for all aggregates of one expression."""
 
 
-class Columns(TypedDict):
-    """Columns of a stream, as :class:`Landing` takes them."""
-
-    event_time: str
-    key: str | None
-    source_id: str | None
-    arrival: str | None
-    group_columns: Collection[str]
-    time_unit: str
-    max_future: object
-
-
 def over(
     stream: DataFrame,
     *,
@@ -55,15 +43,15 @@ def over(
     max_future: object = "1 day",
 ) -> "Stream":
     """Return the stream as the beginning of a query; arguments are those of :class:`Landing`."""
-    columns = Columns(
-        event_time=event_time,
-        key=key,
-        source_id=source_id,
-        arrival=arrival,
-        group_columns=group_columns,
-        time_unit=time_unit,
-        max_future=max_future,
-    )
+    columns = {
+        "event_time": event_time,
+        "key": key,
+        "source_id": source_id,
+        "arrival": arrival,
+        "group_columns": group_columns,
+        "time_unit": time_unit,
+        "max_future": max_future,
+    }
     return Stream(stream, columns)
 
 
@@ -72,7 +60,8 @@ class Stream:
     """A streaming DataFrame and the meaning of its columns."""
 
     rows: DataFrame
-    columns: Columns
+    columns: Mapping[str, Any]
+    """Arguments of :class:`Landing` about its columns."""
 
     def window(
         self, size: object, slide: object = None, *, max_wait: object = None, **settings: Any
@@ -212,7 +201,8 @@ class Aggregate:
         places = _Places.of(folder, checkpoint)
         landing = places.land(self.stream, self.value)
         query = places.open_query("answers", self.stream, self.config, VALUE, sink)
-        return LandedQuery(landing, query, self.value, self.stream.rows.sparkSession)
+        spark = self.stream.rows.sparkSession
+        return LandedQuery(landing, {"": query}, {"": self.value}, spark)
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,10 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from spark_impl.runtime.histories import COLUMNS, SOURCE_TEXT, files_of
+from spark_impl.runtime.histories import COLUMNS, SOURCE_TEXT, files_of, read_footer
 from spark_impl.runtime.queries import read_files
 from spark_impl.runtime.storage import Location
 from spark_impl.windows.answers import INCOMPLETE, count_refused, window_struct
-from spark_impl.windows.arrival_files import read_schema
 from spark_impl.windows.room import WindowSettings
 from spark_impl.windows.store import WindowStore
 
@@ -40,7 +39,7 @@ def find_repeated(
     value = [] if settings.value is None else [pa.field(settings.value, pa.float64())]
     fixed = ("seq", "source_id", "key", "event_time_us")
     fields = [*store.groups, *(pa.field(name, COLUMNS[name]) for name in fixed), *value]
-    if SOURCE_TEXT in read_schema(files[0]).names:
+    if SOURCE_TEXT in read_footer(files[0]).schema.to_arrow_schema().names:
         fields.append(pa.field(SOURCE_TEXT, pa.string()))
     rows = read_files(spark, files, pa.schema(fields))
     text = F.col("source_id").cast("string")

@@ -11,7 +11,7 @@ from spark_impl.runtime.histories import files_below, numbers
 from spark_impl.runtime.provenance import require_history
 from spark_impl.runtime.queries import last_logged
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
-from spark_impl.runtime.stores import checkpoint_of, require_view
+from spark_impl.runtime.stores import CHECKPOINT, require_view
 from spark_impl.runtime.tables import View
 from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
@@ -41,7 +41,7 @@ def drop_before(history: Address, number: int, *, readers: Sequence[Reader]) -> 
     for reader in readers if below else ():
         store, checkpoint = reader if isinstance(reader, tuple) else (reader, None)
         place = locate(store)
-        own = checkpoint_of(place) if checkpoint is None else locate(checkpoint)
+        own = place / CHECKPOINT if checkpoint is None else locate(checkpoint)
         view = require_view(place)
         require_history(view, folder)
         following = _next_number(place, own)

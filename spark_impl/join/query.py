@@ -106,7 +106,7 @@ class ChainJoin:
             prefix="straggler-join-", ignore_cleanup_errors=True
         ) as scratch:
             found = self._join(r, s, scratch)
-            return spark.createDataFrame(found.read_all(MATCHES).rename_columns(PAIR))
+            return spark.createDataFrame(found.at().read_kind(MATCHES).rename_columns(PAIR))
 
     def _join(self, r: DataFrame, s: DataFrame, store: Address) -> ChainStore:
         """Join two bounded inputs; return the store with the pairs."""

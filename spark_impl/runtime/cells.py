@@ -31,23 +31,7 @@ from spark_impl.runtime.cell_arrays import (
     stripped,
     utf8,
 )
-from spark_impl.runtime.cell_times import NUMBER, UNITS_US, read_times
-
-__all__ = [
-    "GROUPS",
-    "IDENTITIES",
-    "KEYS",
-    "NUMBERS",
-    "TIMES",
-    "UNITS_US",
-    "Cells",
-    "is_text",
-    "read_identities",
-    "read_keys",
-    "read_numbers",
-    "read_times",
-    "refuse_type",
-]
+from spark_impl.runtime.cell_times import NUMBER, UNITS_US
 
 TIMES, NUMBERS, KEYS, IDENTITIES = "a time", "a number", "text", "a whole number or text"
 """Kinds of cells that a column may be read as."""

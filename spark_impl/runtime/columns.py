@@ -21,7 +21,8 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 from model.vocabulary.windows import REASON_FUTURE
 from spark_impl.runtime import cells
 from spark_impl.runtime.arrays import Bools
-from spark_impl.runtime.cells import Cells
+from spark_impl.runtime.cell_arrays import Cells, is_text
+from spark_impl.runtime.cell_times import read_times
 from spark_impl.runtime.histories import COLUMNS, SOURCE_TEXT
 from spark_impl.runtime.storage import InputProblem
 
@@ -272,14 +273,14 @@ def _read_rows(batch: pa.RecordBatch, reader: _Reader) -> pa.RecordBatch:
 
 def _read(field: _Field, column: pa.Array, unit: str) -> Cells:
     if field.wanted == cells.TIMES:
-        return cells.read_times(column, unit)
+        return read_times(column, unit)
     if field.wanted == cells.NUMBERS:
         return cells.read_numbers(column)
     if field.wanted == cells.KEYS:
         return cells.read_keys(column)
     if field.wanted == cells.IDENTITIES:
         return cells.read_identities(column)
-    return cells.read_keys(column) if cells.is_text(column.type) else cells.read_identities(column)
+    return cells.read_keys(column) if is_text(column.type) else cells.read_identities(column)
 
 
 def _guard(times: Cells, typed: Mapping[str, pa.Array], max_future_us: int) -> Cells:
@@ -335,7 +336,7 @@ def _cells_of(column: pa.Array) -> list[object]:
     if pa.types.is_floating(column.type):
         floats = column.to_pylist()
         return [each if each is None or isfinite(each) else str(each) for each in floats]
-    if not cells.is_text(column.type):
+    if not is_text(column.type):
         return list(column.to_pylist())
     raw = column.cast(pa.binary()).to_pylist()
     return [None if cell is None else cell.decode("utf-8", "backslashreplace") for cell in raw]

@@ -13,7 +13,7 @@ Rules of this file:
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
@@ -104,11 +104,6 @@ def numbers(folder: Location) -> range:
     return range(number_of(files[0]), number_of(files[-1]) + 1) if files else range(0)
 
 
-def next_number(folder: Location) -> int:
-    """Return the number of the file that comes next."""
-    return numbers(folder).stop
-
-
 class Follower:
     """Follows a history as it grows; it lists the folder once, however many files there are."""
 
@@ -164,6 +159,28 @@ def open_piece(file: Location, groups: range | None = None) -> Piece:
     return Piece(file, opened, range(opened.num_row_groups) if groups is None else groups)
 
 
+def read_footer(file: Location) -> pq.FileMetaData:
+    """Return the footer of a Parquet file. Raise :class:`InputProblem` if it cannot be read."""
+    with reading(file), file.open() as content:
+        return pq.read_metadata(content)
+
+
+def bounds_of(footer: pq.FileMetaData, columns: Collection[str]) -> dict[str, tuple[int, int]]:
+    """Return the smallest and largest values of those of some columns for which a footer has them.
+
+    Columns are known by their whole paths: a leaf of a struct may have the name of a column.
+    """
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    found = {}
+    for place in range(footer.num_columns):
+        stats = [group.column(place).statistics for group in groups]
+        if (name := footer.schema.column(place).path) in columns and all(
+            each is not None and each.has_min_max for each in stats
+        ):
+            found[name] = (min(each.min for each in stats), max(each.max for each in stats))
+    return found
+
+
 def _open(file: Location, numbered: list[str] | None) -> pq.ParquetFile:
     checked = {"page_checksum_verification": True}
     return pq.ParquetFile(file.path, filesystem=file.files, read_dictionary=numbered, **checked)
@@ -192,7 +209,7 @@ def append(folder: Address, rows: pa.Table) -> Location:
     from spark_impl.runtime.history_chain import note_of_next  # which reads histories, too
 
     history = locate(folder)
-    number = next_number(history)
+    number = numbers(history).stop
     file, note = file_of(history, number), note_of_next(history, number)
     noted = rows.replace_schema_metadata({**(rows.schema.metadata or {}), **note})
     write_parquet(noted, file, is_new=True)

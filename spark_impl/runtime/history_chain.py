@@ -9,7 +9,8 @@ Files of other programs need no note: they can be followed, and say nothing abou
 
 import hashlib
 import json
-from typing import TypeAlias
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
@@ -19,19 +20,15 @@ from spark_impl.runtime.storage import InputProblem, Location, reading
 
 NOTE = b"straggler.follows"
 """Metadata of a file about the one before it."""
-_Note: TypeAlias = dict[str, str | int | None]
 _TAIL = 8
 """Bytes behind a footer: its length, and four letters."""
 
 
-def digest_of(file: Location) -> str:
-    """Return the digest of a file. Raise :class:`InputProblem` if it has no footer."""
-    with reading(file), file.open() as content:
-        size = content.size()
-        content.seek(max(size - _TAIL, 0))
-        length = int.from_bytes(content.read(4), "little")
-        content.seek(max(size - _TAIL - length, 0))
-        return hashlib.sha256(content.read(length)).hexdigest()
+class _Link(NamedTuple):
+    """The digest and the note of a file; a file that is not there has neither."""
+
+    digest: str | None = None
+    note: Mapping[str, str | int | None] = {}
 
 
 def note_of_next(history: Location, number: int, identity: str | None = None) -> dict[bytes, str]:
@@ -39,7 +36,7 @@ def note_of_next(history: Location, number: int, identity: str | None = None) ->
 
     ``identity`` is the id of a history that has one; then the file may have no other number.
     """
-    note: _Note = {"before": _digest(history, number - 1)}
+    note: dict[str, str | int | None] = {"before": _read(history, number - 1).digest}
     if identity is not None:
         note |= {"history": identity, "number": number}
     return {NOTE: json.dumps(note)}
@@ -51,50 +48,49 @@ def require_chain(history: Location, numbers: range) -> None:
     Both neighbours of ``numbers`` are looked at as well, if they are there.
     """
     identity = identity_of(history)
-    previous = _note(history, numbers.start - 1) or {}
+    before = _read(history, numbers.start - 1)
     for number in range(numbers.start, numbers.stop + 1):
         try:
-            note = _note(history, number) or {}
+            found = _read(history, number)
         except InputProblem:
             if number in numbers:
                 raise
             break  # it may not be complete yet, and has its own turn
         if number in numbers:
-            _require_own(file_of(history, number), note, previous, identity)
-        if note.get("before") not in (None, _digest(history, number - 1) or note.get("before")):
+            _require_own(file_of(history, number), found, before, identity)
+        follows = found.note.get("before")
+        if follows is not None and before.digest not in (None, follows):
             msg = (
                 f"{history} is not as it was written: {number:08d}.parquet follows another file"
                 f" than {number - 1:08d}.parquet; restore the file that was changed from a copy"
             )
             raise InputProblem(msg)
-        previous = note
+        before = found
 
 
-def _require_own(file: Location, note: _Note, previous: _Note, identity: str | None) -> None:
-    number = number_of(file)
+def _require_own(file: Location, link: _Link, before: _Link, identity: str | None) -> None:
+    number, note = number_of(file), link.note
     if note.get("number", number) != number:
         msg = f"{file.parent} has number {note['number']} of a landing as {file.name}"
     elif note.get("history", identity) != identity:
         msg = f"{file.parent} has a file of another history, {note['history']}: {file.name}"
-    elif "history" in previous and "history" not in note:
+    elif "history" in before.note and "history" not in note:
         msg = f"{file.parent} has a file that its landing has not written: {file.name}"
     else:
         return
     raise InputProblem(msg)
 
 
-def _note(history: Location, number: int) -> _Note | None:
-    """Return the note of a file, ``None`` if it is not there or has none."""
+def _read(history: Location, number: int) -> _Link:
     file = file_of(history, number)
-    if not file.exists():
-        return None
-    with reading(file):
-        kept = pq.read_metadata(file.path, filesystem=file.files).metadata or {}
+    if number < 0 or not file.exists():
+        return _Link()
+    with reading(file), file.open() as content:
+        size = content.size()
+        content.seek(max(size - _TAIL, 0))
+        length = int.from_bytes(content.read(4), "little")
+        content.seek(max(size - _TAIL - length, 0))
+        digest = hashlib.sha256(content.read(length)).hexdigest()
+        kept = pq.read_metadata(content).metadata or {}
     note = json.loads(kept.get(NOTE, b"null"))
-    return note if isinstance(note, dict) else None
-
-
-def _digest(history: Location, number: int) -> str | None:
-    """Return the digest of a file, ``None`` if it is not there."""
-    file = file_of(history, number)
-    return digest_of(file) if number >= 0 and file.exists() else None
+    return _Link(digest, note if isinstance(note, dict) else {})

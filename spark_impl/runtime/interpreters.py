@@ -9,7 +9,6 @@ import importlib.util
 import os
 import platform
 import re
-import subprocess
 import sys
 
 from pyspark import SparkContext
@@ -19,8 +18,7 @@ _SETTING = "spark.pyspark.python"
 _DEFAULT = "python3"
 """Interpreter of workers if nobody has chosen one."""
 _OURS = ("model", "spark_impl", "straggler")
-_ANSWERS_WITHIN_S = 10
-_VERSION = re.compile(r"Python in worker has different version: (\d+\.\d+)")
+_VERSION = re.compile(r"Python in worker has different version: \d+\.\d+")
 _MODULE = re.compile(r"No module named '?(\w+)(?:\.\w+)*'?")
 _PROGRAM = re.compile(r'Cannot run program "([^"]*)": error=\d+, ([^\n]+)')
 _NO_WORKER = "Error from python worker"
@@ -60,15 +58,15 @@ def explain_mismatch(text: str) -> str | None:
     minor = version.rpartition(".")[0]
     return (
         f"the driver runs {sys.executable} (Python {version}), its workers run"
-        f" {_describe(context, text, minor)}: {reason}; set {_VARIABLE} to an interpreter of"
-        f" version {minor} that has the packages of Straggler on every machine"
+        f" {context.pythonExec}: {reason}; set {_VARIABLE} to an interpreter of version {minor}"
+        " that has the packages of Straggler on every machine"
     )
 
 
 def _reason_in(text: str, context: SparkContext) -> str | None:
     """Return what an error says against the workers' interpreter, ``None`` if it says nothing."""
-    if _VERSION.search(text):
-        return "both have to be of one minor version"
+    if refused := _VERSION.search(text):
+        return refused[0]
     program = _PROGRAM.search(text)
     if program and program[1] == context.pythonExec:
         return program[2]
@@ -80,35 +78,3 @@ def _reason_in(text: str, context: SparkContext) -> str | None:
         if name in sys.modules or importlib.util.find_spec(name) is not None:
             return module[0]
     return "it cannot run Spark's worker" if _NO_WORKER in text else None
-
-
-def _describe(context: SparkContext, text: str, minor: str) -> str:
-    """Return the workers' interpreter with its version, as far as that is known.
-
-    A worker refuses to begin under another minor version than the driver's.
-    """
-    name = str(context.pythonExec)
-    refused = _VERSION.search(text)
-    if is_local(context):
-        found = _ask(name)
-    elif refused:
-        found = f"Python {refused[1]}"
-    else:
-        found = None if _PROGRAM.search(text) else f"Python {minor}"
-    return f"{name} ({found or 'which cannot be started'})"
-
-
-def _ask(interpreter: str) -> str | None:
-    """Return the version and the path of an interpreter of this machine, if it starts."""
-    code = "import platform, sys; print('Python', platform.python_version(), 'in', sys.executable)"
-    try:
-        answer = subprocess.run(
-            [interpreter, "-c", code],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=_ANSWERS_WITHIN_S,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return answer.stdout.strip()

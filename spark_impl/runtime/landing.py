@@ -16,8 +16,6 @@ Rules of this file:
   one stops and has changed nothing.
 * Rejected rows get their name before the arrivals of their micro-batch. If a crash comes between,
   the repeated micro-batch has the same rows, which get the same name.
-* Work on a micro-batch counts once the history's file has its final name. Until then, Spark
-  repeats the micro-batch after a crash, and all earlier work on it is discarded.
 * The history is its own record: arrival numbers continue those of its last file.
 """
 
@@ -35,7 +33,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary.durations import duration_us
 from spark_impl.runtime import packages
-from spark_impl.runtime.cells import UNITS_US
+from spark_impl.runtime.cell_times import UNITS_US
 from spark_impl.runtime.columns import (
     FAULTS,
     STREAM,
@@ -49,22 +47,18 @@ from spark_impl.runtime.columns import (
 )
 from spark_impl.runtime.histories import (
     SOURCE_TEXT,
+    bounds_of,
     file_of,
     files_of,
     history_schema,
     name_values,
+    read_footer,
 )
 from spark_impl.runtime.history_chain import note_of_next
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
 from spark_impl.runtime.provenance import identity_of, open_history
 from spark_impl.runtime.queries import Runnable, last_logged, read_files, start_batches
-from spark_impl.runtime.storage import (
-    Address,
-    InputProblem,
-    Location,
-    locate,
-    reading,
-)
+from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 
 VERSION = 2
 _BATCH = b"straggler.batch"
@@ -93,25 +87,18 @@ class Landing(Runnable):
 
     ``time_unit`` is the unit of times that are not timestamps already: ``"us"``, ``"ms"``, ``"s"``
     or ``"ns"`` since 1970, as numbers or text, or ``"timestamp"``: text like
-    ``2013-01-01T05:15:00Z``. Without a zone, text and timestamps are UTC, whatever the zone of the
-    session is. Fractions of a microsecond are cut off. :mod:`spark_impl.runtime.cells` says what
-    can be read.
+    ``2013-01-01T05:15:00Z``. :mod:`spark_impl.runtime.cells` says what can be read.
 
     A row whose time, key, identity or grouping column is missing or cannot be read goes to
     :meth:`rejected`; the stream goes on. A row lands whatever its values are: a value that cannot
-    be read is NULL in the history, and has a row of its own in :meth:`rejected`. Queries refuse
-    such a row, and no window of it is called exact. Infinite values and NaN land as they are. A
-    source of CSV files turns values that do not fit its schema into NULL; declare all columns of
-    such a source as strings.
+    be read is NULL in the history, and has a row of its own in :meth:`rejected`. A source of CSV
+    files turns values that do not fit its schema into NULL; declare all columns of such a source as
+    strings.
 
     ``max_future`` guards against wrong clocks: a row whose event time lies more than that beyond
     its arrival time is refused, because a single one would close all windows up to its time. It is
     an interval such as ``"1 hour"``, a ``timedelta``, or None for no guard. Another run of the same
     landing may have another guard.
-
-    A text identity becomes a number by ``model.vocabulary.stable_hash``, unless it is the decimal
-    form of a 64-bit integer; the history keeps the text in ``source_text``. Rows of two texts
-    that share a number land; ``rejected`` of what ``over(...)`` gives lists the later ones.
 
     A micro-batch becomes one file, or none if it has no arrivals. Rows are numbered from 0 on,
     without gaps. All rows of a micro-batch arrive before those of the next one. Within a
@@ -131,11 +118,10 @@ class Landing(Runnable):
     Rows are never sorted by event time, unless it is named as ``arrival``. Arrival times never
     decrease: a time below an earlier arrival time is raised to the earlier one.
 
-    Spark's tasks read and check rows, and one task for each micro-batch sorts, numbers and writes
-    them, with a million rows at a time in memory. ``maxFilesPerTrigger`` or
-    ``maxOffsetsPerTrigger`` bound the size of a micro-batch. One landing at a time writes into a
-    history. The driver and all workers have to reach the history under one address. The constructor
-    creates the folder, so that queries can wait for its first file.
+    One task for each micro-batch sorts, numbers and writes its rows; ``maxFilesPerTrigger`` or
+    ``maxOffsetsPerTrigger`` bound their number. The driver and all workers have to reach the
+    history under one address. The constructor creates the folder, so that queries can wait for its
+    first file.
 
     Raises :class:`InputProblem` with one sentence, and writes nothing, if a column is missing or
     has a wrong type, or if the history was landed with another checkpoint or other settings.
@@ -175,7 +161,9 @@ class Landing(Runnable):
         has_list = not isinstance(value, str)
         chosen = Chosen(named, values.keys(), groups, time_unit, _read_guard(max_future))
         self._history, self._checkpoint = locate(history), locate(checkpoint)
-        self._by_arrival, self._identity, self._values = arrival is not None, source_id, values
+        self._by_arrival, self._values = arrival is not None, values
+        self.identity = source_id
+        """Column of the stream with the identities, None without one."""
         self._spark = streams[0].sparkSession
         # First: what runs on workers takes along the interpreter that is chosen when it is made.
         packages.prepare_workers(self._spark.sparkContext)
@@ -198,11 +186,6 @@ class Landing(Runnable):
         if reads_wall_clocks(streams, chosen):  # earlier versions read them in the session's zone
             self._settings["time_zone"] = "UTC"
         self._open()
-
-    @property
-    def identity(self) -> str | None:
-        """Column of the stream with the identities, None without one."""
-        return self._identity
 
     @property
     def _root(self) -> Location:
@@ -290,15 +273,16 @@ class Landing(Runnable):
         )
         ordered = in_order(rows, by_arrival=self._by_arrival)
         found = ordered.mapInArrow(write, WRITTEN).collect()
-        files = {each.table: _Written(locate(each.file), each.rows, each.gone) for each in found}
-        footers = {table: each.footer() for table, each in files.items()}
-        if REJECTED in files:
-            file, *sizes = files[REJECTED]
-            name = "-".join([f"{batch:08d}", *map(str, sizes)])
-            file.move(self._history / "_rejected" / f"{name}.parquet")
-        if LANDED in files:
-            last = _last_of(file_of(self._history, last.number + 1), footers[LANDED])
-            files[LANDED].file.publish(file_of(self._history, last.number))
+        written = {each.table: (locate(each.file), each) for each in found}
+        footers = {name: _read_whole(file, each.rows) for name, (file, each) in written.items()}
+        if REJECTED in written:
+            file, each = written[REJECTED]
+            name = f"{batch:08d}-{each.rows}-{each.gone}.parquet"
+            file.move(self._history / "_rejected" / name)
+        if LANDED in written:
+            new = file_of(self._history, last.number + 1)
+            last = _last_of(new, footers[LANDED])
+            written[LANDED][0].publish(new)
         scratch.remove()
         self._last = last
 
@@ -334,24 +318,16 @@ def _require_free(groups: Iterable[str], taken: Collection[str]) -> None:
             raise InputProblem(msg)
 
 
-class _Written(NamedTuple):
-    """A scratch file and its number of rows, as reported by the worker that wrote it."""
-
-    file: Location
-    rows: int
-    gone: int
-    """Number of rows that did not land."""
-
-    def footer(self) -> pq.FileMetaData:
-        """Return the footer. Raise :class:`InputProblem` unless the file holds all rows."""
-        footer = _read_footer(self.file) if self.file.exists() else None
-        if footer is None or footer.num_rows != self.rows:
-            msg = (
-                f"{self.file} does not hold the {self.rows} rows that a worker wrote: the driver"
-                " and all workers have to reach one folder under this address"
-            )
-            raise InputProblem(msg)
-        return footer
+def _read_whole(file: Location, rows: int) -> pq.FileMetaData:
+    """Return the footer of a scratch file. Raise :class:`InputProblem` unless it has all rows."""
+    footer = read_footer(file) if file.exists() else None
+    if footer is None or footer.num_rows != rows:
+        msg = (
+            f"{file} does not hold the {rows} rows that a worker wrote: the driver and all workers"
+            " have to reach one folder under this address"
+        )
+        raise InputProblem(msg)
+    return footer
 
 
 class _Last(NamedTuple):
@@ -366,7 +342,7 @@ class _Last(NamedTuple):
 def _find_last(history: Location) -> _Last:
     """Return the last file of a history; without files, what comes before the first one."""
     files = files_of(history)
-    return _last_of(files[-1], _read_footer(files[-1])) if files else _Last(-1, -1, -1, -(1 << 63))
+    return _last_of(files[-1], read_footer(files[-1])) if files else _Last(-1, -1, -1, -(1 << 63))
 
 
 def _last_of(file: Location, footer: pq.FileMetaData) -> _Last:
@@ -375,12 +351,5 @@ def _last_of(file: Location, footer: pq.FileMetaData) -> _Last:
     if batch is None:
         msg = f"{file} was not written by a landing"
         raise InputProblem(msg)
-    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-    at = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
-    greatest = [max(g.column(at[c]).statistics.max for g in groups) for c in ("seq", "arrival_us")]
-    return _Last(int(file.stem), int(batch), *greatest)
-
-
-def _read_footer(file: Location) -> pq.FileMetaData:
-    with reading(file), file.open() as content:
-        return pq.read_metadata(content)
+    bounds = bounds_of(footer, ("seq", "arrival_us"))
+    return _Last(int(file.stem), int(batch), bounds["seq"][1], bounds["arrival_us"][1])

@@ -68,8 +68,6 @@ def _faults_of(fault: pa.Array, arrives: pa.BooleanArray, first: int, batch: int
 
 def _is_arrival(rows: pa.RecordBatch, nullable: Collection[str]) -> pa.BooleanArray:
     """Return whether each row has no fault, or none outside of ``nullable`` columns."""
-    if not nullable:
-        return rows.column(FAULT).is_null()
     needed = [name for name in rows.schema.names if name != FAULT and name not in nullable]
     return reduce(pc.and_, (rows.column(name).is_valid() for name in needed))
 

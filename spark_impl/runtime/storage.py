@@ -4,9 +4,8 @@ A :class:`Location` is used like a ``pathlib.Path``. Every operation goes throug
 the driver and on workers alike, so Spark needs no connector for histories and stores; only Spark's
 own checkpoint does.
 
-    /data/x, file:///data/x                 a local or mounted file system
-    hdfs://host:port/x                      HDFS, with Hadoop's native library
-    s3://bucket/x?region=...                S3; ``s3a`` is the same
+    /data/x, file:///data/x      a local or mounted file system
+    s3://bucket/x?region=...     S3; ``s3a`` is the same
 
 Parameters of an S3 address are those of ``pyarrow.fs.S3FileSystem``. Credentials do not belong
 there; they come from the environment or from the files of AWS.
@@ -15,9 +14,9 @@ Rules of this file:
 
 * A file appears under its name when it is complete, or not at all: by renaming a scratch file where
   that is atomic, by writing it with one request on S3.
-* A file that must be new never replaces another one: a local file gets its name by a hard link,
-  HDFS refuses to rename onto a file, and S3 takes a conditional request. Only on local file systems
-  without hard links is the name looked up first, in a step of its own.
+* A file that must be new never replaces another one: a local file gets its name by a hard link, and
+  S3 takes a conditional request. Only on file systems without hard links is the name looked up
+  first, in a step of its own.
 * Every process sees a written file at once. S3 has guaranteed this since 2020; NFS guarantees it
   for files that are opened after the write.
 """
@@ -53,7 +52,7 @@ class Location:
     path: str
     """Absolute path in its file system; on S3 it begins with the bucket."""
     system: str = ""
-    """The address of the file system without the path; empty for local paths."""
+    """``s3:`` and the parameters of the address, as in ``s3:?region=x``; empty for local paths."""
 
     def __truediv__(self, name: str) -> "Location":
         """Return the location of a file or a folder in this folder."""
@@ -61,21 +60,12 @@ class Location:
 
     def __str__(self) -> str:
         """Return the address, as :func:`locate` reads it."""
-        if self.is_local:
-            return self.path
-        head, _, parameters = self.system.partition("?")
-        head = "s3://" if head == "s3:" else head
-        return f"{head}{self.path}" + (f"?{parameters}" if parameters else "")
+        return self.path if self.is_local else f"s3://{self.path}{self.system.removeprefix('s3:')}"
 
     @property
     def is_local(self) -> bool:
         """Whether the operating system knows this path."""
         return not self.system
-
-    @property
-    def is_s3(self) -> bool:
-        """Whether this is an object on S3."""
-        return self.system.startswith("s3:")
 
     @property
     def s3_client(self) -> dict[str, str]:
@@ -110,11 +100,7 @@ class Location:
     @property
     def for_spark(self) -> str:
         """The address as Spark and Hadoop take it, whatever their default file system is."""
-        if self.is_local:
-            return f"file:{self.path}"
-        if self.is_s3:
-            return f"s3a://{self.path}"
-        return str(self)
+        return f"file:{self.path}" if self.is_local else f"s3a://{self.path}"
 
     def info(self) -> fs.FileInfo:
         """Return type, size and modification time."""
@@ -179,7 +165,7 @@ class Location:
         The file appears at the end of the block, and replaces an existing file. If the block fails,
         there is no new file; on S3 a truncated file may be left.
         """
-        if self.is_s3:  # has no folders, and shows whole files only
+        if not self.is_local:  # S3 has no folders, and shows whole files only
             with self.files.open_output_stream(self.path) as out:
                 yield out
             return
@@ -201,10 +187,8 @@ class Location:
     def move(self, to: "Location") -> None:
         """Move a file to a name, in the same file system; replace an existing file."""
         with writing(to.parent):
-            if not self.is_s3:
+            if self.is_local:
                 to.parent.make()
-                if not to.is_local and to.exists():  # HDFS refuses to rename onto a file
-                    to.files.delete_file(to.path)
             to.files.move(self.path, to.path)
 
     def publish(self, to: "Location") -> None:
@@ -215,11 +199,11 @@ class Location:
         """
         try:
             with writing(to.parent):
-                if self.is_s3:
-                    _create_object(to, self.read_bytes())
-                else:
+                if self.is_local:
                     to.parent.make()
-                    _give_new_name(self.path, to)
+                    _give_new_name(self.path, to.path)
+                else:
+                    _create_object(to, self.read_bytes())
         except _NameTaken as error:
             msg = f"{to} is there already: another process has written it, and it stays as it is"
             raise InputProblem(msg) from error
@@ -252,7 +236,7 @@ def locate(where: Address) -> Location:
     text = str(where)
     if text.startswith("file:///"):
         return _locate_path(text.removeprefix("file://"))
-    # A path of pathlib keeps one slash of "s3://"; Hadoop takes "hdfs:/x" as well.
+    # A path of pathlib keeps one slash of "s3://".
     if not _REMOTE.match(text):
         return _locate_path(text.removeprefix("file:"))
     parts = urlsplit(text, allow_fragments=False)  # "#" is a character like any other
@@ -260,9 +244,7 @@ def locate(where: Address) -> Location:
     path = os.path.normpath(f"/{parts.path.lstrip('/')}").rstrip("/")
     if parts.scheme in ("s3", "s3a") and parts.netloc:
         return Location(f"{parts.netloc}{path}", f"s3:{parameters}")
-    if parts.scheme == "hdfs" and "://" in text:
-        return Location(path or "/", f"hdfs://{parts.netloc}{parameters}")
-    msg = f"{text} is not on a supported file system; supported are local paths, s3:// and hdfs://"
+    msg = f"{text} is not on a supported file system; supported are local paths and s3://"
     raise InputProblem(msg)
 
 
@@ -276,11 +258,9 @@ def _connect(system: str) -> fs.FileSystem:
     if not system:
         return fs.LocalFileSystem(use_mmap=True)
     try:
-        if system.startswith("s3:"):
-            # With this option, writing a small file takes a single request.
-            quick = ("&" if "?" in system else "?") + "allow_delayed_open=true"
-            return fs.FileSystem.from_uri(system.replace("s3:", "s3://bucket", 1) + quick)[0]
-        return fs.HadoopFileSystem.from_uri(system)
+        # With this option, writing a small file takes a single request.
+        quick = ("&" if "?" in system else "?") + "allow_delayed_open=true"
+        return fs.FileSystem.from_uri(system.replace("s3:", "s3://bucket", 1) + quick)[0]
     except (OSError, ValueError) as error:
         reason = str(error).split("\n", maxsplit=1)[0]
         msg = f"the file system {system} cannot be reached: {reason}"
@@ -291,22 +271,19 @@ _WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, er
 """Errors of hard links on file systems that have none."""
 
 
-def _give_new_name(path: str, to: Location) -> None:
+def _give_new_name(path: str, to: str) -> None:
     """Move a file to a name. Raise :class:`_NameTaken` if another file has it."""
-    if to.is_local:
-        try:
-            os.link(path, to.path)
-            return
-        except FileExistsError:
-            if not os.path.samefile(path, to.path):  # else NFS has repeated our own request
-                raise _NameTaken from None
-            return
-        except OSError as error:
-            if error.errno not in _WITHOUT_LINKS:
-                raise
-    if to.exists():
-        raise _NameTaken
-    to.files.move(path, to.path)
+    try:
+        os.link(path, to)
+    except FileExistsError:
+        if not os.path.samefile(path, to):  # else NFS has repeated our own request
+            raise _NameTaken from None
+    except OSError as error:
+        if error.errno not in _WITHOUT_LINKS:
+            raise
+        if os.path.lexists(to):
+            raise _NameTaken from None
+        os.rename(path, to)
 
 
 def _create_object(to: Location, content: bytes) -> None:

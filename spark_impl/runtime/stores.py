@@ -23,12 +23,17 @@ from typing import ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.arrays import PlainRow, Values
-from spark_impl.runtime.histories import next_number, read_parquet, write_parquet
-from spark_impl.runtime.storage import InputProblem, Location, reading
+from spark_impl.runtime.histories import (
+    bounds_of,
+    numbers,
+    read_footer,
+    read_parquet,
+    write_parquet,
+)
+from spark_impl.runtime.storage import InputProblem, Location
 from spark_impl.runtime.tables import (
     BATCH,
     BOUNDED,
@@ -42,6 +47,8 @@ from spark_impl.runtime.tables import (
 
 ATTEMPT = "attempt"
 """The column of reports in which workers tell the names of the files that they have written."""
+CHECKPOINT = "_checkpoint"
+"""The folder of Spark's checkpoint in a store."""
 _GROUP_TYPES = {"string": pa.string(), "int64": pa.int64()}
 
 
@@ -78,7 +85,7 @@ class TableStore:
     @property
     def checkpoint(self) -> Location:
         """Spark's checkpoint, unless the query has it elsewhere."""
-        return checkpoint_of(self.root)
+        return self.root / CHECKPOINT
 
     @property
     def control(self) -> Location:
@@ -140,12 +147,8 @@ class TableStore:
             pa.array(column, each.type)
             for column, each in zip(zip(*rows, strict=True), columns, strict=True)
         ]
-        file = self.control / f"{next_number(history):08d}-{uuid.uuid4().hex}.parquet"
+        file = self.control / f"{numbers(history).stop:08d}-{uuid.uuid4().hex}.parquet"
         write_parquet(pa.table(arrays, schema=columns), file)
-
-    def committed(self) -> int:
-        """Return the last micro-batch of the present version, -1 if there is none."""
-        return require_view(self.root).last
 
     def note_empty(self, batch: int) -> None:
         """Note that a micro-batch had no rows."""
@@ -156,10 +159,6 @@ class TableStore:
         with suppress(FileNotFoundError):
             return int((self.root / "_empty").read_bytes())
         return -1
-
-    def read_all(self, kind: str) -> pa.Table:
-        """Return the rows of a kind in the present version, with their numbers."""
-        return self.at().read_kind(kind)
 
     def read_kind(self, kind: str, batch: int | None = None) -> pa.Table:
         """Return the rows of a kind, with their numbers; with ``batch`` only of a micro-batch."""
@@ -192,11 +191,6 @@ class TableStore:
                     f" {each.kind!r}, or a part of it: restore the file from a copy"
                 )
                 raise InputProblem(msg)
-
-
-def checkpoint_of(root: Location) -> Location:
-    """Return Spark's checkpoint in a store."""
-    return root / "_checkpoint"
 
 
 @dataclass
@@ -294,16 +288,8 @@ class Draft:
 
 def _describe(file: Location, kind: str, size: int) -> DataFile:
     """Return what the footer of a file says. Raise :class:`InputProblem` if it cannot be read."""
-    with reading(file):
-        footer = pq.read_metadata(file.path, filesystem=file.files)
-    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
-    bounds = {}
-    for place in range(footer.num_columns):
-        name = footer.schema.column(place).path
-        stats = [group.column(place).statistics for group in groups]
-        if name in BOUNDED and all(each is not None and each.has_min_max for each in stats):
-            bounds[name] = (min(each.min for each in stats), max(each.max for each in stats))
-    return DataFile(file, kind, footer.num_rows, size, bounds)
+    footer = read_footer(file)
+    return DataFile(file, kind, footer.num_rows, size, bounds_of(footer, BOUNDED))
 
 
 def require_view(root: Location, word: str = "query") -> View:

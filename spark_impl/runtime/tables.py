@@ -279,8 +279,7 @@ def _uri(root: Location) -> str:
             " sign with two digits behind it, which Delta takes for other characters"
         )
         raise InputProblem(msg)
-    system = "file://" if root.is_local else root.system.partition("?")[0]
-    return f"{'s3://' if system == 's3:' else system}{quote(root.path)}"
+    return f"{'file' if root.is_local else 's3'}://{quote(root.path)}"
 
 
 def _options(root: Location) -> dict[str, str] | None:

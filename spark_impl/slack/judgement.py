@@ -13,7 +13,7 @@ import numpy as np
 from model.vocabulary import SlackConfig
 from spark_impl.runtime.arrays import Bools, Floats, Ints, NumbersT, Records
 from spark_impl.slack import control_laws, requirement
-from spark_impl.slack.retained_values import RETAINED, RetainedMark, RetainedValues
+from spark_impl.slack.retained_values import RETAINED, Retained, RetainedValues
 from spark_impl.windows.panes import expand, group_by_window
 from spark_impl.windows.records import fill_records, join_records
 from spark_impl.windows.room import Stretch
@@ -53,7 +53,7 @@ class Mark(NamedTuple):
     windows: Records
     negative: Records
     judgements: int
-    retained: RetainedMark | None
+    retained: Retained | None
 
 
 class Judgement:
@@ -193,7 +193,7 @@ class Judgement:
 
     def mark(self) -> Mark:
         """Return a snapshot for :meth:`undo_to`."""
-        retained = None if self._retained is None else self._retained.mark()
+        retained = None if self._retained is None else self._retained.values
         return Mark(self._windows, self._negative, len(self.judgements), retained)
 
     def since(self, mark: Mark) -> Records:
@@ -205,7 +205,7 @@ class Judgement:
         self._windows, self._negative = mark.windows, mark.negative
         del self.judgements[mark.judgements :]
         if self._retained is not None and mark.retained is not None:
-            self._retained.undo_to(mark.retained)
+            self._retained.values = mark.retained
 
     def retained(self, wm_us: int) -> tuple[Records, Floats]:
         """Return the values that windows unjudged at a watermark have counted."""

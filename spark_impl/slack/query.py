@@ -18,7 +18,7 @@ from spark_impl.windows import answers, correlation, query, system
 from spark_impl.windows import progress as figures
 from spark_impl.windows.correlation import AssumptionStatus
 from spark_impl.windows.room import WindowRoom, WindowSettings, window_settings
-from spark_impl.windows.store import WINDOW, WindowStore, load_store
+from spark_impl.windows.store import WindowStore, load_store
 
 INDEPENDENT = "values exchangeable and independent of delay"
 NEARLY_NORMAL = f"{INDEPENDENT}, missing sum nearly normal"
@@ -36,17 +36,6 @@ SLACK = WindowRoom(
     memory=Memory(),
     progress={"max_delay_us": pa.int64(), "alpha": pa.float64()},
     records={"judged": JUDGED},
-    columns={
-        "judged": {
-            "order": pa.int64(),
-            **WINDOW,
-            "n_rcv": pa.int64(),
-            "n_late": pa.int64(),
-            "n_req": pa.int64(),
-            "miss": pa.bool_(),
-            "alpha": pa.float64(),
-        }
-    },
     words={"judged": Judged, "progress": Progress, "correlation": Correlation},
 )
 

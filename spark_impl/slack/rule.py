@@ -13,10 +13,10 @@ import numpy as np
 from model.vocabulary import SlackConfig
 from spark_impl.runtime.arrays import Bools, Floats, Ints, Records
 from spark_impl.slack import control_laws
-from spark_impl.slack.judgement import JUDGED, NEGATIVE, WINDOW, Judgement, Mark, Moments
+from spark_impl.slack.judgement import JUDGED, NEGATIVE, WINDOW, Judgement, Moments
 from spark_impl.slack.retained_values import RETAINED, RetainedValues
 from spark_impl.windows.records import Rows, join_records
-from spark_impl.windows.room import Path, Stretch
+from spark_impl.windows.room import Path, Rule, Stretch
 
 _FIRST_LOOK = 64
 """Number of arrivals in the first search for the next judgement."""
@@ -41,13 +41,6 @@ class Memory(NamedTuple):
     values: Floats = np.empty(0)
     """The values that ``retained`` counts; empty unless ``config.needs_values``."""
     negative: Records = np.empty(0, NEGATIVE)
-
-
-class _Moment(NamedTuple):
-    """A snapshot of a rule, used to undo a stretch."""
-
-    memory: Memory
-    judgement: Mark
 
 
 class Turn(NamedTuple):
@@ -137,7 +130,7 @@ class Foresight:
         return slack, is_reached
 
 
-class SlackRule:
+class SlackRule(Rule):
     """The controller of one task during one micro-batch."""
 
     def __init__(self, config: SlackConfig, task: int, n_keys: int, memory: Memory) -> None:
@@ -151,11 +144,6 @@ class SlackRule:
         self._start = 0
         self._turns: list[Turn] = []
         self._again = False
-
-    def receive(self, rows: Rows, operator: Ints, mine: Bools) -> Rows:
-        """Return the arrivals as they are: no operators are upstream."""
-        del operator, mine
-        return rows
 
     def look(self, rows: Rows, t_max: Ints) -> None:
         """Compute the delays of the next arrivals and the moments of their values."""
@@ -185,18 +173,18 @@ class SlackRule:
 
     def settle(self, done: Stretch) -> int | None:
         """Judge windows and compare the judgements with the guesses of the path."""
-        before = _Moment(self._memory, self._judgement.mark())
+        before, mark = self._memory, self._judgement.mark()
         self._judge(done)
         if self._again:
             self._again = False
             return None
         passed = [turn for turn in self._turns if turn.at < len(done.path.wm) - 1]
-        judged = self._judgement.since(before.judgement)
-        wrong = self._foresight.check(passed, before.memory.alpha, judged)
+        judged = self._judgement.since(mark)
+        wrong = self._foresight.check(passed, before.alpha, judged)
         if wrong is None:
             return None
-        self._memory = before.memory
-        self._judgement.undo_to(before.judgement)
+        self._memory = before
+        self._judgement.undo_to(mark)
         self._again = True
         return wrong.at + 1
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
 import pyarrow as pa
 
 from model.vocabulary import WatermarkConfig
@@ -14,7 +13,6 @@ from spark_impl.watermark.upstream import INSERTION, PASSING, UpstreamMemory, Up
 from spark_impl.windows import answers, query, system
 from spark_impl.windows import progress as figures
 from spark_impl.windows.room import HOLDER, WindowRoom, WindowSettings, window_settings
-from spark_impl.windows.store import Columns
 
 
 def _settings(config: WatermarkConfig) -> WindowSettings:
@@ -22,10 +20,6 @@ def _settings(config: WatermarkConfig) -> WindowSettings:
     own = {"upstreams": config.upstreams, "times_arrivals": by_arrival}
     plain = {"corrects": config.corrections, "correlates": False}
     return window_settings(config, **plain, **own)
-
-
-def _columns(dtype: "np.dtype[np.void]") -> Columns:
-    return dict.fromkeys(dtype.names or (), pa.int64())
 
 
 UPSTREAM = WindowRoom(
@@ -36,7 +30,6 @@ UPSTREAM = WindowRoom(
     memory=UpstreamMemory(),
     progress={HOLDER: pa.int64()},
     records={"passing": PASSING, "inserted": INSERTION},
-    columns={"passing": _columns(PASSING), "inserted": _columns(INSERTION)},
     words={"passing": Passing, "inserted": Inserted},
 )
 """The room with operators upstream."""
@@ -46,7 +39,6 @@ WATERMARK = replace(
     memory=Memory(),
     progress={},
     records={"clock": CLOCK},
-    columns={"clock": _columns(CLOCK)},
     words={"clock": Clock},
     upstream=UPSTREAM,
 )

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary import WatermarkConfig
-from spark_impl.runtime.arrays import Bools, Ints, Records
+from spark_impl.runtime.arrays import Ints, Records
 from spark_impl.windows.disorder import cluster_sizes, count_inversions, wait_us
 from spark_impl.windows.records import Rows, fill_records
-from spark_impl.windows.room import Path, Stretch
+from spark_impl.windows.room import Path, Rule, Stretch
 
 CLOCK = np.dtype(
     [("seq", "<i8"), ("t_max_us", "<i8"), ("inv", "<i8"), ("wait_us", "<i8"), ("wm_us", "<i8")]
@@ -31,7 +31,7 @@ class Memory(NamedTuple):
     """The last k event times in the order of arrival."""
 
 
-class WatermarkRule:
+class WatermarkRule(Rule):
     """The micro-cluster of one task during one micro-batch."""
 
     def __init__(self, config: WatermarkConfig, task: int, n_keys: int, memory: Memory) -> None:
@@ -39,11 +39,6 @@ class WatermarkRule:
         self._config = config
         self._memory = memory
         self._clocks: list[Records] = [np.empty(0, CLOCK)]
-
-    def receive(self, rows: Rows, operator: Ints, mine: Bools) -> Rows:
-        """Return the arrivals as they are: no operators are upstream."""
-        del operator, mine
-        return rows
 
     def look(self, rows: Rows, t_max: Ints) -> None:
         """Compute the disorder after each of the next arrivals, and the wait that follows."""
@@ -94,10 +89,6 @@ class WatermarkRule:
         """Return the cluster; it does not depend on the watermark."""
         del wm_us
         return self._memory
-
-    def progress(self) -> dict[str, float]:
-        """Return no columns: progress needs only the clock that all rooms have."""
-        return {}
 
     def records(self) -> dict[str, Records]:
         """Return the clocks."""

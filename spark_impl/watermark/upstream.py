@@ -23,7 +23,7 @@ from spark_impl.runtime.arrays import Bools, Ints, Records
 from spark_impl.watermark.rule import CLOCK
 from spark_impl.windows.disorder import cluster_sizes, count_inversions, wait_us
 from spark_impl.windows.records import INSERTED, NO_CLOCK, Rows, fill_records
-from spark_impl.windows.room import HOLDER, Path, Stretch
+from spark_impl.windows.room import HOLDER, Path, Rule, Stretch
 
 OPERATOR = np.dtype([("t_max_us", "<i8"), ("wm_us", "<i8"), ("inv", "<i8"), ("n", "<i8")])
 """An operator between two micro-batches; ``n`` is the size of its cluster."""
@@ -55,7 +55,7 @@ class UpstreamMemory(NamedTuple):
     those that were never passed. The largest is the clock now. Empty without ``idle_after_us``."""
 
 
-class UpstreamRule:
+class UpstreamRule(Rule):
     """The operators upstream and the watermarks of one task during one micro-batch."""
 
     def __init__(

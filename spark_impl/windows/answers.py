@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from spark_impl.runtime import queries
 from spark_impl.runtime.storage import Address
-from spark_impl.windows.room import ConfigT, WindowRoom, WindowSettings
+from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom, WindowSettings
 from spark_impl.windows.store import PENDING, WindowStore, load_store
 
 FARTHEST_US = 291 * 366 * 86_400_000_000
@@ -38,7 +38,7 @@ def results(room: WindowRoom[ConfigT], spark: SparkSession, store: Address) -> D
     return current_answers(spark, room.settings(config), opened)
 
 
-def corrections(room: WindowRoom[ConfigT], spark: SparkSession, store: Address) -> DataFrame:
+def corrections(room: AnyRoom, spark: SparkSession, store: Address) -> DataFrame:
     """Return a row for each correction of a task.
 
     The columns are:
@@ -57,7 +57,7 @@ def corrections(room: WindowRoom[ConfigT], spark: SparkSession, store: Address) 
     return rows.select(*opened.by, "batch", "reason", *measures)
 
 
-def late(room: WindowRoom[ConfigT], spark: SparkSession, store: Address) -> DataFrame:
+def late(room: AnyRoom, spark: SparkSession, store: Address) -> DataFrame:
     """Return a row for each (tuple, window) that was late for the first answers.
 
     The columns are:
@@ -77,7 +77,7 @@ def late(room: WindowRoom[ConfigT], spark: SparkSession, store: Address) -> Data
     return pairs.groupBy(*pair).agg(F.min("batch").alias("batch"))
 
 
-def rejected(room: WindowRoom[ConfigT], spark: SparkSession, store: Address) -> DataFrame:
+def rejected(room: AnyRoom, spark: SparkSession, store: Address) -> DataFrame:
     """Return a row for each arrival that the query has refused: it is in no answer.
 
     The columns are the grouping columns, ``task``, ``seq``, ``source_id``, ``key``,

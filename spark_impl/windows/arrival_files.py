@@ -84,12 +84,6 @@ def _require(good: bool, source: Location, name: str, kind: pa.DataType, wanted:
         raise InputProblem(msg)
 
 
-def read_schema(file: Location) -> pa.Schema:
-    """Return the columns of a file. Raise :class:`InputProblem` if it cannot be read."""
-    with reading(file):
-        return pq.read_schema(file.path, filesystem=file.files)
-
-
 def open_file(file: Location, groups: Sequence[pa.Field] = (), value: str | None = VALUE) -> Piece:
     """Open a file of a history, and check its columns.
 
@@ -130,12 +124,6 @@ def read_tables(
         elif value != VALUE:
             rows = rows.select(names).rename_columns([*by, *columns])
         yield cast_columns(rows, groups)
-
-
-def may_hold_nulls(group: pq.RowGroupMetaData) -> bool:
-    """Return whether any column of a row group may hold NULLs."""
-    columns = (group.column(i).statistics for i in range(group.num_columns))
-    return any(each is None or not each.has_null_count or each.null_count for each in columns)
 
 
 def cast_columns(table: pa.Table, groups: Sequence[pa.Field]) -> pa.Table:
@@ -197,7 +185,7 @@ def replace_nulls(
     """Return the columns of arrivals with zeros for NULLs; a column ``flaw`` says where.
 
     There is no column ``flaw`` if there are no flaws. The key and columns that the query does not
-    read are left out; ``table`` may lack those of the latter that hold no NULLs.
+    use are left out.
     """
     columns: dict[str, pa.ChunkedArray] = {}
     unread = {"key"} if settings.reads_arrival_us else {"key", "arrival_us"}
@@ -207,8 +195,6 @@ def replace_nulls(
         ts = pc.fill_null(table.column("event_time_us"), 0).to_numpy()
         flaw[(ts <= -_ALL_TIMES_US) | (ts >= _ALL_TIMES_US)] = len(FLAWS)
     for place, name in reversed(list(enumerate((*COLUMNS, *by), 1))):
-        if name not in table.column_names:
-            continue
         column = table.column(name)
         if column.null_count:  # the flaw is the first column of the list that is NULL
             flaw[column.is_null().to_numpy()] = min(place, len(COLUMNS) + 1)
@@ -303,18 +289,11 @@ class FileShares:
         if file in self._kept:
             return self._kept[file]
         piece = open_file(file, value=self._settings.value)
-        described = [piece.file.metadata.row_group(i) for i in piece.groups]
-        parts = self._read(piece, described)
-        if sum(group.num_rows for group in described) > ROWS_AT_ONCE:
+        parts = map(self._part, read_tables(piece, (), value=self._settings.value))
+        if piece.file.metadata.num_rows > ROWS_AT_ONCE:
             return parts
         self._kept[file] = list(parts)
         return self._kept[file]
-
-    def _read(self, piece: Piece, groups: Iterable[pq.RowGroupMetaData]) -> Iterator[_Part]:
-        names = list(COLUMNS)
-        if not (self._settings.reads_arrival_us or any(map(may_hold_nulls, groups))):
-            names.remove("arrival_us")
-        return map(self._part, read_tables(piece, (), names, self._settings.value))
 
     def _part(self, table: pa.Table) -> _Part:
         codes, keys = number_values(table.column("key"))

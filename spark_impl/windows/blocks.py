@@ -1,9 +1,9 @@
 """Blocks: thousands of arrivals in one binary, on their way to a task.
 
-If rows travel singly, Spark's hand-over to Python costs far more than all computation.
-Workers therefore read the files of a history with Arrow and cut them by task, and the state
-operator gets a handful of rows. Arrivals with grouping columns travel this way. Without grouping
-columns nothing has to travel (:class:`spark_impl.windows.arrival_files.FileShares`).
+If rows travel singly, Spark's hand-over to Python costs far more than all computation. Workers
+therefore read the files of a history with Arrow and cut them by task, and the state operator gets a
+handful of rows. Few tasks without grouping columns read the files themselves
+(:class:`spark_impl.windows.arrival_files.FileShares`).
 
 Spark sends rows to partitions by a hash of the grouping key. Of four tasks numbered 0 to 3, three
 would land on the same one of two partitions, and one core would do most of the work. A task
@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spark_impl.runtime.arrays import Column, Ints
+from spark_impl.runtime.arrays import Ints
 from spark_impl.runtime.storage import Location, locate
 from spark_impl.windows.arrival_files import (
     merge_parts,
@@ -113,33 +113,12 @@ def _packed(
 def encode(settings: WindowSettings, table: pa.Table, by: Sequence[str] = ()) -> bytes:
     """Return a block of arrivals: an Arrow stream."""
     columns = replace_nulls(settings, table, by)
-    block = _narrowed({**columns, "key": _keys(table.column("key"))})
+    block = pa.table({**columns, "key": _keys(table.column("key"))}).combine_chunks()
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, block.schema) as out:
         out.write_table(block)
     data: bytes = sink.getvalue().to_pybytes()
     return data
-
-
-def _narrowed(columns: dict[str, pa.ChunkedArray]) -> pa.Table:
-    """Return each column in half the bits if no value is lost by that, to halve the traffic.
-
-    Integers count from the smallest one, which is in the table's metadata.
-    """
-    least = {}
-    for name, column in columns.items():
-        if name == "key" or not len(column):
-            continue
-        numbers = column.to_numpy()
-        if numbers.dtype == np.float64:
-            with np.errstate(over="ignore"):
-                halves = numbers.astype(np.float32)
-            if np.array_equal(halves, numbers):
-                columns[name] = pa.array(halves)
-        elif int(numbers.max()) - int(numbers.min()) < 1 << 32:
-            least[name] = str(numbers.min())
-            columns[name] = pa.array((numbers - numbers.min()).astype(np.uint32))
-    return pa.table(columns).combine_chunks().replace_schema_metadata(least)
 
 
 def _keys(column: pa.ChunkedArray) -> pa.DictionaryArray:
@@ -162,18 +141,8 @@ def decode(blocks: Iterable[bytes]) -> tuple[tuple[str, ...], Rows]:
 def _decoded(block: bytes) -> tuple[list[str], Rows]:
     table = pa.ipc.open_stream(block).read_all()
     codes, keys = number_values(table.column("key"))
-    columns = {name: _widened(table, name) for name in table.column_names if name != "key"}
-    return keys, to_rows(codes, columns)
-
-
-def _widened(table: pa.Table, name: str) -> Column:
-    """Return a column as it was before :func:`_narrowed`."""
-    dtype = np.float64 if name == "value" else np.int64
-    numbers: Column = table.column(name).to_numpy().astype(dtype)
-    least = (table.schema.metadata or {}).get(name.encode())
-    if least is not None:
-        numbers += int(least)
-    return numbers
+    names = (name for name in table.column_names if name != "key")
+    return keys, to_rows(codes, {name: table.column(name).to_numpy() for name in names})
 
 
 def slots(tasks: int) -> tuple[int, ...]:

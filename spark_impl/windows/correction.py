@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_impl.runtime.arrays import Bools, Ints, PlainRow
-from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.runtime.storage import InputProblem
 from spark_impl.runtime.stores import Draft
 from spark_impl.windows import recompute
 from spark_impl.windows.arrival_files import number_combinations
@@ -93,47 +93,29 @@ class Corrections:
         n_rcv = recompute.greatest(request, self._known(draft, "result", request), "n_rcv")
         before = recompute.greatest(request, earlier, "n")
         cleared = recompute.count_pairs(request, self._known(draft, "cleared", request))
-        _refuse_losses(self._history.source, request, answers, _Known(n_rcv, before, cleared))
+        # A forgotten redelivery is late once more, although the first answer may count its tuple.
+        # So first answer and late pairs add up to deliveries: each joined the window or was late.
+        deliveries = n_rcv + cleared + request.pairs
+        tuples = np.maximum(request.pairs, before)
+        if self._settings.dedup:  # else the first answer counts redeliveries
+            tuples = np.maximum(tuples, n_rcv)
+        self._require(request, answers, "tuples", answers.n, tuples)
+        self._require(request, answers, "deliveries", answers.deliveries, deliveries)
         rows = recompute.to_table(request, answers, self._store.kinds["revision"])
         numbers = recompute.revision_numbers(request, answers, earlier)
         rows = rows.append_column("revision", pa.array(numbers))
         draft.write("revision", rows)
         draft.write("correlation", rows.filter(pa.array(answers.correlated == 1)))
 
-
-class _Known(NamedTuple):
-    """The counts of earlier steps for the requested windows, 0 if there are none."""
-
-    n_rcv: Ints
-    n: Ints
-    """Tuples of the latest revision."""
-    cleared: Ints
-    """Late pairs that earlier corrections have covered."""
-
-
-def _refuse_losses(
-    source: Location, request: WindowRequest, answers: WindowAnswers, known: _Known
-) -> None:
-    """Raise :class:`InputProblem` if the history holds less than it must.
-
-    A forgotten redelivery is late once more, although the first answer may count its tuple. First
-    answer and late pairs therefore add up to deliveries, not to tuples: each delivery joined the
-    window or was late.
-    """
-    tuples = np.maximum(request.pairs, known.n)
-    if request.settings.dedup:  # else the first answer counts redeliveries
-        tuples = np.maximum(tuples, known.n_rcv)
-    for what, column, needed in (
-        ("tuples", answers.n, tuples),
-        ("deliveries", answers.deliveries, known.n_rcv + known.cleared + request.pairs),
-    ):
-        present = recompute.per_request(request, answers, column)
-        short = np.flatnonzero(present < needed)
-        if len(short):
-            at = int(short[0])
+    def _require(
+        self, request: WindowRequest, answers: WindowAnswers, what: str, found: Ints, needed: Ints
+    ) -> None:
+        """Raise :class:`InputProblem` if the history holds less than ``needed`` for a window."""
+        present = recompute.per_request(request, answers, found)
+        for at in np.flatnonzero(present < needed)[:1].tolist():
             msg = (
-                f"{source} has lost rows: it holds {present[at]} of at least {needed[at]} {what}"
-                f" for {recompute.describe_window(request, at)}"
+                f"{self._history.source} has lost rows: it holds {present[at]} of at least"
+                f" {needed[at]} {what} for {recompute.describe_window(request, at)}"
             )
             raise InputProblem(msg)
 

@@ -22,12 +22,13 @@ from spark_impl.runtime.histories import (
     history_schema,
     name_values,
     number_of,
+    read_footer,
 )
 from spark_impl.runtime.history_chain import require_chain
 from spark_impl.runtime.storage import InputProblem, Location
 from spark_impl.runtime.tables import BATCH, KIND
 from spark_impl.windows import recompute
-from spark_impl.windows.arrival_files import check_columns, group_type, read_schema
+from spark_impl.windows.arrival_files import check_columns, group_type
 from spark_impl.windows.blocks import SLOT
 from spark_impl.windows.recompute import Tuples, WindowAnswers, WindowRequest
 from spark_impl.windows.room import WindowSettings
@@ -73,7 +74,10 @@ def check_source(
         msg = f"there is no folder {source}"
         raise InputProblem(msg)
     files = files_of(source)
-    schema = read_schema(files[0]) if files else _coming_schema(source, group_columns, value)
+    if files:
+        schema = read_footer(files[0]).schema.to_arrow_schema()
+    else:
+        schema = _coming_schema(source, group_columns, value)
     ours = {*COLUMNS, "task", BATCH, KIND, SLOT, *columns}
     groups = []
     for name in group_columns:
@@ -108,7 +112,7 @@ class History:
         groups: tuple[pa.Field, ...],
     ) -> None:
         self._spark = spark
-        self._source = source
+        self.source = source
         self._reader = PieceReader(settings, groups)
         self._cache = PieceCache(self._reader)
         self._follower = Follower(source)
@@ -119,11 +123,6 @@ class History:
         """Numbers of the files that are the ones that their neighbours know."""
         self._threads = ThreadPoolExecutor(_THREADS)
         self._ahead: Future[None] | None = None
-
-    @property
-    def source(self) -> Location:
-        """The folder."""
-        return self._source
 
     def read_ahead(self, seq: int) -> None:
         """Start reading the file behind arrival ``seq``, which the next correction will need."""
@@ -144,7 +143,7 @@ class History:
         if numbers.start != self._known.start:  # it was shortened
             self._footers, self._known = Footers(), range(numbers.start, numbers.start)
         for number in range(self._known.stop, numbers.stop):
-            self._footers.add(file_of(self._source, number))
+            self._footers.add(file_of(self.source, number))
             self._known = range(numbers.start, number + 1)
         return self._footers
 
@@ -159,7 +158,7 @@ class History:
         times, last = recompute.time_ranges_us(request), int(request.limit.max())
         groups = self._look().overlapping(times, last)
         for number in sorted({number_of(group.file) for group in groups} - self._checked):
-            require_chain(self._source, range(number, number + 1))
+            require_chain(self.source, range(number, number + 1))
             self._checked.add(number)
         rows = sum(group.rows for group in groups)
         read = row_group_reader(self._reader, groups, times)

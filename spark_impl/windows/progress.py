@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from spark_impl.runtime.storage import Address
 from spark_impl.windows.records import NO_CLOCK
-from spark_impl.windows.room import HOLDER, ConfigT, WindowRoom
+from spark_impl.windows.room import HOLDER, AnyRoom
 from spark_impl.windows.store import PENDING, WindowStore, load_store
 
 
@@ -43,7 +43,7 @@ class BatchProgress(NamedTuple):
         return self.late_pairs / max(self.pairs + self.late_pairs, 1)
 
 
-def progress(room: WindowRoom[ConfigT], store: Address) -> BatchProgress:
+def progress(room: AnyRoom, store: Address) -> BatchProgress:
     """Return the figures of the last complete micro-batch of the query that writes ``store``.
 
     Only files with rows of this micro-batch are read, without Spark. Raise :class:`InputProblem` if

@@ -27,7 +27,7 @@ from spark_impl.windows.arrival_files import FileShares
 from spark_impl.windows.blocks import SLOT, block_schema, pack_files, slots
 from spark_impl.windows.correction import Corrections
 from spark_impl.windows.history import History, check_source
-from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom, WindowSettings
+from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom
 from spark_impl.windows.store import (
     WindowStore,
     all_tables,
@@ -86,35 +86,23 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
         self._spark = spark
         self._room = room = (room or self.room).of(config)
         self._config = config
-        self._settings = replace(room.settings(config), value=value)
-        self._source = locate(source)
+        self.settings = replace(room.settings(config), value=value)
+        """The settings that all rooms with windows share."""
+        self.source = locate(source)
+        """The history."""
         columns = set(chain.from_iterable(all_tables(room).values()))
-        groups = check_source(self._source, columns, group_columns, value)
-        self._store = open_store(locate(store), room, config, groups, value)
-        require_history(self._store.at().view, self._source)
-        self._checkpoint = locate(checkpoint) if checkpoint else self._store.checkpoint
+        groups = check_source(self.source, columns, group_columns, value)
+        self.store = open_store(locate(store), room, config, groups, value)
+        """The store with the answers."""
+        require_history(self.store.at().view, self.source)
+        self._checkpoint = locate(checkpoint) if checkpoint else self.store.checkpoint
         self._sink = sink
-        self._history = History(spark, self._settings, self._source, groups)
+        self._history = History(spark, self.settings, self.source, groups)
         self._reached: int | None = None
 
     @property
-    def store(self) -> WindowStore:
-        """The store with the answers."""
-        return self._store
-
-    @property
-    def source(self) -> Location:
-        """The history."""
-        return self._source
-
-    @property
-    def settings(self) -> WindowSettings:
-        """The settings that all rooms with windows share."""
-        return self._settings
-
-    @property
     def _root(self) -> Location:
-        return self._store.root
+        return self.store.root
 
     def flush(self, wanted: Callable[[Values], bool] | None = None) -> None:
         """Process everything in the source, then close all windows and correct all pending pairs.
@@ -123,26 +111,26 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
         durable: if a flush is interrupted, the next run carries it out, once.
         """
         self.run_available()
-        known = self._store.at().known_tasks()
+        known = self.store.at().known_tasks()
         tasks = [who for who in known if wanted is None or wanted(who[:-1])]
         if tasks:
-            self._store.request(tasks, self._store.schema_of({}), self._source)
+            self.store.request(tasks, self.store.schema_of({}), self.source)
             self.run_available()
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
         # Open the store again: it may have been replaced since the query was made.
-        store = self._store
+        store = self.store
         open_store(store.root, self._room, self._config, store.groups, store.value)
         writer = TableWriter(store.root)
         require_checkpoint(self._checkpoint, store.root, writer.view.last)
-        note_history(writer, self._source)
+        note_history(writer, self.source)
         self._reached = None
         finish = partial(self._finish, writer=writer)
         return queries.start_batches(self._reports(), self._checkpoint, finish, interval)
 
     def _reports(self) -> DataFrame:
         """Return the reports of tasks; the workers write the stream tables themselves."""
-        settings, store = self._settings, self._store
+        settings, store = self.settings, self.store
         travel = bool(store.groups) or settings.tasks > FEW_TASKS
         operator = processor.WindowProcessor(
             self._room,
@@ -164,45 +152,45 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
 
     def _slots(self) -> DataFrame:
         """Return a row for every task and file."""
-        every = F.explode(F.lit([*slots(self._settings.tasks)]))
+        every = F.explode(F.lit([*slots(self.settings.tasks)]))
         return self._paths().select(every.alias(SLOT), PATH)
 
     def _blocks(self) -> DataFrame:
         """Return a row with a block for every task and file that has arrivals for it."""
-        store = self._store
+        store = self.store
         pack = partial(
             pack_files,
             control=store.control,
             groups=store.groups,
-            settings=self._settings,
-            slots=slots(self._settings.tasks),
+            settings=self.settings,
+            slots=slots(self.settings.tasks),
         )
         return self._paths().mapInArrow(pack, from_arrow_schema(block_schema(store.groups)))
 
     def _paths(self) -> DataFrame:
-        tasks = None if self._store.groups else self._settings.tasks
+        tasks = None if self.store.groups else self.settings.tasks
         session = queries.session_of_query(self._spark, self._checkpoint, tasks)
-        return paths(session, self._source, self._store.control)
+        return paths(session, self.source, self.store.control)
 
     def _finish(self, answers: DataFrame, batch: int, writer: TableWriter) -> None:
         """Write everything of a micro-batch; Spark calls this, and again after a crash."""
-        if self._reached is not None and self._settings.corrects:
+        if self._reached is not None and self.settings.corrects:
             self._history.read_ahead(self._reached)
-        draft = Draft(self._store, writer, batch)
+        draft = Draft(self.store, writer, batch)
         reports = answers.toArrow()
         progress = reports.filter(reports.column("active"))
         rows = {kind: written_column(kind) for kind in record_types(self._room)}
         draft.add_reported(reports, {**rows, "progress": "active"})
         if draft.is_new:
-            Corrections(self._settings, self._store, self._history).run(draft, progress)
+            Corrections(self.settings, self.store, self._history).run(draft, progress)
         draft.commit()
         if self._sink is not None and reports.num_rows:  # else nothing was read
-            self._sink(self._answers_of(self._store.at(writer.view), batch), batch)
+            self._sink(self._answers_of(self.store.at(writer.view), batch), batch)
         self._reached = pc.max(progress.column("seq")).as_py()
 
     def _answers_of(self, store: WindowStore, batch: int) -> DataFrame:
         """Return the answers that are new or revised in a micro-batch, by window and revision."""
-        settings = self._settings
+        settings = self.settings
         new = partial(queries.read_table, self._spark, store, first=batch, last=batch)
         window = [*store.by, "key", "start_us"]
         answers = all_answers(store, new(kind="result"), new(kind="revision"))

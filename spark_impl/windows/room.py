@@ -111,7 +111,8 @@ class Rule(Protocol):
         ``WindowSettings.upstreams``. A row with the key :data:`INSERTED` is a watermark, its event
         time.
         """
-        ...
+        del operator, mine
+        return rows
 
     def look(self, rows: Rows, t_max: Ints) -> None:
         """Look at the next arrivals, assuming that none of them is dropped."""
@@ -142,7 +143,7 @@ class Rule(Protocol):
 
     def progress(self) -> Mapping[str, float]:
         """Return the room's own columns of the table ``progress``."""
-        ...
+        return {}
 
     def records(self) -> Mapping[str, Records]:
         """Return the micro-batch's records for the room's own tables."""
@@ -167,8 +168,6 @@ class WindowRoom(Generic[ConfigT]):
     """The room's own columns of the table ``progress``."""
     records: Mapping[str, "np.dtype[np.void]"]
     """The room's own tables, and the dtype of their records in a task's output."""
-    columns: Mapping[str, Mapping[str, pa.DataType]]
-    """The columns of these tables behind the grouping columns and ``task``."""
     words: Mapping[str, type[Step]]
     """The room's own types of steps, by table."""
     upstream: "WindowRoom[ConfigT] | None" = None

@@ -20,10 +20,9 @@ import pyarrow.parquet as pq
 
 from model.vocabulary import task_of
 from spark_impl.runtime.arrays import Floats, Ints, Values
-from spark_impl.runtime.histories import COLUMNS, open_piece
-from spark_impl.runtime.storage import Location, reading
+from spark_impl.runtime.histories import COLUMNS, open_piece, read_footer
+from spark_impl.runtime.storage import Location
 from spark_impl.windows.arrival_files import (
-    may_hold_nulls,
     number_combinations,
     read_tables,
     to_rows,
@@ -53,8 +52,6 @@ class RowGroup(NamedTuple):
     most_us: int
     first_seq: int
     """Smallest arrival number."""
-    nulls: bool
-    """Whether any column may hold NULLs."""
 
 
 class Footers:
@@ -88,8 +85,7 @@ class Footers:
 
 def read_row_groups(file: Location) -> list[RowGroup]:
     """Return the row groups of a file."""
-    with reading(file):
-        footer = pq.read_metadata(file.path, filesystem=file.files)
+    footer = read_footer(file)
     # by whole paths: a column of structs may have a leaf of the same name
     names = [footer.schema.column(i).path for i in range(len(footer.schema))]
     time, seq = names.index("event_time_us"), names.index("seq")
@@ -97,7 +93,7 @@ def read_row_groups(file: Location) -> list[RowGroup]:
     for place in range(footer.num_row_groups):
         group = footer.row_group(place)
         bounds = *_bounds(group, time), _bounds(group, seq)[0]
-        found.append(RowGroup(file, place, group.num_rows, *bounds, may_hold_nulls(group)))
+        found.append(RowGroup(file, place, group.num_rows, *bounds))
     return found
 
 
@@ -133,13 +129,8 @@ class PieceReader(NamedTuple):
 
     def read(self, group: RowGroup, where: pc.Expression | None = None) -> Iterator[Piece]:
         """Yield the pieces of a row group, with ``where`` only of the rows that pass it."""
-        names = ["seq", "source_id", "key", "event_time_us", "value"]
-        if self.settings.max_future_us is not None:
-            names.append("arrival_us")
-        if group.nulls:
-            names = list(COLUMNS)  # a NULL in any column makes a row invalid
         piece = open_piece(group.file, range(group.place, group.place + 1))
-        for rows in read_tables(piece, self.groups, names, self.settings.value):
+        for rows in read_tables(piece, self.groups, value=self.settings.value):
             yield self._piece(rows if where is None else rows.filter(where))
 
     def _piece(self, table: pa.Table) -> Piece:

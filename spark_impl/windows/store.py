@@ -31,20 +31,6 @@ WINDOW: Columns = {"start_us": _INT, "key": _TEXT}
 """Columns that identify a window of a task."""
 _PAIRS: Columns = {**WINDOW, "source_id": _INT, "event_time_us": _INT, "windows": _INT}
 """Columns of a tuple and a run of ``windows`` windows that begins with the one at ``start_us``."""
-_STREAM: Mapping[str, Columns] = {
-    "result": {**WINDOW, "value": _FLOAT, "n_rcv": _INT, "slack_us": _INT, "wm_us": _INT},
-    "late": _PAIRS,
-    # Key and event time are NULL if the windows of the arrival are unknown, the value if it is one
-    # of a row that misses something.
-    "rejected": {
-        "seq": _INT,
-        "source_id": _INT,
-        "reason": _TEXT,
-        "key": _TEXT,
-        "event_time_us": _INT,
-        "value": _FLOAT,
-    },
-}
 _PROGRESS: Columns = {
     "t_max_us": _INT,
     "slack_us": _INT,
@@ -81,7 +67,23 @@ def all_tables(room: AnyRoom) -> dict[str, Columns]:
 
 def _stream_tables(room: AnyRoom) -> dict[str, Columns]:
     """Return the tables that the stream part writes; corrections write the others."""
-    return {**_STREAM, **room.columns, "progress": {**_PROGRESS, **room.progress}}
+    stream = {name: _columns_of(each) for name, each in record_types(room).items()}
+    return {**stream, "progress": {**_PROGRESS, **room.progress}}
+
+
+def _columns_of(records: "np.dtype[np.void]") -> Columns:
+    """Return the columns of a table from the dtype of a task's records.
+
+    A window is known by its start there, keys and reasons by their text.
+    """
+    columns = {}
+    for name in records.names or ():
+        if name in ("j", "first"):
+            columns["start_us"] = _INT
+        else:
+            text = name in ("key", "reason")
+            columns[name] = _TEXT if text else pa.from_numpy_dtype(records[name])
+    return columns
 
 
 def written_column(table: str) -> str:

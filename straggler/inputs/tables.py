@@ -22,6 +22,8 @@ from model.vocabulary.durations import UNITS_US
 from model.vocabulary.settings import nearest
 from sim.kernel.distributions import AnyArray
 from spark_impl.runtime import cells
+from spark_impl.runtime.cell_arrays import Cells
+from spark_impl.runtime.cell_times import read_times
 from straggler.errors import UsageError
 from straggler.inputs.durations import write_duration
 from straggler.inputs.frames import Format, Frame, file_name, read_frame
@@ -214,7 +216,7 @@ class _Reader:
 
     def _times(self, name: str) -> Ints:
         column = self._column(name, cells.TIMES)
-        found = cells.read_times(column, self.columns.time_unit)
+        found = read_times(column, self.columns.time_unit)
         self._drop_refused(name, column, found)
         return _filled(found.values, 0).astype(np.int64)
 
@@ -280,7 +282,7 @@ class _Reader:
 
     # ---------------------------------------------------------------------------------- flaws
 
-    def _drop_refused(self, name: str, column: pa.Array, found: cells.Cells) -> None:
+    def _drop_refused(self, name: str, column: pa.Array, found: Cells) -> None:
         is_refused = np.asarray(found.reason.is_valid())
         self._drop(name, column, is_refused, found.reason)
 
@@ -338,7 +340,7 @@ class _Reader:
             comma = self.columns.separator
             return f"; --separator '{comma} ' takes blanks before a cell as no part of it"
         texts = pa.array(names, pa.string())
-        readers = cells.read_numbers(texts), cells.read_times(texts, "iso")
+        readers = cells.read_numbers(texts), read_times(texts, "iso")
         if any(found.reason.null_count for found in readers):
             return "; if that is a row, --header none calls the columns 1, 2, ..."
         return ""

@@ -49,7 +49,7 @@ def modules_of_workers(spark: SparkSession) -> list[str]:
 def windows(spark: SparkSession, folder: Path) -> list[str | int]:
     """Run a windowed query; return the error that stopped it, and its last micro-batch."""
     query = open_windows(spark, folder, f"{OWN}/windows")
-    return [_error_of(query.run_available, QueryProblem), query.store.committed()]
+    return [_error_of(query.run_available, QueryProblem), query.store.at().view.last]
 
 
 def scripts(spark: SparkSession, folder: Path) -> list[str | int]:
@@ -57,7 +57,7 @@ def scripts(spark: SparkSession, folder: Path) -> list[str | int]:
     config = ScriptConfig.from_json(workload_in(folder).config)
     history, checkpoint = folder / "history", folder / "checkpoint"
     query = ScriptQuery(spark, config, history, f"{OWN}/scripts", [CASE], checkpoint=checkpoint)
-    return [_error_of(query.run_available, QueryProblem), query.store.committed()]
+    return [_error_of(query.run_available, QueryProblem), query.store.at().view.last]
 
 
 def chain(spark: SparkSession, folder: Path) -> str:

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from spark_impl.runtime.histories import append, file_of, files_of, next_number, write_parquet
+from spark_impl.runtime.histories import append, file_of, files_of, numbers, write_parquet
 from spark_impl.runtime.storage import InputProblem, Location, locate
 
 WRITERS = 3
@@ -52,7 +52,7 @@ class Publishing(RuleBasedStateMachine):
         self.scratch += 1
         file = self.history / "_scratch" / f"{self.scratch}" / "landed.parquet"
         write_parquet(self.table(rows), file)
-        self.plans[who] = file, file_of(self.history, next_number(self.history))
+        self.plans[who] = file, file_of(self.history, numbers(self.history).stop)
 
     def table(self, rows: int) -> pa.Table:
         """Return the next rows of a history, by what is in it now."""

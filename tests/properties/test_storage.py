@@ -30,18 +30,16 @@ def folder_of(parts: list[str]) -> str:
 @given(PARTS, QUERIES)
 def test_addresses_of_one_folder_name_one_place(parts: list[str], query: str) -> None:
     given_path, path = "/" + "/".join(parts), folder_of(parts)
-    host = f"hdfs://host:1{given_path}{query}"
-    assert str(locate(host)) == f"hdfs://host:1{path or '/'}{query}"
     for scheme in ("s3", "s3a"):
         assert str(locate(f"{scheme}://bucket{given_path}{query}")) == f"s3://bucket{path}{query}"
     for prefix in ("", "file://"):
         assert str(locate(f"{prefix}{given_path}")) == (path or "/")
-    for address in (host, f"s3://bucket{given_path}{query}", given_path):
+    for address in (f"s3://bucket{given_path}{query}", given_path):
         place = locate(address)
         assert locate(str(place)) == locate(place) == place
         assert locate(str(place / "more")) == place / "more"
         assert (place / "more").parent == place
-    for scheme in ("gs", "http", "dbfs"):
+    for scheme in ("gs", "http", "dbfs", "hdfs"):
         with pytest.raises(InputProblem, match=f"^{scheme}://bucket.* is not on a supported file"):
             locate(f"{scheme}://bucket{given_path}")
 

@@ -26,8 +26,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         "model/vocabulary/script/problems.py",
         "model/vocabulary/extras.py",
         "spark_impl/script/explain.py",
-        # how Java starts, what a wheel contains, how fast a machine is
-        "spark_impl/class_archive.py",
+        # what a wheel contains, how fast a machine is
         "spark_impl/runtime/packages.py",
         "spark_impl/join/*_probe.py",
         # experiments, their figures and pages

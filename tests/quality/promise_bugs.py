@@ -21,7 +21,7 @@ from spark_impl.join.side import Matcher, Side
 from spark_impl.join.transport import Links
 from spark_impl.runtime.stores import Draft, TableStore
 from spark_impl.slack import control_laws
-from spark_impl.windows import blocks, correction
+from spark_impl.windows import correction
 from tests.quality import operator_bugs
 from tests.quality.planting import Planted
 
@@ -64,16 +64,6 @@ def waits_for(share: float) -> Planted:
 
 def _nothing_pending(right: Any, self: TableStore, files: Any, kind: str, *given: Any) -> pa.Table:
     return right(self, [] if kind == "pending" else files, kind, *given)
-
-
-def _wrapped(right: Any, columns: dict[str, pa.ChunkedArray]) -> pa.Table:
-    """Let integers wrap that span 32 bits or more."""
-    for name, column in columns.items():
-        numbers = column.to_numpy() if name != "key" and len(column) else np.empty(0)
-        if len(numbers) and numbers.dtype != np.float64:
-            least = numbers.min()
-            columns[name] = pa.chunked_array([pa.array((numbers - least) % (1 << 32) + least)])
-    return right(columns)
 
 
 def _first_copy_unmet(right: Any, self: Side, block: Any, seen: Any = None) -> Any:
@@ -136,9 +126,6 @@ BUGS: Mapping[str, Bug] = {
     ),
     "the first of the copies on their way meets nobody": Bug(
         JOIN, "no pair lost", (Planted(Side.probe, _first_copy_unmet),)
-    ),
-    "event times that span more than 72 minutes wrap": Bug(
-        EXACTNESS, "has lost rows", (Planted(blocks._narrowed, _wrapped),)
     ),
     "an epoch that was killed counts as well": Bug(
         JOIN,

@@ -18,7 +18,7 @@ from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
 from spark_impl import grouping, join, script, slack, watermark
 from spark_impl.grouping import Grouping, GroupingProblem
 from spark_impl.join import ChainJoin, ChainProblem, from_history
-from spark_impl.runtime.histories import append, history_schema, next_number
+from spark_impl.runtime.histories import append, history_schema, numbers
 from spark_impl.runtime.queries import QueryProblem
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.script import ScriptQuery
@@ -68,7 +68,7 @@ LATER = (Reading("R", 10, 90_000, 512.0), Reading("S", 11, 91_000, 1024.0))
 
 def land(history: Path, readings: Sequence[Reading]) -> int:
     """Add a file to a history; return the number of its first row."""
-    first = 100 * next_number(locate(history))
+    first = 100 * numbers(locate(history)).stop
     rows = [
         {
             "stream": stream,

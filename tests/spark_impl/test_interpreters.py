@@ -102,11 +102,10 @@ def test_an_interpreter_that_the_user_chose_is_kept_and_named_if_it_lacks_a_pack
     said = run_job(tmp_path, path_without_python(tmp_path / "bin"), PYSPARK_PYTHON=str(chosen))
     version = "{}.{}.{}".format(*sys.version_info)
     begins = (
-        f"refused: the driver runs {sys.executable} (Python {version}), its workers run {chosen}"
-        f" (Python {version} in "
+        f"refused: the driver runs {sys.executable} (Python {version}), its workers run {chosen}:"
+        " No module named '"
     )
     assert said.startswith(begins)
-    assert "): No module named '" in said
     assert said.endswith(
         "; set PYSPARK_PYTHON to an interpreter of version {}.{} that has the packages of Straggler"
         " on every machine".format(*sys.version_info)
@@ -151,18 +150,17 @@ def test_the_users_choice_comes_before_the_drivers_interpreter(
 
 
 OTHER = "Python in worker has different version: 3.1 than that in driver: 3.11, PySpark cannot"
-MINOR = "Python {}.{}".format(*sys.version_info)
 
 
 @pytest.mark.parametrize(
     ("text", "interpreter", "said"),
     [
-        (OTHER, "python3", "python3 (Python 3.1): both have to be of one minor version"),
-        ("ModuleNotFoundError: No module named 'numpy'", "python3", f"python3 ({MINOR}): No modul"),
+        (OTHER, "python3", "python3: Python in worker has different version: 3.1; set"),
+        ("ModuleNotFoundError: No module named 'numpy'", "python3", "python3: No module named 'nu"),
         (
             'java.io.IOException: Cannot run program "/x/py": error=2, No such file or directory',
             "/x/py",
-            "/x/py (which cannot be started): No such file or directory",
+            "/x/py: No such file or directory",
         ),
         ("ModuleNotFoundError: No module named 'spark_impl.slack'", "python3", None),
         ("ModuleNotFoundError: No module named 'no_such_module'", "python3", None),

@@ -17,7 +17,7 @@ from model.vocabulary import stable_hash
 from model.vocabulary.join import Equi
 from model.vocabulary.windows import REASON_FUTURE
 from spark_impl.join import ChainJoin, from_history, results, snapshots
-from spark_impl.runtime import cells
+from spark_impl.runtime.cell_times import read_times
 from spark_impl.runtime.histories import COLUMNS
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.storage import InputProblem
@@ -38,7 +38,7 @@ MAY_1_US = 1_714_521_600_000_000
 )
 def test_a_time_in_a_finer_unit_is_named(number: int, unit: str, like: str) -> None:
     for cell in (number, str(number), f"{number}.5", Decimal(number)):
-        (reason,) = cells.read_times(pa.array([cell]), unit).reason.to_pylist()
+        (reason,) = read_times(pa.array([cell]), unit).reason.to_pylist()
         assert reason == f"lies outside of the years 1 to 9999 in {unit}; it looks like {like}"
 
 
@@ -59,7 +59,7 @@ def test_a_time_in_a_finer_unit_is_named(number: int, unit: str, like: str) -> N
 )
 def test_a_float_time_is_rounded_once(unit: str, values: list[float], exact: list[int]) -> None:
     """Products of floats are rounded themselves: 1 us off now, 4 us in the year 5000."""
-    assert cells.read_times(pa.array(values), unit).values.to_pylist() == exact
+    assert read_times(pa.array(values), unit).values.to_pylist() == exact
 
 
 # ----------------------------------------------------------------------------------------- landed

@@ -125,7 +125,7 @@ def finish(place: WindowStore, source: Path, batch: int, found: Tables) -> None:
 
 def visible(place: WindowStore) -> Visible:
     """Return the tables that a reader sees."""
-    return {name: place.read_all(name).to_pylist() for name in all_tables(SLACK)}
+    return {name: place.at().read_kind(name).to_pylist() for name in all_tables(SLACK)}
 
 
 def test_no_reader_sees_half_a_batch_and_doing_it_again_repairs_it(
@@ -142,8 +142,8 @@ def test_no_reader_sees_half_a_batch_and_doing_it_again_repairs_it(
         expected[batch] = visible(straight)
         for _ in ("for the first time", "again, because Spark did not note that it was done"):
             for _ in attempts(monkeypatch, lambda: finish(bumpy, source, batch, found)):  # noqa: B023  # it is called within the loop
-                assert bumpy.committed() in (batch - 1, batch)
-                assert visible(bumpy) == expected[bumpy.committed()]
+                assert bumpy.at().view.last in (batch - 1, batch)
+                assert visible(bumpy) == expected[bumpy.at().view.last]
                 interruptions += 1
             assert visible(bumpy) == expected[batch]
     assert expected[batch]["revision"]
@@ -187,10 +187,10 @@ def test_correction_notices_that_the_rows_of_a_file_are_gone(
     write_parquet(history_schema().empty_table(), file)
     with pytest.raises(InputProblem, match=LOST.format(holds)):
         finish(place, source, 2, found[2])
-    assert place.committed() == 1
+    assert place.at().view.last == 1
     assert visible(place) == before
     file.write_bytes(whole)
     for batch in range(2, len(found)):
         finish(place, source, batch, found[batch])
-    windows = {row["start_us"]: row["n"] for row in place.read_all("revision").to_pylist()}
+    windows = {row["start_us"]: row["n"] for row in place.at().read_kind("revision").to_pylist()}
     assert windows[0] == sum(0 <= ts < 10 for rows in batches for ts, _ in rows)

@@ -152,7 +152,7 @@ def test_duckdb_polars_and_plain_spark_read_a_store(spark: SparkSession, tmp_pat
     latest = sorted((row.key, row.start_us, row.value) for row in results)
     assert any(row.revision for row in results), "no window was corrected"
     assert sorted(example("latest")(str(store))) == latest
-    ours = sorted(query.store.read_all("result").column("start_us").to_pylist())
+    ours = sorted(query.store.at().read_kind("result").column("start_us").to_pylist())
     assert sorted(example("first_answers")(str(store))["start_us"].to_list()) == ours
     rows = example("first_answers_on_spark")(spark, str(store)).collect()
     assert sorted(row.start_us for row in rows) == ours

@@ -184,7 +184,7 @@ def test_impossible_arrivals_are_refused(
     query = ScriptQuery(spark, replace(CONFIG, idle_after_us=9), source, tmp_path / "s")
     with pytest.raises(QueryProblem, match=f"^{sentence.replace('^', '.')}$"):
         query.run_available()
-    assert query.store.committed() == -1
+    assert query.store.at().view.last == -1
 
 
 # -------------------------------------------------------------------- sensors that fall silent

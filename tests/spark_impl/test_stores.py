@@ -26,7 +26,7 @@ from tests.soak.oracles import ORACLES
 # ----------------------------------------------------------------------------------------- places
 
 
-@pytest.mark.parametrize("address", ["s3:///x", "file://host/x", "hdfs:/x"])
+@pytest.mark.parametrize("address", ["s3:///x", "file://host/x", "hdfs:/x", "hdfs://host:1/x"])
 def test_addresses_without_a_folder_are_refused(address: str) -> None:
     with pytest.raises(InputProblem, match=f"^{address} is not on a supported file system; supp"):
         locate(address)

@@ -52,7 +52,7 @@ def draft_of(store: MadeStore, writer: TableWriter, batch: int) -> Draft:
 
 
 def starts(store: MadeStore, kind: str = "result") -> list[int]:
-    return sorted(store.read_all(kind).column("start_us").to_pylist())
+    return sorted(store.at().read_kind(kind).column("start_us").to_pylist())
 
 
 def test_a_version_has_all_rows_of_its_micro_batches(place: Location) -> None:
@@ -60,7 +60,7 @@ def test_a_version_has_all_rows_of_its_micro_batches(place: Location) -> None:
     writer = TableWriter(store.root)
     for batch in range(3):
         draft_of(store, writer, batch).commit()
-    assert (store.committed(), Draft(store, writer, 2).is_new) == (2, False)
+    assert (store.at().view.last, Draft(store, writer, 2).is_new) == (2, False)
     assert starts(store) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
     assert starts(store, "pending") == [2], "the others were replaced"
     view = require_view(store.root)
@@ -143,10 +143,10 @@ def test_a_micro_batch_without_rows_is_no_version(tmp_path: Path) -> None:
     for batch in range(3):
         assert Draft(store, writer, batch).is_new
         Draft(store, writer, batch).commit()
-    assert (store.committed(), require_view(store.root).version) == (-1, 0)
+    assert (store.at().view.last, require_view(store.root).version) == (-1, 0)
     assert Draft(store, writer, 2).is_new, "it may be repeated"
     draft_of(store, writer, 3).commit()
-    assert (store.committed(), Draft(store, writer, 3).is_new) == (3, False)
+    assert (store.at().view.last, Draft(store, writer, 3).is_new) == (3, False)
 
 
 @pytest.mark.parametrize("damage", ["lose", "cut", "lengthen"])
@@ -162,7 +162,7 @@ def test_readers_miss_a_damaged_file(tmp_path: Path, damage: str) -> None:
         file.write_bytes(content[:-9] if damage == "cut" else content + b"more")
     sentence = f"s has lost {file.name} with 3 rows of kind 'result', or a part of it"
     with pytest.raises(InputProblem, match=sentence):
-        store.read_all("result")
+        store.at().read_kind("result")
     view = require_view(store.root)
     with pytest.raises(InputProblem, match=sentence):
         store.require_whole(view.of("result"))
@@ -215,7 +215,7 @@ def test_paths_that_delta_takes_for_others_are_refused(tmp_path: Path, name: str
 def test_a_half_made_table_can_be_made(tmp_path: Path) -> None:
     (tmp_path / "s" / "_delta_log").mkdir(parents=True)
     (tmp_path / "s" / "_delta_log" / "_commit_4711.json.tmp").touch()
-    assert make(tmp_path / "s").committed() == -1
+    assert make(tmp_path / "s").at().view.last == -1
 
 
 @pytest.mark.parametrize("name", ["thesis.txt", "query.json", "kind=result"])
@@ -237,7 +237,7 @@ def test_duckdb_and_polars_read_the_same_rows(tmp_path: Path) -> None:
     for batch in range(3):
         draft_of(store, writer, batch).commit()
     columns = ["batch", "start_us", "value"]
-    ours = sorted(store.read_all("result").select(columns).to_pylist(), key=str)
+    ours = sorted(store.at().read_kind("result").select(columns).to_pylist(), key=str)
     stored = deltalake.DeltaTable(str(tmp_path / "s")).to_pyarrow_dataset()  # noqa: F841 (DuckDB finds it by name)
     question = "select batch, start_us, value from stored where kind = 'result'"
     found = duckdb.sql(question).arrow().read_all().to_pylist()

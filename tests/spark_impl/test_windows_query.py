@@ -69,7 +69,7 @@ def test_answers_by_hand(spark: SparkSession, tmp_path: Path) -> None:
         25: (4.0, 1, 0, 1.0, "exact"),
     }
     assert answers(spark, tmp_path / "s") == exact
-    (correction,) = query.store.read_all("correction").to_pylist()
+    (correction,) = query.store.at().read_kind("correction").to_pylist()
     assert correction["reason"] == "flush"
     assert (correction["pairs"], correction["windows"]) == (4, 3)
     assert (correction["rows_read"], correction["rows_needed"]) == (5, 3)
@@ -221,7 +221,7 @@ def test_bad_rows_of_a_history_are_rejected_and_the_stream_goes_on(
     history(folder, [(6, 1.0)], key=None)
     query = SlackQuery(spark, FIXED, folder, tmp_path / "s")
     query.flush()
-    reasons = [row["reason"] for row in query.store.read_all("rejected").to_pylist()]
+    reasons = [row["reason"] for row in query.store.at().read_kind("rejected").to_pylist()]
     assert sorted(reasons) == [
         "event_time_us is NULL",
         "event_time_us lies beyond all calendars",
@@ -292,7 +292,7 @@ def test_late_tuples_are_a_side_output(spark: SparkSession, tmp_path: Path) -> N
         (10, 20, "a", 4, 17, 1),
     ]
     assert not watermark.corrections(spark, tmp_path / "s").count()
-    assert not query.store.read_all("pending").num_rows
+    assert not query.store.at().read_kind("pending").num_rows
 
 
 def test_every_device_has_a_watermark_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
