@@ -148,8 +148,9 @@ class TableStore:
         return require_view(self.root).last
 
     def note_empty(self, batch: int) -> None:
-        """Note that a micro-batch had no rows."""
-        (self.root / "_empty").write_bytes(str(batch).encode())
+        """Note that a micro-batch had no rows, unless a later one is noted."""
+        if batch > self.last_empty():
+            (self.root / "_empty").write_bytes(str(batch).encode())
 
     def last_empty(self) -> int:
         """Return the last micro-batch without rows, -1 if none is known."""

@@ -149,6 +149,17 @@ def test_a_micro_batch_without_rows_is_no_version(tmp_path: Path) -> None:
     assert (store.committed(), Draft(store, writer, 3).is_new) == (3, False)
 
 
+def test_a_writer_that_stood_still_takes_back_no_empty_micro_batch(tmp_path: Path) -> None:
+    store = make(tmp_path / "s")
+    suspended, writer = TableWriter(store.root), TableWriter(store.root)
+    late = Draft(store, suspended, 0)
+    for batch in range(3):
+        Draft(store, writer, batch).commit()
+    late.commit()
+    draft_of(store, writer, 3).commit()
+    assert store.committed() == 3
+
+
 @pytest.mark.parametrize("damage", ["lose", "cut", "lengthen"])
 def test_readers_miss_a_damaged_file(tmp_path: Path, damage: str) -> None:
     store = make(tmp_path / "s")
