@@ -13,12 +13,14 @@ from typing import TypeAlias
 
 import pyarrow.parquet as pq
 
-from spark_impl.runtime.histories import file_of, number_of
+from spark_impl.runtime.histories import file_of, next_number, number_of
 from spark_impl.runtime.provenance import identity_of
 from spark_impl.runtime.storage import InputProblem, Location, reading
 
 NOTE = b"straggler.follows"
 """Metadata of a file about the one before it."""
+_LANDED = "_landed.json"
+"""The file beside the checkpoint of a landing that names the last file of the history."""
 _Note: TypeAlias = dict[str, str | int | None]
 _TAIL = 8
 """Bytes behind a footer: its length, and four letters."""
@@ -45,11 +47,18 @@ def note_of_next(history: Location, number: int, identity: str | None = None) ->
     return {NOTE: json.dumps(note)}
 
 
-def require_chain(history: Location, numbers: range) -> None:
+def require_chain(history: Location, numbers: range, read: str | None = None) -> None:
     """Raise :class:`InputProblem` if a file is not the one that its neighbours know.
 
-    Both neighbours of ``numbers`` are looked at as well, if they are there.
+    Both neighbours of ``numbers`` are looked at as well, if they are there. ``read`` is the digest
+    of the file before them when the reader read it.
     """
+    if read is not None and _digest(history, numbers.start - 1) not in (None, read):
+        msg = (
+            f"{history} is not as it was written: {numbers.start - 1:08d}.parquet is not the file"
+            " that was read; restore that file from a copy, with all files behind it"
+        )
+        raise InputProblem(msg)
     identity = identity_of(history)
     previous = _note(history, numbers.start - 1) or {}
     for number in range(numbers.start, numbers.stop + 1):
@@ -68,6 +77,30 @@ def require_chain(history: Location, numbers: range) -> None:
             )
             raise InputProblem(msg)
         previous = note
+
+
+def note_landed(checkpoint: Location, file: Location) -> None:
+    """Note the last file of a landing beside its checkpoint."""
+    note = {"number": number_of(file), "digest": digest_of(file)}
+    (checkpoint / _LANDED).write_bytes(json.dumps(note).encode())
+
+
+def require_landed(history: Location, checkpoint: Location) -> None:
+    """Raise :class:`InputProblem` if a history has lost the last file of its landing.
+
+    A landing that goes on behind another file would leave a history that nobody can repair.
+    """
+    if not (checkpoint / _LANDED).exists():
+        return
+    note = json.loads((checkpoint / _LANDED).read_bytes())
+    number = note["number"]
+    found = _digest(history, number)  # a history may be shortened, but not behind its last file
+    if found != note["digest"] and (found or next_number(history) <= number):
+        msg = (
+            f"{history} is not as it was written: its landing has written another {number:08d}"
+            ".parquet; restore that file from a copy"
+        )
+        raise InputProblem(msg)
 
 
 def _require_own(file: Location, note: _Note, previous: _Note, identity: str | None) -> None:
