@@ -26,6 +26,8 @@ CONTROL = (
     "store/_empty",
     "store/_control/*.parquet",
     "store/_checkpoint/metadata",
+    "landing/metadata",
+    "landing/_landed.json",
     "*/_landing.json",
     "*/_history.json",
 )
