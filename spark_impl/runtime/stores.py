@@ -219,11 +219,12 @@ class Draft:
         """Raise :class:`InputProblem` unless the store ends just before ``batch``, or at it."""
         last = self.view.last
         if last not in (self.batch - 1, self.batch):  # the usual case looks at no file
-            last = max(last, self.store.last_empty())
+            last = max(self.writer.look().last, self.store.last_empty())
         if last not in (self.batch - 1, self.batch):
             msg = (
                 f"the checkpoint of {self.store.root} is at micro-batch {self.batch}, its table is"
-                f" at {last}; one of them was changed by hand or by a crash of the machine"
+                f" at {last}; another query runs on it, or one of them was changed by hand or by a"
+                " crash of the machine"
             )
             raise InputProblem(msg)
         self.is_new = self.view.last < self.batch
