@@ -87,6 +87,17 @@ WITHOUT_HISTORY = "grouping"
 """The room that reads no history."""
 
 
+REFUSED = (
+    "another query has written it",
+    "is there already",
+    "was continued elsewhere",
+    " expects ",
+    "another query runs on it",
+    "is already at",
+    "oncurrent",
+)
+"""Words of the refusal of a second driver."""
+
 MOUNT = "mount"
 """The command that mounts a file system."""
 

@@ -23,15 +23,6 @@ SAME_DRIVER = 3
 """Most starts in a driver until another one takes over."""
 FEEDS = 4
 """Most files that are fed until a driver comes to a moment that not every micro-batch has."""
-REFUSED = (
-    "another query has written it",
-    "is there already",
-    "was continued elsewhere",
-    " expects ",
-    "is already at",
-    "oncurrent",
-)
-"""Words of the refusal of a second driver."""
 
 
 class NotRecovered(Exception):  # noqa: N818 (an outcome, not a bug)
@@ -313,7 +304,7 @@ class Life:
     def _judge_refusal(self, said: str) -> str:
         """Return ``refused`` if a sentence refuses a driver that is not alone."""
         self._said.append(said)
-        return "refused" if any(word in said for word in REFUSED) else said[:200]
+        return "refused" if any(word in said for word in faults.REFUSED) else said[:200]
 
     def _tamper(self, kind: str) -> str:
         """Change files while no query runs, see what a run says, and repair; return the change."""
