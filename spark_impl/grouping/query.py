@@ -352,7 +352,6 @@ class GroupingStream(Runnable):
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
         store = self._spreader.store
-        last = store.at().view.last
-        require_checkpoint(self._checkpoint, store.root, last)
+        require_checkpoint(self._checkpoint, store.root, self._spreader.standing().source_batch)
         self._spreader.require_seen(last_logged(self._checkpoint, "commits"))
         return start_batches(self._rows, self._checkpoint, self._batch, interval)

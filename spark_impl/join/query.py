@@ -231,7 +231,7 @@ class ChainStream(Runnable):
         if batch == expected:
             self._chain.advance(rows)  # refuses what comes after a flush
         elif batch != expected - 1:
-            msg = f"the stream is at micro-batch {batch}, but the store expects {expected}"
+            msg = f"the stream is at micro-batch {batch}, but {self._root} expects {expected}"
             raise InputProblem(msg)
         self._hand_on(rows.sparkSession, batch)
 

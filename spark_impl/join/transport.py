@@ -66,7 +66,11 @@ def listen(host: str) -> socket.socket:
 def greet(address: Address, greeting: JsonObject, timeout_s: float) -> socket.socket:
     """Connect and show the token. Raise ``OSError`` if nobody listens."""
     connection = socket.create_connection(address, timeout=timeout_s)
-    connection.sendall(encode_json(greeting))
+    try:
+        connection.sendall(encode_json(greeting))
+    except OSError:
+        connection.close()
+        raise
     return connection
 
 

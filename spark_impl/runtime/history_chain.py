@@ -14,12 +14,14 @@ from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
-from spark_impl.runtime.histories import file_of, number_of
+from spark_impl.runtime.histories import file_of, number_of, numbers
 from spark_impl.runtime.provenance import identity_of
 from spark_impl.runtime.storage import InputProblem, Location, reading
 
 NOTE = b"straggler.follows"
 """Metadata of a file about the one before it."""
+_LANDED = "_landed.json"
+"""The file beside the checkpoint of a landing that names the last file of the history."""
 _TAIL = 8
 """Bytes behind a footer: its length, and four letters."""
 
@@ -36,17 +38,24 @@ def note_of_next(history: Location, number: int, identity: str | None = None) ->
 
     ``identity`` is the id of a history that has one; then the file may have no other number.
     """
-    note: dict[str, str | int | None] = {"before": _read(history, number - 1).digest}
+    note: dict[str, str | int | None] = {"before": digest_of(history, number - 1)}
     if identity is not None:
         note |= {"history": identity, "number": number}
     return {NOTE: json.dumps(note)}
 
 
-def require_chain(history: Location, numbers: range) -> None:
+def require_chain(history: Location, numbers: range, read: str | None = None) -> None:
     """Raise :class:`InputProblem` if a file is not the one that its neighbours know.
 
-    Both neighbours of ``numbers`` are looked at as well, if they are there.
+    Both neighbours of ``numbers`` are looked at as well, if they are there. ``read`` is the digest
+    of the file before them when the reader read it.
     """
+    if read is not None and digest_of(history, numbers.start - 1) not in (None, read):
+        msg = (
+            f"{history} is not as it was written: {numbers.start - 1:08d}.parquet is not the file"
+            " that was read; restore that file from a copy, with all files behind it"
+        )
+        raise InputProblem(msg)
     identity = identity_of(history)
     before = _read(history, numbers.start - 1)
     for number in range(numbers.start, numbers.stop + 1):
@@ -66,6 +75,38 @@ def require_chain(history: Location, numbers: range) -> None:
             )
             raise InputProblem(msg)
         before = found
+
+
+def digest_of(history: Location, number: int) -> str | None:
+    """Return the digest of the file with a number, ``None`` if it is not there."""
+    return _read(history, number).digest
+
+
+def note_landed(checkpoint: Location, file: Location) -> None:
+    """Note the last file of a landing beside its checkpoint."""
+    number = number_of(file)
+    note = {"number": number, "digest": digest_of(file.parent, number)}
+    (checkpoint / _LANDED).write_bytes(json.dumps(note).encode())
+
+
+def require_landed(history: Location, checkpoint: Location) -> None:
+    """Raise :class:`InputProblem` if a history has lost the last file of its landing.
+
+    A landing that goes on behind another file would leave a history that nobody can repair.
+    """
+    if not (checkpoint / _LANDED).exists():
+        return
+    note = json.loads((checkpoint / _LANDED).read_bytes())
+    number = note["number"]
+    found = _read(
+        history, number
+    ).digest  # a history may be shortened, but not behind its last file
+    if found != note["digest"] and (found or numbers(history).stop <= number):
+        msg = (
+            f"{history} is not as it was written: its landing has written another {number:08d}"
+            ".parquet; restore that file from a copy"
+        )
+        raise InputProblem(msg)
 
 
 def _require_own(file: Location, link: _Link, before: _Link, identity: str | None) -> None:

@@ -2,7 +2,8 @@
 
     00000007.parquet                   the arrivals of one micro-batch
     _rejected/<batch>-<n>-<m>.parquet  n faults of a micro-batch, of which m rows did not land
-    _landing.json                      settings; the checkpoint holds the same file
+    _landing.json                      settings; the checkpoint holds the same file, and in
+                                       _landed.json the digest of the last file
     _scratch/                          files of workers while a micro-batch is landed
 
 Rules of this file:
@@ -54,7 +55,7 @@ from spark_impl.runtime.histories import (
     name_values,
     read_footer,
 )
-from spark_impl.runtime.history_chain import note_of_next
+from spark_impl.runtime.history_chain import note_landed, note_of_next, require_landed
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
 from spark_impl.runtime.provenance import identity_of, open_history
 from spark_impl.runtime.queries import Runnable, last_logged, read_files, start_batches
@@ -251,6 +252,7 @@ class Landing(Runnable):
         if batch <= last:
             msg = f"{self._checkpoint} is at batch {batch}, {self._history} at {last} already"
             raise InputProblem(msg)
+        require_landed(self._history, self._checkpoint)
 
     def _land(self, rows: DataFrame, batch: int) -> None:
         """Write everything of a micro-batch; Spark calls this, and again after a crash."""
@@ -283,6 +285,7 @@ class Landing(Runnable):
             new = file_of(self._history, last.number + 1)
             last = _last_of(new, footers[LANDED])
             written[LANDED][0].publish(new)
+            note_landed(self._checkpoint, new)
         scratch.remove()
         self._last = last
 

@@ -84,9 +84,9 @@ def open_history(
     if here is None and not is_planned:
         if not numbers(history):
             note = json.dumps({"landing": uuid.uuid4().hex, **settings}).encode()
-            # The history's note comes last: a history with a note has begun.
-            for folder in (checkpoint, history):
-                (folder / _LANDING).write_bytes(note)
+            (checkpoint / _LANDING).write_bytes(note)
+            # A history with a note has begun: of two landings, one stops here.
+            (history / _LANDING).write_bytes(note, is_new=True)
             return
         msg = f"{history} holds files that were not written by a landing"
     elif here is None or here != there:

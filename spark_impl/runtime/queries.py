@@ -187,12 +187,12 @@ def last_logged(checkpoint: Location, log: str) -> int:
 
 
 def require_checkpoint(checkpoint: Location, store: Location, last: int) -> None:
-    """Raise :class:`InputProblem` if Spark would begin anew beside complete micro-batches.
+    """Raise :class:`InputProblem` if Spark would plan a micro-batch anew that is complete.
 
-    ``last`` is the last of them in the store, or -1. Without this check, nobody would notice that
-    the checkpoint was lost after the first one, which Spark may repeat.
+    ``last`` is the last of them in the store, or -1. Spark might plan other rows, and the store
+    would take them for those that it has.
     """
-    if last >= 0 > last_logged(checkpoint, "offsets"):
+    if last > last_logged(checkpoint, "offsets"):
         msg = (
             f"{checkpoint} is not the checkpoint of {store}, whose tables are at micro-batch {last}"
         )

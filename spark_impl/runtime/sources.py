@@ -19,13 +19,13 @@ from pyspark.sql.types import StructType
 
 from model.vocabulary.settings import PlainData
 from spark_impl.runtime import histories
-from spark_impl.runtime.history_chain import require_chain
+from spark_impl.runtime.history_chain import digest_of, require_chain
 from spark_impl.runtime.storage import InputProblem, Location, locate
 
 Offset: TypeAlias = dict[str, PlainData]
 """``next``: number of the file to read next, -1 if no file has been there yet; ``first``: number of
 the first file of the last micro-batch; ``requests``: those of the last micro-batch, by name;
-``spent``: those of the one before."""
+``spent``: those of the one before; ``digest``: that of the last file."""
 PATH = "path"
 """The one column of the source: addresses of files."""
 
@@ -140,8 +140,12 @@ class HistoryReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         end = first if is_over else self._end_of_batch(first)
         if end == first and not requests:
             return iter(()), start
-        require_chain(self._history, range(first, end))
+        digest = start.get("digest")
+        require_chain(self._history, range(first, end), digest)
+        if end > first:
+            digest = digest_of(self._history, end - 1)
         after = {"next": end, "first": first, "requests": requests, "spent": start["requests"]}
+        after["digest"] = digest
         return self.readBetweenOffsets(start, after), after
 
     def _end_of_batch(self, first: int) -> int:

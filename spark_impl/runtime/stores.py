@@ -151,8 +151,9 @@ class TableStore:
         write_parquet(pa.table(arrays, schema=columns), file)
 
     def note_empty(self, batch: int) -> None:
-        """Note that a micro-batch had no rows."""
-        (self.root / "_empty").write_bytes(str(batch).encode())
+        """Note that a micro-batch had no rows, unless a later one is noted."""
+        if batch > self.last_empty():
+            (self.root / "_empty").write_bytes(str(batch).encode())
 
     def last_empty(self) -> int:
         """Return the last micro-batch without rows, -1 if none is known."""
@@ -212,11 +213,12 @@ class Draft:
         """Raise :class:`InputProblem` unless the store ends just before ``batch``, or at it."""
         last = self.view.last
         if last not in (self.batch - 1, self.batch):  # the usual case looks at no file
-            last = max(last, self.store.last_empty())
+            last = max(self.writer.look().last, self.store.last_empty())
         if last not in (self.batch - 1, self.batch):
             msg = (
                 f"the checkpoint of {self.store.root} is at micro-batch {self.batch}, its table is"
-                f" at {last}; one of them was changed by hand or by a crash of the machine"
+                f" at {last}; another query runs on it, or one of them was changed by hand or by a"
+                " crash of the machine"
             )
             raise InputProblem(msg)
         self.is_new = self.view.last < self.batch

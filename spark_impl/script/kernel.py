@@ -173,8 +173,10 @@ class _Step:
             self._seq = max(self._seq, int(given.pieces.last[-1]))
             self._follow()
         for number, message in given.messages.items():
-            log = self._logs.get(number, Log())
-            self._logs[number] = log.with_(message.tuples, message.until_us)
+            log, (ts, values) = self._logs.get(number, Log()), message.tuples
+            new = ts >= log.until_us  # a driver that was superseded may send others again
+            until_us = max(message.until_us, log.until_us)
+            self._logs[number] = log.with_(Tuples(ts[new], values[new]), until_us)
         if given.flush:
             for number in self._share.sensors:
                 self._clocks[number] = self._clocks.get(number, Clock())._replace(wm_us=END_US)

@@ -101,6 +101,7 @@ def _problems(damage: Damage, folder: Path, file: Path, said: str) -> Iterator[s
     for path in (folder / "disk" / "store").rglob("*.json"):
         if path != file and damage.kind != "swap":
             try:
-                json.loads(path.read_bytes())
+                for action in path.read_bytes().splitlines() or [b""]:  # of a version of the table
+                    json.loads(action)
             except ValueError:
                 yield f"{path} is half-written"

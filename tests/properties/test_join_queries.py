@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from model.vocabulary import JoinConfig
@@ -104,8 +104,24 @@ def expected(chain: Reopened, name: str, epoch: int) -> bool:
     return pairs_in(chain.before, name, epoch)
 
 
+def reopened(
+    *before: tuple[str, int, int | None],
+    functions: Collection[str] = (),
+    given: JoinConfig | None = None,
+    epoch: int = 1,
+) -> Reopened:
+    """Return a chain of query ``a``, limited to epochs ``before``, opened again with another."""
+    plain = JoinConfig(1_000, (("a", And()),), epochs=before)
+    return Reopened(plain, functions, given or replace(plain, epochs=()), (), epoch)
+
+
 @promised("taken", MISSING, CHANGED, PAST, OVER, examples=150)
 @given(chain=chains())
+@example(chain=reopened())
+@example(chain=reopened(functions={"a"}, given=JoinConfig(1_000, (("b", And()),))))
+@example(chain=reopened(given=JoinConfig(1_000, (("a", Equi("key")),))))
+@example(chain=reopened(given=JoinConfig(1_000, (("b", And()),), epochs=(("b", 0, None),))))
+@example(chain=reopened(("a", 0, 0), epoch=3))
 def test_queries_change_only_for_epochs_to_come(reached: Reached, chain: Reopened) -> None:
     reasons = refusals(chain)
     reached.add({"taken" if not reasons else ", ".join(sorted(reasons)): 1})

@@ -25,7 +25,7 @@ from spark_impl.join.rendezvous import (
     join_neighbours,
     meet,
 )
-from spark_impl.join.transport import STRANGERS_MAX, Address, listen
+from spark_impl.join.transport import STRANGERS_MAX, Address, greet, listen
 
 HOST = "127.0.0.1"
 PATIENCE_S = 60.0
@@ -158,6 +158,16 @@ def test_an_older_attempt_that_met_keeps_nobody_from_meeting() -> None:
         newer = {meeting.attempt for meeting in meet_all(rendezvous.place)}
         assert len(older) == len(newer) == 1
         assert older != newer
+
+
+def test_a_connection_that_cannot_greet_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rendezvous that ends refuses whoever has connected and not greeted yet."""
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    monkeypatch.setattr(socket, "create_connection", lambda *_args, **_given: ours)
+    with pytest.raises(BrokenPipeError):
+        greet((HOST, 1), {"token": "token"}, PATIENCE_S)
+    assert ours.fileno() == -1
 
 
 def test_six_hundred_silent_strangers_exhaust_nothing() -> None:

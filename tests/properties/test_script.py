@@ -1,8 +1,9 @@
 """Groups have results of their own, results stay, and a late query reads what it needs."""
 
 from dataclasses import replace
-from itertools import groupby
+from itertools import accumulate, groupby
 from operator import itemgetter
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from model.script.claims import against_placement
 from model.script.graph import compile_graph
 from model.script.placement import HASHED, LARGE_SPLIT, WHOLE, place
 from model.script.rules import RULES
-from model.vocabulary import ScriptConfig, Trace, Workload
+from model.vocabulary import Event, ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import MILLISECOND_US, Result, Undefined
 from properties.promised import Reached, promised
 from spark_impl.runtime.systems import arrivals_table
@@ -24,7 +25,9 @@ from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import FLUSH, MESSAGE, ScriptProcessor, blocks_of, result_tables
 from spark_impl.script.router import Router
 from spark_impl.windows.blocks import slots
+from straggler.rooms.script.language import parse
 from straggler.strategies.script import SENSORS, cases, configs
+from tests.soak.oracles import SCRIPT
 
 # --------------------------------------------------------------------------------- grouping columns
 
@@ -42,8 +45,17 @@ class Grouped(ScriptProcessor):
         return super().handleInputRows(key[0], rows, timerValues)
 
 
-def run_grouped(plan: Plan, case: Workload, groups: list[Any]) -> list[Trace]:
-    """Run a case in several groups at once, in process; return the results of each group."""
+def run_grouped(
+    plan: Plan,
+    case: Workload,
+    groups: list[Any],
+    again: list[Any] | None = None,
+) -> list[Trace]:
+    """Run a case in several groups at once, in process; return the results of each group.
+
+    With ``again``, a list to which they are added, each message comes a second time behind the next
+    one to its reader.
+    """
     # Imported here as in the processor: it takes a while.
     import pandas as pd
 
@@ -65,10 +77,35 @@ def run_grouped(plan: Plan, case: Workload, groups: list[Any]) -> list[Trace]:
         assert {*frame["site"]} == {group}
         assert {*frame["worker"]} == {worker}
         own, *messages = frame.to_dict("records")
-        waiting += [(group, row["to"], [(MESSAGE, row["messages"])]) for row in messages]
+        for row in messages:
+            message = group, row["to"], [(MESSAGE, row["messages"])]
+            waiting.append(message)
+            if again is not None:
+                waiting += [each for each in again if each[:2] == message[:2]][-1:]
+                again.append(message)
         tables = result_tables(plan, own["results"], own["undefined"], own["rejected"])
         steps[group] += [Result(**row) for row in tables["result"].to_pylist()]
     return [Trace("spark", own) for own in steps.values()]
+
+
+def test_messages_that_a_superseded_driver_sends_again_count_once() -> None:
+    config = ScriptConfig(
+        (parse(SCRIPT, "soak"),),
+        (("A", 10_000), ("B", 10_000), ("C", 100)),
+        workers=2,
+        lateness_us=50_000,
+        cap_percent=100,
+    )
+    draw, again = Random(1), list[Any]()
+    stamps = accumulate((draw.randint(1_000, 20_000) for _ in range(400)), initial=1_000_000_000)
+    events = [
+        Event(seq, seq, draw.choice("AABBC"), ts_us, float(draw.randint(0, 20)), ts_us)
+        for seq, ts_us in enumerate(stamps)
+    ]
+    case = Workload("script", tuple(events), config.to_json(), tuple(range(20, 400, 20)))
+    (trace,) = run_grouped(compile_plan(config), case, ["a"], again)
+    assert len(again) > 20
+    assert sorted(trace.of(Result)) == sorted(run(case).of(Result))
 
 
 @settings(max_examples=15)

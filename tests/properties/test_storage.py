@@ -48,8 +48,8 @@ NUMBERS = st.sets(st.integers(0, 120), max_size=4)
 NOT_LOGGED = st.sets(st.sampled_from([".7.crc", "8.tmp", ".9.a1.tmp", "notes", "12x"]), max_size=3)
 
 
-@given(NUMBERS, NOT_LOGGED, st.integers(-1, 3))
-def test_a_checkpoint_that_was_lost_is_noticed(
+@given(NUMBERS, NOT_LOGGED, st.integers(-1, 120))
+def test_a_checkpoint_that_was_lost_or_rolled_back_is_noticed(
     tmp_path_factory: pytest.TempPathFactory, logged: set[int], others: set[str], last: int
 ) -> None:
     folder = tmp_path_factory.mktemp("checkpoint")
@@ -59,7 +59,7 @@ def test_a_checkpoint_that_was_lost_is_noticed(
     checkpoint, store = locate(folder), locate("store")
     assert last_logged(checkpoint, "offsets") == max(logged, default=-1)
     assert last_logged(checkpoint, "commits") == -1
-    if last >= 0 and not logged:
+    if last > max(logged, default=-1):  # Spark would plan a micro-batch anew
         with pytest.raises(InputProblem, match=f"whose tables are at micro-batch {last}$"):
             require_checkpoint(checkpoint, store, last)
     else:

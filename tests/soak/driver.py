@@ -197,6 +197,12 @@ class DriverProcess:
             with suppress(ProcessLookupError):  # it has ended by itself
                 os.kill(pid, signal.SIGKILL)
 
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to all processes of the driver."""
+        for pid in session_processes(self.process.pid):
+            with suppress(ProcessLookupError):  # it has ended by itself
+                os.kill(pid, number)
+
     def end(self) -> None:
         """Kill everything that is left, and remove what Spark keeps outside of the folder."""
         ends_s = time.monotonic() + 30

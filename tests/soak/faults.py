@@ -22,6 +22,7 @@ from random import Random
 from typing import NamedTuple
 
 from tests.soak.driver import DAEMON, EXECUTOR, JAVA, PYTHON, WORKER, DriverProcess
+from tests.soak.tampering import COPIED, DELETED, FOREIGN, REWRITTEN, ROLLED_BACK
 
 IDLE = "between micro-batches"
 STARTING = "in a start"
@@ -62,24 +63,40 @@ CONNECTION_CUT = "connection cut"
 SUSPENDED = "process suspended"
 COMMIT_LOST = "commit lost"
 SECOND_DRIVER = "second driver"
+SUPERSEDED = "driver superseded"
 REDELIVERED = "files redelivered"
 CLOCK_JUMPED = "clock jumped"
 KINDS: Mapping[str, tuple[int, tuple[str, ...]]] = {
     DRIVER_KILLED: (3, MOMENTS),
     EXECUTOR_KILLED: (6, (STARTING, IN_BATCH, RESIZING, FLUSHING, ANYTIME)),
     WORKER_KILLED: (6, (STARTING, IN_BATCH, CORRECTING, RESIZING, FLUSHING, ANYTIME)),
-    DISK_FULL: (4, (STARTING, IN_BATCH, CORRECTING, RESIZING, BEFORE_SINK, AFTER_SINK, ANYTIME)),
+    DISK_FULL: (4, tuple(each for each in MOMENTS if each != IDLE)),
     CONNECTION_CUT: (4, (IN_BATCH, RESIZING, ANYTIME)),
     SUSPENDED: (2, (IN_BATCH, RESIZING, ANYTIME)),
     COMMIT_LOST: (5, (IDLE, AFTER_SINK)),
     SECOND_DRIVER: (4, (IDLE, IN_BATCH, AFTER_SINK)),
+    SUPERSEDED: (4, tuple(each for each in MOMENTS if each not in (IDLE, FLUSHING))),
+    **dict.fromkeys((DELETED, ROLLED_BACK, COPIED, FOREIGN, REWRITTEN), (2, (IDLE,))),
     REDELIVERED: (4, (IDLE, IN_BATCH, ANYTIME)),
     CLOCK_JUMPED: (4, (IDLE, IN_BATCH, ANYTIME)),
 }
 """Share and moments of every kind of fault."""
 ONLY = {CORRECTING: ("slack", "watermark"), RESIZING: ("join", "join-load")}
 """Moments that only some rooms have."""
+WITHOUT_HISTORY = "grouping"
+"""The room that reads no history."""
 
+
+REFUSED = (
+    "another query has written it",
+    "is there already",
+    "was continued elsewhere",
+    " expects ",
+    "another query runs on it",
+    "is already at",
+    "oncurrent",
+)
+"""Words of the refusal of a second driver."""
 
 MOUNT = "mount"
 """The command that mounts a file system."""
@@ -101,7 +118,9 @@ def draw_plan(
     kinds = {
         kind: share
         for kind, (share, moments) in KINDS.items()
-        if (has_executors or kind != EXECUTOR_KILLED) and (not is_last or FLUSHING in moments)
+        if (has_executors or kind != EXECUTOR_KILLED)
+        and (not is_last or FLUSHING in moments)
+        and not (room == WITHOUT_HISTORY and kind in (FOREIGN, REWRITTEN))
     }
     kind = random.choices([*kinds], [*kinds.values()])[0]
     moments = [

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,8 +13,9 @@ from typing import Any, NamedTuple
 from tests.soak import faults
 from tests.soak.driver import JAVA, DriverProcess, Ended, Stalled
 from tests.soak.faults import Disk, Plan
-from tests.soak.oracles import ORACLES, Finding
+from tests.soak.oracles import ORACLES, WRONG, Finding
 from tests.soak.rooms import Feeder
+from tests.soak.tampering import TAMPERINGS, Place
 
 STARTS = 8
 """Most starts of a room's queries until it counts as not recovered."""
@@ -21,15 +23,6 @@ SAME_DRIVER = 3
 """Most starts in a driver until another one takes over."""
 FEEDS = 4
 """Most files that are fed until a driver comes to a moment that not every micro-batch has."""
-REFUSED = (
-    "another query has written it",
-    "is there already",
-    "was continued elsewhere",
-    "the store expects",
-    "is already at",
-    "oncurrent",
-)
-"""Words of the refusal of a second driver."""
 
 
 class NotRecovered(Exception):  # noqa: N818 (an outcome, not a bug)
@@ -69,6 +62,13 @@ class Drivers:
         self.active, self.standby = self.standby, self._begin()
         self.active.wait_until_ready()
 
+    def supersede(self) -> DriverProcess:
+        """Suspend the active driver, which is returned, and let the other one take over."""
+        late = self.active
+        late.signal(signal.SIGSTOP)
+        self.active, self.standby = self.standby, self._begin()
+        return late
+
     def replace_standby(self) -> None:
         """End the driver that stands by, and begin another one."""
         self.standby.end()
@@ -98,6 +98,8 @@ class Life:
         self._asked_at = 0
         self._is_running = False
         self._said: list[str] = []
+        self._complaints: list[Finding] = []
+        """Refusals that were none, or said nothing."""
         self._starts = self._stalls = 0
 
     @property
@@ -122,7 +124,7 @@ class Life:
 
     def undergo(self, plan: Plan) -> Outcome:
         """Let a fault strike, let the room recover, and check everything."""
-        self._said, self._starts, self._stalls = [], 0, 0
+        self._said, self._starts, self._stalls, self._complaints = [], 0, 0, []
         if not self._is_running:
             self._recover(ended=False)  # the first start of a life
         is_flush = plan.moment == faults.FLUSHING
@@ -131,13 +133,14 @@ class Life:
         try:
             moment = self._approach(plan)
             struck = self._strike(plan)
-        except Ended:
+        except (Ended, Stalled):
             moment = moment or faults.ANYTIME
         finally:
             self._open_gate()
         self._recover(ended=is_flush)
         observed = json.loads((self.folder / "observed.json").read_text(encoding="utf-8"))
         findings = self._oracle.check(self._feeder.arrivals, observed, ended=is_flush)
+        findings += self._complaints
         self.ended = is_flush
         reached = (observed.get("resizes", 0), len(observed.get("shed", ())))
         counted = (self._starts, self._stalls, self._said, self._oracle.checked, *reached)
@@ -245,6 +248,10 @@ class Life:
             return faults.lose_commit(self._disk.folder, draw)
         if plan.kind == faults.SECOND_DRIVER:
             return self._let_second_driver_start()
+        if plan.kind == faults.SUPERSEDED:
+            return self._supersede()
+        if plan.kind in TAMPERINGS:
+            return self._tamper(plan.kind)
         if plan.kind in faults.STRIKES:
             return faults.STRIKES[plan.kind](driver, draw)
         if plan.moment == faults.IDLE:
@@ -272,7 +279,81 @@ class Life:
         other.wait_for("stop", patience_s=60)
         if said == "settle":  # one of the two had nothing to write
             return "let in, and idle"
-        return "refused" if any(word in said for word in REFUSED) else said[:200]
+        return self._judge_refusal(said)
+
+    def _supersede(self) -> str:
+        """Suspend the driver, and let it go on beside its successor; return what came of it."""
+        late = self._drivers.supersede()
+        try:
+            self._open_gate()
+            self._asked, self._is_running = "", False
+            self._drivers.active.wait_until_ready()
+            self._recover(ended=False)
+            late.signal(signal.SIGCONT)
+            for _ in range(self._random.randint(0, 2)):
+                self._feeder.feed()
+                time.sleep(self._random.uniform(0, 2))
+            late.send("settle", room=self.room, folder=str(self.folder))
+            said = late.wait_for("settle", "failed", patience_s=60)
+            return "idle" if said == "settle" else self._judge_refusal(said)
+        except (Ended, Stalled) as outcome:
+            return type(outcome).__name__.lower()
+        finally:
+            late.end()
+
+    def _judge_refusal(self, said: str) -> str:
+        """Return ``refused`` if a sentence refuses a driver that is not alone."""
+        self._said.append(said)
+        return "refused" if any(word in said for word in faults.REFUSED) else said[:200]
+
+    def _tamper(self, kind: str) -> str:
+        """Change files while no query runs, see what a run says, and repair; return the change."""
+        self._ask("stop")
+        self._is_running = False
+        aside = self.folder / "aside"
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir()
+        for _ in range(self._random.randint(2, 3)):
+            self._feeder.feed()
+        disk, draw = self._disk.folder, self._random
+        change = TAMPERINGS[kind](Place(self.room, disk, aside, draw, self._go_on))
+        if change is None:
+            return ""
+        said = self._try_to_start(str(disk))
+        if said:
+            change.repair()
+        if change.must is not None and change.must != bool(said):
+            wrong = f"{change.struck} was refused: {said}" if said else f"{change.struck} was taken"
+            self._complaints.append(Finding(WRONG, f"{kind}: {wrong}"))
+        return f"{change.struck}, {'refused' if said else 'taken'}"
+
+    def _go_on(self) -> None:
+        """Let the queries process everything, stop them, and write more input."""
+        self._recover(ended=False)
+        self._ask("stop")
+        self._is_running = False
+        self._feeder.feed()
+
+    def _try_to_start(self, named: str) -> str:
+        """Start the queries and let them settle; return the sentence with which they refuse to.
+
+        A driver that ends, and a sentence that does not name ``named``, is no refusal.
+        """
+        said = ""
+        for _ in range(SAME_DRIVER):
+            try:
+                self._start()
+                if self._hear() and self._ask("settle"):
+                    return ""
+                said = self._said[-1]
+                if named in said and "Traceback" not in said:
+                    return said
+                self._ask("stop")
+            except (Ended, Stalled):
+                self._asked, self._is_running = "", False
+                self._drivers.replace()
+        self._complaints.append(Finding(WRONG, f"no sentence that names {named}: {said}"))
+        return said or "nothing"
 
     # Recovery
 

@@ -14,7 +14,6 @@ from random import Random
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.streaming.query import StreamingQuery
@@ -24,6 +23,7 @@ from model.vocabulary.join import REASON_SHED, predicate_from_json
 from model.vocabulary.join_load import Measured
 from spark_impl import join, script, slack, watermark
 from spark_impl.grouping import Grouping, GroupingStream, MicroBatch, at_instances
+from spark_impl.runtime.histories import append
 from straggler.rooms.script.language import parse
 from tests.harness import drivers
 from tests.harness.announcements import announced, reach, say
@@ -136,19 +136,14 @@ class Feeder:
         )
 
     def _write(self, rows: list[Arrival]) -> Path:
-        number, self._files = self._files, self._files + 1
-        name = f"{number:08d}." + ("json" if self.room in FROM_FILES else "parquet")
+        if self.room not in FROM_FILES:
+            return Path(append(self._folder, self._table(rows)).path)
+        name = f"{self._files:08d}.json"
         hidden, file = self._folder / f".{name}", self._folder / name
-        try:
-            if self.room in FROM_FILES:
-                lines = (json.dumps(each._asdict()) + "\n" for each in rows)
-                hidden.write_text("".join(lines), encoding="utf-8")
-            else:
-                pq.write_table(self._table(rows), hidden)
-        except BaseException:
-            self._files = number
-            raise
+        lines = (json.dumps(each._asdict()) + "\n" for each in rows)
+        hidden.write_text("".join(lines), encoding="utf-8")
         hidden.rename(file)
+        self._files += 1
         return file
 
     def _table(self, rows: list[Arrival]) -> pa.Table:

@@ -19,13 +19,8 @@ from tests.soak import driver, faults, rooms
 from tests.soak.driver import DriverProcess
 from tests.soak.faults import Plan
 from tests.soak.life import Drivers, Life
-from tests.soak.oracles import (
-    LOST,
-    ORACLES,
-    TWICE,
-    Arrival,
-    Finding,
-)
+from tests.soak.oracles import LOST, ORACLES, TWICE, Arrival, Finding
+from tests.soak.tampering import TAMPERINGS
 
 
 class PlantedSink(rooms.Handed):
@@ -105,6 +100,24 @@ def test_a_soak_survives_faults_and_catches_a_sink_that_does_not(
         life.remove()
     assert {each.kind for each in found} == ({expected} if expected else set())
     assert not (tmp_path / "life").exists()
+
+
+@needs_proc
+@pytest.mark.long
+@pytest.mark.timeout(1_800)
+def test_changes_of_files_are_refused_or_harm_nothing(drivers: Drivers, tmp_path: Path) -> None:
+    life, found = Life("watermark", tmp_path / "life", drivers, Random(5)), list[str]()
+    try:
+        for number, kind in enumerate(TAMPERINGS):
+            outcome = life.undergo(Plan(number, "watermark", kind, faults.IDLE))
+            assert outcome.findings == []
+            found.append(outcome.struck)
+    finally:
+        life.stop()
+        life.remove()
+    assert all(found)
+    refused = [each.endswith(", refused") for each in found]
+    assert refused[2:] == [False, True, True], found
 
 
 def test_each_oracle_finds_what_is_lost_and_what_is_twice() -> None:

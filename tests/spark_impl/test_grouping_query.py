@@ -291,4 +291,4 @@ def test_the_error_that_stops_a_stream_is_one_sentence(spark: SparkSession, tmp_
     ):
         with pytest.raises(GroupingProblem, match=f"^{sentence}"):
             Grouping(2).stream(stream, "key", tmp_path / "store", work, seq).run_available()
-    assert GroupingStore(locate(tmp_path / "store")).committed() == -1
+    assert GroupingStore(locate(tmp_path / "store")).at().view.last == -1

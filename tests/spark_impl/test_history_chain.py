@@ -10,11 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_impl import slack
-from spark_impl.runtime import histories
+from spark_impl.runtime import histories, provenance
 from spark_impl.runtime.histories import append, file_of, numbers
 from spark_impl.runtime.history_chain import note_of_next, require_chain
 from spark_impl.runtime.landing import Landing
+from spark_impl.runtime.provenance import open_history
 from spark_impl.runtime.queries import QueryProblem
+from spark_impl.runtime.sources import HistoryReader
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from tests.spark_impl.rooms_under_test import FIRST, LAST, ROOMS, land
 
@@ -129,6 +131,51 @@ def test_files_without_notes_are_followed(tmp_path: Path) -> None:
     histories.write_parquet(pa.table({"seq": [31]}), file_of(made, 1))
     with pytest.raises(InputProblem, match=r"another file than 00000001\.parquet"):
         require_chain(made, range(4))
+
+
+def test_a_reader_knows_the_last_file_that_it_has_read(tmp_path: Path) -> None:
+    """What was written behind another file is refused, though it follows that file."""
+    made = history(tmp_path / "h", 2)
+    reader = HistoryReader(made, made / "requests", 1, is_mixed=False)
+    offset = reader.initialOffset()
+    for _ in range(2):
+        _files, offset = reader.read(offset)
+    last = file_of(made, 1)
+    content = last.read_bytes()
+    last.remove()
+    append(made, pa.table({"seq": [31], "key": ["a"]}))
+    append(made, pa.table({"seq": [2], "key": ["a"]}))
+    require_chain(made, numbers(made))
+    sentence = r"/h is not as it was written: 00000001\.parquet is not the file that was read"
+    with pytest.raises(InputProblem, match=sentence):
+        reader.read(offset)
+    for number in (2, 1):
+        file_of(made, number).remove()
+    last.write_bytes(content)
+    append(made, pa.table({"seq": [2], "key": ["a"]}))
+    assert [*reader.read(offset)[0]] == [(str(file_of(made, 2)),)]
+    for number in (0, 1):  # nobody has to keep what was read
+        file_of(made, number).remove()
+    assert [*reader.read(offset)[0]] == [(str(file_of(made, 2)),)]
+
+
+def test_of_two_landings_that_begin_a_history_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have looked before one of them writes, and stands still until the other one has."""
+    made, one, other = (locate(tmp_path / name) for name in ("h", "one", "other"))
+
+    def look_late(folder: Location) -> range:
+        monkeypatch.undo()
+        open_history(made, other, {}, is_planned=False)
+        return numbers(folder)
+
+    monkeypatch.setattr(provenance, "numbers", look_late)
+    with pytest.raises(InputProblem, match=r"/h/_landing\.json is there already"):
+        open_history(made, one, {}, is_planned=False)
+    with pytest.raises(InputProblem, match=r"/h was not landed with the checkpoint .*/one$"):
+        open_history(made, one, {}, is_planned=False)
+    open_history(made, other, {}, is_planned=True)
 
 
 def test_a_correction_names_a_file_that_was_rewritten(spark: SparkSession, tmp_path: Path) -> None:

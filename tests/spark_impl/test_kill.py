@@ -5,6 +5,7 @@ Nothing may be missing or counted twice. All of it runs at night: by day the pro
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -24,10 +25,12 @@ from model.vocabulary.script.config import WORDS, Rejected
 from properties import profiles
 from properties.chain_workloads import long_case
 from properties.oracles.join import Recomputation
+from spark_impl.grouping.store import load_store as load_stream
 from spark_impl.join import results as pairs_in
 from spark_impl.join import snapshots
 from spark_impl.join.system import read_trace as read_join
-from spark_impl.runtime.storage import Location
+from spark_impl.runtime.storage import Location, locate
+from spark_impl.runtime.stores import require_view
 from spark_impl.script import compile_plan
 from spark_impl.script.system import read_traces
 from spark_impl.slack.query import SLACK
@@ -204,21 +207,18 @@ def test_every_query_stops_in_its_first_micro_batch_and_says_why(tmp_path: Path,
     long_case(CHAIN_WORKERS, seed, epochs=1).write(tmp_path / "join" / "workload.json")
     run_to_its_end(tmp_path, unshared_stores.__name__)
     results = json.loads((tmp_path / "results.json").read_bytes())
-    for name in ("windows", "scripts"):
-        stopped, complete = results[name]
-        assert stopped.startswith(f"{OWN}/{name} has 0 of the "), stopped
-        assert stopped.endswith(SENTENCE)
+    stops = {name: results[name] for name in ("windows", "scripts")}
+    stops["chain"] = results["chain"], len(snapshots(tmp_path / "chain")) - 1
+    for name, (stopped, complete) in stops.items():
+        kind = "matches" if name == "chain" else "result"
+        rows = rf"has 0 of the [1-9]\d* rows that workers wrote to '{kind}' in micro-batch 0"
+        assert re.fullmatch(f"{OWN}/{name} {rows}: {SENTENCE}", stopped), stopped
         assert complete == -1
-    assert results["chain"] == (
-        f"{OWN}/chain has 0 of the 2 states that workers wrote in epoch 0: {SENTENCE}"
-    )
-    assert snapshots(tmp_path / "chain") == ()
     for name, store in (("work", "work"), ("no work", "no-work")):
-        stopped = f"{OWN}/{store} lacks 0/sender-0.arrow, which has been written: {SENTENCE}"
-        assert results[name] == stopped
-        assert not (tmp_path / store / "batches" / "0.json").exists()
+        lacks = r"lacks kind=sender/00000000-\w+\.parquet, which was written"
+        assert re.fullmatch(f"{OWN}/{store} {lacks}: {SENTENCE}", results[name]), results[name]
+        assert require_view(locate(tmp_path / store)).last == -1
     assert results["shared"] == ""
-    done = json.loads((tmp_path / "shared" / "batches" / "0.json").read_bytes())
-    assert done["routed"] == TUPLES
+    assert load_stream(locate(tmp_path / "shared")).standing(0).routed == TUPLES
     (file,) = results["modules"]
     assert "/straggler.zip/" in file, "executors import our packages from the archive"

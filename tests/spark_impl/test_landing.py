@@ -231,6 +231,7 @@ def test_a_restart_continues_after_the_last_arrival(lines: Lines, tmp_path: Path
     late = pa.array([1 << 60] * 2)  # as if the clock of the machine were set back afterwards
     where = before.column_names.index("arrival_us")
     pq.write_table(before.set_column(where, "arrival_us", late), path)
+    (tmp_path / "checkpoint" / "_landed.json").unlink()
     put(tmp_path, "c.csv", "ts,k,v\n4,a,4\n5,a,5\n")
     made = landing_of(lines(), tmp_path)
     made.run_available()
@@ -248,6 +249,26 @@ def test_a_restart_continues_after_the_last_arrival(lines: Lines, tmp_path: Path
     assert made.counts() == (4, 1)
 
 
+@pytest.mark.parametrize("damage", ["lost", "rewritten"])
+def test_a_landing_misses_its_last_file(lines: Lines, tmp_path: Path, damage: str) -> None:
+    """It would number on behind another file, and nobody could repair the history any more."""
+    for at, name in enumerate("abc"):
+        put(tmp_path, f"{name}.csv", f"ts,k,v\n{at},a,{at}\n", at=1_000 + at)
+    landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
+    last = tmp_path / "history" / "00000002.parquet"
+    content = last.read_bytes()
+    last.unlink()
+    if damage == "rewritten":
+        pq.write_table(pa.concat_tables([pq.read_table(pa.BufferReader(content))] * 2), last)
+    put(tmp_path, "d.csv", "ts,k,v\n3,a,3\n", at=1_003)
+    sentence = r"/history is not as it was written: its landing has written another 00000002\.par"
+    with pytest.raises(InputProblem, match=sentence):
+        landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
+    last.write_bytes(content)
+    landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
+    assert rows(tmp_path, "seq", "value") == [(at, float(at)) for at in range(4)]
+
+
 def test_a_replayed_micro_batch_changes_nothing(lines: Lines, tmp_path: Path) -> None:
     put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n,a,1\n", at=1_000)
     put(tmp_path, "b.csv", "ts,k,v\n2,a,1\n,a,2\n3,b,4\n", at=2_000)
@@ -260,6 +281,7 @@ def test_a_replayed_micro_batch_changes_nothing(lines: Lines, tmp_path: Path) ->
     # The driver stopped before the file had its name: the same bytes are written again.
     forget_commit(tmp_path, 1)
     (tmp_path / "history" / "00000001.parquet").unlink()
+    (tmp_path / "checkpoint" / "_landed.json").unlink()
     landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
     assert content(tmp_path / "history") == before
 

@@ -149,6 +149,28 @@ def test_a_micro_batch_without_rows_is_no_version(tmp_path: Path) -> None:
     assert (store.at().view.last, Draft(store, writer, 3).is_new) == (3, False)
 
 
+def test_a_writer_goes_on_behind_another_one(tmp_path: Path) -> None:
+    """It was made before the other one had committed what its checkpoint says."""
+    store = make(tmp_path / "s")
+    later, writer = TableWriter(store.root), TableWriter(store.root)
+    for batch in range(2):
+        draft_of(store, writer, batch).commit()
+    draft_of(store, later, 2).commit()
+    assert starts(store) == [*range(3), *range(10, 13), *range(20, 23)]
+    assert starts(store, "pending") == [2]
+
+
+def test_a_writer_that_stood_still_takes_back_no_empty_micro_batch(tmp_path: Path) -> None:
+    store = make(tmp_path / "s")
+    suspended, writer = TableWriter(store.root), TableWriter(store.root)
+    late = Draft(store, suspended, 0)
+    for batch in range(3):
+        Draft(store, writer, batch).commit()
+    late.commit()
+    draft_of(store, writer, 3).commit()
+    assert store.at().view.last == 3
+
+
 @pytest.mark.parametrize("damage", ["lose", "cut", "lengthen"])
 def test_readers_miss_a_damaged_file(tmp_path: Path, damage: str) -> None:
     store = make(tmp_path / "s")
