@@ -1,4 +1,4 @@
-"""The four promises, checked on real Spark with SimPy as the reference.
+"""The five promises, checked on real Spark with SimPy as the reference.
 
 Hypothesis draws packs of *clusters*: 2 to 16 workers of speeds up to 10 times apart, on network
 tiers, with bursts, stalls and faults, and the tuples that stream to them. SimPy runs each cluster
@@ -13,8 +13,10 @@ workload. Then
 A cluster that fails is shrunk and stored; ``straggler replay FILE`` runs it again.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +26,7 @@ from pyspark.sql import SparkSession
 from model.grouping import balance_claims
 from model.vocabulary.grouping import Heavy
 from model.vocabulary.windows import Correction, Final, Late, Rejected
-from properties import families, profiles
+from properties import accounts, families, profiles
 from properties.chain_runs import (
     CARRIED,
     ChainPack,
@@ -235,6 +237,34 @@ def test_the_oracle_of_windows_agrees_with_spark(spark: SparkSession, slack: Clu
     workloads = [run.workload for _, run in simulate(slack).values()]
     in_spark = recompute_windows_in_spark(spark, workloads)
     assert in_spark == [recompute_windows(workload) for workload in workloads]
+
+
+# ------------------------------------------------------------------- every row is accounted for
+
+
+@promised(
+    "rows that did not land",
+    "rows refused by a query",
+    "rows that came again",
+    "rows that came again with other content",
+    "late rows refused",
+    "corrected windows",
+    "windows that lack rows",
+    "windows of which all was refused",
+    "sums of 0",
+    "pairs",
+)
+@given(seed=st.integers(0, 2**32))
+def test_every_row_is_in_an_answer_or_in_a_list(
+    spark: SparkSession, reached: Reached, seed: int
+) -> None:
+    files = accounts.draw_rows(seed)
+    with TemporaryDirectory(prefix="straggler-doors-") as folder:
+        doors = accounts.hand_in(spark, Path(folder), files)
+        counts = Counter[str]()
+        wrong = list(accounts.unaccounted(doors, files, counts))
+    assert not wrong, "\n".join(wrong)
+    reached.add(counts)
 
 
 # --------------------------------------------------------------------------------------- counting

@@ -1,0 +1,350 @@
+"""Dirty rows that a user hands in at the doors: a landing, queries of all rooms, their lists.
+
+Every query is opened, run, made to forget its last commit as by a kill, and opened again.
+"""
+
+import csv
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+
+from model.vocabulary import ScriptConfig, WatermarkConfig
+from model.vocabulary.join import Equi
+from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
+from properties.oracles import accounts as oracle
+from properties.oracles.accounts import BAD_NUMBERS, BAD_TIMES, Row
+from spark_impl import grouping, join, script, watermark
+from spark_impl.grouping import Grouping
+from spark_impl.join import ChainJoin, from_history
+from spark_impl.landed import LandedQuery
+from spark_impl.over import over
+from spark_impl.runtime.landing import Landing
+from spark_impl.runtime.systems import lose_commit
+from spark_impl.script import ScriptQuery
+from spark_impl.watermark import WatermarkQuery
+
+PACKS = 24
+BEGIN_S = 1_714_521_600  # 2024-05-01
+NUMBERS = ("100", "-40", "60", "-60", "0", "-0.0", "0.5", "-0.125", "1e3", "-1000", "+7.", "65536")
+"""Finite numbers whose sums are exact in every order."""
+CANCELLING = (("60", "-60"), ("1e3", "-1000"), ("100", "-40", "-60"))
+"""Numbers whose sums are often 0, as those of refunds are."""
+DEVICES = ("a", "b", "c")
+BAD_DEVICE = "z"
+"""A device that never sends a number."""
+UNREAD = tuple(each for each in BAD_NUMBERS if each not in ("NaN", "Infinity", "-Infinity"))
+"""Cells that land as NULL."""
+STATES = ("exact", "incomplete")
+LATE, NOT_FINITE = "event time lies below the watermark", "value is not a finite number"
+SECOND_US = 1_000_000
+COLUMNS = {"event_time": "at", "key": "device", "source_id": "id", "time_unit": "s"}
+SCHEMA = "side string, id string, device string, at string, v string"
+
+
+def draw_rows(seed: int) -> list[list[Row]]:
+    """Return the rows of two files in their order of arrival."""
+    random = Random(seed)
+    timed: list[tuple[int, Row]] = []
+    for pack in range(PACKS):
+        own = random.choice((random.sample(NUMBERS, 5), *CANCELLING))
+        pace, now, sent = random.choice((1, 4)), 0, list[Row]()
+        for number in range(random.randint(1, 40)):
+            now += random.randint(0, pace)
+            row = _draw_row(random, f"p{pack}", number, now, own)
+            if sent and random.random() < 0.1:
+                again = random.choice(sent)
+                other = again.has_number and random.random() < 0.3
+                row = again._replace(v=str(number)) if other else again
+            if row.fault is None:
+                sent.append(row)
+            timed.append((now, row))
+    rows = [row for _, row in sorted(timed, key=lambda each: each[0])]
+    cut = random.randint(len(rows) // 3, 2 * len(rows) // 3)
+    return [rows[:cut], rows[cut:]]
+
+
+def _draw_row(random: Random, pack: str, number: int, now: int, own: Sequence[str]) -> Row:
+    device = random.choice((*DEVICES, *DEVICES, BAD_DEVICE))
+    behind = random.choice((0,) * 6 + (1, 9, 60))
+    cells = BAD_NUMBERS if device == BAD_DEVICE or random.random() < 0.1 else own
+    at, v = str(BEGIN_S + max(now - behind, 0)), random.choice(cells)
+    row = Row(random.choice("RS"), f"{pack}-{number}", f"{pack}{device}", at, v)
+    damage = random.choice(({"at": random.choice(BAD_TIMES)}, {"device": ""}, {"source_id": ""}))
+    return row._replace(**damage) if random.random() < 0.1 else row
+
+
+class Doors(NamedTuple):
+    """Everything that a user has after all rows were handed in."""
+
+    spark: SparkSession
+    folder: Path
+    """Folder of the stores ``watermark``, ``script``, ``join`` and ``grouping``."""
+    landed: LandedQuery
+    """A query of room ``slack``, with a landing of its own."""
+    landing: Landing
+    """The landing of the two sides, from which the stores were computed."""
+    spread: Counter[int]
+    """Arrival numbers that the sink of the stream that is spread got."""
+
+
+def hand_in(spark: SparkSession, folder: Path, files: Sequence[Sequence[Row]]) -> Doors:
+    """Hand in the rows of files, one micro-batch each; then end all streams."""
+    batches: dict[int, Counter[int]] = {}
+    for number, rows in enumerate(files):
+        _write(folder / "all", number, rows)
+        for turn, side in enumerate("RS"):
+            mine = [row for row in rows if row.side == side]
+            _write(folder / side, 2 * number + turn, mine)
+        is_last = number == len(files) - 1
+        landing = _land(spark, folder)
+        landing.run_available()
+        runs = _open(spark, folder, batches)
+        with ThreadPoolExecutor(len(runs)) as pool:
+            for done in [pool.submit(_run, query, is_last) for query in runs.values()]:
+                done.result()
+        if not is_last:
+            for store in ("watermark", "script", "join", "grouping"):
+                lose_commit(folder / store)
+            for commits in ("landing", "landed/checkpoints/landing", "landed/checkpoints/answers"):
+                _forget(folder / commits)
+    spread = sum(batches.values(), Counter[int]())
+    return Doors(spark, folder, runs["slack"], landing, spread)
+
+
+def _write(folder: Path, number: int, rows: Iterable[Row]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{number}.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
+    os.utime(path, (1_000 + number, 1_000 + number))
+
+
+def _forget(checkpoint: Path) -> None:
+    """Let Spark repeat the last micro-batch of a checkpoint, as after a kill before its commit."""
+    last = max(int(path.name) for path in (checkpoint / "commits").glob("[0-9]*"))
+    for path in (checkpoint / "commits").glob(f"*{last}*"):
+        path.unlink()
+
+
+def _read(spark: SparkSession, folder: Path) -> DataFrame:
+    source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+    return source.csv(str(folder))
+
+
+def _land(spark: SparkSession, folder: Path) -> Landing:
+    sides = {side: _read(spark, folder / side) for side in "RS"}
+    places = folder / "history", folder / "landing"
+    return Landing(sides, *places, value="v", **COLUMNS)
+
+
+def _open(spark: SparkSession, folder: Path, batches: dict[int, Counter[int]]) -> dict[str, Any]:
+    """Open a query of each room, by its name."""
+    size, slide = f"{oracle.SIZE_S} seconds", f"{oracle.SLIDE_S} seconds"
+    begun = over(_read(spark, folder / "all"), **COLUMNS)
+    windows = begun.window(size, slide, tasks=2, dedup=True, delta=0.2, eps=0.1)
+    wait_us, size_us = oracle.LATENESS_S * SECOND_US, oracle.SIZE_S * SECOND_US
+    config = WatermarkConfig(
+        size_us, oracle.SLIDE_S * SECOND_US, wait_us, corrections=True, tasks=2, dedup=True
+    )
+    every = oracle.SIZE_S * 1_000
+    names = [f"p{pack}{device}" for pack in range(PACKS) for device in (*DEVICES, BAD_DEVICE)]
+    totals = [Statement(f"sum_{name}", Window("sum", Sensor(name), every, every)) for name in names]
+    sensors = tuple((name, 3_600) for name in names)
+    script = ScriptConfig((Workflow("hall", tuple(totals)),), sensors, lateness_us=wait_us)
+    history = folder / "history"
+    chain = ChainJoin(2, oracle.NEAR_S * SECOND_US, Equi("key"), lateness_us=wait_us)
+
+    def keep(rows: DataFrame, batch: Any) -> None:
+        batches[batch.number] = Counter(rows.toArrow().column("seq").to_pylist())
+
+    return {
+        "slack": windows.sum("v").store_in(folder / "landed"),
+        "watermark": WatermarkQuery(spark, config, history, folder / "watermark"),
+        "script": ScriptQuery(spark, script, history, folder / "script"),
+        "join": chain.stream(*from_history(spark, history), folder / "join"),
+        "grouping": Grouping(instances=2, senders=2).stream(
+            from_history(spark, history)[0], "key", folder / "grouping", keep, "seq", value="value"
+        ),
+    }
+
+
+def _run(query: Any, is_last: bool) -> None:
+    run: Callable[[], None] = query.run_available
+    if is_last:
+        run = getattr(query, "flush", run)  # a stream that is spread has no end to come to
+    run()
+
+
+# -------------------------------------------------------------------------------------- judgement
+
+
+def unaccounted(
+    doors: Doors, files: Sequence[Sequence[Row]], counts: Counter[str]
+) -> Iterator[str]:
+    """Yield where rows are missing or too many, in answers and in lists; count the cases."""
+    handed = [row for file in files for row in file]
+    by_side = [row for file in files for side in "RS" for row in file if row.side == side]
+    landed, read = ([row for row in rows if row.fault is None] for rows in (handed, by_side))
+    again = [is_other for _, is_other in oracle.comes_again(landed)]
+    counts["rows"] += len(handed)
+    counts["rows that did not land"] += len(handed) - len(landed)
+    counts["rows that came again"] += len(again)
+    counts["rows that came again with other content"] += sum(again)
+    yield from _set_aside(doors.landing, by_side, read)
+    yield from _of_slack(doors.landed, handed, landed, counts)
+    yield from _of_watermark(doors, read, counts)
+    yield from _of_script(doors, read, counts)
+    yield from _of_join(doors, read, counts)
+    yield from _spread(doors, read)
+
+
+def _differ(what: str, found: Iterable[object], expected: Iterable[object]) -> Iterator[str]:
+    """Yield what is found less often, or more often, than expected."""
+    here, there = Counter(iter(found)), Counter(iter(expected))
+    for verb, more in (("lacks", there - here), ("has too much:", here - there)):
+        if more:
+            yield f"{what} {verb} {more.total()}, such as {next(iter(more))}"
+
+
+def _rows_of(table: DataFrame) -> list[dict[str, Any]]:
+    return list(table.drop("window").toArrow().to_pylist())
+
+
+def _cells(row: str) -> tuple[str, ...]:
+    """Return the cells of a row that a list shows."""
+    return tuple(json.loads(row).get(name) or "" for name in ("id", "device", "at", "v"))
+
+
+def _own(row: Row) -> tuple[str, ...]:
+    return row.source_id, row.device, row.at, row.v
+
+
+def _set_aside(landing: Landing, handed: Sequence[Row], read: Sequence[Row]) -> Iterator[str]:
+    """Compare what a landing lists: rows that did not land, and cells without a number."""
+    listed = [row for row in _rows_of(landing.rejected()) if row["reason"]]
+    found = ((*_cells(each["row"]), each["column"], each["seq"]) for each in listed)
+    unread = [(seq, row) for seq, row in enumerate(read) if row.v in UNREAD]
+    expected: list[tuple[object, ...]] = [(*_own(row), "v", seq) for seq, row in unread]
+    expected += [(*_own(row), row.fault, None) for row in handed if row.fault]
+    yield from _differ("the list of the landing", found, expected)
+    yield from _differ("the count of the landing", [landing.counts()[0]], [len(read)])
+
+
+def _of_slack(
+    landed: LandedQuery, handed: Sequence[Row], read: Sequence[Row], counts: Counter[str]
+) -> Iterator[str]:
+    """Judge a query together with its landing."""
+    yield from _windows(landed.results(), oracle.windows(read, keeps_contents=True), counts)
+    finite = [row for row in read if row.has_number]
+    expected: list[tuple[object, ...]] = [(*_own(row), row.fault) for row in handed if row.fault]
+    expected += [(seq, "v") for seq, row in enumerate(read) if not row.has_number]
+    refused = len(expected)
+    expected += [(row.source_id, "id") for row, other in oracle.comes_again(finite) if other]
+    listed = [row for row in _rows_of(landed.rejected()) if row["reason"]]
+    found: list[tuple[object, ...]] = []
+    for row in listed:
+        if row["stage"] == "landing":
+            found.append((*_cells(row["row"]), row["column"]))
+        else:
+            found.append((row["seq" if row["column"] == "v" else "text"], row["column"]))
+    yield from _differ("the list of slack", found, expected)
+    yield from _differ("the count of slack", [landed.progress().rejected], [refused])
+    counts["rows refused by a query"] += sum(row["stage"] == "query" for row in listed)
+
+
+def _windows(
+    results: DataFrame, expected: Mapping[oracle.Window, oracle.Counted], counts: Counter[str]
+) -> Iterator[str]:
+    """Judge the answers of a query that has ended."""
+    rows = _rows_of(results)
+    found = [
+        (
+            (row["key"], row["start_us"]),
+            (
+                None if row["value"] is None else Fraction(row["value"]),
+                *(row["n"], row["n_refused"], row["state"]),
+            ),
+        )
+        for row in rows
+    ]
+    states = {key: (*each, STATES[bool(each.refused)]) for key, each in expected.items()}
+    yield from _differ("the answers of windows", found, states.items())
+    counts["corrected windows"] += sum(bool(row["revision"]) for row in rows)
+    for each in expected.values():
+        counts["windows that lack rows"] += bool(each.rows and each.refused)
+        counts["windows of which all was refused"] += not each.rows
+        counts["sums of 0"] += each.value == 0
+
+
+def _of_watermark(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Iterator[str]:
+    store = doors.folder / "watermark"
+    expected = oracle.windows(read, keeps_contents=False)
+    yield from _windows(watermark.results(doors.spark, store), expected, counts)
+    found = [row["seq"] for row in _rows_of(watermark.rejected(doors.spark, store))]
+    lacks = [seq for seq, row in enumerate(read) if not row.has_number]
+    yield from _differ("the list of watermark", found, lacks)
+
+
+class _Refused(NamedTuple):
+    """The list of a room whose late rows are in no answer."""
+
+    admitted: list[Row]
+    differences: list[str]
+
+    @classmethod
+    def of(
+        cls, what: str, listed: DataFrame, read: Sequence[Row], stream: Callable[[Row], object]
+    ) -> "_Refused":
+        """Compare a list with all rows that are late in their stream, or without a number."""
+        finite = {seq: row for seq, row in enumerate(read) if row.has_number}
+        is_late = oracle.late((stream(row), row) for row in finite.values())
+        late = {seq for seq, each in zip(finite, is_late, strict=True) if each}
+        expected = [(seq, NOT_FINITE) for seq in range(len(read)) if seq not in finite]
+        expected += [(seq, LATE) for seq in late]
+        found = [(row["seq"], re.sub(" of the .*", "", row["reason"])) for row in _rows_of(listed)]
+        admitted = [row for seq, row in finite.items() if seq not in late]
+        return cls(admitted, list(_differ(f"the list of {what}", found, expected)))
+
+
+def _of_script(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Iterator[str]:
+    store = doors.folder / "script"
+    listed = script.rejected(doors.spark, store)
+    refused = _Refused.of("script", listed, read, lambda row: row.device)
+    yield from refused.differences
+    since_us = oracle.SIZE_S * SECOND_US - 1_000
+    found = [
+        ((row["name"].removeprefix("sum_"), row["ts_us"] - since_us), Fraction(row["value"]))
+        for row in _rows_of(script.results(doors.spark, store))
+    ]
+    yield from _differ("the results of scripts", found, oracle.sums(refused.admitted).items())
+    counts["late rows refused"] += sum(row.has_number for row in read) - len(refused.admitted)
+
+
+def _of_join(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Iterator[str]:
+    store = doors.folder / "join"
+    refused = _Refused.of("join", join.rejected(doors.spark, store), read, lambda row: row.side)
+    yield from refused.differences
+    names = _rows_of(doors.landing.identities())
+    text = {row["source_id"]: row["source_text"] for row in names}
+    pairs = _rows_of(join.results(doors.spark, store))
+    found = [(text[row["r_id"]], text[row["s_id"]]) for row in pairs]
+    yield from _differ("the pairs", found, oracle.pairs(refused.admitted))
+    counts["pairs"] += len(found)
+
+
+def _spread(doors: Doors, read: Sequence[Row]) -> Iterator[str]:
+    """Judge a stream that is spread; a row without a number is routed like any other."""
+    mine = {seq: row for seq, row in enumerate(read) if row.side == "R"}
+    listed = _rows_of(grouping.rejected(doors.spark, doors.folder / "grouping"))
+    lacks = [seq for seq, row in mine.items() if not row.has_number]
+    yield from _differ("the list of grouping", [row["seq"] for row in listed], lacks)
+    yield from _differ("what is spread", doors.spread.elements(), mine)
