@@ -251,7 +251,7 @@ def test_a_restart_continues_after_the_last_arrival(lines: Lines, tmp_path: Path
 
 @pytest.mark.parametrize("damage", ["lost", "rewritten"])
 def test_a_landing_misses_its_last_file(lines: Lines, tmp_path: Path, damage: str) -> None:
-    """It would number on behind another file, and nobody could repair the history any more."""
+    """Numbers that go on behind another file would leave a history beyond repair."""
     for at, name in enumerate("abc"):
         put(tmp_path, f"{name}.csv", f"ts,k,v\n{at},a,{at}\n", at=1_000 + at)
     landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from spark_impl.runtime import session
 from spark_impl.runtime.session import (
     EnvironmentProblem,
     _java_messages,
+    prefix_of,
     require_java,
+    scratch_folder,
 )
 from tests.spark_impl.test_windows_query import history
 
@@ -114,7 +117,7 @@ def test_java_is_told_of_one_collector(
 )
 def test_the_error_of_java_is_its_last_cause(tmp_path: Path, log: str, sentence: str) -> None:
     def start() -> None:
-        with _java_messages(tmp_path / "messages.log"):
+        with (tmp_path / "messages.log").open("ab") as file, _java_messages(file):
             os.write(2, log.encode("utf-8"))
             raise RuntimeError("Java gateway process exited")
 
@@ -146,3 +149,52 @@ def test_interrupt_stops_cleanly_and_leaves_nothing(tmp_path: Path) -> None:
     assert "java" not in errors
     assert sorted(path.name for path in tmp_path.iterdir()) == ["history", "store", "tmp"]
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+# ---------------------------------------------------------------------------------- scratch folders
+
+
+@pytest.fixture
+def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a temporary folder for this process and its children."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    return tmp_path
+
+
+def test_folder_is_there_for_a_session_and_gone_afterwards(where: Path) -> None:
+    with scratch_folder() as (folder, _file):
+        (folder / "local").mkdir()
+        (folder / "packages.zip").touch()
+        (folder / "elsewhere").symlink_to(where)
+        assert list(where.iterdir()) == [folder]
+    assert list(where.iterdir()) == []
+
+
+def test_folder_in_use_stays(where: Path) -> None:
+    with scratch_folder() as (first, _first), scratch_folder() as (second, _second):
+        session.remove_forsaken(where)
+        assert sorted(where.iterdir()) == sorted([first, second])
+
+
+@pytest.mark.parametrize(
+    ("host", "is_mine", "stays"),
+    [
+        ("one", True, False),
+        ("one", False, True),
+        *((other, True, True) for other in ("two", "on", "one-1", "one-1-one", "one/on*")),
+    ],
+)
+def test_only_what_this_user_left_on_this_host_is_removed(
+    where: Path, host: str, is_mine: bool, stays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The processes of the session have ended."""
+    folder = where / f"{prefix_of(host)}forsaken"
+    (folder / "jvm").mkdir(parents=True)
+    (folder / session.MESSAGES).touch()
+    monkeypatch.setattr(session, "PREFIX", prefix_of("one"))
+    owner = folder.stat().st_uid + (not is_mine)
+    monkeypatch.setattr(os, "geteuid", lambda: owner)
+    session.remove_forsaken(where)
+    assert folder.exists() == stays
