@@ -214,16 +214,9 @@ class Landing(Runnable):
         fields = [self._schema.field(name) for name in (*groups, "source_id", SOURCE_TEXT)]
         return read_files(self._spark, files_of(self._history), pa.schema(fields)).distinct()
 
-    def counts(self) -> tuple[int, int]:
-        """Return the number of rows landed, and of rows of :meth:`rejected`, until now."""
-        return _find_last(self._history).seq + 1, self._sum_rejected(1)
-
     def not_landed(self) -> int:
         """Return the number of rows that did not land until now."""
-        return self._sum_rejected(2)
-
-    def _sum_rejected(self, place: int) -> int:
-        return sum(int(file.stem.split("-")[place]) for file in self._rejected())
+        return sum(int(file.stem.split("-")[2]) for file in self._rejected())
 
     def _rejected(self) -> list[Location]:
         """Return the files of rejected rows, one for each micro-batch."""

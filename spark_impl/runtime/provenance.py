@@ -80,7 +80,7 @@ def open_history(
 
     Raise :class:`InputProblem` if it was landed with another checkpoint or other settings.
     """
-    there, here = _read_note(checkpoint), _read_note(history)
+    there, here = read_note(checkpoint), read_note(history)
     if here is None and not is_planned:
         if not numbers(history):
             note = json.dumps({"landing": uuid.uuid4().hex, **settings}).encode()
@@ -99,12 +99,12 @@ def open_history(
     raise InputProblem(msg)
 
 
-def _read_note(folder: Location) -> JsonObject | None:
-    note = folder / _LANDING
-    if not note.exists():
-        return None
-    found: JsonObject = json.loads(note.read_bytes())
-    return found
+def read_note(folder: Location) -> JsonObject | None:
+    """Return the note of a landing in a history or a checkpoint, ``None`` if there is none."""
+    with suppress(FileNotFoundError):
+        found: JsonObject = json.loads((folder / _LANDING).read_bytes())
+        return found
+    return None
 
 
 def mark_rows(rows: DataFrame, history: Location) -> DataFrame:

@@ -89,8 +89,7 @@ def decimal(number: float) -> Fraction:
 def _share(total: Ints, share: float) -> Ints:
     """Return ceil(share * N), with the share as the decimal number that it prints as."""
     exact = decimal(share)
-    top, bottom = exact.numerator, exact.denominator
-    return np.array([-(-top * n // bottom) for n in total.tolist()], np.int64)
+    return np.array([_ceil(exact * n) for n in total.tolist()], np.int64)
 
 
 def _level(config: SlackConfig) -> float:

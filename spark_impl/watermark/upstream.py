@@ -23,7 +23,7 @@ from spark_impl.runtime.arrays import Bools, Ints, Records
 from spark_impl.watermark.rule import CLOCK
 from spark_impl.windows.disorder import cluster_sizes, count_inversions, wait_us
 from spark_impl.windows.records import INSERTED, NO_CLOCK, Rows, fill_records
-from spark_impl.windows.room import HOLDER, Path, Rule, Stretch
+from spark_impl.windows.room import HOLDER, Path, Rule
 
 OPERATOR = np.dtype([("t_max_us", "<i8"), ("wm_us", "<i8"), ("inv", "<i8"), ("n", "<i8")])
 """An operator between two micro-batches; ``n`` is the size of its cluster."""
@@ -198,11 +198,6 @@ class UpstreamRule(Rule):
         wm = np.maximum.accumulate(np.where(rises, rows.event_time_us, NO_CLOCK))
         wm = np.maximum(wm, wm_us)
         return Path(rows.arrival_us - wm, wm)
-
-    def settle(self, done: Stretch) -> int | None:
-        """Return None, because the path is always right."""
-        del done
-        return None
 
     def slack_us(self) -> int:
         """Return how far the last watermark was behind when it was inserted."""

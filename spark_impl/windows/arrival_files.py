@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from model.vocabulary import task_of
 from model.vocabulary.settings import PlainData
 from spark_impl.runtime.arrays import Bools, Column, Ints, Values
+from spark_impl.runtime.cell_arrays import is_text
 from spark_impl.runtime.histories import COLUMNS, VALUE, Piece, open_piece
 from spark_impl.runtime.storage import InputProblem, Location, locate, reading
 from spark_impl.windows.panes import compact, stable_order
@@ -75,7 +76,7 @@ def _column(source: Location, schema: pa.Schema, name: str) -> pa.DataType:
 
 def _is_text(kind: pa.DataType) -> bool:
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(inner) or pa.types.is_large_string(inner))
+    return is_text(inner)
 
 
 def _require(good: bool, source: Location, name: str, kind: pa.DataType, wanted: str) -> None:

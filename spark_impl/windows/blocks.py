@@ -15,7 +15,6 @@ With grouping columns the hash also depends on their values, and slots make no d
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -40,14 +39,12 @@ from spark_impl.windows.room import WindowSettings
 
 SLOT = "task_slot"
 """Name of the column in which a task travels."""
-_Words: TypeAlias = NDArray[np.uint32]
 _SEED = 42
 _RESIDUES = 50_400
 """A multiple of every number of partitions that is balanced."""
 _BALANCED = 2_000
 """Most tasks that get slots; more tasks spread evenly by chance, and a search would take long."""
 _CANDIDATES = 1 << 14
-_LARGEST_SLOT = (1 << 31) - 1
 
 
 def block_schema(groups: Sequence[pa.Field]) -> pa.Schema:
@@ -158,31 +155,24 @@ def task_of_slot(slot: int, tasks: int) -> int:
 
 
 def _slot(task: int, tasks: int) -> int:
-    start = task
-    while start + tasks * _CANDIDATES <= _LARGEST_SLOT:
-        candidates = start + tasks * np.arange(_CANDIDATES)
-        fitting = np.flatnonzero(_hash(candidates) % _RESIDUES == task % _RESIDUES)
+    step = tasks * _CANDIDATES
+    for start in range(task, (1 << 31) - step, step):
+        candidates = np.arange(start, start + step, tasks)
+        fitting = candidates[_hash(candidates) % _RESIDUES == task % _RESIDUES]
         if len(fitting):
-            return int(candidates[fitting[0]])
-        start += tasks * _CANDIDATES
+            return int(fitting[0])
     return task  # no slot fits below 2**31; this happens to at most one task in 10**9
 
 
 def _hash(numbers: Ints) -> Ints:
     """Return Spark's hash of 32-bit integers: Murmur3 (x86, 32 bits), signed."""
-    k = _multiplied(numbers.astype(np.uint32), 0xCC9E2D51)
-    k = _multiplied(_rotated(k, 15), 0x1B873593)
-    h = np.uint32(_SEED) ^ k
-    h = _multiplied(_rotated(h, 13), 5) + np.uint32(0xE6546B64)
+    k = _rotated(numbers.astype(np.uint32) * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+    h = _rotated(np.uint32(_SEED) ^ k, 13) * np.uint32(5) + np.uint32(0xE6546B64)
     h ^= np.uint32(4)  # number of bytes hashed
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-        h = _multiplied(h ^ (h >> np.uint32(shift)), factor)
+        h = (h ^ (h >> np.uint32(shift))) * np.uint32(factor)
     return (h ^ (h >> np.uint32(16))).view(np.int32).astype(np.int64)
 
 
-def _rotated(numbers: _Words, by: int) -> _Words:
+def _rotated(numbers: NDArray[np.uint32], by: int) -> NDArray[np.uint32]:
     return (numbers << np.uint32(by)) | (numbers >> np.uint32(32 - by))
-
-
-def _multiplied(numbers: _Words, by: int) -> _Words:
-    return numbers * np.uint32(by)

@@ -9,7 +9,6 @@ Rules of this file (docs/slack.md, section 6):
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,15 +23,6 @@ from spark_impl.windows.history import History
 from spark_impl.windows.recompute import WindowAnswers, WindowRequest
 from spark_impl.windows.room import WindowSettings
 from spark_impl.windows.store import PENDING, TaskId, WindowStore
-
-
-class _DueCorrections(NamedTuple):
-    """The corrections at the end of a batch."""
-
-    reasons: dict[TaskId, str]
-    limits: dict[TaskId, int]
-    rows: Bools
-    """Mask of the pending rows that they cover."""
 
 
 class Corrections:
@@ -54,19 +44,17 @@ class Corrections:
         before = store.at(draft.view).read_kind(PENDING).select(store.kinds[PENDING].names)
         late = store.read(draft.of("late"), "late").select(before.column_names)
         pending = _union(before, late)
-        due = _due_corrections(self._settings, store, pending, progress)
-        if due.reasons:
-            covered = pending.filter(pa.array(due.rows))
-            request, place = recompute.request_windows(
-                self._settings, store.by, covered, due.limits
-            )
+        reasons, limits, due = _due_corrections(self._settings, store, pending, progress)
+        if reasons:
+            covered = pending.filter(pa.array(due))
+            request, place = recompute.request_windows(self._settings, store.by, covered, limits)
             answers, rows_read = self._history.recompute(request)
             self._write_revisions(draft, request, answers)
-            rows = _summarise(request, due, answers, covered, place, rows_read)
+            rows = _summarise(request, reasons, answers, covered, place, rows_read)
             draft.write("correction", pa.Table.from_pylist(rows, store.kinds["correction"]))
             draft.write("cleared", covered)
-            pending = pending.filter(pa.array(~due.rows))
-        if due.reasons or late.num_rows:
+            pending = pending.filter(pa.array(~due))
+        if reasons or late.num_rows:
             draft.replace(PENDING, pending)
 
     def _known(self, draft: Draft, kind: str, request: WindowRequest) -> pa.Table:
@@ -135,8 +123,11 @@ def _union(before: pa.Table, late: pa.Table) -> pa.Table:
 
 def _due_corrections(
     settings: WindowSettings, store: WindowStore, pending: pa.Table, progress: pa.Table
-) -> _DueCorrections:
-    """Return the corrections of tasks that this batch has moved and that a trigger applies to."""
+) -> tuple[dict[TaskId, str], dict[TaskId, int], Bools]:
+    """Return the corrections of tasks that this batch has moved and that a trigger applies to.
+
+    That is the reason and the last arrival of each such task, and which pending rows are covered.
+    """
     owner, tasks = number_combinations(pending, store.by)
     ts = pending.column("event_time_us").to_numpy()
     oldest, newest = np.full(len(tasks), 1 << 62), np.full(len(tasks), -(1 << 62))
@@ -149,7 +140,7 @@ def _due_corrections(
         reason = "" if row is None else _reason(settings, row, oldest[number], newest[number])
         if row is not None and reason:
             reasons[who], limits[who], due[number] = reason, row["seq"], True
-    return _DueCorrections(reasons, limits, due[owner])
+    return reasons, limits, due[owner]
 
 
 def _reason(settings: WindowSettings, row: Mapping[str, int], oldest: int, newest: int) -> str:
@@ -162,7 +153,7 @@ def _reason(settings: WindowSettings, row: Mapping[str, int], oldest: int, newes
 
 def _summarise(
     request: WindowRequest,
-    due: _DueCorrections,
+    reasons: Mapping[TaskId, str],
     answers: WindowAnswers,
     covered: pa.Table,
     place: Ints,
@@ -172,7 +163,7 @@ def _summarise(
     pairs = np.bincount(place, weights=covered.column("windows").to_numpy())
     windows = np.bincount(request.codes // len(request.windows), minlength=len(request.places))
     needed = np.bincount(answers.place, weights=answers.rows, minlength=len(request.places))
-    total = {who: [0, 0, 0] for who in due.reasons}
+    total = {who: [0, 0, 0] for who in reasons}
     for number, values in enumerate(request.places):
         sums = total[values[:-1]]
         for i, each in enumerate((pairs, windows, needed)):
@@ -180,7 +171,7 @@ def _summarise(
     return [
         {
             **dict(zip(request.by, who, strict=True)),
-            "reason": due.reasons[who],
+            "reason": reasons[who],
             "pairs": sums[0],
             "windows": sums[1],
             "rows_read": rows_read,

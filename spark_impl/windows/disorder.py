@@ -8,9 +8,8 @@ Rules of this file:
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spark_impl.runtime.arrays import Column, Ints
+from spark_impl.runtime.arrays import Ints
 
 
 def count_inversions(k: int, cluster: Ints, inv: int, times: Ints) -> Ints:
@@ -19,7 +18,7 @@ def count_inversions(k: int, cluster: Ints, inv: int, times: Ints) -> Ints:
     ``cluster`` holds the last ``k`` event times before them, fewer at the beginning of a stream.
     ``inv`` is its number of pairs out of order. Takes time O(k) per arrival.
     """
-    every = _compact(np.concatenate((cluster, times)))
+    every = np.concatenate((cluster, times))
     size = len(every)
     enters = np.zeros(size, np.min_scalar_type(min(k, size)))  # M = 0 allows any k
     leaves = np.zeros_like(enters)
@@ -48,11 +47,3 @@ def wait_us(reading: str, longest_us: int, inv: Ints, n: Ints) -> Ints:
 def cluster_sizes(k: int, before: int, more: int) -> Ints:
     """Return the size of a cluster after each of ``more`` arrivals; ``before`` is its size now."""
     return np.minimum(np.arange(before + 1, before + more + 1), min(k, before + more))
-
-
-def _compact(times: Ints) -> Column:
-    """Return the times in half the bits if they fit, because these are faster to compare."""
-    if not len(times) or int(times.max()) - int(times.min()) >= 1 << 31:
-        return times
-    half: NDArray[np.int32] = (times - times.min()).astype(np.int32)
-    return half

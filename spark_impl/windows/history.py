@@ -1,6 +1,5 @@
 """Reads the part of a history that corrections need."""
 
-import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,7 +24,9 @@ from spark_impl.runtime.histories import (
     read_footer,
 )
 from spark_impl.runtime.history_chain import require_chain
+from spark_impl.runtime.provenance import read_note
 from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.runtime.stores import groups_from_json
 from spark_impl.runtime.tables import BATCH, KIND
 from spark_impl.windows import recompute
 from spark_impl.windows.arrival_files import check_columns, group_type
@@ -93,11 +94,10 @@ def _coming_schema(
     source: Location, group_columns: Collection[str], value: str | None
 ) -> pa.Schema:
     """Return the schema that the first file of a history is going to have."""
-    note = source / "_landing.json"
-    landed = json.loads(note.read_bytes()) if note.exists() else {}
+    landed = read_note(source) or {}
     values = [*name_values(landed.get("value", VALUE))] if landed else [value or VALUE]
-    kinds, known = {"string": pa.string(), "int64": pa.int64()}, landed.get("group_columns", {})
-    groups = (pa.field(name, kinds[known.get(name, "string")]) for name in group_columns)
+    known = landed.get("group_columns", {})
+    groups = groups_from_json((name, known.get(name, "string")) for name in group_columns)
     return history_schema(*groups, values=values)
 
 

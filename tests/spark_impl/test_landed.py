@@ -21,7 +21,7 @@ from spark_impl.runtime.cell_times import read_times
 from spark_impl.runtime.histories import COLUMNS
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.storage import InputProblem
-from tests.spark_impl.test_landing import SECOND, landing_of, rows
+from tests.spark_impl.test_landing import SECOND, counts_of, landing_of, rows
 
 MAY_1_US = 1_714_521_600_000_000
 
@@ -93,7 +93,7 @@ def land(spark: SparkSession, tmp_path: Path) -> Land:
 def test_text_identities_are_taken_and_kept(land: Land, tmp_path: Path) -> None:
     texts = ["6fa459ea-ee8a-3ca4-894e-db77e160355e", "7", "007"]
     landing = land(pa.table({"t": [MAY_1_2024] * 3, "v": [1.0] * 3, "i": texts}), source_id="i")
-    assert landing.counts() == (3, 0)
+    assert counts_of(landing) == (3, 0)
     found = rows(tmp_path / "one", "source_id", "source_text")
     assert found == [(stable_hash(texts[0]), texts[0]), (7, "7"), (stable_hash("007"), "007")]
     assert {tuple(row) for row in landing.identities().collect()} == {*found}
@@ -249,7 +249,7 @@ def test_two_streams_get_one_order_of_arrival_and_are_joined(
     landing.run_available()
     found = rows(tmp_path, "seq", "stream", "key")
     assert found == [(n, "RS"[n % 2], f"k{n // 2}") for n in range(80)]
-    assert landing.counts() == (80, 0)
+    assert counts_of(landing) == (80, 0)
     join = ChainJoin(2, window_us=1_000, predicate=Equi("key"))
     join.stream(*from_history(spark, tmp_path / "history"), tmp_path / "join").flush()
     pairs = results(spark, tmp_path / "join").collect()
