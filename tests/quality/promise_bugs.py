@@ -115,7 +115,7 @@ BUGS: Mapping[str, Bug] = {
         EXACTNESS, "final answer", (operator_bugs.FIRST_IS_FINAL,)
     ),
     "a landing loses one row in a thousand": Bug(
-        ACCOUNTS, "the count of the landing", (Planted(numbering._numbered, _one_lost),)
+        ACCOUNTS, "the answers of windows", (Planted(numbering._numbered, _one_lost),)
     ),
     "copies are met once more": Bug(
         JOIN, "twice", (Planted(Side.probe, operator_bugs.met_once_more),)
