@@ -6,7 +6,7 @@ Rules of this file:
 * One boundary is measured at a time; the others wait.
 """
 
-import pickle
+import json
 import socket
 import time
 from collections.abc import Iterable, Iterator
@@ -30,8 +30,8 @@ BUFFER_BYTES = 1 << 16
 PARTS = 3
 """Parts of what a receiver gets; each is one measurement of the bandwidth."""
 KERNELS = 7
-REPORT = pa.schema([("slot", pa.binary())])
-"""Column of the output of a task: its pickled :class:`Slot`."""
+REPORT = pa.schema([("slot", pa.string())])
+"""Column of the output of a task: its :class:`Slot` as JSON."""
 
 
 class Slot(NamedTuple):
@@ -56,7 +56,11 @@ def probe_slots(spark: SparkSession, slots: int, seed: int) -> list[Slot]:
         task = partial(_probe, place=rendezvous.place, slots=slots, seed=seed)
         seats = spark.range(0, slots, 1, slots)
         rows = seats.mapInArrow(task, from_arrow_schema(REPORT), barrier=True).collect()
-    return sorted((pickle.loads(row.slot) for row in rows), key=lambda each: each.slot)
+    told = [Slot(**json.loads(row.slot)) for row in rows]
+    found = [
+        each._replace(work=[[Work(*one) for one in part] for part in each.work]) for each in told
+    ]
+    return sorted(found, key=lambda each: each.slot)
 
 
 def _probe(
@@ -83,7 +87,7 @@ def _probe(
     context.barrier()
     work = measure_work(seed) if number == 0 else []
     found = Slot(number, host, kernels, latency_us, bandwidth_mbps, work)
-    yield pa.RecordBatch.from_pylist([{"slot": pickle.dumps(found)}], REPORT)
+    yield pa.RecordBatch.from_pylist([{"slot": json.dumps(found._asdict())}], REPORT)
 
 
 def _kernel_us() -> float:

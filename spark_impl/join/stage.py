@@ -7,7 +7,6 @@ Rules of this file:
   is a task for it even if there is nothing to do.
 """
 
-import pickle
 import re
 import time
 from collections import Counter
@@ -25,7 +24,7 @@ from spark_impl.join.idle import end_epoch
 from spark_impl.join.matching import Counts
 from spark_impl.join.rendezvous import Rendezvous, addresses_of
 from spark_impl.join.store import Commit
-from spark_impl.join.task import COLUMNS, SUMMARY, Plan, Summary, run_task
+from spark_impl.join.task import COLUMNS, SUMMARY, Plan, Summary, read_summary, run_task
 from spark_impl.runtime.failures import last_error, sentence_of
 from spark_impl.runtime.session import EnvironmentProblem
 from spark_impl.runtime.storage import InputProblem
@@ -71,7 +70,7 @@ def run_epoch(spark: SparkSession, rows: DataFrame | None, plan: Plan) -> list[S
         # Spark runs a failed barrier stage again only if its output is shuffled.
         shuffled = stage.repartition(1)
         try:
-            told: list[Summary] = [pickle.loads(row.summary) for row in shuffled.collect()]
+            told = [read_summary(row.summary) for row in shuffled.collect()]
         except (PySparkException, Py4JError) as error:
             sentence = _describe_failure(error, str(spark.sparkContext.master), plan.epoch)
             raise ChainProblem(sentence) from error

@@ -2,12 +2,11 @@
 
 import json
 import math
-import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from socket import socket
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -120,8 +119,15 @@ class Summary(NamedTuple):
     """Number of pairs of tuples that were compared, after an index had selected them."""
 
 
-SUMMARY = pa.schema([("summary", pa.binary())])
-"""Column of the output of a task: its pickled :class:`Summary`."""
+SUMMARY = pa.schema([("summary", pa.string())])
+"""Column of the output of a task: its :class:`Summary` as JSON."""
+
+
+def read_summary(text: str) -> Summary:
+    """Return what a task has told."""
+    told: dict[str, Any] = json.loads(text)
+    counts = {name: Counts(*each) for name, each in told.items() if isinstance(each, list)}
+    return Summary(**(told | counts))
 
 
 def run_task(
@@ -168,7 +174,7 @@ def run_task(
         bytes_sent=links.bytes_sent,
         compared=worker.compared,
     )
-    yield pa.RecordBatch.from_pylist([{"summary": pickle.dumps(summary)}], SUMMARY)
+    yield pa.RecordBatch.from_pylist([{"summary": json.dumps(summary._asdict())}], SUMMARY)
 
 
 def _find_pairs(
