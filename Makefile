@@ -5,6 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # One stamp an interpreter: naming another one in PYTHON builds .venv anew.
 READY := .venv/ready-$(subst /,-,$(PYTHON))
+# Spark's classes, with which each of the many sessions starts in half of its processor time.
+CLASSES := .venv/spark-classes.jsa
 # Environments of the engines that straggler conformance judges; make test needs none of them.
 ENGINES ?= .engines
 PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
@@ -23,15 +25,15 @@ help: ## these lines
 
 setup: $(READY) ## a virtual environment in .venv, with the versions of constraints.txt (1 min)
 
-diff: java $(READY) ## Spark against the reference, a query a room (100 s); all of them: make diff ALL=1 (6 min)
+diff: java $(CLASSES) ## Spark against the reference, a query a room (100 s); all of them: make diff ALL=1 (6 min)
 	@$(BIN)/straggler diff all $(if $(ALL),,--quick)
 
 # Two processes for two cores, each with a Spark session of its own. A file is never divided.
 TEST_PROCESSES = -n 2 --dist loadfile --no-loadscope-reorder
-test: java $(READY) ## every promise and every contract, once (9 min)
+test: java $(CLASSES) ## every promise and every contract, once (9 min)
 	@$(PYTEST) $(TEST_PROCESSES) tests properties
 
-test-long: java $(READY) ## long tests as well, with more and random cases, for a night (70 min)
+test-long: java $(CLASSES) ## long tests as well, with more and random cases, for a night (70 min)
 	@$(BIN)/python -m pytest --hypothesis-profile=nightly --long $(TEST_PROCESSES) \
 		-o timeout=1800 tests properties
 
@@ -40,13 +42,13 @@ test-long: java $(READY) ## long tests as well, with more and random cases, for 
 MINUTES ?= 60
 SEED ?= 0
 SOAK ?= .soak
-soak: java $(READY) ## rooms under seeded faults (docs/soak.md): make soak MINUTES=60 SEED=7 ROOM=join
+soak: java $(CLASSES) ## rooms under seeded faults (docs/soak.md): make soak MINUTES=60 SEED=7 ROOM=join
 	@$(BIN)/python -m tests.soak --minutes "$(MINUTES)" --seed "$(SEED)" --room "$(ROOM)" \
 		--folder "$(SOAK)"
 
 # With QUICK=1, the hosts themselves, their sockets, and one host that is killed in an epoch.
 KILLED = tests/cluster/test_host_faults.py::test_pairs_are_exact_though_a_host_is_killed_in_an_epoch
-cluster: hosts java $(READY) ## every room on three hosts of this machine, which fail; needs root (20 min)
+cluster: hosts java $(CLASSES) ## every room on three hosts of this machine, which fail; needs root (20 min)
 	@$(BIN)/python -m pytest --hypothesis-profile=dev --cluster \
 		$(if $(QUICK),tests/cluster/test_hosts.py tests/cluster/test_listening_sockets.py $(KILLED),tests/cluster)
 
@@ -69,11 +71,11 @@ check: $(READY) ## style, types, layers, tidiness (1 min)
 	@$(BIN)/lint-imports
 	@$(PYTEST) -q tests/house
 
-mutants: java $(READY) ## drawn mistakes, judged by tests: make mutants NUMBER=20 SEED=1 ROOM=spark_impl/join
+mutants: java $(CLASSES) ## drawn mistakes, judged by tests: make mutants NUMBER=20 SEED=1 ROOM=spark_impl/join
 	@$(BIN)/python -m tests.quality.mutants --number $(or $(NUMBER),20) --seed $(or $(SEED),0) \
 		--room "$(ROOM)" --kind "$(KIND)"
 
-bench: java $(READY) ## figures beside the usual choice; one only: make bench NAME=slack (1 h)
+bench: java $(CLASSES) ## figures beside the usual choice; one only: make bench NAME=slack (1 h)
 	@$(BIN)/python -m benchmarks $(NAME)
 
 docs: java $(READY) ## the generated pages of docs/; adopts new figures of make bench (1 min)
@@ -94,6 +96,10 @@ clean: ## remove everything that make and the tests made, .venv included
 
 java:
 	@.ci/preflight java
+
+$(CLASSES): $(READY) | java
+	@echo "storing the classes of Spark ..."
+	@$(BIN)/python -m spark_impl.class_archive || echo "Spark will start without them" >&2
 
 $(READY): pyproject.toml constraints.txt
 	@.ci/preflight python $(PYTHON)

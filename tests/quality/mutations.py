@@ -26,7 +26,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         "model/vocabulary/script/problems.py",
         "model/vocabulary/extras.py",
         "spark_impl/script/explain.py",
-        # what a wheel contains, how fast a machine is
+        # how Java starts, what a wheel contains, how fast a machine is
+        "spark_impl/class_archive.py",
         "spark_impl/runtime/packages.py",
         "spark_impl/join/*_probe.py",
         # experiments, their figures and pages

@@ -76,7 +76,7 @@ def run(line: str, folder: Path) -> str:
     programs = Path(sys.executable).parent
     places = {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     if line.startswith("make "):  # .venv is there, whatever it is called
-        line, folder = f"{line} READY= BIN={programs}", ROOT
+        line, folder = f"{line} READY= CLASSES= BIN={programs}", ROOT
         # Below the make that runs the tests, it would print the folders that it enters.
         places |= {"MAKEFLAGS": "", "MAKELEVEL": "0"}
     done = subprocess.run(
