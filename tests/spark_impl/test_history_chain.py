@@ -134,7 +134,7 @@ def test_files_without_notes_are_followed(tmp_path: Path) -> None:
 
 
 def test_a_reader_knows_the_last_file_that_it_has_read(tmp_path: Path) -> None:
-    """What was written behind another file is refused, though it follows that file."""
+    """Files behind another last file are refused, though they follow that file."""
     made = history(tmp_path / "h", 2)
     reader = HistoryReader(made, made / "requests", 1, is_mixed=False)
     offset = reader.initialOffset()

@@ -150,7 +150,7 @@ def test_a_micro_batch_without_rows_is_no_version(tmp_path: Path) -> None:
 
 
 def test_a_writer_goes_on_behind_another_one(tmp_path: Path) -> None:
-    """It was made before the other one had committed what its checkpoint says."""
+    """A writer is made before another one commits what the checkpoint says."""
     store = make(tmp_path / "s")
     later, writer = TableWriter(store.root), TableWriter(store.root)
     for batch in range(2):
