@@ -9,10 +9,12 @@ Files of other programs need no note: they can be followed, and say nothing abou
 
 import hashlib
 import json
+from contextlib import suppress
 from typing import TypeAlias
 
 import pyarrow.parquet as pq
 
+from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.histories import file_of, next_number, number_of
 from spark_impl.runtime.provenance import identity_of
 from spark_impl.runtime.storage import InputProblem, Location, reading
@@ -85,20 +87,44 @@ def note_landed(checkpoint: Location, file: Location) -> None:
     (checkpoint / _LANDED).write_bytes(json.dumps(note).encode())
 
 
+def _read_landed(checkpoint: Location) -> JsonObject | None:
+    with suppress(FileNotFoundError, ValueError, TypeError):
+        return dict(json.loads((checkpoint / _LANDED).read_bytes()))
+    return None
+
+
 def require_landed(history: Location, checkpoint: Location) -> None:
     """Raise :class:`InputProblem` if a history has lost the last file of its landing.
 
     A landing that goes on behind another file would leave a history that nobody can repair.
     """
-    if not (checkpoint / _LANDED).exists():
+    note = _read_landed(checkpoint)
+    if note is None:
         return
-    note = json.loads((checkpoint / _LANDED).read_bytes())
     number = note["number"]
     found = _digest(history, number)  # a history may be shortened, but not behind its last file
     if found != note["digest"] and (found or next_number(history) <= number):
         msg = (
             f"{history} is not as it was written: its landing has written another {number:08d}"
             ".parquet; restore that file from a copy"
+        )
+        raise InputProblem(msg)
+
+
+def require_same(file: Location, checkpoint: Location, batch: int, rows: int) -> None:
+    """Raise :class:`InputProblem` if the last file has not the rows of a repeated micro-batch.
+
+    Two copies of one checkpoint may plan the same micro-batch with different rows. What the landing
+    has noted is its own.
+    """
+    if (_read_landed(checkpoint) or {}).get("number") == number_of(file):
+        return
+    with reading(file):
+        landed = pq.read_metadata(file.path, filesystem=file.files).num_rows
+    if landed != rows:
+        msg = (
+            f"{file} has {landed} rows of micro-batch {batch}, which has {rows}: a landing with a"
+            " copy of the checkpoint has written it, and has to go on"
         )
         raise InputProblem(msg)
 

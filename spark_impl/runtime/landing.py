@@ -55,7 +55,12 @@ from spark_impl.runtime.histories import (
     history_schema,
     name_values,
 )
-from spark_impl.runtime.history_chain import note_landed, note_of_next, require_landed
+from spark_impl.runtime.history_chain import (
+    note_landed,
+    note_of_next,
+    require_landed,
+    require_same,
+)
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
 from spark_impl.runtime.provenance import identity_of, open_history
 from spark_impl.runtime.queries import Runnable, last_logged, read_files, start_batches
@@ -274,9 +279,6 @@ class Landing(Runnable):
     def _land(self, rows: DataFrame, batch: int) -> None:
         """Write everything of a micro-batch; Spark calls this, and again after a crash."""
         last = self._last or _find_last(self._history)
-        if batch == last.batch:  # landed, but Spark stopped before it committed
-            rows.write.format("noop").mode("append").save()  # Spark's own state must be complete
-            return
         # Nobody else writes here, not even another landing of the same micro-batch.
         scratch = self._history / "_scratch" / uuid.uuid4().hex
         identity = identity_of(self._history)
@@ -294,6 +296,13 @@ class Landing(Runnable):
         found = ordered.mapInArrow(write, WRITTEN).collect()
         files = {each.table: _Written(locate(each.file), each.rows, each.gone) for each in found}
         footers = {table: each.footer() for table, each in files.items()}
+        if batch == last.batch:  # landed, but Spark stopped before it committed
+            scratch.remove()
+            rows_again = footers[LANDED].num_rows if LANDED in footers else 0
+            file = file_of(self._history, last.number)
+            require_same(file, self._checkpoint, batch, rows_again)
+            note_landed(self._checkpoint, file)
+            return
         if REJECTED in files:
             file, *sizes = files[REJECTED]
             name = "-".join([f"{batch:08d}", *map(str, sizes)])
