@@ -10,11 +10,13 @@ Files of other programs need no note: they can be followed, and say nothing abou
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
-from spark_impl.runtime.histories import file_of, number_of, numbers
+from model.vocabulary.settings import JsonObject
+from spark_impl.runtime.histories import file_of, number_of, numbers, read_footer
 from spark_impl.runtime.provenance import identity_of
 from spark_impl.runtime.storage import InputProblem, Location, reading
 
@@ -89,22 +91,43 @@ def note_landed(checkpoint: Location, file: Location) -> None:
     (checkpoint / _LANDED).write_bytes(json.dumps(note).encode())
 
 
+def _read_landed(checkpoint: Location) -> JsonObject | None:
+    with suppress(FileNotFoundError, ValueError, TypeError):
+        return dict(json.loads((checkpoint / _LANDED).read_bytes()))
+    return None
+
+
 def require_landed(history: Location, checkpoint: Location) -> None:
     """Raise :class:`InputProblem` if a history has lost the last file of its landing.
 
     A landing that goes on behind another file would leave a history that nobody can repair.
     """
-    if not (checkpoint / _LANDED).exists():
+    note = _read_landed(checkpoint)
+    if note is None:
         return
-    note = json.loads((checkpoint / _LANDED).read_bytes())
     number = note["number"]
-    found = _read(
-        history, number
-    ).digest  # a history may be shortened, but not behind its last file
+    found = digest_of(history, number)  # a history may be shortened, but not behind its last file
     if found != note["digest"] and (found or numbers(history).stop <= number):
         msg = (
             f"{history} is not as it was written: its landing has written another {number:08d}"
             ".parquet; restore that file from a copy"
+        )
+        raise InputProblem(msg)
+
+
+def require_same(file: Location, checkpoint: Location, batch: int, rows: int) -> None:
+    """Raise :class:`InputProblem` if the last file has not the rows of a repeated micro-batch.
+
+    Two copies of one checkpoint may plan the same micro-batch with different rows. What the landing
+    has noted is its own.
+    """
+    if (_read_landed(checkpoint) or {}).get("number") == number_of(file):
+        return
+    landed = read_footer(file).num_rows
+    if landed != rows:
+        msg = (
+            f"{file} has {landed} rows of micro-batch {batch}, which has {rows}: a landing with a"
+            " copy of the checkpoint has written it, and has to go on"
         )
         raise InputProblem(msg)
 

@@ -55,7 +55,12 @@ from spark_impl.runtime.histories import (
     name_values,
     read_footer,
 )
-from spark_impl.runtime.history_chain import note_landed, note_of_next, require_landed
+from spark_impl.runtime.history_chain import (
+    note_landed,
+    note_of_next,
+    require_landed,
+    require_same,
+)
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
 from spark_impl.runtime.provenance import identity_of, open_history
 from spark_impl.runtime.queries import Runnable, last_logged, read_files, start_batches
@@ -250,9 +255,6 @@ class Landing(Runnable):
     def _land(self, rows: DataFrame, batch: int) -> None:
         """Write everything of a micro-batch; Spark calls this, and again after a crash."""
         last = self._last or _find_last(self._history)
-        if batch == last.batch:  # landed, but Spark stopped before it committed
-            rows.write.format("noop").mode("append").save()  # Spark's own state must be complete
-            return
         # Nobody else writes here, not even another landing of the same micro-batch.
         scratch = self._history / "_scratch" / uuid.uuid4().hex
         identity = identity_of(self._history)
@@ -270,6 +272,13 @@ class Landing(Runnable):
         found = ordered.mapInArrow(write, WRITTEN).collect()
         written = {each.table: (locate(each.file), each) for each in found}
         footers = {name: _read_whole(file, each.rows) for name, (file, each) in written.items()}
+        if batch == last.batch:  # landed, but Spark stopped before it committed
+            scratch.remove()
+            again = footers[LANDED].num_rows if LANDED in footers else 0
+            file = file_of(self._history, last.number)
+            require_same(file, self._checkpoint, batch, again)
+            note_landed(self._checkpoint, file)
+            return
         if REJECTED in written:
             file, each = written[REJECTED]
             name = f"{batch:08d}-{each.rows}-{each.gone}.parquet"

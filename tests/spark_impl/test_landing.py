@@ -4,6 +4,7 @@ import json
 import math
 import os
 import shutil
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +25,7 @@ from spark_impl.runtime.histories import COLUMNS, append, files_of
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.numbering import LANDED, write_in_order
 from spark_impl.runtime.queries import QueryProblem
-from spark_impl.runtime.storage import InputProblem, locate
+from spark_impl.runtime.storage import InputProblem, Location, locate
 from tests.harness.driver_kills import kills, needs_proc, run_to_its_end
 from tests.harness.drivers import FILES, LANDING, ROWS
 from tests.harness.drivers import prepare_files as prepare
@@ -252,6 +253,36 @@ def test_a_restart_continues_after_the_last_arrival(lines: Lines, tmp_path: Path
         "00000001.parquet",
     ]
     assert counts_of(made) == (4, 1)
+
+
+def test_a_copy_of_the_checkpoint_doubles_nothing(
+    lines: Lines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another driver lands more as the same micro-batch, while this one stands still before it."""
+    put(tmp_path, "a.csv", "ts,k,v\n0,a,0\n", at=1_000)
+    landing_of(lines(), tmp_path).run_available()
+    shutil.copytree(tmp_path / "checkpoint", tmp_path / "copy")
+    # In one Java process, Spark ends a query when another one with its id starts.
+    (tmp_path / "copy" / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
+    (tmp_path / "copy" / ".metadata.crc").unlink()
+    put(tmp_path, "b.csv", "ts,k,v\n1,a,1\n", at=1_001)
+    publish, named = Location.publish, {"event_time": "ts", "value": "v", "key": "k"}
+    other = Landing(lines(), tmp_path / "history", tmp_path / "copy", time_unit="s", **named)
+
+    def publish_late(scratch: Location, to: Location) -> None:
+        monkeypatch.undo()
+        put(tmp_path, "c.csv", "ts,k,v\n2,a,2\n", at=1_002)
+        other.run_available()
+        publish(scratch, to)
+
+    monkeypatch.setattr(Location, "publish", publish_late)
+    with pytest.raises(QueryProblem, match=r"/00000001\.parquet is there already: another proc"):
+        landing_of(lines(), tmp_path).run_available()
+    sentence = r"/00000001\.parquet has 2 rows of micro-batch 1, which has 1: a landing with a copy"
+    with pytest.raises(QueryProblem, match=sentence):
+        landing_of(lines(), tmp_path).run_available()
+    other.run_available()
+    assert rows(tmp_path, "seq", "value") == [(at, float(at)) for at in range(3)]
 
 
 @pytest.mark.parametrize("damage", ["lost", "rewritten"])
