@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import Event, JoinConfig, ScriptConfig, Workload
 from spark_impl.join import ChainJoin, ChainStream, from_history
-from spark_impl.runtime.histories import append, history_schema
+from spark_impl.runtime.histories import append, files_of, history_schema
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.queries import Sink
 from spark_impl.runtime.session import session
@@ -211,6 +212,12 @@ def main(kind: str, folder: Path) -> None:
     with session("local[3,2]" if kind == "chain" else None) as spark:
         RUNS[kind](spark, folder)
         say("done")
+
+
+def counts_of(made: Landing) -> tuple[int, int]:
+    """Return the number of rows that have landed, and of rows of ``rejected``."""
+    footers = [pq.read_metadata(file.path) for file in files_of(made._history)]
+    return sum(each.num_rows for each in footers), made.rejected().count()
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ from spark_impl.runtime.cell_times import read_times
 from spark_impl.runtime.histories import COLUMNS
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.storage import InputProblem
-from tests.spark_impl.test_landing import SECOND, counts_of, landing_of, rows
+from tests.harness.drivers import counts_of
+from tests.spark_impl.test_landing import SECOND, landing_of, rows
 
 MAY_1_US = 1_714_521_600_000_000
 

@@ -27,7 +27,7 @@ from spark_impl.runtime.numbering import LANDED, write_in_order
 from spark_impl.runtime.queries import QueryProblem
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from tests.harness.driver_kills import kills, needs_proc, run_to_its_end
-from tests.harness.drivers import FILES, LANDING, ROWS
+from tests.harness.drivers import FILES, LANDING, ROWS, counts_of
 from tests.harness.drivers import prepare_files as prepare
 from tests.spark_impl.test_contracts import content
 
