@@ -105,8 +105,10 @@ def test_a_soak_survives_faults_and_catches_a_sink_that_does_not(
 @needs_proc
 @pytest.mark.long
 @pytest.mark.timeout(1_800)
-def test_changes_of_files_are_refused_or_harm_nothing(drivers: Drivers, tmp_path: Path) -> None:
-    life, found = Life("watermark", tmp_path / "life", drivers, Random(5)), list[str]()
+def test_changes_of_files_are_refused_or_harm_nothing(tmp_path: Path) -> None:
+    both = Drivers(lambda: DriverProcess("local[4,4]", tmp_path / "driver"))
+    both.active.wait_until_ready()
+    life, found = Life("watermark", tmp_path / "life", both, Random(5)), list[str]()
     try:
         for number, kind in enumerate(TAMPERINGS):
             outcome = life.undergo(Plan(number, "watermark", kind, faults.IDLE))
@@ -115,6 +117,7 @@ def test_changes_of_files_are_refused_or_harm_nothing(drivers: Drivers, tmp_path
     finally:
         life.stop()
         life.remove()
+        both.end()
     assert all(found)
     refused = [each.endswith(", refused") for each in found]
     assert refused[2:] == [False, True, True], found
