@@ -18,7 +18,7 @@ from spark_impl.runtime import packages
 from spark_impl.runtime.failures import wait_for, without_stack_traces
 from spark_impl.runtime.histories import read_parquet
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from spark_impl.runtime.stores import TableStore
+from spark_impl.runtime.stores import FEW, TableStore
 from spark_impl.runtime.tables import BATCH
 
 _CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
@@ -240,7 +240,7 @@ def read_table(
     end = view.last if last is None else last
     files, schema = view.of(kind, first, end), store.numbered(kind)
     store.require_whole(files)
-    if not files or not store.root.is_local:
+    if len(files) <= FEW or not store.root.is_local:  # a folder has files of the last hour, too
         rows = read_files(spark, [each.file for each in files], schema)
     else:
         # One pattern is listed by the driver; a job of Spark's would look at more than 32 paths.

@@ -49,6 +49,8 @@ ATTEMPT = "attempt"
 """The column of reports in which workers tell the names of the files that they have written."""
 CHECKPOINT = "_checkpoint"
 """The folder of Spark's checkpoint in a store."""
+FEW = 32
+"""Number of files up to which each is looked at by itself, instead of listing their folder."""
 _GROUP_TYPES = {"string": pa.string(), "int64": pa.int64()}
 
 
@@ -182,8 +184,11 @@ class TableStore:
 
     def require_whole(self, files: Sequence[DataFile]) -> None:
         """Raise :class:`InputProblem` unless all of some files are there, with all their bytes."""
-        folders = {each.file.parent for each in files}
-        entries = (entry for folder in folders for entry in folder.entries(r".+\.parquet"))
+        if len(files) <= FEW:
+            entries = [each.file.info() for each in files]
+        else:
+            folders = {each.file.parent for each in files}
+            entries = [entry for each in folders for entry in each.entries(r".+\.parquet")]
         sizes = {entry.path: entry.size for entry in entries}
         for each in files:
             if sizes.get(each.file.path) != each.size:
