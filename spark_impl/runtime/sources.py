@@ -146,7 +146,7 @@ class HistoryReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
             digest = digest_of(self._history, end - 1)
         after = {"next": end, "first": first, "requests": requests, "spent": start["requests"]}
         after["digest"] = digest
-        return self.readBetweenOffsets(start, after), after
+        return self._names(start, after), after
 
     def _end_of_batch(self, first: int) -> int:
         """Return the number behind the last file of a micro-batch that begins with ``first``."""
@@ -164,7 +164,11 @@ class HistoryReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
     def readBetweenOffsets(  # noqa: N802 (the name is Spark's)
         self, start: Offset, end: Offset
     ) -> Iterator[tuple[str]]:
-        """Return the files between two offsets."""
+        """Return the files between two offsets, which Spark repeats after a crash."""
+        require_chain(self._history, range(end["next"], end["next"]), end.get("digest"))
+        return self._names(start, end)
+
+    def _names(self, start: Offset, end: Offset) -> Iterator[tuple[str]]:
         first = start["next"] if start["next"] >= 0 else end["first"]
         files = [histories.file_of(self._history, number) for number in range(first, end["next"])]
         requests = [self._requests / name for name in end["requests"]]

@@ -159,7 +159,7 @@ class TableStore:
 
     def last_empty(self) -> int:
         """Return the last micro-batch without rows, -1 if none is known."""
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, ValueError):
             return int((self.root / "_empty").read_bytes())
         return -1
 

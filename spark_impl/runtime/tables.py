@@ -242,7 +242,9 @@ class TableWriter:
                 self._table.optimize.compact(
                     [(KIND, "in", [*kinds])], _MERGED_BYTES, writer_properties=merged
                 )
-                self._table.vacuum(dry_run=False, full=True)
+                for name in self._table.vacuum(dry_run=True, full=True):
+                    if name.startswith(f"{KIND}="):  # users may keep other files in the folder
+                        (self._root / unquote(name)).remove()
             except CommitFailedError:  # somebody tidies up as well; the next hundred will do
                 pass
         self.look()

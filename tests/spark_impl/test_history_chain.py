@@ -149,6 +149,8 @@ def test_a_reader_knows_the_last_file_that_it_has_read(tmp_path: Path) -> None:
     sentence = r"/h is not as it was written: 00000001\.parquet is not the file that was read"
     with pytest.raises(InputProblem, match=sentence):
         reader.read(offset)
+    with pytest.raises(InputProblem, match=sentence):  # Spark repeats the last micro-batch
+        reader.readBetweenOffsets({**offset, "next": 1}, offset)
     for number in (2, 1):
         file_of(made, number).remove()
     last.write_bytes(content)

@@ -215,7 +215,8 @@ def test_tidying_up_removes_what_no_recent_version_has(
     monkeypatch.setattr(tables, "TIDIED", 4)
     store = make(tmp_path / "s")
     writer = TableWriter(store.root)
-    kept = [tmp_path / "s" / "_checkpoint" / "offsets" / "0", tmp_path / "s" / "_control" / "1"]
+    names = ("_checkpoint/offsets/0", "_control/1", "spark/offsets/0")
+    kept = [tmp_path / "s" / name for name in names]
     for file in kept:
         file.parent.mkdir(parents=True)
         file.touch()
