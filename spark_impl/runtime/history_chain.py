@@ -40,26 +40,27 @@ def note_of_next(history: Location, number: int, identity: str | None = None) ->
 
     ``identity`` is the id of a history that has one; then the file may have no other number.
     """
-    note: dict[str, str | int | None] = {"before": digest_of(history, number - 1)}
+    note: dict[str, str | int | None] = {"before": _read(history, number - 1).digest}
     if identity is not None:
         note |= {"history": identity, "number": number}
     return {NOTE: json.dumps(note)}
 
 
-def require_chain(history: Location, numbers: range, read: str | None = None) -> None:
-    """Raise :class:`InputProblem` if a file is not the one that its neighbours know.
+def require_chain(history: Location, numbers: range, read: str | None = None) -> str | None:
+    """Return the digest of the last of some files, or ``read`` if there are none.
 
-    Both neighbours of ``numbers`` are looked at as well, if they are there. ``read`` is the digest
-    of the file before them when the reader read it.
+    ``read`` is the digest of the file before them when the reader read it. Raise
+    :class:`InputProblem` if a file is not the one that its neighbours know. Both neighbours of
+    ``numbers`` are looked at as well, if they are there.
     """
-    if read is not None and digest_of(history, numbers.start - 1) not in (None, read):
+    before, last = _read(history, numbers.start - 1), read
+    if read is not None and before.digest not in (None, read):
         msg = (
             f"{history} is not as it was written: {numbers.start - 1:08d}.parquet is not the file"
             " that was read; restore that file from a copy, with all files behind it"
         )
         raise InputProblem(msg)
     identity = identity_of(history)
-    before = _read(history, numbers.start - 1)
     for number in range(numbers.start, numbers.stop + 1):
         try:
             found = _read(history, number)
@@ -69,6 +70,7 @@ def require_chain(history: Location, numbers: range, read: str | None = None) ->
             break  # it may not be complete yet, and has its own turn
         if number in numbers:
             _require_own(file_of(history, number), found, before, identity)
+            last = found.digest
         follows = found.note.get("before")
         if follows is not None and before.digest not in (None, follows):
             msg = (
@@ -77,17 +79,13 @@ def require_chain(history: Location, numbers: range, read: str | None = None) ->
             )
             raise InputProblem(msg)
         before = found
-
-
-def digest_of(history: Location, number: int) -> str | None:
-    """Return the digest of the file with a number, ``None`` if it is not there."""
-    return _read(history, number).digest
+    return last
 
 
 def note_landed(checkpoint: Location, file: Location) -> None:
     """Note the last file of a landing beside its checkpoint."""
     number = number_of(file)
-    note = {"number": number, "digest": digest_of(file.parent, number)}
+    note = {"number": number, "digest": _read(file.parent, number).digest}
     (checkpoint / _LANDED).write_bytes(json.dumps(note).encode())
 
 
@@ -106,7 +104,8 @@ def require_landed(history: Location, checkpoint: Location) -> None:
     if note is None:
         return
     number = note["number"]
-    found = digest_of(history, number)  # a history may be shortened, but not behind its last file
+    found = _read(history, number).digest
+    # A history may be shortened, but not behind its last file.
     if found != note["digest"] and (found or numbers(history).stop <= number):
         msg = (
             f"{history} is not as it was written: its landing has written another {number:08d}"

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from model.vocabulary.settings import PlainData
 from spark_impl.runtime import histories
-from spark_impl.runtime.history_chain import digest_of, require_chain
+from spark_impl.runtime.history_chain import require_chain
 from spark_impl.runtime.storage import InputProblem, Location, locate
 
 Offset: TypeAlias = dict[str, PlainData]
@@ -140,12 +140,8 @@ class HistoryReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         end = first if is_over else self._end_of_batch(first)
         if end == first and not requests:
             return iter(()), start
-        digest = start.get("digest")
-        require_chain(self._history, range(first, end), digest)
-        if end > first:
-            digest = digest_of(self._history, end - 1)
         after = {"next": end, "first": first, "requests": requests, "spent": start["requests"]}
-        after["digest"] = digest
+        after["digest"] = require_chain(self._history, range(first, end), start.get("digest"))
         return self._names(start, after), after
 
     def _end_of_batch(self, first: int) -> int:
