@@ -210,9 +210,9 @@ def unaccounted(
 def _differ(what: str, found: Iterable[object], expected: Iterable[object]) -> Iterator[str]:
     """Yield what is found less often, or more often, than expected."""
     here, there = Counter(iter(found)), Counter(iter(expected))
-    for verb, more in (("lacks", there - here), ("has too much:", here - there)):
+    for verb, more in (("missing", there - here), ("too many", here - there)):
         if more:
-            yield f"{what} {verb} {more.total()}, such as {next(iter(more))}"
+            yield f"{what}: {more.total()} {verb}, such as {next(iter(more))}"
 
 
 def _rows_of(table: DataFrame) -> list[dict[str, Any]]:
@@ -297,6 +297,8 @@ class _Refused(NamedTuple):
     """The list of a room whose late rows are in no answer."""
 
     admitted: list[Row]
+    late: int
+    """Number of late rows."""
     differences: list[str]
 
     @classmethod
@@ -311,7 +313,7 @@ class _Refused(NamedTuple):
         expected += [(seq, LATE) for seq in late]
         found = [(row["seq"], re.sub(" of the .*", "", row["reason"])) for row in _rows_of(listed)]
         admitted = [row for seq, row in finite.items() if seq not in late]
-        return cls(admitted, list(_differ(f"the list of {what}", found, expected)))
+        return cls(admitted, len(late), list(_differ(f"the list of {what}", found, expected)))
 
 
 def _of_script(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Iterator[str]:
@@ -325,7 +327,7 @@ def _of_script(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Itera
         for row in _rows_of(script.results(doors.spark, store))
     ]
     yield from _differ("the results of scripts", found, oracle.sums(refused.admitted).items())
-    counts["late rows refused"] += sum(row.has_number for row in read) - len(refused.admitted)
+    counts["rows late for a script"] += refused.late
 
 
 def _of_join(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Iterator[str]:
@@ -337,6 +339,7 @@ def _of_join(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Iterato
     pairs = _rows_of(join.results(doors.spark, store))
     found = [(text[row["r_id"]], text[row["s_id"]]) for row in pairs]
     yield from _differ("the pairs", found, oracle.pairs(refused.admitted))
+    counts["rows late for a chain"] += refused.late
     counts["pairs"] += len(found)
 
 
