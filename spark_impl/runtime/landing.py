@@ -14,7 +14,7 @@ Rules of this file:
   do rows pass through the driver. A worker that Spark has abandoned, or whose driver was killed,
   may go on writing without harm: its file never gets a final name, and goes after a day.
 * A file gets a name that no file has: if another landing has written the history meanwhile, this
-  one stops and has changed nothing.
+  one stops. It has changed no arrivals, only perhaps the list of rejected rows of its micro-batch.
 * Rejected rows get their name before the arrivals of their micro-batch. If a crash comes between,
   the repeated micro-batch has the same rows, which get the same name.
 * The history is its own record: arrival numbers continue those of its last file.

@@ -6,7 +6,8 @@ of two kinds (:mod:`spark_impl.runtime.sources`):
     00000000-messages-<id>.parquet    messages of workers after micro-batch <id>, due at once
     <number>-<name>.parquet           flushes, due after all files of the history below the number
 
-A replayed micro-batch sends the same messages, so the first ones stay.
+A replayed micro-batch sends the same messages, so the first ones stay. A driver that another one
+has superseded may send them again after they were read: a reader leaves out what it has counted.
 """
 
 from collections.abc import Mapping
