@@ -210,6 +210,8 @@ class Draft:
     store: TableStore
     writer: TableWriter
     batch: int
+    number: int | None = None
+    """Spark's number of the micro-batch, if it is another one."""
     written: list[DataFile] = field(default_factory=list)
     removed: list[DataFile] = field(default_factory=list)
     """Files of earlier micro-batches whose rows are replaced."""
@@ -223,9 +225,11 @@ class Draft:
             msg = (
                 f"the checkpoint of {self.store.root} is at micro-batch {self.batch}, its table is"
                 f" at {last}; another query runs on it, or one of them was changed by hand or by a"
-                " crash of the machine"
+                f" crash of the machine, or {self.store.root}/_empty was lost, which names the last"
+                " micro-batch without rows"
             )
             raise InputProblem(msg)
+        self.writer.require_plan(self.view.last)
         self.is_new = self.view.last < self.batch
 
     @property
@@ -287,7 +291,7 @@ class Draft:
     def commit(self) -> None:
         """Commit the files; without any, only note that the micro-batch is over."""
         if self.is_new and (self.written or self.removed):
-            self.writer.commit(self.batch, self.written, self.removed)
+            self.writer.commit(self.batch, self.written, self.removed, self.number)
             self.writer.tidy(each for each in self.store.kinds if each not in self.store.replaced)
         elif self.is_new:
             self.store.note_empty(self.batch)
