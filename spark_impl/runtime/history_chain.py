@@ -10,7 +10,7 @@ Files of other programs need no note: they can be followed, and say nothing abou
 import hashlib
 import json
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import NamedTuple
 
 import pyarrow.parquet as pq
@@ -134,17 +134,14 @@ def _read(history: Location, number: int) -> _Link:
     file = file_of(history, number)
     if number < 0:
         return _Link()
-    with reading(file):
-        try:
-            content = file.open()
-        except FileNotFoundError:
+    with reading(file), file.find() or nullcontext() as content:
+        if content is None:
             return _Link()
-        with content:
-            size = content.size()
-            content.seek(max(size - _TAIL, 0))
-            length = int.from_bytes(content.read(4), "little")
-            content.seek(max(size - _TAIL - length, 0))
-            digest = hashlib.sha256(content.read(length)).hexdigest()
-            kept = pq.read_metadata(content).metadata or {}
+        size = content.size()
+        content.seek(max(size - _TAIL, 0))
+        length = int.from_bytes(content.read(4), "little")
+        content.seek(max(size - _TAIL - length, 0))
+        digest = hashlib.sha256(content.read(length)).hexdigest()
+        kept = pq.read_metadata(content).metadata or {}
     note = json.loads(kept.get(NOTE, b"null"))
     return _Link(digest, note if isinstance(note, dict) else {})

@@ -67,7 +67,7 @@ from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_ord
 from spark_impl.runtime.provenance import identity_of, open_history
 from spark_impl.runtime.queries import Runnable, last_logged, read_files, start_batches
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
-from spark_impl.runtime.tables import digest_of, plan_of, require_plan
+from spark_impl.runtime.tables import digest_of, require_plan
 
 VERSION = 2
 _BATCH, _PLAN = b"straggler.batch", b"straggler.plan"
@@ -256,7 +256,7 @@ class Landing(Runnable):
             msg = f"{self._checkpoint} is at batch {batch}, {self._history} at {last.batch} already"
             raise InputProblem(msg)
         file = file_of(self._history, last.number)
-        require_plan(file, last.plan, plan_of(self._checkpoint, last.batch))
+        require_plan(file, last.plan, self._checkpoint, last.batch)
         return last
 
     def _land(self, rows: DataFrame, batch: int) -> None:
@@ -269,7 +269,7 @@ class Landing(Runnable):
         scratch = self._history / "_scratch" / uuid.uuid4().hex
         identity = identity_of(self._history)
         note = note_of_next(self._history, last.number + 1, identity)
-        plan = digest_of(plan_of(self._checkpoint, batch))
+        plan = digest_of(self._checkpoint, batch)
         write = partial(
             write_in_order,
             schema=self._schema.with_metadata({_BATCH: str(batch), _PLAN: str(plan), **note}),

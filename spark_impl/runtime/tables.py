@@ -106,22 +106,24 @@ def plan_of(checkpoint: Location, batch: int) -> Location:
     return checkpoint / "offsets" / str(batch)
 
 
-def digest_of(plan: Location) -> int:
-    """Return a digest of a plan, 0 if it is not there, or no more."""
-    with suppress(FileNotFoundError):
-        return int(hashlib.sha256(plan.read_bytes()).hexdigest()[:15], 16)
+def digest_of(checkpoint: Location | None, batch: int) -> int:
+    """Return a digest of what Spark has planned for a micro-batch, 0 if nothing says it."""
+    if checkpoint is not None:
+        with suppress(FileNotFoundError):
+            plan = plan_of(checkpoint, batch).read_bytes()
+            return int(hashlib.sha256(plan).hexdigest()[:15], 16)
     return 0
 
 
-def require_plan(written: Location, digest: int, plan: Location) -> None:
-    """Raise :class:`InputProblem` if a plan has not the digest with which rows were written.
+def require_plan(written: Location, digest: int, checkpoint: Location, batch: int) -> None:
+    """Raise :class:`InputProblem` unless rows were written as Spark has planned them.
 
-    Digests that are not known are 0. ``written`` is where the rows are.
+    ``digest`` is that of their plan. ``written`` is where the rows are.
     """
-    if digest and digest_of(plan) not in (0, digest):
+    if digest and digest_of(checkpoint, batch) not in (0, digest):
         msg = (
-            f"{written} has micro-batch {plan.name} already: another query has written it, with"
-            f" other rows than {plan} says, and has to go on instead of this one"
+            f"{written} has micro-batch {batch} already: another query has written it, with other"
+            f" rows than {plan_of(checkpoint, batch)} says, and has to go on instead of this one"
         )
         raise InputProblem(msg)
 
@@ -230,7 +232,7 @@ class TableWriter:
             return
         with _working(self.root, "read"):
             digest = self._table.transaction_version(_PLAN) or 0
-        require_plan(self.root, digest, plan_of(self.checkpoint, number))
+        require_plan(self.root, digest, self.checkpoint, number)
         self._own = self.view.last
 
     def note_history(self, history: JsonObject) -> None:
@@ -260,8 +262,7 @@ class TableWriter:
             *(_addition(self.root, each, now_ms) for each in written),
             *(_removal(self.root, each, now_ms) for each in removed),
         ]
-        planned = batch if number is None else number
-        digest = 0 if self.checkpoint is None else digest_of(plan_of(self.checkpoint, planned))
+        digest = digest_of(self.checkpoint, batch if number is None else number)
         numbers = [Transaction(_QUERY, batch), Transaction(_PLAN, digest)]
         transaction = CommitProperties(app_transactions=numbers)
         try:

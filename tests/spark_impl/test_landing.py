@@ -245,7 +245,7 @@ def test_a_restart_continues_after_the_last_arrival(lines: Lines, tmp_path: Path
 def test_a_copy_of_the_checkpoint_doubles_nothing(
     lines: Lines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another driver lands as many other rows as the same micro-batch, while this one stands still."""
+    """Another driver lands as many other rows as the same micro-batch while this one is slow."""
     put(tmp_path, "a.csv", "ts,k,v\n0,a,0\n", at=1_000)
     landing_of(lines(), tmp_path).run_available()
     shutil.copytree(tmp_path / "checkpoint", tmp_path / "copy")
