@@ -184,7 +184,8 @@ class Spreader:
             msg = (
                 f"the source has done micro-batch {source_batch}, but {self.store.root} has never"
                 " seen it; the store and Spark's checkpoint do not belong together, or"
-                f" {self.store.root}/_empty was lost, which names the last micro-batch without rows"
+                f" {self.store.root / '_empty'} was lost, which names the last micro-batch without"
+                " rows"
             )
             raise InputProblem(msg)
 

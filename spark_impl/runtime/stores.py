@@ -225,8 +225,8 @@ class Draft:
             msg = (
                 f"the checkpoint of {self.store.root} is at micro-batch {self.batch}, its table is"
                 f" at {last}; another query runs on it, or one of them was changed by hand or by a"
-                f" crash of the machine, or {self.store.root}/_empty was lost, which names the last"
-                " micro-batch without rows"
+                f" crash of the machine, or {self.store.root / '_empty'} was lost, which names the"
+                " last micro-batch without rows"
             )
             raise InputProblem(msg)
         self.writer.require_plan(self.view.last)
