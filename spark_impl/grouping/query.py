@@ -154,10 +154,11 @@ class Grouping:
         packages.prepare_workers(rows.sparkSession.sparkContext)
         own = None if spark_checkpoint is None else locate(spark_checkpoint)
         spreader = Spreader(self.config, columns, locate(checkpoint))
-        spreader.source = history_of(rows)
-        if spreader.source is not None:
-            require_history(spreader.store.at().view, spreader.source)
-        return GroupingStream(spreader, own or spreader.store.checkpoint, rows, work)
+        own = own or spreader.store.checkpoint
+        spreader.writer.source, spreader.writer.checkpoint = history_of(rows), own
+        if spreader.writer.source is not None:
+            require_history(spreader.writer.view, spreader.writer.source)
+        return GroupingStream(spreader, own, rows, work)
 
 
 class Spreader:
@@ -167,10 +168,9 @@ class Spreader:
         self.config = config
         self.columns = columns
         self.store = open_store(store, config)
-        self.source: Location | None = None
-        """The history from which the rows come, if they say so."""
         self._reports: Reports | None = None
-        self._writer = TableWriter(self.store.root)
+        self.writer = TableWriter(self.store.root)
+        """The writer of the store's table."""
 
     def standing(self, store: GroupingStore | None = None) -> Standing:
         """Return the progress of the stream, at present or in a store that was looked at."""
@@ -183,7 +183,9 @@ class Spreader:
         if source_batch > max(self.standing().source_batch, self.store.last_empty()):
             msg = (
                 f"the source has done micro-batch {source_batch}, but {self.store.root} has never"
-                " seen it; the store and Spark's checkpoint do not belong together"
+                " seen it; the store and Spark's checkpoint do not belong together, or"
+                f" {self.store.root / '_empty'} was lost, which names the last micro-batch without"
+                " rows"
             )
             raise InputProblem(msg)
 
@@ -202,11 +204,10 @@ class Spreader:
     def begin(self, source_batch: int, context: SparkContext) -> Part:
         """Return a micro-batch as the senders need it."""
         if self._reports is None:  # the first micro-batch of a run
-            if self.source is not None:
-                note_history(self._writer, self.source)
             self._reports = Reports(context)
         self._reports.begin()
-        seen = self.store.at(self._writer.look())
+        note_history(self.writer)
+        seen = self.store.at(self.writer.look())
         standing = self._before(seen, source_batch)
         senders, worked = (seen.states(kind, standing.batch - 1) for kind in (SENDER, WORKED))
         window = standing.table.window
@@ -220,7 +221,7 @@ class Spreader:
 
         ``given`` are the times that the work returned.
         """
-        standing, writer = part.standing, self._writer
+        standing, writer = part.standing, self.writer
         senders = self._senders(part, found)
         states = [decode_state(self.store.load(SENDER, file)) for file in senders]
         tuples = sum(each.routed for each in states) - standing.routed
@@ -233,7 +234,7 @@ class Spreader:
         else:
             standing = set_times(standing, times_of(self.config, given))
         after = advance(self.config, standing, states, tuples)._replace(source_batch=source_batch)
-        draft = Draft(self.store, writer, standing.batch)
+        draft = Draft(self.store, writer, standing.batch, source_batch)
         refused = part.batch.reports.of(REJECTED).values()
         draft.add(SENDER, dict.fromkeys(senders, 1))
         draft.add(WORKED, dict.fromkeys(worked, 1))
@@ -250,6 +251,7 @@ class Spreader:
     def _before(self, seen: GroupingStore, source_batch: int) -> Standing:
         """Return the progress of the stream before a micro-batch."""
         standing = self.standing(seen)
+        self.writer.require_plan(standing.source_batch)
         if source_batch < standing.source_batch:
             msg = (
                 f"the source is at micro-batch {source_batch}, but {self.store.root} is already"
@@ -351,7 +353,8 @@ class GroupingStream(Runnable):
         self._spreader.advance(rows, self._work, number)
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
-        store = self._spreader.store
-        require_checkpoint(self._checkpoint, store.root, self._spreader.standing().source_batch)
+        writer, store = self._spreader.writer, self._spreader.store
+        standing = self._spreader.standing(store.at(writer.look()))
+        require_checkpoint(self._checkpoint, writer, standing.source_batch)
         self._spreader.require_seen(last_logged(self._checkpoint, "commits"))
         return start_batches(self._rows, self._checkpoint, self._batch, interval)

@@ -35,7 +35,7 @@ from spark_impl.join.store import STATE, ChainStore, Commit, Load, commit_epoch,
 from spark_impl.join.task import Options, Plan, Summary
 from spark_impl.runtime import packages
 from spark_impl.runtime.provenance import note_history
-from spark_impl.runtime.storage import Address, InputProblem, Location
+from spark_impl.runtime.storage import Address, InputProblem
 from spark_impl.runtime.tables import TableWriter
 
 log = logging.getLogger("straggler.join")
@@ -70,7 +70,8 @@ class Chain:
         self._options = options or Options()
         self._load = load
         self.store = open_store(store, config)
-        self._writer = TableWriter(self.store.root)
+        self.writer = TableWriter(self.store.root)
+        """The writer of its table."""
         self._last = before = self._seen.last()
         self._admitted_before = cache(
             lambda epoch: self._seen.admitted_before(epoch)  # noqa: PLW0108 (the version changes)
@@ -88,8 +89,6 @@ class Chain:
             self._changed.update(before.changed)
         self.config = config
         """The configuration, with all queries that the chain ever had, and the epochs of each."""
-        self.source: Location | None = None
-        """The history from which both streams come, if they come from one."""
         self._changing = Lock()
         self._next = self.epochs
         """The first epoch that has not been planned yet: new queries begin there."""
@@ -100,7 +99,7 @@ class Chain:
     @property
     def _seen(self) -> ChainStore:
         """The store at the version that the next epoch continues."""
-        return self.store.at(self._writer.view)
+        return self.store.at(self.writer.view)
 
     @property
     def flushed(self) -> bool:
@@ -159,14 +158,13 @@ class Chain:
         what workers wrote is not in the store; then nothing of it counts.
         """
         try:
-            view = self._writer.look()
+            note_history(self.writer)
+            view = self.writer.look()
             if view.last != self.epochs - 1:
                 msg = f"the chain in {self.store.root} was continued elsewhere: open it again"
                 raise InputProblem(msg)
             self._require_open()
             if self._since_ns is None:
-                if self.source is not None:
-                    note_history(self._writer, self.source)
                 self._since_ns = time.monotonic_ns()
             with self._changing:
                 self._next, self._flushing = self.epochs + 1, rows is None
@@ -175,7 +173,7 @@ class Chain:
             ended_ns = time.monotonic_ns()
             done = self._conclude(make_commit(plan, summaries), summaries, ended_ns)
             written = {name_of(each.attempt, each.worker): each.rows for each in summaries}
-            commit_epoch(self.store, self._writer, done, written)
+            commit_epoch(self.store, self.writer, done, written)
             self._last = done
             self._since_ns = ended_ns
             self._report(plan.config)

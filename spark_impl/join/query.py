@@ -146,10 +146,11 @@ class ChainJoin:
         It is not called for an epoch in which nothing arrived.
         """
         chain = self._open(r.sparkSession, self._config, checkpoint)
-        chain.source = history_of(r) or history_of(s)
-        if chain.source is not None:
-            require_history(chain.store.at().view, chain.source)
+        chain.writer.source = source = history_of(r) or history_of(s)
+        if source is not None:
+            require_history(chain.writer.view, source)
         own = chain.store.checkpoint if spark_checkpoint is None else locate(spark_checkpoint)
+        chain.writer.checkpoint = own
         return ChainStream(chain, union_inputs(r, s, "seq"), sink, own)
 
     def _open(self, spark: SparkSession, config: JoinConfig, store: Address) -> Chain:
@@ -217,7 +218,7 @@ class ChainStream(Runnable):
         return self._chain.withdraw(name)
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
-        require_checkpoint(self._checkpoint, self._chain.store.root, self._micro_batches - 1)
+        require_checkpoint(self._checkpoint, self._chain.writer, self._micro_batches - 1)
         return start_batches(self._rows, self._checkpoint, self._epoch, interval)
 
     @property

@@ -10,13 +10,13 @@ Files of other programs need no note: they can be followed, and say nothing abou
 import hashlib
 import json
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
 from model.vocabulary.settings import JsonObject
-from spark_impl.runtime.histories import file_of, number_of, numbers, read_footer
+from spark_impl.runtime.histories import file_of, number_of
 from spark_impl.runtime.provenance import identity_of
 from spark_impl.runtime.storage import InputProblem, Location, reading
 
@@ -89,46 +89,32 @@ def note_landed(checkpoint: Location, file: Location) -> None:
     (checkpoint / _LANDED).write_bytes(json.dumps(note).encode())
 
 
-def _read_landed(checkpoint: Location) -> JsonObject | None:
+def read_landed(checkpoint: Location) -> JsonObject | None:
+    """Return what a landing has noted: ``number`` and ``digest`` of the last file."""
     with suppress(FileNotFoundError, ValueError, TypeError):
         return dict(json.loads((checkpoint / _LANDED).read_bytes()))
     return None
 
 
-def require_landed(history: Location, checkpoint: Location) -> None:
-    """Raise :class:`InputProblem` if a history has lost the last file of its landing.
+def require_landed(history: Location, checkpoint: Location, last: int) -> None:
+    """Raise :class:`InputProblem` if a history does not end with the last file of its landing.
 
     A landing that goes on behind another file would leave a history that nobody can repair.
+    ``last`` is the number of the last file, -1 without one.
     """
-    note = _read_landed(checkpoint)
-    if note is None:
-        return
-    number = note["number"]
-    found = _read(history, number).digest
-    # A history may be shortened, but not behind its last file.
-    if found != note["digest"] and (found or numbers(history).stop <= number):
-        msg = (
-            f"{history} is not as it was written: its landing has written another {number:08d}"
-            ".parquet; restore that file from a copy"
-        )
-        raise InputProblem(msg)
-
-
-def require_same(file: Location, checkpoint: Location, batch: int, rows: int) -> None:
-    """Raise :class:`InputProblem` if the last file has not the rows of a repeated micro-batch.
-
-    Two copies of one checkpoint may plan the same micro-batch with different rows. What the landing
-    has noted is its own.
-    """
-    if (_read_landed(checkpoint) or {}).get("number") == number_of(file):
-        return
-    landed = read_footer(file).num_rows
-    if landed != rows:
-        msg = (
-            f"{file} has {landed} rows of micro-batch {batch}, which has {rows}: a landing with a"
-            " copy of the checkpoint has written it, and has to go on"
-        )
-        raise InputProblem(msg)
+    note, behind = read_landed(checkpoint), max(last, 0)
+    if note is not None:
+        number, behind = note["number"], note["number"] + 1
+        found = _read(history, number).digest
+        # A history may be shortened, but not behind its last file.
+        if found != note["digest"] and (found or last < number):
+            msg = (
+                f"{history} is not as it was written: its landing has written another {number:08d}"
+                ".parquet; restore that file from a copy"
+            )
+            raise InputProblem(msg)
+    # Such a file is there if a crash came before its note; but it may not be of this landing.
+    require_chain(history, range(behind, last + 1))
 
 
 def _require_own(file: Location, link: _Link, before: _Link, identity: str | None) -> None:
@@ -146,9 +132,11 @@ def _require_own(file: Location, link: _Link, before: _Link, identity: str | Non
 
 def _read(history: Location, number: int) -> _Link:
     file = file_of(history, number)
-    if number < 0 or not file.exists():
+    if number < 0:
         return _Link()
-    with reading(file), file.open() as content:
+    with reading(file), file.find() or nullcontext() as content:
+        if content is None:
+            return _Link()
         size = content.size()
         content.seek(max(size - _TAIL, 0))
         length = int.from_bytes(content.read(4), "little")

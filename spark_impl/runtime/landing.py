@@ -1,7 +1,8 @@
 """Lands any streaming DataFrame in a history, the folder that queries read.
 
     00000007.parquet                   the arrivals of one micro-batch
-    _rejected/<batch>-<n>-<m>.parquet  n faults of a micro-batch, of which m rows did not land
+    _rejected/<batch>-<plan>-<n>-<m>.parquet
+                                       n faults of a micro-batch, of which m rows did not land
     _landing.json                      settings; the checkpoint holds the same file, and in
                                        _landed.json the digest of the last file
     _scratch/                          files of workers while a micro-batch is landed
@@ -9,14 +10,15 @@
 Rules of this file:
 
 * The file of a micro-batch never changes: queries may have read it. The file holds the number of
-  its micro-batch, so that a micro-batch that Spark repeats after a crash is recognised.
+  its micro-batch and a digest of Spark's plan for it, so that what Spark repeats after a crash is
+  recognised, and what a landing with a copy of the checkpoint has planned is not taken for it.
 * Workers write scratch files. The driver checks such a file and gives it its final name; only on S3
   do rows pass through the driver. A worker that Spark has abandoned, or whose driver was killed,
   may go on writing without harm: its file never gets a final name, and goes after a day.
 * A file gets a name that no file has: if another landing has written the history meanwhile, this
-  one stops. It has changed no arrivals, only perhaps the list of rejected rows of its micro-batch.
-* Rejected rows get their name before the arrivals of their micro-batch. If a crash comes between,
-  the repeated micro-batch has the same rows, which get the same name.
+  one stops, and has changed nothing.
+* Rejected rows get their name behind the arrivals of their micro-batch, and the note of the file
+  comes last. If a crash comes between, the repeated micro-batch rejects the same rows again.
 * The history is its own record: arrival numbers continue those of its last file.
 """
 
@@ -58,18 +60,19 @@ from spark_impl.runtime.histories import (
 from spark_impl.runtime.history_chain import (
     note_landed,
     note_of_next,
+    read_landed,
     require_landed,
-    require_same,
 )
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
 from spark_impl.runtime.provenance import identity_of, open_history
 from spark_impl.runtime.queries import Runnable, last_logged, read_files, start_batches
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
+from spark_impl.runtime.tables import digest_of, require_plan
 
 VERSION = 2
-_BATCH = b"straggler.batch"
-"""Metadata of a file: the micro-batch of its landing."""
-_REJECTED = r"\d+-\d+-\d+\.parquet"
+_BATCH, _PLAN = b"straggler.batch", b"straggler.plan"
+"""Metadata of a file: the micro-batch of its landing, and a digest of Spark's plan for it."""
+_REJECTED = r"\d+-(\w+-)?\d+-\d+\.parquet"
 _OLD_NS = 86_400 * 10**9
 """Age at which scratch files belong to nobody any more."""
 
@@ -221,18 +224,18 @@ class Landing(Runnable):
 
     def not_landed(self) -> int:
         """Return the number of rows that did not land until now."""
-        return sum(int(file.stem.split("-")[2]) for file in self._rejected())
+        return sum(int(file.stem.split("-")[-1]) for file in self._rejected())
 
     def _rejected(self) -> list[Location]:
-        """Return the files of rejected rows, one for each micro-batch."""
+        """Return the files of rejected rows, one for each plan of a micro-batch."""
         found = (self._history / "_rejected").children(_REJECTED)
-        return [*{file.name.split("-")[0]: file for file in found}.values()]
+        return [*{file.name.rsplit("-", 2)[0]: file for file in found}.values()]
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
         # Again: another landing may have begun the history at the same time.
         self._open()
         self._last = None  # another landing may have added rows since
-        self._require_plans()
+        self._require_last()
         _remove_old(self._history / "_scratch")
         return start_batches(self._rows, self._checkpoint, self._land, interval)
 
@@ -240,31 +243,39 @@ class Landing(Runnable):
         is_planned = last_logged(self._checkpoint, "offsets") >= 0
         open_history(self._history, self._checkpoint, self._settings, is_planned=is_planned)
 
-    def _require_plans(self) -> None:
-        """Raise :class:`InputProblem` if Spark would plan a micro-batch anew that was landed.
+    def _require_last(self) -> "_Last":
+        """Return the last file.
 
-        It would have other rows, and those that have come since would be taken for landed, too.
+        Raise :class:`InputProblem` if Spark has planned other rows of its micro-batch, or will do
+        so. Those that have come since would be taken for landed, too.
         """
         batch = last_logged(self._checkpoint, "offsets") + 1
-        last = _find_last(self._history).batch
-        if batch <= last:
-            msg = f"{self._checkpoint} is at batch {batch}, {self._history} at {last} already"
+        last = _find_last(self._history)
+        require_landed(self._history, self._checkpoint, last.number)
+        if batch <= last.batch:
+            msg = f"{self._checkpoint} is at batch {batch}, {self._history} at {last.batch} already"
             raise InputProblem(msg)
-        require_landed(self._history, self._checkpoint)
+        file = file_of(self._history, last.number)
+        require_plan(file, last.plan, self._checkpoint, last.batch)
+        return last
 
     def _land(self, rows: DataFrame, batch: int) -> None:
         """Write everything of a micro-batch; Spark calls this, and again after a crash."""
-        last = self._last or _find_last(self._history)
+        self._last = last = self._last or self._require_last()
+        is_landed = batch == last.batch  # but Spark stopped before it committed
+        if is_landed and (read_landed(self._checkpoint) or {}).get("number") == last.number:
+            return
         # Nobody else writes here, not even another landing of the same micro-batch.
         scratch = self._history / "_scratch" / uuid.uuid4().hex
         identity = identity_of(self._history)
         note = note_of_next(self._history, last.number + 1, identity)
+        plan = digest_of(self._checkpoint, batch)
         write = partial(
             write_in_order,
-            schema=self._schema.with_metadata({_BATCH: str(batch), **note}),
+            schema=self._schema.with_metadata({_BATCH: str(batch), _PLAN: str(plan), **note}),
             scratch=scratch,
             batch=batch,
-            first=last.seq + 1,
+            first=last.first if is_landed else last.seq + 1,
             since_us=last.arrival_us,
             nullable=[*self._values],
         )
@@ -272,22 +283,16 @@ class Landing(Runnable):
         found = ordered.mapInArrow(write, WRITTEN).collect()
         written = {each.table: (locate(each.file), each) for each in found}
         footers = {name: _read_whole(file, each.rows) for name, (file, each) in written.items()}
-        if batch == last.batch:  # landed, but Spark stopped before it committed
-            scratch.remove()
-            again = footers[LANDED].num_rows if LANDED in footers else 0
-            file = file_of(self._history, last.number)
-            require_same(file, self._checkpoint, batch, again)
-            note_landed(self._checkpoint, file)
-            return
-        if REJECTED in written:
-            file, each = written[REJECTED]
-            name = f"{batch:08d}-{each.rows}-{each.gone}.parquet"
-            file.move(self._history / "_rejected" / name)
-        if LANDED in written:
+        if LANDED in written and not is_landed:
             new = file_of(self._history, last.number + 1)
             last = _last_of(new, footers[LANDED])
             written[LANDED][0].publish(new)
-            note_landed(self._checkpoint, new)
+        if REJECTED in written:
+            file, each = written[REJECTED]
+            name = f"{batch:08d}-{plan:x}-{each.rows}-{each.gone}.parquet"
+            file.move(self._history / "_rejected" / name)
+        if LANDED in written:
+            note_landed(self._checkpoint, file_of(self._history, last.number))
         scratch.remove()
         self._last = last
 
@@ -338,23 +343,28 @@ def _read_whole(file: Location, rows: int) -> pq.FileMetaData:
 class _Last(NamedTuple):
     """The last file of a history."""
 
-    number: int
-    batch: int
-    seq: int
-    arrival_us: int
+    number: int = -1
+    batch: int = -1
+    plan: int = 0
+    """Digest of Spark's plan for the micro-batch, 0 if the file does not say."""
+    first: int = 0
+    """The first arrival number of the file."""
+    seq: int = -1
+    arrival_us: int = -(1 << 63)
 
 
 def _find_last(history: Location) -> _Last:
     """Return the last file of a history; without files, what comes before the first one."""
     files = files_of(history)
-    return _last_of(files[-1], read_footer(files[-1])) if files else _Last(-1, -1, -1, -(1 << 63))
+    return _last_of(files[-1], read_footer(files[-1])) if files else _Last()
 
 
 def _last_of(file: Location, footer: pq.FileMetaData) -> _Last:
     """Return what a footer says. Raise :class:`InputProblem` if no landing has written it."""
-    batch = (footer.metadata or {}).get(_BATCH)
-    if batch is None:
+    kept = footer.metadata or {}
+    if _BATCH not in kept:
         msg = f"{file} was not written by a landing"
         raise InputProblem(msg)
     bounds = bounds_of(footer, ("seq", "arrival_us"))
-    return _Last(int(file.stem), int(batch), bounds["seq"][1], bounds["arrival_us"][1])
+    noted = int(file.stem), int(kept[_BATCH]), int(kept.get(_PLAN, 0))
+    return _Last(*noted, *bounds["seq"], bounds["arrival_us"][1])

@@ -44,27 +44,33 @@ def require_history(view: View, history: Location) -> None:
         return
     msg = (
         f"{view.root} belongs to the history {noted['id']} at {noted['address']}, not to {history},"
-        f" which is {found or 'a history without an id'}: give it its own history, or begin a new"
-        " store"
+        f" which is {found or f'a history without {_NOTE} and {_LANDING}, which may have the id'}:"
+        " give it its own history, or begin a new store"
     )
     raise InputProblem(msg)
 
 
-def note_history(writer: TableWriter, history: Location) -> None:
-    """Note the history of a store that has no note.
+def note_history(writer: TableWriter) -> None:
+    """Note the history of a store that has no note, before the first micro-batch of a writer.
 
-    A history without files has no id yet: the next run takes it. Raise :class:`InputProblem` if the
-    store was computed from another history.
+    A history without files has no id yet: the next micro-batch takes it. Raise
+    :class:`InputProblem` if the store was computed from another history.
     """
+    history = writer.source
+    if history is None:
+        return
     require_history(writer.view, history)
-    if writer.view.history is None and (found := identity_of(history) or _identify(history)):
-        writer.note_history({"id": found, "address": str(history)})
+    if writer.view.history is None:
+        found = identity_of(history)
+        if found is None and not numbers(history):
+            return
+        if found := found or _identify(history):
+            writer.note_history({"id": found, "address": str(history)})
+    writer.source = None
 
 
 def _identify(history: Location) -> str | None:
-    """Give an id to a history that has files; return it, or ``None`` if it cannot be written."""
-    if not numbers(history):
-        return None
+    """Give an id to a history; return it, or ``None`` if it cannot be written."""
     with suppress(InputProblem):  # another query was quicker, or may not write
         text = json.dumps({"history": uuid.uuid4().hex})
         (history / _NOTE).write_bytes(text.encode("utf-8"), is_new=True)

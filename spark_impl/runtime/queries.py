@@ -19,7 +19,7 @@ from spark_impl.runtime.failures import wait_for, without_stack_traces
 from spark_impl.runtime.histories import read_parquet
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import FEW, TableStore
-from spark_impl.runtime.tables import BATCH
+from spark_impl.runtime.tables import BATCH, TableWriter
 
 _CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
 _SETTINGS = {
@@ -186,17 +186,19 @@ def last_logged(checkpoint: Location, log: str) -> int:
     return max((int(file.name) for file in (checkpoint / log).children(r"\d+")), default=-1)
 
 
-def require_checkpoint(checkpoint: Location, store: Location, last: int) -> None:
-    """Raise :class:`InputProblem` if Spark would plan a micro-batch anew that is complete.
+def require_checkpoint(checkpoint: Location, writer: TableWriter, last: int) -> None:
+    """Raise :class:`InputProblem` if Spark has not planned the last micro-batch, as it was written.
 
-    ``last`` is the last of them in the store, or -1. Spark might plan other rows, and the store
-    would take them for those that it has.
+    ``last`` is its number, or -1. Spark might plan other rows, or has done so, and the store would
+    take them for those that it has.
     """
     if last > last_logged(checkpoint, "offsets"):
         msg = (
-            f"{checkpoint} is not the checkpoint of {store}, whose tables are at micro-batch {last}"
+            f"{checkpoint} is not the checkpoint of {writer.root}, whose tables are at micro-batch"
+            f" {last}"
         )
         raise InputProblem(msg)
+    writer.require_plan(last)
 
 
 def require_identity(checkpoint: Location) -> None:

@@ -141,6 +141,13 @@ class Location:
         """Open a file for reading; a local one is mapped into memory."""
         return self.files.open_input_file(self.path)
 
+    def find(self) -> pa.NativeFile | None:
+        """Open a file as :meth:`open` does; return ``None`` if it is not there."""
+        try:
+            return self.open()
+        except FileNotFoundError:
+            return None
+
     def make(self) -> None:
         """Create this folder, and its parents if needed."""
         self.files.create_dir(self.path, recursive=True)

@@ -17,23 +17,23 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.arrays import PlainRow, Values
 from spark_impl.runtime.histories import (
     bounds_of,
     numbers,
-    read_footer,
     read_parquet,
     write_parquet,
 )
-from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.runtime.storage import InputProblem, Location, reading
 from spark_impl.runtime.tables import (
     BATCH,
     BOUNDED,
@@ -210,6 +210,8 @@ class Draft:
     store: TableStore
     writer: TableWriter
     batch: int
+    number: int | None = None
+    """Spark's number of the micro-batch, if it is another one."""
     written: list[DataFile] = field(default_factory=list)
     removed: list[DataFile] = field(default_factory=list)
     """Files of earlier micro-batches whose rows are replaced."""
@@ -223,9 +225,11 @@ class Draft:
             msg = (
                 f"the checkpoint of {self.store.root} is at micro-batch {self.batch}, its table is"
                 f" at {last}; another query runs on it, or one of them was changed by hand or by a"
-                " crash of the machine"
+                f" crash of the machine, or {self.store.root / '_empty'} was lost, which names the"
+                " last micro-batch without rows"
             )
             raise InputProblem(msg)
+        self.writer.require_plan(self.view.last)
         self.is_new = self.view.last < self.batch
 
     @property
@@ -265,11 +269,10 @@ class Draft:
     def take(self, kind: str, files: Iterable[Location]) -> None:
         """Take those files that are there."""
         for file in files:
-            size = file.info().size
             if not self.is_new:
                 file.remove()
-            elif size is not None:
-                self.written.append(_describe(file, kind, size))
+            elif (found := _describe(file, kind)) is not None:
+                self.written.append(found)
 
     def write(self, kind: str, rows: pa.Table) -> None:
         """Write some rows."""
@@ -287,15 +290,21 @@ class Draft:
     def commit(self) -> None:
         """Commit the files; without any, only note that the micro-batch is over."""
         if self.is_new and (self.written or self.removed):
-            self.writer.commit(self.batch, self.written, self.removed)
+            self.writer.commit(self.batch, self.written, self.removed, self.number)
             self.writer.tidy(each for each in self.store.kinds if each not in self.store.replaced)
         elif self.is_new:
             self.store.note_empty(self.batch)
 
 
-def _describe(file: Location, kind: str, size: int) -> DataFile:
-    """Return what the footer of a file says. Raise :class:`InputProblem` if it cannot be read."""
-    footer = read_footer(file)
+def _describe(file: Location, kind: str) -> DataFile | None:
+    """Return what the footer of a file says, ``None`` if the file is not there.
+
+    Raise :class:`InputProblem` if it cannot be read.
+    """
+    with reading(file), file.find() or nullcontext() as content:
+        if content is None:
+            return None
+        size, footer = content.size(), pq.read_metadata(content)
     return DataFile(file, kind, footer.num_rows, size, bounds_of(footer, BOUNDED))
 
 

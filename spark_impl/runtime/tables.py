@@ -9,14 +9,17 @@ Rules of this file:
   for an hour after it has been replaced.
 * A commit carries the number of its micro-batch as a transaction of Delta's. Of two drivers that
   write one number, the second one fails, whatever kept it: no lock is needed, and none is trusted.
+* A commit also carries a digest of what Spark had planned for the micro-batch. Under the same
+  number, a copy of Spark's checkpoint plans other rows.
 * The log says how many rows and bytes a file has, so that nobody misses a lost or a cut file.
 """
 
+import hashlib
 import json
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
@@ -39,6 +42,8 @@ IDENTITY, HISTORY = "straggler.identity", "straggler.history"
 """Properties of a table: which query it belongs to, and over which history."""
 _QUERY = "straggler"
 """Delta's name for the series of transactions whose numbers are those of micro-batches."""
+_PLAN = "straggler.plan"
+"""Delta's name for the series whose last number is the digest of the last micro-batch's plan."""
 _SETTINGS = {
     "delta.checkpointInterval": "25",
     "delta.logRetentionDuration": "interval 1 minutes",
@@ -94,6 +99,33 @@ class View:
     def count(self, kind: str) -> int:
         """Return the number of rows of a kind."""
         return sum(each.rows for each in self.of(kind))
+
+
+def plan_of(checkpoint: Location, batch: int) -> Location:
+    """Return the file in which Spark keeps what it has planned for a micro-batch."""
+    return checkpoint / "offsets" / str(batch)
+
+
+def digest_of(checkpoint: Location | None, batch: int) -> int:
+    """Return a digest of what Spark has planned for a micro-batch, 0 if nothing says it."""
+    if checkpoint is not None:
+        with suppress(FileNotFoundError):
+            plan = plan_of(checkpoint, batch).read_bytes()
+            return int(hashlib.sha256(plan).hexdigest()[:15], 16)
+    return 0
+
+
+def require_plan(written: Location, digest: int, checkpoint: Location, batch: int) -> None:
+    """Raise :class:`InputProblem` unless rows were written as Spark has planned them.
+
+    ``digest`` is that of their plan. ``written`` is where the rows are.
+    """
+    if digest and digest_of(checkpoint, batch) not in (0, digest):
+        msg = (
+            f"{written} has micro-batch {batch} already: another query has written it, with other"
+            f" rows than {plan_of(checkpoint, batch)} says, and has to go on instead of this one"
+        )
+        raise InputProblem(msg)
 
 
 def look(root: Location) -> View | None:
@@ -163,50 +195,78 @@ def create(root: Location, columns: pa.Schema, identity: JsonObject) -> None:
 class TableWriter:
     """The writer of a table. It commits on the version that it has looked at."""
 
-    def __init__(self, root: Location) -> None:
+    def __init__(
+        self, root: Location, source: Location | None = None, checkpoint: Location | None = None
+    ) -> None:
         table = _open(root)
         if table is None:
             msg = f"{root} is not the store of a query any more"
             raise InputProblem(msg)
-        self._root = root
+        self.root = root
+        """The folder of the table."""
         self._table = table
         self._tidied = table.version() // TIDIED
         self.view = _view(root, table)
         """The version that the next commit continues."""
+        self._own = -1
+        """The last micro-batch that was certainly written by a plan of ours."""
+        self.source = source
+        """The history of the query, until this writer has asked for its id."""
+        self.checkpoint = checkpoint
+        """Spark's checkpoint, if the rows come from a stream."""
 
     def look(self) -> View:
         """Look at the table again: the next commit continues the version that it has now."""
-        with _working(self._root, "read"):
+        with _working(self.root, "read"):
             self._table.update_incremental()
         if self._table.version() != self.view.version:
-            self.view = _view(self._root, self._table)
+            self.view = _view(self.root, self._table)
         return self.view
+
+    def require_plan(self, number: int) -> None:
+        """Raise :class:`InputProblem` if the last micro-batch was written by another plan.
+
+        ``number`` is that of Spark for it.
+        """
+        if self.checkpoint is None or self.view.last == self._own:  # the usual case reads no file
+            return
+        with _working(self.root, "read"):
+            digest = self._table.transaction_version(_PLAN) or 0
+        require_plan(self.root, digest, self.checkpoint, number)
+        self._own = self.view.last
 
     def note_history(self, history: JsonObject) -> None:
         """Note the history of the query. Raise :class:`InputProblem` if that is not possible."""
         noted = {HISTORY: json.dumps(history)}
-        with _working(self._root, "written"):
+        with _working(self.root, "written"):
             self._table.alter.set_table_properties(noted, raise_if_not_exists=False)
         self.look()
 
     def commit(
-        self, batch: int, written: Sequence[DataFile], removed: Sequence[DataFile] = ()
+        self,
+        batch: int,
+        written: Sequence[DataFile],
+        removed: Sequence[DataFile] = (),
+        number: int | None = None,
     ) -> None:
         """Add the files of a micro-batch to the table, in one version.
 
-        ``removed`` are files whose rows count no more. Raise :class:`InputProblem`, and change
-        nothing, if somebody else has written the micro-batch since :meth:`look`.
+        ``removed`` are files whose rows count no more; ``number`` is that of Spark, if another.
+        Raise :class:`InputProblem`, and change nothing, if somebody else has written the
+        micro-batch since :meth:`look`.
         """
         from deltalake import CommitProperties, Transaction
 
         now_ms = time.time_ns() // 1_000_000
         actions: list[AddAction | RemoveAction] = [
-            *(_addition(self._root, each, now_ms) for each in written),
-            *(_removal(self._root, each, now_ms) for each in removed),
+            *(_addition(self.root, each, now_ms) for each in written),
+            *(_removal(self.root, each, now_ms) for each in removed),
         ]
-        transaction = CommitProperties(app_transactions=[Transaction(_QUERY, batch)])
+        digest = digest_of(self.checkpoint, batch if number is None else number)
+        numbers = [Transaction(_QUERY, batch), Transaction(_PLAN, digest)]
+        transaction = CommitProperties(app_transactions=numbers)
         try:
-            with _working(self._root, "written"):
+            with _working(self.root, "written"):
                 self._table.create_write_transaction(
                     actions,
                     "append",
@@ -218,12 +278,15 @@ class TableWriter:
             # Whether another writer was quicker, the table says more reliably than the error.
             if self.look().last < batch:
                 raise
-            msg = (
-                f"{self._root} has micro-batch {batch} already: another query has written it, and"
-                " nothing of this one counts"
-            )
-            raise InputProblem(msg) from error
+            # If it was not, only what Delta does behind a commit has failed, as with its log.
+            if not {each.file for each in written} & {each.file for each in self.view.files}:
+                msg = (
+                    f"{self.root} has micro-batch {batch} already: another query has written it,"
+                    " and nothing of this one counts"
+                )
+                raise InputProblem(msg) from error
         self.look()
+        self._own = batch
 
     def tidy(self, kinds: Iterable[str]) -> None:
         """Merge small files of some kinds, and remove files that no recent version has.
@@ -237,14 +300,14 @@ class TableWriter:
             return
         self._tidied = self._table.version() // TIDIED
         merged = WriterProperties(compression="ZSTD", max_row_group_size=_ROW_GROUP)
-        with _working(self._root, "tidied"):
+        with _working(self.root, "tidied"):
             try:
                 self._table.optimize.compact(
                     [(KIND, "in", [*kinds])], _MERGED_BYTES, writer_properties=merged
                 )
                 for name in self._table.vacuum(dry_run=True, full=True):
                     if name.startswith(f"{KIND}="):  # users may keep other files in the folder
-                        (self._root / unquote(name)).remove()
+                        (self.root / unquote(name)).remove()
             except CommitFailedError:  # somebody tidies up as well; the next hundred will do
                 pass
         self.look()

@@ -143,9 +143,8 @@ class ScriptQuery(Runnable):
     def _start(self, interval: str | None = None) -> StreamingQuery:
         # Open the store again: it may have been replaced since the query was made.
         open_store(self.store, self.plan.config)
-        writer = TableWriter(self.store.root)
-        require_checkpoint(self._checkpoint, self.store.root, writer.view.last)
-        note_history(writer, self._source)
+        writer = TableWriter(self.store.root, self._source, self._checkpoint)
+        require_checkpoint(self._checkpoint, writer, writer.view.last)
         finish = partial(self._finish, writer=writer)
         return start_batches(self._answers(), self._checkpoint, finish, interval)
 
@@ -172,6 +171,7 @@ class ScriptQuery(Runnable):
     def _finish(self, answers: DataFrame, batch: int, writer: TableWriter) -> None:
         """Write everything of a micro-batch. After a crash, Spark calls it again."""
         store = self.store
+        note_history(writer)
         draft = Draft(store, writer, batch)
         told = store.schema_of(REPORT)
         write = partial(write_tables, store=store, plan=self.plan, batch=batch)

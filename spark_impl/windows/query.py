@@ -121,9 +121,8 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
         # Open the store again: it may have been replaced since the query was made.
         store = self.store
         open_store(store.root, self._room, self._config, store.groups, store.value)
-        writer = TableWriter(store.root)
-        require_checkpoint(self._checkpoint, store.root, writer.view.last)
-        note_history(writer, self.source)
+        writer = TableWriter(store.root, self.source, self._checkpoint)
+        require_checkpoint(self._checkpoint, writer, writer.view.last)
         self._reached = None
         finish = partial(self._finish, writer=writer)
         return queries.start_batches(self._reports(), self._checkpoint, finish, interval)
@@ -176,6 +175,7 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
         """Write everything of a micro-batch; Spark calls this, and again after a crash."""
         if self._reached is not None and self.settings.corrects:
             self._history.read_ahead(self._reached)
+        note_history(writer)
         draft = Draft(self.store, writer, batch)
         reports = answers.toArrow()
         progress = reports.filter(reports.column("active"))

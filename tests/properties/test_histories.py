@@ -166,7 +166,8 @@ def test_every_arrival_has_the_next_number(
                 last = last._replace(number=last.number + 1)
                 written[name].rename(Path(file_of(history, last.number).path))
                 last = landing._find_last(history)
-                assert last[1:] == (batch, log.seq - 1, log.now_us)
+                assert (last.batch, last.first) == (batch, expected[0][0][0])
+                assert (last.seq, last.arrival_us) == (log.seq - 1, log.now_us)
 
 
 def written_by(

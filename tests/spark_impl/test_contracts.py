@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_impl.retention import drop_before
 from spark_impl.runtime.histories import numbers
-from spark_impl.runtime.storage import InputProblem, locate
+from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.systems import lose_commit
-from spark_impl.runtime.tables import DataFile, TableWriter
+from spark_impl.runtime.tables import DataFile, TableWriter, plan_of
 from tests.spark_impl.rooms_under_test import (
     AGAIN,
     FIRST,
@@ -193,22 +193,46 @@ def test_a_store_is_refused_over_another_history(
 def test_a_second_writer_is_refused(
     spark: SparkSession, life: Life, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A driver stands still before it commits, and another one commits the same micro-batch."""
+    """A driver stands still before it commits, and another one commits the same micro-batch.
+
+    The other one has a copy of the checkpoint, and goes on.
+    """
     history, store, kept = reopened(spark, life, tmp_path)
     land(history, AGAIN)
-    commit = TableWriter.commit
+    commit, plans = TableWriter.commit, list[Location]()
 
-    def commit_second(writer: TableWriter, batch: int, *files: Sequence[DataFile]) -> None:
-        commit(TableWriter(locate(store)), batch, *files)
-        commit(writer, batch, *files)
+    def commit_second(
+        writer: TableWriter,
+        batch: int,
+        written: Sequence[DataFile],
+        removed: Sequence[DataFile],
+        number: int | None,
+    ) -> None:
+        copies = [
+            each._replace(file=each.file.parent / f"its-{each.file.name}") for each in written
+        ]
+        for each, its in zip(written, copies, strict=True):
+            its.file.write_bytes(each.file.read_bytes())
+        other = TableWriter(locate(store), checkpoint=locate(tmp_path / "copy"))
+        for plan in writer.checkpoint, other.checkpoint:
+            assert plan is not None
+            plans.append(plan_of(plan, batch if number is None else number))
+        planned = plans[0].read_bytes()
+        plans[1].write_bytes(planned.replace(b'"batchTimestampMs":', b'"batchTimestampMs": '))
+        commit(other, batch, copies, removed, number)
+        commit(writer, batch, written, removed, number)
 
     monkeypatch.setattr(TableWriter, "commit", commit_second)
-    with pytest.raises(
-        PROBLEMS, match=r"has micro-batch \d+ already: another query has written it"
-    ):
+    sentence = r"has micro-batch \d+ already: another query has written it"
+    with pytest.raises(PROBLEMS, match=f"{sentence}, and nothing of this one counts"):
         life.room.open(spark, history, store, sink=kept).run_available()
     monkeypatch.undo()
     land(history, LAST)
+    with pytest.raises(InputProblem, match=f"{sentence}, with other rows than .*/offsets/"):
+        life.room.open(spark, history, store, sink=kept).run_available()
+    plan, other = plans
+    (plan.parent / f".{plan.name}.crc").remove()
+    other.move(plan)  # now it is the checkpoint of the other one
     life.room.open(spark, history, store, sink=kept).flush()
     assert life.room.fold(kept.rows) == life.room.expected(READINGS)
 

@@ -1,5 +1,6 @@
 """Files of a history that were rewritten, swapped or brought from elsewhere are named."""
 
+import json
 import threading
 from collections import Counter
 from pathlib import Path
@@ -12,13 +13,21 @@ from pyspark.sql import SparkSession
 from spark_impl import slack
 from spark_impl.runtime import histories, provenance
 from spark_impl.runtime.histories import append, file_of, numbers
-from spark_impl.runtime.history_chain import note_of_next, require_chain
+from spark_impl.runtime.history_chain import (
+    note_landed,
+    note_of_next,
+    require_chain,
+    require_landed,
+)
 from spark_impl.runtime.landing import Landing
-from spark_impl.runtime.provenance import open_history
+from spark_impl.runtime.provenance import note_history, open_history
 from spark_impl.runtime.queries import QueryProblem
 from spark_impl.runtime.sources import HistoryReader
 from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.runtime.stores import require_view
+from spark_impl.runtime.tables import TableWriter
 from tests.spark_impl.rooms_under_test import FIRST, LAST, ROOMS, land
+from tests.spark_impl.test_tables import make
 
 FILES = 6
 
@@ -83,6 +92,38 @@ def test_a_file_of_no_landing_is_named(tmp_path: Path) -> None:
         sentence = rf"/h has a file that its landing has not written: {number:08d}\.parquet"
         with pytest.raises(InputProblem, match=sentence):
             require_chain(made, range(number, number + 1))
+
+
+@pytest.mark.parametrize("noted", [FILES - 3, FILES - 2, None])
+def test_a_landing_goes_on_behind_its_own_file_only(tmp_path: Path, noted: int | None) -> None:
+    """A crash may have come before the note of the last file; others may have added some, too."""
+    made, foreign = landed(tmp_path / "h", "one"), landed(tmp_path / "f", "two")
+    checkpoint = locate(tmp_path / "checkpoint")
+    if noted is not None:
+        note_landed(checkpoint, file_of(made, noted))
+    require_landed(made, checkpoint, FILES - 1)
+    last = file_of(made, FILES - 1)
+    last.write_bytes(file_of(foreign, FILES - 1).read_bytes())
+    with pytest.raises(InputProblem, match=r"/h has a file of another history, two: 00000005\.par"):
+        require_landed(made, checkpoint, FILES - 1)
+
+
+def test_a_store_notes_the_history_that_appears_while_it_waits(tmp_path: Path) -> None:
+    store, made = make(tmp_path / "s"), locate(tmp_path / "h")
+    made.make()
+    writer = TableWriter(store.root, made)
+    note_history(writer)
+    assert writer.view.history is None, "an empty folder has no id"
+    history(made, 1)
+    note_history(writer)
+    found = json.loads((made / "_history.json").read_bytes())["history"]
+    assert require_view(store.root).history == {"id": found, "address": str(made)}
+    (made / "_history.json").remove()
+    note_history(writer)  # which asks once
+    with pytest.raises(
+        InputProblem, match=r"is a history without _history\.json and _landing\.json"
+    ):
+        note_history(TableWriter(store.root, made))
 
 
 def test_a_number_is_created_and_never_replaced(place: Location) -> None:

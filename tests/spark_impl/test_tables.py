@@ -2,7 +2,8 @@
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import pyarrow as pa
 import pytest
 
 from spark_impl.runtime import tables
+from spark_impl.runtime.queries import require_checkpoint
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft, TableStore, claim, require_view
-from spark_impl.runtime.tables import TableWriter
+from spark_impl.runtime.tables import TableWriter, plan_of
 
 IDENTITY = {"version": 1}
 COLUMNS = {
@@ -81,8 +83,67 @@ def test_of_two_writers_the_second_one_stops_with_a_sentence(place: Location) ->
         draft_of(store, other, batch).commit()
     assert starts(store) == [*range(3), *range(10, 13), *range(20, 23), *range(30, 33)]
     suspended.look()
-    with pytest.raises(InputProblem, match=r"is at micro-batch 1, its table is at 3"):
+    with pytest.raises(
+        InputProblem, match=r"is at micro-batch 1, its table is at 3.*/s/_empty\S* was"
+    ):
         Draft(store, suspended, 1)
+
+
+def test_a_micro_batch_counts_as_done_for_those_who_planned_its_rows(place: Location) -> None:
+    """A copy of a checkpoint has planned other rows under the number that was committed."""
+    store = make(place / "s")
+    own, other = store.root / "own", store.root / "other"
+
+    def writer_of(checkpoint: Location) -> TableWriter:
+        return TableWriter(store.root, checkpoint=checkpoint)
+
+    for batch, plans in enumerate((("0", "0"), ("1 of own", "1 of other"), ("2", "2 of other"))):
+        for checkpoint, plan in zip((own, other), plans, strict=True):
+            plan_of(checkpoint, batch).write_bytes(plan.encode())
+    draft_of(store, writer_of(own), 0).commit()
+    assert not Draft(store, writer_of(other), 0).is_new, "it was copied behind this plan"
+    slow = writer_of(other)
+    draft_of(store, writer_of(own), 1).commit()
+    assert not Draft(store, writer_of(own), 1).is_new
+    sentence = (
+        r"/s\S* has micro-batch 1 already: another query has written it, with .*/other/offsets/1"
+    )
+    for refused in (1, 2):
+        with pytest.raises(InputProblem, match=sentence):
+            Draft(store, writer_of(other), refused)
+    with pytest.raises(InputProblem, match=sentence):  # its own micro-batch 1 had no rows
+        Draft(store, slow, 2)
+    with pytest.raises(InputProblem, match=sentence):
+        require_checkpoint(other, writer_of(other), 1)
+    require_checkpoint(own, writer_of(own), 1)
+    draft_of(store, writer_of(own), 2).commit()
+    assert starts(store) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
+
+
+def test_a_commit_counts_although_the_log_cannot_be_summed_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    often = {**tables._SETTINGS, "delta.checkpointInterval": "3"}
+    monkeypatch.setattr(tables, "_SETTINGS", often)
+    store = make(tmp_path / "s")
+    (tmp_path / "s" / "_delta_log" / f"{2:020d}.checkpoint.parquet" / "taken").mkdir(parents=True)
+    writer, told = TableWriter(store.root), list[str]()
+    working = tables._working
+
+    @contextmanager
+    def listen(root: Location, how: str) -> Iterator[None]:
+        try:
+            with working(root, how):
+                yield
+        except InputProblem as error:
+            told.append(str(error))
+            raise
+
+    monkeypatch.setattr(tables, "_working", listen)
+    for batch in range(3):
+        draft_of(store, writer, batch).commit()
+    assert told, "nothing has failed"
+    assert starts(store) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
 
 
 def test_one_of_many_writers_commits_each_number(tmp_path: Path) -> None:
