@@ -1,27 +1,18 @@
-"""Every claim of every room is broken by a planted bug: by day in the model, at night in time.
+"""Every claim of every room is broken by a planted bug of the model.
 
 A claim judges a trace and does not know its producer. ``test_promises_spark.py`` plants bugs on
-Spark, ``test_simulated_operators.py`` in Spark's operators.
+Spark, ``test_simulated_operators.py`` in what Spark's operators restore.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
-from importlib import import_module
 from typing import Any
 
 import pytest
 
-from model.grouping.machine import Machine
 from model.grouping.variants import AGREEMENT
 from model.join.state_claims import LOST, STUCK
-from model.vocabulary import Trace, Workload
-from sim.join.room import TIMED_ROOM
-from sim.script.machine import compile_scripts
 from straggler.rooms import find_room, room_names
 from tests.quality.claims import assert_breaks, broken, claims_of, reference
-from tests.quality.model_bugs import MODEL, TIMED
+from tests.quality.model_bugs import MODEL
 from tests.quality.planting import Planted
 from tests.quality.test_load_bugs import CLAIMS as OF_LOAD
 
@@ -60,47 +51,3 @@ def test_a_variant_breaks_its_promise_and_the_right_rules_keep_it(room: str, nam
     # A chain that is stuck owes pairs, which is all that can be seen in what came out of it.
     promise = LOST if variant.promise == STUCK else variant.promise
     assert promise in broken(room, example, wrong)
-
-
-# ------------------------------------------------------------------------- at night: in timed runs
-
-
-def timed(room: str, workload: Workload) -> Trace:
-    """Return the trace of a timed run; that of a chain has the steps of the protocol."""
-    replay = TIMED_ROOM.replay if room == "join" else find_room(room).replay
-    return replay(workload).trace
-
-
-@contextmanager
-def by_rules(room: str, rules: Any) -> Iterator[None]:
-    """Let timed runs go by other rules of the model."""
-    if room == "grouping":
-        senders = Planted(Machine.__init__, lambda right, self, config: right(self, config, rules))
-        with senders.in_force():
-            yield
-    elif room == "script":
-        scripts = Planted(compile_scripts, lambda right, config, way: right(config, way, rules))
-        with scripts.in_force():
-            yield
-    else:
-        with pytest.MonkeyPatch.context() as monkeypatch:
-            wired = import_module(f"sim.{room}.room")
-            monkeypatch.setattr(wired, "MODEL", replace(wired.MODEL, rules=rules))
-            if hasattr(wired, "RULES"):  # the operators upstream follow them
-                monkeypatch.setattr(wired, "RULES", rules)
-            yield
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("room", "claim"), CASES)
-def test_a_bug_breaks_its_claim_in_a_timed_run(room: str, claim: str) -> None:
-    bug = TIMED.get(room, {}).get(claim) or MODEL[room][claim]
-    if isinstance(bug, Planted):
-        assert_breaks(room, claim, partial(timed, room), bug)
-        return
-    variant: Any = find_room(room).explorer.variants[bug]
-    example = variant.example
-    assert broken(room, example, timed(room, example)) == set()
-    with by_rules(room, variant.rules):
-        wrong = timed(room, example)
-    assert claim in broken(room, example, wrong)
