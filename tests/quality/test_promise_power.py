@@ -25,7 +25,6 @@ from model.vocabulary import (
     hashing,
 )
 from properties.hot_keys import skewed
-from properties.oracles.coverage import CONFIDENCE, interval
 from properties.oracles.promises import unbalanced, wrong_joins
 from properties.oracles.router import Excess, Router
 from properties.packs import (
@@ -35,7 +34,6 @@ from properties.packs import (
     list_wrong_routes,
     routes_of,
 )
-from sim.sweep.statistics import clopper_pearson
 from spark_impl.grouping import run_in_process as run_grouping
 from spark_impl.slack import control_laws
 from spark_impl.slack.query import SLACK
@@ -168,12 +166,6 @@ def test_few_windows_leave_coverage_undetermined(control: str) -> None:
     found = judged(short)
     assert found
     assert all("undetermined" in each for each in found)
-
-
-@pytest.mark.parametrize(("successes", "trials"), [(0, 10), (10, 10), (3, 40), (38, 400)])
-def test_the_interval_is_that_of_scipy(successes: int, trials: int) -> None:
-    expected = clopper_pearson(successes, trials, CONFIDENCE)
-    assert interval(successes, trials) == pytest.approx((expected.low, expected.high), abs=1e-9)
 
 
 # ----------------------------------------------------------------------------------- imbalance
