@@ -72,7 +72,7 @@ AT_NIGHT: dict[str, dict[str, tuple[int, int]]] = {
     },
 }
 """States and transitions of the scopes that take longer."""
-BY_DAY = 30_000
+BY_DAY = 32_000
 """Transitions of the largest scope of a chain that is explored by day here, as others are alike."""
 
 
