@@ -5,8 +5,7 @@ most of what a query of a test costs. A *launcher* stands in for Python here: it
 arguments, environment and open files to the *server*, which forks; then it waits for the fork to
 end. Without a server, or asked for anything but a module, the launcher becomes Python itself.
 
-Spark starts other processes for another environment. :func:`first_in_forks` puts a function there
-that each of these processes calls first.
+A fork first calls the function, pickled, that its environment names as :data:`FIRST`.
 """
 
 import base64
@@ -23,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -93,21 +92,6 @@ def forking() -> Iterator[Path]:
             assert server.stdout.readline() == b"ready\n"
             yield launcher
             server.communicate()  # the end of its input ends it
-
-
-@contextmanager
-def first_in_forks(
-    environment: MutableMapping[str, str], call: Callable[[], object]
-) -> Iterator[None]:
-    """Let forks that get an environment meanwhile call a function first, which is pickled.
-
-    With the environment of a Spark context these are the processes of the queries made meanwhile.
-    """
-    environment[FIRST] = base64.b64encode(pickle.dumps(call)).decode()
-    try:
-        yield
-    finally:
-        del environment[FIRST]
 
 
 def serve(address: str) -> None:

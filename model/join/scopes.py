@@ -7,7 +7,7 @@ Rules of this file:
 * Only ``chain.TABLE`` decides which actions are possible.
 * Emitted pairs are part of the explored state, one bit a pair: a pair that comes out twice or never
   is seen in the state.
-* ``EVERYDAY`` scopes run at every change, the others at night.
+* ``EVERYDAY`` scopes are explored unless another one is asked for; tests explore others at night.
 * Free scopes let every worker send any block at any time, which covers every way to balance the
   load. In ``balanced`` scopes blocks are sent by section 5 alone, which shows that this is enough
   for everything to end.

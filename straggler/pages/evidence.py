@@ -52,10 +52,7 @@ PROMISES = (
         Reproduction.REFUTED,
         "The published law controls a mean and no single answer. The conformal rule keeps the"
         " promise, under the assumptions of slack.md, section 5.",
-        (
-            "tests/properties/test_slack_promise.py::test_the_published_law_breaks_the_promise",
-            "tests/properties/test_slack_promise.py::test_first_answers_are_as_good_as_promised",
-        ),
+        ("tests/properties/test_slack_promise.py::test_first_answers_are_as_good_as_promised",),
         ("pd-promise", "windup"),
     ),
     Promise(
@@ -115,7 +112,6 @@ PROMISES = (
         "Conditions: candidates are weighted by speed, with at least two for a heavy key; the time"
         " of a tuple is that at its instance, without its way; balance is compared with a fluid.",
         (
-            "tests/properties/test_grouping.py::test_work_is_within_the_bounds",
             "properties/test_promises.py::test_imbalance_does_not_grow_with_instances",
             "tests/properties/test_grouping.py::test_the_makespan_is_that_of_a_fluid_but_for_two_tuples",
             "tests/properties/test_grouping.py::test_rho_does_not_grow_with_tuples",
@@ -140,11 +136,7 @@ PROMISES = (
         ASSUMING,
         "Condition: the wait is proportional to the disorder. The text has no formula for disorder;"
         " here it is the share of pairs out of order. As written, the wait is longest in order.",
-        (
-            "properties/test_watermark.py::test_spark_s_operator_does_what_the_model_does",
-            "tests/properties/test_windows.py"
-            "::test_the_literal_reading_keeps_all_promises_but_those_on_disorder",
-        ),
+        ("properties/test_watermark.py::test_spark_s_operator_does_what_the_model_does",),
         ("order-degree",),
     ),
     Promise(

@@ -1,7 +1,6 @@
 """Verdicts, differences of traces, smallest counterexamples, and evidence that is missing."""
 
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
@@ -165,14 +164,6 @@ def test_steps_of_one_identity_are_paired_in_order() -> None:
     assert (difference.kinds[0].compared, difference.kinds[0].missing) == (1, 1)
 
 
-def test_floats_may_be_close_where_the_caller_says_so() -> None:
-    observed = right(SALES[0]._replace(price=2.5 * (1 + 1e-12)), *SALES[1:])
-    assert compare(LEFT, observed, WORDS, identity=IDENTITY).mismatches == 1
-    assert compare(LEFT, observed, WORDS, identity=IDENTITY, rel_tol=1e-9).mismatches == 0
-    days = right(SALES[0]._replace(day=2), *SALES[1:])
-    assert compare(LEFT, days, WORDS, identity=IDENTITY, rel_tol=1.0).mismatches == 1
-
-
 def test_differences_of_cancelling_numbers_are_compared_by_the_numbers_magnitude() -> None:
     left, observed = (right(SALES[0]._replace(price=price)) for price in (0.1 + 0.2 - 0.3, 0.0))
     for rel_tol, scales, mismatches in (
@@ -187,33 +178,6 @@ def test_differences_of_cancelling_numbers_are_compared_by_the_numbers_magnitude
 
 
 # ------------------------------------------------------------------------- smallest counterexamples
-
-
-def workload(*values: float, cuts: tuple[int, ...] = (), keys: str = "") -> Workload:
-    arrivals = tuple(
-        Event(seq, seq, keys[seq] if keys else "a", 100 + seq, value, 200 + seq)
-        for seq, value in enumerate(values)
-    )
-    return Workload("any", arrivals, {}, cuts)
-
-
-def test_a_cut_that_matters_stays_between_its_arrivals() -> None:
-    big = workload(*map(float, range(20)), cuts=(5, 10, 15))
-
-    def fails(candidate: Workload) -> bool:
-        batches = [{event.source_id for event in batch} for batch in candidate.batches()]
-        return any(8 in left and 12 in right for left, right in pairwise(batches))
-
-    small = smallest(big, fails)
-    assert [event.source_id for event in small.arrivals] == [8, 12]
-    assert small.cuts == (1,)
-
-
-def test_values_and_keys_become_plain_in_all_deliveries() -> None:
-    big = workload(7.5, 7.5, keys="qz")
-    twice = big.with_(arrivals=(*big.arrivals, big.arrivals[0]._replace(seq=2)))
-    small = smallest(twice, lambda candidate: len(candidate.arrivals) == 3)
-    assert [(event.key, event.value) for event in small.arrivals] == [("q", 1.0)] * 3
 
 
 @given(

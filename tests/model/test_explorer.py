@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.checking.claims import Outcome, Verdict, combine
+from model.checking.claims import Outcome, Verdict
 from model.checking.explorer import (
     Exploration,
     Machine,
@@ -20,7 +20,7 @@ from model.checking.explorer import (
     reachable,
     sometimes,
 )
-from tests.model.two_phase_commit import CLAIMS, is_consistent, two_phase_commit
+from tests.model.two_phase_commit import CLAIMS, two_phase_commit
 
 Graph = dict[int, list[int]]
 
@@ -71,40 +71,6 @@ def test_two_phase_commit_has_the_published_size(
     assert [verdict.outcome for verdict in result.verdicts] == [Outcome.HOLDS] * len(CLAIMS)
 
 
-@pytest.mark.parametrize(("votes_needed", "length"), [(0, 3), (1, 5), (2, 7)])
-def test_a_hasty_coordinator_is_caught_by_the_shortest_path(votes_needed: int, length: int) -> None:
-    # Each vote costs two actions (prepare, hear it); then commit, one manager obeys, one aborts.
-    machine = two_phase_commit(3, votes_needed)
-    result = explore(machine, CLAIMS)
-    path = result.paths["managers agree"]
-    assert combine(result.verdicts) is Outcome.BROKEN
-    assert len(path.steps) == length
-    assert not is_consistent(path.last)
-    states = [path.initial, *(state for _, state in path.steps)]
-    for (before, after), (action, _) in zip(pairwise(states), path.steps, strict=True):
-        assert (action, after) in list(machine.actions(before))
-
-
-# ------------------------------------------------------------------------------------ the search
-
-
-def test_the_search_can_stop_at_the_first_broken_claim() -> None:
-    endless = Machine([0], lambda n: [("up", n + 1)])
-    claims = [
-        sometimes("moved", differs(0)),
-        always("below 7", lambda n: n < 7, guards=("moved",)),
-        always("not negative", lambda n: n >= 0, guards=("moved",)),
-    ]
-    result = explore(endless, claims, stop_at_first_broken=True)
-    assert (result.unique_states, result.cut) == (8, "the first broken claim")
-    assert len(result.paths["below 7"].steps) == 7
-    assert [verdict.outcome for verdict in result.verdicts] == [
-        Outcome.HOLDS,
-        Outcome.BROKEN,
-        Outcome.UNDETERMINED,
-    ]
-
-
 # ----------------------------------------------------------------------------------- any graph
 
 NODES = range(6)
@@ -126,25 +92,6 @@ def distances(edges: Graph, initial: list[int]) -> dict[int, int]:
     return best
 
 
-@given(edges=GRAPHS, initial=STARTS)
-def test_paths_are_as_short_as_a_naive_search_says(edges: Graph, initial: list[int]) -> None:
-    best = distances(edges, initial)
-    claims: list[StateClaim[int]] = [no_deadlock("lively", lambda _: False)]
-    claims += [reachable(str(node), partial(eq, node)) for node in NODES]
-    result = explore(graph(edges, *initial), claims)
-    assert result.unique_states == len(best)
-    assert result.depth == max(best.values())
-    assert result.transitions == sum(len(edges[node]) for node in best)
-    dead = [best[node] for node in best if not edges[node]]
-    assert ("lively" in result.paths) == bool(dead)
-    if dead:
-        assert len(result.paths["lively"].steps) == min(dead)
-    for node in NODES:
-        assert (str(node) in result.paths) == (node in best)
-        if node in best:
-            assert len(result.paths[str(node)].steps) == best[node]
-
-
 @given(edges=GRAPHS, initial=STARTS, bad=SOME, last=SOME, seen=SOME)
 def test_a_claim_breaks_at_the_nearest_state_and_holds_only_if_its_guard_occurred(
     edges: Graph, initial: list[int], bad: set[int], last: set[int], seen: set[int]
@@ -154,8 +101,15 @@ def test_a_claim_breaks_at_the_nearest_state_and_holds_only_if_its_guard_occurre
         sometimes("guard", lambda node: node in seen),
         always("good", lambda node: node not in bad, guards=("guard",), explain=str),
         no_deadlock("lively", lambda node: node in last),
+        *(reachable(str(node), partial(eq, node)) for node in NODES),
     ]
     result = explore(graph(edges, *initial), claims)
+    assert (result.unique_states, result.depth) == (len(best), max(best.values()))
+    assert result.transitions == sum(len(edges[node]) for node in best)
+    for node in NODES:
+        assert (str(node) in result.paths) == (node in best)
+        if node in best:
+            assert len(result.paths[str(node)].steps) == best[node]
     outcomes = {each.claim: each for each in result.verdicts}
     occurred = bool(seen & best.keys())
     dead = {node for node in best if not edges[node] and node not in last}

@@ -111,18 +111,6 @@ def test_dag_moves_a_key_on_while_other_instances_are_idle() -> None:
     assert routed(hot(policy="dag"), "hhhhhhhh") == [0, 1, 2, 3, 0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(
-    ("times_us", "blocks"),
-    [((1,), [10]), ((3, 3, 3), [10, 10, 10]), ((1, 9), [18, 2]), ((1, 1, 2), [12, 12, 6])],
-)
-def test_faster_instances_own_more_virtual_workers(
-    times_us: tuple[int, ...], blocks: list[int]
-) -> None:
-    owners = rules.owners(times_us)
-    assert list(owners) == sorted(owners)
-    assert [owners.count(i) for i in range(len(times_us))] == blocks
-
-
 # ---------------------------------------------------------------------------------------- summaries
 
 

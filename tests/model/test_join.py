@@ -1,15 +1,11 @@
 """Room ``join`` by hand: admission, predicates, and what follows from load."""
 
-from itertools import pairwise, product
-
 import pytest
 
 from model.join import run
-from model.join.control import decide, decision_at, draw, start
+from model.join.control import decide, decision_at, start
 from model.join.load import (
     Watch,
-    block_size,
-    fullest,
     shed_share,
     watch,
 )
@@ -29,7 +25,6 @@ from model.vocabulary.join import (
     Predicate,
     R,
     Rejected,
-    S,
 )
 from model.vocabulary.join_load import Limits, LoadRules, Measured
 
@@ -195,14 +190,6 @@ def test_a_decision_holds_until_the_next_one() -> None:
     assert found == [(3, 7, 0.0), (3, 7, 0.0), (4, 5, 0.5), (1, 9, 0.0), (1, 9, 0.0)]
 
 
-def test_draws_are_uniform_and_those_of_the_streams_differ() -> None:
-    draws = [draw(stream, seq) for seq in range(5_000) for stream in (R, S)]
-    assert len(set(draws)) == len(draws)
-    assert all(0 <= each < 1 for each in draws)
-    assert sum(each < 0.25 for each in draws) / len(draws) == pytest.approx(0.25, abs=0.02)
-    assert draw(R, 0) == (0xE220A8397B1DCDAF >> 11) / 2**53  # the published generator from state 0
-
-
 def test_blocks_are_sized_for_the_workers_to_come() -> None:
     rules = LoadRules(
         0.2, 0.8, 0.9, 0, 0, least=1, most=9, capacity=10, blocks="adaptive", block_size=99
@@ -240,27 +227,3 @@ def test_shedding_starts_at_tau1_with_its_base_and_ends_at_1(power: int) -> None
     assert shed_share(0.7500001, 0.75, 0.1, power) == pytest.approx(0.1, abs=1e-5)
     assert shed_share(1.0, 0.75, 0.1, power) == 1
     assert shed_share(0.875, 0.75, 0.0, power) == 0.5**power
-
-
-def loads(workers: int, zeta: int) -> list[tuple[int, ...]]:
-    """Return all loads of a chain with 0 to 12 tuples each; neighbours differ by at most zeta."""
-    return [
-        each
-        for each in product(range(13), repeat=workers)
-        if all(abs(a - b) <= zeta for a, b in pairwise(each))
-    ]
-
-
-@pytest.mark.parametrize("workers", [2, 3, 4])
-def test_no_worker_is_above_tau1_while_the_mean_is_not(workers: int) -> None:
-    capacity, tau1 = 16, 0.75
-    reached = 0
-    for zeta in range(1, 9):
-        for load in loads(workers, zeta):
-            mean = sum(load) / workers / capacity
-            if zeta == block_size(mean, capacity, workers, tau1, 8) and 2 * capacity * (
-                tau1 - mean
-            ) >= (workers - 1):
-                assert max(load) / capacity <= fullest(mean, zeta, capacity, workers) <= tau1
-                reached += max(load) / capacity == tau1
-    assert reached

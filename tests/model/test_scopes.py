@@ -55,7 +55,7 @@ EVERYDAY: dict[str, dict[str, tuple[int, int]]] = {
         "three": (9_038, 30_266),
         "unordered": (29_250, 96_677),
     },
-    "script": {"small": (2_279, 2_226), "disorder": (1_023, 1_020), "silent": (2_343, 2_340)},
+    "script": {"small": (2_279, 2_226)},
 }
 """States and transitions of the scopes that are explored every day, by room."""
 AT_NIGHT: dict[str, dict[str, tuple[int, int]]] = {
@@ -70,14 +70,26 @@ AT_NIGHT: dict[str, dict[str, tuple[int, int]]] = {
         "elastic-large": (137_200, 588_857),
         "balanced-large": (308_452, 1_491_138),
     },
+    "script": {"disorder": (1_023, 1_020), "silent": (2_343, 2_340)},
 }
 """States and transitions of the scopes that take longer."""
+BY_DAY = 32_000
+"""Transitions of the largest scope of a chain that is explored by day here, as others are alike."""
+
+
+def is_at_night(room: str, golden: tuple[int, int]) -> bool:
+    """Return whether a scope is explored at night only."""
+    return room == "join" and golden[1] > BY_DAY
 
 
 @pytest.mark.parametrize(
     ("room", "scope", "golden"),
     [
-        *((room, name, n) for room, scopes in EVERYDAY.items() for name, n in scopes.items()),
+        *(
+            pytest.param(room, name, n, marks=[pytest.mark.long] * is_at_night(room, n))
+            for room, scopes in EVERYDAY.items()
+            for name, n in scopes.items()
+        ),
         *(
             pytest.param(room, name, n, marks=pytest.mark.long)
             for room, scopes in AT_NIGHT.items()
@@ -240,7 +252,15 @@ BUGS |= {
 }
 
 
-@pytest.mark.parametrize(("room", "name"), [(room, name) for room in BUGS for name in BUGS[room]])
+def by_room(room: str, name: str) -> Any:
+    """Return parameters; by day ``test_planted_bugs.py`` breaks the promises of other rooms."""
+    marks = () if room in ("slack", "watermark") else pytest.mark.long
+    return pytest.param(room, name, marks=marks)
+
+
+@pytest.mark.parametrize(
+    ("room", "name"), [by_room(room, name) for room in BUGS for name in BUGS[room]]
+)
 def test_the_explorer_finds_the_shortest_path_to_a_planted_bug(room: str, name: str) -> None:
     scope, length, claim = BUGS[room][name]
     found = EXPLORE[room](scope, name)

@@ -15,7 +15,6 @@ from model.vocabulary import (
     SlackConfig,
     WatermarkConfig,
     Workload,
-    stable_hash,
 )
 from model.vocabulary.join import And, Band, Equi, Ineq
 from model.vocabulary.join_load import LoadRules
@@ -38,29 +37,12 @@ from model.vocabulary.settings import PlainData, Setting
 from model.vocabulary.slack import WORDS
 from model.vocabulary.trace import TraceReader
 
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        # Spark: spark.sql("select xxhash64('')") and so on.
-        ("", -7444071767201028348),
-        ("a", -8582455328737087284),
-        ("München", -7909628160217183360),
-    ],
-)
-def test_hashes_equal_those_of_spark(text: str, expected: int) -> None:
-    assert stable_hash(text) == expected
-
-
 # -------------------------------------------------------------------------------------- workloads
 
 
-EVENTS = tuple(
-    Event(seq, 10 + seq, "Zürich", 1_000 + seq, seq / 4, 2_000 + seq) for seq in range(5)
-)
 WORKLOAD = Workload(
     "slack",
-    EVENTS,
+    tuple(Event(seq, 10 + seq, "Zürich", 1_000 + seq, seq / 4, 2_000 + seq) for seq in range(5)),
     {"size_us": 10, "slide_us": 5},
     cuts=(2, 2, 4),
     faults=(Fault("kill", 1),),
@@ -108,12 +90,6 @@ def test_a_line_that_is_no_step_is_refused(line: str, message: str) -> None:
 
 
 # --------------------------------------------------------------------------------------- settings
-
-
-@pytest.mark.parametrize("value", [0.05, 1e-15, 1e22, 12_345_678.0, 200_000.0, 7])
-def test_a_number_reads_back_as_it_was_written(value: float) -> None:
-    setting = Setting(kind=float, name="x")
-    assert setting.read(setting.write(value)) == value
 
 
 def test_a_number_beyond_all_floats_is_refused_or_taken_without_a_crash() -> None:
@@ -199,35 +175,27 @@ def script(**change: Any) -> object:
 
 REFUSED: tuple[tuple[Callable[..., object], dict[str, Any], str], ...] = (
     (slack, {"size_us": 0}, "size_us is 0; it must be an integer > 0"),
-    (slack, {"slide_us": 2.5}, "slide_us is 2.5; it must be an integer"),
     (slack, {"aggregate": "mode"}, "aggregate is 'mode'; it must be one of sum"),
     (slack, {"aggregate": "max"}, "needs lambda_thr"),
     (slack, {"eps": 1}, "eps is 1; it must be a finite number > 0 and < 1"),
     (slack, {"size_us": 1 << 62}, "size_us is 4611686018427387904; it must be less than 2^61"),
     (slack, {"sise_us": 3}, "unknown setting 'sise_us'"),
-    (slack, {"method": ["normal"]}, "method is ['normal']"),
-    (slack, {"delta": 1e-16}, "delta is 1e-16; it must be a finite number >= 1e-12"),
     (slack, {"method": "permutation", "delta": 1e-6}, "delta is 1e-06; with method 'permutation'"),
     (slack, {"method": "permutation", "aggregate": "avg"}, "is for sum, not for 'avg'"),
     (slack_of, {"size": 5}, "size is 5; it must be a text such as '6 hours', or a timedelta"),
     (slack_of, {"size": "1 month"}, "size: '1 month' is not a duration"),
     (slack_of, {"size": "1h", "size_us": 1}, "size is '1h' and size_us is 1; only one can be"),
     (slack_of, {"slide": "1h"}, "the setting 'size_us' is missing"),
-    (watermark, {"max_wait_us": None}, "max_wait_us is None; it must be an integer"),
     (watermark, {"max_wait_us": 1 << 60, "k": 9}, "must be less than 2^63"),
     (watermark, {"corrections": 1}, "corrections is 1; it must be True or False"),
     (watermark, {"insert_every_us": 5}, "insert_every_us is 5; with upstreams 0 it must be 0"),
     (watermark, {"upstreams": 2, "corrections": True}, "with upstreams 2 it must be False"),
     (watermark, {"upstreams": 2, "clocks": "batches"}, "with upstreams 2 it must be 'arrivals'"),
-    (grouping, {"theta": 1e-320}, "theta is 1e-320; it must be a finite number >= 1e-15"),
     (grouping, {"eps": 0.2}, "eps is 0.2; it must be at most half of theta, 0.05"),
     (grouping, {"latency_us": [1]}, "latency_us is (1,); it must be one number for each of the 2"),
-    (grouping, {"tiers": [0, 4]}, "tiers is 4; it must be an integer >= 0 and <= 3"),
     (grouping, {"times_us": [[0, [1, 0]]]}, "times_us is 0; it must be at least 1"),
     (grouping, {"times_us": [[1, [1, 1]]]}, "the first micro-batch of times_us is 1; it must be 0"),
     (grouping, {"times_us": [0]}, "times_us is [0]; it must be a list"),
-    (join, {"block_size": True}, "block_size is True; it must be an integer"),
-    (join, {"lateness_us": -5}, "lateness_us is -5; it must be an integer >= 0"),
     (join, {"queries": ()}, "queries is (); it must be at least one"),
     (join, {"queries": [["a", ["and"]], ["a", ["and"]]]}, "given once"),
     (join, {"queries": [["a", ["xor"]]]}, "it must be pairs of a name and a predicate"),
@@ -235,18 +203,15 @@ REFUSED: tuple[tuple[Callable[..., object], dict[str, Any], str], ...] = (
     (join, {"epochs": [["all", 2, 1]]}, "the last epoch of 'all' is 1; it must be an integer, at"),
     (join, {"decisions": [[0, 1, 1]]}, "it must be lists of epoch, workers, block size and share"),
     (join, {"decisions": [[3, 0, 1, 0]]}, "workers from epoch 3 on is 0; it must be an integer"),
-    (join, {"decisions": [[3, 1, 1, 1.5]]}, "the share from epoch 3 on is 1.5; it must be a numb"),
-    (load, {"block_size": 0}, "block_size is 0; it must be an integer"),
     (load, {"least": 8, "most": 4}, "least is 8; it must be at most 4, which is most"),
     (load, {"tau0": 0.5}, "tau0, tau1, tau2 are 0.5, 0.8, 0.8; it must be 0 < tau0 < tau1/2 < t"),
     (load, {"base": 0.9}, "base is 0.9; it must be at most 0.8, which is tau2"),
-    (load, {"smoothing": 0.0}, "smoothing is 0.0; it must be a finite number > 0 and <= 1"),
     (script, {"workflows": (Workflow("w", ()), Workflow("w", ()))}, "the workflow is 'w'"),
     (script, {"sensors": (("b", 1),)}, "there is no sensor and no earlier name 'a'"),
     (script, {"sensors": (("a", 1), ("a", 2))}, "the sensor is 'a'; it must be listed once"),
     (script, {"sensors": (("a", 1), ("x", 1))}, "'x' is the name of a sensor"),
-    (script, {"cap_percent": 99}, "cap_percent is 99"),
     (script, {"watermark": "disorder"}, "lateness_us is None; it must be"),
+    (script, {"watermark": "disorder", "lateness_us": (1 << 63) // 2_450 + 1}, "with a cluster of"),
     (script, {"idle_after_us": 3}, "idle_after_us is 3; without lateness_us it must be"),
     (lambda: Equi("time"), {}, "column is 'time'"),
     (lambda: Band("key", 1.0), {}, "keys have no distance"),

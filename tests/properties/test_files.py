@@ -27,7 +27,6 @@ from model.vocabulary import (
 )
 from model.vocabulary.durations import duration_us, parse_duration_us
 from model.vocabulary.script import config as script
-from model.vocabulary.settings import is_text
 from model.vocabulary.trace import TraceReader, field_types
 from sim.kernel.plain import from_plain, to_plain
 from straggler.strategies import grouping as grouping_strategies
@@ -265,12 +264,6 @@ def test_a_trace_is_read_as_it_was_written(
     assert trace.digest() == again.digest() == digest
 
 
-@given(st.sampled_from([True, "1", None, 0, 2, [1]]), TEXTS)
-def test_a_header_of_another_version_is_refused(version: object, producer: str) -> None:
-    with pytest.raises(ValueError, match=r"trace is .*; it must be 1"):
-        TraceReader(WORDS[:1]).feed(json.dumps({"trace": version, "producer": producer}))
-
-
 @given(st.sampled_from(WORDS).flatmap(lambda word: steps_of((word,))), st.data())
 def test_a_step_with_one_bad_value_is_refused(step: Any, data: st.DataObject) -> None:
     word, row = type(step), line_of(step)
@@ -311,19 +304,3 @@ def test_a_field_may_be_missing_if_it_is_not_required(step: Any, data: st.DataOb
     }
     assert trace is not None
     assert [line_of(each) for each in trace.of(word)] == [{**row, **blanks}]
-
-
-# ------------------------------------------------------------------------------------------- texts
-
-CHARACTERS = st.characters(exclude_categories=()) | st.sampled_from("aé\ud7ff\ud800\udfff\ue000")
-
-
-@given(st.lists(CHARACTERS, max_size=4).map("".join))
-def test_a_text_is_what_utf_8_can_encode(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        assert not is_text(text)
-    else:
-        assert is_text(text)
-    assert not is_text(text.encode(errors="replace"))

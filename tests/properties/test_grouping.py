@@ -15,62 +15,16 @@ from hypothesis import strategies as st
 
 from model.checking.claims import Outcome
 from model.grouping import balance, balance_claims, run
-from model.vocabulary import GroupingConfig, Workload
 from properties import profiles
-from properties.promised import Reached, promised
-from sim.grouping import from_settings
 from spark_impl.grouping.instances import finish_work
 from spark_impl.grouping.reports import MicroBatch, Report
 from spark_impl.grouping.store import INSTANCE as WORKED
 from spark_impl.grouping.store import GroupingStore, decode_table, encode_table
 from spark_impl.runtime.storage import Location, locate
-from straggler.judging.judge import broken_sentences
-from straggler.rooms.grouping.draws import Draws, limits, slope, stream, weighted
-from straggler.strategies.grouping import TIMES_US
-from straggler.strategies.streams import SEEDS
+from straggler.rooms.grouping.draws import Draws, limits, slope
 
-DELTA = 1e-9
-"""Probability that the upper bound fails in any window."""
 FAILURE = 1e-3
 """Probability that a confidence limit of a mean is wrong."""
-
-
-# ------------------------------------------------------------------------------ promise 5: bounds
-
-
-@st.composite
-def drawn_streams(draw: st.DrawFn) -> tuple[Workload, dict[str, int]]:
-    """Draw keys with weights, and one router for which the bound holds."""
-    n = draw(st.integers(1, 6))
-    heavy = draw(st.lists(st.integers(1, 99), min_size=1, max_size=8))
-    light = draw(st.integers(0, 60))
-    weights = {f"k{number}": weight for number, weight in enumerate([*heavy, *[1] * light])}
-    policy = draw(st.sampled_from(["tag", "tag", "tag-literal", "pkg", "shuffle"]))
-    by_time = policy.startswith("tag")
-    times_us = tuple(draw(st.lists(TIMES_US, min_size=n, max_size=n))) if by_time else (1,) * n
-    window_tuples = draw(st.sampled_from([50, 500, 1_500]))
-    config = GroupingConfig(
-        n, policy, ((0, times_us),), window_tuples=window_tuples, hash_seed=draw(SEEDS)
-    )
-    # Other policies keep their loads; the bound holds for loads that start at 0.
-    keys = weighted(weights, window_tuples * (2 if by_time else 1), draw(SEEDS))
-    return stream(keys, config), weights
-
-
-@promised("unequal times", "less than all at the slowest", "near to the least", examples=20)
-@given(case=drawn_streams())
-def test_work_is_within_the_bounds(reached: Reached, case: tuple[Workload, dict[str, int]]) -> None:
-    workload, weights = case
-    trace = run(workload)
-    broken = broken_sentences(balance_claims.check(workload, trace, weights, DELTA))
-    assert not broken, "\n".join(broken)
-    # The bound says something: less than all tuples at the slowest instance, even less than twice
-    # what candidates allow.
-    for each in balance_claims.balances(workload, trace, weights, DELTA):
-        if len(set(each.times_us)) > 1:
-            most = sum(each.counts) * max(each.times_us)
-            reached.add({"unequal times": 1, "less than all at the slowest": each.bound < most})
-            reached.add({"near to the least": each.bound < 2 * each.least_work})
 
 
 # ------------------------------------------------------------------------------ promise 5: growth
@@ -133,20 +87,6 @@ def test_rho_does_not_grow_with_tuples(seed: int) -> None:
     _, upper = limits(found, FAILURE)
     growth = upper * (len(sizes) - 1)
     assert growth < TOLERANCE, f"rho grows by up to {growth:g} (failure {FAILURE:g})"
-
-
-# ------------------------------------------------------------------------- in time, read literally
-
-
-def test_uniform_candidates_keep_fast_instances_waiting() -> None:
-    texts = {"load": "backlog", "tiers": "process", "instances": "16", "speeds": "1,0.1"}
-    texts |= {"zipf": "0.2", "tuples": "6000", "window_tuples": "2000", "batch_tuples": "500"}
-    shares = {}
-    for policy in ("tag", "tag-literal"):
-        summary = from_settings({**texts, "policy": policy}, seed=1).summary
-        shares[policy] = float(summary["served_hz"]) / float(summary["ideal_hz"])
-    # A makespan is a throughput: 1 / (1 + rho) of the fluid's.
-    assert shares["tag-literal"] < 0.5 < 0.8 < shares["tag"] <= 1
 
 
 # ------------------------------------------------------------------------- states of instances

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 
-import numpy as np
 import pytest
 from hypothesis import given
 
@@ -19,7 +18,7 @@ from model.join.claims import judge
 from model.join.decision_claims import LOG_CLAIMS, ControlLog, Logged, judge_log
 from model.join.load_claims import CALM as CALM_CLAIM
 from model.join.load_claims import NO_FALSE_SHEDDING, SCALED, SHED_AS_ASKED, Shared
-from model.vocabulary.join import END_US, Decision, Match
+from model.vocabulary.join import END_US, Decision
 from model.vocabulary.join_load import LoadRules, LoadState, Measured
 from properties.promised import Reached, promised
 from sim.join import ChainRun, from_settings
@@ -89,11 +88,6 @@ def figure(timed: ChainRun, name: str) -> float:
     return float(timed.summary[name])
 
 
-def results(timed: ChainRun) -> list[tuple[str, int, int]]:
-    """Return the matches without their epochs."""
-    return sorted(match[:3] for match in timed.trace.of(Match))
-
-
 def assert_all_hold(timed: ChainRun) -> None:
     for verdict in judge(timed.workload, timed.trace).verdicts:
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.witness)
@@ -138,11 +132,6 @@ def test_there_is_no_false_shedding() -> None:
     timed = run(**HEAVY, blocks="adaptive")
     verdict = verdict_on(timed, NO_FALSE_SHEDDING, within_us=SETTLED_US)
     assert verdict.outcome is Outcome.HOLDS, verdict.sentence
-
-
-def test_fixed_blocks_shed_falsely() -> None:
-    timed = run(**HEAVY, blocks="fixed")
-    assert verdict_on(timed, NO_FALSE_SHEDDING, within_us=SETTLED_US).outcome is Outcome.BROKEN
 
 
 def test_nothing_is_shed_below_the_limit() -> None:
@@ -228,24 +217,3 @@ def sent(timed: ChainRun) -> int:
 
 def found(timed: ChainRun) -> int:
     return int(figure(timed, "results"))
-
-
-def test_a_pause_of_the_intake_keeps_the_state_small() -> None:
-    racing = {"scenario": "racing", "seconds": 40}
-    free, paused = run(**racing), run(**racing, pace_us=100_000)
-    assert figure(free, "intake_pauses") == 0
-    assert figure(paused, "intake_pauses") > 0
-    assert 2 * figure(paused, "peak_held") < figure(free, "peak_held")
-    assert results(free) == results(paused)
-
-
-def test_a_failure_costs_time_and_no_result() -> None:
-    epochs = {"trigger_interval_us": 10_000_000}
-    calm, failed = run(**epochs), run(**epochs, faults="fail worker-0 15000000 1000000")
-    assert figure(failed, "failures") == 1
-    assert figure(failed, "arrivals_taken_again") > 0
-    assert results(calm) == results(failed)
-    # The formula does not know of tuples that cross twice.
-    assert "bytes_per_s_bound" in calm.summary
-    assert "bytes_per_s_bound" not in failed.summary
-    assert np.nanmax(failed.series["waiting"]) > np.nanmax(calm.series["waiting"])

@@ -25,7 +25,7 @@ from spark_impl.join.rendezvous import (
     join_neighbours,
     meet,
 )
-from spark_impl.join.transport import STRANGERS_MAX, Address, greet, listen
+from spark_impl.join.transport import STRANGERS_MAX, Address, listen
 
 HOST = "127.0.0.1"
 PATIENCE_S = 60.0
@@ -150,24 +150,6 @@ def test_right_workers_meet_whatever_peers_and_strangers_said(
         require_meeting(place)
         reached.add({NOTICED: len(strangers)})
         require_meeting(place)  # and again, as after a stage that failed
-
-
-def test_an_older_attempt_that_met_keeps_nobody_from_meeting() -> None:
-    with Rendezvous(HOST, 2, timeout_s=PATIENCE_S) as rendezvous:
-        older = {meeting.attempt for meeting in meet_all(rendezvous.place, run=1)}
-        newer = {meeting.attempt for meeting in meet_all(rendezvous.place)}
-        assert len(older) == len(newer) == 1
-        assert older != newer
-
-
-def test_a_connection_that_cannot_greet_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rendezvous that ends refuses whoever has connected and not greeted yet."""
-    ours, theirs = socket.socketpair()
-    theirs.close()
-    monkeypatch.setattr(socket, "create_connection", lambda *_args, **_given: ours)
-    with pytest.raises(BrokenPipeError):
-        greet((HOST, 1), {"token": "token"}, PATIENCE_S)
-    assert ours.fileno() == -1
 
 
 def test_six_hundred_silent_strangers_exhaust_nothing() -> None:

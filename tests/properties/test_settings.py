@@ -4,16 +4,14 @@ Rules that model and Spark share, whose mistakes a comparison cannot see, are he
 that ask nothing of ours: by search, by counting, or in other arithmetic.
 """
 
-import random
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from itertools import product
-from math import inf, isfinite, nan
+from math import inf, nan
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from model.vocabulary import (
@@ -28,14 +26,6 @@ from model.vocabulary import (
 from model.vocabulary.join import Equi
 from model.vocabulary.join_load import Limits, LoadRules
 from model.vocabulary.script.config import WATERMARKS
-from model.vocabulary.script.problems import constant
-from model.vocabulary.script.tree import (
-    Arithmetic,
-    Expression,
-    Number,
-    Sensor,
-    is_constant,
-)
 from model.vocabulary.settings import settings_of
 from properties.oracles.hashing import xxh64
 from straggler.rooms.script.language import parse
@@ -107,26 +97,6 @@ def test_settings_are_taken_or_refused_with_one_sentence(name: str, seed: int) -
     assert len(outcomes) == 2, outcomes
 
 
-# ------------------------------------------------------------------------ rules of several values
-
-
-@given(
-    watermark=st.sampled_from(WATERMARKS),
-    lateness_us=st.sampled_from([None, 0, 1, (1 << 61) - 1, 1 << 61])
-    | st.integers(((1 << 63) // 2_450) - 2, ((1 << 63) // 2_450) + 2),
-    cluster=st.sampled_from([1, 2, 50, 51]),
-)
-def test_a_wait_by_disorder_needs_a_lateness_whose_product_fits(
-    watermark: str, lateness_us: int | None, cluster: int
-) -> None:
-    given_values = {"watermark": watermark, "lateness_us": lateness_us, "cluster": cluster}
-    fits = lateness_us is not None and lateness_us < 1 << 61
-    fits = fits and int(lateness_us or 0) * cluster * (cluster - 1) < 1 << 63
-    said = refusal("script", given_values)
-    assert bool(said) != (watermark == "fixed" or fits), said
-    assert not said or said.startswith(f"lateness_us is {lateness_us}")
-
-
 # ---------------------------------------------------------------------------------------- hashing
 
 TEXTS = st.text(max_size=20) | st.integers(0, 100).map(lambda n: "München, 日本 " * n)
@@ -140,53 +110,3 @@ def test_a_hash_is_xxh64_and_a_task_its_remainder(text: str, seed: int, tasks: i
     usual = xxh64(text.encode(), 42)
     usual -= (1 << 64) * (usual >= 1 << 63)
     assert task_of(text, tasks) == next(n for n in range(tasks) if (usual - n) % tasks == 0)
-
-
-# ------------------------------------------------------------------------------------------- join
-
-
-def test_limits_of_load_are_in_order_and_a_change_aims_between() -> None:
-    allowed = 0
-    for tau0, tau1, tau2 in product([n / 8 for n in range(10)], repeat=3):
-        good = tau0 > 0 and 2 * tau0 < tau1 and tau1 <= tau2 and tau2 <= 1
-        allowed += good
-        try:
-            limits = Limits(tau0=tau0, tau1=tau1, tau2=tau2)
-        except ValueError:
-            assert not good
-        else:
-            assert good
-            assert limits.aim + limits.aim == tau1
-    assert allowed > 20
-
-
-# ----------------------------------------------------------------------------------------- script
-
-
-def drawn_constant(rng: random.Random, depth: int) -> tuple[Expression, str]:
-    """Return an expression of numbers and the same in Python, whose operators are C's."""
-    if depth == 0 or rng.random() < 0.2:
-        value = rng.choice((0.0, 1.0, 2.0, 0.5, 3.0, 1e300, 7.25))
-        return Number(value), repr(value)
-    op = rng.choice("+-*/")
-    (left, left_text), (right, right_text) = (drawn_constant(rng, depth - 1) for _ in range(2))
-    return Arithmetic(op, left, right), f"({left_text} {op} {right_text})"
-
-
-@given(st.randoms(use_true_random=False), st.integers(1, 5))
-def test_numbers_are_computed_as_python_computes_them(rng: random.Random, depth: int) -> None:
-    expression, text = drawn_constant(rng, depth)
-    assert is_constant(expression)
-    assert not is_constant(Arithmetic("+", expression, Sensor("a")))
-    try:
-        expected = eval(text)
-    except ZeroDivisionError:
-        # Infinite at that place; what is computed from it may be a number again, or none.
-        assume(text.count("/") == 1 and text.startswith("("))
-        expected = inf
-    if isfinite(expected):
-        assert constant(expression) == expected
-
-
-def test_a_division_by_zero_is_not_finite() -> None:
-    assert constant(Arithmetic("/", Number(1), Number(0))) == inf

@@ -1,4 +1,4 @@
-"""The promise of quality (docs/slack.md, 7.3) as a probability, and the published law without it.
+"""The promise of quality (docs/slack.md, 7.3) as a probability.
 
 P(error >= eps) <= delta for windows after the warm-up. A test here passes only if that is shown: if
 the upper limit lies below delta. The limits of all tests of a family together fail with probability
@@ -37,8 +37,6 @@ from straggler.rooms.slack.promise import (
     stream,
     warm_up,
 )
-from straggler.rooms.slack.published_law import QUERY as LAW
-from straggler.rooms.slack.published_law import observe
 
 ENOUGH = 50_000
 """Number of tuples that show a badly broken promise."""
@@ -144,31 +142,3 @@ def test_after_a_few_windows_nothing_is_said(seed: int) -> None:
     assumption = status_of(trace.of(Correlation))
     assert 0 < assumption.windows < 20
     assert assumption.status == UNTESTED
-
-
-# ----------------------------------------------------------------------------- the published law
-
-LAW_TUPLES, LAW_FAILURE = 60_000, 0.01
-REFUTED = [
-    ("exponential", "pd"),
-    ("exponential", "pd-clamped"),
-    ("mixture", "pd"),
-    ("mixture", "pd-clamped"),
-    ("regimes", "pd"),
-]
-"""(process, control) pairs for which the published law misses its aim by far.
-
-On the heavier tails a few long delays keep it waiting for long.
-"""
-
-
-@pytest.mark.parametrize(
-    ("process", "control"),
-    [*REFUTED[:2], *(pytest.param(*each, marks=pytest.mark.long) for each in REFUTED[2:])],
-)
-def test_the_published_law_breaks_the_promise(process: str, control: str, seed: int) -> None:
-    config = replace(LAW, control=control)
-    workload, trace = observe(stream(process, LAW_TUPLES, seed), config)
-    wrong = first_answers(workload, trace).after(warm_up(config)).wrong(config)
-    share = share_of(wrong, config, bonferroni(LAW_FAILURE, REFUTED))
-    assert share.at_most(config.delta) is Outcome.BROKEN, share.sentence(config.delta)

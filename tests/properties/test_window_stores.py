@@ -1,7 +1,6 @@
-"""A correction finds every row of its windows, and what is read from a store belongs together.
+"""A correction finds every row of its windows.
 
-Rows lie in files and row groups in any way; redeliveries are counted apart. Queries go on writing
-while their stores are read.
+Rows lie in files and row groups in any way; redeliveries are counted apart.
 """
 
 from collections import Counter
@@ -18,13 +17,10 @@ from model.vocabulary import SlackConfig
 from properties.promised import Reached, promised
 from spark_impl.runtime.histories import COLUMNS, file_of
 from spark_impl.runtime.storage import locate
-from spark_impl.runtime.stores import Draft
-from spark_impl.runtime.tables import TableWriter
 from spark_impl.slack.query import SLACK
 from spark_impl.windows import recompute
 from spark_impl.windows.history import History
-from spark_impl.windows.progress import BatchProgress, progress
-from spark_impl.windows.store import WindowStore, open_store
+from spark_impl.windows.store import WindowStore
 
 SCHEMA = pa.schema([pa.field(*each) for each in COLUMNS.items()])
 EDGES = (
@@ -142,75 +138,3 @@ def note_edges(reached: Reached, parts: list[Part], starts: list[int], size: int
             others_start = [start for start in starts if start == group[-1]]
             reached.add({EDGES[0]: bool(others_start)})
             reached.add({EDGES[1]: any(start + size == group[0] for start in starts)})
-
-
-# ------------------------------------------------------------------------------------- progress
-
-
-NO_CLOCK = -(1 << 62)
-"""Watermark of a task that has accepted nothing."""
-SMALL = st.integers(0, 9)
-ROWS = {
-    "progress": {"slack_us": SMALL, "wm_us": st.sampled_from([NO_CLOCK, -5, 0, 3, 8, 1 << 60])},
-    "result": {"n_rcv": SMALL},
-    "late": {"windows": SMALL},
-    "pending": {"windows": SMALL},
-    "correction": {"pairs": SMALL},
-    "rejected": {"seq": SMALL},
-}
-"""Columns that the figures of a micro-batch depend on, by table."""
-BATCHES = st.lists(
-    st.fixed_dictionaries(
-        {
-            name: st.lists(st.fixed_dictionaries(columns), max_size=3)
-            for name, columns in ROWS.items()
-        }
-    ),
-    max_size=3,
-)
-
-
-@given(BATCHES)
-def test_progress_shows_the_last_micro_batch(
-    tmp_path_factory: pytest.TempPathFactory, batches: list[dict[str, list[dict[str, int]]]]
-) -> None:
-    folder = tmp_path_factory.mktemp("store")
-    store = open_store(locate(folder), SLACK, SlackConfig(4, 2), ())
-    done = -1
-    for number, tables in enumerate(batches):
-        own = {
-            name: pa.Table.from_pylist(
-                [{"task": task, **row} for task, row in enumerate(rows)], store.kinds[name]
-            )
-            for name, rows in tables.items()
-        }
-        draft = Draft(store, TableWriter(store.root), number)
-        for name, table in own.items():
-            (draft.replace if name == "pending" else draft.write)(name, table)
-        empty = not (draft.written or draft.removed)
-        draft.commit()
-        if not empty:
-            done = number
-    last = batches[done] if done >= 0 else {name: [] for name in ROWS}
-
-    def column(table: str, name: str) -> list[int]:
-        return [row[name] for row in last[table]]
-
-    lowest = min(column("progress", "wm_us"), default=None)
-    pairs, late = sum(column("result", "n_rcv")), sum(column("late", "windows"))
-    found = progress(SLACK, folder)
-    assert found == BatchProgress(
-        batch=done,
-        tasks=len(last["progress"]),
-        slack_us=max(column("progress", "slack_us"), default=0),
-        watermark_us=None if lowest == NO_CLOCK else lowest,
-        pairs=pairs,
-        late_pairs=late,
-        pending_pairs=sum(column("pending", "windows")),
-        corrections=len(last["correction"]),
-        rejected=sum(len(each["rejected"]) for each in batches),
-        held_by=None
-        if lowest in (None, NO_CLOCK)
-        else f"task {column('progress', 'wm_us').index(lowest)}",
-    )
-    assert found.late_share == (late / (pairs + late) if pairs + late else 0)

@@ -1,4 +1,4 @@
-"""Cuts change no answer of a window, by model or operator; one reading breaks few promises.
+"""Cuts change no answer of a window, by model or operator.
 
 Arrivals come from simulated networks (``straggler/strategies/streams.py``).
 """
@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.checking.claims import Outcome
 from model.slack.machine import MODEL as SLACK
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.slack import Judged
 from model.vocabulary.watermark import Clock, Inserted
 from model.vocabulary.windows import Final, Late, Rejected, Result
-from model.watermark.claims import judge
 from model.watermark.machine import MODEL as WATERMARK
 from model.windows.pipeline import WindowModel
 from straggler.rooms import find_room
@@ -68,19 +66,3 @@ def test_cuts_change_no_answer(name: str, data: st.DataObject) -> None:
     runs += [find_room(room.name).in_process] * room.has_operator
     for run in runs:
         assert unbatched(run(recut)) == unbatched(run(flushed))
-
-
-@given(case=watermark.cases(readings=("literal",)))
-def test_the_literal_reading_keeps_all_promises_but_those_on_disorder(
-    case: Workload,
-) -> None:
-    broken = {
-        verdict.claim
-        for verdict in judge(case, WATERMARK.run(case)).verdicts
-        if verdict.outcome is Outcome.BROKEN
-    }
-    assert broken <= {
-        "the wait is monotone in the disorder",
-        "calm is not waited for",
-        "reversal is waited for",
-    }

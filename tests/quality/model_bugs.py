@@ -1,16 +1,13 @@
 """A planted bug for each claim of each room: a variant of the model's rules, or a wrapped function.
 
-Timed runs have the same bugs, but for those of what only they do (:data:`TIMED`). Claims about the
-balance of a router and the load of a chain judge other records than traces: ``test_load_bugs.py``
-has their bugs, and ``tests/properties/test_join_load.py`` those of bytes.
+Claims about the balance of a router and the load of a chain judge other records than traces:
+``test_load_bugs.py`` has their bugs, and ``tests/properties/test_join_load.py`` those of bytes.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeAlias
-
-import numpy as np
 
 from model.grouping import machine as grouping
 from model.join import oracle, silence
@@ -28,11 +25,6 @@ from model.vocabulary.windows import Cleared, Revision
 from model.watermark.machine import Task as WatermarkTask
 from model.windows import correction, state
 from model.windows import rules as windows
-from sim.grouping.record import GroupingRecord
-from sim.join import content
-from sim.join import room as chain
-from sim.join.load import LoadControl
-from sim.script.cluster import ScriptCluster
 from tests.quality.planting import Planted
 
 Bug: TypeAlias = str | Planted
@@ -241,52 +233,3 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
     },
 }
 """Bug by room and claim."""
-
-TIMED: Mapping[str, Mapping[str, Planted]] = {
-    "join": {
-        "no pair twice": Planted(chain._matches, lambda right, run: [*right(run)] * 2),
-        "no pair lost": Planted(chain._matches, lambda right, run: [*right(run)][1:]),
-        "no pair that is no result": Planted(
-            content._compared, lambda right, *given: ~right(*given)
-        ),
-        "no pair before its tuples": Planted(
-            chain._matches, lambda right, run: [each._replace(batch=0) for each in right(run)]
-        ),
-        "no pair from outside of the epochs of its query": Planted(
-            content.Index._is_pair,
-            lambda _right, self, number, r, s: (
-                (
-                    np.abs(self.columns["R"].event_us[r] - self.columns["S"].event_us[s])
-                    <= self.config.window_us
-                )
-                & self._holds(self.config.queries[number][1], r, s)
-            ),
-        ),
-        "workers come and go as decided, and no tuple held is lost or doubled": Planted(
-            LoadControl.take_decision, lambda right, self, epoch: right(self, epoch - 1)
-        ),
-        "the recorded steps are a behaviour of the protocol": Planted(
-            LoadControl.take_decision, lambda right, self, epoch: right(self, epoch - 1)
-        ),
-    },
-    "grouping": {
-        "every arrival goes to one instance": Planted(
-            GroupingRecord.all_steps,
-            lambda right, self, senders: islice(right(self, senders), 1, None),
-        ),
-    },
-    "script": {
-        "workers are sent the sensors that are asked for": Planted(
-            ScriptCluster.trace, lambda right, self: _hosted_by_the_next(right(self))
-        ),
-    },
-}
-"""Bugs of what timed runs do by themselves, instead of the one of the model."""
-
-
-def _hosted_by_the_next(trace: Any) -> Any:
-    steps = [
-        Hosted(each.worker + 1, each.sensor) if isinstance(each, Hosted) else each
-        for each in trace.steps()
-    ]
-    return type(trace)(trace.producer, steps)

@@ -9,6 +9,7 @@ import base64
 import os
 import pickle
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +22,8 @@ from spark_impl.join.side import Matcher, Side
 from spark_impl.join.transport import Links
 from spark_impl.runtime import numbering
 from spark_impl.runtime.stores import Draft, TableStore
-from spark_impl.slack import control_laws
+from spark_impl.slack import control_laws, requirement
 from spark_impl.windows import answers, correction
-from tests.quality import operator_bugs
 from tests.quality.planting import Planted
 
 NAMED = "STRAGGLER_PLANTED"
@@ -68,6 +68,33 @@ def _nothing_pending(right: Any, self: TableStore, files: Any, kind: str, *given
     return right(self, [] if kind == "pending" else files, kind, *given)
 
 
+def _wide(right: Any, self: Matcher, config: Any, *given: Any, **named: Any) -> None:
+    right(self, replace(config, window_us=2 * config.window_us), *given, **named)
+
+
+def _met_once_more(right: Any, self: Side, tuples: Any, seen: Any = None) -> Any:
+    return right(self, tuples, None if seen is None else np.zeros_like(seen))
+
+
+def _meets_no_copy(right: Any, self: Side, wanted: int, _numbers: Any) -> Any:
+    return right(self, wanted, None)
+
+
+def _most_load(right: Any, sets: Any, codes: Any, loads: list[int], cost: list[int]) -> Any:
+    negative = [-each for each in loads]
+    found = right(sets, codes, negative, [-each for each in cost])
+    loads[:] = [-each for each in negative]
+    return found
+
+
+def _nothing_revised(right: Any, store: Any, stream: Any, revised: Any) -> Any:
+    return right(store, stream, revised.limit(0))
+
+
+def _half_required(right: Any, *given: Any, **named: Any) -> Any:
+    return right(*given, **named) // 2
+
+
 def _first_copy_unmet(right: Any, self: Side, block: Any, seen: Any = None) -> Any:
     return right(self, block, None if seen is None else seen + 1)
 
@@ -101,7 +128,7 @@ def _none_refused(right: Any, rows: Any, *given: Any) -> Any:
 
 BUGS: Mapping[str, Bug] = {
     "pairs lie up to two windows apart": Bug(
-        JOIN, "no pair that is no result", (Planted(Matcher.__init__, operator_bugs.wide),)
+        JOIN, "no pair that is no result", (Planted(Matcher.__init__, _wide),)
     ),
     "some tuples go to the last instance": Bug(
         IMBALANCE, "tuples above", (Planted(router.choose, _some_to_the_last),)
@@ -109,17 +136,15 @@ BUGS: Mapping[str, Bug] = {
     "half of the coverage is required": Bug(
         COVERAGE,
         "windows of task",
-        (operator_bugs.OPERATORS["slack"]["required coverage is right"],),
+        (Planted(requirement.required_tuples, _half_required),),
     ),
     "the first answer is the final one": Bug(
-        EXACTNESS, "final answer", (operator_bugs.FIRST_IS_FINAL,)
+        EXACTNESS, "final answer", (Planted(answers._latest_answers, _nothing_revised),)
     ),
     "a landing loses one row in a thousand": Bug(
         ACCOUNTS, "the answers of windows", (Planted(numbering._numbered, _one_lost),)
     ),
-    "copies are met once more": Bug(
-        JOIN, "twice", (Planted(Side.probe, operator_bugs.met_once_more),)
-    ),
+    "copies are met once more": Bug(JOIN, "twice", (Planted(Side.probe, _met_once_more),)),
     "a light key has one candidate": Bug(
         IMBALANCE, "instance", (Planted(candidates.candidates, _one_candidate),)
     ),
@@ -128,11 +153,9 @@ BUGS: Mapping[str, Bug] = {
         EXACTNESS, "final answer", (Planted(correction._reason, _never_by_flush),)
     ),
     "blocks that are on their way meet nobody": Bug(
-        JOIN, "no pair lost", (Planted(Side.send_oldest, operator_bugs.meets_no_copy),)
+        JOIN, "no pair lost", (Planted(Side.send_oldest, _meets_no_copy),)
     ),
-    "the most load attracts": Bug(
-        IMBALANCE, "", (Planted(router._of_candidates, operator_bugs.most_load),)
-    ),
+    "the most load attracts": Bug(IMBALANCE, "", (Planted(router._of_candidates, _most_load),)),
     "windows do not say what they lack": Bug(
         ACCOUNTS, "the answers of windows", (Planted(answers.count_refused, _none_refused),)
     ),
