@@ -15,7 +15,6 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import Event, GroupingConfig, Workload
 from model.vocabulary.grouping import Route
-from model.vocabulary.settings import PlainData
 from spark_impl.grouping import (
     Grouping,
     GroupingProblem,
@@ -71,21 +70,6 @@ def test_partition_i_holds_the_rows_of_instance_i(spark: SparkSession) -> None:
     assert answers["k7"].n == 40
     assert answers["k7"].total == sum(range(7, 2_000, 50))
     assert answers["k7"].top == [1957.0, 1907.0, 1857.0]
-
-
-@pytest.mark.parametrize(
-    ("instances", "policy", "settings", "sentence"),
-    [
-        (0, "tag", {}, "instances is 0; it must be an integer > 0"),
-        (2, "tags", {}, "policy is 'tags'; it must be one of key, "),
-        (2, "tag", {"times_us": [1, 0]}, r"the times \[1, 0\] are not 2 whole microseconds"),
-    ],
-)
-def test_impossible_settings_are_named(
-    instances: Any, policy: str, settings: dict[str, PlainData], sentence: str
-) -> None:
-    with pytest.raises(ValueError, match=f"^{sentence}"):
-        Grouping(instances, policy, **settings)
 
 
 @pytest.mark.fails_tasks

@@ -2,7 +2,6 @@
 
 import socket
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
@@ -15,13 +14,8 @@ from spark_impl.join.slot_probe import Slot, bandwidths_mbps, speeds_of
 from spark_impl.join.stage import check_slots
 from spark_impl.join.transport import Door, Links, NeighbourLost, listen
 from spark_impl.join.work_probe import (
-    ARRIVALS,
-    MIXES,
-    REPETITIONS,
-    RUN,
     Work,
     fit_costs,
-    measure_work,
 )
 from spark_impl.runtime.session import EnvironmentProblem
 
@@ -30,17 +24,6 @@ from spark_impl.runtime.session import EnvironmentProblem
 
 HOST = "127.0.0.1"
 TOKEN = "a secret"
-
-
-def test_a_task_of_an_older_attempt_is_not_met() -> None:
-    with Rendezvous(HOST, 2, timeout_s=5.0) as rendezvous, ThreadPoolExecutor(4) as pool:
-        old = pool.submit(meet, rendezvous.place, 0, 10, (HOST, 1))
-        new = pool.submit(meet, rendezvous.place, 0, 20, (HOST, 2))
-        with pytest.raises(TimeoutError, match="worker 0 did not meet the others"):
-            old.result()
-        other = meet(rendezvous.place, 1, 21, (HOST, 3))
-        assert new.result() == other
-        assert other.addresses == ((HOST, 2), (HOST, 3))
 
 
 def test_a_missing_worker_is_an_error_of_the_others() -> None:
@@ -149,11 +132,6 @@ def waited_s(cluster: Any, workers: int, monkeypatch: pytest.MonkeyPatch) -> flo
     return float(cluster.now_s)
 
 
-@pytest.mark.parametrize("master", ["local[3]", "spark://host:7077", "local-cluster[3,1,1024]"])
-def test_slots_that_are_there_need_no_wait(master: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert waited_s(Cluster(master, lambda _: 3), 3, monkeypatch) == 0
-
-
 def test_executors_that_come_later_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster("spark://host:7077", lambda now_s: 4 if now_s >= 9 else 1)
     assert 9 <= waited_s(cluster, 4, monkeypatch) < 10
@@ -192,21 +170,6 @@ def test_no_cost_is_below_0() -> None:
     """The run with results was quicker by chance."""
     found = fit_costs([*(_work(counts) for counts in COUNTS), _work(ALL, 0.3)])
     assert min(found.values()) >= 0
-
-
-def test_mixes_tell_the_costs_apart() -> None:
-    runs = measure_work(0)
-    assert len(runs) == REPETITIONS
-    small, usual, comparing, finding = runs[0]
-    assert len(runs[0]) == len(MIXES)
-    assert small.messages > 5 * usual.messages
-    assert comparing.comparisons > 100 * usual.comparisons
-    assert (comparing.results, finding.comparisons) == (0, comparing.comparisons)
-    assert finding.results > 100_000
-    # Admitted, and then sent, taken and dropped, each at most once.
-    assert all(ARRIVALS <= each.tuples <= 4 * ARRIVALS for each in runs[0])
-    assert all(each.messages >= ARRIVALS // RUN for each in runs[0])
-    assert [each[:4] for each in runs[-1]] == [each[:4] for each in runs[0]]
 
 
 def test_bandwidth_is_that_after_the_burst() -> None:
