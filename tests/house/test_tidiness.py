@@ -96,20 +96,6 @@ def test_no_recording_is_committed() -> None:
     assert not [path for path in files() if path.suffix in {".parquet", ".arrow", ".orc"}]
 
 
-IGNORED = re.compile("# (type: ignore|" + "noqa)")
-REASON = re.compile(r"(ignore\[[a-z, -]+\]|qa: [A-Z]+\d+) *[-(#] *\w|# [^#]*\w[^#]*# " + "noqa")
-
-
-def test_every_ignored_check_has_its_reason_on_the_line() -> None:
-    lines = [
-        f"{module.path}:{number}"
-        for module in modules()
-        for number, line in enumerate(module.source.splitlines(), 1)
-        if IGNORED.search(line) and not REASON.search(line)
-    ]
-    assert not lines, lines
-
-
 # -------------------------------------------------------------------------------------------- prose
 
 
