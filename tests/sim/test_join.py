@@ -224,12 +224,6 @@ def test_the_decisions_are_those_of_the_controller() -> None:
     assert len({each.decision.block_size for each in run.concluded}) > 2
 
 
-def test_results_are_exact_over_what_was_not_shed() -> None:
-    run = rising_and_falling()
-    assert JoinConfig.from_json(run.workload.config).decisions
-    assert_is_the_model_s(run)
-
-
 def test_overdue_tuples_go_on_at_the_end_of_an_epoch() -> None:
     given = {"block_size": "64", "trigger_interval_us": "1000000", "window_us": "300000"}
     runs = [small(3, blocks="fixed", drains=drains, **given) for drains in ("no", "yes")]
