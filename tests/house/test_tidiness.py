@@ -9,13 +9,12 @@ from typing import TypeAlias
 
 import pytest
 
-from tests.house.repository import ROOT, Module, files, module_at, modules, room_names, tree_of
+from tests.house.repository import ROOT, Module, files, module_at, modules, tree_of
 
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
 MACHINE_PATH = re.compile(r"(?<![\w.>}])/(?:home|root|Users|work|tmp|opt|mnt)/\w|[A-Z]:\\\w")
 ADDRESS = re.compile(r"\w+://")
-PRODUCERS = ("sim", "spark_impl", "straggler")
 
 
 def long_functions(module: Module) -> Iterator[str]:
@@ -26,16 +25,6 @@ def long_functions(module: Module) -> Iterator[str]:
             lines = (node.end_lineno or first) - first + 1
             if lines > FUNCTION_LINES_MAX:
                 yield f"{module.path}:{first} {node.name} has {lines} lines"
-
-
-def rooms_in(folder: str) -> set[str]:
-    """Return the rooms that a folder has, as a module or as a package."""
-    return {
-        part
-        for module in modules()
-        for part in module.name.removeprefix("straggler.rooms").split(".")[1:2]
-        if module.path.parts[0] == folder and part in room_names()
-    }
 
 
 def texts() -> Iterator[tuple[Path, str]]:
@@ -63,15 +52,6 @@ def test_a_folder_of_modules_is_a_package() -> None:
     packages = {module.path.parent for module in modules() if module.is_package}
     folders = {module.path.parent for module in modules()}
     assert not sorted(map(str, folders - packages))
-
-
-def test_a_room_has_the_same_name_everywhere_and_starts_with_its_model() -> None:
-    modelled = rooms_in("model")
-    assert modelled, "no room found in model/: this test looks in the wrong place"
-    for folder in PRODUCERS:
-        assert rooms_in(folder) <= modelled, f"{folder}/ has a room without a model"
-    for room in sorted(modelled):
-        assert (ROOT / "docs" / f"{room}.md").is_file(), f"room {room} has no page in docs/"
 
 
 def test_no_file_names_a_path_of_one_machine() -> None:

@@ -73,6 +73,15 @@ def test_bounded_inputs(spark: SparkSession, tmp_path: Path) -> None:
         results(spark, tmp_path / "store")
 
 
+@pytest.mark.fails_tasks
+def test_an_error_that_would_recur_comes_without_advice(spark: SparkSession) -> None:
+    case = case_with(workers=1)
+    r, s = inputs(spark, case, "R"), inputs(spark, case, "S")
+    nothing = r.withColumn("key", F.lit(None).cast("string"))
+    with pytest.raises(ChainProblem, match=r"^the column 'key' has \d+ rows without a value$"):
+        ChainJoin(1, 10, And()).join(nothing, s)
+
+
 def test_without_a_store_all_workers_are_on_one_machine() -> None:
     for master in ("local", "local[4,4]", "local-cluster[3,1,1024]"):
         check_reach(master)
