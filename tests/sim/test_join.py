@@ -109,24 +109,6 @@ def test_only_tuples_that_an_index_selects_are_compared() -> None:
 # ----------------------------------------------------------------------------- epochs and streams
 
 
-def test_two_streams_wait_for_each_other_at_most_until_the_epoch_ends() -> None:
-    pauses: list[int] = []
-
-    def duration_us(pace_us: int | None) -> float:
-        tuning = ChainTuning(pace_us=pace_us, intake_us=1_000)
-        # S has a gap, and ends early.
-        sources = (Source(30, Constant(100_000)), Source(2, Constant(900_000)))
-        plan = Plan(sources, tuning=tuning, trigger=Every(500_000))
-        timed = simulate(plan, EVERYTHING, 0)
-        pauses.append(int(timed.summary["intake_pauses"]))
-        assert_is_the_model_s(timed)
-        return float(timed.summary["duration_us"])
-
-    assert duration_us(10_000) == pytest.approx(duration_us(None), abs=100_000)
-    # R runs ahead of S once in each of its six epochs.
-    assert pauses == [6, 0]
-
-
 def decisions_of(timed: ChainRun) -> tuple[Decision, ...]:
     return JoinConfig.from_json(timed.workload.config).decisions
 

@@ -1,4 +1,4 @@
-"""Whole queries of scripts: scripts that change, silent sensors, bad input, programs by hand."""
+"""Whole queries of scripts: scripts that change, silent sensors, programs by hand."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession, functions
 
@@ -30,7 +29,7 @@ from sim.kernel.seeds import Seeds
 from sim.script.by_hand import WORKFLOWS
 from spark_impl.runtime.histories import append, history_schema
 from spark_impl.runtime.storage import InputProblem
-from spark_impl.script import QueryProblem, ScriptQuery, progress, results
+from spark_impl.script import ScriptQuery, progress, results
 from straggler.rooms.script.language import parse
 
 MEAN = Window("avg", Sensor("A"), 4, 2)
@@ -138,30 +137,6 @@ def test_stores_of_others(spark: SparkSession, tmp_path: Path) -> None:
         ScriptQuery(spark, other, source, store)
     with pytest.raises(InputProblem, match="answer since 0, 0: they must be in this order"):
         results(spark, store, store)
-
-
-@pytest.mark.fails_tasks
-@pytest.mark.parametrize(
-    ("column", "value", "sentence"),
-    [
-        ("event_time_us", -1, "event_time_us of sensor 'A' is -1; it must be from 0 to below 2^61"),
-        ("source_id", None, "source_id of sensor 'A' is NULL in some row"),
-        ("arrival_us", None, "arrival_us of sensor 'A' is NULL in some row"),
-    ],
-)
-def test_impossible_arrivals_are_refused(
-    spark: SparkSession, tmp_path: Path, column: str, value: Any, sentence: str
-) -> None:
-    source = history(tmp_path / "h", [("B", 1, 1.0), ("A", 2, 2.0)])
-    (path,) = source.glob("*.parquet")
-    table = pq.read_table(path)
-    place = table.schema.get_field_index(column)
-    rows = [table.column(column)[0].as_py(), value]
-    pq.write_table(table.set_column(place, column, pa.array(rows, table.schema[place].type)), path)
-    query = ScriptQuery(spark, replace(CONFIG, idle_after_us=9), source, tmp_path / "s")
-    with pytest.raises(QueryProblem, match=f"^{sentence.replace('^', '.')}$"):
-        query.run_available()
-    assert query.store.at().view.last == -1
 
 
 # -------------------------------------------------------------------- sensors that fall silent
