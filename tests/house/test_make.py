@@ -1,4 +1,4 @@
-"""The make targets, the set-up they share and the CI entry, without installing anything."""
+"""The make targets, and the set-up they share, without installing anything."""
 
 import os
 import re
@@ -100,8 +100,7 @@ def clone(tmp_path: Path) -> Path:
     """Make a checkout with only the files that set-up reads."""
     folder = tmp_path / "clone"
     (folder / ".ci").mkdir(parents=True)
-    ours = (".ci/browser", ".ci/preflight", ".ci/run")
-    for name in ("Makefile", "pyproject.toml", "constraints.txt", *ours):
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", ".ci/preflight"):
         shutil.copy(ROOT / name, folder / name)
     return folder
 
@@ -123,20 +122,3 @@ def test_make_refuses_before_anything_is_set_up(
     assert sentence in done.stderr.splitlines()[0]
     assert done.stderr.splitlines()[1].startswith("make: ***")
     assert not (clone / ".venv").exists()
-
-
-# ---------------------------------------------------------------------------------------------- CI
-
-
-def test_ci_checks_with_recordings_and_goes_without_hosts(clone: Path, tmp_path: Path) -> None:
-    recordings = tmp_path / "shared" / "data"
-    recordings.mkdir(parents=True)
-    command(tmp_path / "bin", "chromium", "")
-    command(tmp_path / "bin", "make", 'echo "$@ with $STRAGGLER_DATA"')
-    command(clone / ".ci", "preflight", "echo there is no root. >&2; exit 2")
-    path = f"{tmp_path / 'bin'}:{os.defpath}"
-    done = run(tool("bash"), ".ci/run", path=path, cwd=clone)
-    said = f"check test with {recordings}\nmake cluster is skipped: there is no root.\n"
-    assert (done.returncode, done.stdout) == (0, said)
-    command(tmp_path / "bin", "make", "exit 3")
-    assert run(tool("bash"), ".ci/run", path=path, cwd=clone).returncode == 3
