@@ -109,6 +109,24 @@ def test_only_tuples_that_an_index_selects_are_compared() -> None:
 # ----------------------------------------------------------------------------- epochs and streams
 
 
+def test_two_streams_wait_for_each_other_at_most_until_the_epoch_ends() -> None:
+    pauses: list[int] = []
+
+    def duration_us(pace_us: int | None) -> float:
+        tuning = ChainTuning(pace_us=pace_us, intake_us=1_000)
+        # S has a gap, and ends early.
+        sources = (Source(30, Constant(100_000)), Source(2, Constant(900_000)))
+        plan = Plan(sources, tuning=tuning, trigger=Every(500_000))
+        timed = simulate(plan, EVERYTHING, 0)
+        pauses.append(int(timed.summary["intake_pauses"]))
+        assert_is_the_model_s(timed)
+        return float(timed.summary["duration_us"])
+
+    assert duration_us(10_000) == pytest.approx(duration_us(None), abs=100_000)
+    # R runs ahead of S once in each of its six epochs.
+    assert pauses == [6, 0]
+
+
 def decisions_of(timed: ChainRun) -> tuple[Decision, ...]:
     return JoinConfig.from_json(timed.workload.config).decisions
 
@@ -204,6 +222,12 @@ def test_the_decisions_are_those_of_the_controller() -> None:
     assert workers[0] == workers[-1] == 2
     assert max(workers) > 2
     assert len({each.decision.block_size for each in run.concluded}) > 2
+
+
+def test_results_are_exact_over_what_was_not_shed() -> None:
+    run = rising_and_falling()
+    assert JoinConfig.from_json(run.workload.config).decisions
+    assert_is_the_model_s(run)
 
 
 def test_overdue_tuples_go_on_at_the_end_of_an_epoch() -> None:

@@ -9,6 +9,8 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import Equi
 from sim.join.batches import BatchSettings, simulate_batches
 from sim.join.measurables import in_batches, largest_rate
+from sim.join.scenarios import Rates, waves
+from sim.join.settings import from_settings as run_chain
 from sim.join.tuning import ChainTuning, Costs
 from sim.kernel.distributions import Constant
 from sim.kernel.plan import Cluster, Plan, Worker
@@ -65,7 +67,23 @@ def test_several_moments_of_a_run_are_those_that_one_alone_gives(room: str) -> N
     assert several[0] != several[1]
 
 
+# --------------------------------------------------------------------------------- the streams
+
+
+def test_waves_have_the_requested_rate_on_average() -> None:
+    plan = waves(Rates(100, 50, 40, amplitude=0.5, wave_us=10_000_000))
+    events = [source.events for source in plan.sources]  # type: ignore[union-attr]  # it is of that kind here
+    assert (sum(events[::2]), sum(events[1::2])) == (4_000, 2_000)
+    assert set(events[::2]) == {750, 250}
+
+
 # --------------------------------------------------------------------------------- chains
+
+
+def test_blocks_of_one_tuple_have_one_tuple_on_average() -> None:
+    found = run_chain({**CHAIN, "block_size": "1"}, 0).summary
+    assert found["mean_block"] == 1
+    assert float(found["hint_bytes_per_s"]) > 0
 
 
 def test_batches_find_what_a_uniform_cut_leaves() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from simpy import Environment
 
-from model.vocabulary import Event, SlackConfig, Workload
+from model.vocabulary import Event, SlackConfig, Workload, task_of
 from model.vocabulary.windows import Late
 from model.windows.state import Window
 from sim.kernel import faults
@@ -106,6 +106,15 @@ def test_a_run_small_enough_to_be_computed_by_hand() -> None:
         "utilisation_corrector": 13 / 50,
     }
     assert {name: run.summary[name] for name in expected} == pytest.approx(expected)
+
+
+def test_one_worker_sheds_while_another_one_never_does() -> None:
+    """Tuples of the task that is slow and full are shed, and none of the other task."""
+    workers = Worker(), Worker(0.001, queue_limit=1, when_full="drop")
+    run = simulate(bursty(Cluster(workers, Exponential(5_000.0))), QUERY, 1)
+    seen = {task_of(event.key, 2) for event in run.workload.arrivals}
+    assert int(run.summary["shed"]) > 0
+    assert seen == {0, 1}
 
 
 def test_series_of_the_run_by_hand() -> None:

@@ -231,12 +231,6 @@ def without_times(found: Any) -> list[tuple[Any, ...]]:
     return sorted((done.job.addresses, done.figures, done.error) for done in found)
 
 
-def test_figures_are_those_of_this_process() -> None:
-    asked = jobs()
-    assert without_times(run_on_processes(asked, 2)) == without_times(map(perform, asked))
-    assert not active_children()
-
-
 def dies_of_seed_1(job: Job) -> Done:
     """Exit at once, or be killed as a process that uses too much memory is."""
     if job.seed == 1:

@@ -14,8 +14,13 @@ from spark_impl.join.slot_probe import Slot, bandwidths_mbps, speeds_of
 from spark_impl.join.stage import check_slots
 from spark_impl.join.transport import Door, Links, NeighbourLost, listen
 from spark_impl.join.work_probe import (
+    ARRIVALS,
+    MIXES,
+    REPETITIONS,
+    RUN,
     Work,
     fit_costs,
+    measure_work,
 )
 from spark_impl.runtime.session import EnvironmentProblem
 
@@ -170,6 +175,21 @@ def test_no_cost_is_below_0() -> None:
     """The run with results was quicker by chance."""
     found = fit_costs([*(_work(counts) for counts in COUNTS), _work(ALL, 0.3)])
     assert min(found.values()) >= 0
+
+
+def test_mixes_tell_the_costs_apart() -> None:
+    runs = measure_work(0)
+    assert len(runs) == REPETITIONS
+    small, usual, comparing, finding = runs[0]
+    assert len(runs[0]) == len(MIXES)
+    assert small.messages > 5 * usual.messages
+    assert comparing.comparisons > 100 * usual.comparisons
+    assert (comparing.results, finding.comparisons) == (0, comparing.comparisons)
+    assert finding.results > 100_000
+    # Admitted, and then sent, taken and dropped, each at most once.
+    assert all(ARRIVALS <= each.tuples <= 4 * ARRIVALS for each in runs[0])
+    assert all(each.messages >= ARRIVALS // RUN for each in runs[0])
+    assert [each[:4] for each in runs[-1]] == [each[:4] for each in runs[0]]
 
 
 def test_bandwidth_is_that_after_the_burst() -> None:

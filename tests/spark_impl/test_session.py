@@ -66,6 +66,23 @@ org.apache.spark.SparkException: Exception thrown in awaitResult:\x20
 
 
 @pytest.mark.parametrize(
+    ("given", "long_running", "is_ours"),
+    [
+        ("", False, True),
+        ("-Xmx1g -Dgc=UseG1GC", False, True),
+        ("-Xmx1g -XX:+UseG1GC", False, False),
+        ("", True, False),
+    ],
+)
+def test_java_is_told_of_one_collector(
+    given: str, long_running: bool, is_ours: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", given)
+    settings = session._settings("local[2]", tmp_path, long_running=long_running)
+    assert ("-XX:+UseSerialGC" in settings["spark.driver.extraJavaOptions"]) == is_ours
+
+
+@pytest.mark.parametrize(
     ("log", "sentence"),
     [
         (TRACE, "Exception thrown in awaitResult:"),

@@ -1,11 +1,11 @@
-"""Services of Spark to every query: slots, listeners, failures, new starts."""
+"""Services of Spark to every query: slots, listeners, the user's session, failures."""
 
 import logging
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -24,6 +24,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_impl.runtime import histories, queries, sources
 from spark_impl.runtime.failures import sentence_of
 from spark_impl.runtime.queries import STARTS, TOO_SLOW, QueryProblem, Runnable, log
+from spark_impl.runtime.sources import _register
 from spark_impl.runtime.storage import locate
 from spark_impl.slack import SlackQuery
 from spark_impl.windows.blocks import slots, task_of_slot
@@ -223,3 +224,28 @@ def test_a_query_whose_worker_was_too_slow_is_begun_again(
     caplog.set_level(logging.INFO, log.name)
     assert starts(tmp_path, ends) == (begun, said)
     assert [f"starts again: {TOO_SLOW}" in each for each in caplog.messages] == [True] * (begun - 1)
+
+
+# ------------------------------------------------------------------------ the session of the user
+
+
+@pytest.mark.parametrize("before", [None, "the user's"])
+def test_the_active_session_stays_that_of_the_user(before: str | None) -> None:
+    active, seen = [before], list[str | None]()
+    option = SimpleNamespace(isDefined=lambda: before is not None, get=lambda: before)
+    sessions = SimpleNamespace(
+        getActiveSession=lambda: option,
+        setActiveSession=active.append,
+        clearActiveSession=lambda: active.append(None),
+    )
+    found: Any = sessions
+    for name in reversed(["org", "apache", "spark", "sql", "classic", "SparkSession"]):
+        found = SimpleNamespace(**{name: found})
+    spark: Any = SimpleNamespace(
+        _jsparkSession="the query's",
+        dataSource=SimpleNamespace(register=lambda _: seen.append(active[-1])),
+        _jvm=found,
+    )
+    _register(spark)
+    assert seen == ["the query's"]
+    assert active[-1] == before
