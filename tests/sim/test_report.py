@@ -78,10 +78,3 @@ def test_numbers_are_means_with_the_limits_of_student() -> None:
     assert entry.table.header == ("k", "wait (s)", "seeds")
     # Mean 1 and standard deviation 1 of 0, 1, 2; t is 4.3027 with two degrees of freedom.
     assert entry.table.rows == (("1", "1 (-1.484 to 3.484)", "3"),)
-
-
-def test_a_record_with_another_table_is_refused() -> None:
-    record, columns = deepcopy(made_up.ALONE)
-    record["rows"] += 1
-    with pytest.raises(ValueError, match="its table has 3 rows and not 4"):
-        entry_of(record, columns)

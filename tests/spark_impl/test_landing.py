@@ -28,7 +28,6 @@ from spark_impl.runtime.storage import InputProblem, Location, locate
 from tests.harness.driver_kills import kills, needs_proc, run_to_its_end
 from tests.harness.drivers import FILES, LANDING, ROWS, counts_of
 from tests.harness.drivers import prepare_files as prepare
-from tests.spark_impl.test_contracts import content
 
 SECOND = 1_000_000
 TEXT = "ts string, k string, v string"
@@ -64,12 +63,6 @@ def rows(root: Path, *names: str) -> list[tuple[Any, ...]]:
     """Return some columns of the arrivals of a history, in the order of its files."""
     tables = [pq.read_table(file.path) for file in files_of(locate(root / "history"))]
     return [tuple(row[name] for name in names) for table in tables for row in table.to_pylist()]
-
-
-def forget_commit(root: Path, batch: int) -> None:
-    """Make the checkpoint look as if Spark had stopped before a commit."""
-    for path in (root / "checkpoint" / "commits").glob(f"*{batch}*"):
-        path.unlink()
 
 
 def test_unreadable_rows_are_set_apart_with_the_reason(lines: Lines, tmp_path: Path) -> None:
@@ -260,23 +253,6 @@ def test_a_landing_misses_its_last_file(lines: Lines, tmp_path: Path, damage: st
     last.write_bytes(content)
     landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
     assert rows(tmp_path, "seq", "value") == [(at, float(at)) for at in range(4)]
-
-
-def test_a_replayed_micro_batch_changes_nothing(lines: Lines, tmp_path: Path) -> None:
-    put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n,a,1\n", at=1_000)
-    put(tmp_path, "b.csv", "ts,k,v\n2,a,1\n,a,2\n3,b,4\n", at=2_000)
-    landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
-    before = content(tmp_path / "history")
-    assert len(before) == 5
-    forget_commit(tmp_path, 1)
-    landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
-    assert content(tmp_path / "history") == before
-    # The driver stopped before the file had its name: the same bytes are written again.
-    forget_commit(tmp_path, 1)
-    (tmp_path / "history" / "00000001.parquet").unlink()
-    (tmp_path / "checkpoint" / "_landed.json").unlink()
-    landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
-    assert content(tmp_path / "history") == before
 
 
 # ------------------------------------------------------------------- other writers, kills, losses

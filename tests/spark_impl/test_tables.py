@@ -101,15 +101,6 @@ def test_a_writer_that_stood_still_while_the_log_was_cleaned_stops(
     assert len(starts(store)) == 30
 
 
-def test_files_that_no_version_names_do_not_count(tmp_path: Path) -> None:
-    store = make(tmp_path / "s")
-    writer = TableWriter(store.root)
-    draft_of(store, writer, 0)
-    store.write("result", 0, rows(77), "of-a-dead-task")
-    draft_of(store, writer, 0).commit()
-    assert starts(store) == [0, 1, 2]
-
-
 def test_a_micro_batch_without_rows_is_no_version(tmp_path: Path) -> None:
     store = make(tmp_path / "s")
     writer = TableWriter(store.root)
