@@ -213,22 +213,11 @@ def test_every_setting_and_the_seed_make_an_address() -> None:
     assert len(set(addresses).intersection(later)) == 8
 
 
-# --------------------------------------------------------------- jobs on processes, and their times
-
-
-EARLY = "INTERRUPT_EARLY"
-
-
-if EARLY in os.environ:  # in a process that has just been started to do jobs
-    signal.raise_signal(signal.SIGINT)
+# ------------------------------------------------------------------------------- jobs on processes
 
 
 def jobs() -> list[Job]:
     return list(jobs_of(small(fan="policy"), runs_of(small(fan="policy"), "quick", 0)))
-
-
-def without_times(found: Any) -> list[tuple[Any, ...]]:
-    return sorted((done.job.addresses, done.figures, done.error) for done in found)
 
 
 def dies_of_seed_1(job: Job) -> Done:
@@ -244,25 +233,6 @@ def test_a_process_that_ends_takes_its_job_along_and_no_other() -> None:
     for done in found:
         expected = f"{ENDED} (exit code -9)" if done.job.seed == 1 else ""
         assert (done.error, bool(done.figures)) == (expected, done.job.seed == 0)
-
-
-def interrupted(job: Job) -> Done:
-    signal.raise_signal(signal.SIGINT)
-    return perform(job)
-
-
-def test_a_process_hears_of_no_interrupt_and_the_sweep_of_all(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv(EARLY, "yes")
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        found = without_times(run_on_processes(jobs(), 2, interrupted))
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert found == without_times(map(perform, jobs()))
 
 
 def sleeps(job: Job) -> Done:
