@@ -14,7 +14,7 @@ import straggler
 from model.vocabulary import stable_hash
 from spark_impl import slack
 from spark_impl.aggregates import Aggregation, avg, count, median, min_, sum_
-from spark_impl.over import Stream, Windows
+from spark_impl.over import Aggregates, Stream, Windows
 from spark_impl.runtime.storage import InputProblem
 
 COLUMNS = "device string, at string, watts string, celsius string"
@@ -87,7 +87,7 @@ def test_one_aggregate_of_several_fails_and_all_are_exact_in_the_end(
     def fail(answers: DataFrame, batch: int) -> None:
         raise RuntimeError(f"no room for batch {batch}")
 
-    def asked() -> Windows:
+    def asked() -> Aggregates:
         return windows().agg(sum_("watts"), avg("celsius").alias("warmth"), count())
 
     seen: list[int] = []
@@ -223,7 +223,7 @@ KINDS = [
 
 
 def test_other_content_of_a_known_identity_is_refused(
-    source: Callable[[], Stream], tmp_path: Path
+    source: Callable[..., Stream], tmp_path: Path
 ) -> None:
     """Both deliveries are in one file; ``properties/accounts.py`` draws them over several."""
     add(tmp_path, 0, [each[at] for at in (0, 1) for each in KINDS])
