@@ -6,11 +6,10 @@ come, and say which third-party packages a folder may use.
 
 import sys
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 import pytest
 
-from tests.house.repository import CODE, Module, imports, module_at, modules, room_names, within
+from tests.house.repository import CODE, Module, imports, modules, room_names, within
 
 # A folder -> the packages of this project that it may import.
 MAY_KNOW = {
@@ -96,22 +95,6 @@ def test_every_module_keeps_to_its_folder(rule: Rule, broken: str) -> None:
         f"{module.name} {broken} {name}" for module in modules() for name in sorted(rule(module))
     ]
     assert not findings, "\n".join(findings)
-
-
-@pytest.mark.parametrize(
-    ("rule", "path", "source"),
-    [
-        (strangers, "spark_impl/join.py", "def f():\n    from model.checking.claims import holds"),
-        (strangers, "model/vocabulary/join.py", "from .. import claims"),
-        (impurities, "model/join.py", "from pathlib import Path"),
-        (impurities, "sim/join.py", "from pyspark.sql import SparkSession"),
-        (neighbours, "straggler/rooms/join/room.py", "import straggler.rooms.slack.guards"),
-        (machinery, "straggler/packs.py", "def f():\n    import pytest"),
-        (machinery, "properties/test_promises.py", "import tests.harness.s3_server"),
-    ],
-)
-def test_planted_import_is_found(rule: Rule, path: str, source: str) -> None:
-    assert list(rule(module_at(Path(path), source)))
 
 
 ORACLES_OF_PROMISES = {

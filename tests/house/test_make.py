@@ -1,4 +1,4 @@
-"""The make targets, the set-up they share and the CI entry, without installing anything."""
+"""The make targets, and the set-up they share, without installing anything."""
 
 import os
 import re
@@ -15,14 +15,6 @@ JAVA = """echo 'openjdk version "{}" 2025-01-21' >&2"""
 """A Java, which prints its version to stderr."""
 OLD_PYTHON = 'case "$2" in *print*) echo 3.9;; *) exit 1;; esac'
 PYTHON_WITHOUT_VENV = 'case "$2" in *print*) echo 3.11;; *ensurepip*) exit 1;; esac'
-PYTHON_WHOSE_PIP_FAILS = """
-case "$1 $2" in
-    "-c "*print*) echo 3.11;;
-    "-m venv") mkdir -p .venv/bin; cp "$0" .venv/bin/python;;
-    "-m pip") echo "no matching distribution"; exit 1;;
-esac
-"""
-TOOLS_OF_HOSTS = ("id", "ip", "tc", "bridge", "unshare", "nsenter")
 
 
 def command(folder: Path, name: str, script: str) -> Path:
@@ -85,18 +77,6 @@ def test_java_that_will_not_do_is_refused(
     assert_one_sentence(done, "Java 17 or newer", *words)
 
 
-def test_java_home_goes_before_the_path(tmp_path: Path) -> None:
-    homes = {version: tmp_path / version for version in ("11.0.2", "17.0.15", "25-ea")}
-    for version, home in homes.items():
-        command(home / "bin", "java", JAVA.format(version))
-    old = homes.pop("11.0.2")
-    for home in homes.values():
-        done = run("/bin/sh", PREFLIGHT, "java", path=old / "bin", JAVA_HOME=str(home))
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-        done = run("/bin/sh", PREFLIGHT, "java", path=home / "bin", JAVA_HOME=str(old))
-        assert_one_sentence(done, "11.0.2", f"JAVA_HOME={old}")
-
-
 @pytest.mark.parametrize(
     ("script", "words"),
     [
@@ -112,23 +92,6 @@ def test_python_that_will_not_do_is_refused(
     assert_one_sentence(run("/bin/sh", PREFLIGHT, "python", python), str(python), *words)
 
 
-@pytest.mark.parametrize(
-    ("name", "script", "words"),
-    [
-        ("tc", "", ("needs tc,", "iproute2")),
-        ("id", "echo 1000", ("needs root",)),
-        ("unshare", "echo 'Not permitted' >&2; exit 1", ("Not permitted",)),
-    ],
-)
-def test_hosts_that_cannot_be_had_are_refused(
-    tmp_path: Path, name: str, script: str, words: tuple[str, ...]
-) -> None:
-    for each in TOOLS_OF_HOSTS:
-        if each != name or script:
-            command(tmp_path, each, script if each == name else "echo 0")
-    assert_one_sentence(run("/bin/sh", PREFLIGHT, "hosts", path=tmp_path), *words)
-
-
 # ----------------------------------------------------------------------------------------- targets
 
 
@@ -137,8 +100,7 @@ def clone(tmp_path: Path) -> Path:
     """Make a checkout with only the files that set-up reads."""
     folder = tmp_path / "clone"
     (folder / ".ci").mkdir(parents=True)
-    ours = (".ci/browser", ".ci/preflight", ".ci/run")
-    for name in ("Makefile", "pyproject.toml", "constraints.txt", *ours):
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", ".ci/preflight"):
         shutil.copy(ROOT / name, folder / name)
     return folder
 
@@ -160,37 +122,3 @@ def test_make_refuses_before_anything_is_set_up(
     assert sentence in done.stderr.splitlines()[0]
     assert done.stderr.splitlines()[1].startswith("make: ***")
     assert not (clone / ".venv").exists()
-
-
-def test_make_shows_what_pip_said_when_it_failed(clone: Path, tmp_path: Path) -> None:
-    command(tmp_path / "bin", "java", JAVA.format("17.0.15"))
-    python = command(tmp_path / "bin", "python", PYTHON_WHOSE_PIP_FAILS)
-    path = f"{python.parent}:{os.defpath}"
-    for _attempt in range(2):  # a set-up that failed is tried again
-        done = run(tool("make"), "setup", f"PYTHON={python}", path=path, cwd=clone)
-        assert done.returncode == 2
-        assert done.stdout == "setting up .venv ...\n"
-        assert done.stderr.startswith("no matching distribution\n")
-
-
-# ---------------------------------------------------------------------------------------------- CI
-
-
-def test_ci_checks_with_recordings_and_goes_without_hosts(clone: Path, tmp_path: Path) -> None:
-    recordings = tmp_path / "shared" / "data"
-    recordings.mkdir(parents=True)
-    command(tmp_path / "bin", "chromium", "")
-    command(tmp_path / "bin", "make", 'echo "$@ with $STRAGGLER_DATA"')
-    command(clone / ".ci", "preflight", "echo there is no root. >&2; exit 2")
-    path = f"{tmp_path / 'bin'}:{os.defpath}"
-    done = run(tool("bash"), ".ci/run", path=path, cwd=clone)
-    said = f"check test with {recordings}\nmake cluster is skipped: there is no root.\n"
-    assert (done.returncode, done.stdout) == (0, said)
-    command(tmp_path / "bin", "make", "exit 3")
-    assert run(tool("bash"), ".ci/run", path=path, cwd=clone).returncode == 3
-
-
-def test_ci_goes_without_a_browser_that_cannot_be_installed(tmp_path: Path) -> None:
-    done = run(tool("bash"), ROOT / ".ci" / "browser", path=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("no browser, and no way to install one")

@@ -1,13 +1,9 @@
-"""Room ``grouping``: timed runs equal a recurrence, policies side by side, words, experiments."""
+"""Room ``grouping``: timed runs equal a recurrence, policies side by side, words, refusals."""
 
-import sys
-import sysconfig
 from collections import deque
-from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 from itertools import islice
 from math import inf
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,9 +12,8 @@ from hypothesis import strategies as st
 from model.grouping.machine import Machine
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import POLICIES
-from sim.grouping import experiments, from_settings, side_by_side
+from sim.grouping import from_settings, side_by_side
 from sim.grouping.cluster import GroupingCluster
-from sim.grouping.experiments import BASE, SITUATIONS
 from sim.grouping.record import Passage
 from sim.grouping.room import backlog_of
 from sim.grouping.settings import prepare
@@ -37,23 +32,6 @@ def test_words_come_in_the_order_of_the_text_but_for_delays() -> None:
     first = [word for word, _ in islice(read_words(), len(sent))]
     assert [event.key for event in sent] == first
     assert len(set(first)) > len(first) / 20
-
-
-def test_words_have_the_numbers_of_their_lines() -> None:
-    first = min(f"{each}.py" for each in sys.stdlib_module_names)
-    module = Path(sysconfig.get_path("stdlib"), first)
-    lines = module.read_text(encoding="utf-8").splitlines()
-    words = list(islice(read_words(), 100))
-    for word, number in words:
-        assert word in lines[number - 1]
-    assert len({number for _, number in words}) > 10
-
-
-def test_the_published_situations_have_windows_and_batches_of_one_size() -> None:
-    sizes = {name: BASE[name] for name in ("window_tuples", "batch_tuples")}
-    assert len(SITUATIONS) == 3
-    for settings in SITUATIONS.values():
-        assert {name: settings.get(name) for name in sizes} == sizes
 
 
 # ------------------------------------------------------------------------------------- figures
@@ -82,28 +60,6 @@ def test_impossible_instances_are_refused_before_a_run_starts(key: str, value: s
 def test_balance_takes_two_windows() -> None:
     with pytest.raises(ValueError, match="tuples is 100; it takes two windows"):
         side_by_side({"tuples": "100", "policies": "tag"}, 1)
-
-
-# -------------------------------------------------------------------------------------- experiments
-
-
-def test_windows_are_large_enough_for_every_instance(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Mapping[str, str]] = []
-
-    def summaries(
-        settings: Mapping[str, str], policies: Sequence[str], _seed: int
-    ) -> Mapping[str, Mapping[str, object]]:
-        asked.append(settings)
-        return {policy: {"mean_rho": 0.5} for policy in policies}
-
-    monkeypatch.setattr(experiments, "_summaries", summaries)
-    found = dict(experiments.rho_over_instances())
-    assert set(found.values()) == {0.5}
-    sizes = {int(each["instances"]): int(each["window_tuples"]) for each in asked}
-    assert sorted(sizes) == sorted(experiments.INSTANCES)
-    # A mean over fewer than 200 tuples an instance says little about balance.
-    assert all(tuples >= max(2_000, 200 * n) for n, tuples in sizes.items())
-    assert all(int(each["tuples"]) >= 3 * int(each["window_tuples"]) for each in asked)
 
 
 # ------------------------------------------------- a recurrence, which shares no code with the room

@@ -9,7 +9,7 @@ from model.vocabulary import GroupingConfig
 from sim.grouping import simulate
 from sim.grouping.cluster import GroupingTuning
 from sim.kernel.distributions import Constant, Pareto
-from sim.kernel.faults import Congest, Fail, Fault, Lose, Pause, Replay, Schedule, Slow
+from sim.kernel.faults import Congest, Fail, Schedule, Slow
 from sim.kernel.link import HERE, Noise, Place
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import Recording, Row, Source
@@ -116,25 +116,6 @@ def test_a_window_waits_for_the_trigger_and_times_for_the_first_tuple_after_it()
 
 
 # ------------------------------------------------------------------------------------- faults
-
-
-@pytest.mark.parametrize(
-    ("fault", "later_us"),
-    [
-        (Pause("worker-0", 450, 1_000), 1_000),
-        (Slow("worker-0", 430, 1_000, 3.0), 200),
-        (Congest("log>worker-0", 40, 1_000), 1_000),
-        (Congest("log>worker-0", 0, 1_000, 0.25), 240),
-        (Lose("log>worker-0", 0), 1_350),
-        (Replay("log>worker-0", 0, 10), 0),
-        (Fail("worker-0", 480, 1_000), 1_050),
-        # What the sender hears later changes nothing for a single tuple.
-        (Lose("worker-0>log", 0), 0),
-    ],
-)
-def test_a_fault_costs_what_it_says(fault: Fault, later_us: int) -> None:
-    plan = plan_of(at(0), Worker(place=ELSEWHERE), faults=(fault,))
-    assert latency_us(plan) == pytest.approx(530 + later_us)
 
 
 @pytest.mark.parametrize(

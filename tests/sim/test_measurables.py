@@ -70,25 +70,6 @@ def test_several_moments_of_a_run_are_those_that_one_alone_gives(room: str) -> N
 # --------------------------------------------------------------------------------- the streams
 
 
-@pytest.mark.parametrize(
-    ("game", "late_share", "mean_us", "longest_us"),
-    [("game-1", 0.5758, 34_000, 14_200_000), ("game-2", 0.6682, 64_000, 17_100_000)],
-)
-def test_the_games_are_as_disordered_as_it_was_published(
-    game: str, late_share: float, mean_us: float, longest_us: float
-) -> None:
-    # Two of the storms that come every 50 s: their share is that of the whole stream.
-    settings = {"scenario": game, "messages": "100000"}
-    runs = [measurable("slack", "delays").measure(settings, seed) for seed in range(4)]
-
-    def mean(name: str) -> float:
-        return float(np.mean([run[name] for run in runs]))
-
-    assert mean("late_share") == pytest.approx(late_share, abs=0.015)
-    assert mean("mean_delay_us") == pytest.approx(mean_us, rel=0.1)
-    assert mean("longest_delay_us") == pytest.approx(longest_us, rel=0.1)
-
-
 def test_waves_have_the_requested_rate_on_average() -> None:
     plan = waves(Rates(100, 50, 40, amplitude=0.5, wave_us=10_000_000))
     events = [source.events for source in plan.sources]  # type: ignore[union-attr]  # it is of that kind here

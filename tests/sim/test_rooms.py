@@ -1,5 +1,6 @@
 """Timed rooms: the same for the same seed, the model's steps, drawn alike twice; refusals."""
 
+import gc
 import os
 import re
 import subprocess
@@ -10,11 +11,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from model.checking.claims import Outcome
-from model.vocabulary import Trace, Workload
 from model.vocabulary.join import Match, Rejected
 from model.vocabulary.settings import pick, read_settings, settings_of
 from sim import grouping, join, script, slack, watermark
@@ -22,15 +21,11 @@ from sim.calibration import Calibration, spread_of
 from sim.clusters import ClusterSettings
 from sim.grouping.scenarios import SCENARIOS as OF_GROUPING
 from sim.join.scenarios import SCENARIOS as OF_JOIN
-from sim.kernel.distributions import Constant, FloatArray
+from sim.kernel.distributions import Constant
 from sim.kernel.link import HERE, Noise, Place, Tier
-from sim.kernel.plan import Cluster, Plan, Worker
+from sim.kernel.plan import Cluster, Worker
 from sim.kernel.run import TimedRun
-from sim.kernel.source import Source
-from sim.report.drawing import draw_timed_run
 from sim.script.scenarios import SETS as OF_SCRIPT
-from sim.slack import from_settings
-from sim.slack.plots import plot_controls
 from straggler.rooms import find_room
 from tests.sim.calibrations import CALIBRATION
 
@@ -65,6 +60,9 @@ SCENARIOS = [
 ]
 
 
+FAULTS = "fail worker-0 1000000 500000; pause worker-0 2000000 5"
+
+
 def small(room: str, seed: int = 1, **settings: str) -> TimedRun:
     return RUNS[room]({**SMALL[room], **settings}, seed)
 
@@ -76,10 +74,9 @@ def digests() -> list[str]:
 def test_the_seed_alone_determines_a_run() -> None:
     found = digests()
     code = "from tests.sim.test_rooms import digests; print(*digests())"
-    for hash_seed in ("0", "4242"):
-        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
-        there = subprocess.check_output([sys.executable, "-c", code], env=environment, text=True)
-        assert there.split() == found
+    environment = {**os.environ, "PYTHONHASHSEED": "4242", "PYTHONPATH": str(ROOT)}
+    there = subprocess.check_output([sys.executable, "-c", code], env=environment, text=True)
+    assert there.split() == found
     assert not set(found) & {small(room, 2).digest for room in RUNS}
 
 
@@ -100,11 +97,24 @@ def test_a_run_of_every_scenario_is_the_models(room: str, scenario: str) -> None
 
 
 @pytest.mark.parametrize("room", RUNS)
+def test_nothing_is_left_of_a_run_that_is_over(room: str) -> None:
+    """Hundreds of them, in a sweep, would fill the memory."""
+    small(room, faults=FAULTS)  # whatever is made once and kept
+    gc.collect()
+    gc.disable()
+    try:
+        small(room, faults=FAULTS)
+        # An environment of SimPy is a circle, of a few objects.
+        assert gc.collect() < 20
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("room", RUNS)
 def test_a_run_is_drawn_the_same_every_time(room: str, tmp_path: Path) -> None:
     timed_room = import_module(f"sim.{room}.room").TIMED_ROOM
-    faults = "fail worker-0 1000000 500000"
     for name in ("one.svg", "two.svg"):
-        timed_room.draw(small(room, faults=faults), tmp_path / name)
+        timed_room.draw(small(room, faults=FAULTS), tmp_path / name)
     one = (tmp_path / "one.svg").read_bytes()
     assert one == (tmp_path / "two.svg").read_bytes()
     for words in (b"simulated", b"Faults", b"fail worker-0"):
@@ -116,17 +126,11 @@ def test_a_run_is_drawn_the_same_every_time(room: str, tmp_path: Path) -> None:
 
 REFUSED: tuple[tuple[str, dict[str, str], str], ...] = (
     ("slack", {"cv": "x"}, "cv is 'x'; it must be a finite number >= 0, or auto"),
-    ("slack", {"scenario": "umst"}, "scenario is 'umst'; it must be one of umts, game-1, game-2"),
     ("slack", {"speeds": "1,,2"}, "speeds is ''; it must be a finite number"),
-    ("slack", {"tiers": "node,moon"}, "tiers is 'moon'; it must be one of none, process, node"),
     ("slack", {"loss": "1"}, "Noise.loss is 1.0; it must be below 1, or no retry ever arrives"),
-    ("watermark", {"reading": "printed"}, "reading is 'printed'; it must be one of disorder"),
-    ("join", {"tau0": "0.9"}, "tau0, tau1, tau2 are 0.9"),
     ("join", {"least": "5", "most": "4"}, "least is 5; it must be at most 4, which is most"),
     ("join", {"live": "yes"}, "live is 'yes'; it must be no unless scale is yes"),
     ("join", {"engine": "handshake", "scale": "yes"}, "scale is 'yes'; it must be no for a hands"),
-    ("grouping", {"policy": "tga"}, "policy is 'tga'; it must be one of"),
-    ("script", {"placement": "litteral"}, "did you mean 'literal'?"),
     ("script", {"shared": "11", "scenario": "shared"}, "shared is 11; it must be 0 to 10"),
     ("script", {"watermark": "scaled", "lateness_us": "none"}, "lateness_us is None"),
 )
@@ -186,42 +190,3 @@ def test_an_impossible_value_of_a_calibration_is_named(
     with pytest.raises(ValueError, match=r"^.+$") as refusal:
         Calibration.from_json({**CALIBRATION.to_json(), name: value})
     assert str(refusal.value).startswith(sentence)
-
-
-# ------------------------------------------------------------------------------------------ figures
-
-
-def made_up(workers: int, **columns: Any) -> TimedRun:
-    """Return a run of ten seconds, whose columns are whatever is given."""
-    series = {
-        "time_us": np.arange(1.0, 11.0) * 1e6,
-        **{f"queue_{n}": np.full(10, float(n)) for n in range(workers)},
-        **{f"utilisation_{n}": np.full(10, 0.5) for n in range(workers)},
-        **columns,
-    }
-    plan = Plan((Source(10),))
-    return TimedRun(plan, Workload("slack", (), {}), Trace("sim", ()), series, {})
-
-
-def test_few_workers_are_lines_and_many_are_rows_of_a_map() -> None:
-    few = draw_timed_run(made_up(4), "made up", ())
-    assert [len(axes.lines) for axes in few.axes] == [4, 4]
-    many = draw_timed_run(made_up(40, utilisation_corrector=np.ones(10)), "made up", ())
-    queues, utilisation = many.axes[:2]
-    assert [len(axes.lines) for axes in (queues, utilisation)] == [0, 0]
-    assert all(axes.get_title(loc="left") or axes.get_title() for axes in (queues, utilisation))
-    (shown,) = queues.collections
-    cells: FloatArray = np.asarray(shown.get_array())
-    assert cells.shape == (40, 10)
-    assert cells[:, 0].tolist() == list(range(40))
-
-
-def test_controls_side_by_side(tmp_path: Path) -> None:
-    runs = [
-        from_settings({"messages": "100", "control": control}, 1)
-        for control in ("conformal", "pd", "max")
-    ]
-    for name in ("one.svg", "two.svg"):
-        plot_controls(runs, tmp_path / name, unit="s", time_unit="min")
-    text = (tmp_path / "one.svg").read_text(encoding="utf-8")
-    assert text == (tmp_path / "two.svg").read_text(encoding="utf-8")

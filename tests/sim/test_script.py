@@ -1,8 +1,7 @@
 """Sensor scripts: runs of two workers by hand, and placements that change no result."""
 
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import pytest
 
@@ -25,7 +24,6 @@ from sim.kernel.source import Recording, Row
 from sim.kernel.trigger import At
 from sim.script import ScriptRun, from_settings, simulate
 from sim.script.cluster import ScriptCluster
-from sim.script.figures import _measured
 from sim.script.host import ScriptTuning
 from sim.script.machine import compile_scripts
 from sim.script.placements import PLACEMENTS
@@ -153,23 +151,6 @@ def test_a_full_worker_holds_the_line_or_sheds(when_full: Literal["block", "drop
 def small(seed: int = 1, /, **settings: object) -> ScriptRun:
     texts = {"sensors": 10, "rates_hz": "5,2", "seconds": 12, "workers": 3, **settings}
     return from_settings({key: str(value) for key, value in texts.items()}, seed)
-
-
-def test_results_of_the_end_of_the_period_are_those_of_the_next_one() -> None:
-    period_us = 2_000_000
-    sent = [
-        SimpleNamespace(stamps_us=stamps) for stamps in ((0, 1_999_999), (2_000_000, 2_000_001))
-    ]
-    cluster = SimpleNamespace(
-        tuning=SimpleNamespace(period_us=period_us),
-        plan=SimpleNamespace(epoch_us=0),
-        hosts=[SimpleNamespace(came_us=[0.0, 1.0, 2.0])],
-        sent=lambda: sent,
-    )
-    found = _measured(cast(ScriptCluster, cluster))
-    assert found["measured_results_per_hour"] == 2 * 1_800
-    assert found["measured_tuples_per_hour"] == 3 * 1_800
-    assert found["measured_per_hour"] == 5 * 1_800
 
 
 def test_placements_change_nothing_but_the_hosts() -> None:

@@ -17,7 +17,6 @@ from model.checking.claims import Outcome
 from sim.grouping.settings import from_settings
 from sim.sweep.engine import Ended, JobFailed, JobFinished, Judged, Started, Sweep, as_record
 from sim.sweep.experiment import Experiment, Reproduction
-from sim.sweep.forecast import TIMES, kind_of, known_times, time_of
 from sim.sweep.jobs import (
     ENDED,
     Done,
@@ -28,7 +27,7 @@ from sim.sweep.jobs import (
 )
 from sim.sweep.results import Results, record_of
 from sim.sweep.runs import digest_of_sources, runs_of, sources
-from sim.sweep.store import Store, WriteFailed, as_json, write_atomically
+from sim.sweep.store import Store, WriteFailed, write_atomically
 from tests.sim.experiments import small
 
 
@@ -105,10 +104,6 @@ def test_a_record_that_is_damaged_is_no_record(tmp_path: Path) -> None:
     assert events[0][2:] == (8, 0, 1, damaged, 7)
     assert again == first
     assert records[0].read_text(encoding="utf-8") == whole
-
-
-def test_a_record_can_be_read_by_people() -> None:
-    assert as_json({"note": "6 µs, größer"}) == '{\n "note": "6 µs, größer"\n}\n'
 
 
 def test_a_failed_write_leaves_no_temporary_file(tmp_path: Path) -> None:
@@ -218,28 +213,11 @@ def test_every_setting_and_the_seed_make_an_address() -> None:
     assert len(set(addresses).intersection(later)) == 8
 
 
-# --------------------------------------------------------------- jobs on processes, and their times
-
-
-EARLY = "INTERRUPT_EARLY"
-
-
-if EARLY in os.environ:  # in a process that has just been started to do jobs
-    signal.raise_signal(signal.SIGINT)
+# ------------------------------------------------------------------------------- jobs on processes
 
 
 def jobs() -> list[Job]:
     return list(jobs_of(small(fan="policy"), runs_of(small(fan="policy"), "quick", 0)))
-
-
-def without_times(found: Any) -> list[tuple[Any, ...]]:
-    return sorted((done.job.addresses, done.figures, done.error) for done in found)
-
-
-def test_figures_are_those_of_this_process() -> None:
-    asked = jobs()
-    assert without_times(run_on_processes(asked, 2)) == without_times(map(perform, asked))
-    assert not active_children()
 
 
 def dies_of_seed_1(job: Job) -> Done:
@@ -257,25 +235,6 @@ def test_a_process_that_ends_takes_its_job_along_and_no_other() -> None:
         assert (done.error, bool(done.figures)) == (expected, done.job.seed == 0)
 
 
-def interrupted(job: Job) -> Done:
-    signal.raise_signal(signal.SIGINT)
-    return perform(job)
-
-
-def test_a_process_hears_of_no_interrupt_and_the_sweep_of_all(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv(EARLY, "yes")
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        found = without_times(run_on_processes(jobs(), 2, interrupted))
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert found == without_times(map(perform, jobs()))
-
-
 def sleeps(job: Job) -> Done:
     sleep(600 * job.seed)
     return perform(job)
@@ -287,25 +246,3 @@ def test_closing_the_iterator_ends_the_processes() -> None:
         assert next(found).job.seed == 0
         assert len(active_children()) == 2
     assert not active_children()
-
-
-# ----------------------------------------------------------------------------------------- forecast
-
-
-def done_in(job: Job, seconds: float) -> Done:
-    return Done(job, (), "", seconds, 1.0)
-
-
-def test_times_of_other_seeds_and_versions_are_known_by_kind(tmp_path: Path) -> None:
-    first, second, third, *_ = jobs_of(small(), runs_of(small(), "quick", 0))
-    assert kind_of(first) == kind_of(second._replace(seed=7, addresses=("of other code",)))
-    assert kind_of(first) != kind_of(third)
-    lines = [
-        json.dumps(time_of(done_in(job, seconds))) for job, seconds in ((first, 3), (third, 2))
-    ]
-    lines += ["", "[]", "{", '{"kind": "x"}', '{"kind": "y", "seconds": null}', lines[0][:20]]
-    lines += [f'{{"kind": "z", "seconds": {seconds}}}' for seconds in ("1e999", "NaN", "9" * 400)]
-    lines.append(json.dumps(time_of(done_in(second, 5))))
-    (tmp_path / TIMES).write_text("\n".join(lines), encoding="utf-8")
-    assert known_times(tmp_path) == {kind_of(first): 5, kind_of(third): 2}
-    assert known_times(tmp_path / "nowhere") == {}

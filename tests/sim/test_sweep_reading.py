@@ -1,6 +1,5 @@
 """Experiments from TOML, and the catalogue: what is understood, and how what is not is refused."""
 
-import re
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -130,9 +129,6 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------ the catalogue
 
 
-PAGE = (Path(__file__).parents[2] / "docs" / "published.md").read_text(encoding="utf-8")
-ROW = re.compile(r"^\| ((?:Figure|Table|Section|Algorithm) [\d.]+) \| [^|]+ \| ([^|]+) \|$", re.M)
-NOT_MEASURED = "not measured: "
 NAMES = catalogue()
 SMALLER = {
     "slack": {"messages": "1500"},
@@ -145,44 +141,20 @@ SMALLER = {
 LONG = {"join-case-study": "needs 20 minutes for its workers to come and go"}
 
 
-def sections() -> dict[str, dict[str, str]]:
-    """Return the page's entry of each figure, by source."""
-    parts = re.split(r"^## (.+)$", PAGE, flags=re.M)[1:]
-    return {
-        title: dict(ROW.findall(text))
-        for title, text in zip(parts[::2], parts[1::2], strict=True)
-        if title != "Sources"
-    }
-
-
-def named(text: str) -> set[str]:
-    """Return the experiments that a text names."""
-    return set(re.findall(r"`([a-z0-9-]+)`", text)) & set(NAMES)
-
-
 @pytest.fixture(scope="module")
 def experiments() -> dict[str, Experiment]:
     return {name: find(name) for name in NAMES}
 
 
-def test_every_figure_has_an_experiment_or_a_reason() -> None:
-    for title, rows in sections().items():
-        for where, here in rows.items():
-            assert named(here) or here.startswith(NOT_MEASURED), (title, where)
-
-
 def test_every_experiment_says_where_its_claim_was_published(
     experiments: dict[str, Experiment],
 ) -> None:
-    found = sections()
     for name, experiment in experiments.items():
         assert experiment.source is not None, name
         assert experiment.claim, name
         assert experiment.published is not None, name
         assert experiment.plot is not None, name
         assert experiment.expectations, name
-        rows = found[experiment.source.paper]
-        assert name in named(" ".join(rows.values())), name
 
 
 def tiny(experiment: Experiment) -> dict[str, str]:

@@ -1,23 +1,22 @@
-"""Windowed rooms when things go wrong, and figures of room ``watermark`` by hand.
+"""The cluster of windowed rooms when things go wrong, and figures of room ``watermark`` by hand.
 
 Every fault costs time, and changes what arrives or nothing.
 
 Whatever happens, the trace of a run is the model's trace of the run's workload.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 
 from model.slack import run as model_slack
-from model.vocabulary import Fault, SlackConfig, Trace, WatermarkConfig, Workload, task_of
-from model.vocabulary.settings import JsonObject, read_settings
+from model.vocabulary import Fault, SlackConfig, WatermarkConfig, task_of
+from model.vocabulary.settings import read_settings
 from model.vocabulary.windows import Correction
-from model.watermark import run as model_watermark
 from sim.kernel.disorder import Burst
 from sim.kernel.distributions import Constant, Exponential
 from sim.kernel.plan import Cluster, Plan
@@ -27,9 +26,7 @@ from sim.kernel.source import Recording, Row
 from sim.slack import SETTINGS as SLACK_SETTINGS
 from sim.slack import simulate as simulate_slack
 from sim.slack.room import machine_of as slack_machine
-from sim.watermark import SETTINGS as WATERMARK_SETTINGS
 from sim.watermark import simulate
-from sim.watermark.room import machine_of as watermark_machine
 from sim.windows.cluster import WindowCluster
 from sim.windows.scenarios import phases as phases_plan
 from sim.windows.settings import plan_of
@@ -47,52 +44,25 @@ SETTINGS = {
 }
 """16 seconds, about 100 tuples a second; three workers, each at the end of a link of its own."""
 STORMS = tuple(Burst(at * SECOND_US, SECOND_US, 0.3, Exponential(2.0 * SECOND_US)) for at in (3, 8))
-
-
-class Timed(NamedTuple):
-    """A windowed room, and a query for it."""
-
-    simulate: Callable[..., TimedRun]
-    model: Callable[[Workload], Trace]
-    machine_of: Callable[..., Any]
-    defaults: JsonObject
-    query: Any
-
-
 SIZES = {"size_us": 2 * SECOND_US, "slide_us": SECOND_US, "tasks": 3, "max_age_us": SECOND_US}
 OF_SLACK = SlackConfig.from_json({**SIZES, "control": "pd"})
-OF_WATERMARK = WatermarkConfig.from_json(
-    {**SIZES, "max_wait_us": SECOND_US, "k": 20, "corrections": True}
-)
-ROOMS = {
-    "slack": Timed(simulate_slack, model_slack, slack_machine, SLACK_SETTINGS, OF_SLACK),
-    "watermark": Timed(
-        simulate, model_watermark, watermark_machine, WATERMARK_SETTINGS, OF_WATERMARK
-    ),
-}
 
 
 @cache
-def run(name: str, *changes: tuple[str, str]) -> TimedRun:
-    """Run a room with these settings instead of those above."""
-    timed = ROOMS[name]
-    given = read_settings({**SETTINGS, **dict(changes)}, timed.defaults)
+def run(*changes: tuple[str, str]) -> TimedRun:
+    """Run room ``slack`` with these settings instead of those above."""
+    given = read_settings({**SETTINGS, **dict(changes)}, SLACK_SETTINGS)
     plan = replace(plan_of(given, SEED), disturbances=STORMS)
-    return timed.simulate(plan, timed.query, SEED)
+    return simulate_slack(plan, OF_SLACK, SEED)
 
 
-def parts(name: str, *changes: tuple[str, str]) -> tuple[WindowCluster[Any], Arrived]:
+def parts(*changes: tuple[str, str]) -> tuple[WindowCluster[Any], Arrived]:
     """Return the room of such a run, and what arrived."""
-    timed, plan = ROOMS[name], run(name, *changes).plan
-    machines = [timed.machine_of(timed.query, number) for number in range(3)]
+    plan = run(*changes).plan
+    machines = [slack_machine(OF_SLACK, number) for number in range(3)]
     return run_room(
-        plan, SEED, lambda env, seeds: WindowCluster(env, seeds, plan, timed.query, machines)
+        plan, SEED, lambda env, seeds: WindowCluster(env, seeds, plan, OF_SLACK, machines)
     )
-
-
-@pytest.fixture(params=ROOMS)
-def name(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 OF_THE_CLUSTER = {
@@ -111,13 +81,7 @@ OF_THE_CLUSTER = {
     "block and fail": "fail worker-0 5400000 1000000; lose log>worker-1 100",
 }
 """Faults that cost time but change no arrival."""
-OF_THE_SOURCES = {
-    "duplicate": "duplicate source-0 50 3000000",
-    "lose on the way": "lose source-1>log 30; lose source-2>log 31",
-    "replay on the way": "replay source-1>log 30 2500000",
-    "drop": "",
-    "drop and congest": "congest log>worker-0 5000000 3000000",
-}
+SHEDDING = {"drop": "", "drop and congest": "congest log>worker-0 5000000 3000000"}
 QUEUES = {
     "block": (("queue_limit", "3"), ("service_us", "12000")),
     "block and fail": (("queue_limit", "3"), ("service_us", "12000")),
@@ -126,13 +90,13 @@ QUEUES = {
 }
 FAULTS: Mapping[str, tuple[tuple[str, str], ...]] = {
     name: (*QUEUES.get(name, ()), *([("faults", faults)] if faults else []))
-    for name, faults in {**OF_THE_CLUSTER, **OF_THE_SOURCES}.items()
+    for name, faults in {**OF_THE_CLUSTER, **SHEDDING}.items()
 }
 
 
 @pytest.mark.parametrize("fault", OF_THE_CLUSTER)
-def test_faults_of_the_cluster_change_no_arrival(name: str, fault: str) -> None:
-    calm, found = run(name), run(name, *FAULTS[fault])
+def test_faults_of_the_cluster_change_no_arrival(fault: str) -> None:
+    calm, found = run(), run(*FAULTS[fault])
     assert found.workload.with_(faults=()) == calm.workload
     assert found.trace.digest() == calm.trace.digest()
     # Only a copy that is discarded, and a corrector that fails when idle, cost no time.
@@ -142,55 +106,40 @@ def test_faults_of_the_cluster_change_no_arrival(name: str, fault: str) -> None:
 # -------------------------------------------------------------------- what each of them costs
 
 
-@pytest.mark.parametrize("fault", ["pause", "slow", "fail", "congest", "congest to a share"])
-def test_a_stopped_worker_delays_answers(name: str, fault: str) -> None:
-    calm, found = (run(name, *given).summary["mean_latency_us"] for given in ((), FAULTS[fault]))
-    assert float(found) - float(calm) > 30_000
-
-
-def test_a_failed_worker_serves_again_from_its_last_mark(name: str) -> None:
-    calm, found = run(name), run(name, *FAULTS["fail"])
+def test_a_failed_worker_serves_again_from_its_last_mark() -> None:
+    calm, found = run(), run(*FAULTS["fail"])
     assert "served_again" not in calm.summary
     assert 0 < int(found.summary["served_again"]) < 60
     # It failed at 5.4 s, in the micro-batch that had begun at 5 s.
     assert found.workload.faults == (Fault("kill", 5),)
 
 
-def test_a_corrector_that_fails_kills_the_batch_of_its_correction(name: str) -> None:
-    room, _ = parts(name)
+def test_a_corrector_that_fails_kills_the_batch_of_its_correction() -> None:
+    room, _ = parts()
     first = room.corrector.corrections[0]
     at_us = round(first.at_us) - 1_000  # under way
     changes = (("faults", f"fail corrector {at_us} 500000"),)
-    found = run(name, *changes)
+    found = run(*changes)
     (kill,) = found.workload.faults
     begun = min(step.batch for step in found.trace.of(Correction))
     assert kill == Fault("kill", begun)
-    again, _ = parts(name, *changes)
+    again, _ = parts(*changes)
     # All of its work, which is at least 0.3 s, is done again after half a second.
     assert again.corrector.corrections[0].at_us > first.at_us + 700_000
     assert again.corrector.corrections[0][1:] == first[1:]
-    assert found.trace.digest() == ROOMS[name].model(found.workload).digest()
-
-
-def test_a_message_that_is_lost_on_the_way_to_the_log_never_arrives(name: str) -> None:
-    arrivals = len(run(name).workload.arrivals)
-    assert len(run(name, *FAULTS["lose on the way"]).workload.arrivals) == arrivals - 2
-    for fault in ("replay on the way", "duplicate"):
-        found = run(name, *FAULTS[fault])
-        assert len(found.workload.arrivals) == arrivals + 1
-        assert found.summary["redelivered"] == 1
+    assert found.trace.digest() == model_slack(found.workload).digest()
 
 
 # --------------------------------------------------------------------------- queues with limits
 
 
-@pytest.mark.parametrize("fault", ["drop", "drop and congest"])
-def test_a_full_worker_sheds_where_the_plan_says_so(name: str, fault: str) -> None:
-    calm, found = run(name), run(name, *FAULTS[fault])
+@pytest.mark.parametrize("fault", SHEDDING)
+def test_a_full_worker_sheds_where_the_plan_says_so(fault: str) -> None:
+    calm, found = run(), run(*FAULTS[fault])
     shed = int(found.summary["shed"])
     assert shed > 20
     assert int(found.summary["arrivals"]) + shed == int(calm.summary["arrivals"])
-    room, _ = parts(name, *FAULTS[fault])
+    room, _ = parts(*FAULTS[fault])
     assert sum(task.station.dropped for task in room.tasks) == 0  # nothing behind the log
     kept = {event.source_id for event in found.workload.arrivals}
     assert kept < {event.source_id for event in calm.workload.arrivals}

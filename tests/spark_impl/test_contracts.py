@@ -2,7 +2,8 @@
 
 A store lives through a first plan that Spark could not write, an empty history, a redelivered file,
 a sink that fails and a lost commit.
-Each contract is asked of that one life, or of a copy of its folder that is damaged.
+Each contract is asked of that one life, or of a copy of its folder that is damaged. What the shared
+runtime decides, whatever the room, is asked of two rooms by day and of all at night.
 """
 
 import shutil
@@ -113,6 +114,19 @@ def life(
     return Life(name, ROOMS[name], folder, kept, kept.calls[0])
 
 
+BY_DAY = ("slack", "join")
+"""A room that corrects late answers, and one that refuses late rows."""
+
+
+@pytest.fixture(
+    params=[
+        each if each in BY_DAY else pytest.param(each, marks=pytest.mark.long) for each in ROOMS
+    ]
+)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 def nothing(rows: DataFrame, batch: int) -> None:
     """Read the rows as a sink does, and keep none."""
     rows.collect()
@@ -166,15 +180,6 @@ def test_a_store_of_other_settings_is_refused(spark: SparkSession, life: Life) -
     assert content(store) == before
 
 
-def test_a_folder_of_something_else_is_refused(
-    spark: SparkSession, life: Life, tmp_path: Path
-) -> None:
-    (tmp_path / "thesis.txt").touch()
-    with pytest.raises(InputProblem, match="is neither an empty folder nor the store of"):
-        life.room.open(spark, life.folder / "history", tmp_path, sink=nothing)
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
-
-
 def test_a_store_is_refused_over_another_history(
     spark: SparkSession, life: Life, tmp_path: Path
 ) -> None:
@@ -191,13 +196,14 @@ def test_a_store_is_refused_over_another_history(
 
 
 def test_a_second_writer_is_refused(
-    spark: SparkSession, life: Life, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A driver stands still before it commits, and another one commits the same micro-batch.
 
     The other one has a copy of the checkpoint, and goes on.
     """
-    history, store, kept = reopened(spark, life, tmp_path)
+    room = ROOMS[name]
+    history, store, kept = begun(spark, room, tmp_path)
     land(history, AGAIN)
     commit, plans = TableWriter.commit, list[Location]()
 
@@ -225,16 +231,16 @@ def test_a_second_writer_is_refused(
     monkeypatch.setattr(TableWriter, "commit", commit_second)
     sentence = r"has micro-batch \d+ already: another query has written it"
     with pytest.raises(PROBLEMS, match=f"{sentence}, and nothing of this one counts"):
-        life.room.open(spark, history, store, sink=kept).run_available()
+        room.open(spark, history, store, sink=kept).run_available()
     monkeypatch.undo()
     land(history, LAST)
     with pytest.raises(InputProblem, match=f"{sentence}, with other rows than .*/offsets/"):
-        life.room.open(spark, history, store, sink=kept).run_available()
+        room.open(spark, history, store, sink=kept).run_available()
     plan, other = plans
     (plan.parent / f".{plan.name}.crc").remove()
     other.move(plan)  # now it is the checkpoint of the other one
-    life.room.open(spark, history, store, sink=kept).flush()
-    assert life.room.fold(kept.rows) == life.room.expected(READINGS)
+    room.open(spark, history, store, sink=kept).flush()
+    assert room.fold(kept.rows) == room.expected(READINGS)
 
 
 def test_a_checkpoint_that_was_lost_is_missed(
@@ -249,26 +255,27 @@ def test_a_checkpoint_that_was_lost_is_missed(
 # --------------------------------------------------------------------------- the history
 
 
-def reopened(spark: SparkSession, life: Life, tmp_path: Path) -> tuple[Path, Path, Kept]:
+def begun(spark: SparkSession, room: Room, tmp_path: Path) -> tuple[Path, Path, Kept]:
     """Return a store that has not been flushed, its history, and a sink with all that it kept."""
     history, store, kept = tmp_path / "history", tmp_path / "store", Kept()
     land(history, FIRST)
-    life.room.open(spark, history, store, sink=kept).run_available()
+    room.open(spark, history, store, sink=kept).run_available()
     return history, store, kept
 
 
 @pytest.mark.fails_tasks
 def test_files_that_are_lost_torn_or_dropped(
-    spark: SparkSession, life: Life, tmp_path: Path
+    spark: SparkSession, name: str, tmp_path: Path
 ) -> None:
     """A history that lacks its next file, or has half of it, stops a query; then it goes on.
 
     What every reader has read may be removed, and nothing else.
     """
-    history, store, kept = reopened(spark, life, tmp_path)
+    room = ROOMS[name]
+    history, store, kept = begun(spark, room, tmp_path)
 
     def run() -> None:
-        life.room.open(spark, history, store, sink=kept).run_available()
+        room.open(spark, history, store, sink=kept).run_available()
 
     for readings in (AGAIN, LAST):
         land(history, readings)
@@ -288,11 +295,11 @@ def test_files_that_are_lost_torn_or_dropped(
     run()
     with pytest.raises(InputProblem, match=r"^number is 3; it can be at most 2, because "):
         drop_before(history, 3, readers=[store])
-    if life.name in ("slack", "watermark"):  # a late reading waits for a correction
+    if name in ("slack", "watermark"):  # a late reading waits for a correction
         with pytest.raises(InputProblem, match=r"cannot be removed: late pairs in .* wait for "):
             drop_before(history, 2, readers=[store])
     land(history, LATER)
-    life.room.open(spark, history, store, sink=kept).flush()
+    room.open(spark, history, store, sink=kept).flush()
     assert drop_before(history, 3, readers=[store]) == 3
     assert numbers(locate(history)) == range(3, 4)
-    assert life.room.fold(kept.rows) == life.room.expected((*READINGS, *LATER))
+    assert room.fold(kept.rows) == room.expected((*READINGS, *LATER))

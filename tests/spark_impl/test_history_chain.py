@@ -19,7 +19,6 @@ from spark_impl.runtime.history_chain import (
     require_chain,
     require_landed,
 )
-from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.provenance import note_history, open_history
 from spark_impl.runtime.queries import QueryProblem
 from spark_impl.runtime.sources import HistoryReader
@@ -47,13 +46,6 @@ def landed(folder: Path, identity: str) -> Location:
         rows = pa.table({"seq": [number]}).replace_schema_metadata(note)
         histories.write_parquet(rows, file_of(place, number), is_new=True)
     return place
-
-
-def test_files_as_they_were_written_follow_each_other(place: Location) -> None:
-    made = history(place / "h")
-    require_chain(made, numbers(made))
-    require_chain(made, range(2, 4))
-    require_chain(made, range(FILES, FILES))
 
 
 @pytest.mark.parametrize("at", range(FILES - 1))
@@ -124,18 +116,6 @@ def test_a_store_notes_the_history_that_appears_while_it_waits(tmp_path: Path) -
         InputProblem, match=r"is a history without _history\.json and _landing\.json"
     ):
         note_history(TableWriter(store.root, made))
-
-
-def test_a_number_is_created_and_never_replaced(place: Location) -> None:
-    """A driver that stood still since it chose a number finds that another one has written it."""
-    made = history(place / "h")
-    before = file_of(made, FILES - 1).read_bytes()
-    scratch = made / "_scratch" / "landed.parquet"
-    scratch.write_bytes(b"rows of a driver that was suspended")
-    with pytest.raises(InputProblem, match="is there already: another process has writ"):
-        scratch.publish(file_of(made, FILES - 1))
-    assert file_of(made, FILES - 1).read_bytes() == before
-    assert numbers(made) == range(FILES)
 
 
 def test_one_of_many_writers_creates_a_number(place: Location) -> None:
@@ -239,37 +219,3 @@ def test_a_correction_names_a_file_that_was_rewritten(spark: SparkSession, tmp_p
     Path(file).write_bytes(content)
     query.flush()
     assert ROOMS["slack"].found(spark, store) == ROOMS["slack"].expected((*FIRST, *LAST))
-
-
-def test_a_landing_that_stood_still_stops_and_replaces_nothing(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another driver writes number 1 between the rows of this one and their name."""
-    made = tmp_path / "history"
-    for second in range(3):
-        (tmp_path / "in").mkdir(exist_ok=True)
-        (tmp_path / "in" / f"{second}.json").write_text(f'{{"ts": {second}, "v": 1.0}}')
-    source = spark.readStream.schema("ts long, v double").option("maxFilesPerTrigger", 1)
-    rows = source.json(str(tmp_path / "in"))
-    named = {"event_time": "ts", "value": "v", "time_unit": "us"}
-    landing = Landing(rows, made, tmp_path / "checkpoint", **named)
-    publish, target = Location.publish, file_of(locate(made), 1)
-
-    def publish_late(scratch: Location, to: Location) -> None:
-        if to == target:
-            target.write_bytes(b"of another driver")
-        publish(scratch, to)
-
-    monkeypatch.setattr(Location, "publish", publish_late)
-    with pytest.raises(QueryProblem, match=r"^.*/00000001\.parquet is there already: another proc"):
-        landing.run_available()
-    assert target.read_bytes() == b"of another driver"
-    assert numbers(locate(made)) == range(2)
-    monkeypatch.undo()
-    target.remove()
-    landing.run_available()
-    seen = [
-        row for n in range(3) for row in pq.read_table(file_of(locate(made), n).path).to_pylist()
-    ]
-    assert [row["seq"] for row in seen] == [0, 1, 2]
-    assert {row["event_time_us"] for row in seen} == {0, 1, 2}

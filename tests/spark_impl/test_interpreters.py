@@ -2,7 +2,6 @@
 
 import io
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -19,63 +18,9 @@ from spark_impl.runtime import packages
 from spark_impl.runtime.failures import sentence_of
 from spark_impl.runtime.interpreters import choose_interpreter
 from spark_impl.runtime.packages import archive
-from tests.harness.standalone import LOOPBACK, isolate_python, standalone_cluster
+from tests.harness.standalone import isolate_python, standalone_cluster
 
 ROOT = Path(__file__).resolve().parents[2]
-JOB = """
-import pathlib, sys
-from pyspark.sql import SparkSession
-from straggler import ChainJoin, Grouping, over
-from model.vocabulary.join import Equi
-from spark_impl.runtime.queries import QueryProblem
-pathlib.Path("in").mkdir()
-rows = "".join(f"2024-05-01T00:00:{second:02d}Z,a,{second}\\n" for second in range(1, 13))
-pathlib.Path("in/a.csv").write_text(rows)
-options = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1"}
-with SparkSession.builder.master("local[2]").config(map=options).getOrCreate() as spark:
-    lines = spark.readStream.schema("at string, k string, v string").csv("in")
-    stored = over(lines, event_time="at", key="k").window("10 seconds").sum("v").store_in("out")
-    try:
-        stored.run_available()
-    except QueryProblem as problem:
-        print("refused:", problem)
-        sys.exit()
-    sums = [row.value for row in stored.results().collect()]
-    grouped = Grouping(2, "tag").assign(spark.createDataFrame([("a", 1)], "k string, n int"), "k")
-    side = "seq long, source_id long, key string, event_time_us long, value double"
-    r, s = (spark.createDataFrame([(0, at, "a", 5, 1.0)], side) for at in (1, 2))
-    pairs = ChainJoin(2, 10, Equi("key")).join(r, s).collect()
-    print("answers:", sums, grouped.count(), len(pairs))
-"""
-"""A job in a session of its own, of the kind that docs/production.md shows."""
-ANSWERS = "answers: [45.0] 1 1"
-TOOLS = ("bash", "sh", "env", "dirname", "ps", "cat", "rm", "mkdir", "chmod", "ls", "id", "uname")
-"""Programs that Spark starts, besides Java."""
-
-
-def path_without_python(folder: Path) -> Path:
-    """Return a folder for ``PATH`` that has everything that Spark starts, except an interpreter."""
-    folder.mkdir()
-    for name in (*TOOLS, "java"):
-        program = shutil.which(name)
-        assert program is not None, name
-        (folder / name).symlink_to(os.path.realpath(program))
-    return folder
-
-
-def foreign_python(file: Path) -> Path:
-    """Write an interpreter without a single package."""
-    file.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n', encoding="utf-8")
-    file.chmod(0o755)
-    return file
-
-
-def run_job(folder: Path, path: Path, **variables: str) -> str:
-    """Run the job by the path of this interpreter; return its last line."""
-    theirs = ("PYSPARK_", "PYTHON", "SPARK_", "PATH")
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(theirs)}
-    ours = {"PATH": str(path), "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
-    return last_line(folder, {**kept, **ours, **variables}, sys.executable, "-c", JOB)
 
 
 def last_line(folder: Path, environment: Mapping[str, str], *command: str) -> str:
@@ -85,31 +30,6 @@ def last_line(folder: Path, environment: Mapping[str, str], *command: str) -> st
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()[-1]
-
-
-@pytest.mark.long
-def test_a_local_session_of_the_user_runs_the_interpreter_of_the_driver(tmp_path: Path) -> None:
-    path = path_without_python(tmp_path / "bin")
-    foreign_python(path / "python3")
-    assert run_job(tmp_path, path) == ANSWERS
-
-
-@pytest.mark.long
-def test_an_interpreter_that_the_user_chose_is_kept_and_named_if_it_lacks_a_package(
-    tmp_path: Path,
-) -> None:
-    chosen = foreign_python(tmp_path / "mine")
-    said = run_job(tmp_path, path_without_python(tmp_path / "bin"), PYSPARK_PYTHON=str(chosen))
-    version = "{}.{}.{}".format(*sys.version_info)
-    begins = (
-        f"refused: the driver runs {sys.executable} (Python {version}), its workers run {chosen}:"
-        " No module named '"
-    )
-    assert said.startswith(begins)
-    assert said.endswith(
-        "; set PYSPARK_PYTHON to an interpreter of version {}.{} that has the packages of Straggler"
-        " on every machine".format(*sys.version_info)
-    )
 
 
 def context_of(master: str, interpreter: str = "python3", **settings: str) -> Any:
@@ -209,18 +129,6 @@ with SparkSession.builder.getOrCreate() as spark:
 """
 
 
-WHERE = """
-import sys
-import pyarrow as pa
-from spark_impl.runtime.session import session
-
-def where(batches):
-    import spark_impl
-    yield pa.RecordBatch.from_pylist([{"file": spark_impl.__file__}])
-
-with session(sys.argv[1]) as spark:
-    print("found", *{row.file for row in spark.range(1).mapInArrow(where, "file string").collect()})
-"""
 _WINDOWS = ((0, 2.0), (10, 2.0), (20, 1.0), (30, 1.0))
 EXPECTED = f"found {[(start_us, value, 'exact') for start_us, value in _WINDOWS]}"
 
@@ -265,6 +173,3 @@ def test_a_cluster_runs_a_query_from_the_archive(tmp_path: Path, isolated: dict[
     with standalone_cluster(tmp_path / "cluster", isolated) as master:
         said = last_line(tmp_path, isolated, submit, "--master", master, *options, "job.py")
         assert said == EXPECTED
-        environment = {**os.environ, **LOOPBACK, "PYTHONPATH": str(ROOT)}
-        said = last_line(tmp_path, environment, sys.executable, "-c", WHERE, master)
-        assert "/straggler.zip/" in said

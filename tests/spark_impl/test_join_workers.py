@@ -2,7 +2,6 @@
 
 import socket
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
@@ -30,17 +29,6 @@ from spark_impl.runtime.session import EnvironmentProblem
 
 HOST = "127.0.0.1"
 TOKEN = "a secret"
-
-
-def test_a_task_of_an_older_attempt_is_not_met() -> None:
-    with Rendezvous(HOST, 2, timeout_s=5.0) as rendezvous, ThreadPoolExecutor(4) as pool:
-        old = pool.submit(meet, rendezvous.place, 0, 10, (HOST, 1))
-        new = pool.submit(meet, rendezvous.place, 0, 20, (HOST, 2))
-        with pytest.raises(TimeoutError, match="worker 0 did not meet the others"):
-            old.result()
-        other = meet(rendezvous.place, 1, 21, (HOST, 3))
-        assert new.result() == other
-        assert other.addresses == ((HOST, 2), (HOST, 3))
 
 
 def test_a_missing_worker_is_an_error_of_the_others() -> None:
@@ -147,11 +135,6 @@ def waited_s(cluster: Any, workers: int, monkeypatch: pytest.MonkeyPatch) -> flo
     monkeypatch.setattr(stage, "time", clock)
     check_slots(cluster, workers)
     return float(cluster.now_s)
-
-
-@pytest.mark.parametrize("master", ["local[3]", "spark://host:7077", "local-cluster[3,1,1024]"])
-def test_slots_that_are_there_need_no_wait(master: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert waited_s(Cluster(master, lambda _: 3), 3, monkeypatch) == 0
 
 
 def test_executors_that_come_later_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Rows that are landed: their cells, which ``test_file_cells.py`` draws, and their order."""
+"""Rows that are landed: their cells and their order."""
 
 import json
 import os
@@ -14,9 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import stable_hash
-from model.vocabulary.join import Equi
 from model.vocabulary.windows import REASON_FUTURE
-from spark_impl.join import ChainJoin, from_history, results, snapshots
 from spark_impl.runtime.cell_times import read_times
 from spark_impl.runtime.histories import COLUMNS
 from spark_impl.runtime.landing import Landing
@@ -143,18 +141,6 @@ def test_typed_columns_are_converted(land: Land, tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------ order of arrival
 
 
-def test_an_ordered_source_stays_ordered(spark: SparkSession, tmp_path: Path) -> None:
-    options = {"rowsPerBatch": 101, "numPartitions": 4}
-    stream = spark.readStream.format("rate-micro-batch").options(**options).load()
-    running = landing_of(stream, tmp_path, event_time="value", value="value", key=None).start()
-    try:  # the source has no end
-        while len(found := rows(tmp_path, "seq", "event_time_us")) < 2 * 101:
-            assert not running.awaitTermination(1)
-    finally:
-        running.stop()
-    assert found == [(number, number * SECOND) for number in range(len(found))]
-
-
 def put_rows(folder: Path, name: str, rows: Sequence[Mapping[str, Any]], at_s: int = 1_000) -> None:
     """Write a JSON file with a modification time."""
     folder.mkdir(exist_ok=True)
@@ -224,35 +210,3 @@ def test_partitions_of_kafka_are_merged_by_time_and_keep_their_order(
     landing_of(stream, tmp_path, value="offset", key=None, time_unit="us").run_available()
     found = [ts for (ts,) in rows(tmp_path, "event_time_us")]
     assert found == [9, 105, 106, 10, 11, 107, 12, 108]
-
-
-def land_trips_and_fares(spark: SparkSession, root: Path) -> Landing:
-    """Land two streams together; each has one row for every key."""
-    for name, first in (("trips", 0), ("fares", 1)):
-        for part in range(2):
-            content = [
-                {"key": f"k{n}", "ts": n, "at": 100 * part + 2 * n + first, "v": first}
-                for n in range(20 * part, 20 * part + 20)
-            ]
-            put_rows(root / name, f"{part}.json", content, 1_000 + part)
-    schema = "key string, ts long, at long, v double"
-    streams = {
-        side: spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(root / name))
-        for side, name in (("R", "trips"), ("S", "fares"))
-    }
-    return landing_of(streams, root, key="key", arrival="at", time_unit="us")
-
-
-def test_two_streams_get_one_order_of_arrival_and_are_joined(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    landing = land_trips_and_fares(spark, tmp_path)
-    landing.run_available()
-    found = rows(tmp_path, "seq", "stream", "key")
-    assert found == [(n, "RS"[n % 2], f"k{n // 2}") for n in range(80)]
-    assert counts_of(landing) == (80, 0)
-    join = ChainJoin(2, window_us=1_000, predicate=Equi("key"))
-    join.stream(*from_history(spark, tmp_path / "history"), tmp_path / "join").flush()
-    pairs = results(spark, tmp_path / "join").collect()
-    assert sorted((row.r_id, row.s_id) for row in pairs) == [(2 * n, 2 * n + 1) for n in range(40)]
-    assert len(snapshots(tmp_path / "join")) == 3, "a file is an epoch, and the flush is one"

@@ -6,7 +6,6 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -65,12 +64,6 @@ def rows(root: Path, *names: str) -> list[tuple[Any, ...]]:
     """Return some columns of the arrivals of a history, in the order of its files."""
     tables = [pq.read_table(file.path) for file in files_of(locate(root / "history"))]
     return [tuple(row[name] for name in names) for table in tables for row in table.to_pylist()]
-
-
-def forget_commit(root: Path, batch: int) -> None:
-    """Make the checkpoint look as if Spark had stopped before a commit."""
-    for path in (root / "checkpoint" / "commits").glob(f"*{batch}*"):
-        path.unlink()
 
 
 def test_unreadable_rows_are_set_apart_with_the_reason(lines: Lines, tmp_path: Path) -> None:
@@ -210,36 +203,13 @@ def test_a_history_of_another_landing_is_refused(lines: Lines, tmp_path: Path) -
         landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
 
 
-@pytest.mark.fails_tasks
-def test_the_error_that_stops_a_stream_is_one_sentence(lines: Lines, tmp_path: Path) -> None:
-    put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n")
-    broken = lines().withColumn("v", F.udf(lambda v: str(1 / 0))("v"))
-    with pytest.raises(QueryProblem, match=r"^division by zero$"):
-        landing_of(broken, tmp_path).run_available()
-
-
 # ------------------------------------------------------------------- crashes and restarts
 
 
-def test_a_restart_continues_after_the_last_arrival(lines: Lines, tmp_path: Path) -> None:
-    put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n2,a,2\n")
-    landing_of(lines(), tmp_path).run_available()
-    put(tmp_path, "b.csv", "ts,k,v\nsoon,a,3\n")  # nothing arrives in this micro-batch
-    landing_of(lines(), tmp_path).run_available()
-    (path,) = (tmp_path / "history").glob("*.parquet")
-    before = pq.read_table(path)
-    late = pa.array([1 << 60] * 2)  # as if the clock of the machine were set back afterwards
-    where = before.column_names.index("arrival_us")
-    pq.write_table(before.set_column(where, "arrival_us", late), path)
-    (tmp_path / "checkpoint" / "_landed.json").unlink()
-    put(tmp_path, "c.csv", "ts,k,v\n4,a,4\n5,a,5\n")
-    made = landing_of(lines(), tmp_path)
-    made.run_available()
-    found = rows(tmp_path, "seq", "source_id", "value")
-    assert found == [(0, 0, 1.0), (1, 1, 2.0), (2, 2, 4.0), (3, 3, 5.0)]
-    assert {arrival for (arrival,) in rows(tmp_path, "arrival_us")} == {1 << 60}
-    assert [file.name for file in files_of(locate(path.parent))] == [path.name, "00000001.parquet"]
-    assert made.rejected().count() == 1
+def forget_commit(root: Path, batch: int) -> None:
+    """Make the checkpoint look as if Spark had stopped before a commit."""
+    for path in (root / "checkpoint" / "commits").glob(f"*{batch}*"):
+        path.unlink()
 
 
 def test_a_copy_of_the_checkpoint_doubles_nothing(
@@ -371,19 +341,6 @@ def test_rows_that_the_driver_does_not_find_stop_the_landing(
     assert counts_of(made) == (0, 0)
     made.run_available()
     assert counts_of(made) == (len(WANTED), FILES)
-
-
-def test_two_landings_lose_and_double_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """One of them may stop with a sentence; only the names of files keep them apart."""
-    prepare(tmp_path)
-    running = many_of(spark, tmp_path).start()
-    try:
-        with suppress(QueryProblem):
-            many_of(spark, tmp_path).run_available()
-    finally:
-        running.stop()
-    many_of(spark, tmp_path).run_available()
-    assert rows(tmp_path, "seq", "event_time_us") == WANTED
 
 
 def test_bytes_that_spark_takes_for_text_stop_no_query(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Whole queries of scripts: results by hand, scripts that change, silent sensors, bad input."""
+"""Whole queries of scripts: scripts that change, silent sensors, programs by hand."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession, functions
 
@@ -27,10 +26,10 @@ from model.vocabulary.script.tree import (
     Workflow,
 )
 from sim.kernel.seeds import Seeds
-from sim.script.by_hand import WORKFLOWS, line_count
+from sim.script.by_hand import WORKFLOWS
 from spark_impl.runtime.histories import append, history_schema
 from spark_impl.runtime.storage import InputProblem
-from spark_impl.script import QueryProblem, ScriptQuery, progress, rejected, results, undefined
+from spark_impl.script import ScriptQuery, progress, results
 from straggler.rooms.script.language import parse
 
 MEAN = Window("avg", Sensor("A"), 4, 2)
@@ -54,29 +53,6 @@ def answers(spark: SparkSession, *stores: Path) -> dict[tuple[str, str], list[tu
     for row in results(spark, *stores).orderBy("ts_us", "value").collect():
         found.setdefault((row.workflow, row.name), []).append((row.ts_us, row.value))
     return found
-
-
-def test_results_by_hand(spark: SparkSession, tmp_path: Path) -> None:
-    source = history(tmp_path / "h", [("A", 500, 2.0), ("A", 2_500, 4.0), ("B", 9_000, 1.0)])
-    query = ScriptQuery(spark, CONFIG, source, tmp_path / "s")
-    assert query.known_until_us() == 0
-    query.run_available()
-    assert answers(spark, tmp_path / "s") == {}
-    assert query.known_until_us() == 1_000
-    history(source, [("A", 6_100, float("nan")), ("A", 5_900, 9.0), ("A", 500, 8.0)], start=3)
-    query.run_available()
-    found = {("hall", "mean"): [(1_000, 2.0), (3_000, 3.0)]}
-    found["hall", "half"] = [(1_000, 1.0), (3_000, 1.5)]
-    assert answers(spark, tmp_path / "s") == found
-    assert query.known_until_us() == 5_000
-    refused = rejected(spark, tmp_path / "s").orderBy("seq").collect()
-    assert [(row.seq, row.reason[:5]) for row in refused] == [(3, "value"), (5, "event")]
-    query.flush()
-    found["hall", "mean"] += [(5_000, 6.5), (7_000, 9.0)]
-    found["hall", "half"] += [(5_000, 3.25), (7_000, 4.5)]
-    assert answers(spark, tmp_path / "s") == found
-    assert query.known_until_us() == END_US
-    assert undefined(spark, tmp_path / "s").count() == 0
 
 
 NOISE = np.random.default_rng(7)
@@ -161,30 +137,6 @@ def test_stores_of_others(spark: SparkSession, tmp_path: Path) -> None:
         ScriptQuery(spark, other, source, store)
     with pytest.raises(InputProblem, match="answer since 0, 0: they must be in this order"):
         results(spark, store, store)
-
-
-@pytest.mark.fails_tasks
-@pytest.mark.parametrize(
-    ("column", "value", "sentence"),
-    [
-        ("event_time_us", -1, "event_time_us of sensor 'A' is -1; it must be from 0 to below 2^61"),
-        ("source_id", None, "source_id of sensor 'A' is NULL in some row"),
-        ("arrival_us", None, "arrival_us of sensor 'A' is NULL in some row"),
-    ],
-)
-def test_impossible_arrivals_are_refused(
-    spark: SparkSession, tmp_path: Path, column: str, value: Any, sentence: str
-) -> None:
-    source = history(tmp_path / "h", [("B", 1, 1.0), ("A", 2, 2.0)])
-    (path,) = source.glob("*.parquet")
-    table = pq.read_table(path)
-    place = table.schema.get_field_index(column)
-    rows = [table.column(column)[0].as_py(), value]
-    pq.write_table(table.set_column(place, column, pa.array(rows, table.schema[place].type)), path)
-    query = ScriptQuery(spark, replace(CONFIG, idle_after_us=9), source, tmp_path / "s")
-    with pytest.raises(QueryProblem, match=f"^{sentence.replace('^', '.')}$"):
-        query.run_available()
-    assert query.store.at().view.last == -1
 
 
 # -------------------------------------------------------------------- sensors that fall silent
@@ -281,12 +233,8 @@ def tuples(spark: SparkSession) -> DataFrame:
     return table.select("sensor", functions.timestamp_micros("at").alias("ts"), "value").cache()
 
 
-FIRST, *OTHERS = WORKFLOWS
-
-
-@pytest.mark.parametrize(
-    "name", [FIRST, *(pytest.param(each, marks=pytest.mark.long) for each in OTHERS)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", WORKFLOWS)
 def test_a_program_by_hand_gives_the_results_of_its_script(name: str, tuples: DataFrame) -> None:
     script, program = WORKFLOWS[name]
     module: dict[str, Callable[[DataFrame], dict[str, DataFrame]]] = {}
@@ -307,7 +255,3 @@ def test_a_program_by_hand_gives_the_results_of_its_script(name: str, tuples: Da
     assert len(expected) > 5
     # Spark adds up floats in its own order.
     assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
-
-
-def test_blank_lines_and_comments_do_not_count() -> None:
-    assert line_count("# head\n\na = 1\n    # why\nb = 2\n") == 2

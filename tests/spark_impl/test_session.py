@@ -2,16 +2,12 @@
 
 import os
 import re
-import signal
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 
-from model.vocabulary import SlackConfig
 from spark_impl.runtime import session
 from spark_impl.runtime.session import (
     EnvironmentProblem,
@@ -20,19 +16,6 @@ from spark_impl.runtime.session import (
     require_java,
     scratch_folder,
 )
-from tests.spark_impl.test_windows_query import history
-
-ROOT = Path(__file__).resolve().parents[2]
-CONFIG = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=0)
-SCRIPT = """
-import signal
-from spark_impl.runtime.session import session
-from spark_impl.slack import SlackQuery
-from tests.spark_impl.test_session import CONFIG
-signal.signal(signal.SIGINT, signal.default_int_handler)
-with session() as spark:
-    SlackQuery(spark, CONFIG, "history", "store").flush()
-"""
 
 
 def fake_java(folder: Path, answer: str) -> None:
@@ -57,12 +40,6 @@ def test_java_too_old(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(EnvironmentProblem, match=sentence):
         require_java()
-
-
-def test_java_new_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_java(tmp_path, 'openjdk version "21" 2023-09-19')
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    require_java()
 
 
 def test_java_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,31 +101,6 @@ def test_the_error_of_java_is_its_last_cause(tmp_path: Path, log: str, sentence:
     expected = f"^Spark does not start: {re.escape(sentence)}"
     with pytest.raises(EnvironmentProblem, match=expected):
         start()
-
-
-@pytest.mark.long
-def test_interrupt_stops_cleanly_and_leaves_nothing(tmp_path: Path) -> None:
-    """The interrupt comes when the first micro-batch has been committed."""
-    history(tmp_path / "history", *([(10 * b + i, 1.0) for i in (3, 12, 1)] for b in range(4)))
-    (tmp_path / "tmp").mkdir()
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path / "tmp")}
-    with subprocess.Popen(
-        [sys.executable, "-c", SCRIPT],
-        cwd=tmp_path,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        while process.poll() is None and not any((tmp_path / "store").glob("_delta_log/*2.json")):
-            time.sleep(0.005)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=120)
-    assert process.returncode != 0
-    assert errors.rstrip().endswith("KeyboardInterrupt")
-    assert "java" not in errors
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["history", "store", "tmp"]
-    assert list((tmp_path / "tmp").iterdir()) == []
 
 
 # ---------------------------------------------------------------------------------- scratch folders

@@ -1,7 +1,5 @@
 """Tables of stores: who commits, what counts, what readers are told, and who else can read them."""
 
-import threading
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -146,31 +144,6 @@ def test_a_commit_counts_although_the_log_cannot_be_summed_up(
     assert starts(store) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
 
 
-def test_one_of_many_writers_commits_each_number(tmp_path: Path) -> None:
-    store, ends = make(tmp_path / "s"), Counter[str]()
-    for batch in range(5):
-        together = threading.Barrier(3)
-
-        def race(batch: int = batch, together: threading.Barrier = together) -> None:
-            writer = TableWriter(store.root)
-            draft = draft_of(store, writer, batch)
-            together.wait()
-            try:
-                draft.commit()
-                ends["commits"] += 1
-            except InputProblem as error:
-                ends["stops" if "another query has written it" in str(error) else str(error)] += 1
-
-        threads = [threading.Thread(target=race) for _ in range(3)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
-    assert ends == {"commits": 5, "stops": 10}
-    assert len(starts(store)) == 15
-    assert starts(store, "pending") == [4]
-
-
 def test_a_writer_that_stood_still_while_the_log_was_cleaned_stops(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,15 +160,6 @@ def test_a_writer_that_stood_still_while_the_log_was_cleaned_stops(
         late.commit()
     assert not (log / f"{1:020d}.json").exists()
     assert len(starts(store)) == 30
-
-
-def test_files_that_no_version_names_do_not_count(tmp_path: Path) -> None:
-    store = make(tmp_path / "s")
-    writer = TableWriter(store.root)
-    draft_of(store, writer, 0)
-    store.write("result", 0, rows(77), "of-a-dead-task")
-    draft_of(store, writer, 0).commit()
-    assert starts(store) == [0, 1, 2]
 
 
 def test_a_micro_batch_without_rows_is_no_version(tmp_path: Path) -> None:
@@ -311,20 +275,3 @@ def test_other_folders_are_no_stores(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputProblem, match=sentence):
         make(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == [name]
-
-
-def test_duckdb_and_polars_read_the_same_rows(tmp_path: Path) -> None:
-    duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")
-    deltalake = pytest.importorskip("deltalake")
-    store = make(tmp_path / "s")
-    writer = TableWriter(store.root)
-    for batch in range(3):
-        draft_of(store, writer, batch).commit()
-    columns = ["batch", "start_us", "value"]
-    ours = sorted(store.at().read_kind("result").select(columns).to_pylist(), key=str)
-    stored = deltalake.DeltaTable(str(tmp_path / "s")).to_pyarrow_dataset()  # noqa: F841 (DuckDB finds it by name)
-    question = "select batch, start_us, value from stored where kind = 'result'"
-    found = duckdb.sql(question).arrow().read_all().to_pylist()
-    assert sorted(found, key=str) == ours
-    frame = polars.read_delta(str(tmp_path / "s")).filter(polars.col("kind") == "result")
-    assert sorted(frame.select(columns).to_dicts(), key=str) == ours

@@ -1,78 +1,19 @@
-"""Runs: nothing left when they are over, levels over time, and triggers, where arrivals are cut."""
+"""Runs: levels over time, digests, and triggers, where arrivals are cut."""
 
-import gc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 import simpy
 
 from model.vocabulary import Event, Trace, Workload
-from sim import grouping, join, script, slack, watermark
 from sim.kernel.link import Link
 from sim.kernel.plan import EPOCH_2020_US, Plan, replay
 from sim.kernel.recorder import Level, Series, Summary, digest_of
-from sim.kernel.run import Arrived, TimedRun, run
+from sim.kernel.run import Arrived, run
 from sim.kernel.source import Tuple
 from sim.kernel.station import Station
 from sim.kernel.trigger import At, Every, EveryTuples, Trigger, When
-
-ROOMS: Mapping[str, Callable[..., TimedRun]] = {
-    "slack": slack.from_settings,
-    "watermark": watermark.from_settings,
-    "join": join.from_settings,
-    "grouping": grouping.from_settings,
-    "script": script.from_settings,
-}
-
-
-# ----------------------------------------------------------------------- Python's own collector
-
-
-IN_WINDOWS = {
-    "messages": "300",
-    "tiers": "node,rack",
-    "faults": "fail worker-0 9000000 500000; lose log>worker-1 5; pause corrector 20000000 5",
-}
-SETTINGS: Mapping[str, Mapping[str, str]] = {
-    "slack": IN_WINDOWS,
-    "watermark": IN_WINDOWS,
-    "join": {
-        "seconds": "1",
-        "trigger_interval_us": "250000",
-        "faults": "fail worker-0 300000 50000; pause worker-1 100000 5; "
-        "lose worker-0>worker-1 5; replay worker-2>worker-1 3 500",
-    },
-    "grouping": {
-        "tuples": "2000",
-        "faults": "fail worker-0 3000 500; lose log>worker-1 5; pause worker-1 100 5",
-    },
-    "script": {
-        "seconds": "2",
-        "placement": "all-split",
-        "tiers": "node,rack",
-        "faults": "fail worker-0 300000 50000; lose log>worker-1 5; pause worker-1 100000 5",
-    },
-}
-"""A short run of every room with many faults."""
-
-
-@pytest.mark.parametrize("name", ROOMS)
-def test_nothing_is_left_of_a_run_that_is_over(name: str) -> None:
-    """Hundreds of them, in a sweep, would fill the memory."""
-    simulate, settings = ROOMS[name], SETTINGS[name]
-    simulate(settings, 1)  # whatever is made once and kept
-    gc.collect()
-    gc.disable()
-    try:
-        summary = simulate(settings, 1).summary
-        assert summary["sent_again"]
-        assert summary.get("served_again") or summary.get("failures")
-        # An environment of SimPy is a circle, of a few objects.
-        assert gc.collect() < 20
-    finally:
-        gc.enable()
-
 
 # --------------------------------------------------------------------------------- levels over time
 
