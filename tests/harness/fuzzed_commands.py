@@ -108,8 +108,10 @@ def _simulations() -> Iterator[tuple[str, Form]]:
     }
     for room, size in sizes.items():
         sized = [word for each in size for word in ("--set", each)]
-        words = ("sim", room, "--seed", "7", *sized, "--json", "s.json", "--plot", "s.svg")
-        yield f"sim {room}", Form(words, words[:2], {}, ("s.json", "s.svg"))
+        outputs = ("s.json", "s.svg", "s.html")
+        shown = ("--json", outputs[0], "--plot", outputs[1], "--html", outputs[2])
+        words = ("sim", room, "--seed", "7", *sized, *shown)
+        yield f"sim {room}", Form(words, words[:2], {}, outputs)
 
 
 def _others() -> Iterator[tuple[str, Form]]:

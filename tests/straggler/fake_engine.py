@@ -9,7 +9,6 @@ PACKAGE = "xxhash"
 ADAPTER = """\
 import json
 import sys
-import time
 
 MISTAKE = {mistake!r}
 
@@ -38,8 +37,6 @@ def windows(config, arrivals):
 
 for line in sys.stdin:
     workload = json.loads(line)
-    if MISTAKE == "hangs":
-        time.sleep(600)
     if MISTAKE == "refuses":
         sys.exit("it cannot express this")
     steps = list(windows(workload["config"], workload["arrivals"]))
@@ -90,7 +87,7 @@ def write_engine(
     more: str = "",
     name: str = "fake",
 ) -> None:
-    """Write an engine and its environment into ``folder``; one that hangs has a second."""
+    """Write an engine and its environment into ``folder``."""
     home = folder / "engines" / name
     (home / "trails").mkdir(parents=True)
     (folder / "environments" / name / "bin").mkdir(parents=True)
@@ -105,7 +102,6 @@ def write_engine(
         "about": "No engine.",
     }
     lines = [f'{field} = "{value}"' for field, value in head.items()]
-    lines += ["timeout_s = 1"] if mistake == "hangs" else []
     how = f"how = {explains!r}" if explains else ""
     finding = FINDING.format(promise=found_in, how=how) if found_in else ""
     text = "\n".join([*lines, CASES, finding, more])

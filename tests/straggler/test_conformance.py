@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +43,13 @@ def results_of(folder: Path) -> Path:
     return folder / "engines" / "fake" / "results.json"
 
 
+def stored_cases(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(results_of(folder).read_text("utf-8"))["cases"]
+    return found
+
+
 def stored_promises(folder: Path) -> list[str]:
-    stored = json.loads(results_of(folder).read_text("utf-8"))
-    return [case["promise"] for case in stored["cases"]]
+    return [case["promise"] for case in stored_cases(folder)]
 
 
 def verdicts(done: Done) -> dict[str, str]:
@@ -68,9 +71,7 @@ HOW = "In plain Python."
     ("mistake", "about", "promise", "verdict", "words"),
     [
         ("", {}, "in-time", "holds", f"**holds** ({WORKLOADS} streams)"),
-        ("counts everything", {}, "in-time", "holds", "**holds**"),
         ("counts some", {}, "in-time", "undetermined", "tuples, and nobody says which."),
-        ("drops at the watermark", FOUND_LATE, "in-time", "broken", "that came in time."),
         ("drops at the watermark", FOUND_LATE, "in-time", "broken", "    what came"),
         ("twice", FOUND_LATE, "windows-exact", "not reproduced", "not reproduced"),
         ("twice", FOUND, "windows-exact", "broken", "broken"),
@@ -94,54 +95,18 @@ def test_an_engine_gets_the_verdict_that_its_answers_and_scripts_support(
     assert words in Path("page.md").read_text("utf-8")
 
 
-def test_an_engine_that_hangs_is_asked_twice_in_a_case(
-    straggler: Straggler, tmp_path: Path
-) -> None:
-    write_engine(tmp_path, "hangs")
-    found = verdicts(judge(straggler, tmp_path, "--promise", "in-time"))
-    assert found["in-time"] == "failed"
-    (case,) = json.loads(results_of(tmp_path).read_text("utf-8"))["cases"]
-    assert (case["counts"]["workloads"], case["broken"]) == (2, 2)
-    assert "did not answer in 1 s" in case["failure"]
-
-
-def test_a_counterexample_is_small_and_stored(straggler: Straggler, tmp_path: Path) -> None:
-    write_engine(tmp_path, "twice")
-    assert judge(straggler, tmp_path).code == 0
-    results = json.loads(results_of(tmp_path).read_text("utf-8"))
-    case = next(each for each in results["cases"] if each["broken"])
-    first, second = case["workload"]["arrivals"]
-    assert first[1] == second[1]  # two deliveries of one tuple
-    story = " ".join(case["counterexample"])
-    assert f"event time {first[3]} us" in story
-    assert "revision" not in story  # no part of an answer
-
-
 def test_one_promise_is_judged_again_and_the_rest_is_kept(
     straggler: Straggler, tmp_path: Path
 ) -> None:
     write_engine(tmp_path, "twice")
     assert verdicts(judge(straggler, tmp_path))["in-time"] == "not reproduced"
+    broken = [each for each in stored_cases(tmp_path) if each["broken"]]
+    assert [len(each["workload"]["arrivals"]) for each in broken] == [2, 2]
     path = tmp_path / "engines" / "fake" / "adapter.py"
     path.write_text(path.read_text("utf-8").replace("'twice'", "''"), encoding="utf-8")
     found = verdicts(judge(straggler, tmp_path, "--promise", "in-time"))
     assert (found["windows-exact"], found["in-time"]) == ("not reproduced", "holds")
     assert_refused(judge(straggler, tmp_path, "--promise", "in-time", "--seed", "1"), "seed 0")
-
-
-def test_a_promise_holds_only_if_all_ways_were_run(straggler: Straggler, tmp_path: Path) -> None:
-    way = '[[case]]\npromise = "windows-exact"\nhow = "In another way."\n'
-    write_engine(tmp_path, more=f'{way}[case.settings]\naggregate = ["sum"]\n')
-    assert judge(straggler, tmp_path).code == 0
-    stored = json.loads(results_of(tmp_path).read_text("utf-8"))
-    stored["cases"] = [each for each in stored["cases"] if each["how"] != "In another way."]
-    results_of(tmp_path).write_text(json.dumps(stored), encoding="utf-8")
-    page = tmp_path / "page.md"
-    found = verdicts(judge(straggler, tmp_path, "--stored", "--markdown", str(page)))
-    assert found["windows-exact"] == "holds (1 of 2 ways judged)"
-    text = page.read_text("utf-8")
-    assert f"**holds** (1 of 2 ways judged, {WORKLOADS} streams)" in text
-    assert "*not judged*: In another way. It was not run yet." in text
 
 
 def test_an_interrupted_rerun_loses_no_result(
@@ -200,19 +165,3 @@ def test_a_wrong_description_of_an_engine_is_refused(
         sentence = done.err.replace(f"{tmp_path}/{number}/", "").rstrip()
         said += [*more.splitlines(), f"    {sentence}"]
     assert "\n".join(said) == snapshot
-
-
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
-        (lambda f: (f / "environments/fake/bin/python").chmod(0o644), "cannot be run: Permission"),
-        (lambda f: (f / "engines/fake/trails/mistake.py").unlink(), "there is no script"),
-    ],
-)
-def test_an_engine_that_cannot_be_run_is_refused(
-    spoil: Callable[[Path], object], words: str, straggler: Straggler, tmp_path: Path
-) -> None:
-    write_engine(tmp_path, found_in="in-time")
-    spoil(tmp_path)
-    assert_refused(judge(straggler, tmp_path), words)
-    assert not results_of(tmp_path).exists()

@@ -67,19 +67,6 @@ def test_right_answers_hold_and_wrong_ones_are_broken(straggler: Straggler, work
     assert "no pair lost: r #0" in lost.out
 
 
-def test_several_workloads_have_several_traces(straggler: Straggler, work: Path) -> None:
-    line = work.read_text(encoding="utf-8")
-    work.write_text(2 * line, encoding="utf-8")
-    put(work, answers(work))
-    assert straggler("judge", "work.jsonl", "trace.jsonl").code == 0
-    work.write_text(line, encoding="utf-8")
-    refused = straggler("judge", "work.jsonl", "trace.jsonl")
-    assert_refused(refused, "a line after the traces of 1 workload")
-    work.write_text(3 * line, encoding="utf-8")
-    refused = straggler("judge", "work.jsonl", "trace.jsonl")
-    assert_refused(refused, "trace 3 of 3 is missing", '{"end": N}')
-
-
 def test_a_dash_is_standard_output_or_standard_input(
     straggler: Straggler, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,18 +80,6 @@ def test_a_dash_is_standard_output_or_standard_input(
         assert judged.code == code
     assert_refused(judged, "standard input, line 2: 'more' is no JSON object")
     assert_refused(straggler("judge", "-", "-"), "only one can be standard input")
-
-
-def test_a_byte_order_mark_and_empty_lines_at_the_end_are_no_lines(
-    straggler: Straggler, work: Path
-) -> None:
-    right = answers(work)
-    put(work, ["\ufeff", *right, "\n", "  \r\n"])
-    work.write_text(f"\ufeff{work.read_text('utf-8')}\n", encoding="utf-8")
-    done = straggler("judge", "work.jsonl", "trace.jsonl")
-    assert (done.code, done.err) == (0, ""), done.out
-    put(work, ["\n", *right])
-    assert_refused(straggler("judge", "work.jsonl", "trace.jsonl"), "line 1: a line is empty")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no file that is always full")

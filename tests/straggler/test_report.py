@@ -2,7 +2,6 @@
 
 import ast
 import json
-import re
 from functools import partial
 from pathlib import Path
 
@@ -10,19 +9,17 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from sim.report.contents import Report
-from sim.report.entries import entry_of
 from sim.sweep.engine import Judged, Sweep
 from sim.sweep.experiment import Reproduction
 from sim.sweep.jobs import perform
 from sim.sweep.reading import catalogue, find
 from sim.sweep.store import Store
 from straggler.pages.evidence import PROMISES
-from straggler.pages.reproduction import figures, page, read_summary
+from straggler.pages.reproduction import read_summary
 from straggler.rooms import find_rooms
 from straggler.sweeps.files import read_report
 from tests.sim import made_up
-from tests.straggler.command import Straggler, assert_refused
+from tests.straggler.command import Straggler
 
 STEM = "watermark-alone-quick"
 
@@ -44,18 +41,12 @@ def sweeps(tmp_path: Path) -> Path:
 
 
 def test_all_results_are_on_the_page(straggler: Straggler, sweeps: Path, tmp_path: Path) -> None:
-    done = straggler("report")
-    assert (done.code, done.err) == (0, "")
-    assert done.out == (
-        "report.html: 6 experiments, 168 runs: 1 reproduced, 1 reproduced under stated assumptions,"
-        " 1 refuted, 1 undetermined, 1 not as expected, 1 not judged.\n"
-    )
+    for name in ("report.html", "again.html"):
+        done = straggler("report", "--output", name)
+        assert (done.code, done.err) == (0, "")
+        assert done.out.startswith(f"{name}: 6 experiments, 168 runs: 1 reproduced, ")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.count("<article") == 6
-    # Rooms in their usual order, wherever in the alphabet they are.
-    rooms = ("slack", "join", "grouping", "watermark", "script")
-    assert re.findall(r'<h2 id="room-(\w+)"', page) == list(rooms)
-    assert straggler("report", "--output", "again.html").code == 0
     assert (tmp_path / "again.html").read_text(encoding="utf-8") == page
     assert {path.name for path in tmp_path.iterdir()} == {"sweeps", "report.html", "again.html"}
 
@@ -75,47 +66,10 @@ def test_a_full_sweep_goes_before_a_quick_one(straggler: Straggler, sweeps: Path
     assert done.out.startswith("report.html: 1 experiment, 3 runs: 1 reproduced.")
 
 
-def test_no_results_are_refused(straggler: Straggler, tmp_path: Path) -> None:
-    (tmp_path / "sweeps").mkdir()
-    assert_refused(straggler("report"), "no results of a full or quick sweep in 'sweeps'")
-    (tmp_path / "sweeps" / "runs").mkdir()
-    (tmp_path / "sweeps" / "runs" / "0.json").write_text("{}", encoding="utf-8")
-    assert_refused(straggler("report"), "only runs; `straggler sweep` resumes them")
-    store(tmp_path / "results")
-    wanted = straggler("report", "results", "--effort", "full")
-    assert_refused(wanted, "no results of a full sweep in 'results'")
-    assert not (tmp_path / "report.html").exists()
-
-
-def test_a_damaged_file_is_refused_by_its_name(
-    straggler: Straggler, sweeps: Path, tmp_path: Path
-) -> None:
-    other = (sweeps / "slack-missed-quick.json").read_bytes()
-    for kind, content, words in (
-        ("json", b"{", f"{STEM}.json' is damaged"),
-        ("json", b"{}", "not what a sweep"),
-        ("json", other, "its table has 3 rows and not 48"),
-        ("parquet", b"PAR1", "not a Parquet file"),
-        ("parquet", None, f"{STEM}.parquet' is missing"),
-    ):
-        path = sweeps / f"{STEM}.{kind}"
-        whole = path.read_bytes()
-        path.unlink() if content is None else path.write_bytes(content)
-        assert_refused(straggler("report"), STEM, words)
-        path.write_bytes(whole)
-    assert not (tmp_path / "report.html").exists()
-
-
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-RESULTS = ROOT / "benchmarks" / "results"
 QUICKEST = ("slack-streams", "join-batches", "grouping-three", "watermark-tasks", "script-panes")
 """A quick experiment of each room."""
-WHOLE = tuple(each for each in made_up.ALL if not each[0]["failed"])
-
-
-def report() -> Report:
-    return tuple(entry_of(*each) for each in WHOLE)
 
 
 @pytest.mark.parametrize(
@@ -163,21 +117,3 @@ def test_experiments_are_on_the_page_as_they_are_in_the_catalogue() -> None:
         judged = ("", entry.effort)
         expected = {each.says for each in experiment.expectations if each.only in judged}
         assert {finding.says for finding in entry.findings} == expected
-
-
-def test_the_page_is_written_and_written_again_from_its_summary(
-    straggler: Straggler, tmp_path: Path
-) -> None:
-    store(tmp_path / "sweeps", *WHOLE)
-    measured = ("--measured", str(RESULTS))
-    done = straggler("report", "--reproduction", "claims.md", *measured)
-    assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("claims.md: 5 experiments, ")
-    text = (tmp_path / "claims.md").read_text(encoding="utf-8")
-    assert text == page(report(), figures(RESULTS))
-    again = straggler("report", "claims.json", "--reproduction", "again.md", *measured)
-    assert again.code == 0
-    for kind in ("md", "json"):
-        first, second = (tmp_path / f"{name}.{kind}" for name in ("claims", "again"))
-        assert first.read_bytes() == second.read_bytes()
-    assert not (tmp_path / "report.html").exists()

@@ -14,19 +14,11 @@ from typing import Any
 import pytest
 
 from sim.report.page import POLICY
-from straggler.rooms import room_names
 from tests.straggler.command import Straggler
 from tests.straggler.test_report import store
 
 FAULTS = "slow worker-1 1s 2s 4; fail worker-0 4s 1s; duplicate source-0 9 5"
 SMALL = ("--set", "messages=200", "--set", "tasks=6", "--set", f"faults={FAULTS}")
-SHORTER = {
-    "grouping": ("--set", "policies=tag"),
-    "join": ("--set", "seconds=10"),
-    "script": ("--set", "seconds=10"),
-    "slack": SMALL,
-}
-"""Settings of rooms whose usual run takes seconds."""
 MODEL, BUGGY = "model.slack:make_system", "model.slack.variants:lost_update"
 STREAM = "event_time,value,key\n" + "".join(f"{at},1,k\n" for at in (1, 9, 2, 12, 30, 11, 40))
 ASK = ("diff", "slack", "--time-unit", "s", "--per", "key", "--control", "fixed", "--system", BUGGY)
@@ -41,21 +33,6 @@ def read(folder: Path) -> str:
     assert html.unescape(page).count(POLICY) == 1
     assert not re.search(r"https?:|@import|javascript:|data:|<script|<img|<image", page)
     return page
-
-
-@pytest.mark.parametrize("room", room_names())
-def test_a_run_of_every_room_has_its_verdict_latency_and_load(
-    straggler: Straggler, tmp_path: Path, room: str
-) -> None:
-    done = straggler("sim", room, *SHORTER.get(room, ()), "--html", "run.html")
-    page = read(tmp_path)
-    for part in ("</span>holds</span>", ">Latency<", ">Tuples and messages at each worker<"):
-        assert part in page
-    if room == "slack":
-        assert done.out.splitlines()[-1] in page
-        assert "slow worker-1, factor 4: from 1s, for 2s" in page
-        (rows,) = re.findall(r"longest queue</th></tr></thead><tbody>(.*?)</tbody>", page, re.S)
-        assert rows.count("<tr>") == 7  # with the corrector
 
 
 def test_a_broken_comparison_shows_its_counterexample_and_escapes_names(
@@ -74,21 +51,6 @@ def test_a_broken_comparison_shows_its_counterexample_and_escapes_names(
         "&lt;b&gt;key",
     ):
         assert said in page
-
-
-def test_a_promise_whose_case_never_occurred_has_no_tick(
-    straggler: Straggler, tmp_path: Path
-) -> None:
-    rows = "".join(f"{second},1,k\n" for second in range(30))
-    (tmp_path / "s.csv").write_text(f"event_time,value,key\n{rows}", encoding="utf-8")
-    chosen = ("--aggregate", "sum", "--reference", "model", "--level", "steps")
-    assert straggler(*ASK[:-1], MODEL, "--input", "s.csv", *chosen, "--html", "run.html").code == 3
-    page = read(tmp_path)
-    assert "</span>undetermined</span>" in page
-    items = re.findall(r"<li><span class=\"mark (\w+)\".*?</li>", page, re.S)
-    assert {"met", "unsure"} <= set(items)
-    untested = re.findall(r"<li><span class=\"mark (\w+)\"[^<]*<[^<]*<[^<]*<[^(]*\(did not", page)
-    assert set(untested) == {"unsure"}
 
 
 # ------------------------------------------------------------------------------------ in a browser
@@ -168,12 +130,3 @@ def test_a_browser_shows_every_plot_and_fetches_nothing(
     for width in (320, 1280):
         seen = look(page, tmp_path, width)
         assert seen == {"fits": True, "plots": plots, "can_be_read": True, "fetched": []}
-
-
-@pytest.mark.long
-def test_a_browser_finds_what_was_planted(straggler: Straggler, tmp_path: Path) -> None:
-    assert straggler("sim", "slack", *SMALL, "--html", "run.html").code == 0
-    wide = '<img src="other.png"><p style="min-width: 600px">wide</p></main>'
-    page = read(tmp_path).replace(html.escape(POLICY), "").replace("</main>", wide)
-    seen = look(page, tmp_path, 390)
-    assert (seen["fits"], len(seen["fetched"])) == (False, 1)

@@ -2,24 +2,20 @@
 
 import json
 import re
-from collections import Counter
-from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyspark.sql import SparkSession
 
 import straggler.rooms.script
 from model.script import run
-from model.vocabulary import Event, ScriptConfig, Workload
-from model.vocabulary.script.config import Rejected, Result, Undefined
+from model.vocabulary import ScriptConfig, Workload
+from model.vocabulary.script.config import Result
 from spark_impl.script import compile_plan
 from straggler.cli import script_run
-from straggler.rooms.script import execution as running
 from straggler.rooms.script import inputs
-from straggler.rooms.script.execution import Found, explained
+from straggler.rooms.script.execution import explained
 from straggler.rooms.script.formatter import formatted
 from straggler.rooms.script.language import ScriptError, parse
 from straggler.rooms.script.plan import make_plan, summary_of
@@ -88,9 +84,7 @@ def test_explain_tells_tables_and_figures(straggler: Straggler, tmp_path: Path) 
     done = straggler("script", "explain", *FILES, *options)
     assert (done.code, done.err) == (0, "")
     assert "Dropped: EWR.wind_dir, JFK.wind_dir, LGA.pressure." in done.out
-    assert "73 computations are written, 65 are made." in done.out
     data = json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))
-    assert len(data["computations"]) == 65
     assert sum(worker["per_hour"] for worker in data["workers"]) <= data["communication"]
     shared = next(each for each in data["computations"] if "comfort.temp" in each["names"])
     assert shared["names"] == ["comfort.temp", "temperature.jfk", "weekly_records.jfk"]
@@ -120,37 +114,15 @@ def test_the_query_on_spark_is_explained_as_the_model_is() -> None:
     assert list(summary_of(theirs).sentences()) == list(ours.sentences())
 
 
-def computed_by_the_model(_: object, config: ScriptConfig, events: Sequence[Event]) -> Found:
-    trace = run(Workload("script", tuple(events), config.to_json()))
-    found = trace.of(Result)
-    stamps = pa.array([each.ts_us for each in found], pa.timestamp("us", tz="UTC"))
-    columns = zip(*((each.workflow, each.name, each.value) for each in found), strict=True)
-    flows, names, values = (pa.array(each) for each in columns)
-    results = pa.table(dict(zip(running.COLUMNS, (flows, names, stamps, values), strict=True)))
-    reasons = Counter(each.reason for each in trace.of(Rejected))
-    return Found(results, len(trace.of(Undefined)), reasons)
-
-
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_tuples_without_a_value_are_left_out_and_counted(
-    straggler: Straggler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+def test_run_computes_on_spark_and_leaves_out_tuples_without_a_value(
+    straggler: Straggler, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(script_run, "compute", computed_by_the_model)
-    monkeypatch.setattr(script_run, "open_session", nullcontext)
+    monkeypatch.setattr(script_run, "open_session", lambda _master: nullcontext(spark))
     text = "sensor,at,value\nl,0,1\nl,1,\nl,1,nan\nr,1,\nl,1,inf\nl,1,5\nl,2,\n"
     (tmp_path / "mine.script").write_text('x = avg("l", 4_000, 2_000)\n', encoding="utf-8")
-    path = tmp_path / f"readings.{suffix}"
-    path.write_text(text, encoding="utf-8")
-    if suffix == "parquet":
-        columns = {
-            "sensor": list("lllrlll"),
-            "at": [0, 1, 1, 1, 1, 1, 2],
-            "value": [1.0, None, float("nan"), None, float("inf"), 5.0, None],
-        }
-        parquet.write_table(pa.table(columns), path)
-    columns_of_file = ("--key", "sensor", "--event-time", "at", "--time-unit", "s")
-    ask = ("script", "run", "mine.script", "--input", str(path), *columns_of_file)
-    done = straggler(*ask, "--output", "found.csv")
+    (tmp_path / "readings.csv").write_text(text, encoding="utf-8")
+    ask = "script run mine.script --input readings.csv --key sensor --event-time at --time-unit s"
+    done = straggler(*ask.split(), "--output", "found.csv")
     assert (done.code, done.err) == (0, "")
     assert "of 7 tuples 0 came too late, 4 had no value, 1 nobody asked for." in done.out
     # The average of 1 and 5, in the windows that end after 2 and after 4 seconds.

@@ -75,17 +75,6 @@ def test_an_error_says_where_and_what(snapshot: SnapshotAssertion) -> None:
     assert "\n".join(said) == snapshot
 
 
-def test_the_line_is_shown_with_a_mark_below() -> None:
-    (tabbed,) = mistakes('A = "S1"\r\n\tB = agv(A, 1, 1)  # why').mistakes
-    assert tabbed.lines("x")[1:] == ["    \tB = agv(A, 1, 1)  # why", "    \t    ^^^"]
-    with pytest.raises(ScriptError) as caught:  # letters that are wide, or have no width
-        parse('A = union("温度", "e\u0301") + 湿度', "w")
-    assert caught.value.mistakes[0].lines("x")[2] == "    " + " " * 25 + "^" * 4
-    long = mistakes("A = " + " + ".join(['"S1"'] * 90) + " + @").mistakes[0]
-    _, excerpt, mark = long.lines("x")
-    assert (excerpt[mark.index("^")], len(excerpt) <= 104) == ("@", True)
-
-
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
