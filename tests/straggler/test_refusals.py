@@ -7,14 +7,14 @@ name of its section. ``pytest --snapshot-update`` stores the sentences anew.
 import json
 import re
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from properties import profiles
 from tests.harness import fuzzing
-from tests.harness.fuzzed_commands import Form, make_forms
+from tests.harness.fuzzed_commands import make_forms
 from tests.sim.calibrations import CALIBRATION
 from tests.sim.experiments import SMALL
 from tests.straggler.command import Straggler
@@ -109,24 +109,20 @@ def test_refusals_are_one_sentence_and_write_nothing(
 
 
 SEED, INPUTS = 23, 140
-"""``python -m tests.harness.fuzzing`` runs as many as one likes, with any seed."""
+"""Seed and number of the damaged inputs of a day; a night has more of them, from another seed."""
 
 
-@pytest.fixture(scope="module")
-def forms() -> Mapping[str, Form]:
-    """Return the commands that are damaged."""
-    return make_forms()
-
-
-def test_damaged_inputs_are_refused_in_one_sentence(forms: Mapping[str, Form]) -> None:
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a slow command
+def test_damaged_inputs_are_refused_in_one_sentence(seed: int) -> None:
+    forms, inputs = make_forms(), profiles.choose(INPUTS, nightly=1_500)
     for name, form in forms.items():
         whole = fuzzing.Input(form, form.words, form.files, is_garbage=False)
         done = fuzzing.run(whole, {})
         assert done.code in (0, 3), (name, done)  # nothing is late in such short streams
         assert list(fuzzing.problems(whole, {}, done)) == []
-    report = fuzzing.fuzz(forms, range(INPUTS), SEED)
+    report = fuzzing.fuzz(forms, range(inputs), profiles.choose(SEED, nightly=seed))
     assert not report.found, "\n".join(report.found)
     by_end = {end: sum(n for (_, each), n in report.ends.items() if each == end) for end in "02"}
-    assert by_end["2"] - len(forms) > (INPUTS - len(forms)) / 2, by_end  # without misspelt options
-    assert by_end["0"] > INPUTS / 20, by_end  # such damage goes deeper than the first check
+    assert by_end["2"] - len(forms) > (inputs - len(forms)) / 2, by_end  # without misspelt options
+    assert by_end["0"] > inputs / 20, by_end  # such damage goes deeper than the first check
     assert {form for form, end in report.ends if end == "2"} == set(forms)
