@@ -4,7 +4,6 @@ Of a messy file the reader is not asked: it is put together from pieces.
 """
 
 import csv
-from collections import defaultdict
 from dataclasses import replace
 from datetime import date, datetime
 from math import isfinite, nan
@@ -17,9 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from model.slack import make_system
-from model.vocabulary import SlackConfig, Workload, stable_hash
-from model.vocabulary.windows import Final
+from model.vocabulary import stable_hash
 from properties.promised import Reached, promised
 from straggler.errors import UsageError
 from straggler.inputs.set_aside import PLACES
@@ -130,7 +127,6 @@ def identity_of(text: str) -> int:
 # ------------------------------------------------------------------------------------ messy files
 
 SECOND_US = 1_000_000
-SIZE_S = 1_000
 HEADER = ("at", "amount", "shop")
 
 
@@ -235,9 +231,7 @@ def read_file(folder: Path, file: MessyFile, is_strict: bool = False) -> Recordi
 
 @promised("rows", "rows set aside", "rows without a number", "line breaks in cells", examples=12)
 @given(file=messy_files())
-def test_every_row_is_used_or_set_aside_and_windows_are_those_of_the_used_ones(
-    folder: Path, file: MessyFile, reached: Reached
-) -> None:
+def test_every_row_is_used_or_set_aside(folder: Path, file: MessyFile, reached: Reached) -> None:
     lacking = [row.line for row in file.rows if not isfinite(row.amount)]
     if len(lacking) == len(file.rows):
         with pytest.raises(UsageError, match=r"has no rows|no row can be used"):
@@ -259,11 +253,6 @@ def test_every_row_is_used_or_set_aside_and_windows_are_those_of_the_used_ones(
     assert len(places) == sum(min(kind.total, PLACES) for kind in bad.gone)
     assert sum(kind.total for kind in bad.lacking) == len(lacking)
     assert {place for kind in bad.lacking for place in kind.places} <= set(lacking)
-    size_us = SIZE_S * SECOND_US
-    config = SlackConfig(size_us, size_us, control="max").to_json()
-    trace = make_system()(Workload("slack", recording.events, config))
-    answers = {(final.key, final.start_us): final.value for final in trace.of(Final)}
-    assert answers == pytest.approx(sums(file.rows))
     reached.add(
         {
             "rows": len(used) - len(lacking),
@@ -272,12 +261,3 @@ def test_every_row_is_used_or_set_aside_and_windows_are_those_of_the_used_ones(
             "line breaks in cells": sum("\n" in row.shop for row in file.rows),
         }
     )
-
-
-def sums(rows: tuple[Row, ...]) -> dict[tuple[str, int], float]:
-    """Return the sum of every window, from the rows as they were written."""
-    found: dict[tuple[str, int], float] = defaultdict(float)
-    for row in rows:
-        if isfinite(row.amount):
-            found[row.shop, row.at_s // SIZE_S * SIZE_S * SECOND_US] += row.amount
-    return dict(found)

@@ -5,19 +5,14 @@ By day one erratum of each room is searched again, at night all of them.
 
 import json
 from dataclasses import replace
-from fractions import Fraction
-from itertools import combinations
-from math import ceil, comb
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from model.checking.claims import Outcome, Verdict
 from model.grouping.evidence import evidence_of
-from model.join.variants import VARIANTS, Variant
 from model.script.variants import VARIANTS as SCRIPT_VARIANTS
-from model.vocabulary import Event, GroupingConfig, SlackConfig, Trace, WatermarkConfig, Workload
+from model.vocabulary import Event, GroupingConfig, Trace, WatermarkConfig, Workload
 from model.vocabulary.grouping import Route
 from straggler.cli import errata as command
 from straggler.cli.errata import confirm
@@ -27,8 +22,6 @@ from straggler.rooms.grouping import errata as grouping_errata
 from straggler.rooms.grouping.room import balance_of
 from straggler.rooms.join import errata as join_errata
 from straggler.rooms.script import errata as script_errata
-from straggler.rooms.slack import errata as slack_errata
-from straggler.rooms.slack.requirement_errata import Window
 from straggler.rooms.watermark.measures import measure
 from tests.house.repository import ROOT
 from tests.straggler.command import Straggler
@@ -77,27 +70,7 @@ def test_the_page_has_every_erratum_with_the_class_that_its_source_supports() ->
             assert f"| {erratum.name} | {erratum.kind.value} | broken | holds | holds |" in PAGE
 
 
-@pytest.mark.parametrize("broken", [1, 2, 3])
-def test_one_verdict_that_is_not_as_it_should_be_leaves_it_unconfirmed(broken: int) -> None:
-    outcomes = (Outcome.BROKEN, Outcome.HOLDS, Outcome.HOLDS)
-    good = [Verdict("p", outcome, "Seen.") for outcome in outcomes]
-    assert Findings((), *good).is_confirmed
-    for outcome in set(Outcome) - {good[broken - 1].outcome}:
-        bad = [*good]
-        bad[broken - 1] = replace(bad[broken - 1], outcome=outcome)
-        assert not Findings((), *bad).is_confirmed
-
-
 # --------------------------------------------------------------------- rules that are not corrected
-
-
-def test_a_variant_without_a_mistake_is_no_erratum(monkeypatch: pytest.MonkeyPatch) -> None:
-    # It takes a kill, and none of these streams has one.
-    findings = slack_errata.smallest("clears_first")
-    assert findings.literal.outcome is Outcome.UNDETERMINED
-    right = replace(VARIANTS["local_timer"], changes={})
-    monkeypatch.setitem(cast("dict[str, Variant]", VARIANTS), "local_timer", right)
-    assert join_errata.shortest("local_timer").literal.outcome is Outcome.HOLDS
 
 
 def test_a_wrong_correction_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,24 +111,6 @@ def test_an_unconfirmed_erratum_exits_with_1(
     done = straggler("errata")
     assert done.code == 1
     assert done.out.splitlines()[-1] == "1 of 1 erratum not confirmed: doubtful."
-
-
-# ------------------------------------------------------------------------------------------- slack
-
-
-def test_probabilities_are_counts_of_subsets() -> None:
-    config = SlackConfig(1, 1, aggregate="quantile", q=0.75, control="pd", eps=0.3)
-    values = (1, 1, 2, 4, 4)
-    for window in (Window(config, 5), Window(replace(config, aggregate="sum"), 5, values)):
-        for n in range(1, 6):
-            wrong = 0
-            for kept in combinations(range(5), n):
-                if window.values:
-                    lost = sum(values) - sum(values[at] for at in kept)
-                    wrong += lost >= 0.3 * sum(values)
-                else:
-                    wrong += abs(kept[ceil(0.75 * n) - 1] - (ceil(0.75 * 5) - 1)) >= 1.5
-            assert window.probability(n) == Fraction(wrong, comb(5, n)), (window, n)
 
 
 # --------------------------------------------------------------------------------------- watermark

@@ -1,20 +1,29 @@
-"""Files that commands write: refused first, never half-written, and ``-`` for standard output."""
+"""What commands print and write: help, completion, files, and ``-`` for standard output.
+
+Files are refused first, and never half-written.
+"""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
 from model.vocabulary.texts import escaped
 from sim.report.page import _shown
 from spark_impl.runtime.packages import archive
 from straggler.cli import diff, explore, sim
 from straggler.cli import main as cli
+from straggler.cli.main import COMMANDS
 from straggler.errors import format_error
+from straggler.rooms import room_names
 from tests.straggler.command import Straggler, assert_refused
 
 
@@ -32,18 +41,6 @@ def test_an_unwritable_output_is_refused_before_anything_runs(
     for path in (".", "missing/dir/a", "/proc/x.json"):
         assert_refused(straggler(*line.split(), path), f"{line.split()[-1]} '{path}'")
     assert not list(tmp_path.iterdir())
-
-
-def test_a_refused_run_leaves_files_as_they_were(straggler: Straggler, tmp_path: Path) -> None:
-    (tmp_path / "old.json").write_text("kept", encoding="utf-8")
-    (tmp_path / "link").symlink_to("old.json")
-    for name in ("old.json", "new.json"):
-        seed = ("--seed", "-1", "--json", name, "--counterexamples", "a/b")
-        assert straggler("diff", "slack", *seed).code == 2
-    linked = straggler("sim", "slack", "--plot", "link", "--json", "old.json")
-    assert_refused(linked, "--plot", "is named twice; it would be overwritten.")
-    assert {path.name for path in tmp_path.iterdir()} == {"old.json", "link"}
-    assert (tmp_path / "old.json").read_text(encoding="utf-8") == "kept"
 
 
 @pytest.mark.parametrize(
@@ -122,3 +119,53 @@ def test_a_text_is_escaped_once_and_stays_readable(text: str) -> None:
     assert not controls(re.sub(r"\s", " ", format_error(text)))
     page = str(_shown(text))
     assert not controls(re.sub(r"[^\S\n]", " ", page))
+
+
+def test_help_of_all_commands(straggler: Straggler, snapshot: SnapshotAssertion) -> None:
+    for command in ("", *COMMANDS):
+        done = straggler(*command.split(), "--help")
+        assert (done.code, done.err) == (0, "")
+        assert done.out == snapshot(name=command or "straggler")
+    assert straggler("--version").out.startswith("straggler ")
+
+
+@pytest.mark.parametrize("room", room_names())
+def test_help_on_a_room_fits_a_screen_and_is_about_that_room(
+    straggler: Straggler, room: str
+) -> None:
+    for command in ("diff", "explore", "sim"):
+        done = straggler(command, room, "--help")
+        assert (done.code, done.err) == (0, "")
+        assert len(done.out.splitlines()) <= 40
+        others = set(room_names()) - {room}
+        assert not [each for each in others if f"straggler {command} {each}" in done.out]
+    few, every = (straggler("diff", room, option).out for option in ("--help", "--help-all"))
+    assert len(every.splitlines()) > len(few.splitlines())
+
+
+def test_words_are_completed(straggler: Straggler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_STRAGGLER_COMPLETE", "bash_source")
+    assert "_straggler_completion" in straggler().out
+    monkeypatch.setenv("_STRAGGLER_COMPLETE", "bash_complete")
+    for words, completed in (
+        ("straggler di", "plain,diff"),
+        ("straggler diff j", "plain,join"),
+        ("straggler diff slack --control pd-", "plain,pd-clamped"),
+    ):
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+        done = straggler()
+        assert (done.code, done.err) == (0, "")
+        assert done.out.startswith(completed)
+
+
+def test_the_version_is_printed_without_heavy_imports() -> None:
+    """Ctrl-C is understood before anything heavy is imported."""
+    program = (
+        "import sys; from straggler.cli.main import main; main(['--version']);"
+        "print(*{'numpy', 'rich', 'pandas', 'simpy'} & set(sys.modules), file=sys.stderr)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr == "\n"

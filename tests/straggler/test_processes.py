@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import time
@@ -14,7 +13,6 @@ import pytest
 
 from model.checking.claims import Outcome
 from model.vocabulary import Workload
-from straggler import assert_keeps_promises
 from straggler.errors import SystemFailedError
 from straggler.judging.processes import Limits, ProcessSystem
 from straggler.judging.references import MODEL
@@ -26,7 +24,6 @@ from tests.straggler.test_protocol import ASK, ORDERS, TRADES
 
 PAGE = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
 ADAPTER = PAGE.partition("```python adapter.py\n")[2].partition("```")[0]
-JAVA = PAGE.partition("```java Adapter.java\n")[2].partition("```")[0]
 PRINTS = """print('{"trace": 1}', flush=True)"""
 SECOND_US = 1_000_000
 LONG_US = 60 * SECOND_US
@@ -170,19 +167,3 @@ def test_the_adapter_of_the_page_is_right(straggler: Straggler, files: Path) -> 
     done = straggler("diff", *shlex.split(line.replace("python3", sys.executable)))
     assert (done.code, done.err) == (0, ""), done.out
     assert "agrees with the reference in 4 matches" in done.out
-
-
-def joins_on_key(workload: Workload) -> bool:
-    predicates = [predicate for _, predicate in workload.config["queries"]]
-    return predicates == [["equi", "key"]] and not workload.config["epochs"]
-
-
-@pytest.mark.long  # the adapter in Python is judged by day
-@pytest.mark.skipif(not shutil.which("javac"), reason="there is no javac")
-def test_the_java_of_the_page_is_right(tmp_path: Path) -> None:
-    source = tmp_path / "Adapter.java"
-    source.write_text(JAVA, encoding="utf-8")
-    assert_keeps_promises(f"exec:java {source}", accepts=joins_on_key, folder=tmp_path)
-    source.write_text(JAVA.replace("<= windowUs", "< windowUs"), encoding="utf-8")
-    with pytest.raises(AssertionError, match="no pair lost"):
-        assert_keeps_promises(f"exec:java {source}", accepts=joins_on_key, folder=tmp_path)

@@ -1,4 +1,7 @@
-"""``straggler script``: check, fmt, explain and run, the examples, and the picture."""
+"""Sensor scripts: what is wrong and where, the usual form, and ``straggler script``.
+
+``pytest --snapshot-update`` stores places and sentences anew.
+"""
 
 import json
 import re
@@ -7,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from syrupy.assertion import SnapshotAssertion
 
 import straggler.rooms.script
 from model.script import run
@@ -16,7 +20,7 @@ from spark_impl.script import compile_plan
 from straggler.cli import script_run
 from straggler.rooms.script import inputs
 from straggler.rooms.script.execution import explained
-from straggler.rooms.script.formatter import formatted
+from straggler.rooms.script.formatter import formatted, unparse
 from straggler.rooms.script.language import ScriptError, parse
 from straggler.rooms.script.plan import make_plan, summary_of
 from tests.straggler.command import Straggler
@@ -95,21 +99,14 @@ def test_the_query_on_spark_is_explained_as_the_model_is() -> None:
     config = config_of(EXAMPLES)
     ours, theirs = make_plan(config), explained(compile_plan(config), "")
     data = ours.to_json()
-    for row, each in zip(theirs.computations, data["computations"], strict=True):
-        assert {**each, "names": tuple(each["names"])} == {
-            name: each["says"] if name == "says" else row[name] for name in each
-        }
-    assert any(row["to"] for row in theirs.computations)
-    assert {
-        row["stream"]: (row["panes"], row["panes_cost"], row["edges_cost"])
-        for row in theirs.cuttings
-    } == {
-        each["stream"]: (each["cut"].startswith("panes"), each["panes_cost"], each["edges_cost"])
-        for each in data["streams"]
-    }
-    assert [list(row["sensors"]) for row in theirs.workers] == [
-        each["sensors"] for each in data["workers"]
-    ]
+    names = [each["names"] for each in data["computations"]]
+    assert [list(row["names"]) for row in theirs.computations] == names
+    costs = [(each["stream"], each["panes_cost"], each["edges_cost"]) for each in data["streams"]]
+    assert sorted(
+        (row["stream"], row["panes_cost"], row["edges_cost"]) for row in theirs.cuttings
+    ) == sorted(costs)
+    sensors = [each["sensors"] for each in data["workers"]]
+    assert [list(row["sensors"]) for row in theirs.workers] == sensors
     assert list(theirs.dropped) == list(ours.dropped)
     assert list(summary_of(theirs).sentences()) == list(ours.sentences())
 
@@ -130,3 +127,116 @@ def test_run_computes_on_spark_and_leaves_out_tuples_without_a_value(
         '"mine","x","1970-01-01T00:00:01.999Z",3',
         '"mine","x","1970-01-01T00:00:03.999Z",3',
     ]
+
+
+SENSORS = ("S1", "S2", "temp")
+WRONG = (
+    "",
+    "A",
+    'A =\nB = "S1"',
+    'A = "S1" "S2"',
+    # Spaces stand between groups of three digits only.
+    *(f'A = avg("S1", {number}, 1)' for number in ("600 00", "6000 000", "6 00_000")),
+    "A = avg(8MD1, 1, 1)",
+    'A = (\n  "S1"\nB = 3',
+    'A = "S1',
+    "A = “S1”",
+    'A = "S1" ^ 2',
+    'A = "S1"\x00',
+    'A = ""',
+    # Functions by other names.
+    *(f'A = {name}("S1", 1, 1)' for name in ("agv", "mean", "median")),
+    # Times with units.
+    *(f'A = avg("S1", {time}, 1)' for time in ("1h", "5 min", "1_000ms", "7us")),
+    'A = "S1" * 5 s',
+    "A = avg()",
+    'A = avg("S1", 1)',
+    'A = avg("S1", 1, 1, 1)',
+    'A = avg("S1", "600_000", 1)',
+    'A = avg("S1", "1h", "1h")',
+    'A = avg(5, "S1")',
+    'A = union("S1", 2 + 3)',
+    'A = avg("S1", 0, 1)',
+    'A = avg("S1", 10, 2.5)',
+    'A = avg("S1", 1_000_000, 1)',
+    "A = 3 * 4",
+    'A = "S1" / (2 - 2)',
+    'A = "S1" * (1 / 0)',
+    f'A = "S1" * {"9" * 400}',
+    'A = "S1"\nA = "S2"',
+    'temp = "S1"',
+    "A = temp",
+    'A = "tmep"',
+    'wind = "S1"; A = wnid',
+    'A = B\nB = "S1"',
+    'A = max("B", 1, 1)\nB = A',
+    "A = A + 1",
+    'max = "S1"',
+    'A = "S1" + min',
+    f'A = {"-" * 101}"S1"',
+    f'A = "S1"{" + 1" * 9_999}',
+    f"A = sum(1{' + 1' * 9_999})",
+    # A union that doubles line by line.
+    "\n".join(['A0 = union("S1", "S2")', *(f"A{n + 1} = union(A{n}, A{n})" for n in range(40))]),
+)
+
+
+def mistakes(text: str) -> ScriptError:
+    with pytest.raises(ScriptError) as caught:
+        parse(text, "w", SENSORS)
+    return caught.value
+
+
+def test_an_error_says_where_and_what(snapshot: SnapshotAssertion) -> None:
+    said = []
+    for text in WRONG:
+        shown = repr(text) if len(text) < 80 else f"{text[:30]!r}..."
+        said += [shown, f"    {mistakes(text)}".splitlines()[0]]
+    assert "\n".join(said) == snapshot
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ('A = avg("S1", 600\u2009000, 300_000)', 'A=avg("S1",6e5,300000);'),
+        ('A = "S1" * 12 000.5e1 - 1 000', 'A = "S1" * 120005 - 1000'),
+        ('A = "S1"; B = avg("A", 1, 1)', 'A = "S1"\nB = avg(A, 1, 1)'),
+        ('A = "S1" \u2212 2 \u00d7 "S2"', 'A = ("S1" - (2 * ("S2")))'),
+        ('A = union( # which\n"S1",\n\n"S2")\r\r\n', 'A = union("S1", "S2")'),
+        (f'A = {"(" * 9_999}"S1"{")" * 9_999}', 'A = "S1"'),
+    ],
+)
+def test_spelling_makes_no_difference(written: str, meant: str) -> None:
+    assert parse(written, "w").statements == parse(meant, "w").statements
+
+
+def test_the_usual_form(snapshot: SnapshotAssertion) -> None:
+    text = """\
+# head
+a=avg( "S1" ,600000,# length
+ 300000) # behind
+# before b
+
+b = -a*2;c=a-(b-1)/3 # c
+
+
+# tail
+long=union("sensor number 1","sensor number 2","sensor number 3","sensor number 4", "sensor no. 5")
+# end"""
+    assert formatted(text) == snapshot
+    assert formatted(formatted(text)) == formatted(text)
+    assert parse(unparse(parse(text, "w")), "w").statements == parse(text, "w").statements
+
+
+def test_the_example_of_the_source_is_read_as_printed() -> None:
+    printed = """\
+MD1Z=avg("8MD1-AZ",600 000,300 000);
+UNI=union("8MD2-A","8MD3-A");
+MD23=avg("UNI",600 000,300 000);
+UNIF=union("MD1Z","MD23");
+out_MZ=max("UNIF",600 000,300 000);
+out_AZ=avg("UNIF",600 000,300 000)
+"""
+    assert formatted(printed).splitlines()[0] == 'MD1Z = avg("8MD1-AZ", 600_000, 300_000)'
+    spaceless = printed.replace(" ", "")
+    assert parse(printed, "w").statements == parse(spaceless, "w").statements

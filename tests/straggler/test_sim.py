@@ -8,7 +8,6 @@ import pytest
 
 from straggler.inputs.calibrations import read_calibration
 from straggler.inputs.schemas import FOLDER
-from tests.sim.calibrations import CALIBRATION
 from tests.straggler.command import PATIENCE_S, Done, Straggler, assert_refused, start
 from tests.straggler.json_schema import is_valid
 
@@ -83,7 +82,6 @@ def test_faults_have_times_with_units_and_those_that_come_too_late_are_named(
 
 
 DEMAND = ("--rate", "2000", "--window", "10s", "--latency", "1min", "--selectivity", "0.8")
-SMALL = ("--rate", "100", "--window", "10s", "--latency", "1min")
 
 
 def test_a_plan_names_the_chain_and_the_one_that_fails(
@@ -96,19 +94,6 @@ def test_a_plan_names_the_chain_and_the_one_that_fails(
     assert chain["workers"] == smaller["workers"] + 1 > 1
     assert done.out.split()[:2] == ["workers", str(chain["workers"])]
     assert f"A chain of {smaller['workers']} worker" in done.out
-
-
-def test_a_calibration_changes_the_plan(straggler: Straggler, tmp_path: Path) -> None:
-    text = json.dumps(CALIBRATION.to_json())
-    (tmp_path / "cluster.json").write_text(text, encoding="utf-8")
-    schema = json.loads((FOLDER / "calibration.schema.json").read_text(encoding="utf-8"))
-    assert is_valid(json.loads(text), schema)
-    stated = straggler("plan", "join", *SMALL)
-    done = straggler("plan", "join", *SMALL, "--calibration", "cluster.json")
-    assert (stated.code, done.code, done.err) == (0, 0, "")
-    assert "measured on local[2]" in done.out
-    assert "length of an epoch" in done.out
-    assert stated.out != done.out
 
 
 def test_what_no_chain_does_is_said(straggler: Straggler, tmp_path: Path) -> None:
@@ -138,6 +123,7 @@ def test_a_calibration_is_written_and_a_plan_reads_it(straggler: Straggler, tmp_
         assert found.typical(name) > 0, name
     schema = json.loads((FOLDER / "calibration.schema.json").read_text(encoding="utf-8"))
     assert is_valid(json.loads((tmp_path / "here.json").read_text(encoding="utf-8")), schema)
-    planned = straggler("plan", "join", *SMALL, "--calibration", "here.json")
+    demand = ("--rate", "100", "--window", "10s", "--latency", "1min")
+    planned = straggler("plan", "join", *demand, "--calibration", "here.json")
     assert (planned.code, "measured on local[2]" in planned.out) == (0, True)
     assert_refused(calibrate(tmp_path, "local[1]"), "a calibration needs two task slots")
