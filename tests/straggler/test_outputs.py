@@ -1,4 +1,4 @@
-"""What commands print and write: help, completion, files, and ``-`` for standard output.
+"""Output of commands: help, completion, files, and ``-`` for standard output.
 
 Files are refused first, and never half-written.
 """

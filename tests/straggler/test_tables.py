@@ -58,14 +58,6 @@ def test_rows_with_arrival_are_sorted_by_it_and_ties_stay(tmp_path: Path) -> Non
     assert [event.source_id for event in events] == [1, 0, 2]
 
 
-def test_columns_of_any_name_and_separator(tmp_path: Path) -> None:
-    columns = Columns("t", "fare", "zone", "seen", "trip", "s", ";")
-    events = csv(tmp_path, "trip;t;seen;zone;fare\nx1;1;2;A;4\nx1;1;3;A;4\n", columns).events
-    assert [event.source_id for event in events] == [stable_hash("x1")] * 2
-    assert events[0].key == "A"
-    assert events[0].arrival_us == 2_000_000
-
-
 @pytest.mark.parametrize(
     ("column", "us"),
     [
