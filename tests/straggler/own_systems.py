@@ -10,7 +10,7 @@ from model.slack import run as run_slack
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.grouping import Answer
 from model.vocabulary.join import Match, Receive
-from model.vocabulary.windows import Final, Late
+from model.vocabulary.windows import Late
 
 Steps = Iterable[Any]
 
@@ -58,7 +58,6 @@ def raises() -> System:
     return system
 
 
-answers_only = editing(run_slack, lambda _, steps: [s for s in steps if isinstance(s, Final)])
 says_nothing = editing(run_slack, lambda _, steps: (), "nothing")
 forgets_late = without(run_slack, Late)
 loses_pairs = editing(nested_loop_join, losing)

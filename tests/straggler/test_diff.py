@@ -162,17 +162,6 @@ def test_a_wrong_system_leaves_a_small_counterexample_that_can_be_replayed(
     assert (mended.code, mended.out) == (0, f"{stored.name} does not fail any more.\n")
 
 
-def test_a_system_that_records_less_is_compared_in_what_it_records(
-    straggler: Straggler, files: Path
-) -> None:
-    answers = ask("slack", *STEPS, system=f"{OWN}:answers_only")
-    done = straggler(*answers)
-    assert (done.code, "--kinds names those to compare" in done.out) == (1, True)
-    # What is compared agrees, and the reference knows that tuples were late.
-    assert straggler(*answers, "--kinds", "final").code == 0
-    assert_refused(straggler(*answers, "--kinds", "finl"), "'finl'", "did you mean 'final'?")
-
-
 # ----------------------------------------------------------------------- which comparisons are made
 
 
