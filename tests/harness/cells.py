@@ -63,7 +63,7 @@ TEXT_NUMBERS = st.tuples(_BLANKS, _PLAIN_TEXTS, _BLANKS).map("".join)
 IDENTITIES = st.one_of(
     st.uuids().map(str),
     WHOLE.map(str),
-    st.sampled_from(["007", "-0", "+1", " 1", "", "ä", str(2**63)]),
+    st.sampled_from(["007", "-0", "+1", " 1", "", "ä", str(2**63), "NA", "NULL", "nan", "None"]),
 )
 
 

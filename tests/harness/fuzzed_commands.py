@@ -25,17 +25,11 @@ from straggler.rooms import find_room
 from tests.house.repository import ROOT
 from tests.sim.calibrations import CALIBRATION
 from tests.sim.experiments import SMALL
+from tests.straggler.small_workloads import ASKED, small_files
 
-ORDERS = b"event_time,key,value\n10,a,1\n20,a,2.5\n15,b,3\n60,a,4\n58,b,1\n31,a,2\n75,b,9\n"
-TRADES = b"event_time,key,value\n12,a,7\n30,a,5\n16,b,1\n2,a,9\n65,a,3\n"
-SCRIPT = b"""# mean of a minute, every 10 s
-A = avg("temp", 60 000, 10_000)
-B = (A + "wind") * 2 - 1
-C = max(B, 60000, 60000)
-D = sum("wind", 60000, 20000) / count("temp", 30000, 10000)
-"""
-COLUMNS = ("--time-unit", "s", "--batches", "2")
-WINDOW = ("--window", "10s")
+FILES: Mapping[str, bytes] = {
+    name: "\n".join([*lines, ""]).encode() for name, lines in small_files().items()
+}
 
 
 class Form(NamedTuple):
@@ -65,7 +59,9 @@ def make_forms() -> dict[str, Form]:
 
 def _rooms() -> Iterator[tuple[str, Form]]:
     """Yield the commands that take streams, for every room."""
-    for room, (words, files) in _asked().items():
+    for room, asked in ASKED.items():
+        words = asked.split()
+        files = {name: FILES[name] for name in words if name in FILES}
         head = ("workload", room)
         form = Form((*head, *words, "--output", "w.jsonl"), head, files, ("w.jsonl",))
         yield " ".join(head), form
@@ -84,20 +80,6 @@ def _rooms() -> Iterator[tuple[str, Form]]:
         yield f"replay {room}", Form(("replay", "c.json", *system), ("replay",), stored)
 
 
-def _asked() -> dict[str, tuple[Sequence[str], Mapping[str, bytes]]]:
-    """Return options and files of a query and its streams by room."""
-    inputs, table = ("--input", "in.csv"), {"in.csv": ORDERS}
-    pairs = ("--r", "in.csv", "--s", "s.csv", "--lateness", "5s", "--on", "key")
-    readings = ("--script", "x.script", "--input", "sensors.csv", "--key", "sensor")
-    return {
-        "slack": ((*inputs, *COLUMNS, *WINDOW, "--slide", "5s"), table),
-        "watermark": ((*inputs, *COLUMNS, *WINDOW, "--max-wait", "20s"), table),
-        "grouping": ((*inputs, "--set", "instances=2", "--set", "window_tuples=4"), table),
-        "join": ((*pairs, *COLUMNS, *WINDOW), {**table, "s.csv": TRADES}),
-        "script": ((*readings, *COLUMNS), {"x.script": SCRIPT, "sensors.csv": _sensors()}),
-    }
-
-
 def _simulations() -> Iterator[tuple[str, Form]]:
     sizes: Mapping[str, Sequence[str]] = {
         "slack": ("messages=100", "size_us=2s"),
@@ -108,15 +90,18 @@ def _simulations() -> Iterator[tuple[str, Form]]:
     }
     for room, size in sizes.items():
         sized = [word for each in size for word in ("--set", each)]
-        words = ("sim", room, "--seed", "7", *sized, "--json", "s.json", "--plot", "s.svg")
-        yield f"sim {room}", Form(words, words[:2], {}, ("s.json", "s.svg"))
+        outputs = ("s.json", "s.svg", "s.html")
+        shown = ("--json", outputs[0], "--plot", outputs[1], "--html", outputs[2])
+        words = ("sim", room, "--seed", "7", *sized, *shown)
+        yield f"sim {room}", Form(words, words[:2], {}, outputs)
 
 
 def _others() -> Iterator[tuple[str, Form]]:
-    script = {"x.script": SCRIPT}
-    check, fmt, explain = (("script", action, "x.script") for action in ("check", "fmt", "explain"))
+    name = "means.script"
+    script = {name: FILES[name]}
+    check, fmt, explain = (("script", action, name) for action in ("check", "fmt", "explain"))
     yield "script check", Form(check, check[:2], script, explains=True)
-    yield "script fmt", Form(fmt, fmt[:2], script, explains=True, rewrites=("x.script",))
+    yield "script fmt", Form(fmt, fmt[:2], script, explains=True, rewrites=(name,))
     drawn = (*explain, "--svg", "p.svg")
     yield "script explain", Form(drawn, explain[:2], script, ("p.svg",), explains=True)
     engine = ROOT / "engines" / "duckdb"
@@ -146,13 +131,6 @@ def call(words: Sequence[str]) -> int:
             return cli.main(list(words))
         except SystemExit as left:  # --help
             return int(left.code or 0)
-
-
-def _sensors() -> bytes:
-    rows = [
-        f"{second},{name},{second % 7}" for second in range(0, 200, 9) for name in ("temp", "wind")
-    ]
-    return "\n".join(["event_time,sensor,value", *rows, ""]).encode()
 
 
 def _sweeps() -> Iterator[tuple[str, Form]]:

@@ -1,12 +1,11 @@
-"""Damaged inputs by the thousand: every command has to refuse or to do what it was asked.
+"""Damaged inputs by the hundred: every command has to refuse or to do what it was asked.
 
-``python -m tests.harness.fuzzing --inputs 10000 --seed 1`` damages the command lines and files of
-:mod:`tests.harness.fuzzed_commands` and runs each in this process. :func:`problems` says what has
-to hold of every one of them: no traceback, one sentence and exit code 2 for what cannot be read,
-and of every file that a command writes either the whole or what was there before.
+The command lines and files of :mod:`tests.harness.fuzzed_commands` are damaged, and each command
+runs in this process. :func:`problems` says what has to hold of every one of them: no traceback, one
+sentence and exit code 2 for what cannot be read, and of every file that a command writes either the
+whole or what was there before.
 """
 
-import argparse
 import io
 import json
 import os
@@ -16,23 +15,22 @@ import shlex
 import signal
 import sys
 import tempfile
-import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from tests.harness.fuzzed_commands import Form, call, make_forms
+from tests.harness.fuzzed_commands import Form, call
 
 UNKNOWN = "--no-such-"
 """Beginning of an option that no command has."""
 BEFORE = b"what was there before\n"
 PATIENCE_S = 10.0
-"""Seconds until a command counts as slow: a damaged size may ask for a day of work."""
+"""Processor time (s) until a command counts as slow: a damaged size may ask for a day of work."""
 LONGEST_SENTENCE = 1500
 
 WORDS: Sequence[str] = (
@@ -120,50 +118,36 @@ def _damage_file(name: str, content: bytes, rng: random.Random) -> bytes:
     if len(lines) > 1 and rng.random() < 0.3:
         first, second = (rng.randrange(len(lines)) for _ in range(2))
         moved = [*lines[:first], *lines[first + 1 :]]
-        if rng.random() < 2 / 3:
-            moved.insert(second, lines[first])
-        return b"".join(moved)
-    if rng.random() < 0.4:
-        return _damage_text(content.decode("utf-8", "replace"), rng).encode("utf-8", "replace")
-    return _damage_bytes(content, rng)
+        return b"".join([*moved[:second], lines[first], *moved[second:]])
+    place, gone = rng.randrange(len(content) + 1), rng.choice((0, 1, 1, 50, len(content)))
+    text = _damage_text("", rng).encode()
+    added = rng.choice((text, text, b"", rng.randbytes(rng.choice((1, 4, 100)))))
+    return content[:place] + added + content[place + gone :]
 
 
 def _damage_tree(tree: object, rng: random.Random) -> object:
-    """Return JSON with one of its values replaced, removed, renamed, added or repeated."""
-    if isinstance(tree, dict) and tree and rng.random() < 0.9:
-        key = rng.choice(list(tree))
-        others = {name: value for name, value in tree.items() if name != key}
-        match rng.randrange(8):
-            case 0:
-                return others
-            case 1:
-                return {**others, f"{key}x": tree[key]}
-            case 2:
-                return {**tree, "more": rng.choice(VALUES)}
-            case _:
-                return {**tree, key: _damage_tree(tree[key], rng)}
-    if isinstance(tree, list) and tree and rng.random() < 0.9:
-        place = rng.randrange(len(tree))
-        match rng.randrange(6):
-            case 0:
-                return tree[:place] + tree[place + 1 :]
-            case 1:
-                return [*tree, tree[place]]
-            case _:
-                return [*tree[:place], _damage_tree(tree[place], rng), *tree[place + 1 :]]
-    return rng.choice(VALUES)
+    """Return JSON with one of its values replaced, removed, repeated or added."""
+    if not isinstance(tree, dict | list) or not tree or rng.random() < 0.1:
+        return rng.choice(VALUES)
+    is_object = isinstance(tree, dict)
+    items: list[tuple[Any, Any]] = [*(tree.items() if isinstance(tree, dict) else enumerate(tree))]
+    place = rng.randrange(len(items))
+    key, value = items[place]
+    match rng.randrange(8):
+        case 0:
+            del items[place]
+        case 1:
+            items[place : place + 1] = [(f"{key}x", value)] * (1 if is_object else 2)
+        case 2:
+            items.append(("more", rng.choice(VALUES)))
+        case _:
+            items[place] = key, _damage_tree(value, rng)
+    return dict(items) if is_object else [each for _, each in items]
 
 
 def _damage_text(text: str, rng: random.Random) -> str:
     place, length = rng.randrange(len(text) + 1), rng.choice((0, 1, 1, 3, 20))
     return text[:place] + rng.choice((*WORDS, *TEXTS)) + text[place + length :]
-
-
-def _damage_bytes(content: bytes, rng: random.Random) -> bytes:
-    place = rng.randrange(len(content) + 1)
-    gone = rng.choice((0, 1, 1, 50, len(content)))
-    added = rng.randbytes(rng.choice((0, 0, 1, 4, 100)))
-    return content[:place] + added + content[place + gone :]
 
 
 def _can_parse(name: str, content: bytes) -> bool:
@@ -255,13 +239,14 @@ def _patience() -> Iterator[None]:
     def give_up(_signal: int, _frame: FrameType | None) -> None:
         raise _TookTooLong
 
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
+    before = signal.signal(signal.SIGVTALRM, give_up)
+    # Again every second: an error inside a callback of the collector is swallowed.
+    signal.setitimer(signal.ITIMER_VIRTUAL, PATIENCE_S, 1)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 @contextmanager
@@ -297,23 +282,3 @@ def fuzz(forms: Mapping[str, Form], numbers: Iterable[int], seed: int) -> Report
             f"{name}, {number}: {each}\n{said}" for each in problems(given, outputs, done)
         )
     return report
-
-
-def main() -> int:
-    """Run damaged inputs and list what is wrong; exit code 1 if anything is."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    for name, default in (("inputs", 10_000), ("first", 0), ("seed", 0)):
-        parser.add_argument(f"--{name}", type=int, default=default)
-    args = parser.parse_args()
-    began = time.monotonic()
-    forms = make_forms()
-    report = fuzz(forms, range(args.first, args.first + args.inputs), args.seed)
-    lines = [f"{name}: {end} {count:,}" for (name, end), count in sorted(report.ends.items())]
-    problems = f"{len(report.found)} problems, {time.monotonic() - began:.0f} s"
-    lines.append(f"{args.inputs:,} inputs of seed {args.seed}, {problems}")
-    sys.stdout.write("\n".join([*report.found, *lines, ""]))
-    return 1 if report.found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,27 +1,21 @@
 """Stores of queries: places, readers of a history, damage."""
 
 import json
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # the package has no types
 from pyspark.sql import SparkSession
 
-from properties import profiles
 from spark_impl.retention import drop_before
 from spark_impl.runtime.histories import append, numbers, open_piece, read_parquet, write_parquet
 from spark_impl.runtime.queries import read_files
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import claim
 from spark_impl.script.store import ROOM, VERSION, ScriptStore
-from tests.harness.damaged_stores import Damage, damages, go_on
-from tests.soak.oracles import ORACLES
 
 # ----------------------------------------------------------------------------------------- places
 
@@ -99,23 +93,6 @@ def test_a_reader_that_cannot_be_asked(
 
 
 # ----------------------------------------------------------------------------------------- damage
-
-
-CASES = 8
-"""Number of damaged stores; each is a query on Spark."""
-
-
-@pytest.mark.long
-@pytest.mark.fails_tasks
-@pytest.mark.timeout(1_800)
-@settings(max_examples=profiles.choose(CASES, nightly=40 * CASES), phases=[Phase.generate])
-@given(damage=st.sampled_from(sorted(ORACLES)).flatmap(damages))
-def test_a_damaged_store_gives_right_answers_or_a_sentence(
-    spark: SparkSession, damage: Damage
-) -> None:
-    with tempfile.TemporaryDirectory(prefix="straggler-damaged-") as folder:
-        wrong = go_on(spark, damage, Path(folder))
-    assert not wrong, damage
 
 
 @pytest.mark.fails_tasks

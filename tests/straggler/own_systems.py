@@ -1,19 +1,16 @@
 """Systems of users, right ones and wrong ones, that the command line is pointed at."""
 
 from collections.abc import Callable, Iterable
-from math import sqrt
 from typing import Any
 
 from model.grouping import run as run_grouping
 from model.join import run as run_join
 from model.join.oracle import nested_loop_join
-from model.script import run as run_script
 from model.slack import run as run_slack
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.grouping import Answer
 from model.vocabulary.join import Match, Receive
-from model.vocabulary.script.config import Hosted, Result
-from model.vocabulary.windows import Final, Late
+from model.vocabulary.windows import Late
 
 Steps = Iterable[Any]
 
@@ -61,7 +58,6 @@ def raises() -> System:
     return system
 
 
-answers_only = editing(run_slack, lambda _, steps: [s for s in steps if isinstance(s, Final)])
 says_nothing = editing(run_slack, lambda _, steps: (), "nothing")
 forgets_late = without(run_slack, Late)
 loses_pairs = editing(nested_loop_join, losing)
@@ -69,6 +65,3 @@ doubles_pairs = editing(nested_loop_join, doubling)
 miscounts_copies = changing(run_join, Receive, copies=lambda copies: copies + 1)
 answers_one_less = changing(run_grouping, Answer, n=lambda n: max(1, n - 1))
 """Takes the partial aggregate of one instance for the answer."""
-placeless = without(run_script, Hosted)()
-scripts_in_float64 = changing(placeless, Result, value=lambda value: value * (1 + 1e-12))
-scripts_far_off = changing(placeless, Result, value=lambda value: value + sqrt(2))

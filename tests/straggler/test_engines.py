@@ -131,16 +131,12 @@ def test_micro_batches_say_which_late_tuples_count() -> None:
 
 def test_a_router_by_key_is_unbalanced_and_one_in_turn_is_not() -> None:
     promise = PROMISES["balance"]
-    found = {}
-    for policy in ("key", "round-robin"):
-        judged = []
-        for workload in draw_workloads(Asked("balance", "?", {}), 4, 0):
-            asked = workload.with_(config={**workload.config, "policy": policy})
-            routed = run_model(promise.scope.room, asked)
-            judged.append(promise.judge(Answered(promise.scope, workload, routed, routed)).broken)
-        found[policy] = judged
-    assert not any(found["round-robin"])
-    assert any(found["key"])
+    (workload,) = draw_workloads(Asked("balance", "?", {}), 1, 0)
+    for policy, is_balanced in (("key", False), ("round-robin", True)):
+        asked = workload.with_(config={**workload.config, "policy": policy})
+        routed = run_model(promise.scope.room, asked)
+        judged = promise.judge(Answered(promise.scope, workload, routed, routed))
+        assert (judged.broken == ()) == is_balanced, policy
 
 
 def test_a_join_may_find_a_pair_that_came_too_late_but_no_wrong_or_second_one() -> None:
@@ -169,7 +165,7 @@ def test_a_join_may_find_a_pair_that_came_too_late_but_no_wrong_or_second_one() 
 
 def test_the_streams_have_the_cases_that_matter() -> None:
     for name, promise in PROMISES.items():
-        workloads = draw_workloads(Asked(name, "?", {}), 20, 0)
+        workloads = draw_workloads(Asked(name, "?", {}), 1 if name == "balance" else 12, 0)
         counts = [count_cases(each, run_model(promise.scope.room, each)) for each in workloads]
         for guard in promise.guards:
             assert sum(each[guard] for each in counts), (name, guard)

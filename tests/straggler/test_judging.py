@@ -1,4 +1,7 @@
-"""Judgements of a system: at the level of answers or steps, and by one reference or both."""
+"""Judgements of a system, at the level of answers or steps, and stored counterexamples.
+
+A counterexample is run again, refused if edited, and made small with the plan of a cluster.
+"""
 
 import json
 import math
@@ -9,22 +12,33 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from model.checking.claims import Outcome
-from model.vocabulary import Event, GroupingConfig, SlackConfig, Trace, Workload
-from model.vocabulary.join import Match
+from model.slack.variants import VARIANTS
+from model.vocabulary import Event, GroupingConfig, JoinConfig, SlackConfig, Trace, Workload
+from model.vocabulary.join import Equi, Match
 from model.vocabulary.join import Rejected as NoPair
+from model.vocabulary.slack import WORDS
 from model.vocabulary.windows import Final, Late
+from sim.kernel.distributions import Exponential
+from sim.kernel.faults import Duplicate, Fail, Pause
+from sim.kernel.link import Place
+from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.run import TimedRun
-from straggler.judging.judge import broken_sentences, compare_traces
+from sim.kernel.source import Source
+from straggler.judging.counterexamples import Counterexample, SimulatedCluster
+from straggler.judging.judge import compare_traces
 from straggler.judging.levels import ANSWERS, STEPS, Scope
-from straggler.judging.references import BOTH, MODEL, OURS, SIM, run_reference
+from straggler.judging.plan_counterexamples import SeededPlan
+from straggler.judging.references import MODEL, OURS, SIM, run_reference
+from straggler.judging.trial import Trial
 from straggler.judging.workloads import judge_workload
-from straggler.rooms import find_room, room_names
+from straggler.rooms import find_room
 from straggler.rooms.grouping.room import ROOM as GROUPING
 from straggler.rooms.slack.room import ROOM as SLACK
 from tests.straggler.command import Straggler, assert_refused
-from tests.straggler.small_workloads import ASKED, ask, drawn, exact_windows, model, pairs, windows
+from tests.straggler.small_workloads import ASKED, exact_windows, model, pairs, windows
 
 
 def exact_pairs(workload: Workload) -> Trace:
@@ -60,29 +74,6 @@ def test_an_exact_join_is_not_blamed_for_what_it_does_not_record() -> None:
     assert rejections.outcome is Outcome.UNDETERMINED
     # Without --kinds it has to reject what is late.
     assert judge_workload(pairs(), exact_pairs, reference=MODEL).outcome is Outcome.BROKEN
-
-
-@pytest.mark.parametrize("name", room_names())
-def test_answers_of_the_model_break_nothing_and_a_lost_one_is_found_at_either_level(
-    name: str, seed: int
-) -> None:
-    room = find_room(name)
-    scope = Scope.of(room, None, ANSWERS)
-    outcomes = set()
-    for case in drawn(name, seed):
-        verdicts = scope.check(case, scope.reduce(model(case), case)).verdicts
-        assert not broken_sentences(verdicts)
-        outcomes |= {each.outcome for each in verdicts}
-    assert outcomes == {Outcome.HOLDS, Outcome.UNDETERMINED}
-    for word in room.answers:
-        cases = [each for each in drawn(name, seed) if each.flush and model(each).of(word)]
-        for case in cases[:1]:
-            steps = list(model(case).steps())
-            steps.remove(model(case).of(word)[0])
-            forgets = Trace("forgetful", steps)
-            for level in (ANSWERS, STEPS):
-                found = judge_workload(case, lambda _, t=forgets: t, level=level, reference=MODEL)
-                assert found.outcome is Outcome.BROKEN, (word, level)
 
 
 def test_a_field_of_the_wrong_type_is_named() -> None:
@@ -144,35 +135,6 @@ def plant(monkeypatch: pytest.MonkeyPatch, replay: Callable[[Workload], TimedRun
     monkeypatch.setattr("straggler.rooms.slack.room.ROOM", replace(SLACK, replay=replay))
 
 
-def counterexample(files: Path) -> tuple[str, Path]:
-    (stored,) = (files / "counterexamples").iterdir()
-    return f"counterexamples/{stored.name}", stored
-
-
-@pytest.mark.parametrize(
-    ("reference", "compared"), [(SIM, "simulation"), (MODEL, "model"), (BOTH, "simulation")]
-)
-def test_a_wrong_system_is_named_and_leaves_a_counterexample(
-    straggler: Straggler, files: Path, reference: str, compared: str
-) -> None:
-    forgets = ("--system", f"{OWN}:forgets_late")
-    done = straggler(*ASK, *forgets, "--reference", reference)
-    differs = f"the system differs from the {compared}: "
-    assert (done.code, differs in done.out, "our mistake" in done.out) == (1, True, False)
-    name, stored = counterexample(files)
-    record = json.loads(stored.read_text(encoding="utf-8"))
-    assert record["reference"] == reference
-    assert len(record["workload"]["arrivals"]) <= 3
-    again = straggler("replay", name, "--trust")
-    assert (again.code, differs in again.out) == (1, True)
-    assert straggler("replay", name, "--system", RIGHT).code == 0
-    stored.write_text(json.dumps({**record, "reference": "sims"}), encoding="utf-8")
-    assert_refused(straggler("replay", name, "--trust"), "'sims'", "sim, model")
-    del record["reference"]  # as in files that older versions wrote
-    stored.write_text(json.dumps(record), encoding="utf-8")
-    assert "the system differs from the model: " in straggler("replay", name, "--trust").out
-
-
 def test_a_wrong_simulation_is_our_mistake(
     straggler: Straggler, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,7 +143,8 @@ def test_a_wrong_simulation_is_our_mistake(
     ours = "the simulation (observed) differs from the model (expected), our mistake: "
     assert (done.code, ours in done.out) == (1, True)
     assert "the system differs" not in done.out  # it does what the simulation does
-    name, _ = counterexample(files)
+    (stored,) = (files / "counterexamples").iterdir()
+    name = f"counterexamples/{stored.name}"
     again = straggler("replay", name, "--trust")
     assert (again.code, ours in again.out) == (1, True)
     monkeypatch.setattr("straggler.rooms.slack.room.ROOM", SLACK)
@@ -205,17 +168,6 @@ def test_reference_model_runs_no_simulation(
     assert OURS not in [claim["claim"] for claim in row["claims"]]
 
 
-@pytest.mark.parametrize("name", room_names())
-def test_a_replay_agrees_with_the_model(straggler: Straggler, files: Path, name: str) -> None:
-    done = straggler(*ask(name, "--json", "v.json"))
-    assert done.code == 0, done
-    for row in json.loads((files / "v.json").read_text(encoding="utf-8")):
-        outcomes = {claim["claim"]: claim["outcome"] for claim in row["claims"]}
-        assert outcomes[OURS] == "holds", (name, row["claims"])
-        assert row["predicted_tuples_per_s"] > 0
-        assert row["predicted_latency_p50_ms"] <= row["predicted_latency_p99_ms"]
-
-
 def test_the_rate_is_that_at_which_the_busiest_worker_never_rests() -> None:
     # Two tasks, one on each worker, take turns: the one of speed 0.5 takes 200 us a tuple.
     times = ((0, (100, 200)),)
@@ -225,3 +177,153 @@ def test_the_rate_is_that_at_which_the_busiest_worker_never_rests() -> None:
     predicted = run_reference(GROUPING, workload, SIM, GROUPING.step_types).predicted
     # Exponential service of 10,000 tuples: six standard errors are 6%.
     assert predicted.predicted_tuples_per_s == pytest.approx(10_000, rel=0.06)
+
+
+BUGGY = "model.slack.variants:lost_update"
+CONFIG = SlackConfig(9_000, 3_000, tasks=2, control="fixed", gamma_us=9_000).to_json()
+CASE = SeededPlan(
+    Plan(
+        tuple(Source(30, Exponential(1_500.0), delay=Exponential(9_000.0)) for _ in range(3)),
+        cluster=Cluster((Worker(place=Place(node=1)), Worker(0.2, queue_limit=3))),
+        faults=(
+            Fail("worker-0", 10_000, 4_000),
+            Pause("worker-1", 5_000, 1_000),
+            Duplicate("source-0", 3, 500),
+        ),
+    ),
+    7,
+)
+CLUSTER = SimulatedCluster("slack", CONFIG, CASE)
+
+
+def stored(folder: Path, given: Workload | SimulatedCluster, system: str = RIGHT) -> Path:
+    return Counterexample(system, given, ("result", "late", "final"), ("it was.",)).store(folder)
+
+
+def test_the_name_tells_room_system_and_claim_and_is_that_of_one_counterexample(
+    tmp_path: Path,
+) -> None:
+    systems = ("exec:python3 ../a b.py", "exec:python3 ../a  b.py", "m:\x1b[2J", "m:\u202e")
+    names = {stored(tmp_path, windows(), each).name for each in (*systems, *systems)}
+    assert len(names) == len(systems)
+    assert {Counterexample.load(tmp_path / name).system for name in names} == set(systems)
+    assert sum(name.startswith("slack-python3-a-b-py-it-was-") for name in names) == 2
+
+
+ROW = [0, 1, "", 2_000_000, 1.0, 2_000_000]
+NO_PLAN: dict[str, Any] = {"is": "Plan", "sources": []}
+EDITED: tuple[dict[str, Any], ...] = (
+    {"workload": []},
+    {"kinds": [1]},
+    {"reference": "sims"},
+    {"config": {"size_us": 0, "slide_us": 1}},
+    {"config": {"size_us": 10**6, "slide_us": 1}},
+    {"config": {"size_us": 1, "slide_us": 1, "tasks": 10**9}},
+    {"arrivals": [[0, 1]]},
+    {"arrivals": [[*ROW[:3], 0.5, 1, 0]]},
+    {"arrivals": [[0, 2**63, *ROW[2:]]]},
+    {"arrivals": [[3, *ROW[1:]]]},
+    {"arrivals": [ROW, [1, 2, "", 0, 1.0, 0]]},
+    {"faults": [["explode", 0]]},
+    {"faults": [["kill", True]]},
+)
+EDITED_PLANS: tuple[dict[str, Any], ...] = (
+    {"seed": -1},
+    {"plan": {"is": "Place"}},
+    {"plan": {**NO_PLAN, "faults": [{"is": "Fial"}]}},
+    {"plan": {**NO_PLAN, "relays": [{"is": "Worker", "speed": 0}]}},
+    {"plan": {**NO_PLAN, "faults": [{"is": "Fail", "worker": "w", "at_us": 5.5}]}},
+    {"plan": {"is": "Plan", "sources": [{"is": "Source", "events": 1, "interval": 5}]}},
+    {"plan": NO_PLAN},
+)
+
+
+CONFIG_OF_CHAIN = JoinConfig(5, (("q", Equi("key")),), lateness_us=5).to_json()
+CHAIN = Workload("join", (Event(0, 0, "a", 0, 1.0, 0, "R"),), CONFIG_OF_CHAIN)
+TROUBLE: dict[str, Any] = {"kind": "again", "sender": 0, "receiver": 1, "nth": 0, "for_s": 0.01}
+EDITED_TROUBLE: tuple[dict[str, Any], ...] = (
+    {"trouble": {}},
+    *(
+        {"trouble": [{**TROUBLE, **wrong}]}
+        for wrong in ({"kind": "slow"}, {"sender": -1}, {"epoch": "x"}, {"for_s": -1.0}, {"x": 1})
+    ),
+    {"trouble": [{"kind": "late"}]},
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "edits"),
+    [
+        (windows(), (*EDITED, {"trouble": [TROUBLE]})),
+        (CLUSTER, EDITED_PLANS),
+        (CHAIN, EDITED_TROUBLE),
+    ],
+    ids=["workload", "plan", "chain"],
+)
+def test_an_edited_counterexample_is_refused(
+    straggler: Straggler,
+    tmp_path: Path,
+    snapshot: SnapshotAssertion,
+    given: Workload | SimulatedCluster,
+    edits: tuple[dict[str, Any], ...],
+) -> None:
+    path = stored(tmp_path, given)
+    whole, said = path.read_text(encoding="utf-8"), []
+    assert Counterexample.load(path).given == given
+    for changes in edits:
+        record = json.loads(whole)
+        of_file = {*record, "reference", "trouble"}
+        # Cuts of the stored arrivals would lie behind the end of fewer ones.
+        for name, value in {**changes, **({"cuts": []} if "arrivals" in changes else {})}.items():
+            (record if name in of_file else record["workload"])[name] = value
+        path.write_text(json.dumps(record), encoding="utf-8")
+        done = straggler("replay", path.name, "--trust")
+        assert_refused(done, path.name)
+        sentence = done.err.removeprefix("straggler: ").replace(path.name, "FILE").rstrip()
+        said += [f"{changes!r}", f"    {sentence}"]
+    assert "\n".join(said) == snapshot
+
+
+def test_trouble_on_the_connections_of_a_chain_is_stored(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    whole = Counterexample("model.join:make_system", CHAIN, ("match",), ("x",), trouble=(TROUBLE,))
+    path = whole.store(tmp_path)
+    assert Counterexample.load(path) == whole
+    assert straggler("replay", path.name, "--trust").code == 0
+
+
+@pytest.mark.parametrize("system", ["exec:touch ran", "ran:make", "exec:", "spark:x"])
+def test_replay_runs_what_a_file_names_only_if_it_is_trusted(
+    straggler: Straggler, tmp_path: Path, system: str
+) -> None:
+    code = "import pathlib\npathlib.Path('ran').touch()\n"
+    (tmp_path / "ran.py").write_text(code, encoding="utf-8")
+    path = str(stored(tmp_path / "c", windows(), system))
+    assert_refused(straggler("replay", path), f"names the system {system!r}", "--trust", "--system")
+    assert straggler("replay", path, "--system", RIGHT).code == 0
+    assert not (tmp_path / "ran").exists()
+    assert straggler("replay", path, "--trust").code in (1, 2)
+    assert (tmp_path / "ran").exists() == (system in ("exec:touch ran", "ran:make"))
+
+
+def test_a_broken_cluster_is_made_small_stored_with_its_plan_and_run_again(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    trial = Trial(find_room("slack"), VARIANTS["lost_update"].make_system(), BUGGY, WORDS)
+    broken = trial.broken_cluster(CLUSTER)
+    assert broken, "the planted bug does not show on this cluster"
+    lines = trial.report_cluster(CLUSTER, tmp_path / "small")
+    assert "It takes this cluster" in "\n".join(lines)
+    small = Counterexample.load(next((tmp_path / "small").iterdir())).given
+    assert isinstance(small, SimulatedCluster)
+    assert trial.broken_cluster(small)
+    assert (len(small.case.plan.sources), small.case.plan.faults) == (1, ())
+    path = stored(tmp_path, CLUSTER, BUGGY)
+    assert Counterexample.load(path).given == CLUSTER
+    record = json.loads(path.read_text(encoding="utf-8"))
+    assert (record["counterexample"], record["seed"], "arrivals" in record) == (2, 7, False)
+    done = straggler("replay", path.name, "--trust")
+    assert (done.code, "It still fails." in done.out) == (1, True)
+    assert "worker-0 fails from 10ms for 4ms." in done.out
+    assert straggler("replay", path.name, "--system", RIGHT).code == 0

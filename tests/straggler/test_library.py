@@ -81,13 +81,6 @@ def test_a_system_is_judged_on_a_simulated_workload() -> None:
     assert silent.outcome is Outcome.BROKEN
 
 
-def test_a_mistake_in_a_simulation_is_one_sentence() -> None:
-    with pytest.raises(UsageError, match="there is no room 'slak'"):
-        straggler.simulate("slak")
-    with pytest.raises(ValueError, match="there is no setting 'controll'; did you mean 'control'"):
-        straggler.simulate("slack", controll="fixed")
-
-
 def right(workload: Workload) -> Trace:
     from model.join.oracle import make_system
 

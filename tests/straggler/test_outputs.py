@@ -1,57 +1,46 @@
-"""Files that commands write: refused first, never half-written, and ``-`` for standard output."""
+"""Output of commands: help, completion, files, and ``-`` for standard output.
+
+Files are refused first, and never half-written.
+"""
 
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
+from model.vocabulary.texts import escaped
+from sim.report.page import _shown
 from spark_impl.runtime.packages import archive
 from straggler.cli import diff, explore, sim
 from straggler.cli import main as cli
+from straggler.cli.main import COMMANDS
+from straggler.errors import format_error
+from straggler.rooms import room_names
 from tests.straggler.command import Straggler, assert_refused
-
-SLACK = ("--time-unit", "s", "--control", "fixed", "--per", "key", "--aggregate", "sum")
 
 
 def breaks(*_: object) -> Any:
     raise LookupError("no\nidea")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        *(f"diff slack --{kind}" for kind in ("json", "html", "junit")),
-        "explore slack --json",
-        *(f"sim slack --{kind}" for kind in ("json", "plot", "html")),
-    ],
-)
+@pytest.mark.parametrize("line", ["diff slack --junit", "explore slack --json", "sim slack --html"])
 def test_an_unwritable_output_is_refused_before_anything_runs(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str
 ) -> None:
     monkeypatch.setattr(diff, "columns_of", breaks)
     monkeypatch.setattr(explore, "find_room", breaks)
     monkeypatch.setattr(sim, "find_room", breaks)
-    option = line.split()[-1]
-    for path, why in (
-        (".", "'.' is a folder; it must be a file"),
-        ("missing/dir/a", "'missing/dir/a': there is no such folder"),
-        ("/proc/x.json", "'/proc/x.json' cannot be"),
-    ):
-        assert_refused(straggler(*line.split(), path), f"{option} {why}")
+    for path in (".", "missing/dir/a", "/proc/x.json"):
+        assert_refused(straggler(*line.split(), path), f"{line.split()[-1]} '{path}'")
     assert not list(tmp_path.iterdir())
-
-
-def test_a_refused_run_leaves_files_as_they_were(straggler: Straggler, tmp_path: Path) -> None:
-    (tmp_path / "old.json").write_text("kept", encoding="utf-8")
-    (tmp_path / "link").symlink_to("old.json")
-    for name in ("old.json", "new.json"):
-        seed = ("--seed", "-1", "--json", name, "--counterexamples", "a/b")
-        assert straggler("diff", "slack", *seed).code == 2
-    linked = straggler("sim", "slack", "--plot", "link", "--json", "old.json")
-    assert_refused(linked, "--plot", "is named twice; it would be overwritten.")
-    assert {path.name for path in tmp_path.iterdir()} == {"old.json", "link"}
-    assert (tmp_path / "old.json").read_text(encoding="utf-8") == "kept"
 
 
 @pytest.mark.parametrize(
@@ -59,30 +48,19 @@ def test_a_refused_run_leaves_files_as_they_were(straggler: Straggler, tmp_path:
     [
         "sim slack --set messages=200",
         "explore slack --scope conformal --variant lost_update",
-        "errata slack --only lost-update",
-        f"diff slack --input stream.csv {' '.join(SLACK)} --system model.slack:make_system",
-        "plan join --rate 100 --window 10s --latency 1min",
         "script explain x.script",
-        "judge w.jsonl t.jsonl",
     ],
 )
 def test_json_on_standard_output_leaves_the_rest_to_standard_error(
     straggler: Straggler, tmp_path: Path, line: str
 ) -> None:
-    rows = "".join(f"{time},1\n" for time in (1, 2, 9, 3, 12, 30, 11, 40))
-    (tmp_path / "stream.csv").write_text(f"event_time,value\n{rows}", encoding="utf-8")
     (tmp_path / "x.script").write_text('x = max("S", 10, 10)\n', encoding="utf-8")
-    work = ("--input", "stream.csv", *SLACK, "--output", "w.jsonl")
-    assert straggler("workload", "slack", *work).code == 0
-    (tmp_path / "t.jsonl").write_text('{"trace":1}\n{"end":0}\n', encoding="utf-8")
-    before = sorted(tmp_path.iterdir())
     usual = straggler(*line.split())
     done = straggler(*line.split(), "--json", "-")
     assert done.code == usual.code
     assert json.loads(done.out, parse_constant=pytest.fail)
     assert len(done.err.splitlines()) == len(usual.out.splitlines())
-    left = {path.name for path in set(tmp_path.iterdir()) - set(before)}
-    assert left <= {"counterexamples"}
+    assert [path.name for path in tmp_path.iterdir()] == ["x.script"]
 
 
 def test_package_writes_the_archive_and_says_how_to_submit_it(
@@ -116,3 +94,78 @@ def test_missing_java_is_one_sentence(
     monkeypatch.setenv("JAVA_HOME", "nowhere")
     (tmp_path / "s.csv").write_text("event_time,value\n1,1\n2,1\n", encoding="utf-8")
     assert_refused(straggler("diff", "slack", "--input", "s.csv"), "Java 17 or newer", "nowhere")
+
+
+STRANGE = st.text(
+    st.sampled_from([*"ab[]/\\", "\x1b", "\x07", "\x9b", "\n", "\r", "\u202e", "\u2066", "\u2028"])
+    | st.characters(exclude_categories=["Cs"]),
+    max_size=12,
+) | st.sampled_from(["\x1b[2J", "[red]x[/red]", "[/]", ":smile:", "\u202egnol si tahw", "<b>&"])
+
+
+def controls(text: str) -> list[str]:
+    """Return characters of a text, lines apart, that a terminal would not show as they are."""
+    return [each for each in text if not each.isprintable() and each not in "\n\xa0\u3000"]
+
+
+@given(text=STRANGE)
+def test_a_text_is_escaped_once_and_stays_readable(text: str) -> None:
+    shown = escaped(text)
+    assert escaped(shown) == shown
+    assert all(each.isprintable() or each.isspace() for each in shown)
+    assert "\n" not in shown
+    if text.isprintable():
+        assert shown == text
+    assert not controls(re.sub(r"\s", " ", format_error(text)))
+    page = str(_shown(text))
+    assert not controls(re.sub(r"[^\S\n]", " ", page))
+
+
+def test_help_of_all_commands(straggler: Straggler, snapshot: SnapshotAssertion) -> None:
+    for command in ("", *COMMANDS):
+        done = straggler(*command.split(), "--help")
+        assert (done.code, done.err) == (0, "")
+        assert done.out == snapshot(name=command or "straggler")
+    assert straggler("--version").out.startswith("straggler ")
+
+
+@pytest.mark.parametrize("room", room_names())
+def test_help_on_a_room_fits_a_screen_and_is_about_that_room(
+    straggler: Straggler, room: str
+) -> None:
+    for command in ("diff", "explore", "sim"):
+        done = straggler(command, room, "--help")
+        assert (done.code, done.err) == (0, "")
+        assert len(done.out.splitlines()) <= 40
+        others = set(room_names()) - {room}
+        assert not [each for each in others if f"straggler {command} {each}" in done.out]
+    few, every = (straggler("diff", room, option).out for option in ("--help", "--help-all"))
+    assert len(every.splitlines()) > len(few.splitlines())
+
+
+def test_words_are_completed(straggler: Straggler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_STRAGGLER_COMPLETE", "bash_source")
+    assert "_straggler_completion" in straggler().out
+    monkeypatch.setenv("_STRAGGLER_COMPLETE", "bash_complete")
+    for words, completed in (
+        ("straggler di", "plain,diff"),
+        ("straggler diff j", "plain,join"),
+        ("straggler diff slack --control pd-", "plain,pd-clamped"),
+    ):
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+        done = straggler()
+        assert (done.code, done.err) == (0, "")
+        assert done.out.startswith(completed)
+
+
+def test_the_version_is_printed_without_heavy_imports() -> None:
+    """Ctrl-C is understood before anything heavy is imported."""
+    program = (
+        "import sys; from straggler.cli.main import main; main(['--version']);"
+        "print(*{'numpy', 'rich', 'pandas', 'simpy'} & set(sys.modules), file=sys.stderr)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr == "\n"

@@ -18,8 +18,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks.pages import DOCS, pages, schemas
-from model.vocabulary.durations import parse_duration_us
-from sim.join import STANDARD
 from straggler.cli.render import markdown
 from straggler.inputs.schemas import FOLDER
 from straggler.judging import systems
@@ -144,16 +142,6 @@ def test_generated_pages_are_current(folder: Path, written: Callable[[], dict[st
     assert folder == DOCS or {path.name for path in folder.iterdir()} == {*found}
     for name, text in found.items():
         assert (folder / name).read_text(encoding="utf-8") == text, f"make docs writes {name} anew"
-
-
-def test_the_standard_scenario_of_join_is_the_one_on_its_page() -> None:
-    page = (DOCS / "join.md").read_text(encoding="utf-8")
-    line = re.findall(r"^straggler sim join (--set scenario=steady .*)$", page, flags=re.M)[0]
-    given = {
-        name: str(parse_duration_us(text)) if name.endswith("_us") else text
-        for name, text in re.findall(r"--set (\w+)=(\S+)", line)
-    }
-    assert given == STANDARD
 
 
 @pytest.mark.parametrize(

@@ -223,22 +223,6 @@ def test_the_workflow_passes_and_fails(tester: Installed) -> None:
     assert tester.shell(again).returncode == EXIT_CODES[Outcome.BROKEN]
 
 
-PAIRS = "--r orders.csv --s trades.csv --time-unit s --window 10s --lateness 5s --on key"
-
-
-@pytest.mark.long
-def test_recorded_answers_are_judged_with_the_wheel_alone(tester: Installed) -> None:
-    for page in ("your-system", "protocol"):
-        tester.save(f"docs/{page}.md")
-    assert tester.shell(f"straggler workload join {PAIRS} --output work.jsonl").returncode == 0
-    assert tester.shell("python adapter.py < work.jsonl > trace.jsonl").returncode == 0
-    judged = tester.shell("straggler judge work.jsonl trace.jsonl")
-    assert judged.returncode == EXIT_CODES[Outcome.HOLDS], judged.stdout + judged.stderr
-    cut = tester.shell("head -n 2 trace.jsonl | straggler judge work.jsonl -")
-    assert (cut.returncode, cut.stdout) == (2, "")
-    assert "standard input, after line 2: trace 1 of 1 has no end" in cut.stderr
-
-
 def test_the_command_line_needs_the_extra_sim_only(wheel: Path, tmp_path: Path) -> None:
     installed = install(wheel, tmp_path, "sim")
     assert_refused(installed, "package", "pyspark", "spark")
