@@ -1,6 +1,8 @@
 """Groups have results of their own, results stay, and a late query reads what it needs."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from itertools import accumulate, groupby
 from operator import itemgetter
 from random import Random
@@ -12,9 +14,19 @@ from hypothesis import strategies as st
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.script import run
-from model.script.claims import against_placement
+from model.script.claims import lpt_bound
 from model.script.graph import compile_graph
-from model.script.placement import HASHED, LARGE_SPLIT, WHOLE, place
+from model.script.placement import (
+    HASHED,
+    LARGE_SPLIT,
+    WHOLE,
+    Placement,
+    components,
+    hash_baseline,
+    load_cap,
+    place,
+    sensors_of,
+)
 from model.script.rules import RULES
 from model.vocabulary import Event, ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import MILLISECOND_US, Result, Undefined
@@ -168,6 +180,36 @@ def test_results_of_a_part_stay_when_more_arrives(case: Workload) -> None:
     assert set(part.of(Result)) <= whole
     begun = case.with_(arrivals=case.arrivals[: len(case.arrivals) // 2], cuts=(), flush=False)
     assert set(run(begun).of(Result)) <= set(part.of(Result))
+
+
+COMPONENTS_MAX = 6
+"""Largest number of components whose assignments are all tried."""
+
+
+def against_placement(config: ScriptConfig, placed: Placement) -> Iterator[str]:
+    """Yield the errors of a placement with at least one computation (docs/script.md, section 8)."""
+    graph, n = placed.graph, config.workers
+    for number in graph.computed:
+        worker = placed.worker.get(number, -1)
+        if not 0 <= worker < n:
+            yield f"Computation {number} has no worker."
+        elif not sensors_of(graph, number) <= placed.hosts[worker]:
+            yield f"Worker {worker} is not sent all that computation {number} reads."
+    cap = load_cap(graph, n, config.cap_percent)
+    most, sent = hash_baseline(graph, n)
+    if placed.communication > sent and most <= cap:
+        yield f"{float(placed.communication):,g} is sent; by hash it would be {float(sent):,g}."
+    if most <= cap < max(placed.loads):
+        yield f"The cap of {float(cap):,g} is not kept, which hashing keeps."
+    pieces = components(graph)
+    if len(pieces) <= COMPONENTS_MAX:
+        rates = graph.per_hour
+        loads = [sum((rates[each] for each in piece.sensors), Fraction()) for piece in pieces]
+        bound = lpt_bound(loads, n)
+        if max(placed.loads) > bound:
+            yield f"A worker has {float(max(placed.loads)):,g}, more than {float(bound):,g}."
+        if bound <= cap and placed.way != WHOLE:
+            yield "Components are split, although LPT keeps the cap."
 
 
 @promised(WHOLE, LARGE_SPLIT, HASHED, examples=60)

@@ -20,7 +20,7 @@ from model.join.state_claims import LOST, STUCK
 from model.vocabulary import Trace, Workload
 from properties.forks import first_in_forks
 from sim.join.room import TIMED_ROOM
-from sim.script.machine import compile_scripts
+from sim.script.worker import compile_scripts
 from spark_impl.join.in_process import Network
 from spark_impl.join.in_process import run_in_process as run_chain_in_process
 from straggler.rooms import find_room, room_names

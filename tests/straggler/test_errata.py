@@ -16,7 +16,8 @@ import pytest
 from model.checking.claims import Outcome, Verdict
 from model.grouping.evidence import evidence_of
 from model.join.variants import VARIANTS, Variant
-from model.script.slices import Span, edges, panes
+from model.script.slices import edges, panes
+from model.script.stream import Span
 from model.script.variants import VARIANTS as SCRIPT_VARIANTS
 from model.vocabulary import Event, GroupingConfig, SlackConfig, Trace, WatermarkConfig, Workload
 from model.vocabulary.grouping import Route
