@@ -81,16 +81,17 @@ class Graph:
         """Nodes that compute something."""
         return tuple(number for number, node in enumerate(self.nodes) if node.is_computed)
 
+    def parts(self, number: int) -> tuple[int, ...]:
+        """Return the sensors and computed nodes whose tuples a node has, as often as it does."""
+        node = self.nodes[number]
+        if node.kind == CONSTANT:
+            return ()
+        return node.inputs if node.kind == UNION else (number,)
+
     def streams(self, number: int) -> tuple[int, ...]:
         """Return the sensors and computed nodes that a node reads, also through unions."""
-        found: dict[int, None] = {}
-        for each in self.nodes[number].inputs:
-            node = self.nodes[each]
-            if node.kind == UNION:
-                found |= dict.fromkeys(node.inputs)
-            elif node.kind != CONSTANT:
-                found[each] = None
-        return tuple(found)
+        inputs = self.nodes[number].inputs
+        return tuple(dict.fromkeys(part for each in inputs for part in self.parts(each)))
 
     def spans(self) -> Mapping[int, tuple[Span, ...]]:
         """Return the windows over each stream that has some."""

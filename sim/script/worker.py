@@ -18,7 +18,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from model.script.graph import CONSTANT, SENSOR, UNION, Graph, compile_graph
+from model.script.graph import CONSTANT, SENSOR, Graph, compile_graph
 from model.script.intake import Clock, Intake
 from model.script.meaning import operation, undefined_times, window, window_until_us
 from model.script.placement import Placement
@@ -87,7 +87,8 @@ class Worker:
         self, config: ScriptConfig, placement: Placement, number: int, rules: Rules
     ) -> None:
         graph = placement.graph
-        self._nodes, self._rules, self._sent_to = graph.nodes, rules, placement.readers
+        self._graph, self._nodes = graph, graph.nodes
+        self._rules, self._sent_to = rules, placement.readers
         self._sensors = {graph.nodes[each].sensor: each for each in placement.hosts[number]}
         elsewhere = frozenset[int]().union(*placement.hosts[:number])
         self._says = {sensor for sensor, each in self._sensors.items() if each not in elsewhere}
@@ -97,10 +98,6 @@ class Worker:
         self._readers = _by_key((each, own) for own in self._own for each in self._reads[own])
         self._below = {each: _reached(each, self._readers) for each in self._readers}
         """Own nodes that read a stream, directly or not, in an order of computing."""
-        self._parts = {
-            each: _parts(graph, each) for own in self._own for each in graph.nodes[own].inputs
-        }
-        """Sensors and results that an input of an own node has, as often as it has them."""
         self._named = _by_key((each.node, each) for each in graph.outputs if each.is_result)
         self._written = _by_key((node, each) for each in graph.outputs for node in each.own)
         self._intake = Intake(config, rules, self._sensors)
@@ -224,9 +221,7 @@ class Worker:
     def _new_of(self, number: int) -> Stream | None:
         """Return the new part of a window or operation; ``None`` if its known part did not grow."""
         node, state = self._nodes[number], self._state
-        known_us = min(
-            [state.logs[part].until_us for each in node.inputs for part in self._parts[each]]
-        )
+        known_us = min([state.logs[each].until_us for each in self._reads[number]])
         since_us = self._needs_us(number)
         if node.span is None:
             if known_us <= since_us:
@@ -243,7 +238,8 @@ class Worker:
 
     def _between(self, number: int, since_us: int, until_us: int) -> Sequence[Point]:
         """Return the tuples of an input, in order."""
-        parts = [self._state.logs[part].between(since_us, until_us) for part in self._parts[number]]
+        logs = self._state.logs
+        parts = [logs[part].between(since_us, until_us) for part in self._graph.parts(number)]
         return parts[0] if len(parts) == 1 else sorted([point for part in parts for point in part])
 
     def _needs_us(self, number: int) -> int:
@@ -294,14 +290,6 @@ def _by_key(pairs: Iterable[tuple[int, ValueT]]) -> dict[int, tuple[ValueT, ...]
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return {key: tuple(values) for key, values in found.items()}
-
-
-def _parts(graph: Graph, number: int) -> tuple[int, ...]:
-    """Return the sensors and results that an input is made of, as often as it has them."""
-    node = graph.nodes[number]
-    if node.kind == CONSTANT:
-        return ()
-    return node.inputs if node.kind == UNION else (number,)
 
 
 def _reached(stream: int, readers: Mapping[int, Iterable[int]]) -> tuple[int, ...]:
