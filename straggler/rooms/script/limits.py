@@ -2,8 +2,9 @@
 
 Rules of this file:
 
-* The work of the reference has an upper bound. It follows from the number of tuples, the time they
-  span, and the number of windows that hold each tuple.
+* The work has an upper bound: results of every computation, and slices that Spark's windows fold.
+  It follows from the number of tuples, the time they span, and the number of windows that hold each
+  tuple.
 """
 
 from collections import Counter
