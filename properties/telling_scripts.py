@@ -20,12 +20,15 @@ Measured = tuple[str, int, float]
 def _case(
     script: str,
     *batches: Sequence[Measured],
+    beside: str = "",
     per_hour: int = SECOND,
     flush: bool = True,
     **settings: Any,
 ) -> Workload:
     sensors = tuple((sensor, per_hour) for sensor in "abc")
-    config = ScriptConfig((parse(script, "w"),), sensors, **settings)
+    scripts = {"w": script, "v": beside}
+    flows = tuple(parse(text, name) for name, text in scripts.items() if text)
+    config = ScriptConfig(flows, sensors, **settings)
     rows = [row for batch in batches for row in batch]
     arrivals = tuple(
         Event(seq, rows.index(row), sensor, at_ms * MILLISECOND_US, value, seq)
@@ -108,5 +111,16 @@ TELLING: Mapping[str, Workload] = {
         [("a", 6, 7.0), ("b", 5, 1.0), ("c", 6, 1.0)],
         workers=3,
         cap_percent=100,
+    ),
+    "a slice begins before the first tuple": _case(
+        'x = sum("a", 2, 2)', [("a", 1, 1.0), ("a", 2, 1.0)]
+    ),
+    "at the end of a window": _case('x = sum("a", 1, 1)', [("a", 1, 1.0)]),
+    "a slide that does not divide": _case('x = count("a", 3, 2)', [("a", 1, 1.0)]),
+    "slices of different sizes": _case(
+        'x = avg("a", 2, 1)', [("a", 0, 1.0), ("a", 1, 2.0), ("a", 1, 3.0)]
+    ),
+    "one name in two scripts": _case(
+        'x = max("a", 1, 1)', [("a", 0, 1.0)], beside='x = max("b", 1, 1)'
     ),
 }

@@ -103,8 +103,6 @@ class Claim(Generic[E]):
     """Return whether the evidence can put the claim to the test; otherwise it has no verdict."""
     gap: Callable[[E], str] = lambda _evidence: ""
     """Return a sentence about what the evidence lacks to be judged, or an empty string."""
-    extent: Callable[[E], str] = lambda _evidence: ""
-    """Return a phrase about the checked part of the evidence; an empty string means all of it."""
     needs: Sequence[Sequence[type]] = ()
     """Kinds of steps that the claim is read from; those of one group may replace each other."""
     of_answers: bool = False
@@ -120,8 +118,7 @@ class Claim(Generic[E]):
             return replace(found, occurred=occurred)
         against = tuple(found)
         if not against:
-            cases = f"{self.guard}: {occurred:,}{self.extent(evidence)}"
-            sentence = f"No counterexample was found ({cases})."
+            sentence = f"No counterexample was found ({self.guard}: {occurred:,})."
             return Verdict(self.name, Outcome.HOLDS, sentence, occurred=occurred)
         more = f" ({len(against):,} counterexamples in all.)" if len(against) > 1 else ""
         return Verdict(self.name, Outcome.BROKEN, f"{against[0]}{more}", against[:SHOWN])

@@ -1,13 +1,9 @@
 """Evidence of the claims: a workload, its meaning, a trace, and tolerances.
 
-Source: docs/script.md, sections 5 and 10: what is known in part stays, no result depends on tuples
-with a later stamp, and float64 rounds the sums of some values.
+Source: docs/script.md, section 5: float64 rounds the sums of some values.
 
 Rules of this file:
 
-* Only a prefix of a long workload is computed. With a lateness the prefix is what arrived first,
-  because arrivals decide what is late. Without one nothing is known before the end, so the prefix
-  has the earliest event times.
 * Results that are close count as equal before anything is compared, so every comparison is exact.
 * Closeness is relative to the values behind a statement: the difference of two means of 100 is not
   more exact because it is 0.
@@ -19,12 +15,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
-from typing import NamedTuple
 
 from model.script.graph import Graph, compile_graph
-from model.script.meaning import meaning
-from model.vocabulary import ScriptConfig, Step, Trace, Workload
-from model.vocabulary.script.config import END_US, MILLISECOND_US, Rejected, Result, Undefined
+from model.script.meaning import answers
+from model.script.rules import RULES
+from model.script.run import admit
+from model.vocabulary import ScriptConfig, Trace, Workload
+from model.vocabulary.script.config import Result
 from model.vocabulary.script.tree import (
     Across,
     Expression,
@@ -44,10 +41,7 @@ class Evidence:
     config: ScriptConfig
     expected: Trace
     trace: Trace
-    known: Trace
-    """Steps of the trace that can be compared: all of them, unless a prefix was computed."""
-    computed: int
-    """Number of arrivals from which ``expected`` was computed."""
+    """Steps of the trace; results that are close to the expected ones count as equal to them."""
 
     @property
     def per_hour(self) -> Mapping[str, int]:
@@ -60,70 +54,12 @@ class Evidence:
         return compile_graph(self.config)
 
 
-def evidence_of(workload: Workload, trace: Trace, most: int | None = None) -> Evidence:
-    """Compute the meaning of the first ``most`` arrivals at most, and align the trace."""
+def evidence_of(workload: Workload, trace: Trace) -> Evidence:
+    """Compute the meaning of a workload, and align the trace."""
     config = ScriptConfig.from_json(workload.config)
-    prefix = prefix_of(workload, most)
-    expected = prefix.settled(Trace("meaning", meaning(prefix.workload)))
-    known = align(workload, expected, trace)
-    if not prefix.is_whole:
-        known = decided_steps(prefix.workload, expected, known)
-    return Evidence(workload, config, expected, trace, known, len(prefix.workload.arrivals))
-
-
-# --------------------------------------------------------------------------------------- prefixes
-
-
-class Prefix(NamedTuple):
-    """A part of a workload, or all of it."""
-
-    workload: Workload
-    is_whole: bool
-    until_us: int = END_US
-    """Steps with a stamp below this are the same in the whole workload."""
-
-    def settled(self, meaning: Trace) -> Trace:
-        """Return those steps of the prefix's meaning that are also in the meaning of the whole."""
-        if self.is_whole:
-            return meaning
-        kept = (step for step in meaning.steps() if _stamp_us(step) < self.until_us)
-        return Trace(meaning.producer, kept)
-
-
-def prefix_of(workload: Workload, most: int | None) -> Prefix:
-    """Return the prefix with ``most`` arrivals at most; ``None`` sets no limit."""
-    arrivals = workload.arrivals
-    if most is None or len(arrivals) <= most:
-        return Prefix(workload, is_whole=True)
-    if ScriptConfig.from_json(workload.config).lateness_us is not None:
-        part = workload.with_(arrivals=arrivals[:most], cuts=(), flush=False)
-        return Prefix(part, is_whole=False)
-    times_us = sorted(event.event_time_us for event in arrivals)
-    # Windows end at whole milliseconds.
-    until_us = times_us[most] // MILLISECOND_US * MILLISECOND_US
-    kept = tuple(event for event in arrivals if event.event_time_us < until_us)
-    return Prefix(workload.with_(arrivals=kept, cuts=()), is_whole=False, until_us=until_us)
-
-
-def decided_steps(prefix: Workload, expected: Trace, trace: Trace) -> Trace:
-    """Return the steps of a whole workload's trace that the meaning of a prefix decides."""
-    last_us: dict[tuple[str, str], int] = {}
-    steps: list[Result | Undefined] = [*expected.of(Result), *expected.of(Undefined)]
-    for step in steps:
-        name = step.workflow, step.name
-        last_us[name] = max(step.ts_us, last_us.get(name, -1))
-    seqs = {event.seq for event in prefix.arrivals}
-    return Trace(trace.producer, (s for s in trace.steps() if _is_decided(s, last_us, seqs)))
-
-
-def _is_decided(step: Step, last_us: dict[tuple[str, str], int], seqs: set[int]) -> bool:
-    if isinstance(step, Result | Undefined):
-        return step.ts_us <= last_us.get((step.workflow, step.name), -1)
-    return isinstance(step, Rejected) and step.seq in seqs
-
-
-def _stamp_us(step: Step) -> int:
-    return step.ts_us if isinstance(step, Result | Undefined) else -1
+    sensors, rejected = admit(workload, config, RULES)
+    expected = Trace("meaning", [*rejected, *answers(config, sensors)])
+    return Evidence(workload, config, expected, align(workload, expected, trace))
 
 
 # -------------------------------------------------------------------------------------- closeness

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from model.script.rules import RULES, Rules
-from model.script.slices import HOUR_MS, Span
+from model.script.meaning import is_computed
+from model.script.slices import HOUR_MS
+from model.script.stream import Span
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script.problems import constant
 from model.vocabulary.script.tree import (
@@ -31,6 +32,8 @@ from model.vocabulary.script.tree import (
     is_constant,
 )
 
+COMMUTATIVE = frozenset({"+", "*", "max", "min", "avg", "sum"})
+"""Operations whose operands may stand in any order."""
 SENSOR, CONSTANT, UNION, WINDOW, OPERATION = "sensor", "constant", "union", "window", "operation"
 
 
@@ -78,16 +81,17 @@ class Graph:
         """Nodes that compute something."""
         return tuple(number for number, node in enumerate(self.nodes) if node.is_computed)
 
+    def parts(self, number: int) -> tuple[int, ...]:
+        """Return the sensors and computed nodes whose tuples a node has, as often as it does."""
+        node = self.nodes[number]
+        if node.kind == CONSTANT:
+            return ()
+        return node.inputs if node.kind == UNION else (number,)
+
     def streams(self, number: int) -> tuple[int, ...]:
         """Return the sensors and computed nodes that a node reads, also through unions."""
-        found: dict[int, None] = {}
-        for each in self.nodes[number].inputs:
-            node = self.nodes[each]
-            if node.kind == UNION:
-                found |= dict.fromkeys(node.inputs)
-            elif node.kind != CONSTANT:
-                found[each] = None
-        return tuple(found)
+        inputs = self.nodes[number].inputs
+        return tuple(dict.fromkeys(part for each in inputs for part in self.parts(each)))
 
     def spans(self) -> Mapping[int, tuple[Span, ...]]:
         """Return the windows over each stream that has some."""
@@ -98,16 +102,14 @@ class Graph:
         return {number: tuple(sorted(spans)) for number, spans in sorted(found.items())}
 
 
-def compile_graph(config: ScriptConfig, rules: Rules = RULES) -> Graph:
+def compile_graph(config: ScriptConfig) -> Graph:
     """Compile the workflows of a configuration into a sharing graph."""
-    return compile_workflows(config.workflows, dict(config.sensors), rules)
+    return compile_workflows(config.workflows, dict(config.sensors))
 
 
-def compile_workflows(
-    workflows: Iterable[Workflow], sensors: Mapping[str, int], rules: Rules = RULES
-) -> Graph:
+def compile_workflows(workflows: Iterable[Workflow], sensors: Mapping[str, int]) -> Graph:
     """Compile some workflows into a sharing graph; ``sensors`` has their tuples an hour."""
-    building = _Building(rules)
+    building = _Building()
     for workflow in workflows:
         building.enter(workflow)
     nodes = tuple(building.nodes)
@@ -120,51 +122,41 @@ def compile_workflows(
 class _Building:
     """A graph that grows; nodes are numbered in the order in which they are met."""
 
-    def __init__(self, rules: Rules) -> None:
-        self.rules = rules
+    def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.numbers: dict[Node, int] = {}
-        self.names: dict[tuple[str, str], int] = {}
         self.outputs: list[Output] = []
-        self.results: set[tuple[str, str]] = set()
         self.written = 0
 
     def enter(self, workflow: Workflow) -> None:
         """Add the statements of a workflow, each after the statements that it needs."""
-        scope = self.rules.scope(workflow.name)
+        names: dict[str, int] = {}
+        results: set[str] = set()
         for statement in workflow.statements:
             own: list[int] = []
-            number = self._node(statement.expression, scope, own)
-            self.names.setdefault((scope, statement.name), number)
-            number = self.names[scope, statement.name]
+            number = names[statement.name] = self._node(statement.expression, names, own)
             listed = tuple(dict.fromkeys(own))
-            is_result = self._is_result(workflow.name, statement.expression)
-            output = Output(workflow.name, statement.name, number, listed, is_result)
-            self.outputs.append(output)
-            self.results |= {(workflow.name, statement.name)} if is_result else set()
+            is_result = is_computed(statement.expression, results)
+            self.outputs.append(Output(workflow.name, statement.name, number, listed, is_result))
+            results |= {statement.name} if is_result else set()
 
-    def _is_result(self, workflow: str, expression: Expression) -> bool:
+    def _node(self, expression: Expression, names: Mapping[str, int], own: list[int]) -> int:
         if isinstance(expression, Name):
-            return (workflow, expression.name) in self.results
-        return not isinstance(expression, Sensor | Union)
-
-    def _node(self, expression: Expression, scope: str, own: list[int]) -> int:
-        if isinstance(expression, Name):
-            return self.names[scope, expression.name]
+            return names[expression.name]
         if isinstance(expression, Sensor):
             return self._numbered(Node(SENSOR, sensor=expression.id))
         if is_constant(expression):
             return self._numbered(Node(CONSTANT, value=constant(expression)))
         if isinstance(expression, Union):
-            return self._union([self._node(part, scope, own) for part in expression.parts])
+            return self._union([self._node(part, names, own) for part in expression.parts])
         if isinstance(expression, Window):
             span = Span(expression.length_ms, expression.slide_ms)
-            source = self._node(expression.source, scope, own)
+            source = self._node(expression.source, names, own)
             node = Node(WINDOW, expression.op, (source,), span)
         else:
             assert isinstance(expression, Across | Arithmetic)
-            inputs = [self._node(side, scope, own) for side in children(expression)]
-            if expression.op in self.rules.commutative:
+            inputs = [self._node(side, names, own) for side in children(expression)]
+            if expression.op in COMMUTATIVE:
                 inputs.sort()
             node = Node(OPERATION, expression.op, tuple(inputs))
         self.written += 1
@@ -178,7 +170,7 @@ class _Building:
         for part in parts:
             node = self.nodes[part]
             flat.extend(node.inputs if node.kind == UNION else (part,))
-        inputs = self.rules.multiset(flat)
+        inputs = tuple(sorted(flat))
         return inputs[0] if len(inputs) == 1 else self._numbered(Node(UNION, inputs=inputs))
 
     def _numbered(self, node: Node) -> int:

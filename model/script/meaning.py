@@ -1,43 +1,43 @@
-"""The meaning of a set of workflows: every window and operation computed from all tuples.
+"""The meaning of a set of workflows: windows and operations computed from all tuples.
 
-Source: docs/script.md, sections 4, 5 and 9.
+Source: docs/script.md, sections 5 and 9.
 
 Rules of this file:
 
-* Nothing is shared between workflows, statements or windows, nothing is kept, nothing is quick: a
-  reader must see that this file computes what the page says.
-* This file knows nothing of graphs, slices and workers, and they do not use it.
+* Nothing is shared between workflows, statements or windows, and nothing is kept: a reader must see
+  that this file computes what the page says.
+* This file knows nothing of graphs, slices and workers. Workers of the simulation ask it for the
+  new part of one window or operation.
+* Sums are exact, and rounded once. Denominators of floats are powers of two: the largest one in a
+  stream is a common denominator of all its values, so only whole numbers of units are added.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
-from itertools import combinations
-from math import floor, inf, isfinite, sqrt
-from typing import NamedTuple
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate, groupby
+from math import inf, sqrt
+from operator import itemgetter
+from typing import NamedTuple, TypeVar
 
-from model.script.stream import Point, Stream, known_stream, to_float
-from model.vocabulary import Event, ScriptConfig, Step, Workload
-from model.vocabulary.script.config import (
-    END_US,
-    MILLISECOND_US,
-    REASON_LATE,
-    REASON_NOT_FINITE,
-    TIME_END_US,
-    Rejected,
-    Result,
-    Undefined,
-)
+from model.script.rules import RULES, Rules
+from model.script.stream import Point, Span, Stream, before, known_stream
+from model.vocabulary import ScriptConfig, Step
+from model.vocabulary.script.config import END_US, Result, Undefined
 from model.vocabulary.script.problems import constant
 from model.vocabulary.script.tree import (
     Across,
+    Arithmetic,
     Expression,
     Name,
-    Number,
     Sensor,
     Union,
     Window,
+    children,
     is_constant,
 )
+
+Side = TypeVar("Side", bound=Hashable)
 
 
 class Streams(NamedTuple):
@@ -47,38 +47,27 @@ class Streams(NamedTuple):
     names: Mapping[str, Stream]
 
 
-def meaning(workload: Workload) -> Iterator[Step]:
-    """Yield every result, undefined time and rejection of a workload.
-
-    Raises ``ValueError`` with one sentence if the configuration is invalid.
-    """
-    config = ScriptConfig.from_json(workload.config)
-    asked_for = config.asked_for
-    sensors: dict[str, Stream] = {}
-    for sensor, _ in config.sensors:
-        # A sensor that no computation reads is in an unused union, or nowhere.
-        arrivals = [event for event in workload.arrivals if event.key == sensor]
-        marks_us = watermarks_us(sensor, workload.arrivals, config)
-        reasons = [
-            why_not(event, arrivals, mark_us)
-            for event, mark_us in zip(arrivals, marks_us, strict=False)
-        ]
-        taken = [event for event, reason in zip(arrivals, reasons, strict=True) if reason is None]
-        if sensor in asked_for:
-            yield from rejections(arrivals, reasons)
-        sensors[sensor] = sensor_stream(taken, END_US if workload.flush else marks_us[-1])
+def answers(
+    config: ScriptConfig, sensors: Mapping[str, Stream], rules: Rules = RULES
+) -> Iterator[Step]:
+    """Yield every result and undefined time of the workflows, from the streams of all sensors."""
     for workflow in config.workflows:
         names: dict[str, Stream] = {}
         computed: set[str] = set()
         for statement in workflow.statements:
             name, expression = statement.name, statement.expression
-            stream = stream_of(expression, Streams(sensors, names))
+            stream = stream_of(expression, Streams(sensors, names), rules)
             # A stamp is reported as undefined once, where it is computed.
             names[name] = stream._replace(undefined=frozenset())
             if is_computed(expression, computed):
                 computed.add(name)
                 yield from (Result(workflow.name, name, *point) for point in stream.points)
-            yield from (Undefined(workflow.name, name, stamp) for stamp in stream.undefined)
+            yield from undefined_times(workflow.name, name, stream.undefined)
+
+
+def undefined_times(workflow: str, name: str, stamps: Iterable[int]) -> list[Undefined]:
+    """Return the steps that record stamps without a finite result."""
+    return [Undefined(workflow, name, stamp) for stamp in sorted(stamps)]
 
 
 def is_computed(expression: Expression, names: set[str]) -> bool:
@@ -88,178 +77,166 @@ def is_computed(expression: Expression, names: set[str]) -> bool:
     return not isinstance(expression, Sensor | Union)
 
 
-# ------------------------------------------------------------------------------------- admission
-
-
-def why_not(event: Event, arrivals: Sequence[Event], watermark_us: int) -> str | None:
-    """Return why an arrival is refused; "" if it repeats an earlier one."""
-    if not 0 <= event.event_time_us < TIME_END_US:
-        msg = f"arrival {event.seq} has the event time {event.event_time_us}; it must be at least 0"
-        raise ValueError(f"{msg} and below 2^61")
-    if not isfinite(event.value):
-        return REASON_NOT_FINITE
-    if event.event_time_us < watermark_us:
-        return REASON_LATE
-    before = [each for each in arrivals if each.seq < event.seq and isfinite(each.value)]
-    return "" if any(each.source_id == event.source_id for each in before) else None
-
-
-def watermarks_us(sensor: str, arrivals: Sequence[Event], config: ScriptConfig) -> list[int]:
-    """Return the watermark before each arrival of a sensor, and the one after all of them.
-
-    Arrivals are those of the whole stream.
-    """
-    marks_us = [0]
-    counted: list[Event] = []
-    for n, event in enumerate(arrivals):
-        marks_us[-1] = max(marks_us[-1], idle_floor_us(sensor, arrivals[:n], config))
-        if event.key != sensor:
-            continue
-        is_late = event.event_time_us < marks_us[-1]
-        is_there = any(each.source_id == event.source_id for each in counted)
-        if isfinite(event.value) and (is_late or not is_there):
-            counted.append(event)
-        marks_us.append(max(marks_us[-1], _reached_us(counted, config)))
-    marks_us[-1] = max(marks_us[-1], idle_floor_us(sensor, arrivals, config))
-    return marks_us
-
-
-def idle_floor_us(sensor: str, arrivals: Sequence[Event], config: ScriptConfig) -> int:
-    """Return how far the last arrival moves the watermark of a sensor because it is silent."""
-    if config.idle_after_us is None or config.lateness_us is None:
-        return 0
-    heard = [each for each in arrivals if isfinite(each.value)]
-    if not heard:
-        return 0
-    # The largest arrival time up to the last arrival of the sensor, or up to the first of all.
-    own = [n for n, each in enumerate(heard) if each.key == sensor]
-    last_us = max(each.arrival_us for each in heard[: own[-1] + 1 if own else 1])
-    if max(each.arrival_us for each in heard) - last_us <= config.idle_after_us:
-        return 0
-    return max(each.event_time_us for each in heard) - config.lateness_us
-
-
-def _reached_us(counted: Sequence[Event], config: ScriptConfig) -> int:
-    """Return the latest event time less the wait."""
-    if config.lateness_us is None or not counted:
-        return 0
-    latest_us = max(event.event_time_us for event in counted)
-    if config.watermark == "fixed":
-        return latest_us - config.lateness_us
-    cluster_us = [event.event_time_us for event in counted[-config.cluster :]]
-    pairs = [earlier > later for earlier, later in combinations(cluster_us, 2)]
-    share = Fraction(sum(pairs), len(pairs)) if pairs else Fraction(1)
-    if config.watermark == "scaled":
-        share = min(Fraction(1), 2 * share)
-    return latest_us - floor(config.lateness_us * share)
-
-
-def rejections(arrivals: Sequence[Event], reasons: Sequence[str | None]) -> Iterator[Rejected]:
-    """Yield the refused arrivals of a sensor."""
-    for event, reason in zip(arrivals, reasons, strict=True):
-        if reason:
-            yield Rejected(event.seq, reason)
-
-
-def sensor_stream(taken: Sequence[Event], until_us: int) -> Stream:
-    """Return the admitted tuples of a sensor up to its watermark; in the end, all of them."""
-    points = [(event.event_time_us, event.value + 0.0) for event in taken]
-    return Stream(tuple(sorted(point for point in points if point[0] < until_us)), until_us)
-
-
-# --------------------------------------------------------------------------------------- streams
-
-
-def stream_of(expression: Expression, streams: Streams) -> Stream:
+def stream_of(expression: Expression, streams: Streams, rules: Rules) -> Stream:
     """Return the stream that an expression stands for."""
     if isinstance(expression, Sensor):
         return streams.sensors[expression.id]
     if isinstance(expression, Name):
         return streams.names[expression.name]
     if isinstance(expression, Union):
-        return union([stream_of(part, streams) for part in expression.parts])
+        parts = rules.parts(expression.parts)
+        return union([stream_of(part, streams, rules) for part in parts])
     if isinstance(expression, Window):
-        return window(expression, stream_of(expression.source, streams))
-    assert not isinstance(expression, Number), "a number is part of an operation"
-    sides = (
-        expression.parts if isinstance(expression, Across) else (expression.left, expression.right)
-    )
-    operands = [constant(side) if is_constant(side) else stream_of(side, streams) for side in sides]
-    return latest_combined(expression.op, operands)
+        source = stream_of(expression.source, streams, rules)
+        made = window(expression.op, Span(expression.length_ms, expression.slide_ms), source, rules)
+        return made._replace(undefined=made.undefined | source.undefined)
+    assert isinstance(expression, Across | Arithmetic), "a number is part of an operation"
+    sides = children(expression)
+    latest = {side: constant(side) if is_constant(side) else None for side in sides}
+    inputs = {
+        side: stream_of(side, streams, rules) for side, value in latest.items() if value is None
+    }
+    until_us = min(stream.until_us for stream in inputs.values())
+    points = {side: before(stream.points, until_us) for side, stream in inputs.items()}
+    made = operation(expression.op, sides, latest, points, until_us, rules)
+    below = (stream.undefined for stream in inputs.values())
+    return made._replace(undefined=made.undefined.union(*below))
 
 
 def union(parts: Sequence[Stream]) -> Stream:
     """Return all tuples of all parts that are known in all of them."""
     until_us = min(part.until_us for part in parts)
-    points = sorted(point for part in parts for point in part.points if point[0] < until_us)
-    undefined = frozenset[int]().union(*(part.undefined for part in parts))
-    return Stream(tuple(points), until_us, undefined)
+    points = sorted(point for part in parts for point in before(part.points, until_us))
+    return Stream(tuple(points), until_us, frozenset[int]().union(*(p.undefined for p in parts)))
 
 
-def window(expression: Window, source: Stream) -> Stream:
-    """Return a value for every window that contains a tuple."""
-    length_us = expression.length_ms * MILLISECOND_US
-    slide_us = expression.slide_ms * MILLISECOND_US
-    # Results are known until the next window that ends, which is not known completely.
-    until_us = END_US
-    if source.until_us < END_US:
-        until_us = (source.until_us // slide_us + 1) * slide_us - MILLISECOND_US
-    ends_us = {
-        end_us
-        for stamp, _ in source.points
-        for end_us in range((stamp // slide_us + 1) * slide_us, stamp + length_us + 1, slide_us)
-    }
-    values = {}
-    for end_us in ends_us:
-        inside = [value for stamp, value in source.points if end_us - length_us <= stamp < end_us]
-        values[end_us - MILLISECOND_US] = aggregate(expression.op, inside)
-    made = known_stream(values, until_us)
-    return made._replace(undefined=made.undefined | source.undefined)
+# --------------------------------------------------------------------------------------- windows
 
 
-def aggregate(op: str, values: Sequence[float]) -> float:
-    """Return an aggregate of exact values, rounded at the end."""
-    exact = [Fraction(value) for value in values]
-    n = len(exact)
-    if op == "count":
-        return float(n)
-    if op in ("max", "min"):
-        return max(values) if op == "max" else min(values)
-    if op == "sum":
-        return to_float(sum(exact, Fraction()))
-    mean = sum(exact, Fraction()) / n
-    if op == "avg":
-        return to_float(mean)
-    variance = to_float(sum(((each - mean) ** 2 for each in exact), Fraction()) / n)
-    return sqrt(variance)
+def window(op: str, span: Span, source: Stream, rules: Rules, from_us: int = 0) -> Stream:
+    """Return a value for every window that contains a tuple and ends at ``from_us`` or later.
+
+    ``from_us`` is a multiple of the slide. The source has all tuples of these windows.
+    """
+    stamps = [stamp for stamp, _ in source.points]
+    values = Values([value for _, value in source.points])
+    made = [
+        (rules.stamp_us(end_us), values.aggregate(op, first, behind))
+        for end_us, first, behind in _windows(span, stamps, from_us, source.until_us)
+    ]
+    return known_stream(made, window_until_us(span, source.until_us, rules))
 
 
-def latest_combined(op: str, operands: Sequence[Stream | float]) -> Stream:
-    """Return a value for every stamp of an operand from which on all operands have one."""
-    streams = [operand for operand in operands if isinstance(operand, Stream)]
-    until_us = min(stream.until_us for stream in streams)
-    values = {}
-    for stamp in {stamp for stream in streams for stamp, _ in stream.points if stamp < until_us}:
-        latest = [
-            operand if isinstance(operand, float | int) else latest_at(operand.points, stamp)
-            for operand in operands
-        ]
-        defined = [value for value in latest if value is not None]
-        if len(defined) == len(latest):
-            values[stamp] = operation(op, defined)
-    made = known_stream(values, until_us)
-    return made._replace(undefined=made.undefined.union(*(each.undefined for each in streams)))
+def window_until_us(span: Span, source_us: int, rules: Rules) -> int:
+    """Return the stamp until which a window is known: its next end is not known completely."""
+    return END_US if source_us == END_US else rules.stamp_us(span.end_after_us(source_us))
 
 
-def latest_at(points: Sequence[Point], stamp: int) -> float | None:
-    """Return the value with the latest stamp up to this one; the greatest if there are several."""
-    return max((point for point in points if point[0] <= stamp), default=(0, None))[1]
+def _windows(
+    span: Span, stamps: Sequence[int], from_us: int, until_us: int
+) -> Iterator[tuple[int, int, int]]:
+    """Yield the end of each window with a tuple, and the positions of its first and next tuple."""
+    end_us, first = from_us, 0
+    while True:
+        first = bisect_left(stamps, end_us - span.length_us, first)
+        if first == len(stamps):
+            return
+        end_us = max(end_us, span.end_after_us(stamps[first]))
+        if end_us > until_us:
+            return
+        # Tuples between two windows are in none.
+        first = bisect_left(stamps, end_us - span.length_us, first)
+        behind = bisect_left(stamps, end_us, first)
+        if first < behind:
+            yield end_us, first, behind
+        end_us += span.slide_us
 
 
-def operation(op: str, values: Sequence[float]) -> float:
-    """Return one result, rounded once; infinite or not a number if it is undefined."""
+class Values:
+    """Values in an order, of which any range can be aggregated."""
+
+    def __init__(self, values: Sequence[float]) -> None:
+        self._values = values
+
+    def aggregate(self, op: str, first: int, behind: int) -> float:
+        """Return an aggregate of one value or more (the root of ``stddev`` is rounded, too)."""
+        if op in ("max", "min"):
+            return (max if op == "max" else min)(self._values[first:behind])
+        n = behind - first
+        if op == "count":
+            return float(n)
+        total = self._sums[behind] - self._sums[first]
+        if op == "sum":
+            return _quotient(total, self._scale)
+        if op == "avg":
+            return _quotient(total, n * self._scale)
+        squares = self._squares[behind] - self._squares[first]
+        return sqrt(_quotient(n * squares - total * total, (n * self._scale) ** 2))
+
+    @cached_property
+    def _scale(self) -> int:
+        """Number of units that make 1."""
+        return max([value.as_integer_ratio()[1] for value in self._values], default=1)
+
+    @cached_property
+    def _units(self) -> list[int]:
+        if self._scale == 1:
+            return [*map(int, self._values)]
+        ratios = [value.as_integer_ratio() for value in self._values]
+        return [above * (self._scale // below) for above, below in ratios]
+
+    @cached_property
+    def _sums(self) -> list[int]:
+        """Sum of the values before each position, in units."""
+        return [*accumulate(self._units, initial=0)]
+
+    @cached_property
+    def _squares(self) -> list[int]:
+        """Sum of the squares before each position, in squares of units."""
+        return [*accumulate([each * each for each in self._units], initial=0)]
+
+
+def _quotient(above: int, below: int) -> float:
+    """Divide two integers exactly, and round the result like any number."""
+    try:
+        return above / below
+    except OverflowError:
+        return inf
+
+
+# ------------------------------------------------------------------------------------ operations
+
+
+def operation(
+    op: str,
+    sides: Sequence[Side],
+    latest: dict[Side, float | None],
+    points: Mapping[Side, Sequence[Point]],
+    until_us: int,
+    rules: Rules,
+) -> Stream:
+    """Return a value for every stamp of ``points`` from which on all sides have one.
+
+    ``latest`` has the values of the sides before these points, and afterwards those behind them.
+    """
+    updates = [(*point, side) for side, new in points.items() for point in new]
+    updates.sort(key=itemgetter(0, 1))
+    made: list[Point] = []
+    for stamp, group in groupby(updates, itemgetter(0)):
+        # Updates are in order of value, so the greatest of several at one time stays.
+        for at_once in [[*group]] if rules.is_atomic else [[each] for each in group]:
+            latest.update({side: value for _, value, side in at_once})
+            values = [latest[side] for side in sides]
+            defined = [value for value in values if value is not None]
+            if len(defined) == len(values):
+                made.append((stamp, combine(op, defined)))
+    return known_stream(made, until_us)
+
+
+def combine(op: str, values: Sequence[float]) -> float:
+    """Return the result of one operation; infinite or not a number if it is undefined."""
     if op in ("max", "min", "avg", "sum"):
-        return aggregate(op, values)
+        return Values(values).aggregate(op, 0, len(values))
     left, right = values
     if op == "/":
         return left / right if right else inf

@@ -42,6 +42,12 @@ class Placement:
     """Numbers of the sensors whose tuples a worker is sent, by worker."""
 
     @property
+    def sensors(self) -> tuple[frozenset[str], ...]:
+        """Sensors whose tuples a worker is sent, by worker."""
+        nodes = self.graph.nodes
+        return tuple(frozenset(nodes[each].sensor for each in at) for at in self.hosts)
+
+    @property
     def loads(self) -> tuple[Fraction, ...]:
         """Sensor tuples sent to each worker in an hour, by worker."""
         return tuple(Fraction(load_of(self.graph, at)) for at in self.hosts)

@@ -18,9 +18,9 @@ from model.checking.claims import Judgement
 from model.checking.explorer import Exploration, Machine, StateClaim, claims_on_workloads
 from model.checking.explorer import explore as search
 from model.script.claims import CLAIMS, HOSTS, LOAD, judge
+from model.script.lateness_claims import SILENCE
 from model.script.rules import RULES, Rules
 from model.script.run import run
-from model.script.silence_claims import SILENCE
 from model.script.variants import VARIANTS
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import MILLISECOND_US

@@ -1,13 +1,14 @@
-"""A stream, as far as it is known, and the rounding of exact numbers.
+"""A stream, as far as it is known, and the length and slide of its windows.
 
-Source: docs/script.md, sections 4 and 5.
+Source: docs/script.md, section 5.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from fractions import Fraction
-from math import inf, isfinite
+from collections.abc import Iterable, Sequence
+from math import isfinite
 from typing import NamedTuple
+
+from model.vocabulary.script.config import MILLISECOND_US
 
 Point = tuple[int, float]
 """A stamp in microseconds and a value."""
@@ -29,23 +30,32 @@ def before(points: Sequence[Point], until_us: int) -> Sequence[Point]:
     return points[: bisect_left(points, (until_us,))]
 
 
-def known_stream(values: dict[int, float], until_us: int) -> Stream:
-    """Return a stream of one value per stamp; a stamp without a finite value is undefined."""
-    stamps = sorted(stamp for stamp in values if stamp < until_us)
+def known_stream(made: Iterable[Point], until_us: int) -> Stream:
+    """Return a stream of computed values; a stamp with a value that is not finite is undefined."""
+    known = sorted(point for point in made if point[0] < until_us)
     # Adding 0 makes 0 of -0, so that equal values look alike.
-    points = tuple([(stamp, values[stamp] + 0.0) for stamp in stamps if isfinite(values[stamp])])
-    undefined = frozenset(stamp for stamp in stamps if not isfinite(values[stamp]))
-    return Stream(points, until_us, undefined)
+    points = tuple([(stamp, value + 0.0) for stamp, value in known if isfinite(value)])
+    return Stream(
+        points, until_us, frozenset(stamp for stamp, value in known if not isfinite(value))
+    )
 
 
-def to_float(exact: Fraction) -> float:
-    """Round a fraction to float64, once; infinite if it is too large."""
-    return quotient(exact.numerator, exact.denominator)
+class Span(NamedTuple):
+    """The length and the slide of a window, in milliseconds."""
 
+    length_ms: int
+    slide_ms: int
 
-def quotient(above: int, below: int) -> float:
-    """Divide two integers exactly, and round the result like any number."""
-    try:
-        return above / below
-    except OverflowError:
-        return inf
+    @property
+    def length_us(self) -> int:
+        """Length, in microseconds."""
+        return self.length_ms * MILLISECOND_US
+
+    @property
+    def slide_us(self) -> int:
+        """Slide, in microseconds."""
+        return self.slide_ms * MILLISECOND_US
+
+    def end_after_us(self, stamp_us: int) -> int:
+        """Return the first end of a window after a stamp."""
+        return (stamp_us // self.slide_us + 1) * self.slide_us

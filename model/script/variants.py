@@ -7,25 +7,21 @@ Rules of this file:
 * Every variant has a factory of its name, for ``--system model.script.variants:NAME``.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 from itertools import accumulate
-from math import gcd
 from operator import attrgetter
 
 from model.checking.variants import PLANTED, Variant, factories
 from model.script.claims import LOAD, REJECTIONS, RESULTS
-from model.script.rules import COMMUTATIVE, RULES, Rules
+from model.script.rules import RULES, Rules
 from model.script.run import system
-from model.script.slices import Choice, Comb, Partial, Span
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import MILLISECOND_US
 from model.vocabulary.script.tree import (
     Arithmetic,
     Expression,
-    Name,
     Sensor,
     Statement,
     Union,
@@ -42,20 +38,8 @@ _variant = partial(Variant, system=system)
 # ------------------------------------------------------------------------------ what they decide
 
 
-def _same_scope(_workflow: str) -> str:
-    return ""
-
-
-def _as_set(parts: Iterable[int]) -> tuple[int, ...]:
-    return tuple(sorted(set(parts)))
-
-
-def _first_stamp(first_us: int) -> int:
-    return first_us
-
-
-def _just_after(_first_us: int) -> int:
-    return 1
+def _as_set(parts: Sequence[Expression]) -> tuple[Expression, ...]:
+    return tuple(dict.fromkeys(parts))
 
 
 def _at_end(end_us: int) -> int:
@@ -68,16 +52,6 @@ def _anybody(_sensor: str) -> str:
 
 def _as_reached(_before_us: int, reached_us: int) -> int:
     return reached_us
-
-
-def _mean_of_means(parts: Sequence[Partial]) -> float:
-    means = [Fraction(part.total, part.n * part.scale) for part in parts]
-    return float(sum(means, Fraction()) / len(means))
-
-
-def _by_slides(spans: Iterable[Span], _per_hour: Fraction) -> Choice:
-    pane_ms = gcd(*(span.slide_ms for span in spans))
-    return Choice((Comb(pane_ms, 0),), Fraction(), Fraction())
 
 
 # ------------------------------------------------------------------------------------ the examples
@@ -154,33 +128,6 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             _case([_flow("w", x=Arithmetic("+", A, B))], ("a", 0, 1), ("a", 0, 2), ("b", 0, 1)),
         ),
         _variant(
-            "origin_of_the_stream",
-            RESULTS,
-            "Panes are counted from the first tuple of a stream.",
-            PLANTED,
-            "Panes and windows are counted from the epoch.",
-            replace(RULES, origin_us=_first_stamp),
-            _case([_flow("w", x=_window("sum", A, 2, 2))], ("a", 1, 1), ("a", 2, 1)),
-        ),
-        _variant(
-            "closed_at_the_end",
-            RESULTS,
-            "A window has the tuples after its start, up to and including its end.",
-            PLANTED,
-            "A window has the tuples at its start, and not those at its end.",
-            replace(RULES, origin_us=_just_after),
-            _case([_flow("w", x=_window("sum", A, 1, 1))], ("a", 1, 1)),
-        ),
-        _variant(
-            "slides_alone",
-            RESULTS,
-            "Panes are as wide as the greatest common divisor of the slides.",
-            PLANTED,
-            "Their width is the greatest common divisor of slides and lengths.",
-            replace(RULES, choose=_by_slides),
-            _case([_flow("w", x=_window("count", A, 3, 2))], ("a", 1, 1)),
-        ),
-        _variant(
             "stamped_at_the_end",
             RESULTS,
             "The result of a window is stamped with its end.",
@@ -195,42 +142,8 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "A tuple that is in two parts of a union is in the union once.",
             PLANTED,
             "The tuple is in the union twice.",
-            replace(RULES, multiset=_as_set),
+            replace(RULES, parts=_as_set),
             _case([_flow("w", x=_window("count", Union((A, A)), 1, 1))], ("a", 0, 1)),
-        ),
-        _variant(
-            "mean_of_means",
-            RESULTS,
-            "The average of a window is that of the averages of its slices.",
-            PLANTED,
-            "It is the sum of their sums divided by the sum of their counts.",
-            replace(RULES, mean=_mean_of_means),
-            _case([_flow("w", x=_window("avg", A, 2, 1))], ("a", 0, 1), ("a", 1, 2), ("a", 1, 3)),
-        ),
-        _variant(
-            "difference_commutes",
-            RESULTS,
-            "The sides of every operation may be exchanged.",
-            PLANTED,
-            "Those of + and * may, those of - and / may not.",
-            replace(RULES, commutative=COMMUTATIVE | {"-"}),
-            _case(
-                [_flow("w", y=_window("max", A, 1, 1), x=Arithmetic("-", B, Name("y")))],
-                ("a", 0, 1),
-                ("b", 0, 2),
-            ),
-        ),
-        _variant(
-            "shared_by_name",
-            RESULTS,
-            "Computations with the same name in two workflows are computed once.",
-            PLANTED,
-            "Computations with the same meaning are computed once.",
-            replace(RULES, scope=_same_scope),
-            _case(
-                [_flow("w", x=_window("max", A, 1, 1)), _flow("v", x=_window("max", B, 1, 1))],
-                ("a", 0, 1),
-            ),
         ),
         _variant(
             "late_by_all_sensors",

@@ -12,8 +12,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from model.script.rules import RULES
-from model.script.silence import NO_FLOORS, Silences
+from model.script.silence import NO_FLOORS
 from model.vocabulary import Event, ScriptConfig
 from model.vocabulary.script.config import END_US, Result
 from model.vocabulary.settings import look_up
@@ -41,7 +40,6 @@ class SparkScripts:
     """Scripts, compiled and placed by the Spark side."""
 
     def __init__(self, config: ScriptConfig, way: str) -> None:
-        self._config = config
         self._plan = compile_plan(config, look_up("placement", way, WAYS))
         self._router = Router(self._plan)
 
@@ -61,10 +59,6 @@ class SparkScripts:
     def machine(self, worker: int) -> ScriptMachine:
         """Return the machine of a worker."""
         return SparkMachine(self._plan, self._router, worker)
-
-    def silences(self) -> Silences:
-        """Return what the log knows of silent sensors, before the first arrival."""
-        return Silences(self._config, RULES)
 
 
 class _Block(NamedTuple):

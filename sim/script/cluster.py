@@ -16,6 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import simpy
 
+from model.script.rules import RULES
+from model.script.silence import Silences
 from model.vocabulary import Event, Fault, ScriptConfig, Step, Trace, task_of
 from model.vocabulary.script.config import Hosted, Undefined
 from sim.kernel.link import Link, Place
@@ -63,7 +65,7 @@ class ScriptCluster:
         """Numbers of the workers to which the log sends each sensor."""
         self._connect(scripts.readers)
         self._sheds = may_shed(plan)
-        self._silences = scripts.silences()
+        self._silences = Silences(config, RULES)
 
     # ------------------------------------------------------------------------ called by the run
 

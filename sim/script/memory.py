@@ -5,21 +5,22 @@ over a sensor into panes so that overlapping pieces are not stored several times
 
 Rules of this file:
 
-* One worker of the model takes the arrivals of a run; at every second its slices are counted.
+* The arrivals of a run are admitted; at every second the slices of all windows are counted.
 * A window alone keeps what has arrived since the start of its first window that has not ended:
   tuples, or the slices into which it alone would be cut.
 """
 
 from bisect import bisect_left, insort
 from collections.abc import Mapping
+from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
 from model.script.graph import Graph, compile_graph
-from model.script.machine import Worker, WorkerState
-from model.script.placement import place_whole
+from model.script.intake import Intake
 from model.script.rules import RULES
 from model.script.slices import Cutting, choose, slice_of
+from model.script.stream import Span
 from model.vocabulary import Event, ScriptConfig
 from sim.kernel.log import simulate_arrivals
 from sim.script.settings import prepare
@@ -58,50 +59,77 @@ class Kept(NamedTuple):
     """In tuples of each window alone."""
 
 
-class _Window(NamedTuple):
+@dataclass(slots=True)
+class _Window:
     """A window over sensors."""
 
-    node: int
+    source: int
+    """Number of the stream that is cut."""
     sensors: tuple[str, ...]
-    length_us: int
+    span: Span
     cutting: Cutting
     """Cutting of the window alone."""
+    next_us: int
+    """First end that has not been passed."""
+
+    @property
+    def since_us(self) -> int:
+        """Start of the first window that has not ended."""
+        return self.next_us - self.span.length_us
 
 
 class _Counting:
-    """A worker, and the tuples that its windows would keep each for itself."""
+    """The admitted tuples of sensors, and what windows over them keep."""
 
     def __init__(self, config: ScriptConfig) -> None:
         graph = compile_graph(config)
         self.kept: list[Kept] = []
-        self._worker = Worker(config, place_whole(graph, 1, RULES), 0)
+        self._intake = Intake(config, RULES, sorted(config.asked_for))
         self._stamps_us: dict[str, list[int]] = {sensor: [] for sensor in config.asked_for}
         self._windows = _windows_of(graph)
+        self._cuttings = {
+            source: choose(spans, graph.per_hour[source]).cutting
+            for source, spans in graph.spans().items()
+        }
+        self._cut_us = dict.fromkeys(self._cuttings, 0)
+        """Stamp below which the tuples of a stream are in slices."""
         self._next_us = 0
 
     def take(self, event: Event) -> None:
         """Take one arrival, and count at every second of the arrivals."""
-        self._worker.take(event)
-        insort(self._stamps_us[event.key], event.event_time_us)
+        if self._intake.why_not(event) is None:
+            insort(self._stamps_us[event.key], event.event_time_us)
+        for window in self._windows:
+            if event.key in window.sensors:
+                self._end(window)
         if event.arrival_us >= self._next_us:
             self._next_us = (event.arrival_us // SECOND_US + 1) * SECOND_US
-            self.kept.append(self._count(self._worker.saved()))
+            self.kept.append(self._count())
 
-    def _count(self, state: WorkerState) -> Kept:
-        slices = sum(len(each.parts) for each in state.slices.values())
+    def _end(self, window: _Window) -> None:
+        """Pass the ends of a window: what it has read is cut into slices."""
+        clocks = self._intake.clocks
+        known_us = min(clocks[sensor].watermark_us for sensor in window.sensors)
+        if known_us >= window.next_us:
+            window.next_us = window.span.end_after_us(known_us)
+            self._cut_us[window.source] = known_us
+
+    def _count(self) -> Kept:
+        """Count the numbers; tuples that are in no slice yet wait in all three ways."""
+        shared: dict[int, set[int]] = {}
         own = tuples = 0
         for window in self._windows:
-            since_us = state.next_us[window.node] - window.length_us
-            # Tuples from there on wait in the log of their sensor, in all three ways.
-            source = next(iter(self._worker.share.graph.nodes[window.node].inputs))
-            until_us = state.slices[source].until_us
+            until_us = self._cut_us[window.source]
             found = [
                 stamp_us
                 for sensor in window.sensors
-                for stamp_us in _between(self._stamps_us[sensor], since_us, until_us)
+                for stamp_us in _between(self._stamps_us[sensor], window.since_us, until_us)
             ]
             tuples += len(found)
             own += len({slice_of(window.cutting, stamp_us) for stamp_us in found})
+            cutting = self._cuttings[window.source]
+            shared.setdefault(window.source, set()).update(slice_of(cutting, at) for at in found)
+        slices = sum(map(len, shared.values()))
         return Kept(SLICE_NUMBERS * slices, SLICE_NUMBERS * own, TUPLE_NUMBERS * tuples)
 
 
@@ -112,8 +140,9 @@ def _windows_of(graph: Graph) -> list[_Window]:
         span = graph.nodes[number].span
         sensors = tuple([graph.nodes[each].sensor for each in graph.streams(number)])
         if span is not None and all(sensors):
-            cutting = choose([span], graph.per_hour[graph.nodes[number].inputs[0]]).cutting
-            found.append(_Window(number, sensors, span.length_ms * 1_000, cutting))
+            (source,) = graph.nodes[number].inputs
+            cutting = choose([span], graph.per_hour[source]).cutting
+            found.append(_Window(source, sensors, span, cutting, span.slide_us))
     return found
 
 

@@ -9,7 +9,8 @@ from sim.kernel.run import TimedRun, run
 from sim.script.cluster import ScriptCluster
 from sim.script.figures import WorkerShare, series_of, shares_of, summary_of
 from sim.script.host import ScriptTuning
-from sim.script.machine import MachineOf, compile_scripts
+from sim.script.machine import MachineOf
+from sim.script.worker import compile_scripts
 from sim.timed_figures import Panel, PanelLine, RunPlot
 from sim.timed_room import TimedRoom, workload_of
 

@@ -1,13 +1,12 @@
-"""Meanings of sensor scripts worked out by hand, for the naive reading and the shared graph."""
+"""Meanings of sensor scripts that are worked out by hand."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from model.script import run
-from model.script.meaning import meaning
-from model.vocabulary import Event, ScriptConfig, Trace, Workload
+from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import (
     REASON_LATE,
     REASON_NOT_FINITE,
@@ -35,16 +34,6 @@ Said = dict[str, Expression]
 """Expressions by name."""
 
 
-def naive(workload: Workload) -> Trace:
-    return Trace("meaning", meaning(workload))
-
-
-@pytest.fixture(params=[naive, run])
-def trace_of(request: pytest.FixtureRequest) -> Callable[[Workload], Trace]:
-    found: Callable[[Workload], Trace] = request.param
-    return found
-
-
 def case(
     expression: Expression | Said,
     *tuples: tuple[str, float, float],
@@ -68,9 +57,6 @@ def points(results: Iterable[Result], name: str = "x") -> list[tuple[float, floa
     return [(each.ts_us / MS, each.value) for each in results if each.name == name]
 
 
-TraceOf = Callable[[Workload], Trace]
-
-
 @pytest.mark.parametrize(
     ("op", "expected"),
     [
@@ -82,51 +68,51 @@ TraceOf = Callable[[Workload], Trace]
         ("stddev", [(1, 0), (3, (38 / 9) ** 0.5), (5, 1.5)]),
     ],
 )
-def test_windows(trace_of: TraceOf, op: str, expected: list[tuple[float, float]]) -> None:
+def test_windows(op: str, expected: list[tuple[float, float]]) -> None:
     # Ends at 2, 4, 6: [-2, 2) has 0; [0, 4) all of 0, 2 and 3.999; [2, 6) the last two.
     tuples = (("a", 0, 2.0), ("a", 2, 4.0), ("a", 3.999, 7.0))
-    found = points(trace_of(case(Window(op, A, 4, 2), *tuples)).of(Result))
+    found = points(run(case(Window(op, A, 4, 2), *tuples)).of(Result))
     assert [at for at, _ in found] == [at for at, _ in expected]
     values = [value for _, value in expected]
     assert [value for _, value in found] == pytest.approx(values, rel=1e-15)
 
 
-def test_a_window_over_results_has_those_that_are_complete_with_it(trace_of: TraceOf) -> None:
+def test_a_window_over_results_has_those_that_are_complete_with_it() -> None:
     said: Said = {"x": Window("sum", A, 2, 2), "y": Window("sum", Name("x"), 4, 4)}
-    found = trace_of(case(said, ("a", 0, 1.0), ("a", 3, 10.0), ("a", 4, 100.0)))
+    found = run(case(said, ("a", 0, 1.0), ("a", 3, 10.0), ("a", 4, 100.0)))
     assert points(found.of(Result)) == [(1, 1), (3, 10), (5, 100)]
     assert points(found.of(Result), "y") == [(3, 11), (7, 100)]
 
 
-def test_a_union_is_a_bag(trace_of: TraceOf) -> None:
+def test_a_union_is_a_bag() -> None:
     said = Window("avg", Union((A, Union((B, A)))), 1, 1)
-    assert points(trace_of(case(said, ("a", 0, 3.0), ("b", 0, 9.0))).of(Result)) == [(0, 5)]
+    assert points(run(case(said, ("a", 0, 3.0), ("b", 0, 9.0))).of(Result)) == [(0, 5)]
 
 
-def test_an_operation_waits_for_all_and_answers_once_a_stamp(trace_of: TraceOf) -> None:
+def test_an_operation_waits_for_all_and_answers_once_a_stamp() -> None:
     said = Arithmetic("-", A, Arithmetic("*", B, Number(2)))
     tuples = [("a", 1, 5.0), ("b", 2, 1.0), ("a", 3, 7.0), ("b", 3, 2.0), ("b", 3, 3.0)]
     # At 3 the greatest of b is the latest.
-    assert points(trace_of(case(said, *tuples)).of(Result)) == [(2, 3), (3, 1)]
+    assert points(run(case(said, *tuples)).of(Result)) == [(2, 3), (3, 1)]
 
 
-def test_a_division_by_zero_is_reported_and_the_previous_value_stays(trace_of: TraceOf) -> None:
+def test_a_division_by_zero_is_reported_and_the_previous_value_stays() -> None:
     said: Said = {"x": Arithmetic("/", Number(1), A), "y": Arithmetic("+", Name("x"), B)}
-    found = trace_of(case(said, ("a", 1, 2.0), ("b", 1, 1.0), ("a", 2, 0.0), ("b", 3, 5.0)))
+    found = run(case(said, ("a", 1, 2.0), ("b", 1, 1.0), ("a", 2, 0.0), ("b", 3, 5.0)))
     assert found.of(Undefined) == (Undefined("w", "x", 2 * MS),)
     assert points(found.of(Result), "y") == [(1, 1.5), (3, 5.5)]
 
 
-def test_overflow_is_undefined_too(trace_of: TraceOf) -> None:
+def test_overflow_is_undefined_too() -> None:
     said: Said = {"x": Window("sum", A, 1, 1), "y": Across("sum", (A, A))}
-    found = trace_of(case(said, ("a", 0, 1e308), ("a", 0, 1.5e308)))
+    found = run(case(said, ("a", 0, 1e308), ("a", 0, 1.5e308)))
     assert [each.name for each in found.of(Undefined)] == ["x", "y"]
     assert not found.of(Result)
 
 
-def test_sums_are_exact_and_zero_has_no_sign(trace_of: TraceOf) -> None:
+def test_sums_are_exact_and_zero_has_no_sign() -> None:
     said: Said = {"x": Window("sum", A, 1, 1), "y": Arithmetic("*", A, Number(0))}
-    found = trace_of(case(said, ("a", 0, 1e16), ("a", 0, 1.0), ("a", 0, -1e16), ("a", 1, -5.0)))
+    found = run(case(said, ("a", 0, 1e16), ("a", 0, 1.0), ("a", 0, -1e16), ("a", 1, -5.0)))
     assert points(found.of(Result)) == [(0, 1), (1, -5)]
     assert [str(value) for _, value in points(found.of(Result), "y")] == ["0.0", "0.0"]
 
@@ -134,10 +120,10 @@ def test_sums_are_exact_and_zero_has_no_sign(trace_of: TraceOf) -> None:
 # ------------------------------------------------------------------------------------- admission
 
 
-def test_late_is_what_lies_below_the_watermark_of_its_sensor(trace_of: TraceOf) -> None:
+def test_late_is_what_lies_below_the_watermark_of_its_sensor() -> None:
     said = Window("count", Union((A, B)), 100, 100)
     tuples = [("a", 10, 1.0), ("b", 1, 1.0), ("a", 8, 1.0), ("a", 7.999, 1.0), ("a", 9, 1.0)]
-    found = trace_of(case(said, *tuples, lateness_us=2 * MS))
+    found = run(case(said, *tuples, lateness_us=2 * MS))
     assert found.of(Rejected) == (Rejected(3, REASON_LATE),)
     assert points(found.of(Result)) == [(99, 4)]
 
@@ -161,7 +147,7 @@ FOLLOWING = (4, 0, 4, 3, 2.999, 1.999)
     ],
 )
 def test_a_watermark_follows_the_disorder_of_the_last_arrivals(
-    trace_of: TraceOf, watermark: str, cluster: int, times_ms: tuple[float, ...], late: list[int]
+    watermark: str, cluster: int, times_ms: tuple[float, ...], late: list[int]
 ) -> None:
     tuples = [("a", at_ms, 1.0) for at_ms in times_ms]
     settings: dict[str, PlainData] = {
@@ -169,34 +155,34 @@ def test_a_watermark_follows_the_disorder_of_the_last_arrivals(
         "watermark": watermark,
         "cluster": cluster,
     }
-    found = trace_of(case(Window("count", A, 100, 100), *tuples, **settings))
+    found = run(case(Window("count", A, 100, 100), *tuples, **settings))
     assert found.of(Rejected) == tuple(Rejected(seq, REASON_LATE) for seq in late)
     assert points(found.of(Result)) == [(99, len(tuples) - len(late))]
 
 
-def test_missing_values_and_redeliveries_count_for_nothing(trace_of: TraceOf) -> None:
+def test_missing_values_and_redeliveries_count_for_nothing() -> None:
     workload = case(Window("count", A, 10, 10), ("a", 1, float("nan")), ("a", 2, 1.0))
     again = workload.arrivals[1]._replace(seq=2)
-    found = trace_of(workload.with_(arrivals=(*workload.arrivals, again)))
+    found = run(workload.with_(arrivals=(*workload.arrivals, again)))
     assert found.of(Rejected) == (Rejected(0, REASON_NOT_FINITE),)
     assert points(found.of(Result)) == [(9, 1)]
 
 
-def test_sensors_that_nobody_asks_for_are_dropped(trace_of: TraceOf) -> None:
+def test_sensors_that_nobody_asks_for_are_dropped() -> None:
     said: Said = {"x": Window("max", A, 1, 1), "unused": Union((B, A))}
-    found = trace_of(case(said, ("b", 0, float("nan")), ("c", 0, 1.0), ("a", 0, 1.0)))
+    found = run(case(said, ("b", 0, float("nan")), ("c", 0, 1.0), ("a", 0, 1.0)))
     assert len(found.of(Rejected)) == 0
     assert points(found.of(Result)) == [(0, 1)]
 
 
-def test_known_results_are_recorded_before_the_end(trace_of: TraceOf) -> None:
+def test_known_results_are_recorded_before_the_end() -> None:
     said: Said = {
         "x": Window("sum", A, 2, 2),
         "y": Window("sum", Union((A, B)), 2, 2),
         "z": Arithmetic("+", Name("x"), Name("x")),
     }
     tuples = [("a", 0, 1.0), ("a", 2, 2.0), ("a", 5, 4.0), ("b", 3, 1.0)]
-    found = trace_of(case(said, *tuples, lateness_us=MS, flush=False)).of(Result)
+    found = run(case(said, *tuples, lateness_us=MS, flush=False)).of(Result)
     # a is known until 4, b until 2.
     assert points(found, "x") == [(1, 1), (3, 2)]
     assert points(found, "z") == [(1, 2), (3, 4)]
@@ -204,8 +190,8 @@ def test_known_results_are_recorded_before_the_end(trace_of: TraceOf) -> None:
 
 
 @pytest.mark.parametrize("at_us", [-1, 1 << 61])
-def test_impossible_times_are_refused(trace_of: TraceOf, at_us: int) -> None:
+def test_impossible_times_are_refused(at_us: int) -> None:
     workload = case(Window("max", A, 1, 1), ("a", 0, 1.0))
     event = workload.arrivals[0]._replace(event_time_us=at_us)
     with pytest.raises(ValueError, match=f"has the event time {at_us}; it must be"):
-        trace_of(workload.with_(arrivals=(event,)))
+        run(workload.with_(arrivals=(event,)))

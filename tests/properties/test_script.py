@@ -1,7 +1,10 @@
 """Groups have results of their own, results stay, and a late query reads what it needs."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from itertools import accumulate, groupby
+from math import sqrt
 from operator import itemgetter
 from random import Random
 from typing import Any
@@ -12,10 +15,22 @@ from hypothesis import strategies as st
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.script import run
-from model.script.claims import against_placement
+from model.script.claims import lpt_bound
 from model.script.graph import compile_graph
-from model.script.placement import HASHED, LARGE_SPLIT, WHOLE, place
+from model.script.meaning import window
+from model.script.placement import (
+    HASHED,
+    LARGE_SPLIT,
+    WHOLE,
+    Placement,
+    components,
+    hash_baseline,
+    load_cap,
+    place,
+    sensors_of,
+)
 from model.script.rules import RULES
+from model.script.stream import Span, Stream
 from model.vocabulary import Event, ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import MILLISECOND_US, Result, Undefined
 from properties.promised import Reached, promised
@@ -168,6 +183,82 @@ def test_results_of_a_part_stay_when_more_arrives(case: Workload) -> None:
     assert set(part.of(Result)) <= whole
     begun = case.with_(arrivals=case.arrivals[: len(case.arrivals) // 2], cuts=(), flush=False)
     assert set(run(begun).of(Result)) <= set(part.of(Result))
+
+
+OPS = ("max", "min", "avg", "sum", "count", "stddev")
+POINTS = st.lists(
+    st.tuples(st.integers(0, 60_000), st.floats(-1e150, 1e150) | st.integers(-9, 9).map(float)),
+    max_size=8,
+).map(sorted)
+"""Stamps (us) and values."""
+
+
+def exact_aggregate(op: str, values: list[float]) -> float:
+    """Return an aggregate of exact fractions, rounded at the end."""
+    exact = [Fraction(value) for value in values]
+    mean = sum(exact, Fraction()) / len(exact)
+    variance = sum(((each - mean) ** 2 for each in exact), Fraction()) / len(exact)
+    return {
+        "max": lambda: max(values),
+        "min": lambda: min(values),
+        "avg": lambda: float(mean),
+        "sum": lambda: float(sum(exact, Fraction())),
+        "count": lambda: float(len(values)),
+        "stddev": lambda: sqrt(variance),
+    }[op]()
+
+
+@promised("windows", "ends without a tuple", examples=60)
+@given(
+    points=POINTS,
+    op=st.sampled_from(OPS),
+    span=st.builds(Span, st.integers(1, 20), st.integers(1, 20)),
+    until_us=st.integers(0, 80_000),
+)
+def test_a_window_has_every_tuple_between_its_start_and_its_end(
+    reached: Reached, points: list[tuple[int, float]], op: str, span: Span, until_us: int
+) -> None:
+    known = tuple(point for point in points if point[0] < until_us)
+    expected = {}
+    ends_us = range(0, until_us + 1, 1_000 * span.slide_ms)
+    for end_us in ends_us:
+        start_us = end_us - 1_000 * span.length_ms
+        inside = [value for stamp, value in known if start_us <= stamp < end_us]
+        if inside:
+            expected[end_us - 1_000] = exact_aggregate(op, inside)
+    found = window(op, span, Stream(known, until_us), RULES)
+    assert dict(found.points) == expected
+    reached.add({"windows": len(expected), "ends without a tuple": len(ends_us) - len(expected)})
+
+
+COMPONENTS_MAX = 6
+"""Largest number of components whose assignments are all tried."""
+
+
+def against_placement(config: ScriptConfig, placed: Placement) -> Iterator[str]:
+    """Yield the errors of a placement with at least one computation (docs/script.md, section 8)."""
+    graph, n = placed.graph, config.workers
+    for number in graph.computed:
+        worker = placed.worker.get(number, -1)
+        if not 0 <= worker < n:
+            yield f"Computation {number} has no worker."
+        elif not sensors_of(graph, number) <= placed.hosts[worker]:
+            yield f"Worker {worker} is not sent all that computation {number} reads."
+    cap = load_cap(graph, n, config.cap_percent)
+    most, sent = hash_baseline(graph, n)
+    if placed.communication > sent and most <= cap:
+        yield f"{float(placed.communication):,g} is sent; by hash it would be {float(sent):,g}."
+    if most <= cap < max(placed.loads):
+        yield f"The cap of {float(cap):,g} is not kept, which hashing keeps."
+    pieces = components(graph)
+    if len(pieces) <= COMPONENTS_MAX:
+        rates = graph.per_hour
+        loads = [sum((rates[each] for each in piece.sensors), Fraction()) for piece in pieces]
+        bound = lpt_bound(loads, n)
+        if max(placed.loads) > bound:
+            yield f"A worker has {float(max(placed.loads)):,g}, more than {float(bound):,g}."
+        if bound <= cap and placed.way != WHOLE:
+            yield "Components are split, although LPT keeps the cap."
 
 
 @promised(WHOLE, LARGE_SPLIT, HASHED, examples=60)

@@ -8,21 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.script.evaluation import evaluate
-from model.script.graph import Graph
+from model.script.graph import SENSOR, UNION, Graph
+from model.script.meaning import operation, union, window
 from model.script.placement import Placement, load_cap
 from model.script.rules import RULES
 from model.script.run import admit
-from model.script.stream import Stream
+from model.script.stream import Stream, before
 from model.vocabulary import Event, ScriptConfig, Workload
 from sim.kernel.plan import Plan
 from sim.kernel.run import run as run_plan
 from sim.script.cluster import ScriptCluster
 from sim.script.host import ScriptTuning
-from sim.script.machine import compile_scripts
 from sim.script.placements import PLACEMENTS, PLAN
 from sim.script.scenarios import HOUR_US, SETS
 from sim.script.settings import prepare
+from sim.script.worker import compile_scripts
 
 SETTINGS = {"sensors": "10", "rates_hz": "10,5", "seconds": "20", "cap_percent": "110"}
 
@@ -66,10 +66,25 @@ def inspect_run(plan: Plan, config: ScriptConfig, seed: int) -> InspectedRun:
 
 
 def evaluated(seen: InspectedRun) -> list[Stream]:
-    """Evaluate the scripts over all tuples at once."""
+    """Evaluate scripts without numbers over all tuples at once, computation by computation."""
     config, flush = seen.room.config, seen.room.plan.flush
     workload = Workload("script", tuple(seen.events), config.to_json(), flush=flush)
-    return evaluate(seen.graph, admit(workload, config, RULES)[0], RULES)
+    sensors, _ = admit(workload, config, RULES)
+    streams: list[Stream] = []
+    for node in seen.graph.nodes:
+        inputs = {each: streams[each] for each in node.inputs}
+        if node.kind == SENSOR:
+            streams.append(sensors[node.sensor])
+        elif node.span is not None:
+            streams.append(window(node.op, node.span, streams[node.inputs[0]], RULES))
+        elif node.kind == UNION:
+            streams.append(union([streams[each] for each in node.inputs]))
+        else:
+            until_us = min(each.until_us for each in inputs.values())
+            points = {each: before(known.points, until_us) for each, known in inputs.items()}
+            latest: dict[int, float | None] = dict.fromkeys(inputs)
+            streams.append(operation(node.op, node.inputs, latest, points, until_us, RULES))
+    return streams
 
 
 def inspect_settings(seed: int, **settings: object) -> InspectedRun:

@@ -13,7 +13,8 @@ from model.grouping import machine as grouping
 from model.join import oracle, silence
 from model.join.control import decision_at
 from model.join.run import SeededRun
-from model.script.run import Records, hosted_sensors
+from model.script.meaning import undefined_times
+from model.script.run import hosted_sensors
 from model.script.silence import Silences
 from model.slack import assumption, rules
 from model.slack.machine import Task
@@ -217,7 +218,7 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
     },
     "script": {
         "results are what the workflows mean": "at_every_change",
-        "where nothing finite comes out is told": Planted(Records.undefined, lambda *_given: []),
+        "where nothing finite comes out is told": Planted(undefined_times, lambda *_given: []),
         "rejected is what is late or not finite": "watermark_falls",
         "late is what lies behind the latest, and all that lies farther than the lateness": (
             "late_by_all_sensors"

@@ -25,8 +25,8 @@ from sim.kernel.trigger import At
 from sim.script import ScriptRun, from_settings, simulate
 from sim.script.cluster import ScriptCluster
 from sim.script.host import ScriptTuning
-from sim.script.machine import compile_scripts
 from sim.script.placements import PLACEMENTS
+from sim.script.worker import compile_scripts
 
 # ------------------------------------------------------------------------------------------ by hand
 

@@ -2,8 +2,9 @@
 
 Rules of this file:
 
-* The work of the reference has an upper bound. It follows from the number of tuples, the time they
-  span, and the number of windows that hold each tuple.
+* The work has an upper bound: results of every computation, and slices that Spark's windows fold.
+  It follows from the number of tuples, the time they span, and the number of windows that hold each
+  tuple.
 """
 
 from collections import Counter
@@ -23,8 +24,6 @@ RESULTS_MAX = 5_000_000
 """Most results of all computations together."""
 FOLDS_MAX = 200_000_000
 """Most slices that windows fold, and operands that operations read."""
-NAIVE_MAX = 20_000_000
-"""Most values that a naive computation from all tuples reads."""
 WORKERS_MAX = 128
 """Most workers: each is a task in every micro-batch."""
 CLUSTER_MAX = 10_000
@@ -51,7 +50,6 @@ class Work(NamedTuple):
 
     results: int
     folds: int
-    naive: int
 
 
 def refuse_workload(workload: Workload) -> None:
@@ -87,15 +85,6 @@ def refuse_impossible(config: ScriptConfig, arrivals: Sequence[Event], name: str
         raise UsageError(f"{text}; it must be at least 0 (1970) and below 2^61")
 
 
-def naive_arrivals(workload: Workload) -> int:
-    """Return the number of arrivals that a naive computation processes in a second or two."""
-    config = ScriptConfig.from_json(workload.config)
-    most = len(workload.arrivals)
-    while most > 1 and estimate(config, workload.arrivals[:most]).naive > NAIVE_MAX:
-        most //= 2
-    return most
-
-
 def estimate(config: ScriptConfig, arrivals: Sequence[Event]) -> Work:
     """Return an upper bound of the work that these arrivals take."""
     counts = Counter(event.key for event in arrivals)
@@ -106,23 +95,16 @@ def estimate(config: ScriptConfig, arrivals: Sequence[Event]) -> Work:
     cut = {each: choose(spans, rates[each]).cutting for each, spans in graph.spans().items()}
     sizes: list[int] = []
     results = folds = 0
-    # Every arrival is compared with those of its sensor, twice.
-    naive = sum(2 * counts[each] ** 2 for each in config.asked_for)
-    if config.watermark != "fixed":
-        # Every arrival also compares all pairs of its cluster.
-        clusters = {each: min(config.cluster, counts[each]) for each in config.asked_for}
-        naive += sum(counts[each] * size**2 // 2 for each, size in clusters.items())
     for number, node in enumerate(graph.nodes):
         read = [sizes[each] for each in node.inputs]
         size = _size(graph, number, counts, read, lasting_ms)
         sizes.append(size)
         if node.is_computed:
             results += size
-            naive += size * sum(read)
         if node.span is not None:
             slices = min(read[0], _slices(graph, number, cut[node.inputs[0]]))
             folds += read[0] + size * slices
-    return Work(results, folds, naive)
+    return Work(results, folds)
 
 
 def _size(

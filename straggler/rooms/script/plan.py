@@ -174,10 +174,10 @@ class Plan:
             "placement": placed.way,
             "workers": [
                 {
-                    "sensors": sorted(graph.nodes[each].sensor for each in hosts),
+                    "sensors": sorted(sensors),
                     "per_hour": float(load),
                 }
-                for hosts, load in zip(placed.hosts, placed.loads, strict=True)
+                for sensors, load in zip(placed.sensors, placed.loads, strict=True)
             ],
             "communication": as_float(placed.communication),
             "by_hash": {"largest_load": as_float(most), "communication": as_float(sent)},

@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import isfinite
 
 from model.checking import diff
-from model.checking.claims import COMPLETE, Judgement, Recording, Verdict
+from model.checking.claims import Verdict
 from model.checking.diff import Difference
 from model.script import make_system
 from model.script.claims import judge
@@ -101,11 +101,6 @@ def compare(
     return diff.compare(expected, near, chosen, identity=IDENTITY, ignore=ignore)
 
 
-def check(workload: Workload, trace: Trace, *, recording: Recording = COMPLETE) -> Judgement:
-    """Judge the claims; long inputs are computed naively from a part of the arrivals only."""
-    return judge(workload, trace, limits.naive_arrivals(workload), recording)
-
-
 # --------------------------------------------------------------------------- figures and guards
 
 
@@ -114,9 +109,9 @@ def figures(seen: JudgedCase) -> Figures:
     workload, expected = seen.case.workload, seen.expected
     config = ScriptConfig.from_json(workload.config)
     plan = make_plan(config)
-    placed, guards = plan.placement, seen.evidence.guards
-    nodes = plan.graph.nodes
+    placed, nodes = plan.placement, plan.graph.nodes
     windows = Counter(node.inputs[0] for node in nodes if node.span is not None)
+    slides_ms = {n: max(each.slide_ms for each in s) for n, s in plan.graph.spans().items()}
     _, by_hash = hash_baseline(plan.graph, config.workers)
     off = deviation(workload, expected, seen.observed)
     return {
@@ -127,8 +122,11 @@ def figures(seen: JudgedCase) -> Figures:
         "computations": len(plan.graph.computed),
         "shared": plan.graph.written - len(plan.graph.computed),
         "slices_shared": sum(several > 1 for several in windows.values()),
-        "narrow_panes": guards["panes narrower than a slide"],
-        "edges": guards["streams cut at edges"],
+        "narrow_panes": sum(
+            each.is_panes and each.cutting[0].every_ms < slides_ms[number]
+            for number, each in plan.slices.items()
+        ),
+        "edges": sum(not each.is_panes for each in plan.slices.values()),
         "components": len(components(plan.graph)),
         "results_sent": as_float(placed.derived),
         "sensors_sent_twice": sum(_hosts(plan, each) > 1 for each in config.asked_for),
@@ -143,8 +141,7 @@ def figures(seen: JudgedCase) -> Figures:
 
 def _hosts(plan: Plan, sensor: str) -> int:
     """Return the number of workers that are sent tuples of a sensor."""
-    nodes = plan.graph.nodes
-    return sum(any(nodes[each].sensor == sensor for each in at) for at in plan.placement.hosts)
+    return sum(sensor in sensors for sensors in plan.placement.sensors)
 
 
 SHOWN = (
@@ -333,7 +330,7 @@ ROOM = Room(
     in_process=spark_operator("script"),
     in_process_step_types=WORDS,
     compare=compare,
-    check=check,
+    check=judge,
     refuse=limits.refuse_workload,
     figures=figures,
     shown=SHOWN,
