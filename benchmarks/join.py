@@ -12,52 +12,45 @@ ones fewer rows are repeated, and more are compared.
 
 ``chain m, zeta`` and ``native`` are joins of two streams, ``batch`` and ``chain batch`` the same
 of two tables. ``native, renaming`` has the setting of Spark with which the chain starts its query:
-one system call renames a file of a local checkpoint. ``plain`` is a join of two tables by the band
-alone, which compares every pair, of 20,000 tuples a stream. Rates are tuples a second: for streams
-the median over the micro-batches without the first of each run, by ``triggerExecution`` of Spark's
+one system call renames a file of a local checkpoint. Rates are tuples a second: for streams the
+median over the micro-batches without the first of each run, by ``triggerExecution`` of Spark's
 progress report, and ``whole`` from the start of a run to the last pair, the flush included; for
 tables the median over runs.
-
-The efficiency P is the number of results divided by the number of comparisons that the index
-leaves. For ``native`` the best case is counted: state that holds only what its watermark needs.
 """
 
+import shutil
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from benchmarks._join_chain import (
-    EPS,
-    FILES,
-    SCHEMA,
-    STEP_US,
-    TUPLES,
-    WINDOW,
-    bands,
-    config_of,
-    inputs,
-    load,
-    shared,
-)
-from model.vocabulary.join import STREAMS
-from model.vocabulary.join_load import LoadRules
+from model.vocabulary.join import STREAMS, Band
 from spark_impl.join import ChainJoin, results
 from spark_impl.runtime.queries import settings_of_start
 from spark_impl.runtime.session import session
 from spark_impl.runtime.storage import locate
 
-PLAIN_TUPLES = 20_000
+TUPLES, FILES = 200_000, 5
+"""Tuples and files of a stream."""
+START_US, STEP_US = 1_700_000_000_000_000, 1_000
+WINDOW = 20_000
+"""Length of the window, in steps."""
+VALUES, EPS = 1_000_000, 50
+CREDIT_TUPLES = 1024
+"""Tuples in flight over a boundary, for every size of blocks."""
+SCHEMA = "seq long, source_id long, key string, event_time_us long, value double"
 ROUNDS = 2
 """Measured rounds, after one that warms up."""
 CHAINS = [(1, 64), (2, 20), (2, 64), (2, 256), (4, 64)]
@@ -74,17 +67,40 @@ class JoinRun(NamedTuple):
 
 def measure() -> dict[str, float]:
     """Return all figures; rates are in tuples a second."""
-    with session("local[4]", long_running=True) as spark, inputs(TUPLES, FILES) as place:
-        figures = side_by_side(spark, place)
-        figures |= load(spark, place, sorted({zeta for _, zeta in CHAINS}))
-        figures |= shared(spark, place)
-        with inputs(PLAIN_TUPLES, 1) as small:
-            plain = table_run(spark, small, _plain)
-            figures["plain: tuples/s"] = plain.whole
-    return figures
+    with session("local[4]", long_running=True) as spark, inputs() as place:
+        return side_by_side(spark, place)
 
 
-# ------------------------------------------------------------------------- against Spark's own
+@contextmanager
+def inputs() -> Iterator[Path]:
+    """Yield a folder with a folder of files for each stream, and remove it in the end."""
+    place = Path(tempfile.mkdtemp(prefix="straggler-bench-"))
+    try:
+        for stream in STREAMS:
+            (place / stream).mkdir()
+            table = arrivals(stream)
+            for number in range(FILES):
+                part = table.slice(number * TUPLES // FILES, TUPLES // FILES)
+                pq.write_table(part, place / stream / f"{number}.parquet")
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def arrivals(stream: str) -> pa.Table:
+    """Return all arrivals of one stream."""
+    order = STREAMS.index(stream)
+    number = np.arange(TUPLES)
+    keys = pa.array([f"key-{each}" for each in range(16)])
+    return pa.table(
+        {
+            "seq": 2 * number + order,
+            "source_id": number,
+            "key": keys.take(pa.array(number % 16)),
+            "event_time_us": START_US + number * STEP_US,
+            "value": np.random.default_rng(order).integers(VALUES, size=TUPLES).astype(np.float64),
+        }
+    )
 
 
 def side_by_side(spark: SparkSession, place: Path) -> dict[str, float]:
@@ -129,25 +145,12 @@ def chain_run(spark: SparkSession, place: Path, workers: int, zeta: int) -> Join
     with tempfile.TemporaryDirectory(dir=place) as out:
         store = Path(out) / "chain"
         begun = time.perf_counter()
-        batches = run_streams(spark, place, store, workers, zeta)
+        r, s = (_stream(spark, place, stream) for stream in STREAMS)
+        joined = _chain(workers, zeta).stream(r, s, store)
+        batches = _batches(joined.start())
+        joined.flush()
         took_s = time.perf_counter() - begun
         return JoinRun(_rates(batches), 2 * TUPLES / took_s, results(spark, store).count())
-
-
-def run_streams(
-    spark: SparkSession,
-    place: Path,
-    store: Path,
-    workers: int,
-    zeta: int,
-    load: LoadRules | None = None,
-) -> list[StreamingQueryProgress]:
-    """Join two streams and flush; return what Spark says about the micro-batches."""
-    r, s = (_stream(spark, place, stream) for stream in STREAMS)
-    joined = _chain(workers, zeta, load).stream(r, s, store)
-    batches = _batches(joined.start())
-    joined.flush()
-    return batches
 
 
 def native_run(spark: SparkSession, place: Path, width: int, *, renaming: bool = False) -> JoinRun:
@@ -188,16 +191,14 @@ def _count(spark: SparkSession, path: str) -> int:
     return spark.read.parquet(path).count()
 
 
-def _chain(workers: int, zeta: int, load: LoadRules | None = None) -> ChainJoin:
-    config = config_of(workers, zeta, bands(1))
+def _chain(workers: int, zeta: int) -> ChainJoin:
     return ChainJoin(
         workers,
-        config.window_us,
-        dict(config.queries),
+        WINDOW * STEP_US,
+        {"band": Band("value", EPS)},
         block_size=zeta,
-        credit=config.credit,
-        lateness_us=config.lateness_us,
-        load=load,
+        credit=max(4, CREDIT_TUPLES // zeta),
+        lateness_us=0,
     )
 
 
@@ -236,18 +237,10 @@ def _in_buckets(r: DataFrame, s: DataFrame, width: int) -> DataFrame:
     bounds = (F.floor((F.col("value") + reach) / width) for reach in (-EPS, EPS))
     r = r.withColumn("bucket", F.explode(F.sequence(*bounds)))
     s = s.withColumn("bucket", F.floor(F.col("value") / width))
-    return _pairs(r, s, F.col("r.bucket") == F.col("s.bucket"))
-
-
-def _plain(r: DataFrame, s: DataFrame, _: Path) -> DataFrame:
-    at = F.timestamp_micros("event_time_us")
-    return _pairs(r.withColumn("at", at), s.withColumn("at", at), F.lit(True))
-
-
-def _pairs(r: DataFrame, s: DataFrame, besides: Column) -> DataFrame:
     window = F.expr(f"INTERVAL {WINDOW * STEP_US} MICROSECONDS")
     near = F.abs(F.col("r.value") - F.col("s.value")) <= EPS
     since, until = F.col("s.at") - window, F.col("s.at") + window
-    fits = besides & near & (F.col("r.at") >= since) & (F.col("r.at") <= until)
+    same = F.col("r.bucket") == F.col("s.bucket")
+    fits = same & near & (F.col("r.at") >= since) & (F.col("r.at") <= until)
     chosen = F.col("r.source_id").alias("r_id"), F.col("s.source_id").alias("s_id")
     return r.alias("r").join(s.alias("s"), fits).select(*chosen)
