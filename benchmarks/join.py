@@ -18,11 +18,10 @@ progress report, and ``whole`` from the start of a run to the last pair, the flu
 tables the median over runs.
 """
 
-import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -36,6 +35,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from benchmarks._windows import START_US, in_a_folder
 from model.vocabulary.join import STREAMS, Band
 from spark_impl.join import ChainJoin, results
 from spark_impl.runtime.queries import settings_of_start
@@ -44,7 +44,7 @@ from spark_impl.runtime.storage import locate
 
 TUPLES, FILES = 200_000, 5
 """Tuples and files of a stream."""
-START_US, STEP_US = 1_700_000_000_000_000, 1_000
+STEP_US = 1_000
 WINDOW = 20_000
 """Length of the window, in steps."""
 VALUES, EPS = 1_000_000, 50
@@ -67,24 +67,8 @@ class JoinRun(NamedTuple):
 
 def measure() -> dict[str, float]:
     """Return all figures; rates are in tuples a second."""
-    with session("local[4]", long_running=True) as spark, inputs() as place:
-        return side_by_side(spark, place)
-
-
-@contextmanager
-def inputs() -> Iterator[Path]:
-    """Yield a folder with a folder of files for each stream, and remove it in the end."""
-    place = Path(tempfile.mkdtemp(prefix="straggler-bench-"))
-    try:
-        for stream in STREAMS:
-            (place / stream).mkdir()
-            table = arrivals(stream)
-            for number in range(FILES):
-                part = table.slice(number * TUPLES // FILES, TUPLES // FILES)
-                pq.write_table(part, place / stream / f"{number}.parquet")
-        yield place
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+    with session("local[4]", long_running=True) as spark:
+        return in_a_folder(partial(side_by_side, spark))
 
 
 def arrivals(stream: str) -> pa.Table:
@@ -105,12 +89,17 @@ def arrivals(stream: str) -> pa.Table:
 
 def side_by_side(spark: SparkSession, place: Path) -> dict[str, float]:
     """Return the rates of all contestants, and their ratios."""
+    for stream in STREAMS:
+        (place / stream).mkdir()
+        table, size = arrivals(stream), TUPLES // FILES
+        for number in range(FILES):
+            pq.write_table(table.slice(number * size, size), place / stream / f"{number}.parquet")
     contestants: dict[str, Callable[[], JoinRun]] = {
         **{f"chain {m}, {zeta}": partial(chain_run, spark, place, m, zeta) for m, zeta in CHAINS},
-        "native": partial(native_run, spark, place, EPS),
-        "native, renaming": partial(native_run, spark, place, EPS, renaming=True),
+        "native": partial(native_run, spark, place),
+        "native, renaming": partial(native_run, spark, place, renaming=True),
         "chain batch": partial(table_run, spark, place, _chain_table),
-        "batch": partial(table_run, spark, place, partial(_bucketed, width=EPS)),
+        "batch": partial(table_run, spark, place, _bucketed),
     }
     warm = ("chain 2, 64", "native", "batch")
     runs: dict[str, list[JoinRun]] = {name: [] for name in contestants}
@@ -153,16 +142,14 @@ def chain_run(spark: SparkSession, place: Path, workers: int, zeta: int) -> Join
         return JoinRun(_rates(batches), 2 * TUPLES / took_s, results(spark, store).count())
 
 
-def native_run(spark: SparkSession, place: Path, width: int, *, renaming: bool = False) -> JoinRun:
+def native_run(spark: SparkSession, place: Path, *, renaming: bool = False) -> JoinRun:
     """Spark's own join of two streams on buckets, perhaps with the chain's setting."""
     with tempfile.TemporaryDirectory(dir=place) as out:
         begun = time.perf_counter()
-        at = F.timestamp_micros("event_time_us")
         r, s = (
-            _stream(spark, place, stream).withColumn("at", at).withWatermark("at", "0 seconds")
-            for stream in STREAMS
+            _at(_stream(spark, place, each)).withWatermark("at", "0 seconds") for each in STREAMS
         )
-        pairs = _in_buckets(r, s, width)
+        pairs = _in_buckets(r, s)
         written = pairs.writeStream.format("parquet").option("path", f"{out}/pairs")
         query = written.option("checkpointLocation", f"{out}/checkpoint")
         with settings_of_start(spark, locate(out)) if renaming else nullcontext():
@@ -177,14 +164,13 @@ def table_run(spark: SparkSession, place: Path, join: Callable[..., DataFrame | 
     """Run a join of two tables."""
     with tempfile.TemporaryDirectory(dir=place) as out:
         r, s = (spark.read.schema(SCHEMA).parquet(str(place / stream)) for stream in STREAMS)
-        tuples = sum(len(pq.read_table(place / stream, columns=["seq"])) for stream in STREAMS)
         begun = time.perf_counter()
         pairs = join(r, s, Path(out))
         if pairs is not None:
             pairs.write.parquet(f"{out}/pairs")
         took_s = time.perf_counter() - begun
         found = results(spark, out).count() if pairs is None else _count(spark, f"{out}/pairs")
-        return JoinRun([], tuples / took_s, found)
+        return JoinRun([], 2 * TUPLES / took_s, found)
 
 
 def _count(spark: SparkSession, path: str) -> int:
@@ -227,16 +213,19 @@ def _rates(batches: list[StreamingQueryProgress]) -> list[float]:
     return [1000 * each.numInputRows / each.durationMs["triggerExecution"] for each in batches[1:]]
 
 
-def _bucketed(r: DataFrame, s: DataFrame, _: Path, width: int) -> DataFrame:
-    at = F.timestamp_micros("event_time_us")
-    return _in_buckets(r.withColumn("at", at), s.withColumn("at", at), width)
+def _bucketed(r: DataFrame, s: DataFrame, _: Path) -> DataFrame:
+    return _in_buckets(_at(r), _at(s))
 
 
-def _in_buckets(r: DataFrame, s: DataFrame, width: int) -> DataFrame:
+def _at(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("at", F.timestamp_micros("event_time_us"))
+
+
+def _in_buckets(r: DataFrame, s: DataFrame) -> DataFrame:
     """Return the band join, expressed as an equality of buckets."""
-    bounds = (F.floor((F.col("value") + reach) / width) for reach in (-EPS, EPS))
+    bounds = (F.floor((F.col("value") + reach) / EPS) for reach in (-EPS, EPS))
     r = r.withColumn("bucket", F.explode(F.sequence(*bounds)))
-    s = s.withColumn("bucket", F.floor(F.col("value") / width))
+    s = s.withColumn("bucket", F.floor(F.col("value") / EPS))
     window = F.expr(f"INTERVAL {WINDOW * STEP_US} MICROSECONDS")
     near = F.abs(F.col("r.value") - F.col("s.value")) <= EPS
     since, until = F.col("s.at") - window, F.col("s.at") + window
