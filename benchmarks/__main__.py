@@ -1,9 +1,8 @@
 """Run benchmarks: `python -m benchmarks [NAME ...]`, or all of them without a name.
 
-A benchmark is a function of a module in this folder that returns figures by name. The function
-``measure`` is named after its module, ``measure_PART`` is MODULE_PART. The figures of a benchmark
-go to ``benchmarks/measured/NAME.json`` with what they depend on (versions, cores) and nothing else,
-so that two files differ only where something changed.
+A benchmark is a module in this folder whose function ``measure`` returns figures by name. They go
+to ``benchmarks/measured/NAME.json`` with what they depend on (versions, cores) and nothing else, so
+that two files differ only where something changed.
 """
 
 import importlib
@@ -33,13 +32,8 @@ USAGE_ERROR = 2
 
 def available(names: Iterable[str], package: str) -> dict[str, Benchmark]:
     """Return the benchmarks in modules of a package, by name."""
-    found: dict[str, Benchmark] = {}
-    for module in sorted(names):
-        if not module.startswith("_"):
-            for name, value in vars(importlib.import_module(f"{package}.{module}")).items():
-                if name == "measure" or name.startswith("measure_"):
-                    found[module + name.removeprefix("measure")] = value
-    return found
+    modules = {name: importlib.import_module(f"{package}.{name}") for name in sorted(names)}
+    return {name: each.measure for name, each in modules.items() if hasattr(each, "measure")}
 
 
 def write(name: str, figures: Figures, folder: Path) -> None:
@@ -63,28 +57,18 @@ def readable(figure: Figure) -> str:
     return figure if isinstance(figure, str) else f"{figure:,.0f}"
 
 
-def run(chosen: Mapping[str, Benchmark], folder: Path, console: Console) -> int:
-    """Measure, write and show benchmarks; the exception of a failing one ends the run.
-
-    Return the exit code: a benchmark that this machine cannot run is a usage error.
-    """
-    code = 0
+def run(chosen: Mapping[str, Benchmark], folder: Path, console: Console) -> None:
+    """Measure, write and show benchmarks; the exception of a failing one ends the run."""
     table = Table("benchmark", "figure")
     table.add_column("value", justify="right")
     for name, measure in chosen.items():
-        try:
-            with Console(stderr=True).status(f"measuring {name} ..."):
-                figures = measure()
-        except benchmarks.CannotMeasure as reason:
-            sys.stderr.write(f"Benchmark {name} cannot run here: {reason}.\n")
-            code = USAGE_ERROR
-            continue
+        with Console(stderr=True).status(f"measuring {name} ..."):
+            figures = measure()
         write(name, figures, folder)
         for row, (label, figure) in enumerate(figures.items()):
             table.add_row("" if row else name, label, readable(figure))
         table.add_section()
     console.print(table)
-    return code
 
 
 def main(names: Sequence[str], known: Mapping[str, Benchmark], folder: Path) -> int:
@@ -94,9 +78,11 @@ def main(names: Sequence[str], known: Mapping[str, Benchmark], folder: Path) -> 
             names_of_all = ", ".join(known)
             sys.stderr.write(f"There is no benchmark {name!r}: choose from {names_of_all}.\n")
             return USAGE_ERROR
-    return run({name: known[name] for name in names or known}, folder, Console())
+    run({name: known[name] for name in names or known}, folder, Console())
+    return 0
 
 
 if __name__ == "__main__":
-    modules = (module.name for module in pkgutil.iter_modules(benchmarks.__path__))
+    found = (module.name for module in pkgutil.iter_modules(benchmarks.__path__))
+    modules = [name for name in found if not name.startswith("_")]
     sys.exit(main(sys.argv[1:], available(modules, "benchmarks"), MEASURED))

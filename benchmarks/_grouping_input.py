@@ -1,21 +1,14 @@
-"""Skewed streams and busy instances for the benchmark of room grouping."""
+"""Skewed streams and busy instances, in a module of its own: every Spark worker imports it."""
 
-import shutil
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-SKEWED, LONGER, RECORDED = "zipf", "longer", "nasa"
-TUPLES, KEYS, EXPONENT = 240_000, 100_000, 1.5
-TIMES_LONGER = 4
-FILES = 4
-RECORDING = "nasa_http"
+KEYS, FILES = 100_000, 4
 FOUND = "instance bigint, tuples bigint"
 
 
@@ -26,26 +19,6 @@ def zipf(tuples: int, exponent: float) -> pa.StringArray:
         np.cumsum(weights / weights.sum()), np.random.default_rng(1).random(tuples)
     )
     return pa.array([f"/of/the/key/{rank}" for rank in ranks], pa.string())
-
-
-@contextmanager
-def inputs() -> Iterator[Path]:
-    """Yield a folder of files for each stream, among them the recording if it is there."""
-    # Not at the top: every Spark worker imports this module for `serve`.
-    from straggler.inputs.inputs import recordings_by_name
-
-    place = Path(tempfile.mkdtemp(prefix="straggler-bench-"))
-    try:
-        streams = {SKEWED: zipf(TUPLES, EXPONENT), LONGER: zipf(TIMES_LONGER * TUPLES, EXPONENT)}
-        recording = recordings_by_name().get(RECORDING)
-        if recording is not None:
-            keys = pq.read_table(recording, columns=["key"]).column("key")
-            streams[RECORDED] = keys.cast(pa.string()).combine_chunks()
-        for name, keys in streams.items():
-            write(keys, place / name)
-        yield place
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def write(keys: pa.StringArray, folder: Path) -> None:

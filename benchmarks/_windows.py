@@ -38,8 +38,6 @@ class Stream(NamedTuple):
     rate_hz: float = 10_000
     delay_s: float = 0.5
     """Mean of the exponential delays."""
-    delayed: float = 1.0
-    """Share of the tuples that are delayed; the others arrive at once."""
 
     def files(self, seed: int) -> Iterator[pa.Table]:
         """Yield files of an endless history; each has the tuples of one span of arrivals."""
@@ -51,7 +49,6 @@ class Stream(NamedTuple):
             sent_us = end_us + np.arange(self.rows) * span_us // self.rows
             end_us += span_us
             delay_us = random.exponential(self.delay_s * SECOND_US, self.rows).astype(np.int64)
-            delay_us[random.random(self.rows) >= self.delayed] = 0
             waiting = np.concatenate((waiting, (sent_us, sent_us + delay_us)), axis=1)
             waiting = waiting[:, np.argsort(waiting[1], kind="stable")]
             arrived = int(np.searchsorted(waiting[1], end_us))

@@ -14,7 +14,6 @@ a hundred micro-batches each, in turn.
 
 import os
 import tempfile
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -28,7 +27,7 @@ from pyspark.sql import DataFrame, SparkSession
 from model.vocabulary import SlackConfig
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.session import session
-from spark_impl.runtime.storage import Location, locate
+from spark_impl.runtime.storage import locate
 from spark_impl.runtime.systems import lose_commit
 from spark_impl.slack import SlackQuery
 
@@ -86,26 +85,19 @@ def side_by_side(spark: SparkSession, grown: Path, young: Path) -> dict[str, flo
 
 
 def grow(spark: SparkSession, place: Path, numbers: NDArray[np.int64]) -> float:
-    """Append files to a history and process them; return the median seconds of a micro-batch."""
-    write_history(locate(place / "history"), numbers.tolist())
-    return median(run(spark, place))
+    """Append files to a history and process them; return the median seconds of a micro-batch.
 
-
-def run(spark: SparkSession, place: Path) -> Iterator[float]:
-    """Process what is in the history; yield the seconds of all micro-batches but the first."""
+    The first micro-batch, which starts the query, does not count.
+    """
     ends_s: list[float] = []
 
     def note(_answers: DataFrame, _batch: int) -> None:
         ends_s.append(perf_counter())
 
+    for number in numbers.tolist():
+        append(locate(place / "history"), arrivals(number))
     SlackQuery(spark, CONFIG, place / "history", place / "store", sink=note).run_available()
-    return (after - before for before, after in pairwise(ends_s))
-
-
-def write_history(folder: Location, numbers: list[int]) -> None:
-    """Add files to a history."""
-    for number in numbers:
-        append(folder, arrivals(number))
+    return median(after - before for before, after in pairwise(ends_s))
 
 
 def arrivals(number: int) -> pa.Table:

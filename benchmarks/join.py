@@ -12,14 +12,10 @@ ones fewer rows are repeated, and more are compared.
 
 ``chain m, zeta`` and ``native`` are joins of two streams, ``batch`` and ``chain batch`` the same
 of two tables. ``native, renaming`` has the setting of Spark with which the chain starts its query:
-one system call renames a file of a local checkpoint. ``plain`` is a join of two tables by the band
-alone, which compares every pair, of 20,000 tuples a stream. Rates are tuples a second: for streams
-the median over the micro-batches without the first of each run, by ``triggerExecution`` of Spark's
+one system call renames a file of a local checkpoint. Rates are tuples a second: for streams the
+median over the micro-batches without the first of each run, by ``triggerExecution`` of Spark's
 progress report, and ``whole`` from the start of a run to the last pair, the flush included; for
 tables the median over runs.
-
-The efficiency P is the number of results divided by the number of comparisons that the index
-leaves. For ``native`` the best case is counted: state that holds only what its watermark needs.
 """
 
 import tempfile
@@ -31,33 +27,30 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from benchmarks._join_chain import (
-    EPS,
-    FILES,
-    SCHEMA,
-    STEP_US,
-    TUPLES,
-    WINDOW,
-    bands,
-    config_of,
-    inputs,
-    load,
-    shared,
-)
-from model.vocabulary.join import STREAMS
-from model.vocabulary.join_load import LoadRules
+from benchmarks._windows import START_US, in_a_folder
+from model.vocabulary.join import STREAMS, Band
 from spark_impl.join import ChainJoin, results
 from spark_impl.runtime.queries import settings_of_start
 from spark_impl.runtime.session import session
 from spark_impl.runtime.storage import locate
 
-PLAIN_TUPLES = 20_000
+TUPLES, FILES = 200_000, 5
+"""Tuples and files of a stream."""
+STEP_US = 1_000
+WINDOW = 20_000
+"""Length of the window, in steps."""
+VALUES, EPS = 1_000_000, 50
+CREDIT_TUPLES = 1024
+"""Tuples in flight over a boundary, for every size of blocks."""
+SCHEMA = "seq long, source_id long, key string, event_time_us long, value double"
 ROUNDS = 2
 """Measured rounds, after one that warms up."""
 CHAINS = [(1, 64), (2, 20), (2, 64), (2, 256), (4, 64)]
@@ -74,27 +67,39 @@ class JoinRun(NamedTuple):
 
 def measure() -> dict[str, float]:
     """Return all figures; rates are in tuples a second."""
-    with session("local[4]", long_running=True) as spark, inputs(TUPLES, FILES) as place:
-        figures = side_by_side(spark, place)
-        figures |= load(spark, place, sorted({zeta for _, zeta in CHAINS}))
-        figures |= shared(spark, place)
-        with inputs(PLAIN_TUPLES, 1) as small:
-            plain = table_run(spark, small, _plain)
-            figures["plain: tuples/s"] = plain.whole
-    return figures
+    with session("local[4]", long_running=True) as spark:
+        return in_a_folder(partial(side_by_side, spark))
 
 
-# ------------------------------------------------------------------------- against Spark's own
+def arrivals(stream: str) -> pa.Table:
+    """Return all arrivals of one stream."""
+    order = STREAMS.index(stream)
+    number = np.arange(TUPLES)
+    keys = pa.array([f"key-{each}" for each in range(16)])
+    return pa.table(
+        {
+            "seq": 2 * number + order,
+            "source_id": number,
+            "key": keys.take(pa.array(number % 16)),
+            "event_time_us": START_US + number * STEP_US,
+            "value": np.random.default_rng(order).integers(VALUES, size=TUPLES).astype(np.float64),
+        }
+    )
 
 
 def side_by_side(spark: SparkSession, place: Path) -> dict[str, float]:
     """Return the rates of all contestants, and their ratios."""
+    for stream in STREAMS:
+        (place / stream).mkdir()
+        table, size = arrivals(stream), TUPLES // FILES
+        for number in range(FILES):
+            pq.write_table(table.slice(number * size, size), place / stream / f"{number}.parquet")
     contestants: dict[str, Callable[[], JoinRun]] = {
         **{f"chain {m}, {zeta}": partial(chain_run, spark, place, m, zeta) for m, zeta in CHAINS},
-        "native": partial(native_run, spark, place, EPS),
-        "native, renaming": partial(native_run, spark, place, EPS, renaming=True),
+        "native": partial(native_run, spark, place),
+        "native, renaming": partial(native_run, spark, place, renaming=True),
         "chain batch": partial(table_run, spark, place, _chain_table),
-        "batch": partial(table_run, spark, place, partial(_bucketed, width=EPS)),
+        "batch": partial(table_run, spark, place, _bucketed),
     }
     warm = ("chain 2, 64", "native", "batch")
     runs: dict[str, list[JoinRun]] = {name: [] for name in contestants}
@@ -129,37 +134,22 @@ def chain_run(spark: SparkSession, place: Path, workers: int, zeta: int) -> Join
     with tempfile.TemporaryDirectory(dir=place) as out:
         store = Path(out) / "chain"
         begun = time.perf_counter()
-        batches = run_streams(spark, place, store, workers, zeta)
+        r, s = (_stream(spark, place, stream) for stream in STREAMS)
+        joined = _chain(workers, zeta).stream(r, s, store)
+        batches = _batches(joined.start())
+        joined.flush()
         took_s = time.perf_counter() - begun
         return JoinRun(_rates(batches), 2 * TUPLES / took_s, results(spark, store).count())
 
 
-def run_streams(
-    spark: SparkSession,
-    place: Path,
-    store: Path,
-    workers: int,
-    zeta: int,
-    load: LoadRules | None = None,
-) -> list[StreamingQueryProgress]:
-    """Join two streams and flush; return what Spark says about the micro-batches."""
-    r, s = (_stream(spark, place, stream) for stream in STREAMS)
-    joined = _chain(workers, zeta, load).stream(r, s, store)
-    batches = _batches(joined.start())
-    joined.flush()
-    return batches
-
-
-def native_run(spark: SparkSession, place: Path, width: int, *, renaming: bool = False) -> JoinRun:
+def native_run(spark: SparkSession, place: Path, *, renaming: bool = False) -> JoinRun:
     """Spark's own join of two streams on buckets, perhaps with the chain's setting."""
     with tempfile.TemporaryDirectory(dir=place) as out:
         begun = time.perf_counter()
-        at = F.timestamp_micros("event_time_us")
         r, s = (
-            _stream(spark, place, stream).withColumn("at", at).withWatermark("at", "0 seconds")
-            for stream in STREAMS
+            _at(_stream(spark, place, each)).withWatermark("at", "0 seconds") for each in STREAMS
         )
-        pairs = _in_buckets(r, s, width)
+        pairs = _in_buckets(r, s)
         written = pairs.writeStream.format("parquet").option("path", f"{out}/pairs")
         query = written.option("checkpointLocation", f"{out}/checkpoint")
         with settings_of_start(spark, locate(out)) if renaming else nullcontext():
@@ -174,30 +164,27 @@ def table_run(spark: SparkSession, place: Path, join: Callable[..., DataFrame | 
     """Run a join of two tables."""
     with tempfile.TemporaryDirectory(dir=place) as out:
         r, s = (spark.read.schema(SCHEMA).parquet(str(place / stream)) for stream in STREAMS)
-        tuples = sum(len(pq.read_table(place / stream, columns=["seq"])) for stream in STREAMS)
         begun = time.perf_counter()
         pairs = join(r, s, Path(out))
         if pairs is not None:
             pairs.write.parquet(f"{out}/pairs")
         took_s = time.perf_counter() - begun
         found = results(spark, out).count() if pairs is None else _count(spark, f"{out}/pairs")
-        return JoinRun([], tuples / took_s, found)
+        return JoinRun([], 2 * TUPLES / took_s, found)
 
 
 def _count(spark: SparkSession, path: str) -> int:
     return spark.read.parquet(path).count()
 
 
-def _chain(workers: int, zeta: int, load: LoadRules | None = None) -> ChainJoin:
-    config = config_of(workers, zeta, bands(1))
+def _chain(workers: int, zeta: int) -> ChainJoin:
     return ChainJoin(
         workers,
-        config.window_us,
-        dict(config.queries),
+        WINDOW * STEP_US,
+        {"band": Band("value", EPS)},
         block_size=zeta,
-        credit=config.credit,
-        lateness_us=config.lateness_us,
-        load=load,
+        credit=max(4, CREDIT_TUPLES // zeta),
+        lateness_us=0,
     )
 
 
@@ -226,28 +213,23 @@ def _rates(batches: list[StreamingQueryProgress]) -> list[float]:
     return [1000 * each.numInputRows / each.durationMs["triggerExecution"] for each in batches[1:]]
 
 
-def _bucketed(r: DataFrame, s: DataFrame, _: Path, width: int) -> DataFrame:
-    at = F.timestamp_micros("event_time_us")
-    return _in_buckets(r.withColumn("at", at), s.withColumn("at", at), width)
+def _bucketed(r: DataFrame, s: DataFrame, _: Path) -> DataFrame:
+    return _in_buckets(_at(r), _at(s))
 
 
-def _in_buckets(r: DataFrame, s: DataFrame, width: int) -> DataFrame:
+def _at(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("at", F.timestamp_micros("event_time_us"))
+
+
+def _in_buckets(r: DataFrame, s: DataFrame) -> DataFrame:
     """Return the band join, expressed as an equality of buckets."""
-    bounds = (F.floor((F.col("value") + reach) / width) for reach in (-EPS, EPS))
+    bounds = (F.floor((F.col("value") + reach) / EPS) for reach in (-EPS, EPS))
     r = r.withColumn("bucket", F.explode(F.sequence(*bounds)))
-    s = s.withColumn("bucket", F.floor(F.col("value") / width))
-    return _pairs(r, s, F.col("r.bucket") == F.col("s.bucket"))
-
-
-def _plain(r: DataFrame, s: DataFrame, _: Path) -> DataFrame:
-    at = F.timestamp_micros("event_time_us")
-    return _pairs(r.withColumn("at", at), s.withColumn("at", at), F.lit(True))
-
-
-def _pairs(r: DataFrame, s: DataFrame, besides: Column) -> DataFrame:
+    s = s.withColumn("bucket", F.floor(F.col("value") / EPS))
     window = F.expr(f"INTERVAL {WINDOW * STEP_US} MICROSECONDS")
     near = F.abs(F.col("r.value") - F.col("s.value")) <= EPS
     since, until = F.col("s.at") - window, F.col("s.at") + window
-    fits = besides & near & (F.col("r.at") >= since) & (F.col("r.at") <= until)
+    same = F.col("r.bucket") == F.col("s.bucket")
+    fits = same & near & (F.col("r.at") >= since) & (F.col("r.at") <= until)
     chosen = F.col("r.source_id").alias("r_id"), F.col("s.source_id").alias("s_id")
     return r.alias("r").join(s.alias("s"), fits).select(*chosen)

@@ -10,12 +10,10 @@ Rules of this file:
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from benchmarks.__main__ import MEASURED, RESULTS, readable
-from benchmarks._cluster_table import with_table
 from model.vocabulary.settings import JsonObject
 from straggler.cli.render import markdown
 from straggler.inputs.schemas import (
@@ -43,16 +41,11 @@ several. `make bench NAME=slack` measures one section again; the docstring of it
 `benchmarks` says how.
 """
 
-SIMULATIONS = """\
-## Simulations
-
-Speed is counted in processor time, from the seed to trace, series and figures, as
-`straggler sim ROOM` runs, without judging and drawing. A *bare event* is an event of a SimPy loop
-that does nothing else, measured right before and after: the number of bare events that take as long
-as one tuple depends less on the machine. *Event loop* is the part of the same run that SimPy's
-event loop takes: without drawing what sources send, and without workload, trace, series and
-figures. The goal is 50,000 tuples/s with default settings and 100,000 in the standard scenario of
-`join`, or at most 30 bare events a tuple.
+KERNEL = """\
+Simulations, from the seed to trace, series and figures, in processor time. A *bare event* is an
+event of a SimPy loop that does nothing else, measured right before and after: how many of them take
+as long as one tuple depends less on the machine. The goal is 50,000 tuples/s with default settings
+and 100,000 in the standard scenario of `join`, or at most 30 bare events a tuple.
 """
 
 SOAK_RESULT = "## Result\n\n"
@@ -72,28 +65,6 @@ A row is a query, with the faults that it has survived:
 {rooms}
 """
 
-_RUNS = {
-    "`slack`, default settings": ("slack", "standard_"),
-    "`watermark`, default settings": ("watermark", "standard_"),
-    "`grouping`, default settings": ("grouping", "standard_"),
-    "`join`, standard scenario": ("join", "standard_"),
-    "`script`, default settings": ("script", "standard_"),
-    "`slack`, 100,000 tuples in five windows each": ("slack", ""),
-    "`watermark`, sliding windows": ("watermark", "sliding_"),
-    "`grouping`, 60,000 tuples": ("grouping", ""),
-    "`join`, standard scenario in blocks of 20": ("join", "blocks_of_20_"),
-    "`join`, default settings": ("join", "default_"),
-    "`script`, 54,400 tuples, each sensor 20 a second": ("script", "longer_"),
-}
-"""Room of each timed run, and the prefix of its figures."""
-_COLUMNS = {
-    "tuples_per_s": "tuples/s",
-    "timed_tuples_per_s": "tuples/s, event loop",
-    "bare_events_a_tuple": "bare events a tuple",
-    "timed_bare_events_a_tuple": "bare events a tuple, event loop",
-    "peak_bytes_a_tuple": "peak bytes a tuple",
-}
-
 
 def schemas() -> dict[str, str]:
     """Return the text of each JSON Schema, by the name of its file."""
@@ -112,7 +83,6 @@ def pages() -> dict[str, str]:
         "settings.md": settings.markdown(room_names()),
         "speed.md": speed(RESULTS),
         "reproduction.md": reproduction.page(summary, reproduction.figures(RESULTS)),
-        "cluster.md": with_table((DOCS / "cluster.md").read_text(encoding="utf-8"), RESULTS),
         "join-guide.md": join_guide.with_tables(guide, RESULTS),
         "soak.md": soak(
             (DOCS / "soak.md").read_text(encoding="utf-8"),
@@ -124,14 +94,16 @@ def pages() -> dict[str, str]:
 def speed(folder: Path) -> str:
     """Return the page of all figures in a folder of measurements."""
     stored = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.iterdir())}
-    figures = {name: each["figures"] for name, each in stored.items()}
-    rows = [[f"`{name}`", *_machine(each)] for name, each in stored.items()]
+    rows = [
+        [f"`{name}`", *(record[each] for each in ("python", "spark", "cores"))]
+        for name, record in stored.items()
+    ]
     header = dict.fromkeys(["benchmark", "Python", "Spark", "cores"], "")
-    parts = [SPEED, markdown(header, rows), "", SIMULATIONS, _simulations(figures), ""]
-    for name, found in figures.items():
-        others = [] if name == "cluster" else list(_others(name, found))  # docs/cluster.md has them
-        if others:
-            parts += [f"## `{name}`\n", markdown({"figure": "", "value": ""}, others), ""]
+    parts = [SPEED, markdown(header, rows), ""]
+    for name, record in stored.items():
+        shown = [[label.replace("_", " "), readable(n)] for label, n in record["figures"].items()]
+        parts += [f"## `{name}`\n", *([KERNEL] if name == "kernel" else [])]
+        parts += [markdown({"figure": "", "value": ""}, shown), ""]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -154,27 +126,6 @@ def soak(page: str, summary: JsonObject) -> str:
         "rooms": markdown({"query": "", "faults": ""}, rooms),
     }
     return head + SOAK_RESULT + SOAK.format(**shown)
-
-
-def _machine(record: JsonObject) -> list[object]:
-    return [record[name] for name in ("python", "spark", "cores")]
-
-
-def _simulations(figures: Mapping[str, JsonObject]) -> str:
-    rows = []
-    for label, (room, prefix) in _RUNS.items():
-        found = [figures[f"sim_{room}"].get(prefix + name) for name in _COLUMNS]
-        rows.append([label, *("" if figure is None else readable(figure) for figure in found)])
-    return markdown({"run": "", **dict.fromkeys(_COLUMNS.values(), "")}, rows)
-
-
-def _others(name: str, figures: JsonObject) -> Iterator[list[str]]:
-    """Yield the figures of a benchmark that are not in the table of simulations."""
-    prefixes = [prefix for room, prefix in _RUNS.values() if name == f"sim_{room}"]
-    shown = {prefix + column for prefix in prefixes for column in _COLUMNS}
-    for label, figure in figures.items():
-        if label not in shown:
-            yield [label.replace("_", " ").replace("|", "\\|"), readable(figure)]
 
 
 def adopt() -> None:

@@ -14,26 +14,21 @@ watermark delay: the mean slack K that the adaptive query has over the measured 
 a run of it over the same files beforehand. So all three wait equally long on average.
 
 In every round all three take the same new files, one after the other, and take turns in being
-first. A rate
-is the number of tuples in the file divided by ``triggerExecution`` of Spark's progress report, the
-median over all batches but the first of every round, which starts the query.
+first. A rate is the number of tuples in the file divided by ``triggerExecution`` of Spark's
+progress report, the median over all batches but the first of every round, which starts the query.
 """
 
 from functools import partial
 from pathlib import Path
-from statistics import mean, median
-from typing import Any
 
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from benchmarks._windows import (
     FILES,
     SECOND_US,
     Stream,
     add,
-    batch_rates,
     in_a_folder,
     late_pairs,
     median_rates,
@@ -60,12 +55,7 @@ def measure() -> dict[str, float]:
         for per_tuple in SLIDES_US:
             found = in_a_folder(partial(side_by_side, spark, per_tuple))
             figures |= {f"{per_tuple} windows: {name}": each for name, each in found.items()}
-        figures |= in_a_folder(partial(late_tuples, spark))
-        figures |= in_a_folder(partial(an_hour, spark))
     return figures
-
-
-# ------------------------------------------------------------------------- against Spark's own
 
 
 def side_by_side(spark: SparkSession, per_tuple: int, place: Path) -> dict[str, float]:
@@ -120,65 +110,3 @@ def _read_to_needed(store: WindowStore) -> float:
         pc.sum(sums.column(name)).as_py() or 0 for name in ("rows_read_max", "rows_needed_sum")
     )
     return float(read / max(needed, 1))
-
-
-# ----------------------------------------------------------------------------- lateness, memory
-
-
-def late_tuples(spark: SparkSession, place: Path) -> dict[str, float]:
-    """Return rates with 1% and with 30% of the tuples late for some window.
-
-    These queries require a coverage of 0.3 only, so that K falls and tuples come late.
-    """
-    config = SlackConfig(SIZE_US, SLIDES_US[5], tasks=4, lambda_thr=0.3, learning_rate=0.5)
-    streams = {"1%": 0.013, "30%": 0.39}
-    tables = {
-        name: Stream(delay_s=3, delayed=delayed).files(seed=9) for name, delayed in streams.items()
-    }
-    rates: dict[str, list[float]] = {name: [] for name in streams}
-    late: dict[str, float] = {}
-    for number in range(3):
-        for name in streams:
-            sizes = add(place / name, tables[name])
-            query = SlackQuery(spark, config, place / name, place / f"store-{name}")
-            found = batch_rates(query.start, sizes)
-            if number:
-                rates[name].extend(found)
-                late[name] = rows_of(query.store, "late", number * FILES).num_rows / sum(sizes)
-    return {
-        **{f"{name} late: tuples/s": median(each) for name, each in rates.items()},
-        **{f"{name} late: share in the last round": each for name, each in late.items()},
-        "30% late against 1%": median(rates["30%"]) / median(rates["1%"]),
-        "arrivals/s": Stream().rate_hz,
-    }
-
-
-def an_hour(spark: SparkSession, place: Path) -> dict[str, float]:
-    """Return the state of the default query over an hour at a constant rate, with deduplication."""
-    files = 40
-    stream = Stream(rows=90_000, rate_hz=1_000)
-    config = SlackConfig(SIZE_US, SLIDES_US[50], tasks=4)
-    add(place / "history", stream.files(seed=3), files)
-    query = SlackQuery(spark, config, place / "history", place / "store")
-    query.run_available()
-    first, last = (
-        [_state_bytes(spark, query.store, batch) for batch in range(end - 7, end, 2)]
-        for end in (files // 4, files)
-    )
-    return {
-        "state in the first quarter of an hour, bytes": mean(first),
-        "state in the last, bytes": mean(last),
-        "state, last quarter / first": mean(last) / mean(first),
-    }
-
-
-def _state_bytes(spark: SparkSession, store: WindowStore, batch: int) -> float:
-    """Return the bytes of all tasks' states after a batch, as Spark's state store holds them."""
-    state = (
-        spark.read.format("statestore")
-        .option("stateVarName", "task")
-        .option("batchId", batch)
-        .load(str(store.checkpoint))
-    )
-    found: Any = state.agg(F.sum(F.length("value.state"))).first()
-    return float(found[0])

@@ -172,42 +172,11 @@ class Measured(NamedTuple):
     figure: str
 
 
-GROUPING, JOIN, WATERMARK = "grouping", "join", "watermark"
-SLACK, SCRIPT, GAMES = "slack", "script", "games"
+SLACK, GROUPING, JOIN = "slack", "grouping", "join"
 RATE_64 = "64: tuples/s"
 """End of the figures of chains with blocks of 64."""
-BYTES = "Bytes between workers relative to the possible minimum, blocks of"
-
-WAIT = "disorder: mean wait, s"
-BY_ITSELF = "measured on the operator of one task alone"
-
-PRINTED, LIMITED = "HPM as printed", "HPM, alpha limited"
 
 MEASURED: Mapping[str, tuple[Measured, ...]] = {
-    "slack-buffer": (
-        Measured("Buffer (s) of MP-K-slack at the end", GAMES, "MP-K-slack: buffer at the end, s"),
-        Measured("Mean buffer (s) of HPM, alpha limited", GAMES, f"{LIMITED}: mean buffer, s"),
-        Measured("Mean buffer (s) of HPM as printed", GAMES, f"{PRINTED}: mean buffer, s"),
-    ),
-    "slack-latency": (
-        Measured(
-            "Mean latency of HPM, alpha limited, relative to MP-K-slack",
-            GAMES,
-            "mean latency, HPM with alpha limited / MP-K-slack",
-        ),
-    ),
-    "slack-accuracy": (
-        Measured(
-            "Accuracy (%) of first answers of HPM as printed",
-            GAMES,
-            f"{PRINTED}: accuracy of first answers, %",
-        ),
-        Measured(
-            "Accuracy (%) of its answers in force at the end",
-            GAMES,
-            f"{PRINTED}: accuracy of answers in force, %",
-        ),
-    ),
     "slack-batches": (
         Measured(
             "Rows read for a correction relative to rows needed, five windows per tuple",
@@ -218,11 +187,6 @@ MEASURED: Mapping[str, tuple[Measured, ...]] = {
             "The same with fifty windows per tuple",
             SLACK,
             "50 windows: rows read a correction / rows needed",
-        ),
-        Measured(
-            "Tuples/s of the whole query with 30% late for a window, relative to 1% late",
-            SLACK,
-            "30% late against 1%",
         ),
     ),
     "grouping-dag": (
@@ -246,71 +210,11 @@ MEASURED: Mapping[str, tuple[Measured, ...]] = {
         ),
         Measured("The same, half of the instances 4 times slower", GROUPING, "zipf, 4x, tag / dag"),
     ),
-    "join-block-bytes": (
-        Measured(f"{BYTES} 20 tuples", JOIN, "zeta 20: bytes / least bytes"),
-        Measured(f"{BYTES} 64 tuples", JOIN, "zeta 64: bytes / least bytes"),
-        Measured(f"{BYTES} 256 tuples", JOIN, "zeta 256: bytes / least bytes"),
-    ),
-    "join-efficiency": (
-        Measured("Share of comparisons that give a pair, in the chain", JOIN, "P of the chain"),
-        Measured("The same in Spark's own join", JOIN, "P of native"),
-        Measured("The same if every pair is compared", JOIN, "P of plain"),
-    ),
-    "join-queries-bytes": (
-        Measured(
-            "Bytes with 4 queries relative to one query", JOIN, "4 queries: bytes / bytes of one"
-        ),
-        Measured(
-            "Bytes with 16 queries relative to one query", JOIN, "16 queries: bytes / bytes of one"
-        ),
-    ),
-    "join-queries-rate": (
-        Measured("Tuples/s with one query", JOIN, "1 queries: tuples/s"),
-        Measured("Tuples/s with 4 queries", JOIN, "4 queries: tuples/s"),
-        Measured("Tuples/s with 16 queries", JOIN, "16 queries: tuples/s"),
-    ),
     "join-rate": (
         Measured("Tuples/s relative to Spark's own join, 2 workers", JOIN, "chain 2, 64 / native"),
         Measured("Tuples/s with one worker, on two cores in all", JOIN, f"chain 1, {RATE_64}"),
         Measured("Tuples/s with 2 workers", JOIN, f"chain 2, {RATE_64}"),
         Measured("Tuples/s with 4 workers", JOIN, f"chain 4, {RATE_64}"),
-    ),
-    "script-balance": (
-        Measured(
-            "Largest load relative to an even share, 4 workers, 1,024 workflows of 1,000 sensors",
-            SCRIPT,
-            "largest load by even share, 1,024 workflows",
-        ),
-    ),
-    "script-computations": (
-        Measured(
-            "Share of bytes that blocks of 1,024 workflows save compared with a hash of sensors",
-            SCRIPT,
-            "bytes less than by hash, 1,024 workflows",
-        ),
-    ),
-    "script-lines": (
-        Measured("Lines of the first script of script.md", SCRIPT, "lines of the script"),
-        Measured("Lines of the same computation in PySpark", SCRIPT, "lines of PySpark"),
-    ),
-    "script-shared-sensors": (
-        Measured(
-            "Share of bytes that blocks save compared with a hash of sensors, 8 of 16 in a union",
-            SCRIPT,
-            "bytes less than by hash, printed set",
-        ),
-    ),
-    "watermark-reading": (
-        Measured(f"Mean wait (s) with the wait by disorder, M = 3 s, {BY_ITSELF}", WATERMARK, WAIT),
-    ),
-    "watermark-wait": (
-        Measured(
-            f"Ratio E relative to the fixed watermark, 3 s, {BY_ITSELF}",
-            WATERMARK,
-            "E, disorder / fixed",
-        ),
-        Measured("Coverage of the dynamic watermark", WATERMARK, "disorder: coverage"),
-        Measured("Coverage of the fixed watermark", WATERMARK, "fixed: coverage"),
     ),
 }
 """Figures by the name of their experiment."""

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import CannotMeasure
 from benchmarks.__main__ import Benchmark, Figure, main
 
 
@@ -36,15 +35,3 @@ def test_an_unknown_name_is_refused_before_anything_runs(
     assert captured.out == ""
     assert captured.err == "There is no benchmark 'slakc': choose from join, slack.\n"
     assert not list(tmp_path.iterdir())
-
-
-def test_a_benchmark_that_cannot_run_here_says_why_and_the_others_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def needs_root() -> dict[str, Figure]:
-        raise CannotMeasure("it needs root")
-
-    assert main([], {"cluster": needs_root, **FAKES}, tmp_path) == 2
-    captured = capsys.readouterr()
-    assert captured.err == "Benchmark cluster cannot run here: it needs root.\n"
-    assert {path.stem for path in tmp_path.iterdir()} == set(FAKES)

@@ -1,14 +1,12 @@
 """Tables and figures of docs/grouping-guide.md.
 
-``python -m straggler.rooms.grouping.guide RESULTS [FOLDER]``, with a folder of benchmark results.
-
-The command prints the tables, and draws the figures into the folder. All numbers are stored results
-of the simulation's benchmark.
+``python -m straggler.rooms.grouping.guide [FOLDER]`` simulates, prints the tables, and draws the
+figures into the folder.
 """
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from model.vocabulary.grouping import POLICIES
@@ -17,14 +15,23 @@ from sim.grouping.experiments import Sweep, plot_sweep
 from sim.grouping.settings import TIMES
 from straggler.cli.render import markdown
 
-RESULT = "sim_grouping.json"
 Figures = Mapping[str, float | str]
 
 
-def stored(results: Path) -> Figures:
-    """Return the figures of the benchmark from a folder of results."""
-    figures: Figures = json.loads((results / RESULT).read_text(encoding="utf-8"))["figures"]
-    return figures
+def simulated() -> Figures:
+    """Return the figures of all experiments."""
+    found = (
+        experiments.sides(experiments.policies()),
+        experiments.rho_over_instances(),
+        experiments.throughput_over_speeds(),
+        experiments.rho_over_windows(),
+        experiments.rho_over_senders(),
+        experiments.swap(),
+        experiments.propagation(),
+        experiments.tag_against_dag(),
+        experiments.tag_against_nag(),
+    )
+    return dict(chain.from_iterable(found))
 
 
 # ------------------------------------------------------------------------------------ all policies
@@ -198,8 +205,8 @@ def tables(figures: Figures) -> Iterator[list[str]]:
     yield against_nag(figures)
 
 
-def _show(results: str, *folders: str) -> None:
-    figures = stored(Path(results))
+def _show(*folders: str) -> None:
+    figures = simulated()
     for lines in tables(figures):
         sys.stdout.write("\n".join([*lines, "", ""]))
     for folder in folders:

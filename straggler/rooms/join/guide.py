@@ -59,20 +59,9 @@ MEASURED = {
     "Spark's join of two streams on buckets": ("native: tuples/s", ",.0f"),
     "chain of 2 workers on tables": ("chain batch: tuples/s", ",.0f"),
     "Spark's join of two tables on buckets": ("batch: tuples/s", ",.0f"),
-    "tuples held by the chain / tuples in the windows": (
-        "zeta 64: held / content of the windows",
-        ".2f",
-    ),
-    "bytes between workers / least possible bytes, blocks of 64": (
-        "zeta 64: bytes / least bytes",
-        ".2f",
-    ),
-    "pairs found / pairs compared, chain": ("P of the chain", ".2f"),
-    "the same, Spark's streams on buckets": ("P of native", ".2f"),
-    "bytes of 16 queries / bytes of one query": ("16 queries: bytes / bytes of one", ".2f"),
 }
 """Name in the results and format, by name in the guide."""
-FIGURES_HEADER = ("what", "tuples/s, or a ratio")
+FIGURES_HEADER = ("what", "tuples/s")
 
 
 def stored(results: Path) -> Mapping[str, float]:
