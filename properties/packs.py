@@ -37,6 +37,7 @@ from properties.oracles.promises import (
 from properties.oracles.router import Router
 from properties.oracles.windows import Delivery, Windows, window_aggregates
 from sim.kernel.run import TimedRun
+from sim.kernel.source import Source
 from sim.kernel.trigger import EveryTuples
 from straggler.judging import counterexamples
 from straggler.judging.counterexamples import SimulatedCluster
@@ -184,8 +185,11 @@ def simulate_case(room: str, query: Any, case: SeededPlan) -> tuple[SimulatedClu
     The case that is returned has the trigger.
     """
     of_room, config, plan = find_room(room), query.to_json(), case.plan
-    if all(worker.when_full == "block" for worker in plan.cluster.workers):  # nothing is shed
-        case = _coarser(case, sum(source.events for source in plan.sources))
+    sheds = any(worker.when_full == "drop" for worker in plan.cluster.workers)
+    if isinstance(plan.trigger, EveryTuples) and not sheds:  # nearly all that is sent arrives
+        sent = sum(each.events for each in plan.sources if isinstance(each, Source))
+        if plan.trigger.tuples * BATCHES_MAX < sent:
+            case = _coarser(case, sent)
     run = of_room.simulate_plan(case.plan, config, case.seed)
     if len(list(run.workload.batches())) > BATCHES_MAX:
         case = _coarser(case, len(run.workload.arrivals))
@@ -195,10 +199,8 @@ def simulate_case(room: str, query: Any, case: SeededPlan) -> tuple[SimulatedClu
 
 def _coarser(case: SeededPlan, tuples: int) -> SeededPlan:
     """Return the case with a trigger that makes few enough micro-batches of so many tuples."""
-    least, trigger = ceil(tuples / BATCHES_MAX), case.plan.trigger
-    if isinstance(trigger, EveryTuples) and trigger.tuples >= least:
-        return case
-    return SeededPlan(replace(case.plan, trigger=EveryTuples(least)), case.seed)
+    trigger = EveryTuples(ceil(tuples / BATCHES_MAX))
+    return SeededPlan(replace(case.plan, trigger=trigger), case.seed)
 
 
 # ------------------------------------------------------------------------------------- assertions
