@@ -71,8 +71,15 @@ sys.exit(int(answers.readline() or 1))
 
 @contextmanager
 def forking() -> Iterator[Path]:
-    """Run a server; yield its launcher."""
-    with tempfile.TemporaryDirectory(prefix="straggler-forks-") as folder:
+    """Run a server; yield its launcher.
+
+    Its socket lies in the folder of temporary files, or in ``/tmp`` if that has a long name: the
+    address of a socket has room for about a hundred bytes.
+    """
+    is_short = len(os.fsencode(tempfile.gettempdir())) < 64
+    with tempfile.TemporaryDirectory(
+        prefix="straggler-forks-", dir=None if is_short else "/tmp"
+    ) as folder:
         address, launcher = f"{folder}/socket", Path(folder, "python")
         launcher.write_text(LAUNCHER.format(python=sys.executable, address=address), "utf-8")
         launcher.chmod(0o755)

@@ -9,9 +9,7 @@ from unittest.mock import patch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from model.checking.claims import Outcome
 from model.join.claims import CLAIMS
-from model.join.replay import validate_recording
 from model.join.run import run as model_run
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import Match, Rejected
@@ -56,10 +54,7 @@ LOADED = 16
 
 def follows_the_protocol(case: Workload, network: Network, seed: int, reached: Reached) -> None:
     """Run Spark's workers in process; their steps have to be a behaviour of MP-2PF."""
-    trace = run_in_process(case, network, seed)
-    verdict = validate_recording(case, trace)
-    assert verdict.outcome is Outcome.HOLDS, (verdict.sentence, verdict.witness)
-    Agreement.of("join", reached).keeps_claims(case, trace)
+    Agreement.of("join", reached).keeps_claims(case, run_in_process(case, network, seed))
 
 
 def tell(test: TestT) -> TestT:

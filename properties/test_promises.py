@@ -36,7 +36,7 @@ from properties.chain_runs import (
 )
 from properties.on_spark import recompute_windows_in_spark
 from properties.oracles import exchange
-from properties.oracles.coverage import first_answers
+from properties.oracles.coverage import first_answers, list_low_coverage
 from properties.oracles.promises import unbalanced, wrong_joins, wrong_routes
 from properties.oracles.router import Excess, Router
 from properties.packs import (
@@ -48,7 +48,6 @@ from properties.packs import (
     assert_same,
     join_packs,
     judge_claims,
-    list_low_coverage,
     list_wrong_answers,
     list_wrong_routes,
     plain_steps,
@@ -197,7 +196,9 @@ def test_first_answers_contain_the_requested_share(
     for pack, observed in zip(asked, run_packs(spark, *asked), strict=True):
         config, long = pack.configs[0], observed.seen[-1]
         assert_same(long)
-        found = list_low_coverage(long.run.workload, long.trace)
+        workload = long.run.workload.to_json()
+        answers = first_answers(workload, plain_steps(long.trace))
+        found = list_low_coverage(workload, answers)
         assert not found, "\n".join(found)
         for seen in observed.seen:
             assert_same(seen)
@@ -206,7 +207,6 @@ def test_first_answers_contain_the_requested_share(
             reached.add({**count_cases(seen), PARTIAL: count_partial(seen.trace)})
         law = "(eps, delta)" if config.lambda_thr is None else f"{config.lambda_thr}"
         name = "the published law" if config.control == "pd" else law
-        answers = first_answers(long.run.workload.to_json(), plain_steps(long.trace))
         windows = [each for of_task in answers.values() for each in of_task]
         reached.add({f"windows of {name}": len(windows)})
         reached.add({f"short windows of {name}": sum(each.is_short for each in windows)})

@@ -62,7 +62,8 @@ class SparkMachine:
 
     def set_block_size(self, block_size: int) -> None:
         """Set the largest block from the next epoch on."""
-        self._config = replace(self._config, block_size=block_size)
+        if block_size != self._config.block_size:
+            self._config = replace(self._config, block_size=block_size)
 
     def is_overdue(self, worker: int, stream: str) -> bool:
         """Return whether overdue tuples of a stream wait for an acknowledgement."""

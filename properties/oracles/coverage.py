@@ -54,13 +54,12 @@ def _is_short(workload: Workload, values: Mapping[int, float], first: Mapping[st
     return error >= Fraction(str(config["eps"])) * abs(exact)
 
 
-def list_low_coverage(workload: Workload, steps: Steps) -> list[str]:
+def list_low_coverage(workload: Workload, answers: Mapping[int, list[Window]]) -> list[str]:
     """Judge the first answers of a query with the control ``conformal`` or ``pd``."""
     law = _published_law if workload["config"].get("control") == "pd" else _conformal
-    found = first_answers(workload, steps)
-    if not found:
+    if not answers:
         return ["undetermined: there are no windows"]
-    return [each for task, windows in found.items() for each in law(workload, task, windows)]
+    return [each for task, windows in answers.items() for each in law(workload, task, windows)]
 
 
 def _conformal(workload: Workload, task: int, windows: list[Window]) -> Iterator[str]:

@@ -3,6 +3,8 @@
 Rules of this file: only the standard library is imported, and nothing of ours.
 """
 
+from functools import lru_cache
+
 _PRIMES = (
     11400714785074694791,
     14029467366897019727,
@@ -64,6 +66,7 @@ def mix(z: int) -> int:
     return z ^ (z >> 31)
 
 
+@lru_cache(1 << 14)
 def signed_hash(text: str, seed: int = 42) -> int:
     """Return the hash of a text as Spark's ``xxhash64`` gives it, a signed number of 64 bits."""
     found = xxh64(text.encode(), seed)

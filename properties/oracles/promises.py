@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 from properties.oracles.hashing import signed_hash
 from properties.oracles.join import Recomputation, batches_of
 from properties.oracles.router import Excess, Router
-from properties.oracles.windows import Delivery, window_values
 
 Workload = Mapping[str, Any]
 Steps = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -113,11 +112,7 @@ def tuples_of(workload: Workload) -> Tuples:
             number = float(value)  # texts stand for values that are not finite
             task = signed_hash(key) % config.get("tasks", 1)
             name = key if config.get("keyed", True) else ""
-            one = [Delivery(identity, name, event_us, number)]
-            held = [
-                (task, start_us, name)
-                for _, start_us in window_values(one, config["size_us"], config["slide_us"])
-            ]
+            held = [(task, start_us, name) for start_us in _starts_us(config, event_us)]
             if not _is_accepted(config, event_us, number, arrival_us):
                 incomplete.update(held)
                 continue
@@ -130,10 +125,16 @@ def tuples_of(workload: Workload) -> Tuples:
     return Tuples(found, batch_of, frozenset(repeated), frozenset(incomplete))
 
 
+def _starts_us(config: Mapping[str, Any], event_us: int) -> range:
+    """Return the starts of the windows to which a tuple belongs, the last one first."""
+    last_us = event_us // config["slide_us"] * config["slide_us"]
+    return range(last_us, event_us - config["size_us"], -config["slide_us"])
+
+
 def due_late_pairs(workload: Workload) -> Mapping[Window, set[int]]:
     """Return the late tuples of each window if the wait does not depend on a controller."""
     config = workload["config"]
-    size_us, slide_us = config["size_us"], config["slide_us"]
+    size_us = config["size_us"]
     feedback_us = size_us if config.get("feedback_us") is None else config["feedback_us"]
     clocks: dict[int, _Clock] = defaultdict(_Clock)
     found: dict[Window, set[int]] = defaultdict(set)
@@ -146,10 +147,10 @@ def due_late_pairs(workload: Workload) -> Mapping[Window, set[int]]:
             known_until_us = clock.known_until_us.get(identity, -inf)
             if config.get("dedup", True) and known_until_us > clock.watermark_us:
                 continue
-            last_us = event_us // slide_us * slide_us
-            clock.known_until_us[identity] = last_us + size_us + feedback_us
+            starts_us = _starts_us(config, event_us)
+            clock.known_until_us[identity] = starts_us.start + size_us + feedback_us
             clock.advance(event_us, config)
-            for start_us in range(last_us, event_us - size_us, -slide_us):
+            for start_us in starts_us:
                 if start_us + size_us <= clock.watermark_us:
                     found[task, start_us, key if config.get("keyed", True) else ""].add(identity)
     return found
@@ -184,7 +185,8 @@ def _is_accepted(config: Mapping[str, Any], event_us: int, value: float, arrival
 
 def wrong_windows(workload: Workload, steps: Steps) -> list[str]:
     """Compare first and, if there are any, last answers of all windows with a dictionary."""
-    found = [*_wrong_first_answers(workload, steps)]
+    tuples = tuples_of(workload)
+    found = [*_wrong_first_answers(workload, tuples, steps)]
     if workload["room"] == "slack" and workload["config"].get("control") in ("fixed", "max"):
         due, late = due_late_pairs(workload), late_pairs(steps)
         found += [
@@ -193,7 +195,6 @@ def wrong_windows(workload: Workload, steps: Steps) -> list[str]:
             if due[window] != late[window]
         ]
     if workload["flush"] and steps["final"]:
-        tuples = tuples_of(workload)
         corrects = workload["room"] == "slack" or workload["config"].get("corrections", False)
         # Without corrections a window is not exact while tuples are late for it, either.
         inexact = tuples.incomplete | ({} if corrects else late_pairs(steps)).keys()
@@ -209,9 +210,8 @@ def wrong_windows(workload: Workload, steps: Steps) -> list[str]:
     return found
 
 
-def _wrong_first_answers(workload: Workload, steps: Steps) -> Iterator[str]:
+def _wrong_first_answers(workload: Workload, tuples: Tuples, steps: Steps) -> Iterator[str]:
     """Yield the first answers that do not hold exactly what arrived and was not late."""
-    tuples = tuples_of(workload)
     late = late_pairs(steps)
     answers = answers_by_window(steps["result"])
     for window in late.keys() - tuples.of.keys():

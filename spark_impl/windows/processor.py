@@ -142,19 +142,26 @@ def output_tables(
     store: WindowStore, settings: WindowSettings, outputs: Sequence[TaskOutput]
 ) -> dict[str, pa.Table]:
     """Return the stream tables of the output of some tasks, by name."""
-    tables = {name: _table(store, settings, outputs, name) for name in record_types(store.room)}
+    kinds = store.kinds
+    tables = {
+        name: _table(store, settings, outputs, name, kinds[name])
+        for name in record_types(store.room)
+    }
     moved = [each.progress(store.by) for each in outputs if each.output.active]
-    return {**tables, "progress": pa.Table.from_pylist(moved, store.kinds["progress"])}
+    return {**tables, "progress": pa.Table.from_pylist(moved, kinds["progress"])}
 
 
 def _table(
-    store: WindowStore, settings: WindowSettings, outputs: Sequence[TaskOutput], name: str
+    store: WindowStore,
+    settings: WindowSettings,
+    outputs: Sequence[TaskOutput],
+    name: str,
+    schema: pa.Schema,
 ) -> pa.Table:
     """Return one table from the records of all tasks."""
     arrays = [each.output.records[name] for each in outputs]
     owner = pa.array(np.repeat(np.arange(len(arrays)), [len(each) for each in arrays]))
     records: Records = np.concatenate(arrays)
-    schema = store.kinds[name]
     columns = {
         by: pa.array([each.who[place] for each in outputs], schema.field(by).type).take(owner)
         for place, by in enumerate(store.by)

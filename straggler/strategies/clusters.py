@@ -365,11 +365,11 @@ def _failing(
 
 
 def _with_state(plan: Plan, shape: Shape, seed: int) -> list[Fault]:
-    """Return failures of the fastest workers between the middle and the end of the arrivals."""
-    speeds = [plan.cluster.worker(number).speed for number in range(shape.workers)]
-    fastest = sorted(range(shape.workers), key=lambda n: -speeds[n])[:2]
+    """Return failures of the fastest workers, from the middle of the arrivals to long after."""
+    fastest = sorted(range(shape.workers), key=lambda n: -plan.cluster.worker(n).speed)[:2]
     events = simulate_arrivals(plan, seed).events
     moments = [events[part * (len(events) - 1) // 8].arrival_us for part in (5, 6, 7, 8)]
+    moments += [moments[-1] + part * (moments[-1] - events[0].arrival_us) for part in (1, 2, 4)]
     return [
         Fail(
             f"worker-{fastest[n % len(fastest)]}",

@@ -196,7 +196,8 @@ def pytest_collection_finish() -> None:
     seen_of_chain: Any = chain_runs.ChainSeen
     changed.assert_same = lambda seen: None
     changed.wrong_routes = lambda router, steps: []
-    changed.run_packs = _run_once(changed.run_packs)
+    run_packs = changed.run_packs
+    changed.run_packs = _run_once(lambda *given, **kills: [*run_packs(*given, **kills)])
     changed.run_chain_pack = _run_once(changed.run_chain_pack)
     of_clusters: Any = packs.ClusterRun
     of_clusters.fail = seen_of_chain.fail = _fail  # nothing is shrunk or stored

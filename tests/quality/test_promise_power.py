@@ -25,13 +25,14 @@ from model.vocabulary import (
     hashing,
 )
 from properties.hot_keys import skewed
+from properties.oracles.coverage import first_answers, list_low_coverage
 from properties.oracles.promises import unbalanced, wrong_joins
 from properties.oracles.router import Excess, Router
 from properties.packs import (
-    list_low_coverage,
     list_wrong,
     list_wrong_answers,
     list_wrong_routes,
+    plain_steps,
     routes_of,
 )
 from spark_impl.grouping import run_in_process as run_grouping
@@ -141,7 +142,9 @@ def long_stream(share: float | None, control: str) -> Workload:
 
 def judged(workload: Workload) -> list[str]:
     """Judge the first answers of Spark's operators."""
-    return list_low_coverage(workload, run_windows(SLACK, workload))
+    plain = workload.to_json()
+    answers = first_answers(plain, plain_steps(run_windows(SLACK, workload)))
+    return list_low_coverage(plain, answers)
 
 
 THREE_TIMES = Planted(

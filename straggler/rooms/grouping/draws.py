@@ -14,8 +14,6 @@ from math import sqrt
 from random import Random
 from statistics import fmean, stdev
 
-from scipy import stats
-
 from model.grouping.balance import rho
 from model.grouping.evidence import evidence_of
 from model.vocabulary import Event, GroupingConfig, System, Workload
@@ -74,10 +72,14 @@ def stream(keys: Sequence[str], config: GroupingConfig) -> Workload:
 
 def slope(xs: Sequence[float], ys: Sequence[float]) -> float:
     """Return the slope of the least-squares line."""
+    from scipy import stats  # here, because it takes half a second
+
     return float(stats.linregress(xs, ys).slope)
 
 
 def limits(values: Sequence[float], failure: float) -> tuple[float, float]:
     """Return the limits of the mean, each wrong with probability ``failure`` (Student's t)."""
+    from scipy import stats
+
     wide = float(stats.t.isf(failure, len(values) - 1)) * stdev(values) / sqrt(len(values))
     return fmean(values) - wide, fmean(values) + wide
