@@ -77,8 +77,9 @@ def test_spark_s_workers_follow_the_protocol(
 
 @promised("shed arrivals", "tuples held when workers came or went", ACROSS)
 def test_workers_follow_the_protocol_while_load_changes(reached: Reached, seed: int) -> None:
+    chains = [*TELLING.values(), long_case(3, seed), *loaded_chains(LOADED, seed)]
     with patch.object(side, "ROWS_MIN", 1):
-        for number, case in enumerate([long_case(3, seed), *loaded_chains(LOADED, seed)]):
+        for number, case in enumerate(chains):
             for network in NETWORKS:
                 follows_the_protocol(case, network, seed + number, reached)
 

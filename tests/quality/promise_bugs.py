@@ -173,7 +173,7 @@ BUGS: Mapping[str, Bug] = {
     ),
     "every block is sent twice": Bug(JOIN, "sent block", (Planted(Links.exchange, _blocks_twice),)),
 }
-"""Bug by name; the first five break one promise each."""
+"""Bug by name."""
 
 
 def keep() -> None:

@@ -18,7 +18,7 @@ from spark_impl.runtime import packages
 from spark_impl.runtime.failures import sentence_of
 from spark_impl.runtime.interpreters import choose_interpreter
 from spark_impl.runtime.packages import archive
-from tests.harness.standalone import isolate_python, standalone_cluster
+from tests.harness.standalone import REQUIRED, isolate_python, standalone_cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -166,7 +166,9 @@ def test_every_module_of_the_archive_can_be_imported_from_it(
 
 
 @pytest.mark.long
-def test_a_cluster_runs_a_query_from_the_archive(tmp_path: Path, isolated: dict[str, str]) -> None:
+def test_a_cluster_runs_a_query_from_the_archive(tmp_path: Path) -> None:
+    (tmp_path / "straggler.zip").write_bytes(archive())
+    isolated = isolate_python(tmp_path / "isolated", [*REQUIRED, "deltalake"])  # for the driver
     (tmp_path / "job.py").write_text(SUBMITTED, encoding="utf-8")
     submit = f"{isolated['SPARK_HOME']}/bin/spark-submit"
     options = ("--conf", "spark.ui.enabled=false", "--py-files", "straggler.zip")
