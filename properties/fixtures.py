@@ -7,6 +7,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--long`` and ``--master``."""
     parser.addoption("--long", action="store_true", help="run tests that are marked long as well")
     parser.addoption("--master", metavar="URL", help="run Spark on this master (a local one)")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Take one process for the promises on Spark and one for the others, if xdist is installed.
+
+    Only the whole folder is divided. What is asked for by ``-n`` stays: ``-n 0`` is one process.
+    """
+    asked = config.option
+    is_all = [Path(each).resolve() for each in config.args] == [Path(__file__).parent]
+    if not is_all or hasattr(config, "workerinput") or not config.pluginmanager.hasplugin("xdist"):
+        return
+    if asked.numprocesses is None and not asked.usepdb and (os.cpu_count() or 1) > 1:
+        asked.numprocesses, asked.dist, asked.loadscopereorder = 2, "loadfile", False
 
 
 @pytest.hookimpl(tryfirst=True)
