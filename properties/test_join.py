@@ -147,7 +147,7 @@ def in_time(case: Workload) -> TimedCase:
     return TimedCase(config, replace(plan, tuning=ChainTuning(record=True)), 0)
 
 
-@promised(*TROUBLES, *KINDS, *TIERS, "workers came", "workers went", examples=10)
+@promised(*TROUBLES, *KINDS, *TIERS, "workers came", "workers went", examples=6)
 @example(chains=[in_time(case) for case in TELLING.values()], turn=0)
 @example(chains=[in_time(case) for case in TELLING.values()], turn=1)
 @given(chains=all_of(STRUCK, recordings_on_chains), turn=TURNS)
@@ -169,7 +169,7 @@ def clusters_everywhere(draw: st.DrawFn) -> Sequence[TimedCase]:
     return (*draw(all_of(REGIONS, clusters_of_chains)), *full)
 
 
-@promised("shed", "shed_at_log", "failures", "duplicate", examples=4)
+@promised("shed", "shed_at_log", "failures", "duplicate", examples=3)
 @given(chains=clusters_everywhere(), turn=TURNS)
 def test_a_cluster_finds_every_pair_once_whatever_the_timing(
     reached: Reached, chains: Sequence[TimedCase], turn: int

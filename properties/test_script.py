@@ -44,7 +44,7 @@ def timed_in_all_ways(draw: st.DrawFn) -> Sequence[TimedCase[ScriptConfig]]:
     return (draw(timed_cases()), draw(timed_cases(fails=True)), *full)
 
 
-@promised("late arrivals", "shed", "held_back", "sent_again", "served_again", examples=20)
+@promised("late arrivals", "shed", "held_back", "sent_again", "served_again", examples=12)
 @given(clusters=timed_in_all_ways())
 def test_a_timed_run_is_a_run_of_the_model(
     reached: Reached, clusters: Sequence[TimedCase[ScriptConfig]]

@@ -245,7 +245,7 @@ def check_changes(room: Room, case: Workload, rng: random.Random, reached: Reach
         reached.add({each.kind: 1})
 
 
-@promised(*sorted(KINDS), examples=10)
+@promised(*sorted(KINDS), examples=5)
 @given(data=st.data())
 def test_a_wrong_step_breaks_the_claim_that_answers_for_it(
     reached: Reached, data: st.DataObject

@@ -115,7 +115,7 @@ def reopened(
     return Reopened(plain, functions, given or replace(plain, epochs=()), (), epoch)
 
 
-@promised("taken", MISSING, CHANGED, PAST, OVER, examples=150)
+@promised("taken", MISSING, CHANGED, PAST, OVER, examples=80)
 @given(chain=chains())
 @example(chain=reopened())
 @example(chain=reopened(functions={"a"}, given=JoinConfig(1_000, (("b", And()),))))

@@ -108,7 +108,7 @@ def test_refusals_are_one_sentence_and_write_nothing(
     assert "\n".join(said) == snapshot
 
 
-SEED, INPUTS = 23, 140
+SEED, INPUTS = 23, 90
 """Seed and number of the damaged inputs of a day; a night has more of them, from another seed."""
 
 

@@ -183,7 +183,7 @@ def test_a_pipeline_needs_the_extra_spark_only(wheel: Path, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     "chosen",
-    ["reads", *(pytest.param(each, marks=pytest.mark.long) for each in ("operator", "promise"))],
+    ["routers", *(pytest.param(each, marks=pytest.mark.long) for each in ("operator", "promise"))],
 )
 def test_the_promises_are_checked_with_the_wheel_alone(
     wheel: Path, tmp_path: Path, chosen: str
