@@ -133,10 +133,11 @@ def requirements(wheel: Path, extras: Collection[str]) -> Iterator[str]:
 def install(wheel: Path, folder: Path, *extras: str) -> Installed:
     """Install the wheel in an environment that has the packages of some extras."""
     environment = isolate_python(folder / "isolated", requirements(wheel, extras))
-    site = folder / "site"
-    options = ("--no-index", "--no-deps", "--no-compile", "--quiet", "--target", site)
-    done = run(sys.executable, "-m", "pip", "install", *options, wheel, cwd=folder)
-    assert done.returncode == 0, done.stderr
+    site = wheel.parent / "site"  # of all environments, so that modules are compiled once
+    if not site.exists():
+        options = ("--no-index", "--no-deps", "--no-compile", "--quiet", "--target", site)
+        done = run(sys.executable, "-m", "pip", "install", *options, wheel, cwd=folder)
+        assert done.returncode == 0, done.stderr
     path = f"{site}:{environment['PYTHONPATH']}"
     for name in ("empty", "bin"):
         (folder / name).mkdir()
