@@ -1,19 +1,145 @@
-"""Parts that every room wires alike: pipeline and operator by its name, and its guard.
+"""Parts that every room wires alike: its cases, its limits, its pipeline and its guard.
 
 Pipelines are imported when they are used: pyspark takes a second, and most commands do without it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
-from typing import TypeVar
+from math import isfinite
+from typing import Protocol, TypeVar
 
 from model.checking.claims import Outcome, Verdict
-from model.vocabulary import Step, System, Trace, Workload
-from model.vocabulary.settings import PlainData
+from model.vocabulary import Event, Step, System, Trace, Workload
+from model.vocabulary.durations import LONGEST_US
+from model.vocabulary.settings import JsonObject, PlainData
 from straggler.errors import UsageError
-from straggler.rooms import Alternatives, Case
+from straggler.inputs.inputs import PUBLISHED, missing_recording, recordings_by_name
+from straggler.inputs.set_aside import SetAside
+from straggler.inputs.tables import cuts_into
+from straggler.options import Arguments
+from straggler.rooms import Alternatives, Case, SkippedInput
 
+ConfigT = TypeVar("ConfigT")
 RunT = TypeVar("RunT")
+
+# ----------------------------------------------------------------------------------------- cases
+
+
+class Input(Protocol):
+    """Arrivals with the names under which a user knows them."""
+
+    @property
+    def name(self) -> str:
+        """Name as the user gives it."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """Name as it is shown, for example with the word simulated."""
+        ...
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Arrivals, in order."""
+        ...
+
+    @property
+    def set_aside(self) -> tuple[SetAside, ...]:
+        """Bad rows of the files that were read."""
+        ...
+
+
+class Query(Protocol):
+    """The configuration of a room."""
+
+    def to_json(self) -> JsonObject:
+        """Return all settings by name."""
+        ...
+
+
+def why_missing(name: str) -> str | None:
+    """Return why input ``name`` cannot be used, if it is a recording that is absent."""
+    is_absent = name in PUBLISHED and name not in recordings_by_name()
+    return missing_recording(name) if is_absent else None
+
+
+def select_inputs(
+    args: Arguments,
+    usual: Iterable[str],
+    reason: Callable[[str], str | None] = why_missing,
+) -> Iterator[str | SkippedInput]:
+    """Yield the names of the inputs to compare: those of ``--input``, or the ``usual`` ones.
+
+    A usual input that is absent is yielded as :class:`SkippedInput`; ``reason`` says why.
+    """
+    if args.input:
+        yield from args.input
+        return
+    for name in usual:
+        why = reason(name)
+        yield name if why is None else SkippedInput(name, why)
+
+
+def make_case(
+    room: str,
+    source: Input,
+    query: Query,
+    title: str,
+    args: Arguments,
+    *,
+    batches: int,
+    in_order: bool = False,
+) -> Case:
+    """Return the comparison of one query on one input.
+
+    Arrivals are cut into ``--batches`` micro-batches, or ``batches`` without that option.
+    """
+    workload = Workload(
+        room,
+        source.events,
+        query.to_json(),
+        cuts_into(len(source.events), args.batches or batches),
+        seed=args.seed,
+        name=f"{source.name}, {title}",
+    )
+    return Case(source.name, source.label, title, workload, in_order, source.set_aside)
+
+
+# ---------------------------------------------------------------------------------------- limits
+
+
+def read_config(read: Callable[[JsonObject], ConfigT], workload: Workload) -> ConfigT:
+    """Return the query of a stored workload; raise :class:`UsageError` if it has none."""
+    try:
+        return read(workload.config)
+    except (TypeError, ValueError) as error:
+        raise UsageError(str(error)) from error
+
+
+def refuse_larger(settings: Mapping[str, str], largest: Mapping[str, float]) -> None:
+    """Raise :class:`UsageError` for a setting above its limit."""
+    for key, text in settings.items():
+        if key in largest and _parse(text) > largest[key]:
+            raise UsageError(f"{key} is {text}; at most {largest[key]} is allowed")
+
+
+def refuse_long_times(settings: Mapping[str, str]) -> None:
+    """Raise :class:`UsageError` for a time beyond the longest duration."""
+    for key, text in settings.items():
+        number = _parse(text)
+        if key.endswith("_us") and isfinite(number) and abs(number) > LONGEST_US:
+            raise UsageError(f"{key} is {text}; it must be at most {LONGEST_US}")
+
+
+def _parse(text: str) -> float:
+    """Return ``text`` as a number; 0 for any other text, which its setting refuses."""
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+# ------------------------------------------------------------------------------------- producers
 
 
 def spark_pipeline(room: str) -> Callable[[], System]:

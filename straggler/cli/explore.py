@@ -8,9 +8,8 @@ from rich.console import Console
 from model.checking.claims import Outcome, Verdict, combine
 from model.vocabulary.settings import nearest
 from straggler.cli import render
-from straggler.cli.commands import Group
+from straggler.cli.commands import Group, room_group
 from straggler.cli.outputs import refuse_unwritable, write_json, write_output
-from straggler.cli.room_commands import room_group
 from straggler.errors import UsageError
 from straggler.judging.judge import compare_traces
 from straggler.options import PATH, Arguments, Option

@@ -26,6 +26,11 @@ def name_of(path: Path) -> str:
     return "standard input" if path == STDIO else path.name
 
 
+def is_stream(path: Path) -> bool:
+    """Say whether a path is standard input, a pipe or a device, which can be read once."""
+    return path == STDIO or (path.exists() and not path.is_file() and not path.is_dir())
+
+
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file with their numbers, from 1.
 

@@ -16,20 +16,10 @@ from sim.kernel.link import HERE
 from sim.kernel.plan import TIER_TABLE, Cluster, Worker
 from sim.kernel.recorder import Summary
 from sim.kernel.run import TimedRun
+from straggler.rooms import Prediction
 
 SECOND_US = 1e6
 MS_US = 1e3
-
-
-class Prediction(NamedTuple):
-    """Figures of one replay; names end in their unit."""
-
-    predicted_tuples_per_s: float | None
-    predicted_latency_p50_ms: float | None
-    predicted_latency_p99_ms: float | None
-
-
-NO_PREDICTION = Prediction(None, None, None)
 
 
 class Predictor(NamedTuple):

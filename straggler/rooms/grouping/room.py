@@ -18,9 +18,8 @@ from model.vocabulary.grouping import ANSWERS, WORDS, Answer, Heavy, Partial, Ro
 from model.windows.evidence import has_exact_sums
 from sim.grouping import TimedRun, from_settings, side_by_side
 from sim.grouping.room import TIMED_ROOM
-from straggler.cases import make_case, select_inputs
 from straggler.errors import UsageError, counted
-from straggler.inputs.tables import Columns
+from straggler.inputs.columns import Columns
 from straggler.judging.predictions import Predictor
 from straggler.options import Arguments
 from straggler.rooms import (
@@ -39,6 +38,8 @@ from straggler.rooms.grouping.limits import refuse_settings, refuse_values, refu
 from straggler.wiring import (
     compare_sides,
     judge_guard,
+    make_case,
+    select_inputs,
     spark_operator,
     spark_pipeline,
     timed_run,

@@ -20,15 +20,21 @@ from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import ANSWERS, PROTOCOL, RESULTS, Forward, Match, Receive, Rejected
 from sim.join import ChainRun, from_settings
 from sim.join.room import TIMED_ROOM, replay
-from straggler.cases import make_case, select_inputs
 from straggler.errors import UsageError, counted
-from straggler.inputs.tables import Columns
+from straggler.inputs.columns import Columns
 from straggler.judging.predictions import Predictor
 from straggler.options import Arguments
 from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Remark, Room, SkippedInput
 from straggler.rooms.join import inputs, limits, queries
 from straggler.rooms.join.errata import ERRATA
-from straggler.wiring import judge_guard, spark_operator, spark_pipeline, timed_run
+from straggler.wiring import (
+    judge_guard,
+    make_case,
+    select_inputs,
+    spark_operator,
+    spark_pipeline,
+    timed_run,
+)
 
 GUARD = "pairs met where it is difficult"
 COUNTED_MAX = 2_000

@@ -32,9 +32,8 @@ from sim.script.figures import WorkerShare
 from sim.script.host import ScriptTuning
 from sim.script.placements import PLAN
 from sim.script.room import TIMED_ROOM
-from straggler.cases import make_case, select_inputs
 from straggler.errors import UsageError, counted
-from straggler.inputs.tables import Columns
+from straggler.inputs.columns import Columns
 from straggler.judging.predictions import Predictor
 from straggler.options import Arguments
 from straggler.rooms import (
@@ -55,6 +54,8 @@ from straggler.rooms.script.plan import Plan, as_float, make_plan
 from straggler.wiring import (
     compare_sides,
     judge_guard,
+    make_case,
+    select_inputs,
     spark_operator,
     spark_pipeline,
     timed_run,
