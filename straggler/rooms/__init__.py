@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from sim.timed_figures import RunPlot
     from straggler.inputs.columns import Columns
     from straggler.inputs.set_aside import SetAside
-    from straggler.judging.predictions import Predictor
     from straggler.options import Arguments, Option
     from straggler.pages.errata import Erratum
+    from straggler.wiring import Predictor
 
 __path__ = extend_path(__path__, __name__)
 

@@ -20,7 +20,6 @@ from sim.grouping import TimedRun, from_settings, side_by_side
 from sim.grouping.room import TIMED_ROOM
 from straggler.errors import UsageError, counted
 from straggler.inputs.columns import Columns
-from straggler.judging.predictions import Predictor
 from straggler.options import Arguments
 from straggler.rooms import (
     Alternatives,
@@ -36,6 +35,7 @@ from straggler.rooms.grouping import inputs, queries
 from straggler.rooms.grouping.errata import ERRATA
 from straggler.rooms.grouping.limits import refuse_settings, refuse_values, refuse_workload
 from straggler.wiring import (
+    Predictor,
     compare_sides,
     judge_guard,
     make_case,

@@ -18,7 +18,7 @@ from functools import partial
 from model.checking.claims import Outcome, Verdict, combine
 from model.checking.explorer import Exploration, StateClaim, sometimes
 from model.checking.explorer import explore as search
-from model.join.load import Watch, is_idle, watch
+from model.join.control import Watch, is_idle, watch
 from model.join.scopes import SCOPES, Scope, State, chart, describe_state, machine_of
 from model.join.state import Action
 from model.join.state_claims import claims_of, results_mask

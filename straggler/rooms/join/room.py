@@ -22,12 +22,12 @@ from sim.join import ChainRun, from_settings
 from sim.join.room import TIMED_ROOM, replay
 from straggler.errors import UsageError, counted
 from straggler.inputs.columns import Columns
-from straggler.judging.predictions import Predictor
 from straggler.options import Arguments
 from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Remark, Room, SkippedInput
 from straggler.rooms.join import inputs, limits, queries
 from straggler.rooms.join.errata import ERRATA
 from straggler.wiring import (
+    Predictor,
     judge_guard,
     make_case,
     select_inputs,

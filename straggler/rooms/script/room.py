@@ -34,7 +34,6 @@ from sim.script.placements import PLAN
 from sim.script.room import TIMED_ROOM
 from straggler.errors import UsageError, counted
 from straggler.inputs.columns import Columns
-from straggler.judging.predictions import Predictor
 from straggler.options import Arguments
 from straggler.rooms import (
     Alternatives,
@@ -52,6 +51,7 @@ from straggler.rooms.script.errata import ERRATA
 from straggler.rooms.script.formatter import statement_text
 from straggler.rooms.script.plan import Plan, as_float, make_plan
 from straggler.wiring import (
+    Predictor,
     compare_sides,
     judge_guard,
     make_case,

@@ -12,11 +12,10 @@ from model.windows.evidence import has_exact_sums
 from straggler.inputs import inputs
 from straggler.inputs.columns import Columns
 from straggler.inputs.tables import Recording
-from straggler.judging.predictions import Predictor
 from straggler.options import Arguments
 from straggler.rooms import Case, SkippedInput
 from straggler.rooms.windows.queries import BATCHES, ConfigT
-from straggler.wiring import make_case, select_inputs
+from straggler.wiring import Predictor, make_case, select_inputs
 
 DEFAULT_INPUTS = ("flights", "umts", "iot_umts")
 TOLERANCE = 1e-9
