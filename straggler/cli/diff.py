@@ -14,14 +14,10 @@ from model.vocabulary.durations import write_duration
 from straggler.cli import interrupts, render
 from straggler.cli.commands import Group, room_group
 from straggler.cli.input_options import columns_of, input_options, refuse_numbers, refuse_streams
-from straggler.cli.outputs import (
-    refuse_unmakable,
-    refuse_unwritable,
-    write_json,
-    write_output,
-)
+from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
 from straggler.cli.selection import parse_selection
 from straggler.errors import UsageError, counted
+from straggler.inputs.text_files import write_output
 from straggler.judging import counterexamples
 from straggler.judging.judge import BOTH, REFERENCES, Judgement, judge, run_reference
 from straggler.judging.levels import LEVELS, STEPS, Scope, level_of

@@ -10,8 +10,9 @@ from sim.timed_figures import ENDINGS
 from straggler.cli import render
 from straggler.cli.assignments import parse_settings
 from straggler.cli.commands import Group, room_group
-from straggler.cli.outputs import refuse_unwritable, write_json, write_output
+from straggler.cli.outputs import refuse_unwritable, write_json
 from straggler.errors import UsageError
+from straggler.inputs.text_files import write_output
 from straggler.judging.judge import MODEL, Judgement, judge, run_reference
 from straggler.judging.levels import Scope
 from straggler.options import PATH, Arguments, Option

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from straggler.cli import render
 from straggler.cli.commands import Group, room_group
 from straggler.cli.input_options import columns_of, input_options, refuse_numbers, refuse_streams
-from straggler.cli.outputs import refuse_unwritable, write_output
+from straggler.cli.outputs import refuse_unwritable
 from straggler.errors import UsageError, counted
 from straggler.inputs.protocol import workload_line
+from straggler.inputs.text_files import write_output
 from straggler.options import PATH, STDIO, Arguments, Option
 from straggler.rooms import Case, Room, SkippedInput, find_room
 

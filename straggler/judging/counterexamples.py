@@ -11,10 +11,9 @@ from model.vocabulary import Workload, stable_hash
 from model.vocabulary.settings import JsonObject, PlainData
 from sim.kernel.plain import from_plain, to_plain
 from sim.kernel.plan import Plan
-from straggler.cli.outputs import write_output
 from straggler.errors import UsageError
 from straggler.inputs.protocol import parse_workload
-from straggler.inputs.text_files import read_json
+from straggler.inputs.text_files import read_json, write_output
 from straggler.judging.judge import MODEL, REFERENCES
 from straggler.judging.levels import LEVELS, STEPS
 from straggler.judging.plan_counterexamples import SeededPlan
