@@ -9,7 +9,6 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
 from math import isfinite
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -153,13 +152,16 @@ def _parse(text: str) -> float:
 # ------------------------------------------------------------------------------------- producers
 
 
-def spark_pipeline(room: str) -> Callable[[], System]:
-    """Return a function that returns the room's Spark pipeline in the running session."""
+def spark_pipeline(find: Callable[[], Callable[[], System]]) -> Callable[[], System]:
+    """Return a function that returns the room's Spark pipeline in the running session.
+
+    ``find`` imports the room on Spark, and returns its ``make_system``.
+    """
 
     def make() -> System:
         from spark_impl.runtime.session import EnvironmentProblem
 
-        pipeline: System = import_module(f"spark_impl.{room}").make_system()
+        pipeline = find()()
 
         def run(workload: Workload, /) -> Trace:
             try:
@@ -172,12 +174,14 @@ def spark_pipeline(room: str) -> Callable[[], System]:
     return make
 
 
-def spark_operator(room: str) -> System:
-    """Return the part of the room's Spark pipeline that runs in process, without Spark."""
+def spark_operator(find: Callable[[], System]) -> System:
+    """Return the part of the room's Spark pipeline that runs in process, without Spark.
+
+    ``find`` imports the room on Spark, and returns its ``run_in_process``.
+    """
 
     def run(workload: Workload, /) -> Trace:
-        trace: Trace = import_module(f"spark_impl.{room}").run_in_process(workload)
-        return trace
+        return find()(workload)
 
     return run
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import straggler
 from model.checking import diff
 from model.checking.claims import Verdict
 from model.checking.diff import Difference
@@ -221,9 +222,9 @@ ROOM = Room(
     options=queries.options,
     cases=cases,
     reference=make_system,
-    spark=spark_pipeline("grouping"),
+    spark=spark_pipeline(lambda: straggler.grouping.make_system),
     slots=lambda _: 2,
-    in_process=spark_operator("grouping"),
+    in_process=spark_operator(lambda: straggler.grouping.run_in_process),
     in_process_step_types=WORDS,
     compare=compare,
     check=judge,

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+import straggler
 from model.checking import diff
 from model.checking.claims import COMPLETE, Judgement, Outcome, Recording, Verdict
 from model.checking.diff import Difference
@@ -228,9 +229,9 @@ ROOM = Room(
     workers=queries.WORKERS,
     cases=cases,
     reference=make_system,
-    spark=spark_pipeline("join"),
+    spark=spark_pipeline(lambda: straggler.join.make_system),
     slots=lambda workload: most_workers(JoinConfig.from_json(workload.config)),
-    in_process=spark_operator("join"),
+    in_process=spark_operator(lambda: straggler.join.run_in_process),
     in_process_step_types=RESULTS,
     compare=compare,
     check=check,

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 
+import straggler
 from model.checking import diff
 from model.checking.claims import Verdict
 from model.checking.diff import Difference
@@ -326,9 +327,9 @@ ROOM = Room(
     workers=queries.WORKERS,
     cases=cases,
     reference=make_system,
-    spark=spark_pipeline("script"),
+    spark=spark_pipeline(lambda: straggler.script.make_system),
     slots=lambda _: 2,
-    in_process=spark_operator("script"),
+    in_process=spark_operator(lambda: straggler.script.run_in_process),
     in_process_step_types=WORDS,
     compare=compare,
     check=judge,
