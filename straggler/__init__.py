@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from spark_impl.script import ScriptQuery
     from spark_impl.slack import SlackQuery
     from spark_impl.watermark import WatermarkQuery
+    from straggler.judging.judge import judge_workload
     from straggler.judging.promises import assert_keeps_promises
-    from straggler.judging.workloads import judge_workload
     from straggler.simulation import simulate
 
 __all__ = [
@@ -89,7 +89,7 @@ _NAMES = {
         " WatermarkConfig Workload"
     ),
     "model.vocabulary.join_load": "LoadRules",
-    "straggler.judging.workloads": "judge_workload",
+    "straggler.judging.judge": "judge_workload",
     "straggler.judging.promises": "assert_keeps_promises",
     "straggler.simulation": "simulate",
     "spark_impl": "grouping join script slack watermark",

@@ -17,10 +17,9 @@ from typing import Any, TypeAlias
 
 import click
 
-from model.vocabulary.durations import parse_duration_us
+from model.vocabulary.durations import parse_duration_us, write_duration
 from model.vocabulary.settings import TOO_LONG_US, PlainData, Setting
 from straggler.errors import UsageError
-from straggler.inputs.durations import write_duration
 
 Arguments: TypeAlias = SimpleNamespace
 """Values of the options and other arguments of a command, by name."""

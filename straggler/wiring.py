@@ -1,28 +1,167 @@
-"""Parts that every room wires alike: pipeline and operator by its name, and its guard.
+"""Parts that every room wires alike: its cases, limits, pipeline, guard, and predictor.
 
-Pipelines are imported when they are used: pyspark takes a second, and most commands do without it.
+Rules of this file:
+
+* Pipelines are imported when they are used: pyspark takes a second, and most commands do without.
+* The predicted rate is that at which the busiest worker never rests: tuples divided by its working
+  time. How fast a recording arrives says nothing about the cluster.
+* A figure without observations is ``None``.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from importlib import import_module
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import isfinite
+from typing import NamedTuple, Protocol, TypeVar
 
 from model.checking.claims import Outcome, Verdict
-from model.vocabulary import Step, System, Trace, Workload
-from model.vocabulary.settings import PlainData
+from model.vocabulary import Event, Step, System, Trace, Workload
+from model.vocabulary.durations import LONGEST_US, UNITS_US
+from model.vocabulary.settings import JsonObject, PlainData
+from sim.clusters import STATED
+from sim.kernel.distributions import Exponential, mean_us
+from sim.kernel.link import HERE
+from sim.kernel.plan import TIER_TABLE, Cluster, Worker
+from sim.kernel.recorder import Summary
+from sim.kernel.run import TimedRun
 from straggler.errors import UsageError
-from straggler.rooms import Alternatives, Case
+from straggler.inputs.inputs import PUBLISHED, missing_recording, recordings_by_name
+from straggler.inputs.set_aside import SetAside
+from straggler.inputs.tables import cuts_into
+from straggler.options import Arguments
+from straggler.rooms import Alternatives, Case, Prediction, SkippedInput
 
+ConfigT = TypeVar("ConfigT")
 RunT = TypeVar("RunT")
 
+# ----------------------------------------------------------------------------------------- cases
 
-def spark_pipeline(room: str) -> Callable[[], System]:
-    """Return a function that returns the room's Spark pipeline in the running session."""
+
+class Input(Protocol):
+    """Arrivals with the names under which a user knows them."""
+
+    @property
+    def name(self) -> str:
+        """Name as the user gives it."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """Name as it is shown, for example with the word simulated."""
+        ...
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Arrivals, in order."""
+        ...
+
+    @property
+    def set_aside(self) -> tuple[SetAside, ...]:
+        """Bad rows of the files that were read."""
+        ...
+
+
+class Query(Protocol):
+    """The configuration of a room."""
+
+    def to_json(self) -> JsonObject:
+        """Return all settings by name."""
+        ...
+
+
+def why_missing(name: str) -> str | None:
+    """Return why input ``name`` cannot be used, if it is a recording that is absent."""
+    is_absent = name in PUBLISHED and name not in recordings_by_name()
+    return missing_recording(name) if is_absent else None
+
+
+def select_inputs(
+    args: Arguments,
+    usual: Iterable[str],
+    reason: Callable[[str], str | None] = why_missing,
+) -> Iterator[str | SkippedInput]:
+    """Yield the names of the inputs to compare: those of ``--input``, or the ``usual`` ones.
+
+    A usual input that is absent is yielded as :class:`SkippedInput`; ``reason`` says why.
+    """
+    if args.input:
+        yield from args.input
+        return
+    for name in usual:
+        why = reason(name)
+        yield name if why is None else SkippedInput(name, why)
+
+
+def make_case(
+    room: str,
+    source: Input,
+    query: Query,
+    title: str,
+    args: Arguments,
+    *,
+    batches: int,
+    in_order: bool = False,
+) -> Case:
+    """Return the comparison of one query on one input.
+
+    Arrivals are cut into ``--batches`` micro-batches, or ``batches`` without that option.
+    """
+    workload = Workload(
+        room,
+        source.events,
+        query.to_json(),
+        cuts_into(len(source.events), args.batches or batches),
+        seed=args.seed,
+        name=f"{source.name}, {title}",
+    )
+    return Case(source.name, source.label, title, workload, in_order, source.set_aside)
+
+
+# ---------------------------------------------------------------------------------------- limits
+
+
+def read_config(read: Callable[[JsonObject], ConfigT], workload: Workload) -> ConfigT:
+    """Return the query of a stored workload; raise :class:`UsageError` if it has none."""
+    try:
+        return read(workload.config)
+    except (TypeError, ValueError) as error:
+        raise UsageError(str(error)) from error
+
+
+def refuse_larger(settings: Mapping[str, str], largest: Mapping[str, float]) -> None:
+    """Raise :class:`UsageError` for a setting above its limit."""
+    for key, text in settings.items():
+        if key in largest and _parse(text) > largest[key]:
+            raise UsageError(f"{key} is {text}; at most {largest[key]} is allowed")
+
+
+def refuse_long_times(settings: Mapping[str, str]) -> None:
+    """Raise :class:`UsageError` for a time beyond the longest duration."""
+    for key, text in settings.items():
+        number = _parse(text)
+        if key.endswith("_us") and isfinite(number) and abs(number) > LONGEST_US:
+            raise UsageError(f"{key} is {text}; it must be at most {LONGEST_US}")
+
+
+def _parse(text: str) -> float:
+    """Return ``text`` as a number; 0 for any other text, which its setting refuses."""
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+# ------------------------------------------------------------------------------------- producers
+
+
+def spark_pipeline(find: Callable[[], Callable[[], System]]) -> Callable[[], System]:
+    """Return a function that returns the room's Spark pipeline in the running session.
+
+    ``find`` imports the room on Spark, and returns its ``make_system``.
+    """
 
     def make() -> System:
         from spark_impl.runtime.session import EnvironmentProblem
 
-        pipeline: System = import_module(f"spark_impl.{room}").make_system()
+        pipeline = find()()
 
         def run(workload: Workload, /) -> Trace:
             try:
@@ -35,12 +174,14 @@ def spark_pipeline(room: str) -> Callable[[], System]:
     return make
 
 
-def spark_operator(room: str) -> System:
-    """Return the part of the room's Spark pipeline that runs in process, without Spark."""
+def spark_operator(find: Callable[[], System]) -> System:
+    """Return the part of the room's Spark pipeline that runs in process, without Spark.
+
+    ``find`` imports the room on Spark, and returns its ``run_in_process``.
+    """
 
     def run(workload: Workload, /) -> Trace:
-        trace: Trace = import_module(f"spark_impl.{room}").run_in_process(workload)
-        return trace
+        return find()(workload)
 
     return run
 
@@ -87,3 +228,74 @@ def _write(value: PlainData, form: str) -> str:
     if value is None:
         return "-"
     return f"{value / 1e3:,.1f}" if form == "ms" else format(value, form)
+
+
+# -------------------------------------------------------------------------------------- predictions
+
+
+class Predictor(NamedTuple):
+    """Names of the figures in the summary of a room's run, and what they measure."""
+
+    p50: str
+    """Name of the median latency (us) in the summary."""
+    p99: str
+    """Name of the 99th percentile of latency (us) in the summary."""
+    latency: str
+    """Span of the latency, for example ``from the arrival of a tuple to its end of service``."""
+    busy: tuple[str, ...]
+    """Prefixes of the names of utilisations in the summary, which has one for each worker."""
+    speeds: str = ""
+    """Note on the speeds of workers, if they differ from those of the cluster."""
+
+    def predict(self, run: TimedRun) -> Prediction:
+        """Return the prediction of a run."""
+        summary = run.summary
+        return Prediction(
+            _rate(len(run.workload.arrivals), _busiest_us(summary, self.busy)),
+            _ms(summary, self.p50),
+            _ms(summary, self.p99),
+        )
+
+    def describe(self) -> str:
+        """Describe the stated cluster and the meaning of its figures in two sentences."""
+        cluster = describe_cluster(STATED, self.speeds)
+        return (
+            f"Predicted by a replay through {cluster}. tuples/s: the rate at which the busiest"
+            f" worker never rests; p50 and p99: latency {self.latency}."
+        )
+
+
+def _busiest_us(summary: Summary, busy: Sequence[str]) -> float:
+    shares = [float(share) for name, share in summary.items() if name.startswith(tuple(busy))]
+    return max(shares, default=0.0) * float(summary.get("duration_us", 0.0))
+
+
+def _rate(tuples: int, busiest_us: float) -> float | None:
+    return tuples * UNITS_US["s"] / busiest_us if tuples and busiest_us > 0 else None
+
+
+def _ms(summary: Summary, name: str) -> float | None:
+    return float(summary[name]) / UNITS_US["ms"] if name in summary else None
+
+
+def describe_cluster(cluster: Cluster, speeds: str = "") -> str:
+    """Describe a cluster: its workers, their network tiers, and the work of a tuple.
+
+    ``speeds`` replaces the speeds of the cluster.
+    """
+    workers = " and ".join([_worker(worker, has_speed=not speeds) for worker in cluster.workers])
+    if speeds:
+        return f"workers {workers} in turn, {speeds}"
+    kind = "exponential" if isinstance(cluster.service, Exponential) else "always"
+    work = f"{mean_us(cluster.service):g} us of work a tuple ({kind})"
+    return f"workers {workers} in turn, with {work}"
+
+
+def _worker(worker: Worker, *, has_speed: bool) -> str:
+    """Describe a worker by its network tier, and by its speed if ``has_speed``."""
+    speed = f"of speed {worker.speed:g} " if has_speed else ""
+    if worker.place is None:
+        return f"{speed}right at the log"
+    tier = TIER_TABLE.between(HERE, worker.place)
+    name = TIER_TABLE._fields[TIER_TABLE.index(tier)]
+    return f"{speed}in tier {name} ({tier.latency_us:g} us, {tier.bandwidth_mbps:,.0f} Mb/s)"

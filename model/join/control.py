@@ -1,20 +1,26 @@
-"""Decisions of a chain that follows its load, and what they ask of an epoch.
+"""Load of a chain: decisions that follow it, and what they ask of an epoch.
 
-Source: docs/join.md, section 14; ``load`` has the rules of sections 7 and 8.
+Source: docs/join.md, sections 7, 8 and 14.
 
 Rules of this file:
 
 * Pure functions: a decision depends on rules, state and measurement, a draw on the arrival alone.
+  The caller brings the time.
+* ``utilisation`` is the number of tuples held divided by ``capacity``, except in decisions about
+  the next epoch: there it is the share of its time in which a worker was at work.
 * Formulas are rounded as they are written, so that another controller gives the same floats.
 """
 
 from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import floor
 from operator import attrgetter
+from typing import NamedTuple
 
-from model.join import load
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import STREAMS, Decision
-from model.vocabulary.join_load import SHEDDING, LoadRules, LoadState, Measured
+from model.vocabulary.join_load import SHEDDING, Limits, LoadRules, LoadState, Measured
 
 _WORD = (1 << 64) - 1
 
@@ -37,12 +43,137 @@ def draw(stream: str, seq: int) -> float:
     return float((z ^ z >> 31) >> 11) / (1 << 53)
 
 
+# --------------------------------------------------------------------------------------- workers
+
+
+class Watch(NamedTuple):
+    """Times at which the utilisation became too high, or too low (us)."""
+
+    high_since_us: int | None = None
+    low_since_us: int | None = None
+
+
+def workers_for(workers: int, utilisation: float, limits: Limits) -> int:
+    """Return m', the number of workers whose mean utilisation comes closest to the aim."""
+    return max(1, floor(workers * utilisation / limits.aim + 0.5))
+
+
+def within(workers: int, least: int, most: int) -> int:
+    """Return the number of workers, brought into a range."""
+    return min(max(workers, least), most)
+
+
+def is_idle(utilisation: float, limits: Limits) -> bool:
+    """Return whether there are too many workers."""
+    return utilisation < limits.tau0
+
+
+def watch(
+    seen: Watch,
+    now_us: int,
+    workers: int,
+    utilisation: float,
+    limits: Limits,
+    idle: Callable[[float, Limits], bool] = is_idle,
+) -> tuple[Watch, int]:
+    """Return the next watch state, and the number of workers from now on."""
+    high = seen.high_since_us if seen.high_since_us is not None else now_us
+    low = seen.low_since_us if seen.low_since_us is not None else now_us
+    if utilisation > limits.tau2:
+        if now_us - high >= limits.out_after_us:
+            return Watch(), workers_for(workers, utilisation, limits)
+        return Watch(high, None), workers
+    if idle(utilisation, limits):
+        if now_us - low >= limits.in_after_us:
+            return Watch(), workers_for(workers, utilisation, limits)
+        return Watch(None, low), workers
+    return Watch(), workers
+
+
+# -------------------------------------------------------------------------------------- shedding
+
+
+def shed_share(utilisation: float, tau1: float, base: float = 0.0, power: int = 1) -> float:
+    """Return the share of arrivals to shed: ``base + (1 - base) * x**power`` above tau1, else 0.
+
+    ``power`` is 1 (linear) or 2 (quadratic); x is 0 at ``tau1`` and 1 at full utilisation.
+    """
+    if utilisation <= tau1:
+        return 0.0
+    x = (min(utilisation, 1.0) - tau1) / (1 - tau1) if tau1 < 1 else 1.0
+    return float(base + (1 - base) * (x if power == 1 else x * x))
+
+
+def sheds(did: bool, smoothed: float, tau1: float, margin: float) -> bool:
+    """Return whether to shed; ``did`` says whether the chain has been shedding.
+
+    Shedding stops only ``margin`` below where it starts. Without a margin, a base share greater
+    than 0 switches shedding on and off at ``tau1``.
+    """
+    return smoothed > (tau1 - margin if did else tau1)
+
+
+def share_to_shed(
+    did: bool, smoothed: float, tau1: float, base: float, power: int, margin: float
+) -> float:
+    """Return the share of arrivals to shed from now on; ``base`` if shedding merely goes on."""
+    if not sheds(did, smoothed, tau1, margin):
+        return 0.0
+    return max(base, shed_share(smoothed, tau1, base, power))
+
+
+# ------------------------------------------------------------------------------------ block size
+
+
+def block_size(utilisation: float, capacity: int, workers: int, tau1: float, largest: int) -> int:
+    """Return zeta(tau): the largest block that keeps workers below tau1 while the mean is."""
+    if workers == 1:
+        return largest
+    allowed = floor(2 * capacity * (tau1 - utilisation) / (workers - 1))
+    return max(1, min(allowed, largest))
+
+
+def fullest(mean: float, zeta: int, capacity: int, workers: int) -> float:
+    """Return the utilisation of the fullest worker if neighbours hold at most zeta tuples less."""
+    return mean + zeta * (workers - 1) / (2 * capacity)
+
+
+# ------------------------------------------------------------------------------------- bandwidth
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """The stream that a chain carries, and the sizes of its messages."""
+
+    tuples_per_s: float
+    """Tuples of both streams together."""
+    workers: int
+    tuple_bytes: float
+    header_bytes: float
+    headers: int = 2
+    """Headers for a block and hop: the block's own and the acknowledgement's."""
+    out_bytes_per_s: float = 0.0
+
+    def least(self) -> float:
+        """Return the bytes/s without headers."""
+        return self.tuples_per_s * (self.workers - 1) * self.tuple_bytes + self.out_bytes_per_s
+
+    def bytes_per_s(self, mean_block: float) -> float:
+        """Return the bytes/s with blocks of this mean size."""
+        headers = self.headers * self.header_bytes / mean_block
+        return self.least() + self.tuples_per_s * (self.workers - 1) * headers
+
+    def overhead_bound(self, mean_block: float) -> float:
+        """Return the share by which headers exceed the least, at most."""
+        return self.headers * self.header_bytes / (mean_block * self.tuple_bytes)
+
+
 # --------------------------------------------------------------------------------- the controller
 
 
 def start(rules: LoadRules, workers: int) -> LoadState:
     """Return the state before the first measurement of a chain with so many workers."""
-    return LoadState(0, load.within(workers, rules.least, rules.most), 0.0, 0.0)
+    return LoadState(0, within(workers, rules.least, rules.most), 0.0, 0.0)
 
 
 def utilisation(measured: Measured) -> float:
@@ -58,13 +189,13 @@ def decide(rules: LoadRules, state: LoadState, measured: Measured) -> tuple[Load
     share = 0.0
     if rules.shed != "no":
         power = SHEDDING[rules.shed]
-        share = load.share_to_shed(
+        share = share_to_shed(
             state.share > 0, smoothed, rules.tau1, rules.base, power, rules.margin
         )
-    seen = load.Watch(state.high_since_us, state.low_since_us)
-    seen, wanted = load.watch(seen, at_us, m, tau, rules)
-    workers, zeta = load.within(wanted, rules.least, rules.most), rules.block_size
+    seen = Watch(state.high_since_us, state.low_since_us)
+    seen, wanted = watch(seen, at_us, m, tau, rules)
+    workers, zeta = within(wanted, rules.least, rules.most), rules.block_size
     if rules.blocks == "adaptive":
-        zeta = load.block_size(tau * m / workers, rules.capacity, workers, rules.tau1, zeta)
+        zeta = block_size(tau * m / workers, rules.capacity, workers, rules.tau1, zeta)
     after = LoadState(at_us, workers, share, smoothed, *seen)
     return after, Decision(measured.epoch + 1, workers, zeta, share)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from model.checking import claims
 from model.checking.claims import Claim, ClaimSet, Judgement, Verdict
-from model.join.load import Traffic, Watch, share_to_shed, watch, within
+from model.join.control import Traffic, Watch, share_to_shed, watch, within
 from model.vocabulary.join_load import MOST, Limits
 
 NO_FALSE_SHEDDING = "no worker is above tau1 while the mean is not, and nothing is shed then"

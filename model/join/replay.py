@@ -17,8 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from model.checking.claims import Outcome, Verdict
-from model.checking.validation import validate
+from model.checking.claims import Outcome, Verdict, validate
 from model.join import chain as protocol
 from model.join import worker as local
 from model.join.control import decision_at

@@ -36,8 +36,7 @@ from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
 from sim.kernel.station import Station
-from sim.timed_cluster import check_all, kills_of, link_of, tuple_work_us
-from sim.timed_room import PRODUCER
+from sim.timed_room import PRODUCER, check_all, kills_of, link_of, tuple_work_us
 
 
 @plain

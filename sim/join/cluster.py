@@ -31,7 +31,7 @@ from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
 from sim.kernel.station import Station
-from sim.timed_cluster import check_all, kills_of, may_shed
+from sim.timed_room import check_all, kills_of, may_shed
 
 
 class EmittedPairs(NamedTuple):

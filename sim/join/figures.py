@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.join.load import Traffic
+from model.join.control import Traffic
 from model.join.load_claims import Moment
 from model.vocabulary import Event
 from model.vocabulary.join import STREAMS, Rejected

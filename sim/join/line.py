@@ -30,7 +30,7 @@ from sim.kernel.link import Link, Place
 from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.station import Station
-from sim.timed_cluster import has_room, link_of, tuple_work_us
+from sim.timed_room import has_room, link_of, tuple_work_us
 
 LOG = "log"
 Do: TypeAlias = Callable[[], Service]

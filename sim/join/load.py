@@ -1,13 +1,21 @@
 """Load control of a chain: the load sets block size, shedding and number of workers.
 
-Source: docs/join.md, sections 7 and 8; ``model.join.load`` has the rules.
+Source: docs/join.md, sections 7 and 8; ``model.join.control`` has the rules.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from model.join import load
-from model.join.control import decide, decision_at, start
+from model.join.control import (
+    Watch,
+    block_size,
+    decide,
+    decision_at,
+    share_to_shed,
+    start,
+    watch,
+    within,
+)
 from model.join.load_claims import Moment
 from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import END_US, NO_WATERMARK_US, Decision
@@ -92,7 +100,7 @@ class LoadControl:
         self._config, self._control = config, control
         self._machine, self._shedding = machine, shedding
         self._largest = self._block_size = config.block_size
-        self._watch = load.Watch()
+        self._watch = Watch()
         self._smoothed = 0.0
         self._offered = self._shed = 0  # at the last moment
         self.concluded: list[Concluded] = []
@@ -142,15 +150,13 @@ class LoadControl:
         followed = mean if control.shed_by == "mean" else fullest
         self._smoothed += control.smoothing * (followed - self._smoothed)
         if control.blocks == "adaptive":
-            self._block_size = load.block_size(
-                mean, control.capacity, m, limits.tau1, self._largest
-            )
+            self._block_size = block_size(mean, control.capacity, m, limits.tau1, self._largest)
             self._machine.set_block_size(self._block_size)
         if control.shed != "no":
             self._set_share()
         if control.scale and self.wanted == m:
-            self._watch, wanted = load.watch(self._watch, round(now_us), m, mean, limits)
-            self.wanted = load.within(wanted, control.least, control.most)
+            self._watch, wanted = watch(self._watch, round(now_us), m, mean, limits)
+            self.wanted = within(wanted, control.least, control.most)
         offered, shed = self._shedding.offered, len(self._shedding.shed)
         moment = Moment(
             round(now_us),
@@ -169,6 +175,6 @@ class LoadControl:
 
     def _set_share(self) -> None:
         rule, did = self._control.rule, self._shedding.share > 0
-        self._shedding.share = load.share_to_shed(
+        self._shedding.share = share_to_shed(
             did, self._smoothed, rule.limits.tau1, rule.base, rule.power, rule.margin
         )

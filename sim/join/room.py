@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from model.join.load import Traffic
+from model.join.control import Traffic
 from model.join.load_claims import Moment, Rule
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import STREAMS, Decision, Match, Rejected

@@ -28,8 +28,7 @@ from sim.kernel.station import Station, connect
 from sim.script.host import Arrival, Host, Item, Mark, ScriptTuning, Sent, Way
 from sim.script.machine import CompiledScripts
 from sim.script.placements import BASELINE
-from sim.timed_cluster import check_all, kills_of, link_of, may_shed, tuple_work_us
-from sim.timed_room import PRODUCER
+from sim.timed_room import PRODUCER, check_all, kills_of, link_of, may_shed, tuple_work_us
 
 
 class ScriptCluster:

@@ -27,7 +27,7 @@ from sim.kernel.recorder import Level
 from sim.kernel.station import Offer, Station
 from sim.script.machine import Finding, Message, ScriptMachine
 from sim.script.placements import PLACEMENTS, PLAN
-from sim.timed_cluster import Checkpoint, has_room
+from sim.timed_room import Checkpoint, has_room
 
 
 @plain

@@ -36,7 +36,8 @@ from sim.kernel.plan import ORDINARY, Plan, Worker
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
 from sim.kernel.station import AnyStation, Offer, Station, connect
-from sim.timed_cluster import (
+from sim.timed_room import (
+    PRODUCER,
     Checkpoint,
     check_all,
     has_room,
@@ -45,7 +46,6 @@ from sim.timed_cluster import (
     may_shed,
     tuple_work_us,
 )
-from sim.timed_room import PRODUCER
 from sim.windows.machine import QueryT, WindowMachine
 from sim.windows.record import TaskRecord
 

@@ -21,14 +21,15 @@ from model.vocabulary.join import REASON_SHED, Decision, Predicate
 from model.vocabulary.join_load import LoadRules, Measured
 from spark_impl.join import queries
 from spark_impl.join.control import (
+    Clocks,
     begin,
+    begin_epoch,
     config_of,
     decide,
     find_in_force,
     mean_utilisation,
     share_of,
 )
-from spark_impl.join.idle import Clocks, begin_epoch
 from spark_impl.join.matching import FreePredicate, ranks_of
 from spark_impl.join.stage import check_slots, make_commit, run_epoch
 from spark_impl.join.store import STATE, ChainStore, Commit, Load, commit_epoch, name_of, open_store

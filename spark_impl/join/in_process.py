@@ -13,9 +13,8 @@ from model.vocabulary.join import STREAMS, Match, R, S
 from model.vocabulary.trace import Step
 from spark_impl.join.admission import Admitted, Arrivals
 from spark_impl.join.checkpoint import adopt, decode_state, empty_state, encode_state
-from spark_impl.join.control import config_of, find_in_force
+from spark_impl.join.control import Clocks, begin_epoch, config_of, end_epoch, find_in_force
 from spark_impl.join.driving import Source
-from spark_impl.join.idle import Clocks, begin_epoch, end_epoch
 from spark_impl.join.lane import count_accepted
 from spark_impl.join.matching import Counts, ranks_of
 from spark_impl.join.messages import Message

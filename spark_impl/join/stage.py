@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from model.vocabulary.join import S
-from spark_impl.join.idle import end_epoch
+from spark_impl.join.control import end_epoch
 from spark_impl.join.matching import Counts
 from spark_impl.join.rendezvous import Rendezvous, addresses_of
 from spark_impl.join.store import Commit

@@ -28,7 +28,7 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import Decision, R, S
 from model.vocabulary.join_load import LoadState, Measured
 from model.vocabulary.settings import JsonObject, PlainData
-from spark_impl.join.idle import Clocks, StreamClock
+from spark_impl.join.control import Clocks, StreamClock
 from spark_impl.join.matching import SCHEMA, Counts
 from spark_impl.runtime import stores
 from spark_impl.runtime.storage import Address, InputProblem, locate

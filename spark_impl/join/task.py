@@ -18,8 +18,8 @@ from model.vocabulary.join import END_US, STREAMS, R, S
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.admission import Admitted, Arrivals, Rejections, check_times, count_reasons
 from spark_impl.join.checkpoint import WorkerState, adopt, decode_state, empty_state, encode_state
+from spark_impl.join.control import Clocks
 from spark_impl.join.driving import drive
-from spark_impl.join.idle import Clocks
 from spark_impl.join.lane import count_accepted
 from spark_impl.join.matching import (
     Counts,

@@ -31,7 +31,7 @@ from model.vocabulary.trace import Step
 from spark_impl.join import lane as lanes
 from spark_impl.join.admission import Arrivals, Rejections
 from spark_impl.join.checkpoint import StreamState, WorkerState
-from spark_impl.join.idle import NO_FLOORS
+from spark_impl.join.control import NO_FLOORS
 from spark_impl.join.lane import Copy, Lane
 from spark_impl.join.matching import Counts, Pairs, Tuples
 from spark_impl.join.messages import Block, BlockAck, End, Hint, Message

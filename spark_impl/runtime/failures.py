@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # Py4J 
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_impl.runtime.interpreters import explain_mismatch
+from spark_impl.runtime.packages import explain_mismatch
 from spark_impl.runtime.storage import Location
 
 _ERROR = re.compile(

@@ -1,27 +1,42 @@
-"""Our own packages, and how they reach the Python processes that Spark starts.
+"""Our own packages and the right interpreter, and how Spark's Python processes come by them.
 
 Workers of other machines get an archive: with ``spark-submit --py-files``, or from
 :func:`spark_impl.runtime.session.session`. Spark does not send archives to the process beside the
 driver that prepares stateful operators; :func:`prepare_workers` lets that process import the
 packages of the driver.
+
+The driver's interpreter is ``sys.executable``. PySpark lets workers run what ``PYSPARK_PYTHON``
+names, or else the first ``python3`` on their ``PATH``. On the driver's own machine that is another
+interpreter, or none, unless the user has activated the driver's environment.
 """
 
+import importlib.util
 import io
 import os
+import platform
+import re
 import site
+import sys
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from pyspark import SparkContext
 
-from spark_impl.runtime.interpreters import choose_interpreter
-
 SHIPPED = ("model/__init__.py", "model/vocabulary", "spark_impl", "straggler/__init__.py")
 """The files and folders that jobs and their Python workers import."""
 ROOT = Path(__file__).resolve().parents[2]
 """The folder that holds our packages, or the archive from which they were imported."""
 _DATE = (1980, 1, 1, 0, 0, 0)
+_VARIABLE = "PYSPARK_PYTHON"
+_SETTING = "spark.pyspark.python"
+_DEFAULT = "python3"
+"""Interpreter of workers if nobody has chosen one."""
+_OURS = ("model", "spark_impl", "straggler")
+_VERSION = re.compile(r"Python in worker has different version: \d+\.\d+")
+_MODULE = re.compile(r"No module named '?(\w+)(?:\.\w+)*'?")
+_PROGRAM = re.compile(r'Cannot run program "([^"]*)": error=\d+, ([^\n]+)')
+_NO_WORKER = "Error from python worker"
 
 
 def archive(shipped: Sequence[str] = SHIPPED) -> bytes:
@@ -52,3 +67,62 @@ def prepare_workers(context: SparkContext) -> None:
     paths = [path for path in context.environment.get("PYTHONPATH", "").split(os.pathsep) if path]
     if str(ROOT) not in paths:
         context.environment["PYTHONPATH"] = os.pathsep.join([*paths, str(ROOT)])
+
+
+# ------------------------------------------------------------------------------------- interpreters
+
+
+def choose_interpreter(context: SparkContext) -> None:
+    """Let the workers of a local master run the driver's interpreter, unless the user chose one.
+
+    A choice is the variable ``PYSPARK_PYTHON``, the setting ``spark.pyspark.python``, which PySpark
+    itself reads in ``spark-submit`` only, or another value in ``context.pythonExec``. Functions
+    that were given to Spark before keep their interpreter.
+    """
+    if context.pythonExec != _DEFAULT or os.environ.get(_VARIABLE):
+        return
+    chosen = context.getConf().get(_SETTING)
+    if chosen or is_local(context):
+        context.pythonExec = chosen or sys.executable
+
+
+def is_local(context: SparkContext) -> bool:
+    """Return whether all workers run on the driver's machine, as processes of its own."""
+    return str(context.master).startswith("local")
+
+
+def explain_mismatch(text: str) -> str | None:
+    """Return a sentence that names both interpreters, if Spark's error is about the workers' one.
+
+    Return ``None`` for any other error: also for a module that the driver lacks, too.
+    """
+    context = SparkContext._active_spark_context
+    if context is None:
+        return None
+    reason = _reason_in(text, context)
+    if reason is None:
+        return None
+    version = platform.python_version()
+    minor = version.rpartition(".")[0]
+    return (
+        f"the driver runs {sys.executable} (Python {version}), its workers run"
+        f" {context.pythonExec}: {reason}; set {_VARIABLE} to an interpreter of version {minor}"
+        " that has the packages of Straggler on every machine"
+    )
+
+
+def _reason_in(text: str, context: SparkContext) -> str | None:
+    """Return what an error says against the workers' interpreter, ``None`` if it says nothing."""
+    if refused := _VERSION.search(text):
+        return refused[0]
+    program = _PROGRAM.search(text)
+    if program and program[1] == context.pythonExec:
+        return program[2]
+    module = _MODULE.search(text)
+    if module:
+        name = module[1]
+        if name in _OURS and not is_local(context):  # the archive is missing, not a package
+            return None
+        if name in sys.modules or importlib.util.find_spec(name) is not None:
+            return module[0]
+    return "it cannot run Spark's worker" if _NO_WORKER in text else None

@@ -9,9 +9,9 @@ from rich.table import Table
 from sim.calibration import COSTS, Calibration
 from straggler.cli import render
 from straggler.cli.commands import Command
-from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_output
+from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
 from straggler.errors import UsageError, counted
-from straggler.inputs.calibrations import write_calibration
+from straggler.inputs.text_files import read_json
 from straggler.options import PATH, Arguments, Duration, Option
 
 EXAMPLES = """\
@@ -56,7 +56,7 @@ def run(args: Arguments) -> int:
     )
     render.print_prose(out, [f"Measured on {found.master}: {took}. Seed {found.seed}."])
     if args.output is not None:
-        write_output(args.output, write_calibration(found))
+        write_json(args.output, found.to_json())
     return 0
 
 
@@ -82,3 +82,18 @@ def _table(found: Calibration) -> Table:
     for name in COSTS:
         grid.add_row(name, *[f"{value:,.4g}" for value in getattr(found, name)])
     return grid
+
+
+def read_calibration(path: Path) -> Calibration:
+    """Read a calibration; raise :class:`UsageError` with one sentence if the file is not one."""
+    name = repr(str(path))
+    try:
+        data = read_json(path)
+    except ValueError as error:
+        raise UsageError(f"{name} is no calibration: {error}") from error
+    if not isinstance(data, dict):
+        raise UsageError(f"{name} is no calibration: it holds no object")
+    try:
+        return Calibration.from_json(data)
+    except ValueError as error:
+        raise UsageError(f"{name} is no calibration: {error}") from error

@@ -11,13 +11,14 @@ import click
 from model.vocabulary.texts import escaped
 from straggler.cli import render
 from straggler.cli.commands import Command
-from straggler.cli.outputs import refuse_unwritable, write_json, write_output
+from straggler.cli.outputs import refuse_unwritable, write_json
 from straggler.conformance.engines import Engine, engine_names, load_engine
 from straggler.conformance.page import Row, verdict, write_page
 from straggler.conformance.promises import PROMISES
 from straggler.conformance.results import Results, read_results, write_results
 from straggler.conformance.trials import judge_engine
 from straggler.errors import UsageError, format_error
+from straggler.inputs.text_files import write_output
 from straggler.options import PATH, Arguments, Option
 
 EXAMPLES = """\

@@ -1,7 +1,6 @@
 """``straggler diff``: compare the Spark pipeline, or your implementation, with the reference."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,27 +10,21 @@ from rich.progress import Progress
 
 from model.checking.claims import Outcome, worst
 from model.vocabulary import System
+from model.vocabulary.durations import write_duration
 from straggler.cli import interrupts, render
-from straggler.cli.columns import column_options, columns_of, refuse_streams
-from straggler.cli.commands import Group
-from straggler.cli.outputs import (
-    refuse_unmakable,
-    refuse_unwritable,
-    write_json,
-    write_output,
-)
-from straggler.cli.room_commands import room_group
+from straggler.cli.commands import Group, room_group
+from straggler.cli.input_options import columns_of, input_options, refuse_numbers, refuse_streams
+from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
 from straggler.cli.selection import parse_selection
 from straggler.errors import UsageError, counted
-from straggler.inputs.durations import write_duration
+from straggler.inputs.text_files import write_output
 from straggler.judging import counterexamples
-from straggler.judging.judge import Judgement, judge
+from straggler.judging.judge import BOTH, REFERENCES, Judgement, judge, run_reference
 from straggler.judging.levels import LEVELS, STEPS, Scope, level_of
 from straggler.judging.processes import DEFAULT_LIMITS, PREFIX, Limits
-from straggler.judging.references import BOTH, REFERENCES, run_reference
 from straggler.judging.systems import SPARK, local_master, open_system
 from straggler.judging.trial import Trial
-from straggler.options import LATENESS, PATH, QUERY, Arguments, Duration, Option, Size
+from straggler.options import PATH, Arguments, Duration, Option, Size
 from straggler.pages.junit import SKIPPED, Check, check_of, junit
 from straggler.rooms import Case, Room, SkippedInput, find_rooms
 
@@ -78,31 +71,6 @@ def _options(rooms: Sequence[Room]) -> Iterator[Option]:
         yield Option("-k", selected, "selection", metavar="EXPRESSION")
         yield Option("-x", "stop at the first broken comparison", "stops", is_flag=True)
     yield from _comparison_options()
-
-
-def input_options(rooms: Sequence[Room]) -> Iterator[Option]:
-    """Yield the options of inputs, of files, and of the rooms' queries."""
-    inputs = "; ".join(dict.fromkeys(room.inputs for room in rooms))
-    yield Option("--input", f"{inputs}; repeatable", multiple=True, metavar="NAME|PATH")
-    yield Option("--seed", "seed of simulated inputs (0)", type=int, default=0, metavar="N")
-    usual = ", ".join(dict.fromkeys(str(room.batches) for room in rooms))
-    batches = f"number of equal micro-batches, at most one per row ({usual})"
-    yield Option("--batches", batches, type=int, metavar="N", is_rare=True)
-    for room in rooms:
-        for option in map(copy, _query_options(room)):
-            # The queries of all rooms do not fit a screen.
-            option.is_rare = option.is_rare or len(rooms) > 1
-            yield option
-    yield from column_options()
-
-
-def _query_options(room: Room) -> Iterator[Option]:
-    yield from room.options()
-    if room.workers is not None:
-        yield LATENESS
-        yield Option(
-            "--workers", f"number of workers ({room.workers})", type=int, metavar="N", section=QUERY
-        )
 
 
 def _comparison_options() -> Iterator[Option]:
@@ -213,14 +181,6 @@ def _refuse_options(args: Arguments) -> None:
     refuse_unwritable("--html", args.html)
     refuse_unmakable("--counterexamples", args.counterexamples)
     refuse_numbers(args)
-
-
-def refuse_numbers(args: Arguments) -> None:
-    """Raise :class:`UsageError` for an impossible seed or number of micro-batches."""
-    if args.seed < 0:
-        raise UsageError(f"--seed is {args.seed}; it must be an integer >= 0")
-    if args.batches is not None and args.batches < 1:
-        raise UsageError(f"--batches is {args.batches}; it must be an integer >= 1")
 
 
 def _arguments(args: Arguments, room: Room) -> Arguments:

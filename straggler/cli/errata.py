@@ -9,8 +9,9 @@ from rich.table import Table
 from model.vocabulary.settings import nearest
 from straggler.cli import render
 from straggler.cli.commands import Command
-from straggler.cli.outputs import refuse_unwritable, write_json, write_output
+from straggler.cli.outputs import refuse_unwritable, write_json
 from straggler.errors import UsageError
+from straggler.inputs.text_files import write_output
 from straggler.options import PATH, Arguments, Option
 from straggler.pages.errata import Confirmation, Erratum, describe, markdown
 from straggler.rooms import Room, find_rooms, room_names

@@ -18,9 +18,8 @@ from straggler.cli.outputs import refuse_unwritable, write_json
 from straggler.errors import UsageError
 from straggler.inputs.protocol import read_traces, read_workloads
 from straggler.inputs.text_files import name_of
-from straggler.judging.judge import Judgement, judge
+from straggler.judging.judge import MODEL, Judgement, judge, run_reference
 from straggler.judging.levels import ANSWERS, LEVELS, STEPS, Scope
-from straggler.judging.references import MODEL, run_reference
 from straggler.options import PATH, STDIO, Arguments, Option
 from straggler.rooms import Case, Room, find_room, find_rooms
 

@@ -5,12 +5,12 @@ A run may take an hour, so that an impossible output has to be refused before it
 
 import json
 import os
-import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
 from straggler.errors import UsageError
+from straggler.inputs.text_files import cannot_be_replaced, reason_of, write_output
 from straggler.options import STDIO, Arguments
 
 WRITTEN = ("html", "json", "junit", "plot", "svg", "markdown", "output", "reproduction")
@@ -31,34 +31,6 @@ READ = (
 """Arguments that name files which a command reads."""
 FROM_STDIN = ("input", "r", "s", "trace", "workload")
 """Arguments whose file may be standard input, which has the same name as :data:`STDIO`."""
-
-
-def write_output(path: Path | None, text: str) -> None:
-    """Write a text to a file, to standard output for :data:`STDIO`, or nowhere for ``None``.
-
-    The file is complete or stays as it was; pipes and devices take what comes. Raise
-    :class:`UsageError` if it cannot be written, such as on a full disk.
-    """
-    # Imported here because simulations take a while to load, and --version does without them.
-    from sim.sweep.store import WriteFailed, write_atomically
-
-    if path == STDIO:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-        return
-    if path is None:
-        return
-    try:
-        if _is_stream(path):
-            path.write_text(text, encoding="utf-8")
-        else:
-            write_atomically(path.resolve(), text)
-    except BrokenPipeError:  # the reader of a pipe has seen enough
-        raise
-    except OSError as error:
-        raise UsageError(f"{str(path)!r} cannot be written: {_why(error)}") from error
-    except WriteFailed as error:
-        raise UsageError(str(error)) from error
 
 
 def write_json(path: Path | None, record: object) -> None:
@@ -86,10 +58,10 @@ def refuse_unwritable(option: str, path: Path | None) -> None:
             pass
         if not existed:
             target.unlink()
-        if not _is_stream(target):
+        if not cannot_be_replaced(target):
             tempfile.TemporaryFile(dir=target.parent).close()
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
-        raise UsageError(f"{name} cannot be written: {_why(error)}") from error
+        raise UsageError(f"{name} cannot be written: {reason_of(error)}") from error
 
 
 def refuse_overwriting(args: Arguments) -> None:
@@ -121,13 +93,4 @@ def refuse_unmakable(option: str, folder: Path) -> None:
             tempfile.TemporaryFile(dir=target).close()
     except (OSError, RuntimeError) as error:
         name = f"{option} {str(folder)!r}"
-        raise UsageError(f"{name}: no file can be made there: {_why(error)}") from error
-
-
-def _is_stream(path: Path) -> bool:
-    """Say whether a path is a pipe or a device, which no other file can replace."""
-    return path.exists() and not path.is_file()
-
-
-def _why(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"{name}: no file can be made there: {reason_of(error)}") from error

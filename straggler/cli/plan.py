@@ -8,10 +8,10 @@ from sim.join.demand import Demand, Hardware, hardware_of
 from sim.join.planning import Found, NoChain, Trial, find_chain
 from sim.kernel.plan import TIER_TABLE
 from straggler.cli import render
+from straggler.cli.calibrate import read_calibration
 from straggler.cli.commands import Command, Group, examples_of
 from straggler.cli.outputs import refuse_unwritable, write_json
 from straggler.errors import UsageError
-from straggler.inputs.calibrations import read_calibration
 from straggler.options import PATH, Arguments, Bandwidth, Duration, Option, in_options
 
 EXAMPLES = """\

@@ -20,14 +20,13 @@ from rich.segment import Segment
 from rich.table import Table
 
 from model.checking.claims import Outcome
+from model.vocabulary.durations import UNITS_US, write_short
 from model.vocabulary.texts import escaped, escaped_lines
 from straggler.errors import counted
-from straggler.inputs.durations import write_short
 from straggler.judging.judge import Judgement
 from straggler.judging.levels import ANSWERS
-from straggler.judging.predictions import MS_US, NO_PREDICTION
 from straggler.options import STDIO
-from straggler.rooms import Case, Figure, SkippedInput
+from straggler.rooms import NO_PREDICTION, Case, Figure, SkippedInput
 
 NARROWEST = 110
 """Width of output that is not a terminal, because rich would assume 80 and fold every row."""
@@ -162,7 +161,7 @@ def _predictions(judgements: Sequence[Judgement]) -> Table:
             plain(case.input),
             plain(case.query),
             _written(rate, ",.0f"),
-            *("-" if ms is None else write_short(ms * MS_US) for ms in latencies_ms),
+            *("-" if ms is None else write_short(ms * UNITS_US["ms"]) for ms in latencies_ms),
         )
     return grid
 

@@ -9,8 +9,8 @@ from straggler.cli.diff import limit_options, limits_of
 from straggler.errors import UsageError
 from straggler.judging import plan_counterexamples as plans
 from straggler.judging.counterexamples import Counterexample, SimulatedCluster
+from straggler.judging.judge import MODEL
 from straggler.judging.levels import Scope
-from straggler.judging.references import MODEL
 from straggler.judging.systems import SPARK, local_master, open_system, troubled
 from straggler.judging.trial import Trial
 from straggler.options import PATH, Arguments, Option

@@ -11,8 +11,9 @@ from sim.report.page import page
 from sim.sweep.experiment import EFFORTS
 from straggler.cli import render
 from straggler.cli.commands import Command
-from straggler.cli.outputs import refuse_unwritable, write_output
+from straggler.cli.outputs import refuse_unwritable
 from straggler.errors import UsageError, counted
+from straggler.inputs.text_files import write_output
 from straggler.options import PATH, Arguments, Option
 from straggler.pages import reproduction
 from straggler.sweeps.files import read_report

@@ -11,7 +11,7 @@ from rich.text import Text
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script.config import REASON_LATE
 from straggler.cli import render
-from straggler.cli.columns import column_options, columns_of
+from straggler.cli.input_options import column_options, columns_of
 from straggler.cli.outputs import refuse_unwritable
 from straggler.errors import UsageError, counted
 from straggler.judging.systems import local_master, open_session

@@ -1,23 +1,25 @@
 """``straggler sim``: one timed run, its figures and its plot."""
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from model.checking.claims import Outcome
-from sim.kernel.run import TimedRun
 from sim.timed_figures import ENDINGS
 from straggler.cli import render
 from straggler.cli.assignments import parse_settings
-from straggler.cli.commands import Group
-from straggler.cli.outputs import refuse_unwritable, write_json, write_output
-from straggler.cli.room_commands import room_group
+from straggler.cli.commands import Group, room_group
+from straggler.cli.outputs import refuse_unwritable, write_json
 from straggler.errors import UsageError
-from straggler.judging.judge import Judgement, judge
+from straggler.inputs.text_files import write_output
+from straggler.judging.judge import MODEL, Judgement, judge, run_reference
 from straggler.judging.levels import Scope
-from straggler.judging.references import MODEL, run_reference
 from straggler.options import PATH, Arguments, Option
 from straggler.rooms import Alternatives, Case, Remark, Room, find_room
+
+if TYPE_CHECKING:
+    from sim.kernel.run import TimedRun
 
 EXAMPLES = """\
 examples:
@@ -114,7 +116,7 @@ def run(args: Arguments) -> int:
 def _write_page(
     args: Arguments,
     room: Room,
-    timed: TimedRun,
+    timed: "TimedRun",
     beside: Alternatives | None,
     judgement: Judgement,
     sentences: Sequence[str],
@@ -132,7 +134,7 @@ def _write_page(
     write_output(args.html, run_page(page))
 
 
-def _too_late(timed: TimedRun) -> Iterator[Remark]:
+def _too_late(timed: "TimedRun") -> Iterator[Remark]:
     """Yield remarks on faults that begin after the end of the run, perhaps with a wrong unit."""
     end_us = float(timed.summary["duration_us"])
     for fault in timed.plan.faults:
@@ -143,7 +145,7 @@ def _too_late(timed: TimedRun) -> Iterator[Remark]:
             yield Remark("fault", sentence, {"fault": fault.kind, "at_us": at_us})
 
 
-def _table(timed: TimedRun) -> Table:
+def _table(timed: "TimedRun") -> Table:
     grid = Table(box=None, pad_edge=False, show_header=False)
     grid.add_column()
     grid.add_column(justify="right")

@@ -24,8 +24,9 @@ from sim.sweep.store import RUNS, Store, WriteFailed, as_json, wrap_os_errors, w
 from straggler.cli import render
 from straggler.cli.assignments import parse_settings
 from straggler.cli.commands import Command
-from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_output
+from straggler.cli.outputs import refuse_unmakable, refuse_unwritable
 from straggler.errors import UsageError
+from straggler.inputs.text_files import write_output
 from straggler.options import PATH, STDIO, Arguments, Option
 from straggler.sweeps import output
 from straggler.sweeps.files import write_table

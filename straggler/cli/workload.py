@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from straggler.cli import diff, render
-from straggler.cli.columns import columns_of, refuse_streams
-from straggler.cli.commands import Group
-from straggler.cli.outputs import refuse_unwritable, write_output
-from straggler.cli.room_commands import room_group
+from straggler.cli import render
+from straggler.cli.commands import Group, room_group
+from straggler.cli.input_options import columns_of, input_options, refuse_numbers, refuse_streams
+from straggler.cli.outputs import refuse_unwritable
 from straggler.errors import UsageError, counted
 from straggler.inputs.protocol import workload_line
+from straggler.inputs.text_files import write_output
 from straggler.options import PATH, STDIO, Arguments, Option
 from straggler.rooms import Case, Room, SkippedInput, find_room
 
@@ -33,7 +33,7 @@ def _options(rooms: Sequence[Room]) -> Iterator[Option]:
     """Yield the options of the output, of inputs and of the rooms' queries."""
     file = "write a workload in every line of FILE; - is standard output"
     yield Option("--output", file, type=PATH, metavar="FILE")
-    yield from diff.input_options(rooms)
+    yield from input_options(rooms)
 
 
 def run(args: Arguments) -> int:
@@ -42,7 +42,7 @@ def run(args: Arguments) -> int:
         raise UsageError("--output is missing; it names the file of workloads to write")
     if args.output != STDIO:
         refuse_unwritable("--output", args.output)
-    diff.refuse_numbers(args)
+    refuse_numbers(args)
     refuse_streams(args, 1)
     room = find_room(args.room)
     with render.progress() as progress:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from model.checking.claims import Outcome
-from straggler.cli.outputs import write_output
 from straggler.conformance.engines import Engine
 from straggler.errors import UsageError
+from straggler.inputs.text_files import write_output
 
 REPRODUCED, CLOSED, FAILED = "reproduced", "closed", "failed"
 

@@ -24,9 +24,8 @@ from straggler.conformance.judgements import Answered, Judged
 from straggler.conformance.promises import PROMISES, count_cases
 from straggler.conformance.results import CLOSED, FAILED, REPRODUCED, Case, Results, Trail
 from straggler.errors import counted
-from straggler.judging.judge import AGREEMENT, broken_sentences, run_system
+from straggler.judging.judge import AGREEMENT, broken_sentences, run_model, run_system
 from straggler.judging.processes import Limits, ProcessSystem
-from straggler.judging.references import run_model
 from straggler.judging.trial import NOT_AGAIN, SHOWN_ARRIVALS, shrink
 
 TRAIL_S = 300

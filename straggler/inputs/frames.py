@@ -28,6 +28,7 @@ from pyarrow.lib import ArrowException
 from straggler.errors import UsageError
 from straggler.inputs.archives import archive_of, unpacked
 from straggler.inputs.set_aside import Flaw
+from straggler.inputs.text_files import is_stream, name_of
 from straggler.options import STDIO
 
 STREAM_MAX = 1 << 28
@@ -76,19 +77,9 @@ class Frame:
         return self.read(self.names.index(name))
 
 
-def file_name(path: Path) -> str:
-    """Return the name of an input file in messages."""
-    return "standard input" if path == STDIO else path.name
-
-
-def is_stream(path: Path) -> bool:
-    """Say whether a path is standard input, a pipe or a device, which can be read once."""
-    return path == STDIO or (path.exists() and not path.is_file() and not path.is_dir())
-
-
 def read_frame(path: Path, format: Format) -> Frame:
     """Read a Parquet or CSV file; raise :class:`UsageError` if it is neither."""
-    name = file_name(path)
+    name = name_of(path)
     try:
         with _open(path) as file:
             first = file.read(FIRST_BYTES)

@@ -21,7 +21,8 @@ from model.vocabulary.settings import nearest
 from sim.kernel.log import simulate_arrivals
 from sim.scenarios import SCENARIOS
 from straggler.errors import UsageError
-from straggler.inputs.tables import DEFAULT_COLUMNS, Columns, Ints, Recording, arrivals, read_table
+from straggler.inputs.columns import DEFAULT_COLUMNS, Columns
+from straggler.inputs.tables import Ints, Recording, arrivals, read_table
 from straggler.options import STDIO
 
 Named = Callable[[int], Recording]

@@ -9,80 +9,32 @@ Rules of this file:
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from model.vocabulary import Event
-from model.vocabulary.durations import UNITS_US
+from model.vocabulary.durations import write_duration
 from model.vocabulary.settings import nearest
 from sim.kernel.distributions import AnyArray
 from spark_impl.runtime import cells
 from spark_impl.runtime.cell_arrays import Cells
 from spark_impl.runtime.cell_times import read_times
 from straggler.errors import UsageError
-from straggler.inputs.durations import write_duration
-from straggler.inputs.frames import Format, Frame, file_name, read_frame
+from straggler.inputs.columns import DEFAULT_COLUMNS, MAX_FUTURE_US, Columns
+from straggler.inputs.frames import Format, Frame, read_frame
 from straggler.inputs.set_aside import Flaw, SetAside, kinds_of
+from straggler.inputs.text_files import name_of
 
 EVENT_TIME, VALUE, KEY, ARRIVAL = "event_time", "value", "key", "arrival_time"
 """Default names of columns."""
-TIME_UNITS = ("us", "ms", "s", "ns", "iso")
-MAX_FUTURE_US = UNITS_US["d"]
-"""Default of the guard: how far an event time may lie beyond its arrival time."""
-NO_GUARD_US = 1 << 60
-"""A guard that no time within the years 1 to 9999 reaches."""
 _SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Names of the columns of a file, its form, and what is required of it.
-
-    ``None`` stands for the default name of a column, which is used if the file has it.
-    """
-
-    event_time: str | None = None
-    """Default ``event_time``; required if ``needs_times``."""
-    value: str | None = None
-    """Default ``value``; required if ``needs_values``."""
-    key: str | None = None
-    """Default ``key``; without it every tuple has the key ``""``."""
-    arrival: str | None = None
-    """Default ``arrival_time``; without it rows arrive in file order, as early as possible."""
-    id: str | None = None
-    """Default: the place of the row in the file."""
-    time_unit: str = "us"
-    separator: str = ","
-    encoding: str = "utf-8"
-    header: int | None = 1
-    """Line of the header; without one the columns are called 1, 2, and so on."""
-    max_future_us: int | None = None
-    """Limit of event time minus arrival time; default: a day, if there are arrival times."""
-    since_1970: bool = False
-    """Rows with an earlier event time are set aside."""
-    is_strict: bool = False
-    """Bad rows are refused instead of set aside."""
-    needs_times: bool = True
-    """Event times are required; without them rows are a microsecond apart."""
-    needs_values: bool = True
-    """Values are required; without them every row has the value 1."""
-    differences: Mapping[str, Any] = field(default_factory=dict)
-    """Attributes that differ in the other one of two files, by name."""
-
-    options: str = "--"
-    """Beginning of the options that name the columns."""
-
-    def of_s(self) -> "Columns":
-        """Return the columns of the other one of two files."""
-        return replace(self, **self.differences, options="--s-")
 
 
 class Recording(NamedTuple):
@@ -100,9 +52,6 @@ class Recording(NamedTuple):
         """True if no event arrives after one with a later event time."""
         times = np.fromiter((e.event_time_us for e in self.events), np.int64, len(self.events))
         return bool(np.all(np.diff(times) >= 0))
-
-
-DEFAULT_COLUMNS = Columns()
 
 
 def read_table(path: Path, columns: Columns = DEFAULT_COLUMNS) -> Recording:
@@ -132,7 +81,7 @@ def read_table(path: Path, columns: Columns = DEFAULT_COLUMNS) -> Recording:
         arrival_us = event_us.copy()
         arrival_us[kept] = np.maximum.accumulate(event_us[kept])
     parts = ids[kept], keys[kept], event_us[kept], values[kept], arrival_us[kept]
-    label = file_name(path)
+    label = name_of(path)
     name = label if label != path.name else path.stem
     return Recording(name, label, arrivals(*parts), (found,))
 

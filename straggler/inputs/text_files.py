@@ -1,4 +1,4 @@
-"""Text files of users, opened once and read once, so that pipes will do, in bounded memory."""
+"""Text files of users: read once, so that pipes will do, in bounded memory, and written whole."""
 
 import sys
 from collections.abc import Iterator
@@ -24,6 +24,11 @@ CHUNK = 1 << 20
 def name_of(path: Path) -> str:
     """Return the name of a file in messages."""
     return "standard input" if path == STDIO else path.name
+
+
+def is_stream(path: Path) -> bool:
+    """Say whether a path is standard input, a pipe or a device, which can be read once."""
+    return path == STDIO or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -98,3 +103,44 @@ def _chunks(path: Path) -> Iterator[bytes]:
     with nullcontext() if path == STDIO else opened:
         while chunk := opened.read1(CHUNK):
             yield chunk
+
+
+# ---------------------------------------------------------------------------------------- writing
+
+
+def write_output(path: Path | None, text: str) -> None:
+    """Write a text to a file, to standard output for :data:`STDIO`, or nowhere for ``None``.
+
+    The file is complete or stays as it was; pipes and devices take what comes. Raise
+    :class:`UsageError` if it cannot be written, such as on a full disk.
+    """
+    # Imported here because simulations take a while to load, and --version does without them.
+    from sim.sweep.store import WriteFailed, write_atomically
+
+    if path == STDIO:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    if path is None:
+        return
+    try:
+        if cannot_be_replaced(path):
+            path.write_text(text, encoding="utf-8")
+        else:
+            write_atomically(path.resolve(), text)
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        raise
+    except OSError as error:
+        raise UsageError(f"{str(path)!r} cannot be written: {reason_of(error)}") from error
+    except WriteFailed as error:
+        raise UsageError(str(error)) from error
+
+
+def cannot_be_replaced(path: Path) -> bool:
+    """Say whether a path is a pipe or a device, which no other file can replace."""
+    return path.exists() and not path.is_file()
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a file cannot be used."""
+    return getattr(error, "strerror", None) or str(error)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -11,14 +11,13 @@ from model.vocabulary import Workload, stable_hash
 from model.vocabulary.settings import JsonObject, PlainData
 from sim.kernel.plain import from_plain, to_plain
 from sim.kernel.plan import Plan
-from straggler.cli.outputs import write_output
 from straggler.errors import UsageError
 from straggler.inputs.protocol import parse_workload
-from straggler.inputs.text_files import read_json
+from straggler.inputs.text_files import read_json, write_output
+from straggler.judging.judge import MODEL, REFERENCES
 from straggler.judging.levels import LEVELS, STEPS
 from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.judging.processes import PREFIX
-from straggler.judging.references import MODEL, REFERENCES
 
 RECORDED, SIMULATED = 1, 2
 """Versions of the file: one holds a workload, the other the plan of a simulated cluster."""
@@ -138,7 +137,7 @@ def _simulated(record: JsonObject) -> SimulatedCluster:
     return SimulatedCluster(str(record["room"]), config, SeededPlan(plan, seed))
 
 
-def _one_of(known: Sequence[str], record: JsonObject, name: str, default: str) -> str:
+def _one_of(known: Collection[str], record: JsonObject, name: str, default: str) -> str:
     found = record.get(name, default)
     if found not in known:
         msg = f"its {name} is {found!r}; it must be one of {', '.join(known)}"

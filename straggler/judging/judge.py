@@ -1,4 +1,4 @@
-"""Judge one case: run a system, compare its trace with the reference, check the claims on it.
+"""Judge one case: run reference and system, compare their traces, check the claims on them.
 
 Rules of this file:
 
@@ -11,23 +11,39 @@ Rules of this file:
 4. Interesting cases such as late pairs or matches are counted in the trace of the reference: a
    system cannot talk itself into having been tested. A system that records its protocol is judged
    by claims on the recording.
+5. The simulation replays a workload through the stated cluster. The decisions of timing become part
+   of the workload of the system, so the system has to observe the same as the simulation.
+6. With ``both``, simulation and model run the workload of the simulation. A disagreement between
+   the two is our mistake and says nothing about the system.
 """
 
 import time
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from model.checking.claims import Outcome, Verdict, combine
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.trace import describe_bad_step, kind_of
 from straggler.errors import SystemFailedError, UsageError, counted
-from straggler.judging.levels import Scope
-from straggler.judging.predictions import Prediction
-from straggler.rooms import Case, Evidence, Figures, JudgedCase, ReferenceRun, Remark, Room
+from straggler.judging.levels import ANSWERS, Scope
+from straggler.rooms import (
+    Case,
+    Evidence,
+    Figures,
+    JudgedCase,
+    Prediction,
+    ReferenceRun,
+    Remark,
+    Room,
+    find_room,
+)
 
 AGREEMENT = "equal to the reference"
-NAMES = {"sim": "simulation", "model": "model", "both": "simulation"}
+SIM, MODEL, BOTH = "sim", "model", "both"
+REFERENCES = {SIM: "simulation", MODEL: "model", BOTH: "simulation"}
 """Name of the other side of the comparison, by value of ``--reference``."""
+OURS = "simulation equal to the model"
+DIFFERS = "the simulation (observed) differs from the model (expected), our mistake: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +174,77 @@ def judge(scope: Scope, case: Case, system: System, expected: ReferenceRun) -> J
     )
 
 
+def judge_workload(
+    workload: Workload,
+    system: System,
+    *,
+    step_types: tuple[type, ...] = (),
+    level: str = ANSWERS,
+    reference: str = BOTH,
+) -> Judgement:
+    """Run a workload on ``system`` and on the reference, and return the verdicts.
+
+    The workload names its room; :func:`straggler.simulation.simulate` makes workloads.
+    ``step_types`` are the types of steps that are compared, by default all of the level.
+    ``level`` is ``answers`` or ``steps``, and ``reference`` is ``sim``, ``model`` or ``both``, as
+    in ``straggler diff``. Raise :class:`straggler.errors.UsageError` for a workload that the
+    reference cannot run, and for step types that the level does not compare.
+    """
+    room = find_room(workload.room)
+    room.refuse(workload)
+    scope = Scope.of(room, ",".join(map(kind_of, step_types)) or None, level)
+    expected = run_reference(room, workload, reference, scope.step_types)
+    case = Case(workload.name, workload.name, "", workload, in_order=False)
+    return judge(scope, case, system, expected)
+
+
+# --------------------------------------------------------------------------------- the two sides
+
+
+def run_reference(
+    room: Room, workload: Workload, reference: str, step_types: Collection[type]
+) -> ReferenceRun:
+    """Run the reference on a workload and return what a system should observe.
+
+    Raise :class:`UsageError` for a workload that the reference cannot run.
+    """
+    if reference == MODEL:
+        return ReferenceRun(reference, workload, run_model(room, workload))
+    found = _replayed(room, workload, reference)
+    if reference == SIM:
+        return found
+    trace = run_model(room, found.workload)
+    verdict, _ = compare_traces(room, found.workload, trace, found.trace, step_types, DIFFERS)
+    return found._replace(simulated=(replace(verdict, claim=OURS),))
+
+
+def run_model(room: Room, workload: Workload) -> Trace:
+    """Return the trace of the untimed model."""
+    try:
+        return room.reference()(workload)
+    except OverflowError as error:
+        raise UsageError(f"{workload.name}: a result leaves the range of float64") from error
+
+
+def _replayed(room: Room, workload: Workload, reference: str) -> ReferenceRun:
+    try:
+        run = room.replay(workload)
+    except OverflowError as error:
+        raise UsageError(f"{workload.name}: a result leaves the range of float64") from error
+    except ValueError as error:
+        sentence = (
+            f"{workload.name} cannot be replayed through the stated cluster: {error}"
+            f" (--reference {MODEL} compares without it)"
+        )
+        raise UsageError(sentence) from error
+    # Faults strike the system alone and change nothing that it should observe.
+    given = run.workload.with_(faults=workload.faults) if workload.faults else run.workload
+    # Workloads are usually equal: then the arrivals are kept in memory once.
+    given = workload if given == workload else given
+    predicted = room.predictor.predict(run)
+    return ReferenceRun(reference, given, run.trace, predicted, course=run.course)
+
+
 def run_system(room: Room, system: System, workload: Workload) -> tuple[Trace, Verdict | None]:
     """Return the trace of a system, with a verdict on its failure if it fails.
 
@@ -200,7 +287,7 @@ def _was_interrupted(error: BaseException) -> bool:
 
 def describe_difference(expected: ReferenceRun) -> str:
     """Return the start of a sentence on a difference: which two sides differ."""
-    return f"the system differs from the {NAMES[expected.reference]}: "
+    return f"the system differs from the {REFERENCES[expected.reference]}: "
 
 
 def compare_traces(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Generic, NamedTuple, TypeVar
 
+from model.vocabulary.durations import write_duration
 from sim.kernel.disorder import Disturbance
 from sim.kernel.distributions import Constant, mean_us
 from sim.kernel.faults import Duplicate, Fault, Lose, Pause, Replay
@@ -19,7 +20,6 @@ from sim.kernel.plan import ONE_WORKER, ORDINARY, Plan, Worker
 from sim.kernel.source import AnySource, Recording, Source
 from sim.kernel.trigger import At, Every, EveryTuples
 from straggler.errors import counted
-from straggler.inputs.durations import write_duration
 
 ConfigT = TypeVar("ConfigT")
 SECONDS_MAX = 60.0

@@ -10,10 +10,9 @@ from model.vocabulary import System, Workload
 from model.vocabulary.settings import look_up
 from straggler.errors import UsageError
 from straggler.judging.counterexamples import FOLDER
-from straggler.judging.judge import judge
+from straggler.judging.judge import MODEL, judge, run_reference
 from straggler.judging.levels import ANSWERS, Scope
 from straggler.judging.processes import Limits
-from straggler.judging.references import MODEL, run_reference
 from straggler.judging.systems import open_system
 from straggler.judging.trial import Trial
 from straggler.rooms import Case, Room, find_room

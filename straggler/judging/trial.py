@@ -13,15 +13,16 @@ from straggler.errors import counted
 from straggler.judging import plan_counterexamples as plans
 from straggler.judging.counterexamples import Counterexample, SimulatedCluster
 from straggler.judging.judge import (
+    MODEL,
     broken_sentences,
     compare_traces,
     describe_difference,
+    run_reference,
     run_system,
 )
 from straggler.judging.levels import STEPS, Scope
 from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.judging.processes import ProcessSystem
-from straggler.judging.references import MODEL, run_reference
 from straggler.judging.systems import SPARK
 from straggler.rooms import Room
 

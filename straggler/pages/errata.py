@@ -7,14 +7,22 @@ Rules of this file:
 2. An erratum is confirmed if the rule as written broke the promise and the corrected rule kept it
    both times. A corrected rule that was not put to the test has kept nothing.
 3. An erratum says what the text is to blame for: a wrong rule, a lost formula, or a gap.
+4. Inputs are tried in a fixed order, smaller ones first, so the first one that breaks a promise is
+   a smallest one.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from model.checking.claims import Outcome, Verdict
+from model.vocabulary import System, Trace, Workload
+from straggler.errors import counted
+from straggler.rooms import Evidence, PlantedBug
+
+CaseT = TypeVar("CaseT")
+Judge = Callable[[Workload, Trace], Evidence]
 
 
 class Kind(Enum):
@@ -72,13 +80,6 @@ class Erratum:
     """Run both rules."""
 
 
-def smaller(tried: int, noun: str = "stream") -> str:
-    """Return the sentence on the smaller inputs that were tried."""
-    if not tried:
-        return "Nothing is smaller."
-    return f"Smaller {noun}s do not break the promise: {tried:,} of {tried:,} tried."
-
-
 class Confirmation(NamedTuple):
     """An erratum of a room with the results of running it."""
 
@@ -110,6 +111,102 @@ class Confirmation(NamedTuple):
             "corrected_rule": erratum.corrected,
             "verdicts": verdicts,
         }
+
+
+# ------------------------------------------------------------------------------------------- search
+
+
+def erratum(
+    bug: PlantedBug,
+    kind: Kind,
+    name: str,
+    promise: str,
+    source: str,
+    search: Callable[[], Findings],
+) -> Erratum:
+    """Return an erratum whose rules are those of a planted bug of the model."""
+    return Erratum(kind, name, promise, source, bug.mistake, bug.corrected, search)
+
+
+def decide(claim: str, kept: bool, sentence: str) -> Verdict:
+    """Return the verdict that a claim holds if it was ``kept``, and is broken otherwise."""
+    return Verdict(claim, Outcome.HOLDS if kept else Outcome.BROKEN, sentence)
+
+
+def undetermined(claim: str, sentence: str = "Nothing that was searched breaks it.") -> Findings:
+    """Return the findings of a search without a counterexample."""
+    nothing = Verdict(claim, Outcome.UNDETERMINED, sentence)
+    return Findings((), nothing, nothing, nothing)
+
+
+def search(
+    claim: str,
+    cases: Iterable[CaseT],
+    literal: Callable[[CaseT], Verdict],
+    corrected: Callable[[CaseT], Verdict],
+    scope: Callable[[], Verdict],
+    describe: Callable[[CaseT], Iterable[str]],
+    noun: str = "stream",
+) -> Findings:
+    """Try cases in their order until the literal rule breaks the claim on one of them.
+
+    ``corrected`` judges the corrected rule on that case, ``scope`` on everything searched;
+    ``describe`` says what happens in the case, and ``noun`` is the word for a case.
+    """
+    tried = 0
+    for case in cases:
+        verdict = literal(case)
+        if verdict.outcome is Outcome.BROKEN:
+            sentences = (*describe(case), smaller(tried, noun))
+            return Findings(sentences, verdict, corrected(case), scope())
+        tried += 1
+    return undetermined(claim, f"None of {counted(tried, noun)} breaks it.")
+
+
+def smallest_stream(
+    bug: PlantedBug,
+    right: System,
+    judge: Judge,
+    streams: Iterable[Workload],
+    describe: Callable[[Workload, Trace], Iterable[str]],
+    scope: Callable[[], Verdict],
+    noun: str = "stream",
+) -> Findings:
+    """Find the first stream on which a planted bug breaks its promise.
+
+    ``describe`` says what happens on it, ``scope`` judges the right rules on everything searched.
+    """
+    literal = bug.make_system()
+
+    def judge_literal(workload: Workload) -> Verdict:
+        return promise_among(judge(workload, literal(workload)).verdicts, bug.promise)
+
+    def judge_right(workload: Workload) -> Verdict:
+        return promise_or_broken(judge(workload, right(workload)).verdicts, bug.promise)
+
+    def describe_literal(workload: Workload) -> Iterable[str]:
+        return describe(workload, literal(workload))
+
+    return search(bug.promise, streams, judge_literal, judge_right, scope, describe_literal, noun)
+
+
+def promise_among(verdicts: Iterable[Verdict], claim: str) -> Verdict:
+    """Return the verdict on a claim."""
+    found = (verdict for verdict in verdicts if verdict.claim == claim)
+    return next(found, Verdict(claim, Outcome.UNDETERMINED, "It was not put to the test."))
+
+
+def promise_or_broken(verdicts: Sequence[Verdict], claim: str) -> Verdict:
+    """Return the verdict on a claim, or on another one that is broken: right rules break none."""
+    broken = [verdict for verdict in verdicts if verdict.outcome is Outcome.BROKEN]
+    return broken[0] if broken else promise_among(verdicts, claim)
+
+
+def smaller(tried: int, noun: str = "stream") -> str:
+    """Return the sentence on the smaller inputs that were tried."""
+    if not tried:
+        return "Nothing is smaller."
+    return f"Smaller {noun}s do not break the promise: {tried:,} of {tried:,} tried."
 
 
 # ----------------------------------------------------------------------------------------- output

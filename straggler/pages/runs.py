@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from model.checking.claims import Outcome
+from model.vocabulary.durations import write_duration, write_short
 from sim.kernel.faults import Fault
 from sim.kernel.run import Course, TimedRun
 from sim.report.contents import NumbersTable
@@ -15,7 +16,6 @@ from sim.report.drawing import describe_fault, fault_span_us
 from sim.report.run_page import Pairs, RunSection
 from sim.report.run_plots import RunPicture, draw_pictures
 from sim.report.words import format_number, readable_name, unit_of
-from straggler.inputs.durations import write_duration, write_short
 from straggler.judging.judge import Judgement
 from straggler.options import default_in_words
 from straggler.rooms import Alternatives, Room

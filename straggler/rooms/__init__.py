@@ -6,32 +6,37 @@ Rules of this file:
   Rooms are found in every folder ``straggler/rooms`` on the search path, and are listed nowhere.
 * Output lists rooms by their ``position``. Help and errors list their names alphabetically, which
   imports no room.
+* A room is declared here and made elsewhere: types that only annotations name are not imported, so
+  that help loads neither the simulation nor readers of files.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from pkgutil import extend_path, iter_modules
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from pkgutil import extend_path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from model.checking.claims import COMPLETE, Recording, Verdict
-from model.checking.diff import Difference
-from model.checking.explorer import Exploration
-from model.checking.explorer import Path as Behaviour
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.settings import JsonObject, Settings, nearest
 from model.vocabulary.trace import TraceReader
-from sim.kernel.plan import Plan
-from sim.kernel.run import Course, TimedRun
-from sim.timed_figures import RunPlot
 from straggler.errors import UsageError
-from straggler.inputs.set_aside import SetAside
-from straggler.inputs.tables import Columns
-from straggler.judging.predictions import NO_PREDICTION, Prediction, Predictor
-from straggler.options import Arguments, Option
-from straggler.pages.errata import Erratum
+
+if TYPE_CHECKING:
+    from model.checking.diff import Difference
+    from model.checking.explorer import Exploration
+    from model.checking.explorer import Path as Behaviour
+    from sim.kernel.plan import Plan
+    from sim.kernel.run import Course, TimedRun
+    from sim.timed_figures import RunPlot
+    from straggler.inputs.columns import Columns
+    from straggler.inputs.set_aside import SetAside
+    from straggler.options import Arguments, Option
+    from straggler.pages.errata import Erratum
+    from straggler.wiring import Predictor
 
 __path__ = extend_path(__path__, __name__)
 
@@ -70,6 +75,17 @@ class Figure(NamedTuple):
     heading: str
     format: str = ","
     """Format specification of the number."""
+
+
+class Prediction(NamedTuple):
+    """Figures of one replay through the stated cluster; names end in their unit."""
+
+    predicted_tuples_per_s: float | None
+    predicted_latency_p50_ms: float | None
+    predicted_latency_p99_ms: float | None
+
+
+NO_PREDICTION = Prediction(None, None, None)
 
 
 class ReferenceRun(NamedTuple):
@@ -198,7 +214,7 @@ class Alternatives(NamedTuple):
     """Sentence that explains the table."""
 
 
-AnyExploration: TypeAlias = Exploration[Hashable, object]
+AnyExploration: TypeAlias = "Exploration[Hashable, object]"
 """The result of a search, whatever the states and actions of its machine are."""
 
 
@@ -320,8 +336,8 @@ class Room:
 
 def room_names() -> tuple[str, ...]:
     """Return the names of all rooms, sorted."""
-    packages = [module.name for module in iter_modules(__path__) if module.ispkg]
-    return tuple([name for name in sorted(packages) if find_spec(f"{__name__}.{name}.room")])
+    files = [file for folder in __path__ for file in Path(folder).glob("*/room.py")]
+    return tuple(sorted({file.parent.name for file in files}))
 
 
 def find_room(name: str) -> Room:

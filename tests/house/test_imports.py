@@ -4,12 +4,13 @@ Import-linter needs the names of modules that exist; these rules hold for rooms 
 come, and say which third-party packages a folder may use.
 """
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterable
 
 import pytest
 
-from tests.house.repository import CODE, Module, imports, modules, room_names, within
+from tests.house.repository import CODE, ROOT, Module, imports, modules, room_names, within
 
 # A folder -> the packages of this project that it may import.
 MAY_KNOW = {
@@ -114,3 +115,27 @@ def test_an_oracle_imports_the_standard_library_and_other_oracles_alone() -> Non
             and each.rpartition(".")[0] not in ORACLES_OF_PROMISES
         }
         assert not strange, name
+
+
+START_MAX = 60
+"""Most modules of ours that a start imports before it knows its command, or the room of one."""
+START = """
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from straggler.cli.main import main
+with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+    codes = [main([*sys.argv[1:], word]) for word in ("--help", "nonsense")]
+print(*codes, *sys.modules)
+"""
+
+
+@pytest.mark.parametrize("command", ["", "diff", "explore", "sim", "workload"])
+def test_a_start_imports_few_modules_before_it_knows_its_command_and_room(command: str) -> None:
+    arguments = [sys.executable, "-c", START, *command.split()]
+    done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=True)
+    helped, refused, *loaded = done.stdout.split()
+    assert (helped, refused) == ("0", "2")
+    ours = sorted(name for name in loaded if name.split(".")[0] in SHIPPED)
+    assert "straggler.cli.main" in ours
+    assert len(ours) <= START_MAX, f"{len(ours)} modules: {', '.join(ours)}"

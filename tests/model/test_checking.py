@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.checking.claims import Outcome, Verdict, combine
+from model.checking.claims import Outcome, Verdict, combine, validate
 from model.checking.diff import compare
 from model.checking.shrink import smallest
-from model.checking.validation import validate
 from model.slack import run
 from model.slack.claims import check, judge, over_all
 from model.vocabulary import Event, Fault, Trace, Workload

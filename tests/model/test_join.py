@@ -3,10 +3,12 @@
 import pytest
 
 from model.join import run
-from model.join.control import decide, decision_at, start
-from model.join.load import (
+from model.join.control import (
     Watch,
+    decide,
+    decision_at,
     shed_share,
+    start,
     watch,
 )
 from model.join.oracle import admission, holds, matches

@@ -19,9 +19,9 @@ from model.grouping.machine import run as run_router
 from model.grouping.rules import RULES
 from model.grouping.state import Rules
 from model.grouping.variants import VARIANTS
-from model.join import control, load
+from model.join import control
+from model.join.control import Watch
 from model.join.decision_claims import CONTROLLED, ControlLog, Logged, judge_log
-from model.join.load import Watch
 from model.join.load_claims import (
     BYTES,
     CALM,
@@ -117,14 +117,16 @@ def run(seconds: int = 900) -> list[Moment]:
     workers, wanted, asked, seen, share, moments = 4, 4, 0, Watch(), 0.0, []
     for second in range(seconds):
         mean = min(1.0, load_at(second) / workers)
-        block = load.block_size(mean, RULE.capacity, workers, LIMITS.tau1, LARGEST)
+        block = control.block_size(mean, RULE.capacity, workers, LIMITS.tau1, LARGEST)
         fullest = mean + block / RULE.capacity * (workers - 1) / 2
         shed = round(share * ARRIVALS)
-        share = load.share_to_shed(share > 0, mean, LIMITS.tau1, RULE.base, RULE.power, RULE.margin)
+        share = control.share_to_shed(
+            share > 0, mean, LIMITS.tau1, RULE.base, RULE.power, RULE.margin
+        )
         at_us = second * SECOND
         if wanted == workers:
             asked = second
-            seen, wanted = load.watch(seen, at_us, workers, mean, LIMITS)
+            seen, wanted = control.watch(seen, at_us, workers, mean, LIMITS)
         moments.append(Moment(at_us, workers, mean, fullest, mean, share, ARRIVALS, shed, wanted))
         if second >= asked + CHANGE_S:
             workers = wanted
@@ -140,10 +142,10 @@ def test_the_right_controller_keeps_every_promise() -> None:
 
 
 BUGS: Mapping[str, Planted] = {
-    NO_FALSE_SHEDDING: Planted(load.block_size, lambda right, *given: 2 * right(*given)),
-    SHED_AS_ASKED: Planted(load.share_to_shed, lambda right, *given: right(*given) / 2),
-    CALM: Planted(load.share_to_shed, lambda right, _did, *given: right(False, *given)),
-    SCALED: Planted(load.workers_for, lambda right, *given: right(*given) + 1),
+    NO_FALSE_SHEDDING: Planted(control.block_size, lambda right, *given: 2 * right(*given)),
+    SHED_AS_ASKED: Planted(control.share_to_shed, lambda right, *given: right(*given) / 2),
+    CALM: Planted(control.share_to_shed, lambda right, _did, *given: right(False, *given)),
+    SCALED: Planted(control.workers_for, lambda right, *given: right(*given) + 1),
 }
 
 

@@ -16,8 +16,7 @@ from pyspark.errors import PySparkException
 
 from spark_impl.runtime import packages
 from spark_impl.runtime.failures import sentence_of
-from spark_impl.runtime.interpreters import choose_interpreter
-from spark_impl.runtime.packages import archive
+from spark_impl.runtime.packages import archive, choose_interpreter
 from tests.harness.standalone import REQUIRED, isolate_python, standalone_cluster
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from model.vocabulary import Event, SlackConfig, System
-from straggler.cases import make_case
 from straggler.cli import diff
 from straggler.cli.selection import parse_selection
 from straggler.inputs import inputs
 from straggler.inputs.tables import Recording
 from straggler.options import Arguments
 from straggler.rooms import Room, find_room
+from straggler.wiring import make_case
 from tests.straggler.command import Straggler, assert_refused
 from tests.straggler.own_systems import says_nothing
 from tests.straggler.small_workloads import ask, model_of

@@ -19,8 +19,9 @@ from pyarrow import parquet
 from model.vocabulary import stable_hash
 from properties.promised import Reached, promised
 from straggler.errors import UsageError
+from straggler.inputs.columns import Columns
 from straggler.inputs.set_aside import PLACES
-from straggler.inputs.tables import Columns, Recording, read_table
+from straggler.inputs.tables import Recording, read_table
 from tests.harness import cells as drawn
 from tests.harness.cells import number_of, same, time_of
 

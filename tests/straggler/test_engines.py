@@ -16,7 +16,7 @@ from straggler.conformance.promises import PROMISES, Values, count_cases
 from straggler.conformance.results import Results, read_results
 from straggler.conformance.trials import follow_trail, open_engine, try_workload
 from straggler.errors import UsageError
-from straggler.judging.references import run_model
+from straggler.judging.judge import run_model
 from tests.house.repository import ROOT
 
 FOLDER = ROOT / "engines"

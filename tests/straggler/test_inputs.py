@@ -17,13 +17,13 @@ from model.vocabulary.join import Rejected as NoPair
 from sim.kernel.disorder import measure
 from straggler.errors import UsageError
 from straggler.inputs import inputs
+from straggler.inputs.columns import DEFAULT_COLUMNS, Columns
 from straggler.inputs.inputs import DATA_VARIABLE, load
-from straggler.inputs.tables import DEFAULT_COLUMNS, Columns
 from straggler.options import Arguments
 from straggler.rooms import Case
 from straggler.rooms.grouping import inputs as grouping
 from straggler.rooms.join import inputs as join
-from straggler.rooms.join.conditions import parse_condition, write_condition
+from straggler.rooms.join.queries import parse_condition, write_condition
 from straggler.rooms.join.room import ROOM as JOIN
 from straggler.rooms.script.inputs import examples
 from straggler.strategies.join import PREDICATES

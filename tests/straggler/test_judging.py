@@ -28,12 +28,10 @@ from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.run import TimedRun
 from sim.kernel.source import Source
 from straggler.judging.counterexamples import Counterexample, SimulatedCluster
-from straggler.judging.judge import compare_traces
+from straggler.judging.judge import MODEL, OURS, SIM, compare_traces, judge_workload, run_reference
 from straggler.judging.levels import ANSWERS, STEPS, Scope
 from straggler.judging.plan_counterexamples import SeededPlan
-from straggler.judging.references import MODEL, OURS, SIM, run_reference
 from straggler.judging.trial import Trial
-from straggler.judging.workloads import judge_workload
 from straggler.rooms import find_room
 from straggler.rooms.grouping.room import ROOM as GROUPING
 from straggler.rooms.slack.room import ROOM as SLACK

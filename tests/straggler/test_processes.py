@@ -14,9 +14,8 @@ import pytest
 from model.checking.claims import Outcome
 from model.vocabulary import Workload
 from straggler.errors import SystemFailedError
+from straggler.judging.judge import MODEL, judge_workload
 from straggler.judging.processes import Limits, ProcessSystem
-from straggler.judging.references import MODEL
-from straggler.judging.workloads import judge_workload
 from tests.house.repository import ROOT
 from tests.straggler.command import Straggler
 from tests.straggler.small_workloads import pairs

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from straggler.inputs.calibrations import read_calibration
+from straggler.cli.calibrate import read_calibration
 from straggler.inputs.schemas import FOLDER
 from tests.straggler.command import PATIENCE_S, Done, Straggler, assert_refused, start
 from tests.straggler.test_protocol import is_valid

@@ -19,7 +19,8 @@ from model.vocabulary import stable_hash
 from straggler.errors import UsageError
 from straggler.inputs import frames, text_files
 from straggler.inputs.archives import unpacked
-from straggler.inputs.tables import DEFAULT_COLUMNS, Columns, Recording, read_table
+from straggler.inputs.columns import DEFAULT_COLUMNS, Columns
+from straggler.inputs.tables import Recording, read_table
 from straggler.inputs.text_files import read_json, read_lines
 from straggler.rooms.script.inputs import load
 

@@ -18,8 +18,7 @@ from model.grouping.variants import VARIANTS
 from model.vocabulary import GroupingConfig, System
 from model.vocabulary.grouping import Route
 from straggler.errors import counted
-from straggler.pages.errata import Findings, smaller
-from straggler.pages.errata_search import decide, search, undetermined
+from straggler.pages.errata import Findings, decide, search, smaller, undetermined
 from straggler.rooms.grouping.draws import stream
 
 # -------------------------------------------------------------------------- uniform candidates

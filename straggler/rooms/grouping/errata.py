@@ -23,8 +23,7 @@ from model.grouping.variants import VARIANTS
 from model.vocabulary import GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import Heavy, Route
 from straggler.errors import counted
-from straggler.pages.errata import Erratum, Findings, Kind, smaller
-from straggler.pages.errata_search import decide, erratum, search
+from straggler.pages.errata import Erratum, Findings, Kind, decide, erratum, search, smaller
 from straggler.rooms.grouping import balance_errata
 from straggler.rooms.grouping.draws import Draws, stream
 

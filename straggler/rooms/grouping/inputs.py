@@ -13,7 +13,8 @@ import numpy as np
 from sim.grouping.words import read_words
 from straggler.errors import UsageError
 from straggler.inputs import inputs
-from straggler.inputs.tables import Columns, Recording, arrivals
+from straggler.inputs.columns import Columns
+from straggler.inputs.tables import Recording, arrivals
 
 TOKENS = 20_000
 """Number of words that are read."""

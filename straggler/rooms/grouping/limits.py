@@ -7,7 +7,7 @@ from model.vocabulary import Event, GroupingConfig, Workload
 from model.vocabulary.settings import read_settings
 from sim.grouping import SETTINGS
 from straggler.errors import UsageError
-from straggler.limits import read_config, refuse_larger
+from straggler.wiring import read_config, refuse_larger
 
 INSTANCES_MAX = 128
 """Most instances: every tuple is compared with the load of each, in a table for every policy."""

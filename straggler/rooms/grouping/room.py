@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import straggler
 from model.checking import diff
 from model.checking.claims import Verdict
 from model.checking.diff import Difference
@@ -18,10 +19,8 @@ from model.vocabulary.grouping import ANSWERS, WORDS, Answer, Heavy, Partial, Ro
 from model.windows.evidence import has_exact_sums
 from sim.grouping import TimedRun, from_settings, side_by_side
 from sim.grouping.room import TIMED_ROOM
-from straggler.cases import make_case, select_inputs
 from straggler.errors import UsageError, counted
-from straggler.inputs.tables import Columns
-from straggler.judging.predictions import Predictor
+from straggler.inputs.columns import Columns
 from straggler.options import Arguments
 from straggler.rooms import (
     Alternatives,
@@ -37,8 +36,11 @@ from straggler.rooms.grouping import inputs, queries
 from straggler.rooms.grouping.errata import ERRATA
 from straggler.rooms.grouping.limits import refuse_settings, refuse_values, refuse_workload
 from straggler.wiring import (
+    Predictor,
     compare_sides,
     judge_guard,
+    make_case,
+    select_inputs,
     spark_operator,
     spark_pipeline,
     timed_run,
@@ -220,9 +222,9 @@ ROOM = Room(
     options=queries.options,
     cases=cases,
     reference=make_system,
-    spark=spark_pipeline("grouping"),
+    spark=spark_pipeline(lambda: straggler.grouping.make_system),
     slots=lambda _: 2,
-    in_process=spark_operator("grouping"),
+    in_process=spark_operator(lambda: straggler.grouping.run_in_process),
     in_process_step_types=WORDS,
     compare=compare,
     check=judge,

@@ -18,7 +18,7 @@ from functools import partial
 from model.checking.claims import Outcome, Verdict, combine
 from model.checking.explorer import Exploration, StateClaim, sometimes
 from model.checking.explorer import explore as search
-from model.join.load import Watch, is_idle, watch
+from model.join.control import Watch, is_idle, watch
 from model.join.scopes import SCOPES, Scope, State, chart, describe_state, machine_of
 from model.join.state import Action
 from model.join.state_claims import claims_of, results_mask
@@ -26,8 +26,7 @@ from model.join.variants import VARIANTS, changes_of, explore
 from model.vocabulary.join import R, S
 from model.vocabulary.join_load import Limits
 from straggler.errors import counted
-from straggler.pages.errata import Erratum, Findings, Kind
-from straggler.pages.errata_search import decide, erratum
+from straggler.pages.errata import Erratum, Findings, Kind, decide, erratum
 
 S2J = "S2J, a chain of join workers with the block protocol MP-2PF"
 ONCE = "Every pair of tuples that match comes out, and comes out once."

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
 from pathlib import Path
 
-from model.join.load import Traffic, block_size, workers_for
+from model.join.control import Traffic, block_size, workers_for
 from model.vocabulary.join_load import Limits
 
 # ----------------------------------------------------------------------------- the worked example

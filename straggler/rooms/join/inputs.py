@@ -22,8 +22,9 @@ from sim.kernel.distributions import Distribution, Exponential, Lognormal, draw_
 from sim.kernel.seeds import Seeds
 from straggler.errors import UsageError
 from straggler.inputs import inputs
+from straggler.inputs.columns import DEFAULT_COLUMNS, Columns
 from straggler.inputs.set_aside import SetAside
-from straggler.inputs.tables import DEFAULT_COLUMNS, Columns, Ints, arrivals, read_table
+from straggler.inputs.tables import Ints, arrivals, read_table
 from straggler.options import STDIO
 
 MINUTE_US = 60_000_000

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from model.vocabulary import Event, JoinConfig, Workload
+from model.vocabulary.durations import write_duration
 from model.vocabulary.join import R
 from model.vocabulary.settings import JsonObject, pick, read_settings
 from sim.clusters import ClusterSettings
@@ -12,8 +13,7 @@ from sim.join import SETTINGS
 from sim.join.scenarios import HIGHEST_VALUE, SECOND_US
 from sim.kernel.faults import Lasting
 from straggler.errors import UsageError
-from straggler.inputs.durations import write_duration
-from straggler.limits import read_config, refuse_long_times
+from straggler.wiring import read_config, refuse_long_times
 
 WORKERS_MAX = 32
 """Most workers of a chain: all of them run at the same time, each as a task."""

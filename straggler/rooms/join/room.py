@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+import straggler
 from model.checking import diff
 from model.checking.claims import COMPLETE, Judgement, Outcome, Recording, Verdict
 from model.checking.diff import Difference
@@ -20,15 +21,21 @@ from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import ANSWERS, PROTOCOL, RESULTS, Forward, Match, Receive, Rejected
 from sim.join import ChainRun, from_settings
 from sim.join.room import TIMED_ROOM, replay
-from straggler.cases import make_case, select_inputs
 from straggler.errors import UsageError, counted
-from straggler.inputs.tables import Columns
-from straggler.judging.predictions import Predictor
+from straggler.inputs.columns import Columns
 from straggler.options import Arguments
 from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Remark, Room, SkippedInput
 from straggler.rooms.join import inputs, limits, queries
 from straggler.rooms.join.errata import ERRATA
-from straggler.wiring import judge_guard, spark_operator, spark_pipeline, timed_run
+from straggler.wiring import (
+    Predictor,
+    judge_guard,
+    make_case,
+    select_inputs,
+    spark_operator,
+    spark_pipeline,
+    timed_run,
+)
 
 GUARD = "pairs met where it is difficult"
 COUNTED_MAX = 2_000
@@ -222,9 +229,9 @@ ROOM = Room(
     workers=queries.WORKERS,
     cases=cases,
     reference=make_system,
-    spark=spark_pipeline("join"),
+    spark=spark_pipeline(lambda: straggler.join.make_system),
     slots=lambda workload: most_workers(JoinConfig.from_json(workload.config)),
-    in_process=spark_operator("join"),
+    in_process=spark_operator(lambda: straggler.join.run_in_process),
     in_process_step_types=RESULTS,
     compare=compare,
     check=check,

@@ -27,8 +27,10 @@ from model.vocabulary import Event, ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import MILLISECOND_US, Hosted, Result
 from model.vocabulary.script.tree import Arithmetic, Expression, Sensor, Statement, Window, Workflow
 from straggler.errors import counted
-from straggler.pages.errata import Erratum, Findings, Kind
-from straggler.pages.errata_search import (
+from straggler.pages.errata import (
+    Erratum,
+    Findings,
+    Kind,
     decide,
     erratum,
     promise_among,

@@ -26,12 +26,13 @@ from model.vocabulary.script.tree import Sensor, Workflow
 from model.vocabulary.settings import nearest
 from sim.kernel.distributions import Distribution, Exponential, Lognormal, draw_us
 from sim.kernel.seeds import Seeds
-from straggler.cases import why_missing
 from straggler.errors import UsageError
 from straggler.inputs import inputs
+from straggler.inputs.columns import Columns
 from straggler.inputs.set_aside import SetAside
-from straggler.inputs.tables import Columns, arrivals
+from straggler.inputs.tables import arrivals
 from straggler.rooms.script.language import ScriptError, parse
+from straggler.wiring import why_missing
 
 SIMULATED = "(delay simulated)"
 WEATHER_HOURS = 90 * 24

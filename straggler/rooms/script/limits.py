@@ -18,7 +18,7 @@ from model.vocabulary.script.config import MILLISECOND_US, TIME_END_US
 from model.vocabulary.settings import read_settings
 from sim.script import SETTINGS
 from straggler.errors import UsageError
-from straggler.limits import read_config, refuse_larger
+from straggler.wiring import read_config, refuse_larger
 
 RESULTS_MAX = 5_000_000
 """Most results of all computations together."""

@@ -21,11 +21,11 @@ from model.script.placement import Placement, hash_baseline, load_cap, place
 from model.script.rules import RULES
 from model.script.slices import Choice, choose
 from model.vocabulary import ScriptConfig
+from model.vocabulary.durations import write_duration
 from model.vocabulary.script.config import MILLISECOND_US
 from model.vocabulary.settings import JsonObject
 from straggler.cli import render
 from straggler.errors import counted
-from straggler.inputs.durations import write_duration
 
 SIGNS = ("+", "-", "*", "/")
 

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from model.vocabulary import ScriptConfig
-from model.vocabulary.durations import parse_duration_us
+from model.vocabulary.durations import parse_duration_us, write_duration
 from model.vocabulary.script.config import CLUSTER, WATERMARKS
 from model.vocabulary.script.tree import Sensor, Workflow, walk
 from model.vocabulary.settings import settings_of
 from straggler.errors import UsageError, counted
-from straggler.inputs.durations import write_duration
 from straggler.options import PATH, QUERY, Arguments, Duration, Option, in_options, setting_options
 from straggler.rooms.script import inputs, limits
 from straggler.rooms.script.inputs import Network, Texts, read_all, workflows

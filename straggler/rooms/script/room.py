@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 
+import straggler
 from model.checking import diff
 from model.checking.claims import Verdict
 from model.checking.diff import Difference
@@ -32,10 +33,8 @@ from sim.script.figures import WorkerShare
 from sim.script.host import ScriptTuning
 from sim.script.placements import PLAN
 from sim.script.room import TIMED_ROOM
-from straggler.cases import make_case, select_inputs
 from straggler.errors import UsageError, counted
-from straggler.inputs.tables import Columns
-from straggler.judging.predictions import Predictor
+from straggler.inputs.columns import Columns
 from straggler.options import Arguments
 from straggler.rooms import (
     Alternatives,
@@ -53,8 +52,11 @@ from straggler.rooms.script.errata import ERRATA
 from straggler.rooms.script.formatter import statement_text
 from straggler.rooms.script.plan import Plan, as_float, make_plan
 from straggler.wiring import (
+    Predictor,
     compare_sides,
     judge_guard,
+    make_case,
+    select_inputs,
     spark_operator,
     spark_pipeline,
     timed_run,
@@ -325,9 +327,9 @@ ROOM = Room(
     workers=queries.WORKERS,
     cases=cases,
     reference=make_system,
-    spark=spark_pipeline("script"),
+    spark=spark_pipeline(lambda: straggler.script.make_system),
     slots=lambda _: 2,
-    in_process=spark_operator("script"),
+    in_process=spark_operator(lambda: straggler.script.run_in_process),
     in_process_step_types=WORDS,
     compare=compare,
     check=judge,

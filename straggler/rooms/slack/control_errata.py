@@ -20,8 +20,7 @@ from model.vocabulary import Event, SlackConfig, Workload
 from model.vocabulary.slack import Judged
 from model.vocabulary.windows import Final, Result
 from straggler.errors import counted
-from straggler.pages.errata import Findings
-from straggler.pages.errata_search import decide, search, undetermined
+from straggler.pages.errata import Findings, decide, search, undetermined
 
 EPS, DELTA = 0.5, 0.05
 TUPLES = range(1, 5)

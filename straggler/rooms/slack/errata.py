@@ -26,8 +26,14 @@ from model.vocabulary import Event, SlackConfig, System, Trace, Workload
 from model.vocabulary.settings import JsonObject
 from model.vocabulary.slack import Progress
 from model.vocabulary.windows import Late, Result, Revision
-from straggler.pages.errata import Erratum, Findings, Kind
-from straggler.pages.errata_search import erratum, promise_or_broken, smallest_stream
+from straggler.pages.errata import (
+    Erratum,
+    Findings,
+    Kind,
+    erratum,
+    promise_or_broken,
+    smallest_stream,
+)
 from straggler.rooms.slack import control_errata, requirement_errata
 
 SIZE_US, SLIDE_US = 4, 2

@@ -21,8 +21,7 @@ from model.slack.requirement import WindowFacts, requirement_of
 from model.slack.requirement_claims import rank_failures
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig
-from straggler.pages.errata import Findings
-from straggler.pages.errata_search import decide, search
+from straggler.pages.errata import Findings, decide, search
 
 EPS = (0.1, 0.2, 0.4)
 DELTAS = (0.05, 0.2)

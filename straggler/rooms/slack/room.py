@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
+import straggler
 from model.checking.claims import Outcome, Verdict
 from model.slack import make_system
 from model.slack.assumption import ENOUGH_WINDOWS, UNTESTED, Assumption, status_of
@@ -125,9 +126,9 @@ ROOM = Room(
     options=queries.options,
     cases=partial(cases, "slack", queries.queries),
     reference=make_system,
-    spark=spark_pipeline("slack"),
+    spark=spark_pipeline(lambda: straggler.slack.make_system),
     slots=lambda _: 2,
-    in_process=spark_operator("slack"),
+    in_process=spark_operator(lambda: straggler.slack.run_in_process),
     in_process_step_types=(Result, Late, Judged, Rejected, Progress),
     compare=Agreement(WORDS, IDENTITY).compare,
     check=judge,

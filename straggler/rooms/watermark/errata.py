@@ -13,8 +13,7 @@ from model.watermark import make_system
 from model.watermark.claims import judge, over_all
 from model.watermark.variants import VARIANTS
 from straggler.errors import counted
-from straggler.pages.errata import Findings, Kind
-from straggler.pages.errata_search import erratum, promise_or_broken, smallest_stream
+from straggler.pages.errata import Findings, Kind, erratum, promise_or_broken, smallest_stream
 
 BUG = VARIANTS["literal"]
 TIMES_US = range(4)

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from model.vocabulary import WatermarkConfig, Workload
-from model.vocabulary.durations import parse_duration_us
+from model.vocabulary.durations import parse_duration_us, write_duration
 from model.vocabulary.settings import settings_of
 from model.vocabulary.watermark import CLOCKS
 from straggler.errors import UsageError
-from straggler.inputs.durations import write_duration
 from straggler.inputs.tables import Recording
 from straggler.options import Arguments, Option, setting_options
 from straggler.rooms.windows import limits

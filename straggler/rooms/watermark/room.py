@@ -5,6 +5,7 @@ from functools import partial
 from itertools import pairwise
 from statistics import fmean
 
+import straggler
 from model.checking.claims import Verdict
 from model.vocabulary import WatermarkConfig
 from model.vocabulary.watermark import WORDS, Clock, Inserted, Passing
@@ -104,9 +105,9 @@ ROOM = Room(
     options=queries.options,
     cases=partial(cases, "watermark", queries.queries),
     reference=make_system,
-    spark=spark_pipeline("watermark"),
+    spark=spark_pipeline(lambda: straggler.watermark.make_system),
     slots=lambda _: 2,
-    in_process=spark_operator("watermark"),
+    in_process=spark_operator(lambda: straggler.watermark.run_in_process),
     in_process_step_types=(Clock, Passing, Inserted, Result, Late, Rejected),
     compare=Agreement(WORDS, IDENTITY).compare,
     check=judge,

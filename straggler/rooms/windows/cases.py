@@ -9,13 +9,13 @@ from model.checking import diff
 from model.checking.diff import Difference
 from model.vocabulary import Trace, Workload
 from model.windows.evidence import has_exact_sums
-from straggler.cases import make_case, select_inputs
 from straggler.inputs import inputs
-from straggler.inputs.tables import Columns, Recording
-from straggler.judging.predictions import Predictor
+from straggler.inputs.columns import Columns
+from straggler.inputs.tables import Recording
 from straggler.options import Arguments
 from straggler.rooms import Case, SkippedInput
 from straggler.rooms.windows.queries import BATCHES, ConfigT
+from straggler.wiring import Predictor, make_case, select_inputs
 
 DEFAULT_INPUTS = ("flights", "umts", "iot_umts")
 TOLERANCE = 1e-9

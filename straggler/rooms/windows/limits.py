@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 
 from model.vocabulary import SlackConfig, WatermarkConfig, Workload
+from model.vocabulary.durations import write_duration
 from model.vocabulary.settings import JsonObject, Setting, read_settings
 from straggler.errors import UsageError
-from straggler.inputs.durations import write_duration
-from straggler.limits import read_config, refuse_long_times
+from straggler.wiring import read_config, refuse_long_times
 
 WINDOWS_MAX = 10_000
 """Most windows that hold one tuple: each of them takes time and memory."""

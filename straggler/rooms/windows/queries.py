@@ -14,11 +14,10 @@ from typing import NamedTuple, TypeVar
 import click
 
 from model.vocabulary import task_of
-from model.vocabulary.durations import parse_duration_us
+from model.vocabulary.durations import parse_duration_us, write_duration
 from model.vocabulary.settings import settings_of
 from model.vocabulary.windows import AGGREGATES, WindowQuery
 from straggler.errors import UsageError
-from straggler.inputs.durations import write_duration
 from straggler.inputs.tables import Recording
 from straggler.options import (
     QUERY,

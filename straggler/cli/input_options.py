@@ -1,17 +1,19 @@
-"""Options that describe a user's file: its columns, its form, and what to do with bad rows."""
+"""Options of inputs: names, queries on them, and the columns and form of a user's file."""
 
 import codecs
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 import click
 
 from straggler.errors import UsageError
-from straggler.inputs.frames import is_stream
-from straggler.inputs.tables import NO_GUARD_US, TIME_UNITS, Columns
-from straggler.options import Arguments, Duration, Option
+from straggler.inputs.columns import NO_GUARD_US, TIME_UNITS, Columns
+from straggler.inputs.text_files import is_stream
+from straggler.options import LATENESS, QUERY, Arguments, Duration, Option
+from straggler.rooms import Room
 
 SECTION = "columns of a file"
 _COLUMNS = (
@@ -56,6 +58,31 @@ class Header(click.ParamType[int]):
         return int(value)
 
 
+def input_options(rooms: Sequence[Room]) -> Iterator[Option]:
+    """Yield the options of inputs, of files, and of the rooms' queries."""
+    inputs = "; ".join(dict.fromkeys(room.inputs for room in rooms))
+    yield Option("--input", f"{inputs}; repeatable", multiple=True, metavar="NAME|PATH")
+    yield Option("--seed", "seed of simulated inputs (0)", type=int, default=0, metavar="N")
+    usual = ", ".join(dict.fromkeys(str(room.batches) for room in rooms))
+    batches = f"number of equal micro-batches, at most one per row ({usual})"
+    yield Option("--batches", batches, type=int, metavar="N", is_rare=True)
+    for room in rooms:
+        for option in map(copy, _query_options(room)):
+            # The queries of all rooms do not fit a screen.
+            option.is_rare = option.is_rare or len(rooms) > 1
+            yield option
+    yield from column_options()
+
+
+def _query_options(room: Room) -> Iterator[Option]:
+    yield from room.options()
+    if room.workers is not None:
+        yield LATENESS
+        yield Option(
+            "--workers", f"number of workers ({room.workers})", type=int, metavar="N", section=QUERY
+        )
+
+
 def column_options() -> Iterator[Option]:
     """Yield an option for each column, and those for the form of the file and for bad rows."""
     for flag, help, is_rare in _COLUMNS:
@@ -88,6 +115,14 @@ def columns_of(args: Arguments) -> Columns:
         is_strict=args.strict,
         differences=_given(args, "s_"),
     )
+
+
+def refuse_numbers(args: Arguments) -> None:
+    """Raise :class:`UsageError` for an impossible seed or number of micro-batches."""
+    if args.seed < 0:
+        raise UsageError(f"--seed is {args.seed}; it must be an integer >= 0")
+    if args.batches is not None and args.batches < 1:
+        raise UsageError(f"--batches is {args.batches}; it must be an integer >= 1")
 
 
 def refuse_streams(args: Arguments, rooms: int) -> None:

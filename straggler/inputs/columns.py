@@ -1,0 +1,59 @@
+"""What a user says about a file: its columns, its form, and what is required of its rows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from model.vocabulary.durations import UNITS_US
+
+TIME_UNITS = ("us", "ms", "s", "ns", "iso")
+MAX_FUTURE_US = UNITS_US["d"]
+"""Default of the guard: how far an event time may lie beyond its arrival time."""
+NO_GUARD_US = 1 << 60
+"""A guard that no time within the years 1 to 9999 reaches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Names of the columns of a file, its form, and what is required of it.
+
+    ``None`` stands for the default name of a column, which is used if the file has it.
+    """
+
+    event_time: str | None = None
+    """Default ``event_time``; required if ``needs_times``."""
+    value: str | None = None
+    """Default ``value``; required if ``needs_values``."""
+    key: str | None = None
+    """Default ``key``; without it every tuple has the key ``""``."""
+    arrival: str | None = None
+    """Default ``arrival_time``; without it rows arrive in file order, as early as possible."""
+    id: str | None = None
+    """Default: the place of the row in the file."""
+    time_unit: str = "us"
+    separator: str = ","
+    encoding: str = "utf-8"
+    header: int | None = 1
+    """Line of the header; without one the columns are called 1, 2, and so on."""
+    max_future_us: int | None = None
+    """Limit of event time minus arrival time; default: a day, if there are arrival times."""
+    since_1970: bool = False
+    """Rows with an earlier event time are set aside."""
+    is_strict: bool = False
+    """Bad rows are refused instead of set aside."""
+    needs_times: bool = True
+    """Event times are required; without them rows are a microsecond apart."""
+    needs_values: bool = True
+    """Values are required; without them every row has the value 1."""
+    differences: Mapping[str, Any] = field(default_factory=dict)
+    """Attributes that differ in the other one of two files, by name."""
+
+    options: str = "--"
+    """Beginning of the options that name the columns."""
+
+    def of_s(self) -> "Columns":
+        """Return the columns of the other one of two files."""
+        return replace(self, **self.differences, options="--s-")
+
+
+DEFAULT_COLUMNS = Columns()
