@@ -14,7 +14,6 @@ from model.join.run import run as model_run
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import Match, Rejected
 from properties.agreement import Agreement, TestT, all_of, crowded, put_to_the_test
-from properties.chain_workloads import loaded_chains, long_case
 from properties.operators.join import SparkMachine
 from properties.promised import Reached, promised
 from properties.telling_chains import TELLING
@@ -45,16 +44,8 @@ NETWORKS = (
     Network(twice=0.2, unforced=0.3),
     Network(cut=0.05, unforced=0.3),
 )
-ACROSS = "pairs across the first epoch of a query"
 ROOM_FOR = st.sampled_from([1, side.ROWS_MIN])
 """Fewest rows that a worker has room for: with one, arrays grow while copies are on their way."""
-LOADED = 16
-"""Load curves that chains follow, one after another."""
-
-
-def follows_the_protocol(case: Workload, network: Network, seed: int, reached: Reached) -> None:
-    """Run Spark's workers in process; their steps have to be a behaviour of MP-2PF."""
-    Agreement.of("join", reached).keeps_claims(case, run_in_process(case, network, seed))
 
 
 def tell(test: TestT) -> TestT:
@@ -71,17 +62,9 @@ def test_spark_s_workers_follow_the_protocol(
     reached: Reached, case: Workload, network: Network, seed: int, room: int
 ) -> None:
     with patch.object(side, "ROWS_MIN", room):
-        follows_the_protocol(case, network, seed, reached)
+        trace = run_in_process(case, network, seed)
+    Agreement.of("join", reached).keeps_claims(case, trace)
     Agreement.of("join", Reached()).keeps_claims(case, model_run(case))
-
-
-@promised("shed arrivals", "tuples held when workers came or went", ACROSS)
-def test_workers_follow_the_protocol_while_load_changes(reached: Reached, seed: int) -> None:
-    chains = [*TELLING.values(), long_case(3, seed), *loaded_chains(LOADED, seed)]
-    with patch.object(side, "ROWS_MIN", 1):
-        for number, case in enumerate(chains):
-            for network in NETWORKS:
-                follows_the_protocol(case, network, seed + number, reached)
 
 
 def results(trace: Trace) -> Counter[tuple[str, int, int]]:
