@@ -28,7 +28,6 @@ from spark_impl.join import ChainJoin, from_history
 from spark_impl.landed import LandedQuery
 from spark_impl.over import over
 from spark_impl.runtime.landing import Landing
-from spark_impl.runtime.systems import lose_commit
 from spark_impl.script import ScriptQuery
 from spark_impl.watermark import WatermarkQuery
 
@@ -112,10 +111,10 @@ def hand_in(spark: SparkSession, folder: Path, files: Sequence[Sequence[Row]]) -
             for done in [pool.submit(_run, query, is_last) for query in runs.values()]:
                 done.result()
         if not is_last:
-            for store in ("watermark", "script", "join", "grouping"):
-                lose_commit(folder / store)
-            for commits in ("landing", "landed/checkpoints/landing", "landed/checkpoints/answers"):
-                _forget(folder / commits)
+            stores = [f"{each}/_checkpoint" for each in ("watermark", "script", "join", "grouping")]
+            landings = "landing", "landed/checkpoints/landing", "landed/checkpoints/answers"
+            for checkpoint in (*stores, *landings):
+                _forget(folder / checkpoint)
     spread = sum(batches.values(), Counter[int]())
     return Doors(spark, folder, runs["slack"], landing, spread)
 
@@ -249,12 +248,12 @@ def _of_slack(
     refused = len(expected)
     expected += [(row.source_id, "id") for row, other in oracle.comes_again(finite) if other]
     listed = [row for row in _rows_of(landed.rejected()) if row["reason"]]
-    found: list[tuple[object, ...]] = []
-    for row in listed:
-        if row["stage"] == "landing":
-            found.append((*_cells(row["row"]), row["column"]))
-        else:
-            found.append((row["seq" if row["column"] == "v" else "text"], row["column"]))
+    found = [
+        (*_cells(row["row"]), row["column"])
+        if row["stage"] == "landing"
+        else (row["seq" if row["column"] == "v" else "text"], row["column"])
+        for row in listed
+    ]
     yield from _differ("the list of slack", found, expected)
     yield from _differ("the count of slack", [landed.progress().rejected], [refused])
     counts["rows refused by a query"] += sum(row["stage"] == "query" for row in listed)
@@ -265,16 +264,11 @@ def _windows(
 ) -> Iterator[str]:
     """Judge the answers of a query that has ended."""
     rows = _rows_of(results)
-    found = [
-        (
-            (row["key"], row["start_us"]),
-            (
-                None if row["value"] is None else Fraction(row["value"]),
-                *(row["n"], row["n_refused"], row["state"]),
-            ),
-        )
-        for row in rows
-    ]
+    found = []
+    for row in rows:
+        value = None if row["value"] is None else Fraction(row["value"])
+        answer = value, row["n"], row["n_refused"], row["state"]
+        found.append(((row["key"], row["start_us"]), answer))
     states = {key: (*each, STATES[bool(each.refused)]) for key, each in expected.items()}
     yield from _differ("the answers of windows", found, states.items())
     counts["corrected windows"] += sum(bool(row["revision"]) for row in rows)
@@ -293,53 +287,48 @@ def _of_watermark(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> It
     yield from _differ("the list of watermark", found, lacks)
 
 
-class _Refused(NamedTuple):
-    """The list of a room whose late rows are in no answer."""
+def _admitted(
+    room: str, listed: DataFrame, read: Sequence[Row], stream: Callable[[Row], object]
+) -> tuple[list[Row], int, list[str]]:
+    """Compare a list with the rows that are late in their stream, or without a number.
 
-    admitted: list[Row]
-    late: int
-    """Number of late rows."""
-    differences: list[str]
-
-    @classmethod
-    def of(
-        cls, what: str, listed: DataFrame, read: Sequence[Row], stream: Callable[[Row], object]
-    ) -> "_Refused":
-        """Compare a list with all rows that are late in their stream, or without a number."""
-        finite = {seq: row for seq, row in enumerate(read) if row.has_number}
-        is_late = oracle.late((stream(row), row) for row in finite.values())
-        late = {seq for seq, each in zip(finite, is_late, strict=True) if each}
-        expected = [(seq, NOT_FINITE) for seq in range(len(read)) if seq not in finite]
-        expected += [(seq, LATE) for seq in late]
-        found = [(row["seq"], re.sub(" of the .*", "", row["reason"])) for row in _rows_of(listed)]
-        admitted = [row for seq, row in finite.items() if seq not in late]
-        return cls(admitted, len(late), list(_differ(f"the list of {what}", found, expected)))
+    Return the other rows, the number of late ones, and the differences.
+    """
+    finite = {seq: row for seq, row in enumerate(read) if row.has_number}
+    is_late = oracle.late((stream(row), row) for row in finite.values())
+    late = {seq for seq, each in zip(finite, is_late, strict=True) if each}
+    expected = [(seq, NOT_FINITE) for seq in range(len(read)) if seq not in finite]
+    expected += [(seq, LATE) for seq in late]
+    found = [(row["seq"], re.sub(" of the .*", "", row["reason"])) for row in _rows_of(listed)]
+    admitted = [row for seq, row in finite.items() if seq not in late]
+    return admitted, len(late), list(_differ(f"the list of {room}", found, expected))
 
 
 def _of_script(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Iterator[str]:
     store = doors.folder / "script"
     listed = script.rejected(doors.spark, store)
-    refused = _Refused.of("script", listed, read, lambda row: row.device)
-    yield from refused.differences
+    admitted, late, differences = _admitted("script", listed, read, lambda row: row.device)
+    yield from differences
     since_us = oracle.SIZE_S * SECOND_US - 1_000
     found = [
         ((row["name"].removeprefix("sum_"), row["ts_us"] - since_us), Fraction(row["value"]))
         for row in _rows_of(script.results(doors.spark, store))
     ]
-    yield from _differ("the results of scripts", found, oracle.sums(refused.admitted).items())
-    counts["rows late for a script"] += refused.late
+    yield from _differ("the results of scripts", found, oracle.sums(admitted).items())
+    counts["rows late for a script"] += late
 
 
 def _of_join(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Iterator[str]:
     store = doors.folder / "join"
-    refused = _Refused.of("join", join.rejected(doors.spark, store), read, lambda row: row.side)
-    yield from refused.differences
+    listed = join.rejected(doors.spark, store)
+    admitted, late, differences = _admitted("join", listed, read, lambda row: row.side)
+    yield from differences
     names = _rows_of(doors.landing.identities())
     text = {row["source_id"]: row["source_text"] for row in names}
     pairs = _rows_of(join.results(doors.spark, store))
     found = [(text[row["r_id"]], text[row["s_id"]]) for row in pairs]
-    yield from _differ("the pairs", found, oracle.pairs(refused.admitted))
-    counts["rows late for a chain"] += refused.late
+    yield from _differ("the pairs", found, oracle.pairs(admitted))
+    counts["rows late for a chain"] += late
     counts["pairs"] += len(found)
 
 

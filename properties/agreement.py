@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import pytest
 from hypothesis import example
@@ -17,7 +17,7 @@ from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
 from straggler.judging.judge import broken_sentences
 from straggler.judging.plan_counterexamples import TimedCase
-from straggler.rooms import Room, find_room
+from straggler.rooms import find_room
 from straggler.strategies.clusters import REGIONS
 
 WhenFull = Literal["block", "drop"]
@@ -27,16 +27,11 @@ ValueT = TypeVar("ValueT")
 CaseT = TypeVar("CaseT")
 
 
-class Agreement(NamedTuple):
-    """A room, and what has to be equal in it."""
+class Agreement:
+    """Comparisons of a room, which count the cases that they reach."""
 
-    room: Room
-    reached: Reached
-
-    @classmethod
-    def of(cls, name: str, reached: Reached) -> "Agreement":
-        """Return the agreement of a room."""
-        return cls(find_room(name), reached)
+    def __init__(self, name: str, reached: Reached) -> None:
+        self.room, self.reached = find_room(name), reached
 
     def of_operator(self, case: Workload) -> None:
         """Compare Spark's operator in process with the model, and judge the model's claims."""
@@ -58,7 +53,7 @@ class Agreement(NamedTuple):
         # Values are whole numbers: every sum is exact, and so is the trace.
         assert run.trace.digest() == expected.digest()
         self.keeps_claims(run.workload, run.trace)
-        self.reached.add({name: n for name, n in count_troubles([run]).items() if n})
+        self.reached.add(count_troubles(run))
 
     def keeps_claims(self, case: Workload, trace: Trace) -> None:
         """Assert that no claim of the room is broken; count those that hold, and their cases."""
@@ -82,10 +77,15 @@ def put_to_the_test(claims: ClaimSet[Any]) -> tuple[str, ...]:
     return (*claims.guards, *sorted(set(claims.guards.values())))
 
 
+def with_workers(plan: Plan, **changes: Any) -> Plan:
+    """Return a plan with the same changes of all workers."""
+    workers = tuple([replace(worker, **changes) for worker in plan.cluster.workers])
+    return replace(plan, cluster=replace(plan.cluster, workers=workers))
+
+
 def crowded(plan: Plan, when_full: WhenFull) -> Plan:
     """Return a plan whose workers have room for one tuple, and block or drop all others."""
-    full = [replace(each, queue_limit=1, when_full=when_full) for each in plan.cluster.workers]
-    return replace(plan, cluster=replace(plan.cluster, workers=tuple(full)))
+    return with_workers(plan, queue_limit=1, when_full=when_full)
 
 
 def in_crowded(case: TimedCase[ConfigT], when_full: WhenFull) -> TimedCase[ConfigT]:

@@ -10,15 +10,14 @@ Rules of this file:
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -27,7 +26,8 @@ from model.vocabulary.join import REASON_SHED, Decision, Forward, Receive, Rejec
 from properties.chain_workloads import inner_cuts, pack_together
 from properties.on_spark import choose_faults
 from properties.oracles import exchange
-from properties.packs import SHOWN_SENTENCES, ClusterPack, plain_steps, simulate
+from properties.packs import ClusterPack, fail_with, plain_steps, simulate
+from properties.reached_cases import count_kills, count_redelivered
 from sim.join.room import simulate as simulate_chain
 from sim.join.tuning import ChainTuning
 from sim.kernel.faults import Congest, Fail, Fault, Lose, Replay
@@ -65,8 +65,8 @@ class ChainPack(NamedTuple):
 def chain_packs(draw: st.DrawFn, drawn: st.SearchStrategy[ClusterPack]) -> ChainPack:
     """Draw clusters for one chain, with decisions and trouble on the links between workers."""
     pack = draw(drawn)
-    config = pack.configs[0]
-    return ChainPack(pack, draw(queries.chain_moves(config)), draw(queries.chain_trouble()))
+    moves = queries.chain_moves(pack.configs[0])
+    return ChainPack(pack, draw(moves), draw(queries.chain_trouble()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +96,7 @@ class ChainSeen:
         """
         trouble = tuple([each._asdict() for each in self.planned])
         trial = Trial(ROOM, troubled(trouble), SPARK, ROOM.step_types, trouble=trouble)
-        report = trial.report(self.workload, counterexamples.FOLDER)
-        shown = sentences[:SHOWN_SENTENCES]
-        pytest.fail("\n".join([*shown, "", "The smallest like it, alone:", *report]), pytrace=False)
+        fail_with(sentences, trial.report(self.workload, counterexamples.FOLDER))
 
     def differences(self) -> Iterator[str]:
         """Yield in what Spark's trace differs from that of the simulation."""
@@ -117,7 +115,7 @@ def run_chain_pack(spark: SparkSession, given: ChainPack, kills: int) -> ChainSe
     """Simulate clusters, then run their chain in SimPy and on Spark."""
     runs = [run for _, run in simulate(given.pack).values()]
     workloads = [run.workload for run in runs]
-    packed = pack_together([undecided(each) for each in workloads])
+    packed = pack_together([with_decisions(each, ()) for each in workloads])
     workload = decide(packed, follow(workloads), given.moves)
     epochs = len(list(workload.batches()))
     workload = workload.with_(faults=choose_faults(workload.faults, epochs, kills))
@@ -130,17 +128,16 @@ def run_chain_pack(spark: SparkSession, given: ChainPack, kills: int) -> ChainSe
         links = partial(TroubledLinks, planned, str(noted))
         killed, sent = list[int](), list[int]()
         trace = run_chain(spark, workload, place, killed.append, links, sent.append)
-        came, happened = read_reports(noted), Counter[str]()
-        for each in came:
-            happened.update(each["happened"])
+        came = read_reports(noted)
+        happened = Counter(chain.from_iterable(each["happened"] for each in came))
         found = planned, happened, came, sum(sent)
         followed = len(workload.config["decisions"]) - len(given.moves)
         return ChainSeen(workload, followed, simulated.result(), trace, killed, *found)
 
 
-def undecided(workload: Workload) -> Workload:
-    """Return the workload of a chain without its decisions."""
-    config = replace(JoinConfig.from_json(workload.config), decisions=())
+def with_decisions(workload: Workload, decisions: Iterable[Decision]) -> Workload:
+    """Return the workload of a chain with other decisions."""
+    config = replace(JoinConfig.from_json(workload.config), decisions=tuple(decisions))
     return workload.with_(config=config.to_json())
 
 
@@ -166,9 +163,7 @@ def decide(workload: Workload, followed: Iterable[Decision], moves: Moves) -> Wo
     for number, move in enumerate(moves, 1):
         epoch = epochs * number // (len(moves) + 1)
         taken[epoch] = Decision(epoch, *move)
-    decisions = tuple(taken[epoch] for epoch in sorted(taken))
-    config = replace(JoinConfig.from_json(workload.config), decisions=decisions)
-    return workload.with_(config=config.to_json())
+    return with_decisions(workload, [taken[epoch] for epoch in sorted(taken)])
 
 
 def _simulate(workload: Workload, cluster: Cluster, faults: Sequence[Fault]) -> Trace:
@@ -225,30 +220,21 @@ def count_chain(seen: ChainSeen) -> dict[str, int]:
     changes = list(pairwise((first, *config.decisions)))
     rejected = seen.trace.of(Rejected)
     shed = sum(each.reason == REASON_SHED for each in rejected)
-    away = {each.seq for each in rejected}
-    admitted = [each for each in seen.workload.arrivals if each.seq not in away]
     guards = ROOM.check(seen.workload, seen.trace).guards
     return {
         "tuples": len(seen.workload.arrivals),
         **{name: guards[name] for name in CARRIED},
         "rejected": len(rejected) - shed,
         "shed arrivals": shed,
-        "redelivered tuples": len(admitted) - len({(e.stream, e.source_id) for e in admitted}),
+        "redelivered tuples": count_redelivered(seen.workload, {each.seq for each in rejected}),
         "decisions by load": seen.followed,
-        "changes of the number of workers": _number(changes, lambda each: each.workers),
-        "changes of the block size": _number(changes, lambda each: each.block_size),
+        "changes of the number of workers": sum(a.workers != b.workers for a, b in changes),
+        "changes of the block size": sum(a.block_size != b.block_size for a, b in changes),
         "messages sent": sum(len(report["messages"]) for report in seen.came),
         "forwarded blocks": len(seen.trace.of(Forward)),
         "copies met": sum(block.copies for block in seen.trace.of(Receive)),
         "messages that came late": seen.troubles["late"],
         "messages that came again": seen.troubles["again"],
         "lost connections": seen.troubles["lost"],
-        "kills": len(seen.kills),
-        "kills with state": sum(batch > 0 for batch in seen.kills),
+        **count_kills(seen.kills),
     }
-
-
-def _number(
-    changes: Sequence[tuple[Decision, Decision]], value: Callable[[Decision], object]
-) -> int:
-    return sum(value(before) != value(after) for before, after in changes)

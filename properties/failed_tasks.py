@@ -38,9 +38,8 @@ def watch(item: pytest.Item) -> Generator[None, Any, Any]:
     result = yield
     failed = count(context) - before
     if failed:
-        errors = "".join(
-            f"\n* {error}" for error in islice(newest_errors(context), min(failed, SHOWN))
-        )
+        newest = islice(newest_errors(context), min(failed, SHOWN))
+        errors = "".join(f"\n* {error}" for error in newest)
         msg = f"failed tasks of Spark, which no mark {MARK} announces: {failed}{errors}"
         pytest.fail(msg, pytrace=False)
     return result
@@ -61,19 +60,13 @@ def newest_errors(context: SparkContext) -> Iterator[str]:
     assert gateway is not None
     assert jvm is not None
     empty = jvm.java.util.ArrayList(), False, False, gateway.new_array(jvm.double, 0)
-    stages = sorted(
-        _each(store.stageList(*empty, jvm.java.util.ArrayList())), key=_id, reverse=True
-    )
-    for stage in stages:
+    stages = _each(store.stageList(*empty, jvm.java.util.ArrayList()))
+    for stage in sorted(stages, key=lambda each: (each.stageId(), each.attemptId()), reverse=True):
         if stage.numFailedTasks():
             for task in _each(store.taskList(stage.stageId(), stage.attemptId(), stage.numTasks())):
                 if task.status() == "FAILED":
                     error = str(task.errorMessage().getOrElse(None))
                     yield f"stage {stage.stageId()}, task {task.index()}: {_said(error)}"
-
-
-def _id(stage: Any) -> tuple[int, int]:
-    return stage.stageId(), stage.attemptId()
 
 
 def _said(error: str) -> str:

@@ -57,13 +57,9 @@ def _in_one_query(run: Callable[..., dict[str, Trace]], *given: object) -> _Runn
         spark: SparkSession, cases: Mapping[str, Workload], folder: Path, kills: int
     ) -> PackTraces:
         batches = max(len(list(each.batches())) for each in cases.values())
-        faults = choose_faults(
-            chain.from_iterable(each.faults for each in cases.values()), batches, kills
-        )
-        kept, killed = (
-            {name: each.with_(faults=faults) for name, each in cases.items()},
-            list[int](),
-        )
+        drawn = chain.from_iterable(each.faults for each in cases.values())
+        faults, killed = choose_faults(drawn, batches, kills), list[int]()
+        kept = {name: each.with_(faults=faults) for name, each in cases.items()}
         return PackTraces(run(*given, spark, kept, folder, killed.append), killed)
 
     return run_all

@@ -11,9 +11,9 @@ Rules of this file:
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import chain
 from math import ceil
@@ -29,11 +29,7 @@ from model.vocabulary import Trace, Workload
 from model.vocabulary.grouping import Route
 from model.vocabulary.trace import kind_of
 from properties.on_spark import run_on_spark
-from properties.oracles.promises import (
-    Steps,
-    wrong_routes,
-    wrong_windows,
-)
+from properties.oracles.promises import Steps, wrong_routes, wrong_windows
 from properties.oracles.router import Router
 from properties.oracles.windows import Delivery, Windows, window_aggregates
 from sim.kernel.run import TimedRun
@@ -116,6 +112,12 @@ def join_packs(*packs: ClusterPack) -> ClusterPack:
     return ClusterPack(packs[0].room, tuple(configs), tuple(cases))
 
 
+def fail_with(sentences: Sequence[str], report: Sequence[str]) -> None:
+    """Fail the test with the first sentences, and a report on the smallest failure like it."""
+    shown = sentences[:SHOWN_SENTENCES]
+    pytest.fail("\n".join([*shown, "", "The smallest like it, alone:", *report]), pytrace=False)
+
+
 class ClusterRun(NamedTuple):
     """One cluster: the run of the simulation, and Spark's trace of the same workload."""
 
@@ -128,13 +130,14 @@ class ClusterRun(NamedTuple):
     def fail(self, sentences: Sequence[str], promise: Promise = lambda *_: ()) -> None:
         """Fail the test with a smaller cluster that also fails, stored for ``straggler replay``."""
         trial = Trial(self.room, self.room.spark(), SPARK, self.room.step_types, promise=promise)
-        report = trial.report_cluster(self.given, counterexamples.FOLDER, sentences)
-        shown = sentences[:SHOWN_SENTENCES]
-        pytest.fail("\n".join([*shown, "", "The smallest like it, alone:", *report]), pytrace=False)
+        fail_with(sentences, trial.report_cluster(self.given, counterexamples.FOLDER, sentences))
 
 
-@dataclass(frozen=True, slots=True)
-class PackRun:
+Simulated = Mapping[str, tuple[SimulatedCluster, TimedRun]]
+"""Clusters of a pack and their runs, by a name of each."""
+
+
+class PackRun(NamedTuple):
     """A pack that was simulated and run on Spark."""
 
     seen: tuple[ClusterRun, ...]
@@ -155,22 +158,15 @@ def run_packs(spark: SparkSession, *packs: ClusterPack, kills: int = 0) -> Itera
             yield each.result()
 
 
-def _run_pack(
-    spark: SparkSession,
-    kills: int,
-    pack: ClusterPack,
-    simulated: Mapping[str, tuple[SimulatedCluster, TimedRun]],
-) -> PackRun:
+def _run_pack(spark: SparkSession, kills: int, pack: ClusterPack, simulated: Simulated) -> PackRun:
+    room = find_room(pack.room)
     workloads = {name: run.workload.with_(name=name) for name, (_, run) in simulated.items()}
-    ran = run_on_spark(spark, workloads, kills)
-    seen = [
-        ClusterRun(find_room(pack.room), given, run, ran.traces[name])
-        for name, (given, run) in simulated.items()
-    ]
-    return PackRun(tuple(seen), ran.kills)
+    traces, killed = run_on_spark(spark, workloads, kills)
+    seen = tuple([ClusterRun(room, *ran, traces[name]) for name, ran in simulated.items()])
+    return PackRun(seen, killed)
 
 
-def simulate(pack: ClusterPack) -> dict[str, tuple[SimulatedCluster, TimedRun]]:
+def simulate(pack: ClusterPack) -> Simulated:
     """Simulate the clusters of a pack; return each with its run, by a name of its own."""
     return {
         f"cluster-{n}": simulate_case(pack.room, config, case)
@@ -206,20 +202,16 @@ def _coarser(case: SeededPlan, tuples: int) -> SeededPlan:
 # ------------------------------------------------------------------------------------- assertions
 
 
-def assert_same(seen: ClusterRun, step_types: Collection[type] | None = None) -> None:
+def assert_same(seen: ClusterRun) -> None:
     """Assert that Spark's trace equals that of the simulation."""
-    compared = seen.room.step_types if step_types is None else step_types
-    verdict, wrong = compare_traces(
-        seen.room, seen.run.workload, seen.run.trace, seen.trace, compared
-    )
-    if wrong:
-        seen.fail(broken_sentences([verdict]))
+    room, run = seen.room, seen.run
+    verdict, _ = compare_traces(room, run.workload, run.trace, seen.trace, room.step_types)
+    assert_claims_hold(seen, verdict)
 
 
 def assert_claims_hold(seen: ClusterRun, *verdicts: Verdict) -> None:
     """Assert that no claim is broken on Spark's own trace."""
-    broken = broken_sentences(verdicts)
-    if broken:
+    if broken := broken_sentences(verdicts):
         seen.fail(broken)
 
 
@@ -227,12 +219,6 @@ def assert_promise_kept(seen: ClusterRun, promise: Promise) -> None:
     """Assert that Spark's own trace keeps a promise."""
     if broken := promise(seen.run.workload, seen.trace):
         seen.fail(broken, promise)
-
-
-def judge_claims(seen: ClusterRun, *names: str) -> tuple[Verdict, ...]:
-    """Judge Spark's own trace; return the verdicts of the named claims, or of all."""
-    verdicts = seen.room.check(seen.run.workload, seen.trace).verdicts
-    return tuple([each for each in verdicts if not names or each.claim in names])
 
 
 # ---------------------------------------------------------------------------------- recomputation

@@ -1,7 +1,7 @@
 """Counts of the cases that matter, in traces and in simulated runs."""
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
+from types import MappingProxyType
 
 from model.vocabulary import Trace, Workload
 from model.vocabulary.script.config import MILLISECOND_US
@@ -14,43 +14,43 @@ TROUBLES = ("shed", "held_back", "sent_again", "served_again")
 """Entries of a run's summary that count trouble; a run without trouble has none of them."""
 
 
-def count_troubles(runs: Iterable[TimedRun]) -> Counter[str]:
-    """Count the runs that met each kind of trouble, and the runs whose workers failed."""
-    met = Counter(dict.fromkeys((*TROUBLES, "kills"), 0))
-    for run in runs:
-        met.update(name for name in TROUBLES if name in run.summary)
-        met["kills"] += bool(run.workload.faults)
-    return met
+def count_troubles(run: TimedRun) -> dict[str, int]:
+    """Count each kind of trouble that a run met, and whether its workers failed."""
+    met = {name: int(name in run.summary) for name in TROUBLES}
+    return {**met, "kills": bool(run.workload.faults)}
 
 
-def count_partial(trace: Trace, least: int = 0) -> int:
-    """Count judged windows of ``least`` tuples or more that need only a part of them at first."""
-    known = [(step.n_rcv + step.n_late, step.n_req) for step in trace.of(Judged)]
-    return sum(total >= least and 0 < required < total for total, required in known)
+def count_redelivered(workload: Workload, rejected: Collection[int]) -> int:
+    """Count arrivals that were not rejected, whose tuple had come before."""
+    admitted = [each for each in workload.arrivals if each.seq not in rejected]
+    return len(admitted) - len({(each.stream, each.source_id) for each in admitted})
+
+
+def count_kills(kills: Sequence[int]) -> dict[str, int]:
+    """Count kills, and those that struck when there was state to resume from."""
+    return {"kills": len(kills), "kills with state": sum(batch > 0 for batch in kills)}
+
+
+def count_partial(trace: Trace) -> int:
+    """Count judged windows that need only a part of their tuples at first."""
+    return sum(0 < step.n_req < step.n_rcv + step.n_late for step in trace.of(Judged))
 
 
 # -------------------------------------------------------------------------------------- scales
 
-WIDE = (
-    "spans of years",
-    "spans below a millisecond",
-    "identities beyond 2^32",
-    "values beyond float32",
+SIZED = (
+    *("spans of years", "spans below a millisecond"),
+    *("identities beyond 2^32", "values beyond float32"),
+    *("streams of a thousand keys", "windows of one tuple", "windows of a thousand tuples"),
 )
-MANY_OR_FEW = (
-    "streams of a thousand keys",
-    "windows of one tuple",
-    "windows of a thousand tuples",
-)
-SIZED = (*WIDE, *MANY_OR_FEW)
 """Cases that :func:`count_scales` counts, those of wide numbers first."""
+WIDE = SIZED[:4]
 YEAR_US, MANY = 365 * 86_400_000_000, 1_000
-NO_WINDOWS: Windows = {}
 FLOAT32_EXACT = 2**24
 """Largest whole number up to which a 32-bit float holds all whole numbers."""
 
 
-def count_scales(workload: Workload, windows: Windows = NO_WINDOWS) -> dict[str, int]:
+def count_scales(workload: Workload, windows: Windows = MappingProxyType({})) -> dict[str, int]:
     """Count the large and small numbers in a stream, and in its windows if they are given."""
     times_us = [event.event_time_us for event in workload.arrivals]
     span_us = max(times_us, default=0) - min(times_us, default=0)

@@ -22,7 +22,7 @@ from straggler.strategies.grouping import cases, timed_cases
 @telling([skewed("tag", 0)])
 @given(case=cases())
 def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:
-    Agreement.of("grouping", reached).of_operator(case)
+    Agreement("grouping", reached).of_operator(case)
 
 
 @promised(
@@ -34,7 +34,7 @@ def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workl
 def test_every_policy_agrees_on_hot_keys_that_change(reached: Reached, seed: int) -> None:
     for policy in POLICIES:
         for case in (skewed(policy, seed), one_key(policy)):
-            Agreement.of("grouping", reached).of_operator(case)
+            Agreement("grouping", reached).of_operator(case)
 
 
 @promised("shed", "sent_again", "served_again", "several senders", examples=9)
@@ -44,6 +44,6 @@ def test_a_timed_run_is_a_run_of_the_model(
 ) -> None:
     for config, (plan, seed) in clusters:
         run = simulate(plan, config, seed)
-        Agreement.of("grouping", reached).of_run(run)
+        Agreement("grouping", reached).of_run(run)
         # Workers and tiers are not in the routes: another cluster does the same with what arrived.
         assert TIMED_ROOM.replay(run.workload).trace.digest() == run.trace.digest()

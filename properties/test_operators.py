@@ -11,19 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from properties.agreement import all_of
 from properties.operators.timed import OPERATORS, Drawn, report
 from properties.promised import Reached, promised
 from properties.reached_cases import WIDE
 from straggler.strategies.clusters import REGIONS
 
 ALWAYS = ("crashes with state", "messages sent again", "shed arrivals")
+WINDOWED = (*ALWAYS, *WIDE, "tuples served again", "late pairs", "rejected arrivals")
 EXAMPLES = 4
 """Number of times that clusters of all regions are drawn."""
 
 
 def in_all_regions(room: str) -> st.SearchStrategy[Sequence[Drawn]]:
     """Draw a cluster in each region."""
-    return st.tuples(*map(OPERATORS[room].drawn_in, REGIONS))
+    return all_of(REGIONS, OPERATORS[room].drawn_in)
 
 
 def assert_like_the_model(room: str, clusters: Sequence[Drawn], reached: Reached) -> None:
@@ -33,9 +35,7 @@ def assert_like_the_model(room: str, clusters: Sequence[Drawn], reached: Reached
             pytest.fail(report(OPERATORS[room], drawn), pytrace=False)
 
 
-@promised(
-    *ALWAYS, *WIDE, "tuples served again", "late pairs", "rejected arrivals", examples=EXAMPLES
-)
+@promised(*WINDOWED, examples=EXAMPLES)
 @given(clusters=in_all_regions("slack"))
 def test_a_slack_operator_does_what_the_model_does(
     reached: Reached, clusters: Sequence[Drawn]
@@ -43,9 +43,7 @@ def test_a_slack_operator_does_what_the_model_does(
     assert_like_the_model("slack", clusters, reached)
 
 
-@promised(
-    *ALWAYS, *WIDE, "tuples served again", "late pairs", "rejected arrivals", examples=EXAMPLES
-)
+@promised(*WINDOWED, examples=EXAMPLES)
 @given(clusters=in_all_regions("watermark"))
 def test_a_watermark_operator_does_what_the_model_does(
     reached: Reached, clusters: Sequence[Drawn]

@@ -27,13 +27,7 @@ from model.grouping import balance_claims
 from model.vocabulary.grouping import Heavy
 from model.vocabulary.windows import Correction, Final, Late, Rejected
 from properties import accounts, families, profiles
-from properties.chain_runs import (
-    CARRIED,
-    ChainPack,
-    chain_packs,
-    count_chain,
-    run_chain_pack,
-)
+from properties.chain_runs import CARRIED, ChainPack, chain_packs, count_chain, run_chain_pack
 from properties.on_spark import recompute_windows_in_spark
 from properties.oracles import exchange
 from properties.oracles.coverage import first_answers, list_low_coverage
@@ -42,12 +36,10 @@ from properties.oracles.router import Excess, Router
 from properties.packs import (
     ClusterPack,
     ClusterRun,
-    PackRun,
     assert_claims_hold,
     assert_promise_kept,
     assert_same,
     join_packs,
-    judge_claims,
     list_wrong_answers,
     list_wrong_routes,
     plain_steps,
@@ -57,7 +49,14 @@ from properties.packs import (
     simulate,
 )
 from properties.promised import Reached, promised
-from properties.reached_cases import PARTIAL, SIZED, count_partial, count_scales
+from properties.reached_cases import (
+    PARTIAL,
+    SIZED,
+    count_kills,
+    count_partial,
+    count_redelivered,
+    count_scales,
+)
 from spark_impl.grouping import run_in_process
 from straggler.strategies import queries
 
@@ -144,8 +143,8 @@ def test_imbalance_does_not_grow_with_instances(
         excesses = router.excesses(routes_of(seen.trace))
         times_us = [each.times_us for each in router.tables]
         reached.add({**count_cases(seen), "rebalances": len(router.windows) - 1})
-        reached.add({"heavy keys": len(seen.trace.of(Heavy))})
-        reached.add({"new times": sum(one != other for one, other in pairwise(times_us))})
+        changed = sum(one != other for one, other in pairwise(times_us))
+        reached.add({"heavy keys": len(seen.trace.of(Heavy)), "new times": changed})
         if not queries.is_steady(plan):  # Nobody can know what keys will drift to.
             reached.add({"windows of drifting keys": len(excesses)})
             continue
@@ -155,7 +154,7 @@ def test_imbalance_does_not_grow_with_instances(
         for policy in WORSE:
             other = workload.with_(config={**workload.config, "policy": policy})
             windows[policy][router.n] += router.excesses(routes_of(run_in_process(other)))
-    reached.add(count_kills(observed))
+    reached.add(count_kills(observed.kills))
     found = unbalanced(windows["tag"])
     assert not found, "\n".join(found)
     for policy in WORSE:
@@ -202,7 +201,8 @@ def test_first_answers_contain_the_requested_share(
         assert not found, "\n".join(found)
         for seen in observed.seen:
             assert_same(seen)
-            assert_claims_hold(seen, *judge_claims(seen, *COVERAGE))
+            judged = seen.room.check(seen.run.workload, seen.trace).verdicts
+            assert_claims_hold(seen, *(each for each in judged if each.claim in COVERAGE))
             assert_promise_kept(seen, list_wrong_answers)
             reached.add({**count_cases(seen), PARTIAL: count_partial(seen.trace)})
         law = "(eps, delta)" if config.lambda_thr is None else f"{config.lambda_thr}"
@@ -227,7 +227,7 @@ def test_every_answer_ends_exact(
             windows = recompute_windows(seen.run.workload)
             assert not windows or seen.trace.of(Final), "there are no final answers"
             reached.add({**count_cases(seen), **count_scales(seen.run.workload, windows)})
-        reached.add(count_kills(observed))
+        reached.add(count_kills(observed.kills))
 
 
 @profiles.only_nightly()
@@ -273,20 +273,11 @@ def test_every_row_is_in_an_answer_or_in_a_list(
 
 def count_cases(seen: ClusterRun) -> dict[str, int]:
     """Count the input of Spark and the interesting cases in its trace."""
-    rejected = {step.seq for step in seen.trace.of(Rejected)}
-    admitted = [event for event in seen.run.workload.arrivals if event.seq not in rejected]
+    workload, rejected = seen.run.workload, {step.seq for step in seen.trace.of(Rejected)}
     return {
         "clusters": 1,
-        "tuples": len(seen.run.workload.arrivals),
-        "redelivered tuples": len(admitted) - len({(e.stream, e.source_id) for e in admitted}),
+        "tuples": len(workload.arrivals),
+        "redelivered tuples": count_redelivered(workload, rejected),
         "late pairs": len(seen.trace.of(Late)),
         "corrections": len(seen.trace.of(Correction)),
-    }
-
-
-def count_kills(observed: PackRun) -> dict[str, int]:
-    """Count the kills of a pack, and those that struck when it had state to resume from."""
-    return {
-        "kills": len(observed.kills),
-        "kills with state": sum(batch > 0 for batch in observed.kills),
     }

@@ -33,7 +33,7 @@ def written_and_read(case: Workload) -> Workload:
 @telling(TELLING.values())
 @given(case=cases().map(written_and_read))
 def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:
-    Agreement.of("script", reached).of_operator(case)
+    Agreement("script", reached).of_operator(case)
 
 
 @st.composite
@@ -52,4 +52,4 @@ def test_a_timed_run_is_a_run_of_the_model(
     for config, (plan, seed) in clusters:
         # With the placement of docs/script.md, which the model has.
         planned = replace(plan, tuning=ScriptTuning())
-        Agreement.of("script", reached).of_run(simulate(planned, config, seed))
+        Agreement("script", reached).of_run(simulate(planned, config, seed))

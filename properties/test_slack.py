@@ -39,7 +39,7 @@ ENOUGH = example(
 @telling([ENOUGH])
 @given(case=cases() | (FROM_VALUES | PATIENT).flatmap(workloads))
 def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:
-    Agreement.of("slack", reached).of_operator(case)
+    Agreement("slack", reached).of_operator(case)
 
 
 @promised("late pairs", "misses", "shed", "held_back", "sent_again", "served_again", examples=9)
@@ -48,4 +48,4 @@ def test_a_timed_run_is_a_run_of_the_model(
     reached: Reached, clusters: Sequence[TimedCase[SlackConfig]]
 ) -> None:
     for config, (plan, seed) in clusters:
-        Agreement.of("slack", reached).of_run(simulate(plan, config, seed))
+        Agreement("slack", reached).of_run(simulate(plan, config, seed))

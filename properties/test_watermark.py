@@ -25,6 +25,8 @@ LATE_UPSTREAM = example(
     (3, 5),
 )
 """Tuples that come late, after an upstream operator has inserted a watermark."""
+LEFT_BEHIND = VARIANTS["pairs_left_behind"].example
+WAITING_LONG = LEFT_BEHIND.with_(config={**LEFT_BEHIND.config, "max_wait_us": 10**18})
 SECOND_US = 1_000_000
 
 
@@ -36,16 +38,12 @@ def reversed_far() -> Workload:
     return Workload("watermark", tuple(events), config.to_json(), (150,))
 
 
-def _waiting_long(case: Workload) -> Workload:
-    return case.with_(config={**case.config, "max_wait_us": 10**18})
-
-
 @promised(*put_to_the_test(CLAIMS), examples=80)
 @telling(each.example for each in VARIANTS.values())
-@telling([_waiting_long(VARIANTS["pairs_left_behind"].example), reversed_far(), LATE_UPSTREAM])
+@telling([WAITING_LONG, reversed_far(), LATE_UPSTREAM])
 @given(case=cases(upstreams=UPSTREAMS))
 def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:
-    Agreement.of("watermark", reached).of_operator(case)
+    Agreement("watermark", reached).of_operator(case)
 
 
 @st.composite
@@ -59,7 +57,7 @@ def read_in_all_ways(draw: st.DrawFn) -> Sequence[Workload]:
 @given(read=read_in_all_ways())
 def test_the_operator_reads_as_the_model_does(reached: Reached, read: Sequence[Workload]) -> None:
     """The literal reading breaks claims; model and operator take it alike."""
-    agreement = Agreement.of("watermark", reached)
+    agreement = Agreement("watermark", reached)
     for case in read:
         expected = agreement.room.reference()(case)
         agreement.of_steps(case, expected)
@@ -81,4 +79,4 @@ def test_a_timed_run_is_a_run_of_the_model(
     reached: Reached, clusters: Sequence[TimedCase[WatermarkConfig]]
 ) -> None:
     for config, (plan, seed) in clusters:
-        Agreement.of("watermark", reached).of_run(simulate(plan, config, seed))
+        Agreement("watermark", reached).of_run(simulate(plan, config, seed))

@@ -23,10 +23,12 @@ from model.vocabulary.join import Receive
 from model.vocabulary.script.config import ScriptConfig
 from model.vocabulary.script.tree import Arithmetic, Sensor, Statement, Window, Workflow
 from model.vocabulary.windows import Late, Rejected
+from properties.agreement import crowded
 from properties.operators.grouping import SparkMachine as Routers
 from properties.operators.join import SparkMachine as Chain
 from properties.operators.script import WAYS, SparkScripts
 from properties.operators.windows import SparkMachine as Task
+from properties.packs import SHOWN_SENTENCES
 from properties.reached_cases import count_scales
 from sim import grouping, join, script, slack, watermark
 from sim.join.tuning import ChainTuning
@@ -39,9 +41,10 @@ from sim.kernel.trigger import At
 from sim.script.host import ScriptTuning
 from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
+from spark_impl.windows.room import WindowRoom
 from straggler.judging.judge import broken_sentences
 from straggler.judging.plan_counterexamples import SeededPlan, describe, smallest
-from straggler.rooms import Room, find_room
+from straggler.rooms import find_room
 from straggler.strategies.grouping import replaying
 from straggler.strategies.grouping import timed_cases as grouping_cases
 from straggler.strategies.join import TimedCase as ChainCase
@@ -52,13 +55,10 @@ from straggler.strategies.streams import UNIT_US, arrivals, timings
 from straggler.strategies.streams import configs as slack_configs
 from straggler.strategies.watermark import configs as watermark_configs
 
-SHOWN_SENTENCES = 8
 SECONDS_MAX = 20.0
 """Time limit for shrinking a cluster."""
 CHAIN_EVENTS_MAX = 72
 """Most tuples of a chain, because a few chains of twice as many took half of all the time."""
-
-
 SCALE_OF: Mapping[str | None, str] = {
     "redelivered": "wide identities",
     "bursty": "large values",
@@ -84,63 +84,53 @@ class Operator:
     """The part of a room's Spark side that runs in simulated time."""
 
     name: str
-    drawn_in: Callable[[str | None], st.SearchStrategy[Drawn]]
-    """Draws a cluster in a region, or in any."""
+    calm: Callable[[str | None], st.SearchStrategy[Drawn]]
+    """Draws a cluster in a region, or in any, before trouble is added."""
     simulate: Callable[..., TimedRun]
     machine: Callable[..., Any]
     """Constructor of the Spark side's machine."""
-    counts: Callable[[TimedRun], Mapping[str, int]]
-    """Count the interesting cases of the room in a run, by name."""
+    figures: Mapping[str, str]
+    """Entry of a run's summary that counts an interesting case, by the name of the case."""
+    counts: Callable[[TimedRun], Mapping[str, int]] = lambda _run: {}
+    """Count the other interesting cases of the room in a run, by name."""
 
     @property
     def drawn(self) -> st.SearchStrategy[Drawn]:
         """Clusters of every region."""
         return self.drawn_in(None)
 
-    @property
-    def room(self) -> Room:
-        """Room of the operator."""
-        return find_room(self.name)
-
-    def run(self, drawn: Drawn) -> TimedRun:
-        """Run Spark's operator on a cluster."""
-        plan, seed = drawn.case
-        return self.simulate(plan, drawn.config, seed, machine=self.machine)
-
-    def expected(self, drawn: Drawn) -> TimedRun:
-        """Run the model on a cluster; raise ``ValueError`` for an impossible cluster."""
-        return self.simulate(drawn.case.plan, drawn.config, drawn.case.seed)
+    def drawn_in(self, region: str | None) -> st.SearchStrategy[Drawn]:
+        """Draw a cluster in a region, or in any."""
+        return _troubled(self.calm(region), region)
 
     def broken(
         self, drawn: Drawn, count: Callable[[Mapping[str, int]], object] = len
     ) -> tuple[str, ...]:
         """Run model and operator; return sentences on the mistakes of the operator.
 
-        ``count`` is called with the cases that Spark's operator met.
+        ``count`` is called with the cases that Spark's operator met. Raise ``ValueError`` for an
+        impossible cluster.
         """
-        expected = self.expected(drawn)
+        room, (config, (plan, seed)) = find_room(self.name), drawn
+        expected = self.simulate(plan, config, seed)
         try:
-            observed = self.run(drawn)
+            observed = self.simulate(plan, config, seed, machine=self.machine)
         except Exception as error:  # every error counts as a failure of the operator
             text = " ".join(str(error).split()) or "no message"
             return (f"the operator raised {type(error).__name__}: {text[:300]}",)
         count(self.reached(observed))
-        workload, trace, step_types = (
-            observed.workload,
-            expected.trace,
-            self.room.in_process_step_types,
-        )
-        undetermined = self.room.undetermined_steps(drawn.case.plan)
+        workload, trace, step_types = observed.workload, expected.trace, room.in_process_step_types
+        undetermined = room.undetermined_steps(plan)
         other = tuple(_differences(expected.workload, workload))
         is_shed = has_shed(expected) or has_shed(observed)
         decisions = [each.config.get("decisions") for each in (expected.workload, workload)]
         if (other and is_shed) or decisions[0] != decisions[1]:
             other = () if is_shed else other
-            trace = self.room.reference()(workload)
-            step_types = self.room.determined_steps(drawn.case.plan, step_types)
-        difference = self.room.compare(workload, trace, observed.trace, step_types)
+            trace = room.reference()(workload)
+            step_types = room.determined_steps(plan, step_types)
+        difference = room.compare(workload, trace, observed.trace, step_types)
         judged = [step for step in observed.trace.steps() if type(step) not in undetermined]
-        verdicts = self.room.check(workload, Trace(observed.trace.producer, judged)).verdicts
+        verdicts = room.check(workload, Trace(observed.trace.producer, judged)).verdicts
         return (*other, *difference.sentences, *broken_sentences(verdicts))
 
     def reached(self, run: TimedRun) -> dict[str, int]:
@@ -151,6 +141,7 @@ class Operator:
             "crashes with state": sum(fault.at > 0 for fault in run.workload.faults),
             "messages sent again": int(run.summary.get("sent_again", 0)),
             "shed arrivals": has_shed(run),
+            **{case: int(run.summary.get(entry, 0)) for case, entry in self.figures.items()},
             **self.counts(run),
         }
 
@@ -218,7 +209,7 @@ def _troubled(draw: st.DrawFn, calm: st.SearchStrategy[Drawn], region: str | Non
     """Let workers fail soon after arrivals, when they have something to lose, and fill up soon."""
     config, (plan, seed) = draw(calm)
     if region == "slow" or draw(st.sampled_from([False, True, False])):
-        plan = _shedding(plan)
+        plan = crowded(plan, "drop")
     workers, fails = _workers(config), []
     events = simulate_arrivals(plan, seed).events
     for _ in range(draw(st.sampled_from([2] if region == "failing" else [1, 0, 2]))):
@@ -228,12 +219,6 @@ def _troubled(draw: st.DrawFn, calm: st.SearchStrategy[Drawn], region: str | Non
             at_us = event.arrival_us - plan.epoch_us + UNIT_US // 2
             fails.append(Fail(worker, at_us, 4 * UNIT_US))
     return Drawn(config, SeededPlan(replace(plan, faults=(*plan.faults, *fails)), seed))
-
-
-def _shedding(plan: Plan) -> Plan:
-    """Return the plan with workers that shed tuples while one tuple waits."""
-    full = [replace(each, queue_limit=1, when_full="drop") for each in plan.cluster.workers]
-    return replace(plan, cluster=replace(plan.cluster, workers=tuple(full)))
 
 
 def _workers(config: Any) -> int:
@@ -296,9 +281,7 @@ def _chain(drawn: ChainCase) -> Drawn:
 
 
 def _in_windows(run: TimedRun) -> dict[str, int]:
-    again = int(run.summary.get("served_again", 0))
     return {
-        "tuples served again": again,
         "late pairs": len(run.trace.of(Late)),
         "rejected arrivals": len(run.trace.of(Rejected)),
         **count_scales(run.workload),
@@ -307,61 +290,54 @@ def _in_windows(run: TimedRun) -> dict[str, int]:
 
 def _in_grouping(run: TimedRun) -> dict[str, int]:
     return {
-        "tuples served again": int(run.summary.get("served_again", 0)),
         "rebalances": int(run.summary["windows"]) - 1,
         "heavy keys": len(run.trace.of(Heavy)),
     }
 
 
-def _in_scripts(run: TimedRun) -> dict[str, int]:
-    return {
-        "tuples served again": int(run.summary.get("served_again", 0)),
-        "results sent between workers": int(run.summary["results_sent"]),
-        "notices": int(run.summary["notices"]),
-        "late tuples": int(run.summary["late"]),
-    }
-
-
 def _in_join(run: TimedRun) -> dict[str, int]:
     return {
-        "epochs redone": int(run.summary["failures"]),
         "copies met": sum(step.copies for step in run.trace.of(Receive)),
-        "messages that came again": int(run.summary.get("came_again", 0)),
-        "rejected arrivals": int(run.summary["rejected"]),
         "changes of the number of workers": run.summary["resized"] != "no",
     }
 
 
-def _draw_windowed(configs: Callable[[], st.SearchStrategy[Any]], region: str | None) -> Any:
-    return _troubled(_windowed(configs(), region), region)
+SERVED_AGAIN = {"tuples served again": "served_again"}
+OF_JOIN = {
+    "epochs redone": "failures",
+    "messages that came again": "came_again",
+    "rejected arrivals": "rejected",
+}
+OF_SCRIPTS = {
+    **SERVED_AGAIN,
+    "results sent between workers": "results_sent",
+    "notices": "notices",
+    "late tuples": "late",
+}
 
 
-def _draw_chain(region: str | None) -> Any:
-    return _troubled(clusters_of_chains(region).map(_chain), region)
+def _windows_of(room: WindowRoom[Any], run: Callable[..., TimedRun], configs: Any) -> Operator:
+    """Return the operator of a windowed room, given a function that returns queries."""
+    task = partial(Task, room)
+    return Operator(room.name, partial(_windowed, configs()), run, task, SERVED_AGAIN, _in_windows)
 
 
-def _draw_routers(region: str | None) -> Any:
-    return _troubled(grouping_cases(region).map(lambda case: Drawn(*case)), region)
+def _chains(region: str | None) -> st.SearchStrategy[Drawn]:
+    return clusters_of_chains(region).map(_chain)
 
 
-def _draw_scripts(region: str | None) -> Any:
-    return _troubled(_scripts(region), region)
+def _routers(region: str | None) -> st.SearchStrategy[Drawn]:
+    return grouping_cases(region).map(lambda case: Drawn(*case))
 
 
-_SLACK, _WATERMARK = (
-    partial(_draw_windowed, slack_configs),
-    partial(_draw_windowed, watermark_configs),
-)
 OPERATORS: Mapping[str, Operator] = {
     operator.name: operator
     for operator in (
-        Operator("slack", _SLACK, slack.simulate, partial(Task, SLACK), _in_windows),
-        Operator(
-            "watermark", _WATERMARK, watermark.simulate, partial(Task, WATERMARK), _in_windows
-        ),
-        Operator("join", _draw_chain, join.simulate, Chain, _in_join),
-        Operator("grouping", _draw_routers, grouping.simulate, Routers, _in_grouping),
-        Operator("script", _draw_scripts, script.simulate, SparkScripts, _in_scripts),
+        _windows_of(SLACK, slack.simulate, slack_configs),
+        _windows_of(WATERMARK, watermark.simulate, watermark_configs),
+        Operator("join", _chains, join.simulate, Chain, OF_JOIN, _in_join),
+        Operator("grouping", _routers, grouping.simulate, Routers, SERVED_AGAIN, _in_grouping),
+        Operator("script", _scripts, script.simulate, SparkScripts, OF_SCRIPTS),
     )
 }
 """Operator of each room, by its name."""

@@ -111,16 +111,11 @@ def interval(successes: int, trials: int) -> tuple[float, float]:
 
 def _at_most(successes: int, trials: int, p: float) -> float:
     """Return the probability of so many successes or fewer."""
-    return sum(
-        exp(
-            lgamma(trials + 1)
-            - lgamma(n + 1)
-            - lgamma(trials - n + 1)
-            + n * log(p)
-            + (trials - n) * log(1 - p)
-        )
-        for n in range(successes + 1)
-    )
+    total = 0.0
+    for n in range(successes + 1):
+        log_ways = lgamma(trials + 1) - lgamma(n + 1) - lgamma(trials - n + 1)
+        total += exp(log_ways + n * log(p) + (trials - n) * log(1 - p))
+    return total
 
 
 def _root(rising: Any, aim: float) -> float:

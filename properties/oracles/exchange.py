@@ -6,7 +6,7 @@ Source: docs/join.md, section 15.
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -30,8 +30,6 @@ class Exchange(NamedTuple):
 
     blocks: int
     acks: int
-    copies: int
-    """Copies that blocks of R met."""
     tuples: int
     """Tuples that went from one worker to the next."""
 
@@ -48,14 +46,14 @@ def count_exchange(steps: Steps) -> Exchange:
     return Exchange(
         len(steps["forward"]),
         len(steps["ack"]),
-        sum(each["copies"] for each in steps["receive"]),
         sum(each["tuples"] for each in steps["forward"]),
     )
 
 
 def bound_tuples(workload: Mapping[str, Any], steps: Steps) -> Bounds:
     """Return limits of the number of tuples forwarded, from decisions, admissions and pairs."""
-    workers, epochs = workers_by_epoch(workload), _epochs_of_tuples(workload, steps)
+    workers = [number for number, _ in decisions_by_epoch(workload)]
+    epochs = _epochs_of_tuples(workload, steps)
     used = set[tuple[str, int]]()
     least = 0
     for pair in sorted(steps["match"], key=lambda each: (each["r_id"], each["s_id"])):
@@ -74,8 +72,10 @@ def bound_bytes(workload: Mapping[str, Any], steps: Steps, came: Sequence[Report
 
     Epochs that were run again count in the upper limit only: their messages came, too.
     """
-    found, workers = count_exchange(steps), workers_by_epoch(workload)
-    small = sum(SMALL_BYTES.get(each["kind"], 0) * each["times"] for each in _messages(came))
+    found = count_exchange(steps)
+    boundaries = sum(workers - 1 for workers, _ in decisions_by_epoch(workload))
+    messages = chain.from_iterable(report["messages"] for report in came)
+    small = sum(SMALL_BYTES.get(each["kind"], 0) * each["times"] for each in messages)
     return Bounds(
         TUPLE_BYTES * found.tuples
         + HEAD_BYTES * found.blocks
@@ -83,7 +83,7 @@ def bound_bytes(workload: Mapping[str, Any], steps: Steps, came: Sequence[Report
         (TUPLE_BYTES + KEY_BYTES) * found.tuples
         + FRAME_BYTES * found.blocks
         + small
-        + IDLE_BYTES * sum(m - 1 for m in workers),
+        + IDLE_BYTES * boundaries,
     )
 
 
@@ -114,11 +114,6 @@ def wrong_sends(steps: Steps, came: Sequence[Report], repeated: int) -> Iterator
             yield f"block {name} of (epoch, worker, stream, number) was never sent"
 
 
-def _messages(came: Sequence[Report]) -> Iterator[Mapping[str, Any]]:
-    for report in came:
-        yield from report["messages"]
-
-
 def wrong_exchange(workload: Mapping[str, Any], steps: Steps) -> Iterator[str]:
     """Yield what no behaviour of the protocol has: a block lost, met too often, or too large."""
     sent, came, known = (
@@ -138,7 +133,7 @@ def wrong_exchange(workload: Mapping[str, Any], steps: Steps) -> Iterator[str]:
 
 def _wrong_loads(workload: Mapping[str, Any], steps: Steps) -> Iterator[str]:
     """Yield blocks that are too large or too few, and those that met more copies than possible."""
-    sizes = [size for _, size, _ in decisions_by_epoch(workload)]
+    sizes = [size for _, size in decisions_by_epoch(workload)]
     blocks = Counter((each["epoch"], each["worker"], each["stream"]) for each in steps["forward"])
     loads = defaultdict[tuple[int, int, str], int](int)
     for each in steps["forward"]:
@@ -182,18 +177,13 @@ def _epochs_of_tuples(workload: Mapping[str, Any], steps: Steps) -> dict[tuple[s
     return found
 
 
-def workers_by_epoch(workload: Mapping[str, Any]) -> list[int]:
-    """Return the number of workers in each epoch, the flush included."""
-    return [workers for workers, _, _ in decisions_by_epoch(workload)]
-
-
-def decisions_by_epoch(workload: Mapping[str, Any]) -> list[tuple[int, int, float]]:
-    """Return workers, largest block and share shed of each epoch, the flush included."""
+def decisions_by_epoch(workload: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """Return workers and largest block of each epoch, the flush included."""
     config = workload["config"]
-    found = [(config["workers"], config["block_size"], 0.0)]
+    decided = {epoch: (workers, size) for epoch, workers, size, _ in config.get("decisions", ())}
+    found = [(config["workers"], config["block_size"])]
     for epoch in range(len(workload["cuts"]) + 1 + workload["flush"]):
-        in_force = [tuple(each[1:]) for each in config.get("decisions", ()) if each[0] == epoch]
-        found.append(in_force[0] if in_force else found[-1])
+        found.append(decided.get(epoch, found[-1]))
     return found[1:]
 
 

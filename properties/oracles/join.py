@@ -3,7 +3,6 @@
 Rules of this file:
 
 * It reads a workload as JSON has it, and follows docs/join.md, sections 1, 2 and 14, by loops.
-* The steps of admission are methods, so that a test can plant a mistake in one of them.
 """
 
 from collections import Counter
@@ -11,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import inf, isfinite
 from typing import Any
 
+from properties.oracles.hashing import GOLDEN, MASK, mix
 from properties.oracles.windows import Delivery, matches
 
 SHED = "shed, because utilisation was too high"
@@ -22,12 +22,7 @@ Row = Sequence[Any]
 
 def split_mix(number: int) -> float:
     """Return output ``number`` of SplitMix64 from state 0, as a number in [0, 1)."""
-    size = 2**64
-    z = ((number + 1) * 0x9E3779B97F4A7C15) % size
-    z = ((z ^ (z // 2**30)) * 0xBF58476D1CE4E5B9) % size
-    z = ((z ^ (z // 2**27)) * 0x94D049BB133111EB) % size
-    z = z ^ (z // 2**31)
-    return (z // 2**11) / 2**53
+    return (mix((number + 1) * GOLDEN & MASK) >> 11) / 2**53
 
 
 class Recomputation:
@@ -52,18 +47,8 @@ class Recomputation:
 
     def share(self, epoch: int) -> float:
         """Return the share that an epoch sheds."""
-        share = 0.0
-        for first, _workers, _block_size, decided in self.decisions:
-            if first <= epoch:
-                share = decided
-        return share
-
-    def is_shed(self, epoch: int, row: Row) -> bool:
-        """Return whether an arrival is shed."""
-        return split_mix(2 * row[0] + (row[6] == "S")) < self.share(epoch)
-
-    def note_shed(self, row: Row) -> None:
-        """Do nothing: a shed arrival leaves no trace but its rejection."""
+        decided = [share for first, _, _, share in self.decisions if first <= epoch]
+        return decided[-1] if decided else 0.0
 
     def raise_floors(self) -> None:
         """Move the watermark of a stream that the other one has left behind."""
@@ -72,11 +57,7 @@ class Recomputation:
         for stream, other in ("RS", "SR"):
             came_us = self.came_us[other]
             if came_us - self.mark_us.get(stream, inf) > self.idle_after_us:
-                self.raise_floor(stream, came_us - self.lateness_us - self.idle_after_us)
-
-    def raise_floor(self, stream: str, floor_us: float) -> None:
-        """Move the watermark of a stream up to a floor."""
-        self.watermark_us[stream] = max(self.watermark_us[stream], floor_us)
+                self.move_watermark(stream, came_us - self.idle_after_us)
 
     def set_marks(self, accepted: Collection[str]) -> None:
         """Note how far the other stream of each stream has come by the end of an epoch."""
@@ -89,9 +70,8 @@ class Recomputation:
         seq, identity, key, event_us, value, _, stream = row
         number = float(value)  # texts stand for values that are not finite
         reason = ""
-        if self.is_shed(epoch, row):
+        if split_mix(2 * seq + (stream == "S")) < self.share(epoch):
             reason = SHED
-            self.note_shed(row)
         elif not isfinite(number):
             reason = NOT_FINITE
         elif event_us < self.watermark_us[stream]:
@@ -105,8 +85,8 @@ class Recomputation:
             self.tuples[stream].append((Delivery(identity, key, event_us, number), epoch))
         return reason not in (SHED, NOT_FINITE)
 
-    def move_watermark(self, stream: str, event_us: int) -> None:
-        """Move the watermark of a stream up to an event time."""
+    def move_watermark(self, stream: str, event_us: float) -> None:
+        """Let the watermark of a stream follow an event time."""
         if self.lateness_us is not None:
             at_us = event_us - self.lateness_us
             self.watermark_us[stream] = max(self.watermark_us[stream], at_us)
@@ -115,8 +95,9 @@ class Recomputation:
         spans = {name: (first, last) for name, first, last in config["epochs"]}
         for name, predicate in config["queries"]:
             first, last = spans.get(name, (0, None))
+            end = inf if last is None else last
             r, s = (
-                [each for each, epoch in self.tuples[stream] if _is_within(epoch, first, last)]
+                [each for each, epoch in self.tuples[stream] if first <= epoch <= end]
                 for stream in "RS"
             )
             for one in r:
@@ -124,10 +105,6 @@ class Recomputation:
                     distance_us = abs(one.event_time_us - other.event_time_us)
                     if distance_us <= config["window_us"] and matches(predicate, one, other):
                         yield name, one.identity, other.identity
-
-
-def _is_within(epoch: int, first: int, last: int | None) -> bool:
-    return first <= epoch and (last is None or epoch <= last)
 
 
 def batches_of(workload: Mapping[str, Any]) -> list[list[Row]]:

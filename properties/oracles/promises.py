@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from properties.oracles.hashing import signed_hash
 from properties.oracles.join import Recomputation, batches_of
 from properties.oracles.router import Excess, Router
+from properties.oracles.windows import AGGREGATES
 
 Workload = Mapping[str, Any]
 Steps = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -203,8 +204,7 @@ def wrong_windows(workload: Workload, steps: Steps) -> list[str]:
             for window, values in tuples.of.items()
         )
         finals = Counter(
-            ((each["task"], each["start_us"], each["key"]), each["value"], each["n"], each["exact"])
-            for each in steps["final"]
+            (_window_of(each), each["value"], each["n"], each["exact"]) for each in steps["final"]
         )
         found += _differences("final answer", expected, finals)
     return found
@@ -238,37 +238,29 @@ def late_pairs(steps: Steps) -> Mapping[Window, set[int]]:
     """Return the identities of the tuples that were late, by window."""
     found: dict[Window, set[int]] = defaultdict(set)
     for each in steps["late"]:
-        found[each["task"], each["start_us"], each["key"]].add(each["source_id"])
+        found[_window_of(each)].add(each["source_id"])
     return found
 
 
-def answers_by_window(
-    rows: Iterable[Mapping[str, Any]],
-) -> dict[Window, list[Mapping[str, Any]]]:
+def answers_by_window(rows: Iterable[Mapping[str, Any]]) -> dict[Window, list[Mapping[str, Any]]]:
     """Return the answers of each window."""
     found: dict[Window, list[Mapping[str, Any]]] = {}
     for each in rows:
-        found.setdefault((each["task"], each["start_us"], each["key"]), []).append(each)
+        found.setdefault(_window_of(each), []).append(each)
     return found
+
+
+def _window_of(step: Mapping[str, Any]) -> Window:
+    return step["task"], step["start_us"], step["key"]
 
 
 def aggregate_of(workload: Workload, values: Mapping[int, float]) -> float:
     """Return the aggregate of the values of a window."""
     config = workload["config"]
     found = sorted(values.values())
-    match config.get("aggregate", "sum"):
-        case "count":
-            return float(len(found))
-        case "sum":
-            return sum(found, 0.0)
-        case "avg":
-            return sum(found, 0.0) / len(found)
-        case "min":
-            return found[0]
-        case "max":
-            return found[-1]
-        case "median":
-            return found[ceil(Fraction(len(found), 2)) - 1]
+    aggregate = config.get("aggregate", "sum")
+    if aggregate in AGGREGATES:
+        return AGGREGATES[aggregate](found)
     return found[ceil(Fraction(str(config.get("q", 0.5))) * len(found)) - 1]
 
 

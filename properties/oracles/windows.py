@@ -57,15 +57,6 @@ def window_aggregates(
 
     Windows start at the multiples of the slide. A tuple that was delivered twice counts once.
     """
-    values = window_values(deliveries, size_us, slide_us)
-    of = AGGREGATES[aggregate]
-    return {window: Answer(of(found), len(found)) for window, found in values.items()}
-
-
-def window_values(
-    deliveries: Iterable[Delivery], size_us: int, slide_us: int
-) -> Mapping[tuple[str, int], list[float]]:
-    """Return the values of every window with at least one tuple, each tuple once."""
     seen: set[int] = set()
     values: dict[tuple[str, int], list[float]] = defaultdict(list)
     for delivery in deliveries:
@@ -76,7 +67,8 @@ def window_values(
         while start_us + size_us > delivery.event_time_us:
             values[delivery.key, start_us].append(delivery.value)
             start_us -= slide_us
-    return values
+    of = AGGREGATES[aggregate]
+    return {window: Answer(of(found), len(found)) for window, found in values.items()}
 
 
 def matches(predicate: Sequence[Any], r: Delivery, s: Delivery) -> bool:

@@ -99,7 +99,7 @@ PROMISES = (
         "Condition: workers are removed after too little work, as 3.4 has it, and not after too"
         " much, as 2.2.3 has it.",
         (
-            "properties/test_join.py::test_workers_follow_the_protocol_while_load_changes",
+            "properties/test_promises.py::test_every_pair_is_joined_exactly_once",
             "tests/properties/test_join_load.py::test_four_workers_become_eight_and_four_again",
         ),
         ("scale-in",),

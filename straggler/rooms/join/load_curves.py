@@ -75,14 +75,6 @@ def follow(rules: LoadRules, workers: int, curve: Sequence[float]) -> Iterator[D
         yield decision
 
 
-class LoadCurve(NamedTuple):
-    """Rules of a chain, the number of workers at the start, and the load of each epoch."""
-
-    rules: LoadRules
-    workers: int
-    loads: tuple[float, ...]
-
-
 class Course(NamedTuple):
     """Rules, the number of workers at the start, and what was measured epoch by epoch."""
 
