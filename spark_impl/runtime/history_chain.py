@@ -125,6 +125,8 @@ def _require_own(file: Location, link: _Link, before: _Link, identity: str | Non
         msg = f"{file.parent} has a file of another history, {note['history']}: {file.name}"
     elif "history" in before.note and "history" not in note:
         msg = f"{file.parent} has a file that its landing has not written: {file.name}"
+        if link.digest is None:
+            msg = f"{file} is missing, but {file_of(file.parent, number - 1).name} is there"
     else:
         return
     raise InputProblem(msg)

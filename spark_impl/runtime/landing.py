@@ -18,7 +18,8 @@ Rules of this file:
 * A file gets a name that no file has: if another landing has written the history meanwhile, this
   one stops, and has changed nothing.
 * Rejected rows get their name behind the arrivals of their micro-batch, and the note of the file
-  comes last. If a crash comes between, the repeated micro-batch rejects the same rows again.
+  comes last. If a crash comes between, the repeated micro-batch lists its rejected rows anew, and
+  stops if other rows would land than the file has.
 * The history is its own record: arrival numbers continue those of its last file.
 """
 
@@ -107,7 +108,7 @@ class Landing(Runnable):
     ``max_future`` guards against wrong clocks: a row whose event time lies more than that beyond
     its arrival time is refused, because a single one would close all windows up to its time. It is
     an interval such as ``"1 hour"``, a ``timedelta``, or None for no guard. Another run of the same
-    landing may have another guard.
+    landing may have another guard, unless it has to finish a micro-batch whose file is there.
 
     A micro-batch becomes one file, or none if it has no arrivals. Rows are numbered from 0 on,
     without gaps. All rows of a micro-batch arrive before those of the next one. Within a
@@ -252,8 +253,9 @@ class Landing(Runnable):
         batch = last_logged(self._checkpoint, "offsets") + 1
         last = _find_last(self._history)
         require_landed(self._history, self._checkpoint, last.number)
-        if batch <= last.batch:
-            msg = f"{self._checkpoint} is at batch {batch}, {self._history} at {last.batch} already"
+        done = max([last.batch, *(int(file.name.split("-")[0]) for file in self._rejected())])
+        if batch <= done:
+            msg = f"{self._checkpoint} is at batch {batch}, {self._history} at {done} already"
             raise InputProblem(msg)
         file = file_of(self._history, last.number)
         require_plan(file, last.plan, self._checkpoint, last.batch)
@@ -261,6 +263,7 @@ class Landing(Runnable):
 
     def _land(self, rows: DataFrame, batch: int) -> None:
         """Write everything of a micro-batch; Spark calls this, and again after a crash."""
+        is_first = self._last is None  # of a run: Spark repeats no other micro-batch
         self._last = last = self._last or self._require_last()
         is_landed = batch == last.batch  # but Spark stopped before it committed
         if is_landed and (read_landed(self._checkpoint) or {}).get("number") == last.number:
@@ -283,14 +286,22 @@ class Landing(Runnable):
         found = ordered.mapInArrow(write, WRITTEN).collect()
         written = {each.table: (locate(each.file), each) for each in found}
         footers = {name: _read_whole(file, each.rows) for name, (file, each) in written.items()}
-        if LANDED in written and not is_landed:
+        if is_landed:
+            file = file_of(self._history, last.number)
+            _require_same(file, last, footers[LANDED].num_rows if LANDED in footers else 0)
+        elif LANDED in written:
             new = file_of(self._history, last.number + 1)
             last = _last_of(new, footers[LANDED])
             written[LANDED][0].publish(new)
+        lists, name = self._history / "_rejected", f"{batch:08d}-{plan:x}"
+        old = {*lists.children(rf"{name}-.+")} if is_first else set()
         if REJECTED in written:
             file, each = written[REJECTED]
-            name = f"{batch:08d}-{plan:x}-{each.rows}-{each.gone}.parquet"
-            file.move(self._history / "_rejected" / name)
+            new = lists / f"{name}-{each.rows}-{each.gone}.parquet"
+            file.move(new)
+            old.discard(new)
+        for file in old:  # a run with another guard has listed them
+            file.remove()
         if LANDED in written:
             note_landed(self._checkpoint, file_of(self._history, last.number))
         scratch.remove()
@@ -338,6 +349,20 @@ def _read_whole(file: Location, rows: int) -> pq.FileMetaData:
         )
         raise InputProblem(msg)
     return footer
+
+
+def _require_same(file: Location, last: "_Last", rows: int) -> None:
+    """Raise :class:`InputProblem` unless a repeated micro-batch lands the rows of its file.
+
+    Guards refuse the more rows the stricter they are, so the number of rows tells them apart.
+    """
+    landed = last.seq - last.first + 1
+    if rows != landed:
+        msg = (
+            f"{file} has {landed} rows of micro-batch {last.batch}, of which {rows} would land now:"
+            " finish it with the max_future of the run that began it, and with the same source"
+        )
+        raise InputProblem(msg)
 
 
 class _Last(NamedTuple):

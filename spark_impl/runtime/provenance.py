@@ -51,21 +51,20 @@ def require_history(view: View, history: Location) -> None:
 
 
 def note_history(writer: TableWriter) -> None:
-    """Note the history of a store that has no note, before the first micro-batch of a writer.
+    """Check the history of a store, and note it in a store that has no note.
 
-    A history without files has no id yet: the next micro-batch takes it. Raise
+    This is done once in a run: by the first micro-batch that finds files or an id. Raise
     :class:`InputProblem` if the store was computed from another history.
     """
     history = writer.source
     if history is None:
         return
     require_history(writer.view, history)
-    if writer.view.history is None:
-        found = identity_of(history)
-        if found is None and not numbers(history):
-            return
-        if found := found or _identify(history):
-            writer.note_history({"id": found, "address": str(history)})
+    found = identity_of(history)
+    if found is None and not numbers(history):
+        return
+    if writer.view.history is None and (found := found or _identify(history)):
+        writer.note_history({"id": found, "address": str(history)})
     writer.source = None
 
 

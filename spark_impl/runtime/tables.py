@@ -18,6 +18,7 @@ import hashlib
 import json
 import re
 import time
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ _QUERY = "straggler"
 """Delta's name for the series of transactions whose numbers are those of micro-batches."""
 _PLAN = "straggler.plan"
 """Delta's name for the series whose last number is the digest of the last micro-batch's plan."""
+_COMMIT = "straggler.commit"
+"""Name of a commit's own id in the log, by which its writer finds out whether it counts."""
 _SETTINGS = {
     "delta.checkpointInterval": "25",
     "delta.logRetentionDuration": "interval 1 minutes",
@@ -264,7 +267,8 @@ class TableWriter:
         ]
         digest = digest_of(self.checkpoint, batch if number is None else number)
         numbers = [Transaction(_QUERY, batch), Transaction(_PLAN, digest)]
-        transaction = CommitProperties(app_transactions=numbers)
+        ours = {_COMMIT: uuid.uuid4().hex}
+        transaction = CommitProperties(custom_metadata=ours, app_transactions=numbers)
         try:
             with _working(self.root, "written"):
                 self._table.create_write_transaction(
@@ -279,7 +283,9 @@ class TableWriter:
             if self.look().last < batch:
                 raise
             # If it was not, only what Delta does behind a commit has failed, as with its log.
-            if not {each.file for each in written} & {each.file for each in self.view.files}:
+            with _working(self.root, "read"):
+                is_ours = any(ours.items() <= each.items() for each in self._table.history())
+            if not is_ours:
                 msg = (
                     f"{self.root} has micro-batch {batch} already: another query has written it,"
                     " and nothing of this one counts"

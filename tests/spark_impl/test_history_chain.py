@@ -3,6 +3,7 @@
 import json
 import threading
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -77,6 +78,15 @@ def test_a_file_of_another_history_is_named(tmp_path: Path) -> None:
         require_chain(made, range(5, 6))
 
 
+@pytest.mark.parametrize("at", range(1, FILES))
+def test_a_file_that_is_not_there_is_named(tmp_path: Path, at: int) -> None:
+    made = landed(tmp_path / "h", "one")
+    file_of(made, at).remove()
+    sentence = rf"/h/{at:08d}\.parquet is missing, but {at - 1:08d}\.parquet is there"
+    with pytest.raises(InputProblem, match=sentence):
+        require_chain(made, range(at, at + 1))
+
+
 def test_a_file_of_no_landing_is_named(tmp_path: Path) -> None:
     made = landed(tmp_path / "h", "one")
     for number in (FILES, 3):
@@ -116,6 +126,24 @@ def test_a_store_notes_the_history_that_appears_while_it_waits(tmp_path: Path) -
         InputProblem, match=r"is a history without _history\.json and _landing\.json"
     ):
         note_history(TableWriter(store.root, made))
+
+
+@pytest.mark.parametrize("is_noted", [False, True])
+def test_a_store_checks_a_history_until_it_has_an_id(tmp_path: Path, is_noted: bool) -> None:
+    """Requests may be worked off while the folder is empty."""
+    store, made = make(tmp_path / "s"), locate(tmp_path / "h")
+    if is_noted:
+        note_history(TableWriter(store.root, history(tmp_path / "first", 1)))
+    made.make()
+    writer = TableWriter(store.root, made)
+    for _ in range(2):
+        note_history(writer)
+    landed(tmp_path / "h", "other")
+    with pytest.raises(InputProblem, match="/s belongs to") if is_noted else nullcontext():
+        note_history(writer)
+    noted = require_view(store.root).history
+    assert noted is not None
+    assert (noted["id"] == "other") != is_noted
 
 
 def test_one_of_many_writers_creates_a_number(place: Location) -> None:

@@ -1,24 +1,30 @@
 """A process that dies at any write, and a history that loses rows: no answer is wrong."""
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import fs
 from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.vocabulary import SlackConfig
 from model.vocabulary.settings import PlainData
-from spark_impl.runtime import storage
+from spark_impl.runtime import cells, columns, landing, storage
 from spark_impl.runtime.histories import files_of, history_schema, write_parquet
+from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.runtime.stores import Draft
-from spark_impl.runtime.tables import TableWriter
+from spark_impl.runtime.tables import TableWriter, plan_of
 from spark_impl.slack.query import SLACK
 from spark_impl.windows import processor
 from spark_impl.windows.blocks import encode
@@ -181,3 +187,103 @@ def test_correction_notices_that_the_rows_of_a_file_are_gone(tmp_path: Path) -> 
         finish(place, source, batch, found[batch])
     windows = {row["start_us"]: row["n"] for row in place.at().read_kind("revision").to_pylist()}
     assert windows[0] == sum(0 <= ts < 10 for rows in batches for ts, _ in rows)
+
+
+# ---------------------------------------------------------- a landing that goes on otherwise
+
+GUARDS_US = (None, 0, 5)
+STARTS = st.lists(st.tuples(st.sampled_from(GUARDS_US), st.integers(0, 12)), max_size=3)
+"""Guards of the starts that die, and the number of writes that each of them can do."""
+AHEAD_US = st.lists(st.sampled_from([0, 5, 6, None]), min_size=1, max_size=4)
+"""Distances of event times beyond the arrival time; ``None`` is a time that cannot be read."""
+FIELDS = [columns._Field("event_time_us", "ts", cells.TIMES)]
+FIELDS += [columns._Field("value", "v", cells.NUMBERS)]
+
+
+class PlannedRows:
+    """The rows of a micro-batch, which one task in this process reads, numbers and writes."""
+
+    def __init__(self, ahead_us: Sequence[int | None], guard_us: int | None) -> None:
+        names, typed = {"event_time_us": "ts", "value": "v"}, ("event_time_us", "value", "key")
+        chosen = columns.Chosen(
+            dict.fromkeys(("key", "source_id", "arrival_us")) | names, ["value"], (), "us", guard_us
+        )
+        schema = pa.schema([history_schema().field(name) for name in (*typed, "arrival_us")])
+        self._reader = columns._Reader(FIELDS, ["ts", "v"], [], chosen, schema)
+        self._rows = pa.record_batch({"ts": pa.array(ahead_us, pa.int64())})
+        for name, values in (("v", range(len(ahead_us))), ("now", [0] * len(ahead_us))):
+            self._rows = self._rows.append_column(name, pa.array([*values], pa.int64()))
+
+    def mapInArrow(self, write: Callable[..., Any], _: str) -> "PlannedRows":  # noqa: N802 (Spark's name)
+        self._found = [*write(columns._read_batches([self._rows], self._reader))]
+        return self
+
+    def collect(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(**row) for each in self._found for row in each.to_pylist()]
+
+
+def run_landing(
+    folder: Path, batch: int, ahead_us: Sequence[int | None], guard_us: int | None
+) -> Landing:
+    """Land a micro-batch as the first one of a run; Spark has planned it."""
+    made = object.__new__(Landing)
+    for name in ("history", "checkpoint"):
+        setattr(made, f"_{name}", locate(folder / name))
+    vars(made).update(_schema=history_schema(), _values={"value": "v"}, _by_arrival=False)
+    made._last = None
+    if batch >= 0:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(landing, "in_order", lambda rows, by_arrival: rows)
+            made._land(PlannedRows(ahead_us, guard_us), batch)  # type: ignore[arg-type]
+    return made
+
+
+@given(AHEAD_US, AHEAD_US, STARTS)
+def test_a_row_lands_or_is_listed_once_whatever_guards_a_crash_separates(
+    tmp_path_factory: pytest.TempPathFactory,
+    before: list[int | None],
+    ahead_us: list[int | None],
+    starts: list[tuple[int | None, int]],
+) -> None:
+    """A start may be refused; the guard of the run that has landed the micro-batch is not."""
+    folder = tmp_path_factory.mktemp("landing")
+
+    def start(guard_us: int | None) -> str:
+        try:
+            run_landing(folder, 1, ahead_us, guard_us)
+        except InputProblem as refusal:
+            return str(refusal)
+        return ""
+
+    plan_of(locate(folder / "checkpoint"), 0).write_bytes(b"0")
+    run_landing(folder, 0, before, 0)
+    plan_of(locate(folder / "checkpoint"), 1).write_bytes(b"1")
+    for guard_us, writes in starts:
+        disk = Disk(writes)
+        with pytest.MonkeyPatch.context() as patch, suppress(Killed):
+            patch.setattr(storage, "_connect", lambda _system, disk=disk: disk)
+            start(guard_us)
+    refusals = [start(guard_us) for guard_us in GUARDS_US]
+    assert "" in refusals
+    assert all("finish it with the max_future of the run" in each for each in refusals if each)
+    landed = [pq.read_table(file.path) for file in files_of(locate(folder / "history"))]
+    listed = [pq.read_table(file) for file in (folder / "history" / "_rejected").glob("0*")]
+    assert len(listed) <= 2, "a micro-batch has one list"
+    values = [int(value) for each in landed for value in each.column("value").to_pylist()]
+    values += [json.loads(row)["v"] for each in listed for row in each.column("row").to_pylist()]
+    assert sorted(values) == sorted([*range(len(before)), *range(len(ahead_us))])
+
+
+@pytest.mark.parametrize("landing_ones", [*product([False, True], repeat=3)])
+def test_a_checkpoint_behind_what_was_landed_or_listed_is_refused(
+    tmp_path: Path, landing_ones: Sequence[bool]
+) -> None:
+    checkpoint = locate(tmp_path / "checkpoint")
+    for batch, lands in enumerate(landing_ones):
+        plan_of(checkpoint, batch).write_bytes(str(batch).encode())
+        run_landing(tmp_path, batch, [0 if lands else None], None)
+    run_landing(tmp_path, -1, [], None)._require_last()
+    for batch in (2, 1, 0):
+        plan_of(checkpoint, batch).remove()
+        with pytest.raises(InputProblem, match=f"is at batch {batch}, .*/history at 2 already$"):
+            run_landing(tmp_path, -1, [], None)._require_last()

@@ -114,18 +114,23 @@ def test_a_micro_batch_counts_as_done_for_those_who_planned_its_rows(place: Loca
     with pytest.raises(InputProblem, match=sentence):
         require_checkpoint(other, writer_of(other), 1)
     require_checkpoint(own, writer_of(own), 1)
+    plan_of(own, 1).remove()  # as Spark does a hundred micro-batches later
+    require_checkpoint(own, writer_of(own), 1)
     draft_of(store, writer_of(own), 2).commit()
     assert starts(store) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
 
 
+@pytest.mark.parametrize("is_other_quicker", [False, True])
+@pytest.mark.parametrize("only_removes", [False, True])
 def test_a_commit_counts_although_the_log_cannot_be_summed_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only_removes: bool, is_other_quicker: bool
 ) -> None:
+    """A commit does not count if another writer was quicker."""
     often = {**tables._SETTINGS, "delta.checkpointInterval": "3"}
     monkeypatch.setattr(tables, "_SETTINGS", often)
     store = make(tmp_path / "s")
     (tmp_path / "s" / "_delta_log" / f"{2:020d}.checkpoint.parquet" / "taken").mkdir(parents=True)
-    writer, told = TableWriter(store.root), list[str]()
+    writer, other, told = TableWriter(store.root), TableWriter(store.root), list[str]()
     working = tables._working
 
     @contextmanager
@@ -138,10 +143,22 @@ def test_a_commit_counts_although_the_log_cannot_be_summed_up(
             raise
 
     monkeypatch.setattr(tables, "_working", listen)
-    for batch in range(3):
-        draft_of(store, writer, batch).commit()
+    draft_of(store, writer, 0).commit()
+    other.look()
+    drafts = [Draft(store, each, 1) for each in (other, writer)]
+    for draft in drafts:
+        draft.removed += draft.view.of("pending")
+        if not only_removes:
+            draft.write("result", rows(10))
+    if is_other_quicker:
+        drafts[0].commit()
+        with pytest.raises(InputProblem, match="has written it, and nothing of this one counts"):
+            drafts[1].commit()
+    else:
+        drafts[1].commit()
     assert told, "nothing has failed"
-    assert starts(store) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
+    assert starts(store) == [0, 1, 2, *(() if only_removes else (10, 11, 12))]
+    assert starts(store, "pending") == []
 
 
 def test_a_writer_that_stood_still_while_the_log_was_cleaned_stops(
