@@ -75,6 +75,17 @@ def test_a_sum_over_a_stream_is_stored_and_resumed(
     assert refused == {("query", "watts", "x"), ("landing", "at", "?")}
     assert again.progress().rejected == 2
     assert slack.progress(again.query.store.root).rejected == 1, "it knows of no landing"
+    found = again.ledger()
+    assert (found.read, found.landed, found.answered, found.balances) == (6, 5, 4, True)
+    assert [(stage, sum(each.values())) for stage, each in found.refused.items()] == [
+        ("landing", 1),
+        ("query", 1),
+    ]
+    add(tmp_path, 3, ["a,5,8", "a,?,8"])
+    again.landing.run_available()
+    assert again.ledger()._replace(refused={}) == found._replace(
+        read=8, landed=6, pending=1, refused={}
+    ), "the query has not read it yet"
     folders = sorted(path.name for path in (tmp_path / "kept").iterdir() if path.is_dir())
     assert folders == ["answers", "checkpoints", "history"]
     with pytest.raises(InputProblem, match="its size_us is 10000000, not 5000000"):
