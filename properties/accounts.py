@@ -27,6 +27,7 @@ from spark_impl.grouping import Grouping
 from spark_impl.join import ChainJoin, from_history
 from spark_impl.landed import LandedQuery
 from spark_impl.over import over
+from spark_impl.runtime.accounts import ledger
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.systems import lose_commit
 from spark_impl.script import ScriptQuery
@@ -94,6 +95,8 @@ class Doors(NamedTuple):
     """The landing of the two sides, from which the stores were computed."""
     spread: Counter[int]
     """Arrival numbers that the sink of the stream that is spread got."""
+    rows: list[Row]
+    """All rows that were handed in."""
 
 
 def hand_in(spark: SparkSession, folder: Path, files: Sequence[Sequence[Row]]) -> Doors:
@@ -117,7 +120,8 @@ def hand_in(spark: SparkSession, folder: Path, files: Sequence[Sequence[Row]]) -
             for commits in ("landing", "landed/checkpoints/landing", "landed/checkpoints/answers"):
                 _forget(folder / commits)
     spread = sum(batches.values(), Counter[int]())
-    return Doors(spark, folder, runs["slack"], landing, spread)
+    handed = [row for rows in files for row in rows]
+    return Doors(spark, folder, runs["slack"], landing, spread, handed)
 
 
 def _write(folder: Path, number: int, rows: Iterable[Row]) -> None:
@@ -191,7 +195,7 @@ def unaccounted(
     doors: Doors, files: Sequence[Sequence[Row]], counts: Counter[str]
 ) -> Iterator[str]:
     """Yield where rows are missing or too many, in answers and in lists; count the cases."""
-    handed = [row for file in files for row in file]
+    handed = doors.rows
     by_side = [row for file in files for side in "RS" for row in file if row.side == side]
     landed, read = ([row for row in rows if row.fault is None] for rows in (handed, by_side))
     again = [is_other for _, is_other in oracle.comes_again(landed)]
@@ -201,6 +205,7 @@ def unaccounted(
     counts["rows that came again with other content"] += sum(again)
     yield from _set_aside(doors.landing, by_side, read)
     yield from _of_slack(doors.landed, handed, landed, counts)
+    yield from _ledger(doors, "landed/answers", sum(not row.has_number for row in landed))
     yield from _of_watermark(doors, read, counts)
     yield from _of_script(doors, read, counts)
     yield from _of_join(doors, read, counts)
@@ -260,6 +265,20 @@ def _of_slack(
     counts["rows refused by a query"] += sum(row["stage"] == "query" for row in listed)
 
 
+def _ledger(doors: Doors, store: str, refused: int, late: int = 0) -> Iterator[str]:
+    """Ask for the balance of a store that has ended; the query has refused ``refused`` rows."""
+    found = ledger(doors.folder / store)
+    refused += sum(row.fault is not None for row in doors.rows)
+    told = sum(sum(reasons.values()) for reasons in found.refused.values())
+    if not found.balances or found.pending:
+        yield f"the ledger of {store} does not balance, or has not ended: {found}"
+    yield from _differ(
+        f"the ledger of {store}",
+        [(found.read, told, found.late)],
+        [(len(doors.rows), refused, late)],
+    )
+
+
 def _windows(
     results: DataFrame, expected: Mapping[oracle.Window, oracle.Counted], counts: Counter[str]
 ) -> Iterator[str]:
@@ -291,12 +310,15 @@ def _of_watermark(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> It
     found = [row["seq"] for row in _rows_of(watermark.rejected(doors.spark, store))]
     lacks = [seq for seq, row in enumerate(read) if not row.has_number]
     yield from _differ("the list of watermark", found, lacks)
+    yield from _ledger(doors, "watermark", len(lacks))
 
 
 class _Refused(NamedTuple):
     """The list of a room whose late rows are in no answer."""
 
     admitted: list[Row]
+    not_finite: int
+    """Number of rows without a finite value."""
     late: int
     """Number of late rows."""
     differences: list[str]
@@ -313,7 +335,8 @@ class _Refused(NamedTuple):
         expected += [(seq, LATE) for seq in late]
         found = [(row["seq"], re.sub(" of the .*", "", row["reason"])) for row in _rows_of(listed)]
         admitted = [row for seq, row in finite.items() if seq not in late]
-        return cls(admitted, len(late), list(_differ(f"the list of {what}", found, expected)))
+        differences = list(_differ(f"the list of {what}", found, expected))
+        return cls(admitted, len(read) - len(finite), len(late), differences)
 
 
 def _of_script(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Iterator[str]:
@@ -327,6 +350,7 @@ def _of_script(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Itera
         for row in _rows_of(script.results(doors.spark, store))
     ]
     yield from _differ("the results of scripts", found, oracle.sums(refused.admitted).items())
+    yield from _ledger(doors, "script", refused.not_finite, refused.late)
     counts["rows late for a script"] += refused.late
 
 
@@ -339,6 +363,7 @@ def _of_join(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Iterato
     pairs = _rows_of(join.results(doors.spark, store))
     found = [(text[row["r_id"]], text[row["s_id"]]) for row in pairs]
     yield from _differ("the pairs", found, oracle.pairs(refused.admitted))
+    yield from _ledger(doors, "join", refused.not_finite, refused.late)
     counts["rows late for a chain"] += refused.late
     counts["pairs"] += len(found)
 
@@ -349,4 +374,5 @@ def _spread(doors: Doors, read: Sequence[Row]) -> Iterator[str]:
     listed = _rows_of(grouping.rejected(doors.spark, doors.folder / "grouping"))
     lacks = [seq for seq, row in mine.items() if not row.has_number]
     yield from _differ("the list of grouping", [row["seq"] for row in listed], lacks)
+    yield from _ledger(doors, "grouping", len(lacks))
     yield from _differ("what is spread", doors.spread.elements(), mine)
