@@ -27,6 +27,7 @@ from spark_impl.grouping import Grouping
 from spark_impl.join import ChainJoin, from_history
 from spark_impl.landed import LandedQuery
 from spark_impl.over import over
+from spark_impl.runtime.accounts import ledger
 from spark_impl.runtime.landing import Landing
 from spark_impl.script import ScriptQuery
 from spark_impl.watermark import WatermarkQuery
@@ -93,6 +94,8 @@ class Doors(NamedTuple):
     """The landing of the two sides, from which the stores were computed."""
     spread: Counter[int]
     """Arrival numbers that the sink of the stream that is spread got."""
+    rows: list[Row]
+    """All rows that were handed in."""
 
 
 def hand_in(spark: SparkSession, folder: Path, files: Sequence[Sequence[Row]]) -> Doors:
@@ -116,7 +119,8 @@ def hand_in(spark: SparkSession, folder: Path, files: Sequence[Sequence[Row]]) -
             for checkpoint in (*stores, *landings):
                 _forget(folder / checkpoint)
     spread = sum(batches.values(), Counter[int]())
-    return Doors(spark, folder, runs["slack"], landing, spread)
+    handed = [row for rows in files for row in rows]
+    return Doors(spark, folder, runs["slack"], landing, spread, handed)
 
 
 def _write(folder: Path, number: int, rows: Iterable[Row]) -> None:
@@ -190,7 +194,7 @@ def unaccounted(
     doors: Doors, files: Sequence[Sequence[Row]], counts: Counter[str]
 ) -> Iterator[str]:
     """Yield where rows are missing or too many, in answers and in lists; count the cases."""
-    handed = [row for file in files for row in file]
+    handed = doors.rows
     by_side = [row for file in files for side in "RS" for row in file if row.side == side]
     landed, read = ([row for row in rows if row.fault is None] for rows in (handed, by_side))
     again = [is_other for _, is_other in oracle.comes_again(landed)]
@@ -200,6 +204,7 @@ def unaccounted(
     counts["rows that came again with other content"] += sum(again)
     yield from _set_aside(doors.landing, by_side, read)
     yield from _of_slack(doors.landed, handed, landed, counts)
+    yield from _ledger(doors, "landed/answers", sum(not row.has_number for row in landed))
     yield from _of_watermark(doors, read, counts)
     yield from _of_script(doors, read, counts)
     yield from _of_join(doors, read, counts)
@@ -259,6 +264,20 @@ def _of_slack(
     counts["rows refused by a query"] += sum(row["stage"] == "query" for row in listed)
 
 
+def _ledger(doors: Doors, store: str, refused: int, late: int = 0) -> Iterator[str]:
+    """Ask for the balance of a store that has ended; the query has refused ``refused`` rows."""
+    found = ledger(doors.folder / store)
+    refused += sum(row.fault is not None for row in doors.rows)
+    told = sum(sum(reasons.values()) for reasons in found.refused.values())
+    if not found.balances or found.pending:
+        yield f"the ledger of {store} does not balance, or has not ended: {found}"
+    yield from _differ(
+        f"the ledger of {store}",
+        [(found.read, told, found.late)],
+        [(len(doors.rows), refused, late)],
+    )
+
+
 def _windows(
     results: DataFrame, expected: Mapping[oracle.Window, oracle.Counted], counts: Counter[str]
 ) -> Iterator[str]:
@@ -285,6 +304,7 @@ def _of_watermark(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> It
     found = [row["seq"] for row in _rows_of(watermark.rejected(doors.spark, store))]
     lacks = [seq for seq, row in enumerate(read) if not row.has_number]
     yield from _differ("the list of watermark", found, lacks)
+    yield from _ledger(doors, "watermark", len(lacks))
 
 
 def _admitted(
@@ -315,6 +335,7 @@ def _of_script(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Itera
         for row in _rows_of(script.results(doors.spark, store))
     ]
     yield from _differ("the results of scripts", found, oracle.sums(admitted).items())
+    yield from _ledger(doors, "script", sum(not row.has_number for row in read), late)
     counts["rows late for a script"] += late
 
 
@@ -328,6 +349,7 @@ def _of_join(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Iterato
     pairs = _rows_of(join.results(doors.spark, store))
     found = [(text[row["r_id"]], text[row["s_id"]]) for row in pairs]
     yield from _differ("the pairs", found, oracle.pairs(admitted))
+    yield from _ledger(doors, "join", sum(not row.has_number for row in read), late)
     counts["rows late for a chain"] += late
     counts["pairs"] += len(found)
 
@@ -338,4 +360,5 @@ def _spread(doors: Doors, read: Sequence[Row]) -> Iterator[str]:
     listed = _rows_of(grouping.rejected(doors.spark, doors.folder / "grouping"))
     lacks = [seq for seq, row in mine.items() if not row.has_number]
     yield from _differ("the list of grouping", [row["seq"] for row in listed], lacks)
+    yield from _ledger(doors, "grouping", len(lacks))
     yield from _differ("what is spread", doors.spread.elements(), mine)

@@ -42,7 +42,7 @@ from spark_impl.grouping.tasks import (
     sender_before,
 )
 from spark_impl.grouping.windows import Standing, add_times, advance, rebalance, set_times, start
-from spark_impl.runtime import packages
+from spark_impl.runtime import accounts, packages
 from spark_impl.runtime.failures import sentence_of
 from spark_impl.runtime.provenance import history_of, note_history, require_history
 from spark_impl.runtime.queries import (
@@ -156,6 +156,7 @@ class Grouping:
         spreader = Spreader(self.config, columns, locate(checkpoint))
         own = own or spreader.store.checkpoint
         spreader.writer.source, spreader.writer.checkpoint = history_of(rows), own
+        spreader.history = spreader.writer.source
         if spreader.writer.source is not None:
             require_history(spreader.writer.view, spreader.writer.source)
         return GroupingStream(spreader, own, rows, work)
@@ -171,6 +172,8 @@ class Spreader:
         self._reports: Reports | None = None
         self.writer = TableWriter(self.store.root)
         """The writer of the store's table."""
+        self.history: Location | None = None
+        """The history from which the rows come, if they come from one."""
 
     def standing(self, store: GroupingStore | None = None) -> Standing:
         """Return the progress of the stream, at present or in a store that was looked at."""
@@ -240,6 +243,11 @@ class Spreader:
         draft.add(WORKED, dict.fromkeys(worked, 1))
         draft.add(REJECTED, {each.file: each.tuples for each in refused})
         draft.write(STANDING, pa.table({"number": [0], "content": [encode_standing(after)]}))
+        offered = sum(each.tuples for each in part.batch.reports.of(SENDER).values())
+        reading, places = accounts.read_streams(writer, self.history, source_batch, offered)
+        places[accounts.REFUSED] = sum(each.tuples for each in refused)
+        places[accounts.ANSWERED] = tuples - places[accounts.REFUSED]
+        accounts.write_account(draft, reading, places)
         # The source may repeat the last micro-batch, which begins with the states before it.
         draft.removed += [
             each
@@ -301,6 +309,8 @@ class Progress(NamedTuple):
     """The window of the next tuple."""
     rejected: Mapping[str, int]
     """Number of refused rows so far, by reason."""
+    rows: Mapping[str, int]
+    """Rows of the last micro-batch, and those in each place of the ledger."""
 
 
 def progress(store: Address) -> Progress:
@@ -311,7 +321,8 @@ def progress(store: Address) -> Progress:
     place = load_store(locate(store))
     refused, last = place.view.count(REJECTED), place.view.last
     window = place.standing(last).table.window if last >= 0 else 0
-    return Progress(last, window, {REASON_NOT_FINITE: refused} if refused else {})
+    reasons = {REASON_NOT_FINITE: refused} if refused else {}
+    return Progress(last, window, reasons, accounts.rows_of_batch(place))
 
 
 def rejected(spark: SparkSession, store: Address) -> DataFrame:
@@ -348,6 +359,10 @@ class GroupingStream(Runnable):
     def progress(self) -> Progress:
         """Return the position of the stream (:func:`spark_impl.grouping.progress`)."""
         return progress(self._spreader.store.root)
+
+    def ledger(self) -> accounts.Ledger:
+        """Return where each row is that was handed in (:func:`spark_impl.grouping.ledger`)."""
+        return accounts.ledger(self._spreader.store.root)
 
     def _batch(self, rows: DataFrame, number: int) -> None:
         self._spreader.advance(rows, self._work, number)

@@ -6,6 +6,7 @@ The store is a :class:`spark_impl.runtime.stores.TableStore` with these kinds of
     instance   the state of an instance, if instances have any
     standing   the standing after a micro-batch
     rejected   rows without a finite value, if listed
+    account    rows of a micro-batch, by place of the ledger
 
 Rules of this file:
 
@@ -26,10 +27,10 @@ from model.vocabulary import GroupingConfig
 from spark_impl.grouping.keys import HeavyKey, Summary, Table
 from spark_impl.grouping.router import SenderState
 from spark_impl.grouping.windows import Standing
-from spark_impl.runtime import stores
+from spark_impl.runtime import accounts, stores
 from spark_impl.runtime.storage import Location
 
-VERSION = 3
+VERSION = 4
 SENDER, INSTANCE, STANDING, REJECTED = "sender", "instance", "standing", "rejected"
 REFUSED = pa.schema(
     [
@@ -42,7 +43,11 @@ REFUSED = pa.schema(
 )
 """Columns of a refused row; what the input does not have is NULL."""
 _STATE = pa.schema([("number", pa.int64()), ("content", pa.binary())])
-_KINDS = {**dict.fromkeys((SENDER, INSTANCE, STANDING), _STATE), REJECTED: REFUSED}
+_KINDS = {
+    **dict.fromkeys((SENDER, INSTANCE, STANDING), _STATE),
+    REJECTED: REFUSED,
+    accounts.ACCOUNT: accounts.COLUMNS,
+}
 
 
 @dataclass(frozen=True, slots=True)

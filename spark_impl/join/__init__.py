@@ -17,17 +17,20 @@ from spark_impl.join.inputs import from_history
 from spark_impl.join.query import ChainJoin, ChainStream, one_time
 from spark_impl.join.stage import ChainProblem
 from spark_impl.join.system import make_system, run_workloads
+from spark_impl.runtime.accounts import Ledger, ledger
 
 __all__ = [
     "ChainJoin",
     "ChainProblem",
     "ChainStream",
     "EpochLoad",
+    "Ledger",
     "LoadRules",
     "Progress",
     "Snapshot",
     "complete_until",
     "from_history",
+    "ledger",
     "load",
     "make_system",
     "one_time",

@@ -12,6 +12,7 @@ from model.vocabulary.join_load import Measured
 from spark_impl.join.control import mean_utilisation, share_of, utilisations
 from spark_impl.join.matching import Counts
 from spark_impl.join.store import MATCHES, REJECTED, ChainStore, load_store
+from spark_impl.runtime.accounts import rows_of_batch
 from spark_impl.runtime.queries import read_table
 from spark_impl.runtime.storage import Address, InputProblem
 from spark_impl.runtime.tables import BATCH
@@ -139,6 +140,8 @@ class Progress(NamedTuple):
     """Watermark by stream; ``NO_WATERMARK_US`` for a stream without one."""
     held_by: str | None
     """The stream with the lower watermark; ``None`` without watermarks, and after a flush."""
+    rows: Mapping[str, int]
+    """Rows of the last epoch, and those in each place of the ledger; ``pending`` is the change."""
 
 
 def progress(store: Address) -> Progress:
@@ -153,7 +156,7 @@ def progress(store: Address) -> Progress:
         counts.update(done.reasons)
     if not commits:
         nothing = dict.fromkeys(STREAMS, NO_WATERMARK_US)
-        return Progress(-1, NO_WATERMARK_US, {}, nothing, None)
+        return Progress(-1, NO_WATERMARK_US, {}, nothing, None, {})
     last = commits[-1]
     lateness_us, clocks = last.config.lateness_us, last.clocks
     wm_us = [each.watermark_us(lateness_us) for each in clocks]
@@ -164,6 +167,7 @@ def progress(store: Address) -> Progress:
         dict(counts),
         dict(zip(STREAMS, [END_US, END_US] if last.flush else wm_us, strict=True)),
         held_by,
+        rows_of_batch(place),
     )
 
 

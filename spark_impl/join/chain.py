@@ -9,6 +9,7 @@ Rules of this file:
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -17,7 +18,7 @@ from threading import Lock
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import REASON_SHED, Decision, Predicate
+from model.vocabulary.join import REASON_LATE, REASON_SHED, Decision, Predicate
 from model.vocabulary.join_load import LoadRules, Measured
 from spark_impl.join import queries
 from spark_impl.join.control import (
@@ -34,9 +35,9 @@ from spark_impl.join.matching import FreePredicate, ranks_of
 from spark_impl.join.stage import check_slots, make_commit, run_epoch
 from spark_impl.join.store import STATE, ChainStore, Commit, Load, commit_epoch, name_of, open_store
 from spark_impl.join.task import Options, Plan, Summary
-from spark_impl.runtime import packages
+from spark_impl.runtime import accounts, packages
 from spark_impl.runtime.provenance import note_history
-from spark_impl.runtime.storage import Address, InputProblem
+from spark_impl.runtime.storage import Address, InputProblem, Location
 from spark_impl.runtime.tables import TableWriter
 
 log = logging.getLogger("straggler.join")
@@ -73,6 +74,8 @@ class Chain:
         self.store = open_store(store, config)
         self.writer = TableWriter(self.store.root)
         """The writer of its table."""
+        self.history: Location | None = None
+        """The history from which both streams come, if they come from one."""
         self._last = before = self._seen.last()
         self._admitted_before = cache(
             lambda epoch: self._seen.admitted_before(epoch)  # noqa: PLW0108 (the version changes)
@@ -174,7 +177,8 @@ class Chain:
             ended_ns = time.monotonic_ns()
             done = self._conclude(make_commit(plan, summaries), summaries, ended_ns)
             written = {name_of(each.attempt, each.worker): each.rows for each in summaries}
-            commit_epoch(self.store, self.writer, done, written)
+            account = self._account(done, summaries)
+            commit_epoch(self.store, self.writer, done, written, *account)
             self._last = done
             self._since_ns = ended_ns
             self._report(plan.config)
@@ -221,6 +225,27 @@ class Chain:
             told = replace(done.config, queries=self.config.queries, epochs=self.config.epochs)
             functions, changed = (tuple(sorted(each)) for each in (self._free, self._changed))
         return done._replace(config=told, functions=functions, changed=changed)
+
+    def _account(self, done: Commit, summaries: Sequence[Summary]) -> accounts.Counted:
+        """Return what an epoch has read, and the numbers of its rows by place."""
+        offered = sum(each.offered for each in summaries)
+        admitted, pending = sum(done.admitted), sum(done.held)
+        if self._last is not None:
+            admitted, pending = admitted - sum(self._last.admitted), pending - sum(self._last.held)
+        reasons = Counter(done.reasons)
+        late, shed = reasons.pop(REASON_LATE, 0), reasons.pop(REASON_SHED, 0)
+        accepted = sum(sum(each.accepted) for each in summaries)
+        history = None if done.flush else self.history
+        reading, places = accounts.read_streams(self.writer, history, done.epoch, offered)
+        return reading, {
+            **places,
+            accounts.REFUSED: reasons.total(),
+            accounts.LATE: late,
+            accounts.SHED: shed,
+            accounts.REDELIVERED: accepted - late - admitted,
+            accounts.PENDING: pending,
+            accounts.ANSWERED: admitted - pending,
+        }
 
     def _measure(self, done: Commit, summaries: Sequence[Summary], ended_ns: int) -> Measured:
         return Measured(

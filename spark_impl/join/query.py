@@ -20,6 +20,7 @@ from spark_impl.join.matching import FreePredicate
 from spark_impl.join.stage import ChainProblem
 from spark_impl.join.store import KINDS, MATCHES, ChainStore, load_store
 from spark_impl.join.task import Options
+from spark_impl.runtime.accounts import Ledger, ledger
 from spark_impl.runtime.provenance import history_of, require_history
 from spark_impl.runtime.queries import Runnable, Sink, require_checkpoint, start_batches
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
@@ -146,7 +147,9 @@ class ChainJoin:
         It is not called for an epoch in which nothing arrived.
         """
         chain = self._open(r.sparkSession, self._config, checkpoint)
-        chain.writer.source = source = history_of(r) or history_of(s)
+        sources = history_of(r), history_of(s)
+        chain.writer.source = source = sources[0] or sources[1]
+        chain.history = source if sources[0] == sources[1] else None
         if source is not None:
             require_history(chain.writer.view, source)
         own = chain.store.checkpoint if spark_checkpoint is None else locate(spark_checkpoint)
@@ -197,6 +200,10 @@ class ChainStream(Runnable):
     def progress(self) -> Progress:
         """Return the position of the chain (:func:`spark_impl.join.progress`)."""
         return progress(self._chain.store.root)
+
+    def ledger(self) -> Ledger:
+        """Return where each row is that was handed in (:func:`spark_impl.join.ledger`)."""
+        return ledger(self._chain.store.root)
 
     def submit(self, name: str, predicate: Condition) -> int:
         """Add a query from the next epoch on; return the number of that epoch.

@@ -7,6 +7,7 @@ The store is a :class:`spark_impl.runtime.stores.TableStore`. An epoch is a vers
     matches                    pairs that were found in the epoch
     rejected                   arrivals that were rejected
     admitted-R, admitted-S     admitted tuples, if a history is kept
+    account                    rows of the epoch, by place of the ledger
     steps                      steps of the workers, if they are recorded
     state                      states of the workers after the last epoch
 
@@ -30,14 +31,14 @@ from model.vocabulary.join_load import LoadState, Measured
 from model.vocabulary.settings import JsonObject, PlainData
 from spark_impl.join.control import Clocks, StreamClock
 from spark_impl.join.matching import SCHEMA, Counts
-from spark_impl.runtime import stores
+from spark_impl.runtime import accounts, stores
 from spark_impl.runtime.storage import Address, InputProblem, locate
 from spark_impl.runtime.tables import BATCH, TableWriter
 
 FIXED = ("window_us", "lateness_us")
 """Settings of a chain that never change; all others may change between two epochs."""
 
-VERSION = 4
+VERSION = 5
 COMMIT, MATCHES, REJECTED, STEPS, STATE = "commit", "matches", "rejected", "steps", "state"
 KINDS = {
     COMMIT: pa.schema([("content", pa.binary())]),
@@ -56,6 +57,7 @@ KINDS = {
     f"admitted-{S}": SCHEMA,
     STEPS: pa.schema([("line", pa.string())]),
     STATE: pa.schema([("number", pa.int64()), ("content", pa.binary())]),
+    accounts.ACCOUNT: accounts.COLUMNS,
 }
 """Columns by kind."""
 
@@ -165,9 +167,16 @@ def name_of(attempt: str, worker: int) -> str:
 
 
 def commit_epoch(
-    store: ChainStore, writer: TableWriter, done: Commit, rows: Mapping[str, Mapping[str, int]]
+    store: ChainStore,
+    writer: TableWriter,
+    done: Commit,
+    rows: Mapping[str, Mapping[str, int]],
+    reading: accounts.Reading,
+    places: Mapping[str, int],
 ) -> None:
     """Commit an epoch; ``rows`` are the numbers of rows that workers wrote, by file and kind.
+
+    ``reading`` and ``places`` are its account.
 
     Raise :class:`InputProblem`, and commit nothing, if the driver does not find all of them, or if
     the epoch has been committed by another chain.
@@ -178,6 +187,7 @@ def commit_epoch(
         draft.add(kind, {file: count for file, count in files.items() if count})
     text = json.dumps(done.to_json()).encode("utf-8")
     draft.write(COMMIT, pa.table([[text]], schema=KINDS[COMMIT]))
+    accounts.write_account(draft, reading, places)
     draft.removed += writer.view.of(STATE)
     draft.commit()
 

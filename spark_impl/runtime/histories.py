@@ -13,7 +13,7 @@ Rules of this file:
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
@@ -264,6 +264,11 @@ class RowFile:
                 writer = pq.ParquetWriter(out, self._schema, **FORMAT)
                 self._writer = self._open.enter_context(writer)
             self._writer.write_table(rows, row_group)
+
+    def note(self, metadata: Mapping[bytes, bytes]) -> None:
+        """Add to the metadata of the file, if it has rows."""
+        if self._writer is not None:
+            self._writer.add_key_value_metadata(metadata)
 
 
 def require_later(first: int, last: int) -> None:

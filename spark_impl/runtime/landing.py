@@ -20,14 +20,14 @@ Rules of this file:
 * Rejected rows get their name behind the arrivals of their micro-batch, and the note of the file
   comes last. If a crash comes between, the repeated micro-batch lists its rejected rows anew, and
   stops if other rows would land than the file has.
-* The history is its own record: arrival numbers continue those of its last file.
+* The history is its own record: arrival numbers continue those of its last file, which also says
+  how many rows Spark had handed in until then.
 """
 
 import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,6 +37,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary.durations import duration_us
 from spark_impl.runtime import packages
+from spark_impl.runtime.accounts import Ledger, ledger_of_landing
 from spark_impl.runtime.cell_times import UNITS_US
 from spark_impl.runtime.columns import (
     FAULTS,
@@ -51,7 +52,6 @@ from spark_impl.runtime.columns import (
 )
 from spark_impl.runtime.histories import (
     SOURCE_TEXT,
-    bounds_of,
     file_of,
     files_of,
     history_schema,
@@ -64,6 +64,17 @@ from spark_impl.runtime.history_chain import (
     read_landed,
     require_landed,
 )
+from spark_impl.runtime.landed_files import (
+    BATCH,
+    PLAN,
+    LastFile,
+    find_last,
+    last_of,
+    name_of_list,
+    rejected_lists,
+    rows_before,
+)
+from spark_impl.runtime.left_out import LeftOut, files_left_out
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
 from spark_impl.runtime.provenance import identity_of, open_history
 from spark_impl.runtime.queries import Runnable, last_logged, read_files, start_batches
@@ -71,9 +82,6 @@ from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.runtime.tables import digest_of, require_plan
 
 VERSION = 2
-_BATCH, _PLAN = b"straggler.batch", b"straggler.plan"
-"""Metadata of a file: the micro-batch of its landing, and a digest of Spark's plan for it."""
-_REJECTED = r"\d+-(\w+-)?\d+-\d+\.parquet"
 _OLD_NS = 86_400 * 10**9
 """Age at which scratch files belong to nobody any more."""
 
@@ -181,7 +189,8 @@ class Landing(Runnable):
         kinds = {field.name: field.type for field in to_arrow_schema(self._rows.schema)}
         own = history_schema(values=[*values], has_texts=SOURCE_TEXT in kinds)
         self._schema = pa.schema([*own, *(pa.field(name, kinds[name]) for name in groups)])
-        self._last: _Last | None = None
+        self._last: LastFile | None = None
+        self._read: int | None = None
         self._settings = {
             "version": VERSION,
             "event_time": event_time,
@@ -209,7 +218,8 @@ class Landing(Runnable):
         JSON), ``seq`` and ``batch``. A row that landed without some of its values is here once for
         each of them, with its arrival number ``seq``; of a row that did not land it is NULL.
         """
-        return read_files(self._spark, self._rejected(), FAULTS)
+        files = [each.file for each in rejected_lists(self._history)]
+        return read_files(self._spark, files, FAULTS)
 
     def identities(self) -> DataFrame:
         """Return each identity once: grouping columns, ``source_id`` and ``source_text``.
@@ -225,17 +235,23 @@ class Landing(Runnable):
 
     def not_landed(self) -> int:
         """Return the number of rows that did not land until now."""
-        return sum(int(file.stem.split("-")[-1]) for file in self._rejected())
+        return sum(each.gone for each in rejected_lists(self._history))
 
-    def _rejected(self) -> list[Location]:
-        """Return the files of rejected rows, one for each plan of a micro-batch."""
-        found = (self._history / "_rejected").children(_REJECTED)
-        return [*{file.name.rsplit("-", 2)[0]: file for file in found}.values()]
+    def ledger(self) -> Ledger:
+        """Return where each row is that Spark has handed in; landed ones are pending."""
+        return ledger_of_landing(self._history, self._checkpoint)
+
+    def left_out(self) -> list[LeftOut]:
+        """Return the files that Spark's file source has not read and will not read, with reasons.
+
+        Other sources leave no files out.
+        """
+        return files_left_out(self._rows, self._checkpoint)
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
         # Again: another landing may have begun the history at the same time.
         self._open()
-        self._last = None  # another landing may have added rows since
+        self._last = self._read = None  # another landing may have added rows since
         self._require_last()
         _remove_old(self._history / "_scratch")
         return start_batches(self._rows, self._checkpoint, self._land, interval)
@@ -244,16 +260,16 @@ class Landing(Runnable):
         is_planned = last_logged(self._checkpoint, "offsets") >= 0
         open_history(self._history, self._checkpoint, self._settings, is_planned=is_planned)
 
-    def _require_last(self) -> "_Last":
+    def _require_last(self) -> LastFile:
         """Return the last file.
 
         Raise :class:`InputProblem` if Spark has planned other rows of its micro-batch, or will do
         so. Those that have come since would be taken for landed, too.
         """
         batch = last_logged(self._checkpoint, "offsets") + 1
-        last = _find_last(self._history)
+        last = find_last(self._history)
         require_landed(self._history, self._checkpoint, last.number)
-        done = max([last.batch, *(int(file.name.split("-")[0]) for file in self._rejected())])
+        done = max([last.batch, *(each.batch for each in rejected_lists(self._history))])
         if batch <= done:
             msg = f"{self._checkpoint} is at batch {batch}, {self._history} at {done} already"
             raise InputProblem(msg)
@@ -273,9 +289,12 @@ class Landing(Runnable):
         identity = identity_of(self._history)
         note = note_of_next(self._history, last.number + 1, identity)
         plan = digest_of(self._checkpoint, batch)
+        if self._read is None:
+            self._read = rows_before(self._history, last, self._checkpoint, batch)
         write = partial(
             write_in_order,
-            schema=self._schema.with_metadata({_BATCH: str(batch), _PLAN: str(plan), **note}),
+            schema=self._schema.with_metadata({BATCH: str(batch), PLAN: str(plan), **note}),
+            read=self._read,
             scratch=scratch,
             batch=batch,
             first=last.first if is_landed else last.seq + 1,
@@ -291,13 +310,13 @@ class Landing(Runnable):
             _require_same(file, last, footers[LANDED].num_rows if LANDED in footers else 0)
         elif LANDED in written:
             new = file_of(self._history, last.number + 1)
-            last = _last_of(new, footers[LANDED])
+            last = last_of(new, footers[LANDED])
             written[LANDED][0].publish(new)
         lists, name = self._history / "_rejected", f"{batch:08d}-{plan:x}"
         old = {*lists.children(rf"{name}-.+")} if is_first else set()
         if REJECTED in written:
             file, each = written[REJECTED]
-            new = lists / f"{name}-{each.rows}-{each.gone}.parquet"
+            new = lists / name_of_list(batch, plan, each.rows, each.gone)
             file.move(new)
             old.discard(new)
         for file in old:  # a run with another guard has listed them
@@ -306,6 +325,8 @@ class Landing(Runnable):
             note_landed(self._checkpoint, file_of(self._history, last.number))
         scratch.remove()
         self._last = last
+        if found and not is_landed:
+            self._read = found[0].read
 
 
 def _remove_old(scratch: Location) -> None:
@@ -351,7 +372,7 @@ def _read_whole(file: Location, rows: int) -> pq.FileMetaData:
     return footer
 
 
-def _require_same(file: Location, last: "_Last", rows: int) -> None:
+def _require_same(file: Location, last: LastFile, rows: int) -> None:
     """Raise :class:`InputProblem` unless a repeated micro-batch lands the rows of its file.
 
     Guards refuse the more rows the stricter they are, so the number of rows tells them apart.
@@ -363,33 +384,3 @@ def _require_same(file: Location, last: "_Last", rows: int) -> None:
             " finish it with the max_future of the run that began it, and with the same source"
         )
         raise InputProblem(msg)
-
-
-class _Last(NamedTuple):
-    """The last file of a history."""
-
-    number: int = -1
-    batch: int = -1
-    plan: int = 0
-    """Digest of Spark's plan for the micro-batch, 0 if the file does not say."""
-    first: int = 0
-    """The first arrival number of the file."""
-    seq: int = -1
-    arrival_us: int = -(1 << 63)
-
-
-def _find_last(history: Location) -> _Last:
-    """Return the last file of a history; without files, what comes before the first one."""
-    files = files_of(history)
-    return _last_of(files[-1], read_footer(files[-1])) if files else _Last()
-
-
-def _last_of(file: Location, footer: pq.FileMetaData) -> _Last:
-    """Return what a footer says. Raise :class:`InputProblem` if no landing has written it."""
-    kept = footer.metadata or {}
-    if _BATCH not in kept:
-        msg = f"{file} was not written by a landing"
-        raise InputProblem(msg)
-    bounds = bounds_of(footer, ("seq", "arrival_us"))
-    noted = int(file.stem), int(kept[_BATCH]), int(kept.get(_PLAN, 0))
-    return _Last(*noted, *bounds["seq"], bounds["arrival_us"][1])

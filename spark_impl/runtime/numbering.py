@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import reduce
 
@@ -13,12 +13,14 @@ import pyarrow.compute as pc
 from spark_impl.runtime.arrays import PlainRow
 from spark_impl.runtime.columns import FAULT, FAULTS
 from spark_impl.runtime.histories import RowFile
+from spark_impl.runtime.landed_files import READ
 from spark_impl.runtime.storage import Location
 
 LANDED, REJECTED = "landed", "rejected"
 """Tables that a micro-batch is written to."""
-WRITTEN = "`table` string, file string, `rows` long, gone long"
-"""Columns of what the task yields: a row for each file; ``gone`` are rows that did not land."""
+WRITTEN = "`table` string, file string, `rows` long, gone long, read long"
+"""Columns of what the task yields: a row for each file; ``gone`` are rows that did not land, and
+``read`` those that Spark has handed in until now."""
 ROW_GROUP = 1 << 20
 """Most rows of a row group, which is in memory before it is written."""
 
@@ -31,26 +33,29 @@ def write_in_order(
     first: int,
     since_us: int,
     nullable: Collection[str] = (),
+    read: int = 0,
 ) -> Iterator[pa.RecordBatch]:
     """Give rows their numbers and write them to scratch files; a stage for ``mapInArrow``.
 
     ``batches`` are all rows of a micro-batch in the order of arrival. The first arrival gets the
     number ``first``; no arrival gets a time before ``since_us``. ``schema`` is that of the history.
+    ``read`` is the number of rows before the micro-batch.
     A row with a fault is an arrival only if all its faults are in ``nullable`` columns.
     """
     with ExitStack() as stack:
         landed = _Table(LANDED, scratch, schema, stack)
         rejected = _Table(REJECTED, scratch, FAULTS, stack)
         for given in batches:
+            read += given.num_rows
             fault, good = given.column(FAULT), given
             if fault.null_count < given.num_rows:
                 arrives = _is_arrival(given, nullable)
                 good = given.filter(arrives)
                 rejected.add(_faults_of(fault, arrives, first + landed.rows, batch))
             landed.add(_numbered(good, first + landed.rows, since_us, schema))
-        written = rejected.finish() + landed.finish()
+        written = rejected.finish() + landed.finish({READ: str(read).encode()})
     if written:  # the files are complete, because the block has ended
-        yield pa.RecordBatch.from_pylist(written)
+        yield pa.RecordBatch.from_pylist([{**each, "read": read} for each in written])
 
 
 def _faults_of(fault: pa.Array, arrives: pa.BooleanArray, first: int, batch: int) -> pa.RecordBatch:
@@ -90,13 +95,14 @@ class _Table:
         if self._held.num_rows >= ROW_GROUP:
             self._write(self._held.num_rows // ROW_GROUP * ROW_GROUP)
 
-    def finish(self) -> list[PlainRow]:
-        """Write the remaining rows; return a row of :data:`WRITTEN`, or none without rows."""
+    def finish(self, note: Mapping[bytes, bytes] | None = None) -> list[PlainRow]:
+        """Write the remaining rows, and a note about all; return what is written, if anything."""
         if not self.rows:
             return []
         # An empty row group has no statistics, which the next landing reads.
         if self._held.num_rows:
             self._write(self._held.num_rows)
+        self._file.note(note or {})
         here = {"table": self._name, "file": str(self._file.file)}
         return [{**here, "rows": self.rows, "gone": self.gone}]
 

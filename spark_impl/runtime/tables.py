@@ -92,6 +92,8 @@ class View:
     """The last micro-batch, -1 if there is none."""
     files: Sequence[DataFile]
     """Files in the order of their micro-batches."""
+    columns: frozenset[str]
+    """The columns of the table."""
 
     def of(self, kind: str, first: int = 0, last: int | None = None) -> list[DataFile]:
         """Return the files that may hold rows of a kind, of micro-batches ``first`` to ``last``."""
@@ -173,6 +175,7 @@ def _view(root: Location, table: "DeltaTable") -> View:
         json.loads(kept.get(HISTORY, "null")),
         -1 if last is None else last,
         sorted(files, key=lambda each: each.bounds.get(BATCH, (0, 0))),
+        frozenset(each.name for each in table.schema().fields),
     )
 
 

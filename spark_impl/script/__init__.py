@@ -1,5 +1,6 @@
 """Room ``script`` on Spark: sensor scripts, shared and placed (docs/script.md)."""
 
+from spark_impl.runtime.accounts import Ledger, ledger
 from spark_impl.runtime.queries import QueryProblem
 from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.query import (
@@ -13,11 +14,13 @@ from spark_impl.script.query import (
 from spark_impl.script.system import make_system, run_in_process, run_workloads
 
 __all__ = [
+    "Ledger",
     "Plan",
     "Progress",
     "QueryProblem",
     "ScriptQuery",
     "compile_plan",
+    "ledger",
     "make_system",
     "progress",
     "rejected",

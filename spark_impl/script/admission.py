@@ -13,6 +13,7 @@ from spark_impl.windows.disorder import cluster_sizes, count_inversions, wait_us
 
 REASONS = (REASON_NOT_FINITE, REASON_LATE)
 """Reasons of rejections; a record holds the position in this list."""
+LATE = REASONS.index(REASON_LATE)
 
 
 class Arrivals(NamedTuple):
@@ -59,6 +60,8 @@ class Admitted(NamedTuple):
     rejected: Ints
     """Positions of the rejected arrivals."""
     reasons: Ints
+    redelivered: int
+    """Number of arrivals whose identity was admitted before."""
     clock: Clock
 
 
@@ -96,7 +99,8 @@ def admit(
         arrivals.source_id[chosen],
         Tuples(arrivals.ts[chosen], arrivals.values[chosen] + 0.0),  # -0 counts as 0
         refused,
-        np.where(finite[refused], REASONS.index(REASON_LATE), REASONS.index(REASON_NOT_FINITE)),
+        np.where(finite[refused], LATE, REASONS.index(REASON_NOT_FINITE)),
+        len(candidates) - len(chosen),
         after,
     )
 

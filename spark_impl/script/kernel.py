@@ -17,7 +17,7 @@ import numpy as np
 from model.vocabulary.script.config import END_US
 from spark_impl.runtime.arrays import Ints
 from spark_impl.runtime.histories import require_later
-from spark_impl.script.admission import Arrivals, Clock, admit
+from spark_impl.script.admission import LATE, Arrivals, Clock, admit
 from spark_impl.script.arithmetic import NO_TUPLES, Tuples, operate
 from spark_impl.script.graph import NUMBER, WINDOW
 from spark_impl.script.plan import Share
@@ -113,6 +113,17 @@ class Rejections(NamedTuple):
     """Places of the reasons in :data:`spark_impl.script.admission.REASONS`."""
 
 
+class Taken(NamedTuple):
+    """Numbers of the arrivals for which a worker answers: those whose refusals it reports."""
+
+    refused: int = 0
+    late: int = 0
+    redelivered: int = 0
+    admitted: int = 0
+    opened: int = 0
+    """Tuples at or above the watermark of their sensor afterwards, minus those before."""
+
+
 class Found(NamedTuple):
     """The output of a worker in a micro-batch."""
 
@@ -130,6 +141,7 @@ class Found(NamedTuple):
     """The sensor with the lowest watermark; ``None`` without sensors and at the end."""
     wm_us: int
     """The watermark of this sensor; ``END_US`` without one."""
+    taken: Taken
 
 
 def advance(share: Share, state: State, given: Given) -> tuple[State, Found]:
@@ -159,6 +171,7 @@ class _Step:
         self._undefined: dict[int, Ints] = {}
         self._messages: dict[int, Message] = {}
         self._rejected: dict[int, Rejections] = {}
+        self._account = Taken(opened=-self._open_tuples())
 
     def take_in(self, given: Given) -> None:
         """Take in arrivals, results of other workers, and the end of the streams."""
@@ -192,9 +205,26 @@ class _Step:
         found = admit(arrivals, open_ids, clock, self._share.plan.config, course.after.origin_us)
         self._clocks[number] = found.clock
         self._logs[number] = log.with_(found.tuples, found.clock.wm_us, found.source_id)
-        if number in self._share.says and len(found.rejected):
+        if number not in self._share.says:
+            return
+        if len(found.rejected):
             seq, source_id, ts = (each[found.rejected] for each in arrivals[:3])
             self._rejected[number] = Rejections(seq, source_id, ts, found.reasons)
+        took, late = self._account, int(np.count_nonzero(found.reasons == LATE))
+        self._account = took._replace(
+            refused=took.refused + len(found.rejected) - late,
+            late=took.late + late,
+            redelivered=took.redelivered + found.redelivered,
+            admitted=took.admitted + len(found.source_id),
+        )
+
+    def _open_tuples(self) -> int:
+        """Return the number of tuples at or above the watermark of their sensor."""
+        logs = (self._logs[number] for number in self._share.says if number in self._logs)
+        return sum(
+            len(each.tuples.ts) - int(np.searchsorted(each.tuples.ts, each.until_us))
+            for each in logs
+        )
 
     def _follow(self) -> None:
         """Move the watermarks of silent sensors."""
@@ -314,6 +344,7 @@ class _Step:
             self._rejected,
             known_us,
             *self._held_by(),
+            self._account._replace(opened=self._account.opened + self._open_tuples()),
         )
 
     def _held_by(self) -> tuple[str | None, int]:

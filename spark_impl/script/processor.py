@@ -21,7 +21,7 @@ from spark_impl.runtime.stores import ATTEMPT
 from spark_impl.script import encoding
 from spark_impl.script.admission import REASONS
 from spark_impl.script.graph import Output
-from spark_impl.script.kernel import Found, Given, State, advance
+from spark_impl.script.kernel import Found, Given, State, Taken, advance
 from spark_impl.script.plan import Plan, Share
 from spark_impl.script.router import Router
 from spark_impl.script.store import BLOCK, TABLES, ScriptStore
@@ -121,7 +121,7 @@ WRITTEN = {name: f"{name}_rows" for name in encoding.SCHEMAS}
 REPORT = pa.schema(
     [
         *TABLES["worker"],
-        *((column, pa.int64()) for column in WRITTEN.values()),
+        *((column, pa.int64()) for column in (*WRITTEN.values(), *Taken._fields)),
         (ATTEMPT, pa.string()),
         *(field for field in BLOCK if field.name != "worker"),
     ]
@@ -145,7 +145,8 @@ def write_tables(
         if row["to"] is not None:
             rows.append({**group, "worker": row["to"], "kind": MESSAGE, "block": row["messages"]})
             continue
-        report = {**group, **{name: row[name] for name in TABLES["worker"].names}, ATTEMPT: attempt}
+        told = (*TABLES["worker"].names, *Taken._fields)
+        report = {**group, **{name: row[name] for name in told}, ATTEMPT: attempt}
         made = result_tables(plan, row["results"], row["undefined"], row["rejected"])
         for name, table in made.items():
             placed = _placed(table, group, store.since_us)
@@ -181,7 +182,12 @@ _RECORDS = ("results", "undefined", "rejected", "messages")
 INPUT = pa.schema([(SLOT, pa.int32()), ("kind", pa.int32()), ("block", pa.binary())])
 """Columns of the processor's input, behind the grouping columns; a flush has no block."""
 OUTPUT = pa.schema(
-    [*TABLES["worker"], ("to", pa.int32()), *((name, pa.binary()) for name in _RECORDS)]
+    [
+        *TABLES["worker"],
+        *((name, pa.int64()) for name in Taken._fields),
+        ("to", pa.int32()),
+        *((name, pa.binary()) for name in _RECORDS),
+    ]
 )
 """Columns of the processor's output, behind the grouping columns.
 
@@ -246,6 +252,7 @@ def _output_rows(share: Share, found: Found) -> Iterator[PlainRow]:
         "known_us": found.known_us,
         "held_by": found.held_by,
         "wm_us": found.wm_us,
+        **found.taken._asdict(),
         "results": encoding.encode_records(encoding.TUPLE, found.results),
         "undefined": encoding.encode_records(
             encoding.UNDEFINED, {number: (ts,) for number, ts in found.undefined.items()}

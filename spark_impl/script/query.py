@@ -7,6 +7,7 @@ from functools import partial, reduce
 from itertools import pairwise
 from typing import NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
@@ -15,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script.config import END_US, MILLISECOND_US, TIME_END_US
+from spark_impl.runtime import accounts
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.provenance import note_history, require_history
 from spark_impl.runtime.queries import (
@@ -29,6 +31,7 @@ from spark_impl.runtime.sources import paths
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import BATCH, TableWriter
+from spark_impl.script.kernel import Taken
 from spark_impl.script.plan import compile_plan
 from spark_impl.script.processor import (
     FLUSH,
@@ -40,7 +43,9 @@ from spark_impl.script.processor import (
     pack_files,
     write_tables,
 )
+from spark_impl.script.router import Router
 from spark_impl.script.store import BLOCK, TABLES, ScriptStore, load_store, open_store
+from spark_impl.windows.arrival_files import open_file, read_tables
 from spark_impl.windows.blocks import SLOT
 from spark_impl.windows.history import check_source
 
@@ -86,7 +91,7 @@ class ScriptQuery(Runnable):
         self._source = locate(source)
         self._files = files
         taken = {name for schema in TABLES.values() for name in schema.names}
-        taken |= {*BLOCK.names, *REPORT.names, *OUTPUT.names}
+        taken |= {*BLOCK.names, *REPORT.names, *OUTPUT.names, *accounts.COLUMNS.names}
         groups = check_source(self._source, taken, group_columns)
         self.plan = compile_plan(config)
         """The computations, and where they run."""
@@ -140,6 +145,10 @@ class ScriptQuery(Runnable):
         """Return the position of the query (:func:`spark_impl.script.progress`)."""
         return progress(self.store.root)
 
+    def ledger(self) -> accounts.Ledger:
+        """Return where each row is that was handed in (:func:`spark_impl.script.ledger`)."""
+        return accounts.ledger(self.store.root)
+
     def _start(self, interval: str | None = None) -> StreamingQuery:
         # Open the store again: it may have been replaced since the query was made.
         open_store(self.store, self.plan.config)
@@ -180,13 +189,32 @@ class ScriptQuery(Runnable):
         standing = rows.filter(pc.invert(is_message))
         draft.add_reported(standing, WRITTEN)
         draft.write("worker", standing)
-        if draft.is_new:  # before the commit: the next micro-batch delivers them
+        if draft.is_new:
+            self._account(draft, standing)
+            # Before the commit: the next micro-batch delivers them.
             store.send(batch, rows.filter(is_message).select(store.schema_of(BLOCK).names))
         draft.commit()
         # Before Spark commits, so that no micro-batch is left out in which anything was read.
         if self._sink is not None and rows.num_rows:
             new = read_table(self._spark, store.at(writer.view), "result", batch, batch)
             self._sink(new.drop(BATCH), batch)
+
+    def _account(self, draft: Draft, standing: pa.Table) -> None:
+        """Write the numbers of a micro-batch's rows by place."""
+        taken = Taken(*(pc.sum(standing.column(name)).as_py() or 0 for name in Taken._fields))
+        files = accounts.planned_files(self._source, self._checkpoint, draft.batch)
+        router, named = Router(self.plan, self.store.since_us), ["key", "event_time_us"]
+        tables = (each for file in files for each in read_tables(open_file(file), (), named))
+        reading = accounts.read_planned(self._source, self._checkpoint, draft.batch)
+        places = {
+            accounts.REFUSED: taken.refused,
+            accounts.LATE: taken.late,
+            accounts.REDELIVERED: taken.redelivered,
+            accounts.UNASKED: sum(map(router.count_unasked, tables)),
+            accounts.PENDING: taken.opened,
+            accounts.ANSWERED: taken.admitted - taken.opened,
+        }
+        accounts.write_account(draft, reading, places)
 
 
 def results(spark: SparkSession, store: Address, *later: Address) -> DataFrame:
@@ -231,6 +259,9 @@ class Progress(NamedTuple):
     """The sensor with the lowest watermark; ``None`` after a flush, and before any arrival."""
     watermark_us: int
     """The watermark of this sensor; without one, ``END_US`` after a flush and otherwise 0."""
+    rows: Mapping[str, int]
+    """Rows of the last micro-batch, and those in each place of the ledger; ``pending`` is the
+    change."""
 
 
 def progress(store: Address) -> Progress:
@@ -264,6 +295,7 @@ def progress(store: Address) -> Progress:
         {each["values"]: each["counts"] for each in reasons},
         held_by,
         watermark_us,
+        accounts.rows_of_batch(place),
     )
 
 

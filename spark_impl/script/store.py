@@ -16,14 +16,14 @@ from dataclasses import MISSING, dataclass, fields
 import pyarrow as pa
 
 from model.vocabulary import ScriptConfig
-from spark_impl.runtime import stores
+from spark_impl.runtime import accounts, stores
 from spark_impl.runtime.arrays import PlainRow, Values
 from spark_impl.runtime.histories import write_parquet
 from spark_impl.runtime.storage import Address, InputProblem, locate
 from spark_impl.runtime.tables import BATCH, look
 from spark_impl.script.encoding import SCHEMAS
 
-VERSION = 5
+VERSION = 6
 ROOM = "script"
 TABLES = {
     **SCHEMAS,
@@ -56,7 +56,8 @@ class ScriptStore(stores.TableStore):
     @property
     def kinds(self) -> Mapping[str, pa.Schema]:
         """The columns of every kind of rows."""
-        return {name: self.schema_of(each) for name, each in TABLES.items()}
+        own = {name: self.schema_of(each) for name, each in TABLES.items()}
+        return {**own, accounts.ACCOUNT: accounts.COLUMNS}
 
     def schema_of(self, columns: pa.Schema) -> pa.Schema:
         """Return the grouping columns and ``columns``."""

@@ -1,5 +1,6 @@
 """Room ``slack`` on Spark: adaptive K-slack windows that end exact (docs/slack.md)."""
 
+from spark_impl.runtime.accounts import Ledger, ledger
 from spark_impl.runtime.queries import QueryProblem
 from spark_impl.slack.query import (
     SlackQuery,
@@ -16,10 +17,12 @@ from spark_impl.windows.correlation import AssumptionStatus
 
 __all__ = [
     "AssumptionStatus",
+    "Ledger",
     "QueryProblem",
     "SlackQuery",
     "assumption_status",
     "corrections",
+    "ledger",
     "make_system",
     "progress",
     "rejected",

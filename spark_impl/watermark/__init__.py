@@ -1,5 +1,6 @@
 """Room ``watermark`` on Spark: windows whose watermark follows the disorder (docs/watermark.md)."""
 
+from spark_impl.runtime.accounts import Ledger, ledger
 from spark_impl.runtime.queries import QueryProblem
 from spark_impl.watermark.query import (
     WatermarkQuery,
@@ -14,10 +15,12 @@ from spark_impl.watermark.query import (
 )
 
 __all__ = [
+    "Ledger",
     "QueryProblem",
     "WatermarkQuery",
     "corrections",
     "late",
+    "ledger",
     "make_system",
     "progress",
     "rejected",

@@ -33,14 +33,15 @@ class Corrections:
         self._store = store
         self._history = history
 
-    def run(self, draft: Draft, progress: pa.Table) -> None:
+    def run(self, draft: Draft, progress: pa.Table) -> int:
         """Make the corrections that are due after a batch; write the pairs that are then pending.
 
+        Return by how many the tuples that wait for one, and are in no answer, have become more.
         Without corrections nothing is pending: late pairs are a side output.
         """
         store = self._store
         if not self._settings.corrects:
-            return
+            return 0
         before = store.at(draft.view).read_kind(PENDING).select(store.kinds[PENDING].names)
         late = store.read(draft.of("late"), "late").select(before.column_names)
         pending = _union(before, late)
@@ -56,6 +57,15 @@ class Corrections:
             pending = pending.filter(pa.array(~due))
         if reasons or late.num_rows:
             draft.replace(PENDING, pending)
+        return self._unanswered(pending) - self._unanswered(before)
+
+    def _unanswered(self, pending: pa.Table) -> int:
+        """Return the number of tuples that were late for all of their windows."""
+        slide_us = self._settings.slide_us
+        first, ts, windows = (
+            pending.column(name).to_numpy() for name in ("start_us", "event_time_us", "windows")
+        )
+        return int(np.count_nonzero(windows == ts // slide_us - first // slide_us + 1))
 
     def _known(self, draft: Draft, kind: str, request: WindowRequest) -> pa.Table:
         """Return the rows of one kind in the time ranges of a request, perhaps some between.

@@ -31,6 +31,7 @@ from spark_impl.windows.records import (
     Memory,
     Output,
     Rows,
+    Taken,
     TaskState,
     fill_records,
     join_records,
@@ -77,7 +78,7 @@ class _MicroBatch:
         self._settings = room.settings(config)
         self._clock = state.clock
         self._identities = state.identities
-        self._accepted = 0
+        self._taken = Taken(opened=-_tuples(state.panes))
         # keys of state and batch numbered alike, in code point order
         self._task = task
         self._keys = tuple(sorted({*state.keys, *keys})) if self._settings.keyed else ("",)
@@ -152,14 +153,21 @@ class _MicroBatch:
             done = self._attempt(chosen, path, start)
             start += done
             if wrong is not None and done == len(path.wm):
-                self._remember(chosen, start)
+                self._remember(chosen, start, wrong)
                 return int(chosen.dropped[wrong])
-        self._remember(chosen, start)
+        self._remember(chosen, start, len(chosen.dropped))
         return start + len(chosen.dropped)
 
-    def _remember(self, chosen: Plan, upto: int) -> None:
-        wm_us = self._clock.wm_us
-        self._accepted += int(np.count_nonzero(chosen.rows.key[:upto] != INSERTED))
+    def _remember(self, chosen: Plan, upto: int, dropped: int) -> None:
+        """Count arrivals that are done, and remember the identities of the accepted ones."""
+        wm_us, before = self._clock.wm_us, self._taken
+        own = chosen.rows.key[:upto] != INSERTED
+        has_window = chosen.first[:upto] <= chosen.last[:upto]
+        self._taken = before._replace(
+            accepted=before.accepted + int(np.count_nonzero(own & has_window)),
+            unasked=before.unasked + int(np.count_nonzero(own & ~has_window)),
+            redelivered=before.redelivered + dropped,
+        )
         self._identities = remember(self._settings, self._identities, chosen, upto, wm_us)
 
     def _attempt(self, chosen: Plan, path: Path, start: int) -> int:
@@ -224,17 +232,29 @@ class _MicroBatch:
 
     def output(self, rejected: Records, flush: bool) -> Output:
         """Return the output of the micro-batch."""
+        late, took = join_records(LATE, self._open.lates), self._taken
+        ends = late["event_time_us"] // self._settings.slide_us - late["first"] + 1
+        taken = took._replace(
+            opened=took.opened + _tuples(self._open.panes()),
+            missed=int(np.count_nonzero(late["windows"] == ends)),
+        )
         return Output(
             self._keys,
             {
                 "result": join_records(RESULT, self._open.results),
-                "late": join_records(LATE, self._open.lates),
+                "late": late,
                 "rejected": rejected,
                 **self._rule.records(),
             },
             {**self._clock._asdict(), "slack_us": self._rule.slack_us(), **self._rule.progress()},
-            active=self._accepted > 0 or (flush and self._clock.is_running),
+            active=taken.accepted + taken.unasked > 0 or (flush and self._clock.is_running),
+            taken=taken,
         )
+
+
+def _tuples(panes: Records) -> int:
+    """Return the number of tuples in some panes."""
+    return int(panes["n"].sum())
 
 
 def _positions(keys: tuple[str, ...], among: tuple[str, ...]) -> Ints:

@@ -107,7 +107,7 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
         self.outputs.append(done)
         written = {written_column(name): len(each) for name, each in output.records.items()}
         told = {"active": output.active, **done.progress(self._names)}
-        yield Row(**told, **written, **{ATTEMPT: self._attempt})
+        yield Row(**told, **written, **output.taken._asdict(), **{ATTEMPT: self._attempt})
 
     def close(self) -> None:
         """Write the output of all tasks of a partition."""

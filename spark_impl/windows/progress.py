@@ -1,10 +1,12 @@
 """Figures of the last micro-batch of a query, for dashboards and alarms."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_impl.runtime.accounts import rows_of_batch
 from spark_impl.runtime.storage import Address
 from spark_impl.windows.records import NO_CLOCK
 from spark_impl.windows.room import HOLDER, AnyRoom
@@ -37,6 +39,10 @@ class BatchProgress(NamedTuple):
     one, such as ``task 3``, or the operator upstream that others wait for, such as ``operator 3``.
     None if there is nobody to wait for."""
 
+    rows: Mapping[str, int]
+    """Rows that the micro-batch has read, and those in each place of the ledger; ``pending`` is
+    the change."""
+
     @property
     def late_share(self) -> float:
         """Share of late pairs among the pairs that this micro-batch decided on."""
@@ -68,6 +74,7 @@ def progress(room: AnyRoom, store: Address) -> BatchProgress:
         opened.read_kind("correction", batch).num_rows,
         opened.view.count("rejected"),
         _name_holder(opened, moved, lowest),
+        rows_of_batch(opened),
     )
 
 

@@ -6,13 +6,14 @@ from functools import partial
 from itertools import chain
 from typing import ClassVar, Generic
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_impl.runtime import queries
+from spark_impl.runtime import accounts, queries
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import VALUE
 from spark_impl.runtime.provenance import note_history, require_history
@@ -27,6 +28,7 @@ from spark_impl.windows.arrival_files import FileShares
 from spark_impl.windows.blocks import SLOT, block_schema, pack_files, slots
 from spark_impl.windows.correction import Corrections
 from spark_impl.windows.history import History, check_source
+from spark_impl.windows.records import Taken
 from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom
 from spark_impl.windows.store import (
     WindowStore,
@@ -90,7 +92,8 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
         """The settings that all rooms with windows share."""
         self.source = locate(source)
         """The history."""
-        columns = set(chain.from_iterable(all_tables(room).values()))
+        named = (*all_tables(room).values(), report_columns(room), accounts.COLUMNS.names)
+        columns = {*chain.from_iterable(named)}
         groups = check_source(self.source, columns, group_columns, value)
         self.store = open_store(locate(store), room, config, groups, value)
         """The store with the answers."""
@@ -116,6 +119,10 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
         if tasks:
             self.store.request(tasks, self.store.schema_of({}), self.source)
             self.run_available()
+
+    def ledger(self) -> accounts.Ledger:
+        """Return where each row is that was handed in (docs/production.md, "The ledger")."""
+        return accounts.ledger(self.store.root)
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
         # Open the store again: it may have been replaced since the query was made.
@@ -182,11 +189,32 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
         rows = {kind: written_column(kind) for kind in record_types(self._room)}
         draft.add_reported(reports, {**rows, "progress": "active"})
         if draft.is_new:
-            Corrections(self.settings, self.store, self._history).run(draft, progress)
+            waiting = Corrections(self.settings, self.store, self._history).run(draft, progress)
+            reading = accounts.read_planned(self.source, self._checkpoint, batch)
+            accounts.write_account(draft, reading, self._places(reports, waiting))
         draft.commit()
         if self._sink is not None and reports.num_rows:  # else nothing was read
             self._sink(self._answers_of(self.store.at(writer.view), batch), batch)
         self._reached = pc.max(progress.column("seq")).as_py()
+
+    def _places(self, reports: pa.Table, waiting: int) -> dict[str, int]:
+        """Return the numbers of a micro-batch's rows by place.
+
+        ``waiting`` is by how many rows more or less wait for a correction.
+        """
+        counted = (*Taken._fields, written_column("rejected"))
+        *taken, refused = (pc.sum(reports.column(name)).as_py() or 0 for name in counted)
+        took = Taken(*taken)
+        late = 0 if self.settings.corrects else took.missed
+        pending = took.opened + waiting
+        return {
+            accounts.REFUSED: refused,
+            accounts.REDELIVERED: took.redelivered,
+            accounts.UNASKED: took.unasked,
+            accounts.LATE: late,
+            accounts.PENDING: pending,
+            accounts.ANSWERED: took.accepted - late - pending,
+        }
 
     def _answers_of(self, store: WindowStore, batch: int) -> DataFrame:
         """Return the answers that are new or revised in a micro-batch, by window and revision."""

@@ -126,6 +126,21 @@ class TaskState(NamedTuple):
     """Sorted by ``source_id``."""
 
 
+class Taken(NamedTuple):
+    """Numbers of arrivals of a task that it has not refused, in one micro-batch."""
+
+    accepted: int = 0
+    """Arrivals that belong to some window."""
+    redelivered: int = 0
+    """Arrivals whose identity it knew."""
+    unasked: int = 0
+    """Arrivals between windows that leave gaps."""
+    opened: int = 0
+    """Arrivals that are in an open window afterwards, minus those that were before."""
+    missed: int = 0
+    """Arrivals all of whose windows were closed."""
+
+
 class Output(NamedTuple):
     """The output of one micro-batch of one task."""
 
@@ -136,6 +151,7 @@ class Output(NamedTuple):
     """The task's row of the table ``progress``, without grouping columns and task."""
     active: bool
     """Whether the task accepted something or was flushed."""
+    taken: Taken = Taken()
 
 
 def fill_records(dtype: "np.dtype[np.void]", size: int, /, **columns: Column | float) -> Records:

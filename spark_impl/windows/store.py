@@ -12,14 +12,14 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from spark_impl.runtime import stores
+from spark_impl.runtime import accounts, stores
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import VALUE
 from spark_impl.runtime.storage import Address, locate
-from spark_impl.windows.records import LATE, REJECTED, RESULT
+from spark_impl.windows.records import LATE, REJECTED, RESULT, Taken
 from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom
 
-VERSION = 6
+VERSION = 7
 PENDING = "pending"
 
 TaskId: TypeAlias = Values
@@ -93,8 +93,9 @@ def written_column(table: str) -> str:
 
 def report_columns(room: AnyRoom) -> Columns:
     """Return the columns of a task's report to the driver: its progress and what it wrote."""
-    written = {written_column(name): _INT for name in record_types(room)}
-    return {"active": _FLAG, **_stream_tables(room)["progress"], **written, stores.ATTEMPT: _TEXT}
+    counted = {written_column(name): _INT for name in record_types(room)}
+    counted |= dict.fromkeys(Taken._fields, _INT)
+    return {"active": _FLAG, **_stream_tables(room)["progress"], **counted, stores.ATTEMPT: _TEXT}
 
 
 def record_types(room: AnyRoom) -> "dict[str, np.dtype[np.void]]":
@@ -119,7 +120,8 @@ class WindowStore(stores.TableStore):
     @property
     def kinds(self) -> Mapping[str, pa.Schema]:
         """The columns of every kind of rows."""
-        return {name: self.schema_of(each) for name, each in all_tables(self.room).items()}
+        own = {name: self.schema_of(each) for name, each in all_tables(self.room).items()}
+        return {**own, accounts.ACCOUNT: accounts.COLUMNS}
 
     def schema_of(self, columns: Columns) -> pa.Schema:
         """Return the schema of rows that belong to tasks."""

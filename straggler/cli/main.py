@@ -37,6 +37,7 @@ COMMANDS = {
     "conformance": "judge engines of others, and write the page of their verdicts",
     "errata": "show published rules that break their promises, each with a small counterexample",
     "script": "check, format, explain and run sensor scripts",
+    "ledger": "say where each row is that was handed in to a query, without Spark",
     "package": "write the archive that workers of a cluster import, for spark-submit --py-files",
 }
 """Summaries of the commands; ``x`` is the module ``straggler.cli.x`` with ``make_command``."""
@@ -64,6 +65,7 @@ examples:
   straggler conformance                            engines of others
   straggler errata                                 published rules that do not hold
   straggler script explain *.script                the plan of sensor scripts
+  straggler ledger /data/power                     each row that was handed in
   straggler package                                what workers of a cluster import
 
 exit codes: 0 holds, 1 broken, 2 usage or environment, 3 undetermined, 130 interrupted

@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from spark_impl.runtime.accounts import ledger
 from spark_impl.runtime.tables import IDENTITY
 from tests.golden.__main__ import FOLDER, FORMS, PRESENT
 from tests.golden.archive import unpack
@@ -64,6 +65,7 @@ def test_a_store_goes_on(archive: Path, spark: SparkSession, tmp_path: Path) -> 
     observed = carry_out(desk, tmp_path, room, "flush")
     assert oracle.check(arrivals, observed, ended=True) == []
     assert oracle.checked >= checked[1] > 0
+    assert ledger(tmp_path / "disk" / "store").balances
 
 
 @pytest.mark.parametrize("room", PLACES)

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_impl.runtime import histories, landing, numbering
+from spark_impl.runtime import histories, numbering
 from spark_impl.runtime.columns import FAULT, FAULTS
 from spark_impl.runtime.histories import COLUMNS, file_of, files_below, numbers, open_piece
+from spark_impl.runtime.landed_files import BATCH, LastFile, find_last
 from spark_impl.runtime.storage import InputProblem, Location, locate
 
 SCHEMA = pa.schema({"seq": pa.int64(), "key": pa.string()})
@@ -152,7 +153,7 @@ def test_every_arrival_has_the_next_number(
     group_rows: int | None,
 ) -> None:
     history, log = locate(tmp_path_factory.mktemp("history")), Log()
-    last, nullable = landing._find_last(history), VALUES if is_nullable else ()
+    last, nullable = find_last(history), VALUES if is_nullable else ()
     with pytest.MonkeyPatch.context() as patch:
         if group_rows is not None:
             patch.setattr(numbering, "ROW_GROUP", group_rows)
@@ -165,21 +166,21 @@ def test_every_arrival_has_the_next_number(
                 assert largest_group(written[name]) <= (group_rows or 1 << 20)
                 last = last._replace(number=last.number + 1)
                 written[name].rename(Path(file_of(history, last.number).path))
-                last = landing._find_last(history)
+                last = find_last(history)
                 assert (last.batch, last.first) == (batch, expected[0][0][0])
                 assert (last.seq, last.arrival_us) == (log.seq - 1, log.now_us)
 
 
 def written_by(
     history: Location,
-    last: landing._Last,
+    last: LastFile,
     batch: int,
     given_rows: MicroBatch,
     nullable: Sequence[str],
 ) -> dict[str, Path]:
     """Let the task of a micro-batch write; return its files by table."""
     rows = [batch_of(part, given_rows.is_identified) for part in given_rows.parts]
-    schema = LANDED.with_metadata({landing._BATCH: str(batch)})
+    schema = LANDED.with_metadata({BATCH: str(batch)})
     scratch = history / "_scratch"
     scratch.remove()
     since = (last.seq + 1, last.arrival_us)

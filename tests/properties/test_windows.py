@@ -1,8 +1,9 @@
-"""Cuts change no answer of a window, by model or operator.
+"""Cuts change no answer of a window, by model or operator, and each arrival counts once.
 
 Arrivals come from simulated networks (``straggler/strategies/streams.py``).
 """
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 import pytest
@@ -16,6 +17,8 @@ from model.vocabulary.watermark import Clock, Inserted
 from model.vocabulary.windows import Final, Late, Rejected, Result
 from model.watermark.machine import MODEL as WATERMARK
 from model.windows.pipeline import WindowModel
+from spark_impl.windows import kernel, processor
+from spark_impl.windows.records import Output, Taken, TaskState
 from straggler.rooms import find_room
 from straggler.strategies import streams, watermark
 
@@ -66,3 +69,37 @@ def test_cuts_change_no_answer(name: str, data: st.DataObject) -> None:
     runs += [find_room(room.name).in_process] * room.has_operator
     for run in runs:
         assert unbatched(run(recut)) == unbatched(run(flushed))
+
+
+@pytest.mark.parametrize("name", ROOMS)
+@given(data=st.data())
+def test_an_operator_counts_each_arrival_in_one_place(name: str, data: st.DataObject) -> None:
+    flushed = data.draw(ROOMS[name].cases).with_(flush=True)
+    counted: list[Taken] = []
+
+    def count(*given: Any, **more: Any) -> tuple[TaskState, Output]:
+        state, output = kernel.process(*given, **more)
+        counted.append(output.taken)
+        return state, output
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processor, "process", count)
+        trace = find_room(ROOMS[name].name).in_process(flushed)
+    accepted, redelivered, unasked, opened, missed = map(
+        sum, zip(*(counted or [Taken()]), strict=True)
+    )
+    size_us, slide_us = flushed.config["size_us"], flushed.config["slide_us"]
+    rejected = {step.seq for step in trace.of(Rejected)}
+    kept = [each for each in flushed.arrivals if each.seq not in rejected]
+    windows = {
+        each.seq: each.event_time_us // slide_us - (each.event_time_us - size_us) // slide_us
+        for each in kept
+    }
+    assert accepted + redelivered + unasked == len(kept)
+    assert not opened, "a flush closes all windows"
+    once = {each.source_id: each.seq for each in kept}
+    if len(once) == len(kept):
+        late = Counter(once[step.source_id] for step in trace.of(Late))
+        assert redelivered == 0
+        assert unasked == sum(not each for each in windows.values())
+        assert missed == sum(windows[seq] == pairs for seq, pairs in late.items())

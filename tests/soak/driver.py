@@ -5,7 +5,7 @@ room runs as its users run it, with ``start(...)`` and a sink that replaces what
 
 * ``start`` opens the queries of a room on a folder and starts them, ``stop`` stops them;
 * ``settle`` waits until everything in the sources has been processed and committed, then writes
-  what users read, ``results`` and the sink, into ``observed.json``;
+  what users read, ``results``, the sink and the ledger, into ``observed.json``;
 * ``flush`` ends the stream, and then writes the same.
 
 Each is answered by a line: its name, or ``failed`` with a sentence. Queries announce micro-batches
@@ -27,6 +27,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from spark_impl.runtime.accounts import ledger
 from spark_impl.runtime.failures import sentence_of
 from spark_impl.runtime.session import _remove_worker_files, session
 from spark_impl.runtime.storage import InputProblem
@@ -86,8 +87,9 @@ class Desk:
 
     def _observe(self) -> None:
         assert self._opened is not None
-        scratch = self._folder / "observed.scratch"
-        scratch.write_text(json.dumps(self._opened.observe()), encoding="utf-8")
+        scratch, found = self._folder / "observed.scratch", ledger(self._folder / "disk" / "store")
+        observed = {**self._opened.observe(), "ledger": [found.accounted, found.read]}
+        scratch.write_text(json.dumps(observed), encoding="utf-8")
         scratch.replace(self._folder / "observed.json")
 
     def _stop(self) -> None:

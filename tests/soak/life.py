@@ -140,6 +140,9 @@ class Life:
         self._recover(ended=is_flush)
         observed = json.loads((self.folder / "observed.json").read_text(encoding="utf-8"))
         findings = self._oracle.check(self._feeder.arrivals, observed, ended=is_flush)
+        accounted, read = observed["ledger"]
+        if accounted != read:
+            findings.append(Finding(WRONG, f"the ledger accounts for {accounted} of {read} rows"))
         findings += self._complaints
         self.ended = is_flush
         reached = (observed.get("resizes", 0), len(observed.get("shed", ())))

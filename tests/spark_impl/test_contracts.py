@@ -8,6 +8,7 @@ runtime decides, whatever the room, is asked of two rooms by day and of all at n
 
 import shutil
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_impl.retention import drop_before
+from spark_impl.runtime.accounts import PLACES, Ledger, ledger
 from spark_impl.runtime.histories import numbers
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.systems import lose_commit
@@ -166,6 +168,42 @@ def test_refused_rows_are_listed_with_their_reasons(spark: SparkSession, life: L
         assert found.pop(200 + LAST.index(LATE)).startswith("event time lies below the watermark")
     assert not found
     assert len(rows) == 2 + life.room.refuses_late
+
+
+def test_the_ledger_has_each_row_in_one_place(life: Life) -> None:
+    found = ledger(life.folder / "store")
+    assert (found.read, found.landed, found.balances) == (len(READINGS), None, True)
+    assert sum(found.refused["query"].values()) == 2
+    places = {place: rows for place, rows in found.rows() if place in PLACES and rows}
+    usable = [each for each in READINGS if each not in (NOT_A_NUMBER, MISSING)]
+    if life.name == "grouping":
+        unasked = sum(each.stream == "S" for each in READINGS)
+        assert places == {"answered": len(usable) - unasked, "unasked": unasked}
+        return
+    late = {"late": 1} if life.room.refuses_late else {}
+    again = len(usable) - len(set(usable))
+    answered = len(usable) - again - len(late)
+    assert places == {"redelivered": again, "answered": answered, **late}
+
+
+def test_progress_has_the_rows_of_the_last_micro_batch(
+    spark: SparkSession, name: str, tmp_path: Path
+) -> None:
+    """Rows are pending until a flush answers them; sums over micro-batches are the ledger."""
+    (tmp_path / "history").mkdir()
+    ROOMS[name].open(spark, tmp_path / "history", tmp_path / "store", sink=nothing).run_available()
+    assert ledger(tmp_path / "store") == Ledger(0, None, {})
+    history, store, kept = begun(spark, ROOMS[name], tmp_path)
+    progress = import_module(f"spark_impl.{name}").progress
+    if name == "grouping":  # nothing waits there, and S is another stream
+        assert progress(store).rows == {"read": 7, "refused": 2, "unasked": 3, "answered": 2}
+        return
+    waiting = len(FIRST) - 2
+    assert progress(store).rows == {"read": len(FIRST), "refused": 2, "pending": waiting}
+    assert ledger(store).pending == waiting
+    ROOMS[name].open(spark, history, store, sink=kept).flush()
+    assert progress(store).rows == {"pending": -waiting, "answered": waiting}
+    assert (ledger(store).answered, ledger(store).balances) == (waiting, True)
 
 
 # ----------------------------------------------------------------------------- refusals

@@ -114,6 +114,7 @@ def test_a_stream_that_never_sent_follows_the_other_one(
         {},
         dict.fromkeys("RS", NO_WATERMARK_US),
         None,
+        {},
     )
     chain.advance(rows_of(spark, events_of(("R", 100, 1.0))))
     assert progress(tmp_path).held_by == S

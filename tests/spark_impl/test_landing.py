@@ -244,6 +244,50 @@ def test_a_copy_of_the_checkpoint_doubles_nothing(
     other.run_available()
     assert rows(tmp_path, "seq", "value") == [(at, float(at)) for at in range(3)]
     assert sorted(row.text for row in other.rejected().collect()) == ["b", "c"]
+    found = other.ledger()
+    assert (found.read, found.landed, found.balances) == (5, 3, True)
+
+
+def test_the_ledger_knows_rows_that_no_list_has_and_lists_that_do_not_count(
+    lines: Lines, tmp_path: Path
+) -> None:
+    files = ["1,a,1\n,a,1", "2,a,1", ",,", "3,a,x\n?,a,1", "?,a,3"]
+    for at, text in enumerate(files):
+        put(tmp_path, f"{at}.csv", f"ts,k,v\n{text}\n", at=1_000 + at)
+        landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
+    landing = landing_of(lines(), tmp_path)
+    found = landing.ledger()
+    assert (found.read, found.landed, found.pending, found.balances) == (7, 3, 3, True)
+    assert [*found.refused["landing"].values()] == [2, 2]
+    first, second, *_ = sorted((tmp_path / "history" / "_rejected").iterdir())
+    for batch in (0, 1, 4):  # what a landing with a copy of the checkpoint has left
+        shutil.copy(first, first.parent / f"{batch:08d}-abcd-1-1.parquet")
+    assert landing.ledger() == found
+    assert len(landing.rejected().collect()) == 4 + 1 + 3
+    second.unlink()
+    assert (landing.ledger().accounted, landing.ledger().read) == (6, 7)
+
+
+def test_files_that_spark_never_reads_are_named(lines: Lines, tmp_path: Path) -> None:
+    matching, day_s, text = {"pathGlobFilter": "*.csv"}, 86_400, "ts,k,v\n1,a,1\n"
+    (tmp_path / "in" / "below").mkdir()
+    for name in ("again.csv", "a b.csv", "below/deep.csv", "notes.txt", "_hidden.csv"):
+        put(tmp_path, name, text, at=100 * day_s)
+    landing_of(lines(**matching), tmp_path).run_available()
+    put(tmp_path, "again.csv", text, at=101 * day_s)
+    put(tmp_path, "old.csv", text, at=92 * day_s)
+    landing = landing_of(lines(**matching), tmp_path)
+    landing.run_available()
+    assert landing.ledger().landed == 2
+    put(tmp_path, "to_come.csv", text, at=99 * day_s)
+    reasons = {Path(file).name: reason for file, reason in landing.left_out()}
+    assert reasons == {
+        "_hidden.csv": "is hidden: its name begins with _ or .",
+        "deep.csv": "lies in a folder below, and recursiveFileLookup is not set",
+        "again.csv": "was rewritten under the name of a file that was read before",
+        "notes.txt": "does not match pathGlobFilter, '*.csv'",
+        "old.csv": "is older than maxFileAge, 7 days, beside the newest file that was read",
+    }
 
 
 @pytest.mark.parametrize("damage", ["lost", "rewritten"])

@@ -11,11 +11,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 import straggler
-from model.vocabulary import stable_hash
+from model.vocabulary import WatermarkConfig, stable_hash
 from spark_impl import slack
 from spark_impl.aggregates import Aggregation, avg, count, median, min_, sum_
 from spark_impl.over import Aggregates, Stream, Windows
+from spark_impl.retention import drop_before
+from spark_impl.runtime.accounts import Ledger
+from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.storage import InputProblem
+from spark_impl.watermark import WatermarkQuery
 
 COLUMNS = "device string, at string, watts string, celsius string"
 ANSWER = ("value", "n", "revision", "n_rcv", "coverage", "state", "assumption_status")
@@ -75,6 +79,17 @@ def test_a_sum_over_a_stream_is_stored_and_resumed(
     assert refused == {("query", "watts", "x"), ("landing", "at", "?")}
     assert again.progress().rejected == 2
     assert slack.progress(again.query.store.root).rejected == 1, "it knows of no landing"
+    found = again.ledger()
+    assert (found.read, found.landed, found.answered, found.balances) == (6, 5, 4, True)
+    assert [(stage, sum(each.values())) for stage, each in found.refused.items()] == [
+        ("landing", 1),
+        ("query", 1),
+    ]
+    add(tmp_path, 3, ["a,5,8", "a,?,8"])
+    again.landing.run_available()
+    assert again.ledger()._replace(refused={}) == found._replace(
+        read=8, landed=6, pending=1, refused={}
+    ), "the query has not read it yet"
     folders = sorted(path.name for path in (tmp_path / "kept").iterdir() if path.is_dir())
     assert folders == ["answers", "checkpoints", "history"]
     with pytest.raises(InputProblem, match="its size_us is 10000000, not 5000000"):
@@ -251,3 +266,33 @@ def test_other_content_of_a_known_identity_is_refused(
         row, (identity, key, *_) = listed[5 + number], again.split(",")
         found = (row.stage, row.reason, row.column, row.text, row.key)
         assert found == ("query", reason, "id", identity, key)
+
+
+def test_the_ledger_knows_rows_that_are_late_between_windows_or_dropped(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Windows of 5 s leave gaps of 5 s, wait for a second, and are never corrected."""
+    (tmp_path / "in").mkdir()
+    for number, times in enumerate([(10, 12), (40, 27), (11, 41)]):
+        add(tmp_path, number, [f"{each},1" for each in times])
+    lines = spark.readStream.schema("at string, v string").option("maxFilesPerTrigger", 1)
+    history = tmp_path / "history"
+    Landing(
+        lines.csv(str(tmp_path / "in")),
+        history,
+        tmp_path / "landing",
+        event_time="at",
+        value="v",
+        time_unit="s",
+    ).run_available()
+    config = WatermarkConfig(5_000_000, 10_000_000, 1_000_000, reading="fixed")
+    query = WatermarkQuery(spark, config, history, tmp_path / "store")
+    query.run_available()
+    found = Ledger(6, 6, {}, late=1, unasked=1, answered=2, pending=2)
+    assert query.ledger() == found
+    drop_before(history, 1, readers=[tmp_path / "store"])
+    assert query.ledger() == found
+    later = WatermarkQuery(spark, config, history, tmp_path / "later")
+    assert later.ledger() == Ledger(0, None, {}), "it knows of no history yet"
+    later.run_available()
+    assert later.ledger() == found._replace(answered=0, dropped=2)

@@ -9,8 +9,10 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -176,17 +178,29 @@ def test_the_main_job_prints_what_the_readme_shows(tmp_path: Path) -> None:
 
 
 def test_the_job_of_the_readme_runs(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, straggler: Straggler, tmp_path: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    """Run the job over a thousand rows; the page shows its ledger."""
     (tmp_path / "incoming").mkdir()
-    rows = "a,2026-03-01 08:00:03,40\na,2026-03-01 08:00:08,2\n"
-    (tmp_path / "incoming" / "1.csv").write_text(rows, encoding="utf-8")
-    job = (ROOT / "README.md").read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    start = datetime(2026, 3, 1, 8, tzinfo=UTC)
+    rows = [
+        (
+            "ab"[n % 2],
+            "" if n % 100 == 3 else start + timedelta(seconds=n),
+            "?" if n % 50 == 7 else 1,
+        )
+        for n in range(1_000)
+    ]
+    text = "".join(f"{device},{at},{watts}\n" for device, at, watts in rows)
+    (tmp_path / "incoming" / "1.csv").write_text(text, encoding="utf-8")
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    job = page.split("```python\n")[1].split("```")[0]
     names: dict[str, Any] = {}
     # Java, which is running already, looks for relative paths elsewhere.
     exec(job.replace('"incoming"', repr(str(tmp_path / "incoming"))), names)
     found = names["query"].results().collect()
-    assert {row.state for row in found} == {"exact"}
-    assert max(row.value for row in found) == 42
+    assert {row.state for row in found} == {"exact", "incomplete"}
+    assert max(row.value for row in found) == 5
     assert names["spark"] is spark
+    _, head, shown = straggler("ledger", "power").out.rpartition("place  ")  # behind the answers
+    assert textwrap.indent(head + shown, "    ") in page

@@ -1,0 +1,205 @@
+"""The ledger of a store: where each row is that was handed in, counted where it is decided.
+
+A store has rows of kind :data:`ACCOUNT`: for each micro-batch, the rows that were read and the
+number in each place (docs/production.md, "The ledger"). ``pending`` is the change, so sums over
+micro-batches are the present numbers. Rows that were read are counted by the driver in the footers
+of the history, all others by the tasks that decide about them.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_impl.runtime.histories import bounds_of, file_of, read_footer
+from spark_impl.runtime.landed_files import Landed, landed_in
+from spark_impl.runtime.provenance import identity_of
+from spark_impl.runtime.storage import Address, InputProblem, Location, locate
+from spark_impl.runtime.stores import Draft, TableStore, require_view
+from spark_impl.runtime.tables import BATCH, TableWriter, View, plan_of
+
+ACCOUNT = "account"
+COLUMNS = pa.schema([("place", pa.string()), ("rows", pa.int64()), ("seq", pa.int64())])
+"""Columns of rows of this kind; ``seq`` is the last arrival number that was read."""
+READ, REFUSED, ANSWERED, PENDING = "read", "refused", "answered", "pending"
+REDELIVERED, LATE, SHED, UNASKED = "redelivered", "late", "shed", "unasked"
+DROPPED = "dropped"
+PLACES = (REDELIVERED, LATE, SHED, UNASKED, ANSWERED, PENDING, DROPPED)
+"""Places besides those of refused rows."""
+_ELSEWHERE = "event time lies below the watermark|shed,"
+"""Beginnings of the reasons of listed rows that are in a place of their own, late or shed."""
+_KINDS = {ACCOUNT: COLUMNS, "rejected": pa.schema([("reason", pa.string())])}
+LANDING, QUERY = "landing", "query"
+"""Stages that refuse rows."""
+
+
+class Reading(NamedTuple):
+    """The rows of a micro-batch, as the files say that Spark has planned for it."""
+
+    rows: int
+    seq: int | None
+    """The last arrival number, None without rows."""
+
+
+Counted: TypeAlias = tuple[Reading, dict[str, int]]
+"""The reading of a micro-batch, and the places of rows that it has left out."""
+
+
+def planned_files(history: Location, checkpoint: Location, batch: int) -> list[Location]:
+    """Return the files of a history that Spark has planned for a micro-batch."""
+    text = plan_of(checkpoint, batch).read_bytes().decode("utf-8")
+    # The version and the settings of the micro-batch, then a line for each source.
+    offsets = [json.loads(line) for line in text.splitlines()[2:] if line.startswith("{")]
+    own = [each for each in offsets if {"next", "first", "requests"} <= each.keys()]
+    return [file_of(history, at) for each in own for at in range(each["first"], each["next"])]
+
+
+def read_planned(history: Location, checkpoint: Location, batch: int) -> Reading:
+    """Count the rows of the files that Spark has planned for a micro-batch."""
+    files = dict.fromkeys(planned_files(history, checkpoint, batch))
+    footers = [read_footer(file) for file in files]
+    bounds = [bounds_of(each, ("seq",)) for each in footers]
+    last = max((each["seq"][1] for each in bounds if each), default=None)
+    return Reading(sum(each.num_rows for each in footers), last)
+
+
+def read_streams(writer: TableWriter, history: Location | None, batch: int, rows: int) -> Counted:
+    """Count what a micro-batch has read, ``rows`` rows of streams that may come from a history.
+
+    Rows of the history that are in none of the streams are unasked.
+    """
+    if history is None or writer.checkpoint is None:
+        return Reading(rows, None), {}
+    reading = read_planned(history, writer.checkpoint, batch)
+    return reading, {UNASKED: reading.rows - rows}
+
+
+def write_account(draft: Draft, reading: Reading, places: Mapping[str, int]) -> None:
+    """Write what a micro-batch has read, and the number of rows in each place."""
+    rows = [(READ, *reading), *((place, each, None) for place, each in places.items())]
+    found = [dict(zip(COLUMNS.names, row, strict=True)) for row in rows if row[1]]
+    draft.write(ACCOUNT, pa.Table.from_pylist(found, COLUMNS))
+
+
+class Ledger(NamedTuple):
+    """The places of all rows that were handed in."""
+
+    read: int
+    """Rows that the source has handed in."""
+    landed: int | None
+    """Rows that its landing has written to the history, None without a landing."""
+    refused: Mapping[str, Mapping[str, int]]
+    """Refused rows, by stage and reason."""
+    redelivered: int = 0
+    """Rows whose identity was accepted before."""
+    late: int = 0
+    """Rows that are in no answer because they came too late."""
+    shed: int = 0
+    """Rows that a chain has shed under load."""
+    unasked: int = 0
+    """Rows that belong to no window, or to no sensor of a script."""
+    answered: int = 0
+    """Rows that count in an answer, or were routed."""
+    pending: int = 0
+    """Rows that wait for the query, for a window, a watermark, a correction or a partner."""
+    dropped: int = 0
+    """Rows that were removed from the history before the query began."""
+
+    def rows(self) -> Iterator[tuple[str, int]]:
+        """Yield each place and its number of rows, refused rows by stage and reason."""
+        for stage, reasons in self.refused.items():
+            for reason, rows in reasons.items():
+                yield f"{REFUSED} ({stage}): {reason}", rows
+        for place in PLACES:
+            yield place, getattr(self, place)
+
+    @property
+    def accounted(self) -> int:
+        """Number of rows that are in a place."""
+        return sum(rows for _, rows in self.rows())
+
+    @property
+    def balances(self) -> bool:
+        """Whether each row that was handed in is in exactly one place."""
+        return self.accounted == self.read
+
+
+@dataclass(frozen=True, slots=True)
+class _AnyStore(TableStore):
+    """The kinds of rows that the ledger needs, of any room."""
+
+    kinds = _KINDS
+
+
+def rows_of_batch(store: TableStore) -> dict[str, int]:
+    """Return the number of rows that the last micro-batch read, and of those in each place."""
+    return dict(_counts(_AnyStore(store.root, seen=store.view).read_kind(ACCOUNT, store.view.last)))
+
+
+def ledger(store: Address) -> Ledger:
+    """Return where each row is that was handed in to a query, without Spark.
+
+    If the query reads the history of a :class:`Landing`, that begins with what Spark has handed to
+    the landing. Raise :class:`InputProblem` if ``store`` is not the store of a query, or if an
+    earlier version has written it.
+    """
+    view = require_view(locate(store))
+    opened = _AnyStore(view.root, seen=view)
+    if not view.columns.issuperset(COLUMNS.names):
+        msg = f"{view.root} has no ledger: an earlier version of Straggler has written it"
+        raise InputProblem(msg)
+    account = opened.read_kind(ACCOUNT).sort_by(BATCH)
+    counts = _counts(account)
+    places = {place: counts[place] for place in PLACES}
+    reasons = opened.read_kind("rejected").column("reason")
+    own = reasons.filter(pc.invert(pc.match_substring_regex(reasons, f"^({_ELSEWHERE})")))
+    listed = {each["values"]: each["counts"] for each in own.value_counts().to_pylist()}
+    refused = {QUERY: dict(sorted(listed.items()))} if listed else {}
+    landed = _landed_for(view)
+    known = account.filter(pc.field("seq").is_valid())
+    if landed is None or (counts[READ] and not known.num_rows):
+        return Ledger(counts[READ], None, refused, **places)
+    # Files are read one after the other, so rows are dropped before the first of them only.
+    first, last = (known.slice(at, 1).to_pylist() for at in (0, max(known.num_rows - 1, 0)))
+    until = last[0]["seq"] + 1 if last else 0
+    places[DROPPED] = first[0]["seq"] + 1 - first[0]["rows"] if first else 0
+    places[PENDING] += landed.rows - until
+    return Ledger(landed.read, landed.rows, {**_refused_by(landed), **refused}, **places)
+
+
+def ledger_of_landing(history: Address, checkpoint: Location | None = None) -> Ledger:
+    """Return where each row is that Spark has handed to a landing.
+
+    Rows that have landed are pending: this does not know the queries. Raise :class:`InputProblem`
+    if no landing has written the history.
+    """
+    folder = locate(history)
+    landed = landed_in(folder, checkpoint)
+    if landed is None:
+        msg = f"{folder} is not the history of a landing"
+        raise InputProblem(msg)
+    return Ledger(landed.read, landed.rows, _refused_by(landed), pending=landed.rows)
+
+
+def _landed_for(view: View) -> Landed | None:
+    """Return what the landing of a store's history has done, None if it has none, or has moved."""
+    if view.history is None:
+        return None
+    history = locate(view.history["address"])
+    return landed_in(history) if identity_of(history) == view.history["id"] else None
+
+
+def _refused_by(landed: Landed) -> dict[str, Mapping[str, int]]:
+    return {LANDING: landed.refused} if landed.refused else {}
+
+
+def _counts(account: pa.Table) -> Counter[str]:
+    """Return the number of rows in each place, and of those that were read."""
+    found = Counter[str]()
+    for row in account.to_pylist():
+        found[row["place"]] += row["rows"]
+    return found
