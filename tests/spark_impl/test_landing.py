@@ -268,28 +268,6 @@ def test_the_ledger_knows_rows_that_no_list_has_and_lists_that_do_not_count(
     assert (landing.ledger().accounted, landing.ledger().read) == (6, 7)
 
 
-def test_files_that_spark_never_reads_are_named(lines: Lines, tmp_path: Path) -> None:
-    matching, day_s, text = {"pathGlobFilter": "*.csv"}, 86_400, "ts,k,v\n1,a,1\n"
-    (tmp_path / "in" / "below").mkdir()
-    for name in ("again.csv", "a b.csv", "below/deep.csv", "notes.txt", "_hidden.csv"):
-        put(tmp_path, name, text, at=100 * day_s)
-    landing_of(lines(**matching), tmp_path).run_available()
-    put(tmp_path, "again.csv", text, at=101 * day_s)
-    put(tmp_path, "old.csv", text, at=92 * day_s)
-    landing = landing_of(lines(**matching), tmp_path)
-    landing.run_available()
-    assert landing.ledger().landed == 2
-    put(tmp_path, "to_come.csv", text, at=99 * day_s)
-    reasons = {Path(file).name: reason for file, reason in landing.left_out()}
-    assert reasons == {
-        "_hidden.csv": "is hidden: its name begins with _ or .",
-        "deep.csv": "lies in a folder below, and recursiveFileLookup is not set",
-        "again.csv": "was rewritten under the name of a file that was read before",
-        "notes.txt": "does not match pathGlobFilter, '*.csv'",
-        "old.csv": "is older than maxFileAge, 7 days, beside the newest file that was read",
-    }
-
-
 @pytest.mark.parametrize("damage", ["lost", "rewritten"])
 def test_a_landing_misses_its_last_file(lines: Lines, tmp_path: Path, damage: str) -> None:
     """Numbers that go on behind another file would leave a history beyond repair."""

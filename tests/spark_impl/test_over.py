@@ -296,3 +296,34 @@ def test_the_ledger_knows_rows_that_are_late_between_windows_or_dropped(
     assert later.ledger() == Ledger(0, None, {}), "it knows of no history yet"
     later.run_available()
     assert later.ledger() == found._replace(answered=0, dropped=2)
+
+
+def test_files_that_spark_never_reads_are_named(spark: SparkSession, tmp_path: Path) -> None:
+    def open_landing() -> Landing:
+        stream = spark.readStream.schema("ts string, v string").options(pathGlobFilter="*.csv")
+        places = tmp_path / "history", tmp_path / "checkpoint"
+        rows = stream.csv(str(tmp_path / "in"))
+        return Landing(rows, *places, event_time="ts", value="v", time_unit="s")
+
+    def put(name: str, at: int) -> None:
+        (tmp_path / "in" / name).write_text("1,1\n", encoding="utf-8")
+        os.utime(tmp_path / "in" / name, (at * 86_400, at * 86_400))
+
+    (tmp_path / "in" / "below").mkdir(parents=True)
+    for name in ("again.csv", "a b.csv", "below/deep.csv", "notes.txt", "_hidden.csv"):
+        put(name, at=100)
+    open_landing().run_available()
+    put("again.csv", at=101)
+    put("old.csv", at=92)
+    landing = open_landing()
+    landing.run_available()
+    assert landing.ledger().landed == 2
+    put("to_come.csv", at=99)
+    reasons = {Path(file).name: reason for file, reason in landing.left_out()}
+    assert reasons == {
+        "_hidden.csv": "is hidden: its name begins with _ or .",
+        "deep.csv": "lies in a folder below, and recursiveFileLookup is not set",
+        "again.csv": "was rewritten under the name of a file that was read before",
+        "notes.txt": "does not match pathGlobFilter, '*.csv'",
+        "old.csv": "is older than maxFileAge, 7 days, beside the newest file that was read",
+    }
