@@ -231,6 +231,7 @@ def run_landing(
         setattr(made, f"_{name}", locate(folder / name))
     vars(made).update(_schema=history_schema(), _values={"value": "v"}, _by_arrival=False)
     made._last = None
+    made._read = None
     if batch >= 0:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(landing, "in_order", lambda rows, by_arrival: rows)
