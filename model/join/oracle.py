@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import inf, isfinite
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,7 @@ from model.vocabulary.join import (
     Apart,
     Band,
     Equi,
+    Ineq,
     Match,
     Predicate,
     R,
@@ -55,15 +56,18 @@ _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
 
 def holds(predicate: Predicate, r: Event, s: Event) -> bool:
     """Return whether a predicate holds for a tuple of R and one of S."""
-    if isinstance(predicate, And):
-        return all(holds(part, r, s) for part in predicate.parts)
-    if isinstance(predicate, Equi):
-        return bool(getattr(r, predicate.column) == getattr(s, predicate.column))
-    if isinstance(predicate, Band):
-        return abs(r.value - s.value) <= predicate.eps
-    if isinstance(predicate, Apart):
-        return abs(r.value - s.value) > predicate.eps
-    return _OPERATORS[predicate.op](getattr(r, predicate.left), getattr(s, predicate.right))
+    match predicate:
+        case And(parts):
+            return all(holds(part, r, s) for part in parts)
+        case Equi(column):
+            return bool(getattr(r, column) == getattr(s, column))
+        case Band(_, eps):
+            return abs(r.value - s.value) <= eps
+        case Apart(_, eps):
+            return abs(r.value - s.value) > eps
+        case Ineq(left, op, right):
+            return _OPERATORS[op](getattr(r, left), getattr(s, right))
+    assert_never(predicate)
 
 
 # ------------------------------------------------------------------------------------- admission

@@ -96,7 +96,7 @@ def _unclipped(config: SlackConfig) -> Requirement:
 
 
 def _for_quantile(config: SlackConfig) -> Requirement:
-    q = Fraction(1, 2) if config.aggregate == "median" else as_written(config.q)
+    q = {"median": Fraction(1, 2), "quantile": as_written(config.q)}[config.aggregate]
     eps = as_written(config.eps)
     if config.sampling == "adversarial":
         return lambda known: adversarial_quantile(q, eps, known.total)

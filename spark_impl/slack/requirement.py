@@ -97,7 +97,7 @@ def _level(config: SlackConfig) -> float:
 
 
 def _for_rank(config: SlackConfig, total: Ints) -> Ints:
-    q = decimal(config.q) if config.aggregate == "quantile" else Fraction(1, 2)
+    q = {"median": Fraction(1, 2), "quantile": decimal(config.q)}[config.aggregate]
     e, d = decimal(config.eps), _level(config)
     if config.sampling == "adversarial":
         return np.array([_adversarial_requirement(q, e, n) for n in total.tolist()], np.int64)
