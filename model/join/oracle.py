@@ -1,12 +1,11 @@
-"""The true results: a nested loop over the admitted tuples.
+"""The true results: the pairs of admitted tuples that match, found without a chain.
 
 Source: docs/join.md, sections 1, 2, 10 and 14.
 
 Rules of this file:
 
-* ``matches`` is slow but obvious at a glance. ``quick_matches`` returns the
-  same for large inputs; tests compare the two.
-* This file knows nothing of a chain.
+* ``matches`` is a nested loop: slow, but obvious at a glance. ``quick_matches`` returns the same
+  by indexes, for large inputs; tests compare the two. Claims and ``oracle_join`` call the latter.
 """
 
 import operator
@@ -307,7 +306,7 @@ def _needs_equal_keys(predicate: Predicate) -> bool:
     return predicate == Equi("key")
 
 
-def nested_loop_join(workload: Workload) -> Trace:
+def oracle_join(workload: Workload) -> Trace:
     """Return the trace of a workload with a flush: rejections, and each match in its first epoch.
 
     Raises ``ValueError`` with one sentence if the workload is invalid.
@@ -325,5 +324,5 @@ def nested_loop_join(workload: Workload) -> Trace:
 
 
 def make_system() -> System:
-    """Return the nested loop as a System, for inputs on which the model's chain takes hours."""
-    return nested_loop_join
+    """Return the oracle as a System, for inputs on which the model's chain takes hours."""
+    return oracle_join
