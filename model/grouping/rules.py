@@ -28,6 +28,7 @@ from model.grouping.state import (
     merge_summaries,
 )
 from model.vocabulary import GroupingConfig
+from model.vocabulary.settings import look_up
 
 VIRTUAL_EACH = 10
 """Number of virtual workers of an instance (``cg``)."""
@@ -53,16 +54,16 @@ def begin_window(table: Table, state: SenderState) -> SenderState:
 
 def route(table: Table, state: SenderState, key: str) -> tuple[int, SenderState]:
     """Route one tuple."""
-    return ROUTERS.get(table.config.policy, _least_load)(table, state, key)
+    return look_up("policy", table.config.policy, ROUTERS)(table, state, key)
 
 
 def route_all(
     table: Table, state: SenderState, keys: Sequence[str]
 ) -> tuple[list[int], SenderState]:
     """Route tuples one after the other, with the result of :func:`route` for each."""
-    own = ROUTERS.get(table.config.policy)
+    own = look_up("policy", table.config.policy, ROUTERS)
     where = []
-    if own is not None:
+    if own is not _least_load:
         for key in keys:
             instance, state = own(table, state, key)
             where.append(instance)
@@ -159,18 +160,26 @@ def _more(numbers: tuple[int, ...], at: int) -> tuple[int, ...]:
     return (*numbers[:at], numbers[at] + 1, *numbers[at + 1 :])
 
 
+_LEAST_LOADED = (
+    *("key", "shuffle", "pkg", "d-choices", "w-choices"),
+    *("nag-static", "nag-dynamic", "tag-literal", "tag"),
+)
 ROUTERS: Mapping[str, Router] = {
+    **dict.fromkeys(_LEAST_LOADED, _least_load),
     "round-robin": _in_turns,
     "dkg": _learning,
     "dag": _by_score,
     "cg": _by_virtual_workers,
 }
-"""Routers of the policies that do not simply take the candidate with the least load."""
 
 
 TIER_WEIGHTS = (4, 3, 2, 1)
 WEIGHT_UNIT = 12
 """Unit of load; every weight divides it."""
+
+
+def _one_each(config: GroupingConfig, _times_us: tuple[int, ...]) -> tuple[int, ...]:
+    return (1,) * config.instances
 
 
 def times(_config: GroupingConfig, times_us: tuple[int, ...]) -> tuple[int, ...]:
@@ -188,7 +197,9 @@ def _by_tier_and_time(config: GroupingConfig, times_us: tuple[int, ...]) -> tupl
     return tuple([time_us * cost for time_us, cost in pairs])
 
 
+_COUNTED = ("key", "round-robin", "shuffle", "pkg", "d-choices", "w-choices", "dkg", "dag", "cg")
 COSTS: Mapping[str, Costs] = {
+    **dict.fromkeys(_COUNTED, _one_each),
     "nag-static": _by_tier,
     "nag-dynamic": _by_tier_and_time,
     "tag-literal": times,
@@ -261,13 +272,13 @@ def _table(
     tuples: int,
     placement: Placement | None,
 ) -> Table:
-    cost = rules.costs.get(config.policy)
+    cost = look_up("policy", config.policy, rules.costs)
     return Table(
         config,
         rules,
         window,
         times_us,
-        costs=cost(config, times_us) if cost else (1,) * config.instances,
+        costs=cost(config, times_us),
         heavy=heavy,
         tuples=tuples,
         placement=placement,

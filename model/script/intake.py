@@ -53,8 +53,8 @@ class Intake:
         clock = self.clocks[sensor]
         clock.watermark_us = max(clock.watermark_us, floor_us)
 
-    def why_not(self, event: Event, floor_us: int = 0) -> str | None:
-        """Take the next arrival; return ``None`` if it is admitted, and otherwise the reason.
+    def admit(self, event: Event, floor_us: int = 0) -> str | None:
+        """Admit the next arrival; return the reason if it is refused, and otherwise ``None``.
 
         Before this arrival, silence has moved the watermark up to the floor at least.
 

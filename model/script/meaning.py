@@ -170,8 +170,11 @@ class Values:
             return _quotient(total, self._scale)
         if op == "avg":
             return _quotient(total, n * self._scale)
-        squares = self._squares[behind] - self._squares[first]
-        return sqrt(_quotient(n * squares - total * total, (n * self._scale) ** 2))
+        if op == "stddev":
+            squares = self._squares[behind] - self._squares[first]
+            return sqrt(_quotient(n * squares - total * total, (n * self._scale) ** 2))
+        msg = f"there is no aggregate {op!r}"
+        raise ValueError(msg)
 
     @cached_property
     def _scale(self) -> int:

@@ -57,7 +57,7 @@ def admit(
     rejected: list[Rejected] = []
     for event in workload.arrivals:
         if event.key in asked_for:
-            reason = intake.why_not(event, silences.floor_us(event.key))
+            reason = intake.admit(event, silences.floor_us(event.key))
             if reason is None:
                 points[event.key].append((event.event_time_us, event.value + 0.0))
             elif reason != REDELIVERED:

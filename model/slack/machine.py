@@ -230,8 +230,7 @@ class Task(WindowTask[SlackConfig]):
             n_req = None if self._needs_values else required.get(kind)
             if n_req is None:
                 values = (*counts.received, *counts.late)
-                place = (self.number, self.judged)
-                known = WindowFacts(total, cv_squared, values, place, counts.has_negative)
+                known = WindowFacts(total, cv_squared, values, counts.has_negative)
                 n_req = required[kind] = self._requirement(known)
             coverage = Coverage(counts.n_rcv, total, n_req)
             steps.append(self._judge_window(index, key, counts.n_late, batch, coverage))

@@ -39,8 +39,6 @@ class WindowFacts(NamedTuple):
     """Squared coefficient of variation of the values."""
     values: Sequence[float] = ()
     """Values of the N tuples in any order, if ``SlackConfig.needs_values``."""
-    seed: tuple[int, int] = (0, 0)
-    """(task, order of the judgement)."""
     has_negative: bool = False
     """Whether one of the N values is negative."""
 
@@ -96,7 +94,7 @@ def _unclipped(config: SlackConfig) -> Requirement:
 
 
 def _for_quantile(config: SlackConfig) -> Requirement:
-    q = Fraction(1, 2) if config.aggregate == "median" else as_written(config.q)
+    q = {"median": Fraction(1, 2), "quantile": as_written(config.q)}[config.aggregate]
     eps = as_written(config.eps)
     if config.sampling == "adversarial":
         return lambda known: adversarial_quantile(q, eps, known.total)
@@ -105,13 +103,13 @@ def _for_quantile(config: SlackConfig) -> Requirement:
 
 
 def _from_values(config: SlackConfig) -> Requirement:
-    eps, d, is_sum = config.eps, level(config), config.aggregate == "sum"
+    eps, d = config.eps, level(config)
+    against, bound = {
+        "sum": (subsets.adversarial_sum, subsets.rigorous_sum),
+        "avg": (subsets.adversarial_average, subsets.rigorous_average),
+    }[config.aggregate]
     if config.sampling == "adversarial":
-        against = subsets.adversarial_sum if is_sum else subsets.adversarial_average
         return lambda known: against(known.values, eps)
-    if config.method == "permutation":
-        return lambda known: subsets.permuted_sum(known.values, eps, d, known.seed)
-    bound = subsets.rigorous_sum if is_sum else subsets.rigorous_average
     return lambda known: bound(known.values, eps, d)
 
 

@@ -1,7 +1,6 @@
 """Required coverage of sums and averages from the values themselves (docs/slack.md, section 5).
 
-Source: Serfling 1974 and Hoeffding 1963 for sampling without replacement; Bernstein's inequality;
-Clopper, Pearson 1934.
+Source: Serfling 1974 and Hoeffding 1963 for sampling without replacement; Bernstein's inequality.
 
 Rules of this file:
 
@@ -11,7 +10,6 @@ Rules of this file:
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import ceil, isfinite, log
 
 import numpy as np
@@ -19,10 +17,6 @@ from numpy.typing import NDArray
 
 STRICT = 1 - 1e-9
 """Factor by which a loss that equals eps on paper is a failure, however it is rounded."""
-SAMPLE = 1024
-"""Largest number of tuples of a window that are permuted."""
-CONFIDENCE = 0.95
-"""Confidence with which the permutations show that failures are rare enough."""
 
 Floats = NDArray[np.float64]
 
@@ -99,49 +93,6 @@ def rigorous_average(values: Sequence[float], eps: float, d: float) -> int:
         return total
     required: int = ceil(g * (total + 1) / (total + g) - 1e-9)
     return min(total, max(1, required))
-
-
-def permuted_sum(values: Sequence[float], eps: float, d: float, seed: tuple[int, int]) -> int:
-    """Return how many tuples suffice in so many random orders that failures are rarer than d.
-
-    The confidence is 95%, by Clopper and Pearson's limit. For a large window, only a sample is
-    permuted.
-    """
-    largest = _sorted(values)
-    total = largest.size
-    size = min(total, SAMPLE)
-    sample = largest[np.arange(size) * total // size]
-    with np.errstate(over="ignore"):
-        limit = eps * np.cumsum(sample)[-1] * STRICT
-    orders = ceil(10 / d)
-    allowed = failures_allowed(orders, d)
-    if largest[-1] < 0 or not isfinite(limit) or allowed < 0:
-        return total
-    draw = np.random.Generator(np.random.PCG64(seed)).random
-    order = np.arange(orders)
-    left = np.tile(np.arange(size, dtype=np.uint16), (orders, 1))
-    missing = np.zeros(orders)
-    step = 0
-    while True:
-        chosen = step + (draw(orders) * (size - step)).astype(np.int64)
-        taken = left[order, chosen]
-        left[order, chosen] = left[:, step]
-        missing += sample[taken]
-        if np.count_nonzero(missing >= limit) > allowed:
-            return total - step * total // size
-        step += 1
-
-
-@lru_cache
-def failures_allowed(orders: int, d: float) -> int:
-    """Return the most failures that still show a probability of at most d; -1 if none does."""
-    # Imported here because it is slow and most runs do not need it.
-    from scipy.special import bdtr
-
-    allowed = -1
-    while bdtr(allowed + 1, orders, d) <= 1 - CONFIDENCE:
-        allowed += 1
-    return allowed
 
 
 def _sorted(values: Sequence[float]) -> Floats:

@@ -7,7 +7,7 @@ Source: S2J, a chain of join workers that exchange blocks of tuples by the proto
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, assert_never
 
 from model.vocabulary.settings import (
     JsonObject,
@@ -110,15 +110,18 @@ PREDICATES = (Equi, Band, Apart, Ineq, And)
 
 def predicate_to_json(predicate: Predicate) -> list[PlainData]:
     """Return plain data: a list that starts with the kind of the predicate."""
-    if isinstance(predicate, And):
-        return ["and", *(predicate_to_json(part) for part in predicate.parts)]
-    if isinstance(predicate, Equi):
-        return ["equi", predicate.column]
-    if isinstance(predicate, Band):
-        return ["band", predicate.column, predicate.eps]
-    if isinstance(predicate, Apart):
-        return ["apart", predicate.column, predicate.eps]
-    return ["ineq", predicate.left, predicate.op, predicate.right]
+    match predicate:
+        case And(parts):
+            return ["and", *map(predicate_to_json, parts)]
+        case Equi(column):
+            return ["equi", column]
+        case Band(column, eps):
+            return ["band", column, eps]
+        case Apart(column, eps):
+            return ["apart", column, eps]
+        case Ineq(left, op, right):
+            return ["ineq", left, op, right]
+    assert_never(predicate)
 
 
 def predicate_from_json(data: PlainData) -> Predicate:

@@ -28,15 +28,12 @@ SELF_SUFFICIENT_AGGREGATES = ("sum", "count", "avg", "median", "quantile")
 """Aggregates whose required coverage follows from (eps, delta) without ``lambda_thr``."""
 METHODS: dict[str, tuple[str, ...]] = {
     "normal": AGGREGATES,
-    "permutation": ("sum",),
     "rigorous": ("sum", "avg"),
 }
 """Methods that compute the required coverage, each with the aggregates that it supports."""
 SAMPLINGS = ("exchangeable", "adversarial")
 MIN_DELTA = 1e-12
 """Least ``delta``: for much smaller ones 1 - delta is 1 in float64."""
-MIN_PERMUTATION_DELTA = 0.001
-"""Least ``delta`` of ``permutation``: a window needs 10 / delta permutations in memory."""
 MAX_CORRELATED = 2_000_000
 """Most tuples of a window with a rank correlation, whose sums then fit into 64 bits."""
 
@@ -95,9 +92,6 @@ class SlackConfig(WindowQuery):
         if self.aggregate not in METHODS[self.method]:
             known = " and ".join(METHODS[self.method])
             msg = f"method {self.method!r} is for {known}, not for {self.aggregate!r}"
-            raise ValueError(msg)
-        if self.method == "permutation" and self.delta < MIN_PERMUTATION_DELTA:
-            msg = f"delta is {self.delta!r}; with method 'permutation' it must be at least 0.001"
             raise ValueError(msg)
         if (
             self.control in ADAPTIVE_CONTROLS

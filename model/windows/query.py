@@ -13,7 +13,7 @@ from math import ceil, fsum
 from typing import Protocol
 
 from model.vocabulary import WindowSpec
-from model.vocabulary.settings import JsonObject
+from model.vocabulary.settings import JsonObject, look_up
 
 # ------------------------------------------------------------------------------------- settings
 
@@ -127,4 +127,4 @@ def aggregate_of(config: Query) -> Aggregate:
         "median": quantile(Fraction(1, 2)),
         "quantile": quantile(as_written(config.q)),
     }
-    return aggregates[config.aggregate]
+    return look_up("aggregate", config.aggregate, aggregates)

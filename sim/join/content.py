@@ -13,7 +13,7 @@ Rules of this file:
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import NamedTuple, TypeAlias, cast, overload
+from typing import NamedTuple, TypeAlias, assert_never, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -248,15 +248,17 @@ class Index:
         return _compared(predicate, left, right)
 
 
-def _compared(predicate: Predicate, left: AnyArray, right: AnyArray) -> BoolArray:
-    if isinstance(predicate, Equi):
-        return np.equal(left, right)
-    if isinstance(predicate, Band | Apart):
-        is_near: BoolArray = np.abs(left - right) <= predicate.eps
-        return is_near if isinstance(predicate, Band) else ~is_near
-    assert not isinstance(predicate, And)
-    good: BoolArray = _OPERATORS[predicate.op](left, right)
-    return good
+def _compared(predicate: Equi | Band | Apart | Ineq, left: AnyArray, right: AnyArray) -> BoolArray:
+    match predicate:
+        case Equi():
+            return np.equal(left, right)
+        case Band(_, eps) | Apart(_, eps):
+            is_near: BoolArray = np.abs(left - right) <= eps
+            return is_near if isinstance(predicate, Band) else ~is_near
+        case Ineq(_, op):
+            good: BoolArray = _OPERATORS[op](left, right)
+            return good
+    assert_never(predicate)
 
 
 def _column(predicate: Equi | Band | Apart) -> str:

@@ -107,7 +107,7 @@ class Intake:
 
     def hand_over(self, other: "Intake") -> bool:
         """Hand arrivals over, unless there is a reason to wait; return whether any were."""
-        if not self.is_due or self._has_to_pause(other) or not self._has_room(self.stream):
+        if not self.is_due or self._pause(other) or not self._has_room(self.stream):
             return False
         last = min(self._seen, self._end, self.at + self._tuning.intake_tuples)
         run = self.events[self.at : last]
@@ -122,14 +122,12 @@ class Intake:
             self._admit(self.stream, kept)
         return True
 
-    def _has_to_pause(self, other: "Intake") -> bool:
-        """Return whether the stream waits for the other one, or for overdue tuples."""
+    def _pause(self, other: "Intake") -> bool:
+        """Pause while the stream waits for the other one, or for overdue tuples; return if so."""
         if self._tuning.pace_us is None:
             return False
-        was_paused, self._is_paused = (
-            self._is_paused,
-            (self._is_ahead(other, self._tuning.pace_us) or self._waits(self.stream)),
-        )
+        was_paused = self._is_paused
+        self._is_paused = self._is_ahead(other, self._tuning.pace_us) or self._waits(self.stream)
         self.pauses += self._is_paused and not was_paused
         return self._is_paused
 

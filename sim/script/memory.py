@@ -97,7 +97,7 @@ class _Counting:
 
     def take(self, event: Event) -> None:
         """Take one arrival, and count at every second of the arrivals."""
-        if self._intake.why_not(event) is None:
+        if self._intake.admit(event) is None:
             insort(self._stamps_us[event.key], event.event_time_us)
         for window in self._windows:
             if event.key in window.sensors:

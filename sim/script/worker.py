@@ -135,7 +135,7 @@ class Worker:
         Raises ``ValueError`` with one sentence for an event time outside 0 to 2^61.
         """
         sensor = event.key
-        reason = self._intake.why_not(event, floor_us)
+        reason = self._intake.admit(event, floor_us)
         log = self._state.logs.get(self._sensors[sensor])
         if log is not None and reason is None:
             insort(log.points, (event.event_time_us, event.value))

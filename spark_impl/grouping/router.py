@@ -29,7 +29,8 @@ from spark_impl.grouping.keys import (
 from spark_impl.runtime.arrays import Ints
 
 BY_TIME = ("tag", "tag-literal")
-"""Policies whose loads are times; those of others are numbers of tuples."""
+"""Policies whose loads are times; those of ``_BY_NUMBER`` are numbers of tuples."""
+_BY_NUMBER = ("key", "round-robin", "shuffle", "pkg", "d-choices", "w-choices", "dkg", "dag", "cg")
 RESET = ("dag", *BY_TIME)
 """Policies whose loads start every window anew."""
 VIRTUAL = 10
@@ -87,14 +88,14 @@ def choose(
 
 def costs(config: GroupingConfig, times: tuple[int, ...]) -> list[int]:
     """Return what a tuple adds to the load of each instance."""
+    n = config.instances
     if config.policy in BY_TIME:
         return list(times)
-    if config.policy.startswith("nag"):
-        weights = [12 // _WEIGHTS[tier] for tier in config.tiers or (0,) * config.instances]
-        if config.policy == "nag-static":
-            return weights
-        return [time * weight for time, weight in zip(times, weights, strict=True)]
-    return [1] * config.instances
+    if config.policy in _BY_NUMBER:
+        return [1] * n
+    weights = [12 // _WEIGHTS[tier] for tier in config.tiers or (0,) * n]
+    weighted = [time * weight for time, weight in zip(times, weights, strict=True)]
+    return look_up("policy", config.policy, {"nag-static": weights, "nag-dynamic": weighted})
 
 
 class Job(NamedTuple):

@@ -138,8 +138,8 @@ def blocks_to_send(lane: Lane, other: Lane, config: JoinConfig) -> int:
         wanted = max(wanted, int(last))
     else:
         size = len(lane.store)
-        ahead = size - (lane.est + lane.on_the_way)  # every block lowers it by two blocks
-        wanted = max(wanted, min(size // zeta, (ahead + zeta) // (2 * zeta)))
+        surplus = size - (lane.est + lane.on_the_way)  # every block lowers it by two blocks
+        wanted = max(wanted, min(size // zeta, (surplus + zeta) // (2 * zeta)))
     return min(wanted, config.credit - lane.unacknowledged)
 
 

@@ -132,6 +132,9 @@ def aggregate(op: str, folded: Folded) -> Floats:
         return ratio(total.integers, np.ones_like(n), total.unit)
     if op == "avg":
         return ratio(total.integers, n, total.unit)
+    if op != "stddev":
+        msg = f"there is no aggregate {op!r}"
+        raise ValueError(msg)
     longest = int(n.max(initial=1))
     square = widen(total.integers, int(np.abs(total.integers).max(initial=1))) ** 2
     spread = widen(folded.squares.integers, longest) * n - square

@@ -67,7 +67,6 @@ class Judgement:
         config: SlackConfig,
         windows: Records,
         n_keys: int,
-        task: int = 0,
         retained: RetainedValues | None = None,
         negative: Records | None = None,
     ) -> None:
@@ -76,7 +75,6 @@ class Judgement:
         self._windows = windows
         self._negative = np.empty(0, NEGATIVE) if negative is None else negative
         self._n_keys = n_keys
-        self._task = task
         self._retained = retained
         self.judgements: list[Records] = []
 
@@ -169,8 +167,6 @@ class Judgement:
             total,
             cv2,
             values,
-            self._task,
-            order=law.judged,
             has_negative=self._take_negative(windows, unjudged_from),
         )
         miss = windows["n_rcv"] < n_req

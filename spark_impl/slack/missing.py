@@ -8,23 +8,16 @@ Rules of this file:
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
-from math import ceil, log
+from math import log
 from typing import NamedTuple
 
 import numpy as np
-from numpy.random import PCG64, Generator
 
 from model.vocabulary import SlackConfig
 from spark_impl.runtime.arrays import Bools, Floats, Ints
 
-SAMPLE = 1024
-"""Most tuples of a window that the permutation method uses; a larger window is sampled."""
-_CONFIDENCE = 0.95
 _ROUNDING = 1e-9
 _CELLS = 1 << 20
-_CELLS_PERMUTED = 1 << 23
-_STEPS_AT_ONCE = 4
 
 
 class _Block(NamedTuple):
@@ -43,24 +36,18 @@ class _Block(NamedTuple):
         return smallest
 
 
-def required_tuples(
-    config: SlackConfig, d: float, total: Ints, values: Floats, task: int, order: int
-) -> Ints:
+def required_tuples(config: SlackConfig, d: float, total: Ints, values: Floats) -> Ints:
     """Return n_req of consecutive windows.
 
     ``values`` holds the values of the first window, largest first, then those of the next.
-    ``total`` is the number of values of each, at least 1. The first window is judgement ``order``
-    of the task.
+    ``total`` is the number of values of each, at least 1.
     """
     out = total.copy()
-    width = SAMPLE * ceil(10 / d) if config.method == "permutation" else 0
-    for block in _blocks(total, values, width):
+    for block in _blocks(total, values):
         with np.errstate(all="ignore"):
             if config.sampling == "adversarial":
                 adversarial = {"sum": _adversarial_sum, "avg": _adversarial_avg}
                 n_req = adversarial[config.aggregate](block, config.eps)
-            elif config.method == "permutation":
-                n_req = _permuted_sum(block, config.eps, d, task, order)
             else:
                 rigorous = {"sum": _rigorous_sum, "avg": _rigorous_avg}
                 n_req = rigorous[config.aggregate](block, config.eps, d)
@@ -68,16 +55,14 @@ def required_tuples(
     return out
 
 
-def _blocks(total: Ints, values: Floats, row_cost: int) -> Iterator[_Block]:
+def _blocks(total: Ints, values: Floats) -> Iterator[_Block]:
     """Yield all windows in blocks of similar size."""
     start = np.cumsum(total) - total
     by_size = np.argsort(total, kind="stable")[::-1]
     first = 0
     while first < len(by_size):
         width = int(total[by_size[first]])
-        cost = max(width, 64) if not row_cost else row_cost * max(min(width, SAMPLE), 64) // SAMPLE
-        limit = _CELLS_PERMUTED if row_cost else _CELLS
-        which = by_size[first : first + max(1, limit // cost)]
+        which = by_size[first : first + max(1, _CELLS // max(width, 64))]
         which = which[2 * total[which] + 64 > width]  # a small window would be mostly padding
         n = total[which]
         column = np.arange(width)
@@ -147,58 +132,3 @@ def _rigorous_avg(block: _Block, e: float, d: float) -> Ints:
     needed = np.ceil(g * (n + 1) / (n + g) - _ROUNDING)
     needed = np.where(np.isfinite(needed) & np.isfinite(squared) & (mean != 0), needed, n)
     return np.maximum(needed, 1).astype(np.int64)
-
-
-def _permuted_sum(block: _Block, e: float, d: float, task: int, order: int) -> Ints:
-    repeats = ceil(10 / d)
-    size = np.minimum(block.n, SAMPLE)
-    column = np.arange(int(size.max()))
-    place = np.minimum(column * block.n[:, None] // size[:, None], block.n[:, None] - 1)
-    sample = np.take_along_axis(block.values, place, axis=1)
-    sample[column >= size[:, None]] = 0.0
-    whole = np.cumsum(sample, axis=1)[:, -1]
-    dice = [Generator(PCG64([task, order + which])) for which in block.which.tolist()]
-    m = _survived(sample, size, _limit(e, whole), dice, repeats, _failures_allowed(repeats, d))
-    return np.where(np.isfinite(whole), block.n - m * block.n // size, block.n)
-
-
-@lru_cache
-def _failures_allowed(repeats: int, d: float) -> int:
-    """Return the most failures whose upper confidence limit of the probability is at most d."""
-    # Imported here because it is slow to import and few queries need it.
-    from scipy.special import betainc
-
-    failures = np.arange(
-        repeats
-    )  # if every repeat fails, the probability may be 1, which is above d
-    at_most = betainc(repeats - failures, failures + 1, 1 - d)
-    return int((at_most <= 1 - _CONFIDENCE).sum()) - 1
-
-
-def _survived(
-    sample: Floats, size: Ints, limit: Floats, dice: list[Generator], repeats: int, allowed: int
-) -> Ints:
-    """Return the most missing tuples at which at most ``allowed`` permutations reach their limit.
-
-    Permutation r of window b is row ``b * repeats + r`` of ``order``. Step i swaps its position i
-    with a later one, and position i is not read again.
-    """
-    windows, width = sample.shape
-    order = np.tile(np.arange(width, dtype=np.int16), (windows * repeats, 1)).reshape(-1)
-    row = np.arange(windows * repeats) * width
-    own = np.repeat(np.arange(windows) * width, repeats)
-    flat, missing = sample.reshape(-1), np.zeros(windows * repeats)
-    survived = np.full(windows, -1)
-    for i in range(width):
-        if i % _STEPS_AT_ONCE == 0:
-            draws = np.stack([each.random((_STEPS_AT_ONCE, repeats)) for each in dice], axis=1)
-        left = np.maximum(size - i, 1)[:, None]
-        other = row + i + np.floor(draws[i % _STEPS_AT_ONCE] * left).astype(np.int64).reshape(-1)
-        picked = order[other]
-        order[other] = order[row + i]
-        missing += flat[own + picked]
-        failed = (missing.reshape(windows, repeats) >= limit[:, None]).sum(axis=1)
-        survived[(survived < 0) & (failed > allowed)] = i
-        if survived.min() >= 0:
-            break
-    return survived

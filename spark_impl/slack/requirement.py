@@ -47,16 +47,14 @@ def required_tuples(
     total: Ints,
     cv2: Floats,
     values: Floats | None = None,
-    task: int = 0,
-    order: int = 0,
     has_negative: Bools | bool = False,
 ) -> Ints:
     """Return n_req of windows that a task judges one after the other; 0 if nothing is required.
 
     ``total`` is the number of known tuples of each (N, at least 1), ``cv2`` the squared coefficient
     of variation at its judgement. ``values`` is used if ``config.needs_values``: the values of the
-    first window, largest first, then those of the next. The first window is judgement ``order`` of
-    the task. ``has_negative`` says which windows have a negative value.
+    first window, largest first, then those of the next. ``has_negative`` says which windows have a
+    negative value.
     """
     if config.lambda_thr is not None:
         return _share(total, config.lambda_thr)
@@ -67,7 +65,7 @@ def required_tuples(
     elif config.aggregate in ("median", "quantile"):
         wanted = _for_rank(config, total)
     elif config.aggregate in ("sum", "avg") and values is not None:
-        wanted = missing.required_tuples(config, _level(config), total, values, task, order)
+        wanted = missing.required_tuples(config, _level(config), total, values)
     elif config.aggregate == "sum":
         wanted = _for_sum(config, total, cv2)
     elif config.aggregate == "avg":
@@ -97,7 +95,7 @@ def _level(config: SlackConfig) -> float:
 
 
 def _for_rank(config: SlackConfig, total: Ints) -> Ints:
-    q = decimal(config.q) if config.aggregate == "quantile" else Fraction(1, 2)
+    q = {"median": Fraction(1, 2), "quantile": decimal(config.q)}[config.aggregate]
     e, d = decimal(config.eps), _level(config)
     if config.sampling == "adversarial":
         return np.array([_adversarial_requirement(q, e, n) for n in total.tolist()], np.int64)

@@ -139,7 +139,7 @@ class SlackRule(Rule):
         retained = None
         if config.needs_values:
             retained = RetainedValues(config, memory.retained, memory.values)
-        self._judgement = Judgement(config, memory.windows, n_keys, task, retained, memory.negative)
+        self._judgement = Judgement(config, memory.windows, n_keys, retained, memory.negative)
         self._foresight = Foresight(config, n_keys)
         self._start = 0
         self._turns: list[Turn] = []

@@ -149,7 +149,7 @@ def _answers(settings: WindowSettings, panes: Records, lo: Ints, hi: Ints, n_key
         value = _ranked(settings, position, panes["acc"][row], n)
     elif settings.aggregate == "count":
         value = n.astype(np.float64)
-    else:
+    else:  # another aggregate than these is refused by _combine
         value = _combine(settings, position, panes["acc"][row], len(j))
         if settings.aggregate == "avg":
             value = value / n
@@ -177,7 +177,7 @@ def _combine(settings: WindowSettings, position: Ints, value: Floats, size: int)
 
 def _ranked(settings: WindowSettings, position: Ints, value: Floats, n: Ints) -> Floats:
     """Return the value of rank ceil(q * n) of every window."""
-    q = Fraction(repr(settings.q)) if settings.aggregate == "quantile" else Fraction(1, 2)
+    q = {"median": Fraction(1, 2), "quantile": Fraction(repr(settings.q))}[settings.aggregate]
     order = np.lexsort((value, position))
     rank = np.array([-(-q.numerator * size // q.denominator) for size in n.tolist()], np.int64)
     picked: Floats = value[order][np.cumsum(n) - n + rank - 1]

@@ -105,7 +105,7 @@ def _bounds(group: pq.RowGroupMetaData, column: int) -> tuple[int, int]:
 
 
 class Piece(NamedTuple):
-    """Valid rows of one file, by cell."""
+    """Valid rows of a part of one row group, by cell."""
 
     places: list[Place]
     place: Ints

@@ -34,7 +34,6 @@ from model.slack.requirement import (
 from model.slack.subsets import (
     adversarial_average,
     adversarial_sum,
-    permuted_sum,
     rigorous_average,
     rigorous_sum,
 )
@@ -138,7 +137,6 @@ def test_a_sum_with_a_negative_value_needs_every_tuple(
 ) -> None:
     values = [*values, negative]
     assert adversarial_sum(values, eps) == rigorous_sum(values, eps, d) == len(values)
-    assert permuted_sum(values, eps, d, (1, 2)) == len(values)
 
 
 def test_a_loss_that_equals_eps_is_a_failure_however_it_is_rounded() -> None:
@@ -146,7 +144,6 @@ def test_a_loss_that_equals_eps_is_a_failure_however_it_is_rounded() -> None:
     ones = [1.0] * 100
     assert adversarial_sum(ones, 0.07) == 94
     assert rigorous_sum(ones, 0.07, 0.05) == 94
-    assert permuted_sum(ones, 0.07, 0.05, (0, 0)) == 94
 
 
 # ------------------------------------------------------------------------------------ Spark = model
@@ -166,7 +163,6 @@ class Judged(NamedTuple):
     config: SlackConfig
     values: list[float]
     cv_squared: float
-    order: int
 
 
 @st.composite
@@ -189,7 +185,7 @@ def judged(draw: st.DrawFn, aggregate: str, method: str, sampling: str) -> Judge
     base = draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
     values = [float(base[n % len(base)]) for n in range(total)]
     cv_squared = draw(st.sampled_from((0.0, 0.01, 0.25, 1.0)))
-    return Judged(config, values, cv_squared, draw(st.integers(0, 5)))
+    return Judged(config, values, cv_squared)
 
 
 @promised(*map("-".join, KINDS), examples=12)
@@ -197,16 +193,14 @@ def judged(draw: st.DrawFn, aggregate: str, method: str, sampling: str) -> Judge
 def test_spark_requires_what_the_model_requires(reached: Reached, data: st.DataObject) -> None:
     """A requirement that is always everything would hide which rule computes it."""
     for kind in KINDS:
-        config, values, cv_squared, order = data.draw(judged(*kind))
+        config, values, cv_squared = data.draw(judged(*kind))
         found = requirement.required_tuples(
             config,
             np.array([len(values)]),
             np.array([cv_squared]),
             np.array(sorted(values, reverse=True)) if config.needs_values else None,
-            0,
-            order,
         )
-        facts = WindowFacts(len(values), cv_squared, tuple(values), (0, order))
+        facts = WindowFacts(len(values), cv_squared, tuple(values))
         expected = requirement_of(config)(facts)
         assert found.tolist() == [expected], config
         reached.add({"-".join(kind): 0 < expected < len(values)})
@@ -263,10 +257,10 @@ def drawn(
     return values, {case: [subsets, *found.tolist(), 0] for case, found in failed.items()}
 
 
-def facts(values: Floats, order: int = 0) -> WindowFacts:
+def facts(values: Floats) -> WindowFacts:
     """Return what is known of a window when it is judged."""
     cv_squared = float(values.var() / values.mean() ** 2)
-    return WindowFacts(len(values), cv_squared, tuple(values.tolist()), (0, order))
+    return WindowFacts(len(values), cv_squared, tuple(values.tolist()))
 
 
 def config(aggregate: str, eps: float, d: float, method: str) -> SlackConfig:
@@ -290,16 +284,3 @@ def test_rigorous_bounds_are_always_enough(seed: int, average: bool) -> None:
         assert at_least(failed, subsets) <= d, (kind, total, eps, d, n_req, failed, subsets)
         partial += n_req < total
     assert partial > 20, "undetermined: nearly everything is needed"
-
-
-def test_permutations_are_enough_with_the_confidence_that_is_stated(seed: int) -> None:
-    """At most 5% of the judgements may require so few tuples that they fail more often than d."""
-    judgements, subsets, unsure, of = 40, choose(4_000, nightly=50_000), 0, 0
-    for kind, total, eps, d in product(VALUES, TOTALS[:2], EPSILONS, LEVELS):
-        values, failures = drawn(kind, total, seed, subsets)
-        required = requirement_of(config("sum", eps, d, "permutation"))
-        n_reqs = [required(facts(values, order)) for order in range(judgements)]
-        limits = {n: at_least(failures[False, eps][n], subsets) for n in {*n_reqs}}
-        unsure += sum(limits[n] > d for n in n_reqs)
-        of += judgements
-    assert at_least(unsure, of) <= 0.05, f"{unsure} of {of} judgements require too little"

@@ -163,7 +163,6 @@ NOT_OF_THE_VALUE = "none for the coverage; it says nothing about the error of th
     [
         ({}, NEARLY_NORMAL),
         ({"aggregate": "avg"}, NEARLY_NORMAL),
-        ({"method": "permutation"}, INDEPENDENT),
         ({"method": "rigorous"}, INDEPENDENT),
         ({"aggregate": "avg", "method": "rigorous"}, INDEPENDENT),
         ({"aggregate": "median"}, INDEPENDENT),

@@ -5,7 +5,7 @@ from typing import Any
 
 from model.grouping import run as run_grouping
 from model.join import run as run_join
-from model.join.oracle import nested_loop_join
+from model.join.oracle import oracle_join
 from model.slack import run as run_slack
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.grouping import Answer
@@ -60,8 +60,8 @@ def raises() -> System:
 
 says_nothing = editing(run_slack, lambda _, steps: (), "nothing")
 forgets_late = without(run_slack, Late)
-loses_pairs = editing(nested_loop_join, losing)
-doubles_pairs = editing(nested_loop_join, doubling)
+loses_pairs = editing(oracle_join, losing)
+doubles_pairs = editing(oracle_join, doubling)
 miscounts_copies = changing(run_join, Receive, copies=lambda copies: copies + 1)
 answers_one_less = changing(run_grouping, Answer, n=lambda n: max(1, n - 1))
 """Takes the partial aggregate of one instance for the answer."""

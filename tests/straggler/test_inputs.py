@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from model.join.oracle import nested_loop_join
+from model.join.oracle import oracle_join
 from model.vocabulary.join import REASON_LATE, And, Apart, Band, Equi, Ineq, Predicate
 from model.vocabulary.join import Rejected as NoPair
 from sim.kernel.disorder import measure
@@ -100,7 +100,7 @@ def test_nothing_is_late_unless_asked(name: str) -> None:
     assert "none late (lateness " in case.query
     for given_us, are_late in ((lateness_us, False), (lateness_us - 1, True)):
         config = {**case.workload.config, "lateness_us": given_us}
-        trace = nested_loop_join(case.workload.with_(config=config))
+        trace = oracle_join(case.workload.with_(config=config))
         assert (REASON_LATE in {each.reason for each in trace.of(NoPair)}) == are_late
 
 

@@ -6,7 +6,7 @@ Conditions are text, for example ``key and value within 2``.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, assert_never
 
 import click
 
@@ -248,12 +248,15 @@ def _parse_part(text: str, words: list[str]) -> Predicate:
 
 def write_condition(predicate: Predicate) -> str:
     """Return a condition as text that :func:`parse_condition` parses, if the grammar allows it."""
-    if isinstance(predicate, And):
-        return _AND.join(write_condition(part) for part in predicate.parts) or ANY
-    if isinstance(predicate, Equi):
-        return predicate.column
-    if isinstance(predicate, Ineq):
-        return f"{predicate.left} {predicate.op}"
-    relation = _NEAR if isinstance(predicate, Band) else _FAR
-    eps = f"{predicate.eps:g}"
-    return f"{predicate.column} {relation} {eps if float(eps) == predicate.eps else predicate.eps}"
+    match predicate:
+        case And(parts):
+            return _AND.join(map(write_condition, parts)) or ANY
+        case Equi(column):
+            return column
+        case Ineq(left, op):
+            return f"{left} {op}"
+        case Band(column, eps) | Apart(column, eps):
+            relation = _NEAR if isinstance(predicate, Band) else _FAR
+            short = f"{eps:g}"
+            return f"{column} {relation} {short if float(short) == eps else eps}"
+    assert_never(predicate)

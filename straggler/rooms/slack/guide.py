@@ -65,7 +65,6 @@ REQUIRED_CASES: Mapping[str, Mapping[str, object]] = {
     "`count`": {"aggregate": "count"},
     "`sum`, `normal`": {},
     "`sum`, `rigorous`": {"method": "rigorous"},
-    "`sum`, `permutation`": {"method": "permutation"},
     "`sum`, `adversarial`": ADVERSARIAL,
     "`avg`, `normal`": {"aggregate": "avg"},
     "`avg`, `rigorous`": {"aggregate": "avg", "method": "rigorous"},
