@@ -112,10 +112,9 @@ def settle(
 def _describe(answer: CountedAnswer) -> str:
     shown = ", ".join(map(str, answer.rows[:SHOWN_ROWS])) or "none"
     more = ", ..." if len(answer.rows) > SHOWN_ROWS else ""
-    return (
-        f"The answer of {answer.name} counts {answer.counted:,} rows; {len(answer.rows):,} belong "
-        f"in it and are in no other place: {shown}{more}."
-    )
+    counts = f"counts {answer.counted:,} rows" if answer.counted else "is missing"
+    should = f"should count {len(answer.rows):,}"
+    return f"The answer of {answer.name} {counts}, and {should}: {shown}{more}."
 
 
 def _lost(answers: Sequence[CountedAnswer]) -> set[int]:

@@ -67,18 +67,18 @@ class Evidence:
     @cached_property
     def accounts(self) -> Accounts:
         """The accounts of all arrivals; an answer counts the arrivals of its window and key."""
+        refused = {each.seq for each in self.trace.of(Rejected)}
         placed = [(each.seq, Place.REFUSED) for each in self.trace.of(Rejected)]
-        refused = {seq for seq, _ in placed}
         counted = {(each.window, each.key): each.n for each in self.trace.of(Answer)}
         rows: dict[tuple[int, str], list[int]] = {place: [] for place in counted}
         for window in self.windows:
             for event in window.arrivals:
                 if event.seq not in refused:
                     rows.setdefault((window.number, event.key), []).append(event.seq)
-        placed += [(seq, Place.ANSWERED) for each in counted for seq in rows[each]]
+                    placed.append((event.seq, Place.ANSWERED))
         answers = [
-            CountedAnswer(f"key {key!r} in window {number}", rows[number, key], n)
-            for (number, key), n in counted.items()
+            CountedAnswer(f"key {key!r} in window {number}", found, counted.get((number, key), 0))
+            for (number, key), found in rows.items()
         ]
         arrivals = [event for window in self.windows for event in window.arrivals]
         return settle(arrivals, placed, answers)

@@ -72,17 +72,14 @@ class _Waiting:
                     config.windows.start_us, config.windows.indices(event.event_time_us)
                 )
                 windows = [(identity[0], start_us, key) for start_us in starts_us]
-                if place := self._admit(event.seq, event.source_id, batch, windows):
-                    yield event.seq, place
+                yield event.seq, self._admit(event.seq, event.source_id, batch, windows)
         for (task, _, _), late in self._observed.late.items():
             for source_id in late:
                 if (task, source_id) not in admitted:
                     yield came.get((task, source_id), NOBODY), Place.LATE
 
-    def _admit(
-        self, seq: int, source_id: int, batch: int, windows: Sequence[WindowId]
-    ) -> Place | None:
-        """Return the place of a row that was admitted; None if it waits in vain."""
+    def _admit(self, seq: int, source_id: int, batch: int, windows: Sequence[WindowId]) -> Place:
+        """Return the place of a row that was admitted in a batch."""
         place = Place.ANSWERED if windows else Place.UNASKED
         for window in windows:
             if batch in self._observed.late.get(window, {}).get(source_id, ()):
@@ -91,13 +88,20 @@ class _Waiting:
                 self._unsure[window] += delivered.count(batch) > 1
                 continue
             self._rows.setdefault(window, []).append(seq)
-            if window not in self._observed.results and place is Place.ANSWERED:
+            is_open = window not in self._observed.results and not self._truth.flush
+            if is_open and place is Place.ANSWERED:
                 place = Place.PENDING
-        return None if place is Place.PENDING and self._truth.flush else place
+        return place
 
     def answers(self) -> Iterator[tuple[WindowId, Sequence[int], int]]:
-        """Yield every window with a first answer, the rows in it, and the number it counts."""
-        for window, (result, *_) in self._observed.results.items():
+        """Yield every window that is answered, the rows in it, and the number that it counts.
+
+        After a flush a window is answered even if nothing was recorded.
+        """
+        results = self._observed.results
+        for window, (result, *_) in results.items():
             rows = self._rows.get(window, [])
             unsure = min(max(0, result.n_rcv - len(rows)), self._unsure[window])
             yield window, rows, result.n_rcv - unsure
+        if self._truth.flush:
+            yield from ((each, rows, 0) for each, rows in self._rows.items() if each not in results)

@@ -33,9 +33,7 @@ def test_a_row_that_several_answers_lack_is_lost_once() -> None:
     answers = [CountedAnswer("a", (0, 1), 1), CountedAnswer("b", (1, 2), 1)]
     found = settle(ROWS, [(seq, Place.ANSWERED) for seq in range(3)], answers)
     assert found.counts == {Place.ANSWERED: 2}
-    assert found.against[0] == (
-        "The answer of a counts 1 rows; 2 belong in it and are in no other place: 0, 1."
-    )
+    assert found.against[0] == "The answer of a counts 1 rows, and should count 2: 0, 1."
 
 
 def judged(change: Callable[[Step], list[Step]]) -> Verdict:
@@ -56,11 +54,18 @@ def shorter(step: Step) -> list[Step]:
     [
         (lambda step: [] if isinstance(step, Rejected) else [step], "Accounted for: 4 of 5. "),
         (lambda step: [step] * (1 + isinstance(step, Rejected)), "is refused and refused."),
-        (lambda step: [] if isinstance(step, Late) else [step], " Row 2 (#2, key 'a') is in no"),
-        (shorter, "and are in no other place: "),
+        (
+            lambda step: [] if isinstance(step, Late) else [step],
+            "[5, 15) of task 0, key 'a' is missing, and should count 1: 2.",
+        ),
+        (shorter, "Accounted for: 2 of 5. "),
+        (
+            lambda step: [step] * (not isinstance(step, Result) or step.start_us != 60),
+            "Accounted for: 4 of 5. The answer of window [60, 70) of task 0, key 'a' is missing, ",
+        ),
         (
             lambda step: [step._replace(batch=1)] if isinstance(step, Late) else [step],
-            "Accounted for: 4 of 5. Row 2 (#2, key 'a') is in no place.",
+            "Accounted for: 4 of 5. The answer of window [5, 15) of task 0, key 'a' is missing",
         ),
         (
             lambda step: [step._replace(batch=0)] if isinstance(step, Rejected) else [step],
