@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example
 from hypothesis import strategies as st
 
+from model.checking.accounts import Place
 from model.checking.claims import ClaimSet, Outcome
 from model.vocabulary import Trace, Workload
 from properties.promised import Reached
@@ -73,8 +74,12 @@ class Agreement:
 
 
 def put_to_the_test(claims: ClaimSet[Any]) -> tuple[str, ...]:
-    """Return the claims of a room, which have to hold somewhere, and the cases they need."""
-    return (*claims.guards, *sorted(set(claims.guards.values())))
+    """Return the claims of a room, which have to hold somewhere, and the cases they need.
+
+    Rows have to be in every place that rows of the room have.
+    """
+    places = {place.case for place in Place} & claims.cases.keys()
+    return (*claims.guards, *sorted({*claims.guards.values(), *places}))
 
 
 def with_workers(plan: Plan, **changes: Any) -> Plan:

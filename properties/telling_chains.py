@@ -1,6 +1,7 @@
 """Small cases of chains that together put every claim of room ``join`` to the test."""
 
 from collections.abc import Iterable, Mapping
+from math import inf
 
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import And, Decision, Equi
@@ -13,11 +14,16 @@ Sent = tuple[str, int]
 def _case(config: JoinConfig, *epochs: Iterable[Sent]) -> Workload:
     rows = [(number, *sent) for number, epoch in enumerate(epochs) for sent in epoch]
     arrivals = tuple(
-        Event(seq, seq, "ab"[seq % 3 % 2], time * UNIT_US, float(seq), seq * UNIT_US, stream)
+        Event(seq, seq, "ab"[seq % 3 % 2], time * UNIT_US, _value(seq), seq * UNIT_US, stream)
         for seq, (_, stream, time) in enumerate(rows)
     )
     cuts = tuple(sum(row[0] < number for row in rows) for number in range(1, len(epochs)))
     return Workload("join", arrivals, config.to_json(), cuts)
+
+
+def _value(seq: int) -> float:
+    """Return the value of an arrival; one of each case is not finite, and is refused."""
+    return inf if seq == 7 else float(seq)
 
 
 def _both(first: int, last: int) -> list[Sent]:
@@ -63,3 +69,6 @@ TELLING: Mapping[str, Workload] = {
     ),
 }
 """Cases by what happens in them."""
+
+OPEN = next(iter(TELLING.values())).with_(flush=False)
+"""The first case on streams that do not end: some pairs are still to come."""

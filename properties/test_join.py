@@ -16,7 +16,7 @@ from model.vocabulary.join import Match, Rejected
 from properties.agreement import Agreement, TestT, all_of, crowded, put_to_the_test
 from properties.operators.join import SparkMachine
 from properties.promised import Reached, promised
-from properties.telling_chains import TELLING
+from properties.telling_chains import OPEN, TELLING
 from sim.join import ChainRun, simulate
 from sim.join.machine import MachineOf
 from sim.join.model_chain import ModelChain
@@ -50,7 +50,7 @@ ROOM_FOR = st.sampled_from([1, side.ROWS_MIN])
 
 def tell(test: TestT) -> TestT:
     """Decorate a property of chains: it also gets the telling ones, on every network."""
-    for case, network in product(TELLING.values(), NETWORKS):
+    for case, network in product((*TELLING.values(), OPEN), NETWORKS):
         test = example(case=case, network=network, seed=0, room=1)(test)
     return test
 

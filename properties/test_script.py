@@ -11,6 +11,7 @@ from model.script.variants import VARIANTS
 from model.vocabulary import ScriptConfig, Workload
 from properties.agreement import Agreement, in_crowded, put_to_the_test, telling
 from properties.promised import Reached, promised
+from properties.reached_cases import TROUBLES
 from properties.telling_scripts import TELLING
 from sim.script import simulate
 from sim.script.host import ScriptTuning
@@ -44,7 +45,7 @@ def timed_in_all_ways(draw: st.DrawFn) -> Sequence[TimedCase[ScriptConfig]]:
     return (draw(timed_cases()), draw(timed_cases(fails=True)), *full)
 
 
-@promised("late arrivals", "shed", "held_back", "sent_again", "served_again", examples=12)
+@promised("late arrivals", *TROUBLES, "rows redelivered", examples=12)
 @given(clusters=timed_in_all_ways())
 def test_a_timed_run_is_a_run_of_the_model(
     reached: Reached, clusters: Sequence[TimedCase[ScriptConfig]]

@@ -11,6 +11,7 @@ from model.vocabulary import SlackConfig, Workload
 from model.windows.variants import example
 from properties.agreement import Agreement, in_all_regions, put_to_the_test, telling
 from properties.promised import Reached, promised
+from properties.reached_cases import TROUBLES
 from sim.slack import simulate
 from straggler.judging.plan_counterexamples import TimedCase
 from straggler.strategies.streams import cases, configs, timed_cases, workloads
@@ -42,7 +43,7 @@ def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workl
     Agreement("slack", reached).of_operator(case)
 
 
-@promised("late pairs", "misses", "shed", "held_back", "sent_again", "served_again", examples=9)
+@promised("late pairs", "misses", *TROUBLES, "rows redelivered", examples=9)
 @given(clusters=in_all_regions(timed_cases))
 def test_a_timed_run_is_a_run_of_the_model(
     reached: Reached, clusters: Sequence[TimedCase[SlackConfig]]

@@ -73,7 +73,7 @@ def timed_in_all_ways(draw: st.DrawFn) -> Sequence[TimedCase[WatermarkConfig]]:
     return (*draw(in_all_regions(timed_cases)), draw(corrected), draw(below))
 
 
-@promised("late pairs", "corrections", "insertions", "shed", "sent_again", examples=8)
+@promised("late pairs", "corrections", "insertions", "shed", "rows redelivered", examples=8)
 @given(clusters=timed_in_all_ways())
 def test_a_timed_run_is_a_run_of_the_model(
     reached: Reached, clusters: Sequence[TimedCase[WatermarkConfig]]

@@ -16,8 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import fsum, isclose, isfinite
 
+from model.checking.accounts import row_cases, row_claim
 from model.checking.claims import COMPLETE, Claim, ClaimSet, Judgement, Recording
-from model.grouping.evidence import Evidence, Window, evidence_of
+from model.grouping.evidence import PLACES, Evidence, Window, evidence_of
 from model.grouping.state import counters
 from model.vocabulary import GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import (
@@ -349,6 +350,9 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
             needs=((Rejected,),),
             of_answers=True,
         ),
+        row_claim(
+            lambda seen: seen.accounts, "keys at several instances", ((Answer,), (Rejected,))
+        ),
     ),
     {
         "tuples of heavy keys": _tuples_of_heavy_keys,
@@ -366,6 +370,7 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         "keys at several instances": _keys_at_several_instances,
         "rejected arrivals": lambda seen: len(seen.trace.of(Rejected)),
         "single instances": lambda seen: int(seen.config.instances == 1),
+        **row_cases(lambda seen: seen.accounts, *PLACES),
     },
 )
 over_all = CLAIMS.over_all

@@ -11,12 +11,17 @@ Rules of this file:
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from model.checking.accounts import Accounts, CountedAnswer, Place, settle
 from model.grouping.candidates import bucket_of, place
 from model.grouping.rules import RULES
 from model.grouping.state import Count, Placement, Table, counters
 from model.vocabulary import Event, GroupingConfig, Trace, Workload
-from model.vocabulary.grouping import Heavy, Route
+from model.vocabulary.grouping import Answer, Heavy, Rejected, Route
+
+PLACES = (Place.REFUSED, Place.ANSWERED)
+"""Places that rows of a router have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ def windows_of(workload: Workload, config: GroupingConfig) -> tuple[Window, ...]
     return (*found, Window(len(found), first, tuple(held))) if held else tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Evidence:
     """A workload, its windows, and a trace of it."""
 
@@ -58,6 +63,25 @@ class Evidence:
     heavy: dict[int, list[Heavy]]
     """Heavy keys that the trace names, by window."""
     _tables: dict[int, Table] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def accounts(self) -> Accounts:
+        """The accounts of all arrivals; an answer counts the arrivals of its window and key."""
+        refused = {each.seq for each in self.trace.of(Rejected)}
+        placed = [(each.seq, Place.REFUSED) for each in self.trace.of(Rejected)]
+        counted = {(each.window, each.key): each.n for each in self.trace.of(Answer)}
+        rows: dict[tuple[int, str], list[int]] = {place: [] for place in counted}
+        for window in self.windows:
+            for event in window.arrivals:
+                if event.seq not in refused:
+                    rows.setdefault((window.number, event.key), []).append(event.seq)
+                    placed.append((event.seq, Place.ANSWERED))
+        answers = [
+            CountedAnswer(f"key {key!r} in window {number}", found, counted.get((number, key), 0))
+            for (number, key), found in rows.items()
+        ]
+        arrivals = [event for window in self.windows for event in window.arrivals]
+        return settle(arrivals, placed, answers)
 
     def sender(self, event: Event) -> int:
         """Return the sender that an arrival comes to."""

@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from model.checking.accounts import Accounts, row_cases, row_claim, settle
 from model.checking.claims import COMPLETE, SHOWN, Claim, ClaimSet, Judgement, Recording
+from model.join import accounts
 from model.join import decision_claims as decided
 from model.join import silence_claims as silent
 from model.join.decision_claims import RESIZED, SHED
@@ -70,6 +72,12 @@ class Evidence:
             for each in (self.admitted.r, self.admitted.s)
         )
         return [abs(r_us[r] - s_us[s]) for _, r, s in self.results]
+
+    @cached_property
+    def accounts(self) -> Accounts:
+        """The accounts of the rows of both streams."""
+        placed = accounts.place_rows(self.workload, self.admitted, self.results, self.trace)
+        return settle(self.workload.arrivals, list(placed))
 
     @property
     def tuples(self) -> tuple[Event, ...]:
@@ -285,6 +293,7 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
             lambda seen: bool(_changes_of_workers(seen)) and _protocol_steps(seen) > 0,
             needs=(PROTOCOL,),
         ),
+        row_claim(lambda seen: seen.accounts, "results", ((Match,), (Rejected,))),
         Claim(
             CONFORMS,
             "protocol steps",
@@ -343,6 +352,7 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
             one > other for _, one, other in _changes_of_workers(seen)
         ),
         "results across a change of workers": _results_across_changes,
+        **row_cases(lambda seen: seen.accounts, *accounts.PLACES),
     },
 )
 

@@ -9,10 +9,12 @@ Rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from model.checking.accounts import row_cases, row_claim
 from model.checking.claims import COMPLETE, Claim, ClaimSet, Judgement, Recording
+from model.script.accounts import PLACES, below
 from model.script.evidence import Evidence, evidence_of
 from model.script.lateness_claims import (
     BOUNDS,
@@ -25,7 +27,7 @@ from model.script.lateness_claims import (
 )
 from model.vocabulary import ScriptConfig, Step, Trace, Workload
 from model.vocabulary.script.config import Hosted, Rejected, Result, Undefined
-from model.vocabulary.script.tree import Expression, Name, Number, Sensor, Union, walk
+from model.vocabulary.script.tree import Name, Number, Sensor, Union, walk
 
 RESULTS = "results are what the workflows mean"
 UNDEFINED = "where nothing finite comes out is told"
@@ -94,22 +96,15 @@ def sensor_groups(config: ScriptConfig) -> list[frozenset[str]]:
     """Return the groups of sensors that are needed together, directly or not."""
     found: list[frozenset[str]] = []
     for workflow in config.workflows:
-        below: dict[str, frozenset[str]] = {}
+        behind: dict[str, frozenset[str]] = {}
         for statement in workflow.statements:
-            below[statement.name] = _below(statement.expression, below)
+            behind[statement.name] = below(statement.expression, behind)
             for node, _ in walk(statement.expression):
                 if not isinstance(node, Union | Sensor | Name | Number):
-                    together = _below(node, below)
+                    together = below(node, behind)
                     apart = [each for each in found if not each & together]
                     found = [*apart, together.union(*(each for each in found if each & together))]
     return found
-
-
-def _below(expression: Expression, names: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """Return all sensors that an expression depends on."""
-    nodes = [node for node, _ in walk(expression)]
-    direct = frozenset(node.id for node in nodes if isinstance(node, Sensor))
-    return direct.union(*(names[node.name] for node in nodes if isinstance(node, Name)))
 
 
 # ------------------------------------------------------------------------------------- the optimum
@@ -210,6 +205,9 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
             gap=_unrecorded_hosts,
             needs=((Hosted,),),
         ),
+        row_claim(
+            lambda seen: seen.accounts, "late arrivals", ((Result,), (Undefined,), (Rejected,))
+        ),
     ),
     {
         "shared computations": lambda seen: seen.graph.written - len(seen.graph.computed),
@@ -220,6 +218,7 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         "components for several workers": lambda seen: int(
             seen.config.workers > 1 and len(sensor_groups(seen.config)) > 1
         ),
+        **row_cases(lambda seen: seen.accounts, *PLACES),
     },
 )
 over_all = CLAIMS.over_all

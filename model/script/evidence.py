@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
 
+from model.checking.accounts import Accounts, settle
+from model.script.accounts import place_rows
 from model.script.graph import Graph, compile_graph
 from model.script.meaning import answers
 from model.script.rules import RULES
@@ -47,6 +49,12 @@ class Evidence:
     def per_hour(self) -> Mapping[str, int]:
         """Number of tuples an hour, by sensor."""
         return dict(self.config.sensors)
+
+    @cached_property
+    def accounts(self) -> Accounts:
+        """The accounts of all arrivals."""
+        placed = list(place_rows(self.workload, self.config, self.expected, self.trace))
+        return settle(self.workload.arrivals, placed)
 
     @cached_property
     def graph(self) -> Graph:

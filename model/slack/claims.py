@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
+from model.checking.accounts import row_cases
 from model.checking.claims import COMPLETE, ClaimSet, Judgement, Recording, Verdict
 from model.slack import clock_claims, coverage_claims, requirement_claims
 from model.slack.evidence import Truth, observe_trace, truth_of
@@ -18,7 +19,8 @@ from model.vocabulary import SlackConfig, Step, Trace, Workload
 from model.vocabulary.slack import Judged, Progress
 from model.vocabulary.windows import Cleared, Correlation, Late, Rejected, Result, Revision
 from model.windows import claims
-from model.windows.claims import claim, count_incomplete_windows, is_flushed
+from model.windows.accounts import PLACES
+from model.windows.claims import claim, count_incomplete_windows, every_row, is_flushed
 from model.windows.exactness_claims import (
     corrections_do_not_wait,
     exactness_claim,
@@ -86,6 +88,7 @@ CASES: Mapping[str, Callable[[Evidence], int]] = {
     "windows": lambda seen: len(seen.truth.windows),
     "judged windows with a negative value": _judged_with_a_negative_value,
     LACKING: lambda seen: count_incomplete_windows(seen.truth),
+    **row_cases(lambda seen: seen.accounts, *PLACES),
 }
 """Function that counts a case, by its name."""
 
@@ -215,6 +218,7 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
             "correlated windows",
             needs_identities=True,
         ),
+        every_row(),
     ),
     CASES,
 )

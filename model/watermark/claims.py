@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
+from model.checking.accounts import row_cases
 from model.checking.claims import COMPLETE, ClaimSet, Judgement, Recording, Verdict
 from model.vocabulary import Trace, WatermarkConfig, Workload
 from model.vocabulary.watermark import Clock, Inserted, Passing
@@ -19,7 +20,8 @@ from model.watermark.clock_claims import has_every_clock, has_own_clocks, waits_
 from model.watermark.evidence import Moment, Truth, closings, moments_of, observe_trace, truth_of
 from model.watermark.upstream_claims import has_upstreams
 from model.windows import claims
-from model.windows.claims import claim, count_incomplete_windows
+from model.windows.accounts import PLACES
+from model.windows.claims import claim, count_incomplete_windows, every_row
 from model.windows.exactness_claims import (
     corrections_do_not_wait,
     exactness_claim,
@@ -90,6 +92,7 @@ CASES: Mapping[str, Callable[[Evidence], int]] = {
     "rejected arrivals": lambda seen: len(seen.observed.trace.of(Rejected)),
     "windows": lambda seen: len(seen.truth.windows),
     LACKING: lambda seen: count_incomplete_windows(seen.truth),
+    **row_cases(lambda seen: seen.accounts, *PLACES),
 }
 """Function that counts a case, by its name."""
 
@@ -232,6 +235,7 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
             "corrections",
             _is_corrected,
         ),
+        every_row(),
     ),
     CASES,
 )

@@ -8,12 +8,14 @@ Rules of this file:
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Generic, TypeVar
 
+from model.checking.accounts import Accounts, row_claim
 from model.checking.claims import Claim, Outcome, Verdict
 from model.vocabulary.trace import kind_of
-from model.vocabulary.windows import Cleared, Late, Rejected, Revision
+from model.vocabulary.windows import Cleared, Late, Rejected, Result, Revision
+from model.windows.accounts import accounts_of
 from model.windows.evidence import Observation, Tick, Truth, WindowId
 from model.windows.query import Query
 
@@ -31,6 +33,11 @@ class Evidence(Generic[QueryT, TickT]):
 
     truth: Truth[QueryT]
     observed: Observation[TickT]
+
+    @cached_property
+    def accounts(self) -> Accounts:
+        """The accounts of all arrivals."""
+        return accounts_of(self.truth, self.observed, partial(name_of, self.truth))
 
     @cached_property
     def nothing_was_late(self) -> bool:
@@ -160,10 +167,7 @@ def claim(
         missing = _missing_kinds(needs, evidence)
         if missing:
             return f"The trace has no {missing} steps."
-        truth = evidence.truth
-        if needs_identities and truth.deliveries and not truth.config.dedup:
-            return "The source delivers a tuple twice although dedup is off."
-        return ""
+        return describe_twice(evidence) if needs_identities else ""
 
     return Claim(
         name,
@@ -174,6 +178,25 @@ def claim(
         needs=needs,
         of_answers=of_answers,
     )
+
+
+def describe_twice(evidence: Evidence[QueryT, TickT]) -> str:
+    """Return a sentence if identities tell no tuples apart, or an empty string."""
+    if evidence.truth.deliveries and not evidence.truth.config.dedup:
+        return "The source delivers a tuple twice although dedup is off."
+    return ""
+
+
+def every_row() -> Claim[Evidence[QueryT, TickT]]:
+    """Return the claim that every row is in one place."""
+
+    def gap(evidence: Evidence[QueryT, TickT]) -> str:
+        if evidence.truth.flush and evidence.truth.windows and not evidence.observed.results:
+            return f"The trace has no {kind_of(Result)} steps."
+        return describe_twice(evidence)
+
+    needs = ((Result,), (Late,), (Rejected,))
+    return row_claim(lambda evidence: evidence.accounts, "late pairs", needs, gap, of_answers=False)
 
 
 def _missing_kinds(needs: Sequence[Sequence[type]], evidence: Evidence[QueryT, TickT]) -> str:

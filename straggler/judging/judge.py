@@ -21,6 +21,7 @@ import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
+from model.checking.accounts import EVERY_ROW, Place
 from model.checking.claims import Outcome, Verdict, combine
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.trace import describe_bad_step, kind_of
@@ -163,7 +164,7 @@ def judge(scope: Scope, case: Case, system: System, expected: ReferenceRun) -> J
         evidence,
         room.guard(given, figures),
         figures,
-        room.remarks(seen),
+        (*room.remarks(seen), *_accounts(seen)),
         mismatches,
         seconds,
         (wanted.digest(), observed.digest()),
@@ -196,6 +197,19 @@ def judge_workload(
     expected = run_reference(room, workload, reference, scope.step_types)
     case = Case(workload.name, workload.name, "", workload, in_order=False)
     return judge(scope, case, system, expected)
+
+
+def _accounts(seen: JudgedCase) -> tuple[Remark, ...]:
+    """Return how many rows are accounted for, and how many are in each place, if that is known."""
+    judged = {verdict.claim: verdict.outcome for verdict in seen.evidence.verdicts}
+    if judged.get(EVERY_ROW, Outcome.UNDETERMINED) is Outcome.UNDETERMINED:
+        return ()
+    guards, rows = seen.evidence.guards, len(seen.case.workload.arrivals)
+    places = {str(place): guards[place.case] for place in Place if guards.get(place.case)}
+    accounted = sum(places.values())
+    shown = ", ".join(f"{count:,} {place}" for place, count in places.items())
+    sentence = f"{accounted:,} of {rows:,}" + (f" ({shown})" if shown else "")
+    return (Remark("accounted for", sentence, {"rows": rows, "places": places}),)
 
 
 # --------------------------------------------------------------------------------- the two sides

@@ -9,10 +9,12 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeAlias
 
+from model.checking.accounts import EVERY_ROW
 from model.grouping import machine as grouping
 from model.join import oracle, silence
 from model.join.control import decision_at
 from model.join.run import SeededRun
+from model.script.intake import REDELIVERED, Intake
 from model.script.meaning import undefined_times
 from model.script.run import hosted_sensors
 from model.script.silence import Silences
@@ -26,6 +28,7 @@ from model.vocabulary.windows import Cleared, Revision
 from model.watermark.machine import Task as WatermarkTask
 from model.windows import correction, state
 from model.windows import rules as windows
+from model.windows.machine import WindowTask
 from tests.quality.planting import Planted
 
 Bug: TypeAlias = str | Planted
@@ -102,6 +105,16 @@ def _without_odd_routes(right: Any, *given: Any, **named: Any) -> Trace:
     return Trace(trace.producer, [each for each in trace.steps() if each not in lost])
 
 
+def _every_fifth(lost: Any) -> Any:
+    """Return a mistake that takes every fifth arrival without a word."""
+
+    def instead(right: Any, self: Any, event: Any, *given: Any) -> Any:
+        return lost if event.seq % 5 == 2 else right(self, event, *given)
+
+    return instead
+
+
+UNTOLD = Planted(WindowTask.refuse, _every_fifth([]))
 EPOCH_ZERO = Planted(SeededRun._emit, lambda right, self, pairs, _epoch: right(self, pairs, 0))
 NEXT_WORKER = Planted(
     hosted_sensors,
@@ -145,6 +158,7 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
             assumption.scores_of,
             lambda right, tuples: (scores := right(tuples))._replace(cross=scores.cross + 1),
         ),
+        EVERY_ROW: UNTOLD,
     },
     "watermark": {
         "watermark within the wait of the largest event time": Planted(
@@ -175,6 +189,7 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
             windows.first_open, lambda right, spec, wm_us: right(spec, wm_us) - 1
         ),
         "corrections do not wait": "gamma_only",
+        EVERY_ROW: UNTOLD,
     },
     "join": {
         "no pair twice": "both_visible",
@@ -201,6 +216,7 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
             SeededRun._take_decision, lambda right, self, epoch: right(self, epoch - 1)
         ),
         "the recorded steps are a behaviour of the protocol": "no_copy",
+        EVERY_ROW: Planted(oracle.Gate.offer, _last_forgotten),
     },
     "grouping": {
         "every arrival goes to one instance": Planted(grouping.run, _without_odd_routes),
@@ -215,6 +231,12 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
             grouping.merge_aggregates, lambda right, parts, top: right([*parts][:1], top)
         ),
         "rejected is what is not finite": Planted(grouping.Machine.serve, lambda *_given: ()),
+        EVERY_ROW: Planted(
+            grouping.Machine.serve,
+            lambda right, self, instance, window, event: (
+                () if event.seq % 5 == 2 else right(self, instance, window, event)
+            ),
+        ),
     },
     "script": {
         "results are what the workflows mean": "at_every_change",
@@ -231,6 +253,7 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
         ),
         "workers are sent the sensors that are asked for": NEXT_WORKER,
         "no worker has more than the bound of LPT": "target_not_charged",
+        EVERY_ROW: Planted(Intake.why_not, _every_fifth(REDELIVERED)),
     },
 }
 """Bug by room and claim."""
