@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* A trace is judged against its workload and the nested loop of ``oracle``. The chain of the model
+* A trace is judged against its workload and ``oracle``, which knows no chain. The model's chain
   only judges the recorded steps of the protocol, if there are any.
 * Without a flush some pairs may still be owed, and nothing says which: then pairs may be missing,
   but none may be wrong or come out twice.
@@ -91,7 +91,7 @@ class Evidence:
 
 
 def evidence_of(workload: Workload, trace: Trace, counts_pairs: bool) -> Evidence:
-    """Compute the truth about a workload with a nested loop.
+    """Compute the truth about a workload by the oracle.
 
     Raises ``ValueError`` with one sentence if the workload is invalid.
     """

@@ -17,8 +17,6 @@ from functools import lru_cache
 from math import ceil, comb, fsum, inf, isfinite, log, sqrt
 from statistics import NormalDist
 
-import numpy as np
-
 from model.slack.evidence import Observation, Truth
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import Judged
@@ -55,7 +53,7 @@ def required_coverage_is_right(truth: Truth, observed: Observation, findings: Fi
             rules = [_normal_form(truth.config, cv, total, is_positive) for cv in cvs]
             rules = rules if is_positive is not None else []
         else:
-            rule = _enough(truth, window, total, judged[:2])
+            rule = _enough(truth, window, total)
             rules = [] if rule is None else [rule]
         if not rules:
             continue
@@ -125,7 +123,7 @@ def _of_all(truth: Truth, window: WindowId) -> Enough | None:
     total = len(truth.windows.get(window, ()))
     if _is_slow(truth.config) and total > SMALL:
         return None
-    return _enough(truth, window, total, (0, 0))
+    return _enough(truth, window, total)
 
 
 def _values(truth: Truth, window: WindowId, total: int) -> list[float] | None:
@@ -196,7 +194,7 @@ def _least(config: SlackConfig) -> int:
     return 0 if has_none else 1
 
 
-def _enough(truth: Truth, window: WindowId, total: int, seed: tuple[int, int]) -> Enough | None:
+def _enough(truth: Truth, window: WindowId, total: int) -> Enough | None:
     """Return the rule; None if it needs values or a cv that are not known.
 
     A wrong trace may count more tuples than there are: then it has all of them.
@@ -205,7 +203,7 @@ def _enough(truth: Truth, window: WindowId, total: int, seed: tuple[int, int]) -
         msg = f"no rule says which coverage the aggregate {truth.config.aggregate!r} requires"
         raise ValueError(msg)
     is_positive = _is_positive(truth, window, total)
-    rule = _rule(truth.config, total, _values(truth, window, total), is_positive, seed)
+    rule = _rule(truth.config, total, _values(truth, window, total), is_positive)
     least = _least(truth.config)
     return None if rule is None else lambda n, slack: n >= least and rule(min(n, total), slack)
 
@@ -215,7 +213,6 @@ def _rule(
     total: int,
     values: Sequence[float] | None,
     is_positive: bool | None,
-    seed: tuple[int, int],
 ) -> Enough | None:
     """Return the first rule of section 5 that applies."""
     eps = Fraction(repr(config.eps))
@@ -235,18 +232,14 @@ def _rule(
         return lambda n, _slack: n == total
     if not config.needs_values:
         return None if config.cv is None else _enough_by_cv(config, config.cv, total)
-    return _by_values(config, values, d, seed) if values else None
+    return _by_values(config, values, d) if values else None
 
 
-def _by_values(
-    config: SlackConfig, values: Sequence[float], d: float, seed: tuple[int, int]
-) -> Enough:
+def _by_values(config: SlackConfig, values: Sequence[float], d: float) -> Enough:
     """Return the rule of a method that needs the values of the window."""
     ordered, eps = sorted(values, reverse=True), Fraction(repr(config.eps))
     if config.sampling == "adversarial":
         return _enough_of_the_worst(ordered, eps, config.aggregate == "avg")
-    if config.method == "permutation":
-        return _enough_permuted(ordered, config.eps, d, seed)
     bounded = _enough_average if config.aggregate == "avg" else _enough_sum
     return bounded(ordered, config.eps, d)
 
@@ -360,25 +353,3 @@ def _enough_average(ordered: Sequence[float], eps: float, d: float) -> Enough:
         return 2 * n * t * t / ((1 - (n - 1) / total) * width * width) >= log(2 / d) - 1e-9
 
     return enough
-
-
-def _enough_permuted(
-    ordered: Sequence[float], eps: float, d: float, seed: tuple[int, int]
-) -> Enough:
-    """Return the rule of the permutations of section 5, with lists, for windows not sampled."""
-    total, whole, orders = len(ordered), sum(ordered), ceil(10 / d)
-    permutations, missing = [list(ordered) for _ in range(orders)], [0.0] * orders
-    draw = np.random.Generator(np.random.PCG64(seed)).random
-    allowed, chance = -1, 0.0
-    while chance <= 0.05:
-        allowed += 1
-        chance += comb(orders, allowed) * d**allowed * (1 - d) ** (orders - allowed)
-    step, failed = 0, 0
-    while failed < allowed:
-        for row, u in enumerate(draw(orders).tolist()):
-            permutation, other = permutations[row], step + int(u * (total - step))
-            permutation[step], permutation[other] = permutation[other], permutation[step]
-            missing[row] += permutation[step]
-        failed = sum(lost >= eps * whole * (1 - 1e-9) for lost in missing)
-        step += 1
-    return lambda n, _slack: n == total or n > total - step
