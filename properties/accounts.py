@@ -62,8 +62,8 @@ def draw_rows(seed: int) -> list[list[Row]]:
             row = _draw_row(random, f"p{pack}", number, now, own)
             if sent and random.random() < 0.1:
                 again = random.choice(sent)
-                other = again.has_number and random.random() < 0.3
-                row = again._replace(v=str(number)) if other else again
+                written = (str(number), f"{float(again.v):e}") if again.has_number else ()
+                row = again._replace(v=random.choice((again.v, again.v, *written)))
             if row.fault is None:
                 sent.append(row)
             timed.append((now, row))
@@ -197,11 +197,12 @@ def unaccounted(
     handed = doors.rows
     by_side = [row for file in files for side in "RS" for row in file if row.side == side]
     landed, read = ([row for row in rows if row.fault is None] for rows in (handed, by_side))
-    again = [is_other for _, is_other in oracle.comes_again(landed)]
+    again = list(oracle.comes_again(landed))
     counts["rows"] += len(handed)
     counts["rows that did not land"] += len(handed) - len(landed)
     counts["rows that came again"] += len(again)
-    counts["rows that came again with other content"] += sum(again)
+    counts["rows that came again with other content"] += sum(other for _, other in again)
+    counts["numbers in other digits"] += sum("e+" in row.v and not other for row, other in again)
     yield from _set_aside(doors.landing, by_side, read)
     yield from _of_slack(doors.landed, handed, landed, counts)
     yield from _ledger(doors, "landed/answers", sum(not row.has_number for row in landed))

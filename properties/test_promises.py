@@ -247,6 +247,7 @@ def test_the_oracle_of_windows_agrees_with_spark(spark: SparkSession, slack: Clu
     "rows refused by a query",
     "rows that came again",
     "rows that came again with other content",
+    "numbers in other digits",
     "rows late for a script",
     "rows late for a chain",
     "corrected windows",

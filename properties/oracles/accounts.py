@@ -46,6 +46,11 @@ class Row(NamedTuple):
         """The value."""
         return Fraction(self.v)
 
+    @property
+    def content(self) -> tuple[object, ...]:
+        """The values of the row: a number is the same in other digits."""
+        return (*self[:-1], self.number if self.has_number else self.v)
+
 
 class Counted(NamedTuple):
     """The rows that the answer of a window counts, and those that it lacks."""
@@ -60,7 +65,7 @@ def comes_again(rows: Iterable[Row]) -> Iterator[tuple[Row, bool]]:
     first: dict[str, Row] = {}
     for row in rows:
         if row.source_id in first:
-            yield row, first[row.source_id] != row
+            yield row, first[row.source_id].content != row.content
         else:
             first[row.source_id] = row
 
