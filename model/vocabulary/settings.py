@@ -13,11 +13,11 @@ Rules of this file:
    a setting may declare another maximum.
 """
 
+import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
 from functools import cache
-from math import isfinite
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -157,8 +157,9 @@ class Setting:
     def _is_allowed(self, value: Any) -> bool:
         if self.kind is bool or self.kind is str:
             return isinstance(value, self.kind) and (not self.choices or value in self.choices)
-        # An integer may be too large for isfinite.
-        good = is_int(value) or (self.kind is float and is_number(value) and isfinite(value))
+        good = is_int(value)
+        if self.kind is float:  # an integer may be too large for one
+            good = is_number(value) and abs(value) <= sys.float_info.max
         return (
             good
             and (self.at_least is None or value >= self.at_least)
