@@ -25,9 +25,11 @@ _DISK = (
 )
 """Messages of operating systems about a disk that cannot be written."""
 _NO_REASON = (
-    "Spark gives no reason; often one of its processes was killed: run the same query again"
+    "Spark gives no reason{}; often one of its processes was killed: run the same query again"
 )
 """Message for errors of Java without a text, such as the end of a process that Java reads from."""
+_CAUSE = re.compile(r"^(?:Caused by: )?(?:\w+\.)+([A-Z]\w*)\b", re.MULTILINE)
+"""The class of an error in a stack trace of Java."""
 
 
 def last_error(error: Exception) -> tuple[str, str]:
@@ -57,9 +59,11 @@ def sentence_of(error: Exception, store: Location | None = None) -> str:
     first, reasons = _first_line(error), _LAST_LINE.findall(str(error))
     if first.endswith("Traceback (most recent call last):") and reasons:  # of a sink, perhaps
         return said if said != first else str(reasons[-1])
-    return (
-        re.sub(r"^\[STREAM_FAILED\].*?with exception: | SQLSTATE: XXKST$", "", first) or _NO_REASON
-    )
+    said = re.sub(r"^\[STREAM_FAILED\].*?with exception: | SQLSTATE: XXKST$", "", first)
+    if said:
+        return said
+    causes = _CAUSE.findall(getattr(error, "_stackTrace", None) or "")
+    return _NO_REASON.format(f" but {causes[-1]}" if causes else "")
 
 
 def _first_line(error: Exception) -> str:
