@@ -253,7 +253,7 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
         ),
         "workers are sent the sensors that are asked for": NEXT_WORKER,
         "no worker has more than the bound of LPT": "target_not_charged",
-        EVERY_ROW: Planted(Intake.why_not, _every_fifth(REDELIVERED)),
+        EVERY_ROW: Planted(Intake.admit, _every_fifth(REDELIVERED)),
     },
 }
 """Bug by room and claim."""
