@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.histories import bounds_of, file_of, read_footer
 from spark_impl.runtime.landed_files import Landed, landed_in
 from spark_impl.runtime.provenance import identity_of
@@ -50,18 +51,30 @@ Counted: TypeAlias = tuple[Reading, dict[str, int]]
 
 
 def planned_files(history: Location, checkpoint: Location, batch: int) -> list[Location]:
-    """Return the files of a history that Spark has planned for a micro-batch."""
+    """Return the files of a history that Spark has planned for a micro-batch, and for none before.
+
+    Two streams of one history may be at different files, and the plan of one that has nothing new
+    is that of the micro-batch before.
+    """
+    own = _offsets(checkpoint, batch)
+    first = min((each["first"] for each in own), default=0)
+    if batch > 0 and plan_of(checkpoint, batch - 1).exists():
+        first = max([first, *(each["next"] for each in _offsets(checkpoint, batch - 1))])
+    until = max((each["next"] for each in own), default=0)
+    return [file_of(history, at) for at in range(max(first, 0), until)]
+
+
+def _offsets(checkpoint: Location, batch: int) -> list[JsonObject]:
+    """Return where Spark's plan for a micro-batch ends in a history, for each stream of it."""
     text = plan_of(checkpoint, batch).read_bytes().decode("utf-8")
     # The version and the settings of the micro-batch, then a line for each source.
     offsets = [json.loads(line) for line in text.splitlines()[2:] if line.startswith("{")]
-    own = [each for each in offsets if {"next", "first", "requests"} <= each.keys()]
-    return [file_of(history, at) for each in own for at in range(each["first"], each["next"])]
+    return [each for each in offsets if {"next", "first", "requests"} <= each.keys()]
 
 
 def read_planned(history: Location, checkpoint: Location, batch: int) -> Reading:
     """Count the rows of the files that Spark has planned for a micro-batch."""
-    files = dict.fromkeys(planned_files(history, checkpoint, batch))
-    footers = [read_footer(file) for file in files]
+    footers = [read_footer(file) for file in planned_files(history, checkpoint, batch)]
     bounds = [bounds_of(each, ("seq",)) for each in footers]
     last = max((each["seq"][1] for each in bounds if each), default=None)
     return Reading(sum(each.num_rows for each in footers), last)
@@ -154,12 +167,15 @@ def ledger(store: Address) -> Ledger:
         raise InputProblem(msg)
     account = opened.read_kind(ACCOUNT).sort_by(BATCH)
     counts = _counts(account)
+    is_shared = counts[UNASKED] < 0  # the streams share rows, which came once with each of them
+    if is_shared:
+        counts[READ] -= counts.pop(UNASKED)
     places = {place: counts[place] for place in PLACES}
     reasons = opened.read_kind("rejected").column("reason")
     own = reasons.filter(pc.invert(pc.match_substring_regex(reasons, f"^({_ELSEWHERE})")))
     listed = {each["values"]: each["counts"] for each in own.value_counts().to_pylist()}
     refused = {QUERY: dict(sorted(listed.items()))} if listed else {}
-    landed = _landed_for(view)
+    landed = None if is_shared else _landed_for(view)
     known = account.filter(pc.field("seq").is_valid())
     if landed is None or (counts[READ] and not known.num_rows):
         return Ledger(counts[READ], None, refused, **places)

@@ -84,14 +84,16 @@ def rejected_lists(history: Location) -> list[RejectedList]:
 
 
 def rows_before(
-    history: Location, last: LastFile, checkpoint: Location | None, batch: int | None = None
+    lists: Sequence[RejectedList],
+    last: LastFile,
+    checkpoint: Location | None,
+    batch: int | None = None,
 ) -> int:
     """Return the number of rows that Spark has handed in before a micro-batch, or until now.
 
     ``last`` is the last file before it. Lists behind it count if they are of the plans in the
     ``checkpoint`` of the landing, or if it is not known.
     """
-    lists = rejected_lists(history)
     read = last.read
     if read is None:  # an earlier version has written the file
         read = last.seq + 1 + sum(each.gone for each in lists if each.batch <= last.batch)
@@ -120,8 +122,8 @@ def landed_in(history: Location, checkpoint: Location | None = None) -> Landed |
     if read_note(history) is None:
         return None
     last = find_last(history)
-    read = rows_before(history, last, checkpoint)
-    lists = rejected_lists(history)
+    lists = rejected_lists(history)  # once: the landing may be writing another one
+    read = rows_before(lists, last, checkpoint)
     if sum(each.gone for each in lists) > read - (last.seq + 1):
         lists = _own_lists(history, lists, checkpoint)
     faults = read_parquet([each.file for each in lists if each.gone], _FAULTS)

@@ -290,7 +290,8 @@ class Landing(Runnable):
         note = note_of_next(self._history, last.number + 1, identity)
         plan = digest_of(self._checkpoint, batch)
         if self._read is None:
-            self._read = rows_before(self._history, last, self._checkpoint, batch)
+            lists = rejected_lists(self._history)
+            self._read = rows_before(lists, last, self._checkpoint, batch)
         write = partial(
             write_in_order,
             schema=self._schema.with_metadata({BATCH: str(batch), PLAN: str(plan), **note}),
@@ -312,11 +313,11 @@ class Landing(Runnable):
             new = file_of(self._history, last.number + 1)
             last = last_of(new, footers[LANDED])
             written[LANDED][0].publish(new)
-        lists, name = self._history / "_rejected", f"{batch:08d}-{plan:x}"
-        old = {*lists.children(rf"{name}-.+")} if is_first else set()
+        folder, name = self._history / "_rejected", f"{batch:08d}-{plan:x}"
+        old = {*folder.children(rf"{name}-.+")} if is_first else set()
         if REJECTED in written:
             file, each = written[REJECTED]
-            new = lists / name_of_list(batch, plan, each.rows, each.gone)
+            new = folder / name_of_list(batch, plan, each.rows, each.gone)
             file.move(new)
             old.discard(new)
         for file in old:  # a run with another guard has listed them

@@ -17,6 +17,8 @@ from pyspark.sql import DataFrame
 from spark_impl.runtime.storage import Location, locate, reading
 
 _DAY_MS = 86_400_000
+_FOREVER_MS = 1 << 62
+_BRACES = re.compile(r"\{([^{}]*)\}")
 _MAGIC = re.compile(r"[*?\[{]")
 
 
@@ -71,12 +73,20 @@ def _sources(rows: DataFrame) -> Iterator[_Source]:
         names = _texts(given.options().keys())
         options = {name.lower(): str(given.options().apply(name)) for name in names}
         path = options.get("path")
+        # Spark has no maxFileAge then: older files wait for their turn.
+        is_latest = options.get(
+            "latestfirst", ""
+        ).lower() == "true" and not options.keys().isdisjoint(
+            ("maxfilespertrigger", "maxbytespertrigger")
+        )
         times = jvm.org.apache.spark.network.util.JavaUtils
         yield _Source(
             _texts(given.paths()) if path is None else [path],
             options.get("pathglobfilter"),
-            options.get("recursivefilelookup") == "true",
-            int(times.timeStringAsMs(options.get("maxfileage", "7d"))),
+            options.get("recursivefilelookup", "").lower() == "true",
+            _FOREVER_MS
+            if is_latest
+            else int(times.timeStringAsMs(options.get("maxfileage", "7d"))),
         )
 
 
@@ -100,11 +110,13 @@ def _look(path: str, source: _Source, known: Mapping[str, int]) -> Iterator[Left
     oldest = max(known.values(), default=0) - source.max_age_ms
     for file, folders, mtime_ms in _files(path):
         before = known.get(file.path)
-        if file.name.startswith(("_", ".")):
+        if before is None and file.name.startswith(("_", ".")):
             reason = "is hidden: its name begins with _ or ."
-        elif source.pattern is not None and not fnmatchcase(file.name, source.pattern):
+        elif before is None and not _matches(file.name, source.pattern or "*"):
             reason = f"does not match pathGlobFilter, {source.pattern!r}"
-        elif not source.is_recursive and any("=" not in each for each in folders):
+        elif (
+            before is None and not source.is_recursive and any("=" not in each for each in folders)
+        ):
             reason = "lies in a folder below, and recursiveFileLookup is not set"
         elif before is None and mtime_ms < oldest:
             days = source.max_age_ms / _DAY_MS
@@ -135,7 +147,17 @@ def _files(path: str) -> Iterator[tuple[Location, list[str], int]]:
         if each.type != fs.FileType.File or any(name.startswith(("_", ".")) for name in folders):
             continue
         file = Location(each.path, base.system)
-        if magic and not any(fnmatchcase(at, base.path) for at in (file.path, file.parent.path)):
+        if magic and not any(_matches(at, base.path) for at in (file.path, file.parent.path)):
             continue
         if not file.name.endswith(".crc"):
             yield file, [] if magic else folders, each.mtime_ns // 1_000_000
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """Return whether a path matches a pattern of Hadoop's: ``*`` crosses no /, {a,b} is a or b."""
+    found = _BRACES.search(pattern)
+    if found is not None:
+        start, end = pattern[: found.start()], pattern[found.end() :]
+        return any(_matches(path, f"{start}{each}{end}") for each in found[1].split(","))
+    names, wanted = path.split("/"), pattern.replace("[^", "[!").split("/")
+    return len(names) == len(wanted) and all(map(fnmatchcase, names, wanted))

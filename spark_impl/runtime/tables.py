@@ -134,9 +134,10 @@ def require_plan(written: Location, digest: int, checkpoint: Location, batch: in
 
 
 def look(root: Location) -> View | None:
-    """Return the present version of a table, ``None`` if there is no table."""
+    """Return the present version of a table, ``None`` if there is none, or another program's."""
     table = _open(root)
-    return None if table is None else _view(root, table)
+    is_ours = table is not None and IDENTITY in table.metadata().configuration
+    return _view(root, table) if table is not None and is_ours else None
 
 
 def _open(root: Location) -> "DeltaTable | None":

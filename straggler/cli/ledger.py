@@ -74,7 +74,10 @@ def _ledgers(store: str) -> "Iterator[tuple[str, Ledger]]":
     elif _is_store(answers):
         yield "", ledger(answers)
     else:
-        for each in answers.children():
+        found = answers.children()
+        if not found:
+            raise UsageError(f"STORE {store!r} has no answers yet: no query has begun")
+        for each in found:
             yield each.name, ledger(each)
 
 

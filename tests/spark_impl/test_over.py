@@ -300,7 +300,9 @@ def test_the_ledger_knows_rows_that_are_late_between_windows_or_dropped(
 
 def test_files_that_spark_never_reads_are_named(spark: SparkSession, tmp_path: Path) -> None:
     def open_landing() -> Landing:
-        stream = spark.readStream.schema("ts string, v string").options(pathGlobFilter="*.csv")
+        stream = spark.readStream.schema("ts string, v string").options(
+            pathGlobFilter="*.{csv,tsv}"
+        )
         places = tmp_path / "history", tmp_path / "checkpoint"
         rows = stream.csv(str(tmp_path / "in"))
         return Landing(rows, *places, event_time="ts", value="v", time_unit="s")
@@ -324,6 +326,23 @@ def test_files_that_spark_never_reads_are_named(spark: SparkSession, tmp_path: P
         "_hidden.csv": "is hidden: its name begins with _ or .",
         "deep.csv": "lies in a folder below, and recursiveFileLookup is not set",
         "again.csv": "was rewritten under the name of a file that was read before",
-        "notes.txt": "does not match pathGlobFilter, '*.csv'",
+        "notes.txt": "does not match pathGlobFilter, '*.{csv,tsv}'",
         "old.csv": "is older than maxFileAge, 7 days, beside the newest file that was read",
     }
+
+
+def test_files_that_wait_for_spark_are_not_left_out(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a" / "below").mkdir(parents=True)
+    named = ("a/new.csv", 100), ("a/old.csv", 50), ("a/below/deep.csv", 1), ("a/notes.txt", 100)
+    for name, day in named:
+        (tmp_path / name).write_text("1,1\n", encoding="utf-8")
+        os.utime(tmp_path / name, (day * 86_400, day * 86_400))
+    stream = spark.readStream.schema("ts string, v string")
+    stream = stream.options(maxFilesPerTrigger=1, latestFirst=True)
+    rows = stream.csv(str(tmp_path / "{a,b}" / "*.csv"))
+    places = tmp_path / "history", tmp_path / "checkpoint"
+    landing = Landing(rows, *places, event_time="ts", value="v", time_unit="s")
+    assert landing.left_out() == []
+    landing.run_available()
+    assert landing.ledger().landed == 2
+    assert landing.left_out() == []
