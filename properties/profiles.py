@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 DEFAULT = "dev"
-TIMES = {"dev": 1, "ci": 3, "nightly": 16}
+TIMES = {"dev": 1, "ci": 2, "nightly": 16}
 """Number of examples of a promise for each one in profile ``dev``, by profile."""
 
 
