@@ -21,7 +21,7 @@ from spark_impl.runtime.arrays import Bools, Column, Floats, Ints, Records
 
 PANE = np.dtype([("key", "<i8"), ("pane", "<i8"), ("lo", "<i8"), ("n", "<i8"), ("acc", "<f8")])
 """Tuples of one pane that count for the windows ``lo`` and later: their number and their sum,
-minimum or maximum. Rank aggregates have one record for each tuple, with its value."""
+minimum or maximum, 0 for counts. Rank aggregates have one record for each tuple, with its value."""
 
 IDENTITY = np.dtype([("source_id", "<i8"), ("limit", "<i8")])
 """A known identity, and the watermark (us) at which it is forgotten."""
