@@ -15,6 +15,8 @@ from sim.kernel.link import Tier
 VERSION = 1
 Spread: TypeAlias = tuple[float, ...]
 """Least, median and largest of several repetitions."""
+LARGEST_BYTES = 2**40
+"""Largest size of a message or a tuple; beyond it sums of bits would leave all floats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,12 @@ class Calibration(Settings):
     bandwidth_mbps: Annotated[Spread, Setting("bandwidth between hosts", above=0)]
     near_latency_us: Annotated[Spread, Setting("latency within a host, one way", at_least=0)]
     near_bandwidth_mbps: Annotated[Spread, Setting("bandwidth within a host", above=0)]
-    message_bytes: Annotated[float, Setting("size of a message without tuples", above=0)]
-    tuple_bytes: Annotated[float, Setting("size of a tuple in a block", above=0)]
+    message_bytes: Annotated[
+        float, Setting("size of a message without tuples", at_least=1, at_most=LARGEST_BYTES)
+    ]
+    tuple_bytes: Annotated[
+        float, Setting("size of a tuple in a block", at_least=1, at_most=LARGEST_BYTES)
+    ]
     speeds: Annotated[tuple[float, ...], Setting("relative speed of each slot", above=0)]
     hosts: Annotated[tuple[int, ...], Setting("host of each slot", at_least=0)]
     version: Annotated[int, Setting("version of the format")] = VERSION
