@@ -101,6 +101,8 @@ class Given(NamedTuple):
     flush: bool = False
     pieces: Pieces = NO_PIECES
     """The clocks of all sensors' arrivals, if sensors may be idle."""
+    unasked: int = 0
+    """Number of arrivals that go to no worker, if this is the first one."""
 
 
 class Rejections(NamedTuple):
@@ -116,6 +118,8 @@ class Rejections(NamedTuple):
 class Taken(NamedTuple):
     """Numbers of the arrivals for which a worker answers: those whose refusals it reports."""
 
+    unasked: int = 0
+    """Arrivals that go to no worker; the first one answers for them."""
     refused: int = 0
     late: int = 0
     redelivered: int = 0
@@ -178,6 +182,7 @@ class _Step:
         if given.arrivals:
             require_later(min(int(each.seq[0]) for each in given.arrivals.values()), self._seq)
             self._seq = max(int(each.seq[-1]) for each in given.arrivals.values())
+        self._account = self._account._replace(unasked=given.unasked)
         course = Course(self._timeline, given.pieces)
         self._timeline = course.after
         for number, arrivals in given.arrivals.items():

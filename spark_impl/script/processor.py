@@ -5,6 +5,7 @@ watermarks of sensors and their latest tuples, and by the slices of open windows
 """
 
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -107,9 +108,15 @@ def _history_rows(file: Location, groups: Sequence[pa.Field], router: Router) ->
 
 
 def blocks_of(router: Router, table: pa.Table) -> Iterator[tuple[int, int, bytes]]:
-    """Yield what a piece of a history has for workers: worker, kind and block."""
-    for worker, block in router.blocks(table).items():
+    """Yield what a piece of a history has for workers: worker, kind and block.
+
+    The first worker is told how many arrivals nobody asks for, which go to none.
+    """
+    asked = router.asked(table)
+    for worker, block in router.blocks(asked).items():
         yield worker, ARRIVALS, block
+    if unasked := table.num_rows - len(asked):
+        yield 0, UNASKED, np.int64(unasked).tobytes()
     clock = router.clock(table)
     if clock is not None:
         for worker in range(router.workers):
@@ -168,7 +175,7 @@ def _placed(table: pa.Table, group: PlainRow, since_us: int) -> pa.Table:
     return pa.table([*columns, *table.columns], names=[*group, *table.column_names])
 
 
-ARRIVALS, MESSAGE, FLUSH, CLOCK = range(4)
+ARRIVALS, MESSAGE, FLUSH, CLOCK, UNASKED = range(5)
 """Kinds of blocks."""
 STATE_NAME = "worker"
 """Name of the only state variable."""
@@ -221,7 +228,7 @@ class ScriptProcessor(StatefulProcessor):
         if worker not in self._shares:
             self._shares[worker] = self._plan.share(worker)
         share = self._shares[worker]
-        blocks: dict[int, list[bytes]] = {ARRIVALS: [], MESSAGE: [], FLUSH: [], CLOCK: []}
+        blocks = defaultdict[int, list[bytes]](list)
         for frame in rows:
             for kind, block in zip(frame["kind"], frame["block"], strict=True):
                 blocks[kind].append(block)
@@ -234,6 +241,7 @@ class ScriptProcessor(StatefulProcessor):
             encoding.decode_messages(blocks[MESSAGE]),
             bool(blocks[FLUSH]),
             encoding.decode_pieces(blocks[CLOCK]),
+            int(np.frombuffer(b"".join(blocks[UNASKED]), np.int64).sum()),
         )
         after, found = advance(share, before, given)
         self._state.update(tuple(encoding.encode_state(after)))

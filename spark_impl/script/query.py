@@ -43,9 +43,7 @@ from spark_impl.script.processor import (
     pack_files,
     write_tables,
 )
-from spark_impl.script.router import Router
 from spark_impl.script.store import BLOCK, TABLES, ScriptStore, load_store, open_store
-from spark_impl.windows.arrival_files import open_file, read_tables
 from spark_impl.windows.blocks import SLOT
 from spark_impl.windows.history import check_source
 
@@ -202,15 +200,12 @@ class ScriptQuery(Runnable):
     def _account(self, draft: Draft, standing: pa.Table) -> None:
         """Write the numbers of a micro-batch's rows by place."""
         taken = Taken(*(pc.sum(standing.column(name)).as_py() or 0 for name in Taken._fields))
-        files = accounts.planned_files(self._source, self._checkpoint, draft.batch)
-        router, named = Router(self.plan, self.store.since_us), ["key", "event_time_us"]
-        tables = (each for file in files for each in read_tables(open_file(file), (), named))
         reading = accounts.read_planned(self._source, self._checkpoint, draft.batch)
         places = {
             accounts.REFUSED: taken.refused,
             accounts.LATE: taken.late,
             accounts.REDELIVERED: taken.redelivered,
-            accounts.UNASKED: sum(map(router.count_unasked, tables)),
+            accounts.UNASKED: taken.unasked,
             accounts.PENDING: taken.opened,
             accounts.ANSWERED: taken.admitted - taken.opened,
         }

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from model.vocabulary.script.config import MILLISECOND_US, TIME_END_US
-from spark_impl.runtime.arrays import Bools, Column, Ints
+from spark_impl.runtime.arrays import Bools, Column, Ints, Records
 from spark_impl.runtime.histories import COLUMNS
 from spark_impl.runtime.storage import InputProblem
 from spark_impl.script.encoding import ARRIVAL, PIECE, TIMED_ARRIVAL
@@ -66,41 +66,33 @@ class Router:
         """The columns of a history that are read."""
         return [name for name in COLUMNS if self._is_timed or name != "arrival_us"]
 
-    def blocks(self, table: pa.Table) -> dict[int, bytes]:
-        """Return the arrivals for each worker that has any; a missing value is NaN.
+    def asked(self, table: pa.Table) -> Records:
+        """Return the arrivals that some worker needs; a missing value is NaN.
 
         Raise :class:`InputProblem` for an arrival whose number, identity or time is missing, or
         with a time out of range.
         """
         if self._is_timed:
             table = _in_order(table)
-        numbers = self._nodes(table)
-        chosen = np.flatnonzero(numbers >= 0)
+        codes, keys = number_values(table.column("key"))
+        numbers = np.array([self._numbers.get(key, -1) for key in keys], np.int32)
+        chosen = np.flatnonzero(numbers[codes] >= 0)
         asked = table.take(pa.array(chosen))
         rows = np.empty(len(chosen), TIMED_ARRIVAL if self._is_timed else ARRIVAL)
-        rows["node"] = numbers[chosen]
+        rows["node"] = numbers[codes][chosen]
         for name, column in _RECORDED.items():
             rows[name] = _values(asked, column)
         _require_times(rows["ts"], asked)
         if self._is_timed:
             for name, values in moments_within(*_times(table))._asdict().items():
                 rows[name] = values[chosen]
-        rows = rows[self._is_needed(rows["node"], rows["ts"])]
-        found = {worker: rows[hosted[rows["node"]]] for worker, hosted in enumerate(self._hosted)}
+        needed: Records = rows[rows["ts"] >= self._needed_us[rows["node"]]]
+        return needed
+
+    def blocks(self, asked: Records) -> dict[int, bytes]:
+        """Return what :meth:`asked` has for each worker, without workers that get nothing."""
+        found = {worker: asked[hosted[asked["node"]]] for worker, hosted in enumerate(self._hosted)}
         return {worker: here.tobytes() for worker, here in found.items() if len(here)}
-
-    def count_unasked(self, table: pa.Table) -> int:
-        """Return the number of arrivals that go to no worker, from their keys and event times."""
-        numbers, ts = self._nodes(table), table.column("event_time_us").to_numpy()
-        return int(np.count_nonzero((numbers < 0) | ~self._is_needed(numbers, ts)))
-
-    def _nodes(self, table: pa.Table) -> Ints:
-        """Return the node of the sensor of each arrival, -1 if nothing reads it."""
-        codes, keys = number_values(table.column("key"))
-        return np.array([self._numbers.get(key, -1) for key in keys], np.int64)[codes]
-
-    def _is_needed(self, node: Ints, ts: Ints) -> Bools:
-        return ts >= self._needed_us[node]
 
     def clock(self, table: pa.Table) -> bytes | None:
         """Return the clock of the arrivals of all sensors, for every worker.

@@ -9,7 +9,6 @@ from operator import itemgetter
 from random import Random
 from typing import Any
 
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.streaming.tws_tester import TwsTester
@@ -35,7 +34,6 @@ from model.vocabulary import Event, ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import MILLISECOND_US, Result, Undefined
 from properties.promised import Reached, promised
 from spark_impl.runtime.systems import arrivals_table
-from spark_impl.script import encoding
 from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import FLUSH, MESSAGE, ScriptProcessor, blocks_of, result_tables
 from spark_impl.script.router import Router
@@ -138,9 +136,8 @@ def test_every_group_has_the_results_of_its_own_stream(case: Workload, groups: l
 def kept(case: Workload, since_us: int) -> Workload:
     """Return a case with the arrivals alone that a query from ``since_us`` on reads."""
     config = ScriptConfig.from_json(case.config)
-    blocks = Router(compile_plan(config), since_us).blocks(arrivals_table(case.arrivals))
-    every = [np.frombuffer(block, encoding.ARRIVAL)["seq"].tolist() for block in blocks.values()]
-    chosen = sorted({seq for each in every for seq in each})
+    asked = Router(compile_plan(config), since_us).asked(arrivals_table(case.arrivals))
+    chosen = sorted(asked["seq"].tolist())
     events = [case.arrivals[seq]._replace(seq=number) for number, seq in enumerate(chosen)]
     return case.with_(arrivals=tuple(events), cuts=())
 
