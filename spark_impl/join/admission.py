@@ -150,6 +150,8 @@ class Intake:
         self.stream = stream
         self.accepted = 0
         """Number of arrivals so far that were neither shed nor without a finite value."""
+        self.redelivered = 0
+        """Number of those so far whose identity was admitted before."""
         self._floor_us = floor_us
         self._share = share
         self._lateness_us = lateness_us
@@ -185,7 +187,9 @@ class Intake:
             given.take(at),
             np.select([shed[at], late[at]], [REASON_SHED, REASON_LATE], REASON_NOT_FINITE),
         )
-        fresh[fresh] = self._new(given.source_id[fresh], given.ts[fresh])
+        new = self._new(given.source_id[fresh], given.ts[fresh])
+        self.redelivered += int(np.count_nonzero(~new))
+        fresh[fresh] = new
         tuples = given.take(fresh)
         ranks = np.arange(self._tuples, self._tuples + len(tuples), dtype=np.int64)
         if len(tuples):

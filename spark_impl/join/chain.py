@@ -234,7 +234,6 @@ class Chain:
             admitted, pending = admitted - sum(self._last.admitted), pending - sum(self._last.held)
         reasons = Counter(done.reasons)
         late, shed = reasons.pop(REASON_LATE, 0), reasons.pop(REASON_SHED, 0)
-        accepted = sum(sum(each.accepted) for each in summaries)
         history = None if done.flush else self.history
         reading, places = accounts.read_streams(self.writer, history, done.epoch, offered)
         return reading, {
@@ -242,7 +241,7 @@ class Chain:
             accounts.REFUSED: reasons.total(),
             accounts.LATE: late,
             accounts.SHED: shed,
-            accounts.REDELIVERED: accepted - late - admitted,
+            accounts.REDELIVERED: sum(each.redelivered for each in summaries),
             accounts.PENDING: pending,
             accounts.ANSWERED: admitted - pending,
         }

@@ -102,6 +102,8 @@ class Summary(NamedTuple):
     """Number of arrivals."""
     accepted: Counts
     """Arrivals that were neither shed nor without a finite value."""
+    redelivered: int
+    """Number of those that were not late, and whose identity was admitted before."""
     admitted: Counts
     """Tuples admitted in all epochs."""
     t_max_us: Counts
@@ -165,6 +167,7 @@ def run_task(
         reasons=count_reasons(worker.rejections),
         offered=sum(len(own.seq) for own in arrivals.values()),
         accepted=count_accepted(worker.lanes),
+        redelivered=sum(each.intake.redelivered for each in worker.lanes.values() if each.intake),
         admitted=Counts(*(each.tuples for each in intakes)),
         t_max_us=Counts(*(each.t_max_us for each in intakes)),
         held=Counts(*(len(each.tuples) for each in state)),
