@@ -2,8 +2,8 @@
 
 A store has rows of kind :data:`ACCOUNT`: for each micro-batch, the rows that were read and the
 number in each place (docs/production.md, "The ledger"). ``pending`` is the change, so sums over
-micro-batches are the present numbers. Rows that were read are counted by the driver in the footers
-of the history, all others by the tasks that decide about them.
+micro-batches are the present numbers. The driver counts rows that were read, in the footers of a
+history's files, and tasks count those about which they decide.
 """
 
 import json
@@ -15,6 +15,8 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from model.vocabulary import join
+from model.vocabulary.script import config as script
 from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.histories import bounds_of, file_of, read_footer
 from spark_impl.runtime.landed_files import Landed, landed_in
@@ -31,8 +33,8 @@ REDELIVERED, LATE, SHED, UNASKED = "redelivered", "late", "shed", "unasked"
 DROPPED = "dropped"
 PLACES = (REDELIVERED, LATE, SHED, UNASKED, ANSWERED, PENDING, DROPPED)
 """Places besides those of refused rows."""
-_ELSEWHERE = "event time lies below the watermark|shed,"
-"""Beginnings of the reasons of listed rows that are in a place of their own, late or shed."""
+_ELSEWHERE = pa.array([join.REASON_LATE, join.REASON_SHED, script.REASON_LATE])
+"""Reasons of listed rows that are in a place of their own, late or shed."""
 _KINDS = {ACCOUNT: COLUMNS, "rejected": pa.schema([("reason", pa.string())])}
 LANDING, QUERY = "landing", "query"
 """Stages that refuse rows."""
@@ -172,7 +174,7 @@ def ledger(store: Address) -> Ledger:
         counts[READ] -= counts.pop(UNASKED)
     places = {place: counts[place] for place in PLACES}
     reasons = opened.read_kind("rejected").column("reason")
-    own = reasons.filter(pc.invert(pc.match_substring_regex(reasons, f"^({_ELSEWHERE})")))
+    own = reasons.filter(pc.invert(pc.is_in(reasons, _ELSEWHERE)))
     listed = {each["values"]: each["counts"] for each in own.value_counts().to_pylist()}
     refused = {QUERY: dict(sorted(listed.items()))} if listed else {}
     landed = None if is_shared else _landed_for(view)

@@ -72,21 +72,16 @@ def _sources(rows: DataFrame) -> Iterator[_Source]:
         given = leaf.dataSource()
         names = _texts(given.options().keys())
         options = {name.lower(): str(given.options().apply(name)) for name in names}
-        path = options.get("path")
+        path, flags = options.get("path"), {n for n, v in options.items() if v.lower() == "true"}
         # Spark has no maxFileAge then: older files wait for their turn.
-        is_latest = options.get(
-            "latestfirst", ""
-        ).lower() == "true" and not options.keys().isdisjoint(
-            ("maxfilespertrigger", "maxbytespertrigger")
-        )
+        is_limited = not options.keys().isdisjoint(("maxfilespertrigger", "maxbytespertrigger"))
         times = jvm.org.apache.spark.network.util.JavaUtils
+        age_ms = int(times.timeStringAsMs(options.get("maxfileage", "7d")))
         yield _Source(
             _texts(given.paths()) if path is None else [path],
             options.get("pathglobfilter"),
-            options.get("recursivefilelookup", "").lower() == "true",
-            _FOREVER_MS
-            if is_latest
-            else int(times.timeStringAsMs(options.get("maxfileage", "7d"))),
+            "recursivefilelookup" in flags,
+            _FOREVER_MS if is_limited and "latestfirst" in flags else age_ms,
         )
 
 
@@ -107,26 +102,24 @@ def _read_log(folder: Location) -> dict[str, int]:
 
 def _look(path: str, source: _Source, known: Mapping[str, int]) -> Iterator[LeftOut]:
     """Yield the files at a path that are left out, given those that were read."""
-    oldest = max(known.values(), default=0) - source.max_age_ms
+    oldest_ms = max(known.values(), default=0) - source.max_age_ms
+    age = f"{source.max_age_ms / _DAY_MS:g} days"
     for file, folders, mtime_ms in _files(path):
-        before = known.get(file.path)
-        if before is None and file.name.startswith(("_", ".")):
+        if (read_ms := known.get(file.path)) is not None:
+            if read_ms >= oldest_ms and mtime_ms != read_ms:
+                reason = "was rewritten under the name of a file that was read before"
+                yield LeftOut(str(file), reason)
+            continue
+        if file.name.startswith(("_", ".")):
             reason = "is hidden: its name begins with _ or ."
-        elif before is None and not _matches(file.name, source.pattern or "*"):
+        elif not _matches(file.name, source.pattern or "*"):
             reason = f"does not match pathGlobFilter, {source.pattern!r}"
-        elif (
-            before is None and not source.is_recursive and any("=" not in each for each in folders)
-        ):
+        elif not source.is_recursive and any("=" not in each for each in folders):
             reason = "lies in a folder below, and recursiveFileLookup is not set"
-        elif before is None and mtime_ms < oldest:
-            days = source.max_age_ms / _DAY_MS
-            reason = (
-                f"is older than maxFileAge, {days:g} days, beside the newest file that was read"
-            )
-        elif before is not None and before >= oldest and mtime_ms != before:
-            reason = "was rewritten under the name of a file that was read before"
+        elif mtime_ms < oldest_ms:
+            reason = f"is older than maxFileAge, {age}, beside the newest file that was read"
         else:
-            continue  # it was read, or is still to be read
+            continue  # it is still to be read
         yield LeftOut(str(file), reason)
 
 
