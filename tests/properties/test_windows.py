@@ -17,6 +17,7 @@ from model.vocabulary.watermark import Clock, Inserted
 from model.vocabulary.windows import Final, Late, Rejected, Result
 from model.watermark.machine import MODEL as WATERMARK
 from model.windows.pipeline import WindowModel
+from properties.promised import Reached, promised
 from spark_impl.windows import kernel, processor
 from spark_impl.windows.records import Output, Taken, TaskState
 from straggler.rooms import find_room
@@ -72,8 +73,11 @@ def test_cuts_change_no_answer(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", ROOMS)
+@promised(*Taken._fields[:3], "missed", "rejected", "each identity once", examples=50)
 @given(data=st.data())
-def test_an_operator_counts_each_arrival_in_one_place(name: str, data: st.DataObject) -> None:
+def test_an_operator_counts_each_arrival_in_one_place(
+    reached: Reached, name: str, data: st.DataObject
+) -> None:
     flushed = data.draw(ROOMS[name].cases).with_(flush=True)
     counted: list[Taken] = []
 
@@ -103,3 +107,5 @@ def test_an_operator_counts_each_arrival_in_one_place(name: str, data: st.DataOb
         assert redelivered == 0
         assert unasked == sum(not each for each in windows.values())
         assert missed == sum(windows[seq] == pairs for seq, pairs in late.items())
+        reached.add({"each identity once": 1, "missed": missed, "unasked": unasked})
+    reached.add({"accepted": accepted, "redelivered": redelivered, "rejected": len(rejected)})

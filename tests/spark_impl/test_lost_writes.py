@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyarrow import fs
 from pyspark.sql import Row
@@ -19,6 +19,7 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.vocabulary import SlackConfig
 from model.vocabulary.settings import PlainData
+from properties.promised import Reached, promised
 from spark_impl.runtime import cells, columns, landing, storage
 from spark_impl.runtime.histories import files_of, history_schema, write_parquet
 from spark_impl.runtime.landing import Landing
@@ -239,8 +240,11 @@ def run_landing(
     return made
 
 
-@given(AHEAD_US, AHEAD_US, STARTS)
+@promised("deaths before a file", "deaths behind a file", "refusals", "listed rows", examples=50)
+@example(before=[0], ahead_us=[5], starts=[(None, 7)])  # its file is there, its list is not
+@given(before=AHEAD_US, ahead_us=AHEAD_US, starts=STARTS)
 def test_a_row_lands_or_is_listed_once_whatever_guards_a_crash_separates(
+    reached: Reached,
     tmp_path_factory: pytest.TempPathFactory,
     before: list[int | None],
     ahead_us: list[int | None],
@@ -258,12 +262,17 @@ def test_a_row_lands_or_is_listed_once_whatever_guards_a_crash_separates(
 
     plan_of(locate(folder / "checkpoint"), 0).write_bytes(b"0")
     run_landing(folder, 0, before, 0)
+    files = len(files_of(locate(folder / "history")))
     plan_of(locate(folder / "checkpoint"), 1).write_bytes(b"1")
     for guard_us, writes in starts:
         disk = Disk(writes)
-        with pytest.MonkeyPatch.context() as patch, suppress(Killed):
+        with pytest.MonkeyPatch.context() as patch:
             patch.setattr(storage, "_connect", lambda _system, disk=disk: disk)
-            start(guard_us)
+            try:
+                start(guard_us)
+            except Killed:
+                place = "behind" if len(files_of(locate(folder / "history"))) > files else "before"
+                reached.add({f"deaths {place} a file": 1})
     refusals = [start(guard_us) for guard_us in GUARDS_US]
     assert "" in refusals
     assert all("finish it with the max_future of the run" in each for each in refusals if each)
@@ -273,6 +282,7 @@ def test_a_row_lands_or_is_listed_once_whatever_guards_a_crash_separates(
     values = [int(value) for each in landed for value in each.column("value").to_pylist()]
     values += [json.loads(row)["v"] for each in listed for row in each.column("row").to_pylist()]
     assert sorted(values) == sorted([*range(len(before)), *range(len(ahead_us))])
+    reached.add({"refusals": sum(map(bool, refusals)), "listed rows": sum(map(len, listed))})
 
 
 @pytest.mark.parametrize("landing_ones", [*product([False, True], repeat=3)])
