@@ -65,23 +65,26 @@ def stages(root: Path, mutation: Mutation) -> Mapping[str, Sequence[str]]:
     }
 
 
-def judge(copy: Path, mutation: Mutation, unsound: set[str]) -> tuple[str, str]:
+def judge(copy: Path, mutation: Mutation, is_sound: dict[str, bool]) -> tuple[str, str]:
     """Return the stage that kills a mutation in a copy, and the test; nothing if it survives.
 
-    Tests that fail without it as well are added to ``unsound``, and are not asked again.
+    ``is_sound`` remembers which of the tests that failed pass without a mutation; the others are
+    not asked again.
     """
     path = copy / mutation.file
     right = path.read_bytes()
     for stage, tests in stages(copy, mutation).items():
         while True:
+            unsound = [name for name, passes in is_sound.items() if not passes]
             write(path, mutation.apply(right))
             failed = first_failure(copy, tests, unsound)
             write(path, right)
             if not failed:
                 break
-            if failed in UNNAMED or not first_failure(copy, [failed], set()):
+            if failed not in UNNAMED and failed not in is_sound:
+                is_sound[failed] = not first_failure(copy, [failed], [])
+            if is_sound.get(failed, True):
                 return stage, failed
-            unsound.add(failed)
     return "", ""
 
 
@@ -134,12 +137,12 @@ def main() -> None:
     parser.add_argument("--verdicts", type=Path, default=VERDICTS)
     asked = parser.parse_args()
     asked.verdicts.parent.mkdir(parents=True, exist_ok=True)
-    unsound: set[str] = set()
+    is_sound: dict[str, bool] = {}
     with tempfile.TemporaryDirectory(prefix="straggler-mutants-") as folder:
         copy = Path(folder, "copy")
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*LEFT_OUT))
         for each in islice(chosen(copy, asked.seed, asked.room, asked.kind), asked.number):
-            stage, test = judge(copy, each, unsound)
+            stage, test = judge(copy, each, is_sound)
             verdict = {**each._asdict(), "name": each.name, "stage": stage, "test": test}
             with asked.verdicts.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(verdict, ensure_ascii=False) + "\n")
