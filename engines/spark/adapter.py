@@ -20,6 +20,15 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
 }
+AGGREGATES = {
+    "sum": "sum(value)",
+    "count": "cast(count(*) as double)",
+    "avg": "avg(value)",
+    "min": "min(value)",
+    "max": "max(value)",
+    "median": "percentile_disc(0.5) within group (order by value)",
+    "quantile": "percentile_disc({q}) within group (order by value)",
+}
 SPARK = SparkSession.builder.master("local[2]").config(map=SETTINGS).getOrCreate()
 HOME = tempfile.mkdtemp(prefix="adapter-")
 atexit.register(shutil.rmtree, HOME, True)
@@ -62,14 +71,9 @@ def windows(folder, workload):
     config = workload["config"]
     if config["tasks"] != 1 or config["control"] != "fixed":
         sys.exit("adapter of Spark: it has one task and a fixed lateness")
-    rank = 0.5 if config["aggregate"] == "median" else config["q"]
-    aggregate = {
-        "sum": "sum(value)",
-        "count": "cast(count(*) as double)",
-        "avg": "avg(value)",
-        "min": "min(value)",
-        "max": "max(value)",
-    }.get(config["aggregate"], f"percentile_disc({rank}) within group (order by value)")
+    if config["aggregate"] not in AGGREGATES:
+        sys.exit(f"aggregate {config['aggregate']!r} is none of {', '.join(AGGREGATES)}")
+    aggregate = AGGREGATES[config["aggregate"]].format(q=config["q"])
     seen = stream(folder, workload).withWatermark("ts", interval(config["fixed_slack_us"]))
     identities = [row[1] for row in workload["arrivals"]]
     if len(set(identities)) < len(identities):

@@ -57,11 +57,16 @@ def assumption(config: SlackConfig) -> str:
         return "no (eps, delta) promise: only the mean of the coverage is steered"
     if config.lambda_thr is not None:
         return "none for the coverage; it says nothing about the error of the value"
-    if config.aggregate == "count" or config.sampling == "adversarial":
+    if config.sampling == "adversarial":
         return "none"
-    if config.aggregate in ("sum", "avg") and config.method == "normal":
-        return NEARLY_NORMAL
-    return INDEPENDENT
+    of_method = NEARLY_NORMAL if config.method == "normal" else INDEPENDENT
+    return {
+        "count": "none",
+        "sum": of_method,
+        "avg": of_method,
+        "median": INDEPENDENT,
+        "quantile": INDEPENDENT,
+    }[config.aggregate]
 
 
 def results(spark: SparkSession, store: Address) -> DataFrame:

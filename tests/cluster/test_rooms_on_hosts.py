@@ -1,4 +1,4 @@
-"""Every room on three hosts, and the four promises, with the commands of a user (tier 4)."""
+"""Every room on three hosts, and four promises, with the commands of a user (tier 4)."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""A name without a rule is refused by the model and by Spark: neither computes something else.
+"""A name without a rule is refused by model, Spark and oracle: none computes something else.
 
 No configuration has such a name. The tests stand for an aggregate, a control or a policy that is
 added to the words, and forgotten in a part.
@@ -17,9 +17,11 @@ from model.slack import rules as laws
 from model.slack.requirement import requirement_of
 from model.vocabulary import GroupingConfig, SlackConfig
 from model.windows.query import aggregate_of
+from properties.oracles import promises
 from spark_impl.grouping import router
 from spark_impl.script import arithmetic
 from spark_impl.slack import control_laws, requirement
+from spark_impl.slack.query import assumption
 from spark_impl.windows import panes
 
 NEW = "newest"
@@ -35,6 +37,7 @@ def with_new(config: Any, setting: str) -> Any:
 
 
 AGGREGATE = with_new(SlackConfig(1, 1), "aggregate")
+OF_ORACLE = {"config": {"aggregate": NEW}}
 CONTROL = with_new(SlackConfig(1, 1), "control")
 POLICY = with_new(GroupingConfig(2), "policy")
 TABLE = routers.first_table(GroupingConfig(2), routers.RULES)
@@ -46,6 +49,8 @@ PARTS: Mapping[str, Callable[[], object]] = {
     "answers of Spark": lambda: panes._combine(AGGREGATE, ONE * 0, ONE_VALUE, 1),
     "coverage in the model": lambda: requirement_of(AGGREGATE),
     "coverage in Spark": lambda: requirement.required_tuples(AGGREGATE, ONE, ONE_VALUE),
+    "assumptions of Spark": lambda: assumption(AGGREGATE),
+    "answers of the oracle": lambda: promises.aggregate_of(OF_ORACLE, {1: 1.0}),
     "scripts of the model": lambda: Values([1.0]).aggregate(NEW, 0, 1),
     "scripts of Spark": lambda: arithmetic.aggregate(NEW, NUMBERS),
     "slack in the model": lambda: laws.slack_us(CONTROL, 1.0, 1),
@@ -58,5 +63,5 @@ PARTS: Mapping[str, Callable[[], object]] = {
 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_name_without_a_rule_is_refused(part: str) -> None:
-    with pytest.raises(ValueError, match=f"'{NEW}'"):
+    with pytest.raises((ValueError, KeyError), match=f"'{NEW}'"):
         PARTS[part]()
