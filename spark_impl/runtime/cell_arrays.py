@@ -89,6 +89,23 @@ def is_valid(column: pa.Array) -> Bools:
     return there
 
 
+def shown(column: pa.Array) -> list[object]:
+    """Return cells as Python has them; as a text those that it has no value for.
+
+    Spark's times and dates leave the years 1 to 9999, for example where milliseconds were taken for
+    seconds; those of Python do not.
+    """
+    try:
+        return list(column.to_pylist())
+    except (OverflowError, ValueError):
+        if len(column) > 1:
+            return [cell for at in range(len(column)) for cell in shown(column.slice(at, 1))]
+    if pa.types.is_struct(column.type):
+        parts = zip(column.type, column.flatten(), strict=True)
+        return [{field.name: shown(part)[0] for field, part in parts}]
+    return [column.to_string(skip_new_lines=True)[1:-1]]
+
+
 def matches(texts: pa.Array, pattern: str) -> Bools:
     """Return which texts match a pattern of RE2; NULL does not."""
     found: Bools = filled(pc.match_substring_regex(texts, pattern), False)

@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 from model.vocabulary.windows import REASON_FUTURE
 from spark_impl.runtime import cells
 from spark_impl.runtime.arrays import Bools
-from spark_impl.runtime.cell_arrays import Cells, is_text
+from spark_impl.runtime.cell_arrays import Cells, is_text, shown
 from spark_impl.runtime.cell_times import read_times
 from spark_impl.runtime.histories import COLUMNS, SOURCE_TEXT
 from spark_impl.runtime.storage import InputProblem
@@ -337,7 +337,7 @@ def _cells_of(column: pa.Array) -> list[object]:
         floats = column.to_pylist()
         return [each if each is None or isfinite(each) else str(each) for each in floats]
     if not is_text(column.type):
-        return list(column.to_pylist())
+        return shown(column)
     raw = column.cast(pa.binary()).to_pylist()
     return [None if cell is None else cell.decode("utf-8", "backslashreplace") for cell in raw]
 

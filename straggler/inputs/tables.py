@@ -21,7 +21,7 @@ from model.vocabulary.durations import write_duration
 from model.vocabulary.settings import nearest
 from sim.kernel.distributions import AnyArray
 from spark_impl.runtime import cells
-from spark_impl.runtime.cell_arrays import Cells
+from spark_impl.runtime.cell_arrays import Cells, shown
 from spark_impl.runtime.cell_times import read_times
 from straggler.errors import UsageError
 from straggler.inputs.columns import DEFAULT_COLUMNS, MAX_FUTURE_US, Columns
@@ -304,7 +304,4 @@ def _texts(column: pa.Array) -> NDArray[np.object_]:
 
 
 def _text(cell: pa.Scalar) -> str:
-    try:
-        return str(cell.as_py())
-    except (OverflowError, ValueError):  # a timestamp that Python has no date for
-        return str(cell.cast(pa.int64()).as_py())
+    return str(shown(pa.array([cell], cell.type))[0])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
@@ -11,10 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import stable_hash
 from model.vocabulary.windows import REASON_FUTURE
+from spark_impl.runtime.cell_arrays import shown
 from spark_impl.runtime.cell_times import read_times
 from spark_impl.runtime.histories import COLUMNS
 from spark_impl.runtime.landing import Landing
@@ -61,6 +65,31 @@ def test_a_float_time_is_rounded_once(unit: str, values: list[float], exact: lis
     assert read_times(pa.array(values), unit).values.to_pylist() == exact
 
 
+FAR = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.integers(-(2**40), 2**40))
+WIDE = [pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.timestamp("s"), pa.duration("us")]
+
+
+@given(kind=st.sampled_from([*WIDE, pa.date32()]), numbers=st.lists(FAR, max_size=5))
+@example(kind=WIDE[0], numbers=[4 * 10**18, None, 0])
+def test_a_row_is_shown_whatever_times_are_in_it(
+    kind: pa.DataType, numbers: list[int | None]
+) -> None:
+    """Spark's times leave the years that Python has, where milliseconds are taken for seconds."""
+    ends = (-(2**31), 2**31 - 1) if kind == pa.date32() else (-(2**63), 2**63 - 1)
+    held = [each for each in numbers if each is None or ends[0] <= each <= ends[1]]
+    column = pa.array(held, pa.int32() if kind == pa.date32() else pa.int64()).cast(kind)
+    whole = pa.StructArray.from_arrays([column], ["t"])
+    cells = shown(column)
+    assert [each is None for each in cells] == [each is None for each in held]
+    assert shown(whole) == [{"t": each} for each in cells]
+    for number, cell in zip(held, cells, strict=True):
+        alone = pa.array([number], column.type)
+        try:
+            assert cell == alone[0].as_py()
+        except (OverflowError, ValueError):
+            assert str(number) in str(cell) or re.match(r"-?\d+-\d\d-\d\d", str(cell))
+
+
 # ----------------------------------------------------------------------------------------- landed
 
 
@@ -105,12 +134,12 @@ def test_a_clock_that_runs_ahead_closes_no_window(land: Land, tmp_path: Path) ->
     """The guard is a day, and can be chosen."""
     ahead = ["2024-05-02T00:00:00Z", "2024-05-02T00:00:00.000001Z", "2024-05-01T01:00:00Z"]
     table = pa.table({"t": ahead, "v": [1.0, 2.0, 3.0], "a": [MAY_1_2024] * 3})
-    for name, kept, given in (
+    for name, kept, guard in (
         ("one", [1.0, 3.0], {}),
         ("hour", [3.0], {"max_future": "1 hour"}),
         ("unguarded", [1.0, 2.0, 3.0], {"max_future": None}),
     ):
-        landing = land(table, name, arrival="a", **given)
+        landing = land(table, name, arrival="a", **guard)
         assert rows(tmp_path / name, "value") == [(value,) for value in kept]
         bad = {(row.column, row.reason, row.text) for row in landing.rejected().collect()}
         refused = [text for row, text in enumerate(ahead, 1) if row not in kept]
