@@ -3,16 +3,13 @@
 Every query is opened, run, made to forget its last commit as by a kill, and opened again.
 """
 
-import csv
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
-from random import Random
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,8 +17,18 @@ from pyspark.sql import DataFrame, SparkSession
 from model.vocabulary import ScriptConfig, WatermarkConfig
 from model.vocabulary.join import Equi
 from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
+from properties.dirty_rows import (
+    BAD_DEVICE,
+    DEVICES,
+    PACKS,
+    SECOND_US,
+    TEXT,
+    Types,
+    read,
+    write,
+)
 from properties.oracles import accounts as oracle
-from properties.oracles.accounts import BAD_NUMBERS, BAD_TIMES, Row
+from properties.oracles.accounts import BAD_NUMBERS, Row
 from spark_impl import grouping, join, script, watermark
 from spark_impl.grouping import Grouping
 from spark_impl.join import ChainJoin, from_history
@@ -32,54 +39,11 @@ from spark_impl.runtime.landing import Landing
 from spark_impl.script import ScriptQuery
 from spark_impl.watermark import WatermarkQuery
 
-PACKS = 24
-BEGIN_S = 1_714_521_600  # 2024-05-01
-NUMBERS = ("100", "-40", "60", "-60", "0", "-0.0", "0.5", "-0.125", "1e3", "-1000", "+7.", "65536")
-"""Finite numbers whose sums are exact in every order."""
-CANCELLING = (("60", "-60"), ("1e3", "-1000"), ("100", "-40", "-60"))
-"""Numbers whose sums are often 0, as those of refunds are."""
-DEVICES = ("a", "b", "c")
-BAD_DEVICE = "z"
-"""A device that never sends a number."""
 UNREAD = tuple(each for each in BAD_NUMBERS if each not in ("NaN", "Infinity", "-Infinity"))
 """Cells that land as NULL."""
 STATES = ("exact", "incomplete")
 LATE, NOT_FINITE = "event time lies below the watermark", "value is not a finite number"
-SECOND_US = 1_000_000
 COLUMNS = {"event_time": "at", "key": "device", "source_id": "id", "time_unit": "s"}
-SCHEMA = "side string, id string, device string, at string, v string"
-
-
-def draw_rows(seed: int) -> list[list[Row]]:
-    """Return the rows of two files in their order of arrival."""
-    random = Random(seed)
-    timed: list[tuple[int, Row]] = []
-    for pack in range(PACKS):
-        own = random.choice((random.sample(NUMBERS, 5), *CANCELLING))
-        pace, now, sent = random.choice((1, 4)), 0, list[Row]()
-        for number in range(random.randint(1, 40)):
-            now += random.randint(0, pace)
-            row = _draw_row(random, f"p{pack}", number, now, own)
-            if sent and random.random() < 0.1:
-                again = random.choice(sent)
-                written = (str(number), f"{float(again.v):e}") if again.has_number else ()
-                row = again._replace(v=random.choice((again.v, again.v, *written)))
-            if row.fault is None:
-                sent.append(row)
-            timed.append((now, row))
-    rows = [row for _, row in sorted(timed, key=lambda each: each[0])]
-    cut = random.randint(len(rows) // 3, 2 * len(rows) // 3)
-    return [rows[:cut], rows[cut:]]
-
-
-def _draw_row(random: Random, pack: str, number: int, now: int, own: Sequence[str]) -> Row:
-    device = random.choice((*DEVICES, *DEVICES, BAD_DEVICE))
-    behind = random.choice((0,) * 6 + (1, 9, 60))
-    cells = BAD_NUMBERS if device == BAD_DEVICE or random.random() < 0.1 else own
-    at, v = str(BEGIN_S + max(now - behind, 0)), random.choice(cells)
-    row = Row(random.choice("RS"), f"{pack}-{number}", f"{pack}{device}", at, v)
-    damage = random.choice(({"at": random.choice(BAD_TIMES)}, {"device": ""}, {"source_id": ""}))
-    return row._replace(**damage) if random.random() < 0.1 else row
 
 
 class Doors(NamedTuple):
@@ -98,18 +62,22 @@ class Doors(NamedTuple):
     """All rows that were handed in."""
 
 
-def hand_in(spark: SparkSession, folder: Path, files: Sequence[Sequence[Row]]) -> Doors:
-    """Hand in the rows of files, one micro-batch each; then end all streams."""
+def hand_in(
+    spark: SparkSession, folder: Path, files: Sequence[Sequence[Row]], typed: Types
+) -> Doors:
+    """Hand in the rows of files, one micro-batch each, side S in types; then end all streams."""
+    types = {"all": TEXT, "R": TEXT, "S": typed}
     batches: dict[int, Counter[int]] = {}
     for number, rows in enumerate(files):
-        _write(folder / "all", number, rows)
+        write(folder / "all", number, rows, TEXT)
         for turn, side in enumerate("RS"):
             mine = [row for row in rows if row.side == side]
-            _write(folder / side, 2 * number + turn, mine)
+            write(folder / side, 2 * number + turn, mine, types[side])
         is_last = number == len(files) - 1
-        landing = _land(spark, folder)
+        streams = {name: read(spark, folder / name, each) for name, each in types.items()}
+        landing = _land(streams, folder)
         landing.run_available()
-        runs = _open(spark, folder, batches)
+        runs = _open(spark, streams["all"], folder, batches)
         with ThreadPoolExecutor(len(runs)) as pool:
             for done in [pool.submit(_run, query, is_last) for query in runs.values()]:
                 done.result()
@@ -123,14 +91,6 @@ def hand_in(spark: SparkSession, folder: Path, files: Sequence[Sequence[Row]]) -
     return Doors(spark, folder, runs["slack"], landing, spread, handed)
 
 
-def _write(folder: Path, number: int, rows: Iterable[Row]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{number}.csv"
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(rows)
-    os.utime(path, (1_000 + number, 1_000 + number))
-
-
 def _forget(checkpoint: Path) -> None:
     """Let Spark repeat the last micro-batch of a checkpoint, as after a kill before its commit."""
     last = max(int(path.name) for path in (checkpoint / "commits").glob("[0-9]*"))
@@ -138,21 +98,18 @@ def _forget(checkpoint: Path) -> None:
         path.unlink()
 
 
-def _read(spark: SparkSession, folder: Path) -> DataFrame:
-    source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
-    return source.csv(str(folder))
-
-
-def _land(spark: SparkSession, folder: Path) -> Landing:
-    sides = {side: _read(spark, folder / side) for side in "RS"}
+def _land(streams: Mapping[str, DataFrame], folder: Path) -> Landing:
+    sides = {side: streams[side] for side in "RS"}
     places = folder / "history", folder / "landing"
     return Landing(sides, *places, value="v", **COLUMNS)
 
 
-def _open(spark: SparkSession, folder: Path, batches: dict[int, Counter[int]]) -> dict[str, Any]:
+def _open(
+    spark: SparkSession, stream: DataFrame, folder: Path, batches: dict[int, Counter[int]]
+) -> dict[str, Any]:
     """Open a query of each room, by its name."""
     size, slide = f"{oracle.SIZE_S} seconds", f"{oracle.SLIDE_S} seconds"
-    begun = over(_read(spark, folder / "all"), **COLUMNS)
+    begun = over(stream, **COLUMNS)
     windows = begun.window(size, slide, tasks=2, dedup=True, delta=0.2, eps=0.1)
     wait_us, size_us = oracle.LATENESS_S * SECOND_US, oracle.SIZE_S * SECOND_US
     config = WatermarkConfig(
@@ -200,6 +157,9 @@ def unaccounted(
     again = list(oracle.comes_again(landed))
     counts["rows"] += len(handed)
     counts["rows that did not land"] += len(handed) - len(landed)
+    typed = [row for row in handed if row.side == "S"]
+    counts["typed times that did not land"] += sum(row.fault == "at" for row in typed)
+    counts["typed cells without a number"] += sum(not row.has_number for row in typed)
     counts["rows that came again"] += len(again)
     counts["rows that came again with other content"] += sum(other for _, other in again)
     counts["numbers in other digits"] += sum("e+" in row.v and not other for row, other in again)
@@ -226,7 +186,8 @@ def _rows_of(table: DataFrame) -> list[dict[str, Any]]:
 
 def _cells(row: str) -> tuple[str, ...]:
     """Return the cells of a row that a list shows."""
-    return tuple(json.loads(row).get(name) or "" for name in ("id", "device", "at", "v"))
+    found = json.loads(row)
+    return (found["id"] or "", found["device"] or "", *json.loads(found["origin"]))
 
 
 def _own(row: Row) -> tuple[str, ...]:

@@ -6,12 +6,9 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import Fault, Trace, Workload
-from properties.oracles.windows import Answer, Windows
 from spark_impl import grouping, script
 from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
@@ -72,31 +69,3 @@ RUNNERS: Mapping[str, _Runner] = {
     "grouping": _in_one_query(grouping.run_workloads),
 }
 """Runner of each room, by its name; chains have :mod:`properties.chain_runs`."""
-
-
-def recompute_windows_in_spark(spark: SparkSession, workloads: Sequence[Workload]) -> list[Windows]:
-    """Recompute the windows of keyed queries as a batch job with Spark's own ``F.window``.
-
-    All queries share one configuration. A tuple that was delivered twice counts once.
-    """
-    size_us, slide_us = (workloads[0].config[name] for name in ("size_us", "slide_us"))
-    rows = [
-        (number, event.source_id, event.key, event.event_time_us, event.value)
-        for number, workload in enumerate(workloads)
-        for event in workload.arrivals
-    ]
-    columns = ["number", "source_id", "key", "event_time_us", "value"]
-    table = pa.table(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)))
-    at = F.timestamp_micros("event_time_us")
-    window = F.window(at, f"{size_us} microseconds", f"{slide_us} microseconds")
-    aggregate = getattr(F, workloads[0].config["aggregate"])
-    found = (
-        spark.createDataFrame(table)
-        .dropDuplicates(["number", "source_id"])
-        .groupBy("number", "key", F.unix_micros(window["start"]).alias("start_us"))
-        .agg(aggregate("value").cast("double").alias("value"), F.count("*").alias("n"))
-    )
-    answers: list[dict[tuple[str, int], Answer]] = [{} for _ in workloads]
-    for row in found.toArrow().to_pylist():
-        answers[row["number"]][row["key"], row["start_us"]] = Answer(row["value"], row["n"])
-    return list(answers)

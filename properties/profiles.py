@@ -3,7 +3,6 @@
 ``--hypothesis-profile`` or the environment variable ``HYPOTHESIS_PROFILE`` chooses one.
 """
 
-import pytest
 from hypothesis import HealthCheck, settings
 
 DEFAULT = "dev"
@@ -30,12 +29,6 @@ def register() -> None:
 def choose(usual: int, *, nightly: int) -> int:
     """Return ``nightly`` in profile ``nightly``, and ``usual`` in the others."""
     return nightly if settings.get_current_profile_name() == "nightly" else usual
-
-
-def only_nightly() -> pytest.MarkDecorator:
-    """Return a mark that leaves a test to profile ``nightly``."""
-    is_nightly = settings.get_current_profile_name() == "nightly"
-    return pytest.mark.skipif(not is_nightly, reason="once a night suffices")
 
 
 def times() -> int:

@@ -14,8 +14,8 @@ BAD_NUMBERS = (
     *("NaN", "Infinity", "-Infinity", "", "abc"),
     *("1e999", "1,5", "0x10", "9007199254740993"),
 )
-BAD_TIMES = ("", "yesterday", "4e18", "9000000000")
-"""Texts that are no times, and a time far ahead of every arrival."""
+BAD_TIMES = ("", "yesterday", "4e18", "400000000000", "-99999999999", "9000000000")
+"""Texts that are no times, times of no year, and one far ahead of every arrival."""
 Window = tuple[str, int]
 """Device and start in microseconds."""
 Pair = tuple[str, str]
