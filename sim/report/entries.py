@@ -47,7 +47,7 @@ CHARTS_MAX = 12
 
 
 def entry_of(record: JsonObject, columns: Columns) -> Entry:
-    """Return an experiment from its record and its table of results.
+    """Return the entry of an experiment from its record and its table of results.
 
     Raise ``ValueError``, ``KeyError`` or ``TypeError`` for other data.
     """
@@ -102,7 +102,7 @@ def _numbers(record: JsonObject, published: JsonObject | None) -> str:
 
 
 def finding_of(record: JsonObject, names: Names = NO_NAMES) -> ReportedFinding:
-    """Return an expectation from its record."""
+    """Return what the report says of an expectation, from the expectation's record."""
     unit = _unit(record)
     cells = (
         ReportedCell(
@@ -133,7 +133,7 @@ def _number(cell: JsonObject, unit: Unit) -> str:
 
 
 def _sentence(record: JsonObject, unit: Unit, names: Names) -> str:
-    """Describe the range of all cells if all are as expected, otherwise the first that is not."""
+    """Describe the range of the cells that are as expected, or the first cell that is not."""
     cells = record["cells"]
     decisive = [cell for cell in cells if cell["outcome"] == record["outcome"]] or cells
     known = [cell for cell in decisive if cell["estimate"] is not None]
@@ -164,7 +164,7 @@ class SeedMean(NamedTuple):
 
 
 def names_of(record: JsonObject) -> Names:
-    """Return readable names; records of earlier sweeps have none."""
+    """Return the readable names in a record; records of earlier sweeps have none."""
     return record["experiment"].get("labels") or {}
 
 
@@ -204,7 +204,7 @@ def level_unit(factor: str, levels: Sequence[Label], names: Names) -> Unit:
 
 
 def scaled(level: Label, unit: Unit) -> Label:
-    """Return a level in its unit; names have none."""
+    """Return a numeric level as a multiple of ``unit``, or a level that is a name, unchanged."""
     return level if isinstance(level, str) else level / unit.size
 
 
@@ -337,7 +337,7 @@ def _points(plot: _Plot, here: Mapping[str, Label]) -> Iterator[Point]:
 
 
 def _marks(plot: _Plot, published: object) -> Iterator[Mark]:
-    """Yield published numbers of the measure: one for all places, or one per place."""
+    """Yield published numbers of the measure: one for all levels of x, or one per level."""
     levels = plot.levels[plot.x]
     if isinstance(published, list) and len(published) == len(levels):
         published = dict(zip(map(str, levels), published, strict=True))
