@@ -13,7 +13,7 @@ Rules of this file:
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from model.vocabulary import Event, Workload
 
@@ -82,30 +82,27 @@ def _plainer(workload: Workload, fails: Fails) -> Workload:
     """Use one key and :data:`PLAIN_VALUES` where the workload still fails, in all deliveries."""
     keys = sorted({event.key for event in workload.arrivals})
     for key in reversed(keys[1:]):
-        fewer = _map(workload, _with_key(key, keys[0]))
+        fewer = _with_events(workload, "key", key, key=keys[0])
         workload = fewer if fails(fewer) else workload
     values = {event.source_id: event.value for event in workload.arrivals}
     for identity in sorted(values):
         for plain in PLAIN_VALUES:
             if values[identity] == plain:
                 break
-            plainer = _map(workload, _with_value(identity, plain))
+            plainer = _with_events(workload, "source_id", identity, value=plain)
             if fails(plainer):
                 workload = plainer
                 break
     return workload
 
 
-def _with_value(identity: int, value: float) -> Callable[[Event], Event]:
-    return lambda event: event._replace(value=value) if event.source_id == identity else event
-
-
-def _with_key(key: str, instead: str) -> Callable[[Event], Event]:
-    return lambda event: event._replace(key=instead) if event.key == key else event
-
-
-def _map(workload: Workload, change: Callable[[Event], Event]) -> Workload:
-    return workload.with_(arrivals=tuple(map(change, workload.arrivals)))
+def _with_events(workload: Workload, field: str, old: object, /, **changes: Any) -> Workload:
+    """Return the workload with changes to all arrivals whose ``field`` is ``old``."""
+    arrivals = [
+        event._replace(**changes) if getattr(event, field) == old else event
+        for event in workload.arrivals
+    ]
+    return workload.with_(arrivals=tuple(arrivals))
 
 
 def _minimal(items: list[T], fails: Callable[[list[T]], bool]) -> list[T]:

@@ -125,7 +125,7 @@ class Passing(NamedTuple):
 
 
 class Inserted(NamedTuple):
-    """Watermark that all tasks receive: the least one of all upstream operators."""
+    """Watermark that all tasks receive: the least one of the upstream operators not idle."""
 
     seq: int
     """Position of the arrival at which the watermark was inserted."""

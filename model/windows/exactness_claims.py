@@ -233,7 +233,7 @@ def exact_means_all_rows(
 def corrections_do_not_wait(
     truth: Truth[Query], observed: Observation[Tick], findings: Findings
 ) -> None:
-    """Check that no pairs owed at a batch end span over Gamma or are over max_age old."""
+    """Check that pairs which a task owes at a batch end span <= Gamma and are <= max_age old."""
     config = truth.config
     batches = range(truth.batches + truth.flush)
     for task, clock in observed.clocks.items():
