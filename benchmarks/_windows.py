@@ -102,7 +102,7 @@ def native(
 
 
 def batch_rates(start: Callable[[], StreamingQuery], sizes: list[int]) -> list[float]:
-    """Run a query over new files of these sizes; return tuples/s of all micro-batches but one."""
+    """Run a query over new files of these sizes; return tuples/s of each batch after the first."""
     query = start()
     try:
         query.processAllAvailable()

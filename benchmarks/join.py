@@ -204,7 +204,7 @@ def _batches(query: StreamingQuery) -> list[StreamingQueryProgress]:
         done = [each for each in query.recentProgress if each.numInputRows]
     finally:
         query.stop()
-    assert len(done) == FILES, "a file of each stream is a micro-batch"
+    assert len(done) == FILES, "a micro-batch is not a file of each stream"
     return done
 
 

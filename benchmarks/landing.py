@@ -76,7 +76,7 @@ def batch_rates(query: StreamingQuery) -> list[float]:
     """Return rows/s of ``BATCHES`` micro-batches without the first, and stop the query."""
     try:
         while len(done := [each for each in query.recentProgress if each.numInputRows]) < BATCHES:
-            assert not query.awaitTermination(1), "the source is endless"
+            assert not query.awaitTermination(1), "the query has ended"
     finally:
         query.stop()
     return [1000 * each.numInputRows / each.durationMs["triggerExecution"] for each in done[1:]]

@@ -74,10 +74,10 @@ def promised(*needed: str, examples: int = 1) -> Callable[[Callable[..., None]],
             if missing := reached.missing(needed):
                 pytest.fail(f"undetermined: there were no {', '.join(missing)}", pytrace=False)
 
-        asked = signature(drawn)
-        kept = [each for each in asked.parameters.values() if each.name != "reached"]
+        shape = signature(drawn)
+        kept = [each for each in shape.parameters.values() if each.name != "reached"]
         own = Parameter("request", Parameter.KEYWORD_ONLY)
-        run.__signature__ = asked.replace(parameters=[*kept, own])  # type: ignore[attr-defined]  # pytest reads it
+        run.__signature__ = shape.replace(parameters=[*kept, own])  # type: ignore[attr-defined]  # pytest reads it
         return pytest.mark.timeout(PATIENCE_S * profiles.times())(run)
 
     return decorate

@@ -32,7 +32,7 @@ from straggler.strategies import script as scripts
 from straggler.strategies.clusters import REGIONS, Shape
 
 EFFORT = profiles.choose(1, nightly=4)
-"""Number of times that the clusters of a day are drawn, which are 24 or more of each room."""
+"""Factor for the number of clusters of each room, which is 24 or more by day."""
 
 
 # ----------------------------------------------------------------------------------- variations
@@ -81,7 +81,7 @@ def script_packs(draw: st.DrawFn) -> ClusterPack:
 
 
 EACH = queries.EACH // 8
-"""Tuples of an instance in three windows."""
+"""Number of tuples of an instance in three windows."""
 
 
 ROOMS: Mapping[str, tuple[int, Sequence[families.Packs]]] = {

@@ -108,7 +108,7 @@ class SparkMachine:
         return self._process(FLUSH, None)
 
     def saved(self) -> object:
-        """Return the worker's state between two micro-batches, and how many messages it has had."""
+        """Return the worker's state between two micro-batches, with its numbers of messages."""
         assert not self._events
         return self._running.saved(), dict(self._sent), dict(self._heard), self.known_us
 

@@ -82,9 +82,9 @@ def simulate_batches(plan: Plan, config: JoinConfig, batches: BatchSettings, see
 def count(events: Sequence[Event], batch: IntArray, config: JoinConfig) -> Counts:
     """Count tuples, comparisons and pairs; ``batch`` holds the batch number of each event."""
     keys = np.array([event.key for event in events], dtype=object)
-    names, number, often = np.unique(keys, return_inverse=True, return_counts=True)
+    names, number, counts = np.unique(keys, return_inverse=True, return_counts=True)
     task = np.empty(len(names), dtype=np.int64)
-    task[np.argsort(-often, kind="stable")] = np.arange(len(names)) % config.workers
+    task[np.argsort(-counts, kind="stable")] = np.arange(len(names)) % config.workers
     event_us = np.array([event.event_time_us for event in events], dtype=np.int64)
     is_r = np.array([event.stream == R for event in events], dtype=np.bool_)
     shape = (int(batch.max(initial=-1)) + 1, config.workers)

@@ -53,13 +53,13 @@ def entry_of(record: JsonObject, columns: Columns) -> Entry:
     """
     rows = len(columns["run"])
     if rows != record["rows"]:
-        msg = f"its table has {rows:,} rows and not {record['rows']:,}"
+        msg = f"its table has {rows:,} rows; its record says {record['rows']:,}"
         raise ValueError(msg)
     about = record["experiment"]
     source, published = about["source"], about["published"]
     verdict, expectations = record["verdict"], record["expectations"]
     if verdict is not None and verdict not in {each["verdict"] for each in expectations}:
-        msg = f"its verdict {verdict!r} is that of no expectation"
+        msg = f"its verdict {verdict!r} belongs to none of its expectations"
         raise ValueError(msg)
     charts, undrawn = charts_of(record, columns)
     return Entry(
@@ -215,11 +215,11 @@ def level_text(level: Label, unit: Unit) -> str:
 
 def table_of(record: JsonObject, columns: Columns) -> NumbersTable:
     """Return a table: a row per combination of levels, a column per numeric measure."""
-    levels, called = levels_of(record), names_of(record)
+    levels, readable = levels_of(record), names_of(record)
     numbers = [name for name in record["measures"] if not _is_text(columns[name])]
     found = {name: seed_means(record, columns, name) for name in numbers}
-    level_units = [level_unit(*each, called) for each in levels.items()]
-    units = [measure_unit(*each, called) for each in found.items()]
+    level_units = [level_unit(*each, readable) for each in levels.items()]
+    units = [measure_unit(*each, readable) for each in found.items()]
     rows = []
     for key in product(*levels.values()):
         here = [each.get(key) for each in found.values()]
@@ -262,11 +262,11 @@ def charts_of(record: JsonObject, columns: Columns) -> tuple[tuple[Chart, ...], 
     There is one chart for every combination of levels of the factors that are neither axis nor
     series.
     """
-    asked = record["experiment"]["plot"]
-    if not asked:
+    declared = record["experiment"]["plot"]
+    if not declared:
         return (), 0
-    plot = _plot(record, columns, asked)
-    log = asked["log"] or ()
+    plot = _plot(record, columns, declared)
+    log = declared["log"] or ()
     published = ((record["experiment"]["published"] or {}).get("values") or {}).get(plot.y)
     others = [name for name in plot.levels if name not in (plot.x, plot.series)]
     charts = []
@@ -286,16 +286,16 @@ def charts_of(record: JsonObject, columns: Columns) -> tuple[tuple[Chart, ...], 
     return tuple(_side_by_side(drawn)), len(charts) - len(drawn)
 
 
-def _plot(record: JsonObject, columns: Columns, asked: JsonObject) -> _Plot:
-    x, y, names = asked["x"], asked["y"], names_of(record)
-    where = asked.get("where") or {}
+def _plot(record: JsonObject, columns: Columns, declared: JsonObject) -> _Plot:
+    x, y, names = declared["x"], declared["y"], names_of(record)
+    where = declared.get("where") or {}
     levels = {
         name: [level for level in known if level in where.get(name, known)]
         for name, known in levels_of(record).items()
     }
     found = seed_means(record, columns, y)
     units = level_unit(x, levels[x], names), measure_unit(y, found, names)
-    return _Plot(x, y, asked["series"] or None, levels, found, *units, names)
+    return _Plot(x, y, declared["series"] or None, levels, found, *units, names)
 
 
 def _side_by_side(charts: Sequence[Chart]) -> Iterator[Chart]:

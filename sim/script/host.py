@@ -1,4 +1,4 @@
-"""A worker: it serves tuples and messages, records findings, and sends results to readers.
+"""Worker of scripts that serves tuples and messages, records findings, and sends results.
 
 Rules of this file:
 
@@ -116,7 +116,7 @@ class Sent(NamedTuple):
     sender: int
     reader: int
     stamps_us: tuple[int, ...]
-    """Stamps of the results in it."""
+    """Stamps of the results in the message."""
     at_us: float
 
 

@@ -160,17 +160,17 @@ def refused_rows(rows: pa.Table, columns: Columns) -> pa.Table:
     if columns.value is None:
         return REFUSED.empty_table()
     values = rows.column(columns.value).cast(pa.float64(), safe=False)
-    gone = rows.filter(pc.invert(pc.fill_null(pc.is_finite(values), fill_value=False)))
-    size = gone.num_rows
+    refused = rows.filter(pc.invert(pc.fill_null(pc.is_finite(values), fill_value=False)))
+    size = refused.num_rows
     sources = {"seq": columns.seq, "key": columns.key}
-    found = {"reason": pa.repeat(REASON_NOT_FINITE, size)}
-    for name in (each for each in REFUSED.names if each not in found):
+    arrays = {"reason": pa.repeat(REASON_NOT_FINITE, size)}
+    for name in (each for each in REFUSED.names if each not in arrays):
         source = sources.get(name, name)
-        given = source in gone.column_names and gone.column(source).type
+        given = source in refused.column_names and refused.column(source).type
         kind = REFUSED.field(name).type
         fits = given and (pa.types.is_integer(given) or kind == pa.string())
-        found[name] = gone.column(source) if fits else pa.nulls(size, kind)
-    return pa.table({name: found[name] for name in REFUSED.names}).cast(REFUSED)
+        arrays[name] = refused.column(source) if fits else pa.nulls(size, kind)
+    return pa.table({name: arrays[name] for name in REFUSED.names}).cast(REFUSED)
 
 
 def sender_before(part: Part, sender: int) -> SenderState:

@@ -114,7 +114,7 @@ class Landing(Runnable):
     strings.
 
     ``max_future`` guards against wrong clocks: a row whose event time lies more than that beyond
-    its arrival time is refused, because a single one would close all windows up to its time. It is
+    its arrival time is refused, because one such row would close all windows up to its time. It is
     an interval such as ``"1 hour"``, a ``timedelta``, or None for no guard. Another run of the same
     landing may have another guard, unless it has to finish a micro-batch whose file is there.
 
@@ -202,7 +202,7 @@ class Landing(Runnable):
             "streams": names,
             "time_unit": time_unit,
         }
-        if reads_wall_clocks(streams, chosen):  # earlier versions read them in the session's zone
+        if reads_wall_clocks(streams, chosen):  # earlier versions took the session's time zone
             self._settings["time_zone"] = "UTC"
         self._open()
 
@@ -215,8 +215,8 @@ class Landing(Runnable):
 
         The columns are ``column`` (of a row that did not land, the first one with a fault),
         ``reason``, ``text`` (the content of that column), ``row`` (all columns of the stream as
-        JSON), ``seq`` and ``batch``. A row that landed without some of its values is here once for
-        each of them, with its arrival number ``seq``; it is NULL for a row that did not land.
+        JSON), ``seq`` and ``batch``. A row that landed without some of its values is listed once
+        for each of them, with its arrival number ``seq``. A row that did not land has NULL there.
         """
         files = [each.file for each in rejected_lists(self._history)]
         return read_files(self._spark, files, FAULTS)
@@ -234,11 +234,11 @@ class Landing(Runnable):
         return read_files(self._spark, files_of(self._history), pa.schema(fields)).distinct()
 
     def not_landed(self) -> int:
-        """Return the number of rows that did not land until now."""
+        """Return the number of rows that have not landed so far."""
         return sum(each.gone for each in rejected_lists(self._history))
 
     def ledger(self) -> Ledger:
-        """Return where each row is that Spark has handed in; landed ones are pending."""
+        """Return where each row is that Spark has handed in; landed rows count as pending."""
         return ledger_of_landing(self._history, self._checkpoint)
 
     def left_out(self) -> list[LeftOut]:
@@ -278,7 +278,7 @@ class Landing(Runnable):
         return last
 
     def _land(self, rows: DataFrame, batch: int) -> None:
-        """Write everything of a micro-batch; Spark calls this, and again after a crash."""
+        """Write all files of a micro-batch; after a crash Spark calls this function again."""
         is_first = self._last is None  # Spark repeats only a run's first micro-batch
         self._last = last = self._last or self._require_last()
         is_landed = batch == last.batch  # Spark stopped before its commit

@@ -37,7 +37,7 @@ def identity_of(history: Location) -> str | None:
 def require_history(view: View, history: Location) -> None:
     """Raise :class:`InputProblem` if a store was computed from another history.
 
-    A store that has read nothing accepts every history, and every store one without id and files.
+    A store that has read nothing accepts every history; a history without id and files fits all.
     """
     noted, found = view.history, identity_of(history)
     if noted is None or found == noted["id"] or (found is None and not numbers(history)):
