@@ -95,7 +95,7 @@ class WatermarkConfig(WindowQuery):
 
 
 class Clock(NamedTuple):
-    """State of a task's clock after an accepted arrival."""
+    """Clock of a task after an accepted arrival."""
 
     task: int
     seq: int
@@ -110,7 +110,7 @@ class Clock(NamedTuple):
 
 
 class Passing(NamedTuple):
-    """State of an upstream operator's clock after an arrival has passed it."""
+    """Clock of an upstream operator after an arrival has passed it."""
 
     upstream: int
     seq: int
@@ -125,7 +125,7 @@ class Passing(NamedTuple):
 
 
 class Inserted(NamedTuple):
-    """Watermark that all tasks receive: the least one of the upstream operators not idle."""
+    """Watermark that all tasks receive: the least of the upstream operators that are not idle."""
 
     seq: int
     """Position of the arrival at which the watermark was inserted."""
