@@ -200,7 +200,7 @@ def troubles_of(faults: Sequence[Fault], epochs: int) -> Iterator[Trouble]:
                 for sender, receiver in ((0, 1), (1, 0)):
                     yield Trouble("lost", sender, receiver, 0, epoch=epochs // 2)
             case _:
-                msg = f"{fault} is no trouble of a connection"
+                msg = f"no trouble of a connection stands for {fault}"
                 raise ValueError(msg)
 
 

@@ -49,8 +49,8 @@ def watermark_is_near(truth: Truth, observed: Observation, findings: Findings) -
         if not 0 <= behind_us <= min(clock.wait_us, limit_us):
             findings.add(
                 clock.seq,
-                f"{_after(clock)} the watermark {clock.wm_us} is not within the wait of "
-                f"{clock.wait_us} us, at most {limit_us} us, behind {clock.t_max_us}.",
+                f"{_after(clock)} the watermark lies {behind_us} us behind {clock.t_max_us}; "
+                f"the wait is {clock.wait_us} us, and M is {limit_us} us.",
             )
 
 
@@ -112,7 +112,7 @@ def every_arrival_has_a_clock(truth: Truth, observed: Observation, findings: Fin
                 findings.add(event.seq, f"Arrival {event.seq} has no clock in task {task}.")
                 break
             if clock.batch != batch_of[event.seq]:
-                findings.add(event.seq, f"{_after(clock)} is in batch {clock.batch}.")
+                findings.add(event.seq, f"Arrival {event.seq} has a clock in batch {clock.batch}.")
             wm_us = clock.wm_us
         else:
             continue

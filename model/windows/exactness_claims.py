@@ -56,7 +56,7 @@ def eventual_exactness(
             sentence,
             tuples_of(truth, window),
             _describe(answer),
-            f"Right is {truth.aggregate(values):g} from {len(values)} tuples.",
+            f"The right answer is {truth.aggregate(values):g} from {len(values)} tuples.",
             _describe_lateness(observed, window),
         )
 
@@ -111,9 +111,9 @@ def wrong_answers_are_pending(
                 "and no pair of it was pending.",
                 tuples_of(truth, window),
                 _describe(answer),
-                "Right was no answer at all."
+                "There should be no answer."
                 if right is None
-                else f"Right was {right:g} from {len(present)} tuples.",
+                else f"The right answer was {right:g} from {len(present)} tuples.",
                 _describe_lateness(observed, window),
             )
             break

@@ -111,7 +111,7 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
         context = TaskContext.get()
         batch = None if context is None else context.getLocalProperty(BATCH)
         if context is None or batch is None:
-            msg = f"Spark does not say in {BATCH} which micro-batch it is at"
+            msg = f"the task has no local property {BATCH}, so its micro-batch is unknown"
             raise RuntimeError(msg)
         self._write(self.outputs, int(batch), self._attempt)
 

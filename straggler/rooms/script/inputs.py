@@ -159,7 +159,7 @@ def load_sensors(name: str) -> dict[str, int]:
         if row:
             sensor, per_hour = _read_row(name, number, row)
             if sensor in found:
-                raise UsageError(f"line {number} of {name!r}: {sensor!r} is there a second time")
+                raise UsageError(f"line {number} of {name!r}: {sensor!r} appears a second time")
             found[sensor] = per_hour
     return found
 
