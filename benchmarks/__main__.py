@@ -1,8 +1,8 @@
 """Run benchmarks: `python -m benchmarks [NAME ...]`, or all of them without a name.
 
-A benchmark is a module in this folder whose function ``measure`` returns figures by name. They go
-to ``benchmarks/measured/NAME.json`` with what they depend on (versions, cores) and nothing else, so
-that two files differ only where something changed.
+A benchmark is a module in this folder whose function ``measure`` returns figures by name. The
+figures go to ``benchmarks/measured/NAME.json`` with versions and the number of cores, and without
+dates, so that two files differ only where something changed.
 """
 
 import importlib
@@ -72,7 +72,7 @@ def run(chosen: Mapping[str, Benchmark], folder: Path, console: Console) -> None
 
 
 def main(names: Sequence[str], known: Mapping[str, Benchmark], folder: Path) -> int:
-    """Run the named benchmarks, or all; return the exit code."""
+    """Run the named benchmarks, or all without names; return the exit code."""
     for name in names:
         if name not in known:
             names_of_all = ", ".join(known)

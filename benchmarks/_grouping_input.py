@@ -1,4 +1,4 @@
-"""Skewed streams and busy instances, in a module of its own: every Spark worker imports it."""
+"""Skewed streams and busy instances, in a small module because every Spark worker imports it."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 KEYS, FILES = 100_000, 4
-FOUND = "instance bigint, tuples bigint"
+FOUND = "instance bigint, tuples bigint"  # columns that serve() yields
 
 
 def zipf(tuples: int, exponent: float) -> pa.StringArray:
-    """Return keys that are drawn independently by Zipf's law."""
+    """Return ``tuples`` keys that are drawn independently by Zipf's law."""
     weights = np.arange(1, KEYS + 1) ** -exponent
     ranks = np.searchsorted(
         np.cumsum(weights / weights.sum()), np.random.default_rng(1).random(tuples)
@@ -22,7 +22,7 @@ def zipf(tuples: int, exponent: float) -> pa.StringArray:
 
 
 def write(keys: pa.StringArray, folder: Path) -> None:
-    """Write files of tuples with these keys, and values that are summed without rounding."""
+    """Write files of tuples with these keys, and with values whose sums are exact."""
     folder.mkdir()
     table = pa.table({"key": keys, "value": pa.array(np.arange(len(keys)) % 1024 / 4)})
     size = -(-len(keys) // FILES)
@@ -31,7 +31,7 @@ def write(keys: pa.StringArray, folder: Path) -> None:
 
 
 def serve(batches: Iterable[pa.RecordBatch], times_us: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
-    """Sleep for the time that an instance takes for its tuples, and yield their number."""
+    """Sleep as long as an instance works on each batch of its tuples; yield their number."""
     for batch in batches:
         instance = batch.column("instance")[0].as_py()
         time.sleep(batch.num_rows * times_us[instance] / 1e6)

@@ -1,4 +1,4 @@
-"""Shared parts of benchmarks of windows: a stream of files, Spark's windows, rates of batches."""
+"""Shared parts of benchmarks: a stream of files, Spark's own windows, rates of micro-batches."""
 
 import shutil
 import tempfile
@@ -23,7 +23,7 @@ SECOND_US = 1_000_000
 START_US = 1_700_000_000 * SECOND_US
 KEYS = 16
 FILES = 5
-"""Files in a round."""
+"""Number of new files in a round."""
 _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _LOCAL_FILES = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -34,7 +34,7 @@ class Stream(NamedTuple):
     """Tuples at a constant rate, delayed at random."""
 
     rows: int = 500_000
-    """Tuples sent while a file is filled."""
+    """Number of tuples sent while a file is filled."""
     rate_hz: float = 10_000
     delay_s: float = 0.5
     """Mean of the exponential delays."""
@@ -102,14 +102,14 @@ def native(
 
 
 def batch_rates(start: Callable[[], StreamingQuery], sizes: list[int]) -> list[float]:
-    """Return tuples a second of every batch of a run over new files, but the first."""
+    """Run a query over new files of these sizes; return tuples/s of each batch after the first."""
     query = start()
     try:
         query.processAllAvailable()
         done = [p.durationMs["triggerExecution"] for p in query.recentProgress if p.numInputRows]
     finally:
         query.stop()
-    assert len(done) == len(sizes), "a file is a batch"
+    assert len(done) == len(sizes), "a file is not a micro-batch"
     return [1000 * size / ms for size, ms in zip(sizes, done, strict=True)][1:]
 
 
@@ -162,7 +162,7 @@ def rows_of(store: WindowStore, table: str, first_batch: int = 0) -> pa.Table:
 
 
 def late_pairs(store: WindowStore, first_batch: int) -> float:
-    """Return the share of late (tuple, window) pairs, from a micro-batch on."""
+    """Return the share of (tuple, window) pairs that are late, from a micro-batch on."""
     late, received = (
         pc.sum(rows_of(store, table, first_batch).column(column)).as_py() or 0
         for table, column in (("late", "windows"), ("result", "n_rcv"))

@@ -6,14 +6,14 @@
 *Jobs*: 240,000 tuples, exponent 1.5, are spread over twelve instances, each a task. An instance
 sleeps for the time that its tuples take, so that twelve of them do not need twelve cores. With
 ``1.25x`` six instances take the time t for a tuple and six take 1.25 t, with ``4x`` six take 4 t; t
-is such that the job takes a few seconds if nobody waits. Throughput is the number of tuples divided
-by the time from the first plan to the last result, which includes finding heavy keys, routing and
-the shuffle. ``dag, alpha 0`` looks at loads alone and gives all instances the same number of
-tuples: it loses mean(s)/min(s) for speeds s. ``dag`` gives some instances more than others and
-loses more.
+is such that the job takes ``IDEAL_S`` if no instance waits. Throughput is the number of tuples
+divided by the time from the first plan to the last result, which includes finding heavy keys,
+routing and the shuffle. ``dag, alpha 0`` looks at loads alone and gives all instances the same
+number of tuples: it is slower by mean(s)/min(s) for speeds s. ``dag`` gives some instances more
+tuples than others and is slower still.
 
-*Share of routing*: how much shorter the job is when every row brings its instance along.
-``longer`` has four times as many tuples, and each takes as long.
+*Share of routing*: how much shorter the job is when a column of every row names its instance.
+``longer`` has four times as many tuples, and each takes as long as in the other jobs.
 
 *Sums*: count and sum of two million rows by key, exponent 1.5, by Spark alone, which adds up before
 it shuffles, and after ``tag`` has spread the rows.
@@ -94,7 +94,7 @@ def _routing_rate(policy: str, keys: pa.StringArray) -> float:
 
 
 def jobs(spark: SparkSession, place: Path) -> dict[str, float]:
-    """Return throughputs and their ratios, for each input and both sets of instances."""
+    """Return throughputs and their ratios for each input and set of instances."""
     write(zipf(TUPLES, EXPONENT), place / "zipf")
     write(zipf(TIMES_LONGER * TUPLES, EXPONENT), place / "longer")
     figures: dict[str, float] = {}
@@ -118,8 +118,8 @@ def _job(
     contestants = {policy: _spread(policy, times_us) for policy in policies}
     contestants["tag"](rows).write.mode("overwrite").parquet(f"{place}-assigned")
     assigned = spark.read.parquet(f"{place}-assigned")
-    contestants["brought"] = lambda _: assigned
-    _run_s(contestants["brought"], rows, times_us)  # warms everything up
+    contestants["assigned"] = lambda _: assigned
+    _run_s(contestants["assigned"], rows, times_us)  # warms everything up
     runs_s: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(ROUNDS):
         for name, spread in contestants.items():
@@ -130,7 +130,7 @@ def _job(
         **{f"{policy}: tuples/s": tuples / whole_s[policy] for policy in policies},
         **{f"tag / {each}": whole_s[each] / whole_s["tag"] for each in policies[1:]},
         "mean(s)/min(s)": mean(speeds) / min(speeds),
-        "tag: share of routing": 1 - whole_s["brought"] / whole_s["tag"],
+        "tag: share of routing": 1 - whole_s["assigned"] / whole_s["tag"],
     }
 
 
@@ -160,7 +160,7 @@ def _run_s(
 
 
 def sums(spark: SparkSession, place: Path) -> dict[str, float]:
-    """Compare Spark's own aggregation with ``tag`` on sums alone."""
+    """Return throughputs of counts and sums by Spark alone and after ``tag``, and their ratio."""
     write(zipf(SUMMED, EXPONENT), place / "sums")
     rows = spark.read.parquet(str(place / "sums"))
     grouping = Grouping(2)
@@ -176,7 +176,7 @@ def sums(spark: SparkSession, place: Path) -> dict[str, float]:
             given = rows if name == "native" else grouping.spread(rows, "key")
             answers[name] = summed(given).toArrow().sort_by("key")
             taken_s[name].append(time.perf_counter() - begun_s)
-    assert answers["native"].equals(answers["tag"]), "all the same"
+    assert answers["native"].equals(answers["tag"]), "the sums differ"
     rates = {name: SUMMED / median(own[1:]) for name, own in taken_s.items()}
     return {
         **{f"sums, {name}: tuples/s": rate for name, rate in rates.items()},

@@ -1,15 +1,14 @@
-"""The time of a micro-batch, and the number of files, over 10,000 micro-batches.
+"""Time of a micro-batch, and number of files, over 10,000 micro-batches.
 
 One query of room ``slack`` sums 50 tuples a micro-batch in windows of a second; every fifth tuple
-is up to three seconds late. A thread writes the history as a ``Landing`` does. The query
-is stopped at four places, and Spark then forgets its last commit, as after a crash; it goes on in
-the same store.
+is up to three seconds late. The query runs a hundred times in the same store, each time after a
+hundred new files of the history. Five times, Spark then forgets its last commit, as after a crash.
 
 The curve (median time and number of files, in a hundred steps) is drawn as ``growth.svg`` beside
 the figures. ``last_over_first`` is the median time of a micro-batch in its last tenth divided by
-that in its first tenth. They are an hour apart, in which a machine may become faster or slower.
+that in its first tenth. The two are an hour apart, in which a machine may become faster or slower.
 ``flatness`` is therefore measured side by side at the end: the grown query and a young one process
-a hundred micro-batches each, in turn.
+a hundred micro-batches each, in turn, seven times.
 """
 
 import os
@@ -33,7 +32,7 @@ from spark_impl.slack import SlackQuery
 
 BATCHES = int(os.environ.get("STRAGGLER_GROWTH_BATCHES", "10000"))
 STEPS = 100
-RUNS = 5
+LOST_COMMITS = 5
 ROUNDS = 7
 MEASURED = Path(__file__).parent / "measured"
 ROWS = 50
@@ -42,7 +41,7 @@ CONFIG = SlackConfig(size_us=SECOND_US, slide_us=SECOND_US, tasks=2)
 
 
 def measure() -> dict[str, float]:
-    """Return figures; write the picture of the curve."""
+    """Return all figures, and draw the curve."""
     times_s: list[float] = []
     files: list[int] = []
     with tempfile.TemporaryDirectory(prefix="straggler-bench-") as name:
@@ -51,7 +50,7 @@ def measure() -> dict[str, float]:
             for numbers in np.array_split(np.arange(BATCHES), STEPS):
                 times_s.append(grow(spark, grown, numbers))
                 files.append(sum(len(each) for _, _, each in os.walk(grown)))
-                if len(files) % (STEPS // RUNS) == 0:
+                if len(files) % (STEPS // LOST_COMMITS) == 0:
                     lose_commit(grown / "store")
             figures = side_by_side(spark, grown, young)
     draw(times_s, files)
@@ -69,7 +68,7 @@ def measure() -> dict[str, float]:
 
 
 def side_by_side(spark: SparkSession, grown: Path, young: Path) -> dict[str, float]:
-    """Return the median times of a grown and a young query that take turns."""
+    """Return the median times of a grown and a young query that take turns, and their ratio."""
     size = BATCHES // STEPS
     times_s: dict[Path, list[float]] = {grown: [], young: []}
     for round_number in range(ROUNDS):
@@ -101,7 +100,7 @@ def grow(spark: SparkSession, place: Path, numbers: NDArray[np.int64]) -> float:
 
 
 def arrivals(number: int) -> pa.Table:
-    """Return a file of the history."""
+    """Return the rows of a file of the history, by the number of the file."""
     random = np.random.default_rng(number)
     seq = np.arange(number * ROWS, (number + 1) * ROWS)
     delay_us = random.integers(0, 3 * SECOND_US, ROWS) * (random.random(ROWS) < 0.2)

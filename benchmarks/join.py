@@ -1,4 +1,4 @@
-"""The chain against Spark's own joins: the same band join, the same files, side by side.
+"""Speed of the chain and of Spark's own joins: the same band join, the same files, side by side.
 
 Two streams of 200,000 tuples each take turns, in the order of time, one of each a millisecond;
 values are drawn from a million. A pair matches if its values differ by at most 50 and its times by
@@ -10,12 +10,12 @@ number of the bucket that its value lies in, a row of R is repeated for every bu
 band, and rows of the same bucket are compared. Buckets are as wide as the band reaches: with wider
 ones fewer rows are repeated, and more are compared.
 
-``chain m, zeta`` and ``native`` are joins of two streams, ``batch`` and ``chain batch`` the same
-of two tables. ``native, renaming`` has the setting of Spark with which the chain starts its query:
-one system call renames a file of a local checkpoint. Rates are tuples a second: for streams the
-median over the micro-batches without the first of each run, by ``triggerExecution`` of Spark's
-progress report, and ``whole`` from the start of a run to the last pair, the flush included; for
-tables the median over runs.
+``chain m, zeta`` (m workers, blocks of zeta tuples) and ``native`` join two streams; ``chain
+batch`` and ``batch`` join two tables. ``native, renaming`` has the setting of Spark with which the
+chain starts its query: one system call renames a file of a local checkpoint. Rates are tuples a
+second: for streams the median over the micro-batches without the first of each run, by
+``triggerExecution`` of Spark's progress report, and ``whole`` from the start of a run to the last
+pair, the flush included; for tables the median over runs.
 """
 
 import tempfile
@@ -43,7 +43,7 @@ from spark_impl.runtime.session import session
 from spark_impl.runtime.storage import locate
 
 TUPLES, FILES = 200_000, 5
-"""Tuples and files of a stream."""
+"""Number of tuples and of files of a stream."""
 STEP_US = 1_000
 WINDOW = 20_000
 """Length of the window, in steps."""
@@ -54,7 +54,7 @@ SCHEMA = "seq long, source_id long, key string, event_time_us long, value double
 ROUNDS = 2
 """Measured rounds, after one that warms up."""
 CHAINS = [(1, 64), (2, 20), (2, 64), (2, 256), (4, 64)]
-"""Workers and block sizes."""
+"""Number of workers and block size of each chain."""
 
 
 class JoinRun(NamedTuple):
@@ -109,7 +109,7 @@ def side_by_side(spark: SparkSession, place: Path) -> dict[str, float]:
                 runs[name].append(run())
             elif name in warm:
                 run()
-    assert len({run.pairs for own in runs.values() for run in own}) == 1, "all find the same"
+    assert len({run.pairs for own in runs.values() for run in own}) == 1, "the pairs differ"
     rate = {
         name: median(each for run in own for each in run.batch_rates or [run.whole])
         for name, own in runs.items()
@@ -143,7 +143,7 @@ def chain_run(spark: SparkSession, place: Path, workers: int, zeta: int) -> Join
 
 
 def native_run(spark: SparkSession, place: Path, *, renaming: bool = False) -> JoinRun:
-    """Spark's own join of two streams on buckets, perhaps with the chain's setting."""
+    """Run Spark's own join of two streams on buckets, if ``renaming`` with the chain's setting."""
     with tempfile.TemporaryDirectory(dir=place) as out:
         begun = time.perf_counter()
         r, s = (
@@ -161,7 +161,7 @@ def native_run(spark: SparkSession, place: Path, *, renaming: bool = False) -> J
 
 
 def table_run(spark: SparkSession, place: Path, join: Callable[..., DataFrame | None]) -> JoinRun:
-    """Run a join of two tables."""
+    """Run a join of two tables, which returns the pairs, or ``None`` if it has stored them."""
     with tempfile.TemporaryDirectory(dir=place) as out:
         r, s = (spark.read.schema(SCHEMA).parquet(str(place / stream)) for stream in STREAMS)
         begun = time.perf_counter()
@@ -204,7 +204,7 @@ def _batches(query: StreamingQuery) -> list[StreamingQueryProgress]:
         done = [each for each in query.recentProgress if each.numInputRows]
     finally:
         query.stop()
-    assert len(done) == FILES, "a file of each stream is a micro-batch"
+    assert len(done) == FILES, "a micro-batch is not a file of each stream"
     return done
 
 

@@ -33,7 +33,7 @@ from sim.kernel.station import Station, connect
 
 ROUNDS = 5
 AT_LEAST_S = 10.0
-"""Shortest time of all rounds, because a shared processor has slow and fast seconds."""
+"""Least time of all rounds together, because a shared processor has slow and fast seconds."""
 BARE_EVENTS = 50_000
 MESSAGES, TUPLES = 200_000, 100_000
 WORKERS = 4
@@ -46,7 +46,7 @@ RUNS: Mapping[str, Callable[[int], TimedRun]] = {
     "join, standard": partial(sim.join.from_settings, STANDARD),
     "script": partial(sim.script.from_settings, {}),
 }
-"""Run of each name, for a seed; default settings where nothing else is said."""
+"""Function from a seed to a run, by the name in the figures; most have default settings."""
 
 
 def measure() -> dict[str, float]:
@@ -98,7 +98,7 @@ def _full_links() -> None:
 
 
 def _fill(env: simpy.Environment, tier: Tier) -> None:
-    """Send with a window of 64 messages until a share of the messages has gone over the link."""
+    """Send this tier's share of the messages over a link, 64 of them at a time."""
     left = MESSAGES // len(Tiers())
 
     def receive(number: int) -> None:

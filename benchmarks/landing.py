@@ -1,9 +1,9 @@
-"""Landing of a stream against Spark's own Parquet sink: the same source, side by side.
+"""Speed of a landing and of Spark's own Parquet sink: the same source, side by side.
 
 The source makes 500,000 rows a micro-batch (time, key, value), in as many partitions as the figure
 says. ``landing`` checks the rows, puts them in the order of arrival, numbers them and writes one
-file. ``sink`` writes the same columns without any order or numbers, a file for each partition, as
-Spark comes. There are four task slots. Rates are the median over the micro-batches without the
+file. ``sink`` writes the same columns without any order or numbers, a file for each partition, with
+Spark's defaults. There are four task slots. Rates are the median over the micro-batches without the
 first of each run, in rows a second; contestants take turns, and the first round warms up.
 """
 
@@ -23,7 +23,7 @@ PARTITIONS = (1, 2, 4)
 KEYS = 16
 BATCHES = 4
 ROUNDS = 3
-"""Rounds; the first one warms up."""
+"""Number of rounds; the first one warms up."""
 
 
 def measure() -> dict[str, float]:
@@ -34,25 +34,25 @@ def measure() -> dict[str, float]:
         for number in range(ROUNDS):
             for partitions in PARTITIONS:
                 for name, start in contestants.items():
-                    # What is stopped may write until the end of its micro-batch.
+                    # A stopped query may write until the end of its micro-batch.
                     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                         found = batch_rates(start(source(spark, partitions), Path(folder)))
                     if number:
-                        rates.setdefault(f"{name}, {_count(partitions)}", []).extend(found)
+                        rates.setdefault(f"{name}, {_label(partitions)}", []).extend(found)
     rate = {name: median(each) for name, each in rates.items()}
     figures = {f"{name}: rows/s": each for name, each in rate.items()}
     for n in PARTITIONS:
-        ratio = rate[f"landing, {_count(n)}"] / rate[f"sink, {_count(n)}"]
-        figures[f"landing / sink, {_count(n)}"] = ratio
+        ratio = rate[f"landing, {_label(n)}"] / rate[f"sink, {_label(n)}"]
+        figures[f"landing / sink, {_label(n)}"] = ratio
     return figures
 
 
-def _count(partitions: int) -> str:
+def _label(partitions: int) -> str:
     return f"{partitions} partition" + "s" * (partitions > 1)
 
 
 def source(spark: SparkSession, partitions: int) -> DataFrame:
-    """Return an endless stream with some partitions."""
+    """Return an endless stream with this number of partitions."""
     rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS)
     key = F.concat(F.lit("key-"), (F.col("value") % KEYS).cast("string"))
     return rows.option("numPartitions", partitions).load().withColumn("key", key)
@@ -73,10 +73,10 @@ def write_plainly(rows: DataFrame, folder: Path) -> StreamingQuery:
 
 
 def batch_rates(query: StreamingQuery) -> list[float]:
-    """Return rows a second of every micro-batch but the first; stop the query then."""
+    """Return rows/s of ``BATCHES`` micro-batches without the first, and stop the query."""
     try:
         while len(done := [each for each in query.recentProgress if each.numInputRows]) < BATCHES:
-            assert not query.awaitTermination(1), "the source is endless"
+            assert not query.awaitTermination(1), "the query has ended"
     finally:
         query.stop()
     return [1000 * each.numInputRows / each.durationMs["triggerExecution"] for each in done[1:]]

@@ -1,4 +1,4 @@
-"""The generated pages of ``docs``, and ``make docs``, which writes them anew.
+"""Generated pages of ``docs``, which ``make docs`` writes anew.
 
 Rules of this file:
 
@@ -92,7 +92,7 @@ def pages() -> dict[str, str]:
 
 
 def speed(folder: Path) -> str:
-    """Return the page of all figures in a folder of measurements."""
+    """Return the page of measured speed, from the folder of adopted measurements."""
     stored = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.iterdir())}
     rows = [
         [f"`{name}`", *(record[each] for each in ("python", "spark", "cores"))]
@@ -131,7 +131,7 @@ def soak(page: str, summary: JsonObject) -> str:
 def adopt() -> None:
     """Move new measurements to the tracked results, and their pictures to the docs.
 
-    A soak with other seeds is added to those before it.
+    A soak with other seeds is added to the stored summary of soaks.
     """
     soaked = MEASURED / "soak.json"
     if soaked.exists():

@@ -1,4 +1,4 @@
-"""Scripts on Spark: the time to compile many workflows, and what sharing them gains.
+"""Speed of scripts on Spark: the time to compile many workflows, and the gain of sharing them.
 
 *Compiling*: 1,024 workflows of three windows, each over two of 1,000 sensors drawn at random, for
 four workers: seconds from trees to a plan.
@@ -6,8 +6,8 @@ four workers: seconds from trees to a plan.
 *Shared against one by one*: the same workflows over the stream of these sensors (20 to 100 Hz),
 windows of a minute every half a minute. ``shared`` is one query for all of them. ``one by one`` are
 16 queries of Spark's own windows, one for each of the first 16 workflows, all at once on the same
-cores; the time of more queries would grow at least in proportion. Rates are tuples read a second,
-times workflows answered.
+cores; the time of more queries would grow at least in proportion. The ratio compares tuples read a
+second, times the number of workflows that they answer.
 """
 
 import random
@@ -32,7 +32,7 @@ from spark_impl.runtime.session import session
 from spark_impl.script import ScriptQuery, compile_plan
 
 ROWS, FILES = 500_000, 2
-"""Size of the measured stream; one more file warms up."""
+"""Rows of a file and number of files that are measured; one more file warms up."""
 ONE_BY_ONE = 16
 GOAL = 10.0
 NAMES = [f"S{number:04d}" for number in range(1_000)]
@@ -40,7 +40,7 @@ NAMES = [f"S{number:04d}" for number in range(1_000)]
 WORKFLOWS = 1_024
 LENGTH_MS, SLIDE_MS, LATENESS_US = 60_000, 30_000, SECOND_US
 OPS = ("max", "avg", "sum")
-"""Operations of the windows of a workflow, in turn."""
+"""Operation of each window of a workflow."""
 
 
 def measure() -> dict[str, float]:
@@ -57,7 +57,7 @@ def drawn() -> list[list[tuple[str, ...]]]:
 
 
 def rates_hz() -> list[int]:
-    """Return tuples a second of each sensor."""
+    """Return the number of tuples a second of each sensor."""
     draw = random.Random("rates")
     return [draw.randint(20, 100) for _ in NAMES]
 
@@ -78,22 +78,22 @@ def _statement(op: str, pair: tuple[str, ...]) -> tree.Statement:
 
 
 def files() -> Iterator[pa.Table]:
-    """Yield files of an endless history, a little out of order."""
-    random_ = np.random.default_rng(5)
+    """Yield files of an endless history, whose tuples arrive up to half a second late."""
+    rng = np.random.default_rng(5)
     share = np.array(rates_hz(), np.float64)
     every_us = SECOND_US / share.sum()
     names, seq = pa.array(NAMES), 0
     while True:
         number = np.arange(seq, seq + ROWS)
         arrival_us = START_US + (number * every_us).astype(np.int64)
-        delay_us = np.minimum(random_.exponential(SECOND_US / 10, ROWS), SECOND_US / 2)
-        sensor = random_.choice(len(NAMES), ROWS, p=share / share.sum())
+        delay_us = np.minimum(rng.exponential(SECOND_US / 10, ROWS), SECOND_US / 2)
+        sensor = rng.choice(len(NAMES), ROWS, p=share / share.sum())
         columns = {
             "seq": number,
             "source_id": number,
             "key": names.take(pa.array(sensor)),
             "event_time_us": arrival_us - delay_us.astype(np.int64),
-            "value": random_.integers(0, 100, ROWS).astype(np.float64),
+            "value": rng.integers(0, 100, ROWS).astype(np.float64),
             "arrival_us": arrival_us,
         }
         yield pa.table(columns)
@@ -115,7 +115,7 @@ def compiling() -> dict[str, float]:
 
 
 def side_by_side(spark: SparkSession, place: Path) -> dict[str, float]:
-    """Compare one query for 1,024 workflows with 16 queries for 16."""
+    """Return the rates of one query for 1,024 workflows and of 16 queries for 16 workflows."""
     shared, apart = place / "shared", place / "apart"
 
     def one_query() -> list[StreamingQuery]:
@@ -175,7 +175,7 @@ def native(
 
 
 def seconds(history: Path, start: Callable[[], list[StreamingQuery]]) -> float:
-    """Measure the time in which running queries read new files, after a warm-up file (s)."""
+    """Return the seconds that running queries take for new files, after a warm-up file."""
     tables = files()
     append(history, next(tables))
     queries = start()

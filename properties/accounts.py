@@ -1,4 +1,4 @@
-"""Dirty rows that a user hands in at the doors: a landing, queries of all rooms, their lists.
+"""Hand dirty rows to a landing and to queries of all rooms, and account for each row.
 
 Every query is opened, run, made to forget its last commit as by a kill, and opened again.
 """
@@ -47,7 +47,7 @@ COLUMNS = {"event_time": "at", "key": "device", "source_id": "id", "time_unit": 
 
 
 class Doors(NamedTuple):
-    """Everything that a user has after all rows were handed in."""
+    """All rows that were handed in, and where a user finds them again."""
 
     spark: SparkSession
     folder: Path
@@ -57,7 +57,7 @@ class Doors(NamedTuple):
     landing: Landing
     """The landing of the two sides, from which the stores were computed."""
     spread: Counter[int]
-    """Arrival numbers that the sink of the stream that is spread got."""
+    """Arrival numbers that the sink of room ``grouping`` got, with their counts."""
     rows: list[Row]
     """All rows that were handed in."""
 
@@ -65,7 +65,10 @@ class Doors(NamedTuple):
 def hand_in(
     spark: SparkSession, folder: Path, files: Sequence[Sequence[Row]], typed: Types
 ) -> Doors:
-    """Hand in the rows of files, one micro-batch each, side S in types; then end all streams."""
+    """Hand in the rows of files, a micro-batch for each; then end all streams.
+
+    ``typed`` are the types of the times and numbers of side S.
+    """
     types = {"all": TEXT, "R": TEXT, "S": typed}
     batches: dict[int, Counter[int]] = {}
     for number, rows in enumerate(files):
@@ -140,7 +143,7 @@ def _open(
 def _run(query: Any, is_last: bool) -> None:
     run: Callable[[], None] = query.run_available
     if is_last:
-        run = getattr(query, "flush", run)  # a stream that is spread has no end to come to
+        run = getattr(query, "flush", run)  # room ``grouping`` has no flush
     run()
 
 
@@ -150,7 +153,7 @@ def _run(query: Any, is_last: bool) -> None:
 def unaccounted(
     doors: Doors, files: Sequence[Sequence[Row]], counts: Counter[str]
 ) -> Iterator[str]:
-    """Yield where rows are missing or too many, in answers and in lists; count the cases."""
+    """Yield a sentence for each place with missing or additional rows; count the cases."""
     handed = doors.rows
     by_side = [row for file in files for side in "RS" for row in file if row.side == side]
     landed, read = ([row for row in rows if row.fault is None] for rows in (handed, by_side))
@@ -195,7 +198,7 @@ def _own(row: Row) -> tuple[str, ...]:
 
 
 def _set_aside(landing: Landing, handed: Sequence[Row], read: Sequence[Row]) -> Iterator[str]:
-    """Compare what a landing lists: rows that did not land, and cells without a number."""
+    """Compare the list of a landing: rows that did not land, and cells without a number."""
     listed = [row for row in _rows_of(landing.rejected()) if row["reason"]]
     found = ((*_cells(each["row"]), each["column"], each["seq"]) for each in listed)
     unread = [(seq, row) for seq, row in enumerate(read) if row.v in UNREAD]
@@ -227,15 +230,15 @@ def _of_slack(
 
 
 def _ledger(doors: Doors, store: str, refused: int, late: int = 0) -> Iterator[str]:
-    """Ask for the balance of a store that has ended; the query has refused ``refused`` rows."""
+    """Compare the ledger of a store whose query has ended and has refused ``refused`` rows."""
     found = ledger(doors.folder / store)
     refused += sum(row.fault is not None for row in doors.rows)
-    told = sum(sum(reasons.values()) for reasons in found.refused.values())
+    listed = sum(sum(reasons.values()) for reasons in found.refused.values())
     if not found.balances or found.pending:
         yield f"the ledger of {store} does not balance, or has not ended: {found}"
     yield from _differ(
         f"the ledger of {store}",
-        [(found.read, told, found.late)],
+        [(found.read, listed, found.late)],
         [(len(doors.rows), refused, late)],
     )
 
@@ -317,7 +320,7 @@ def _of_join(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Iterato
 
 
 def _spread(doors: Doors, read: Sequence[Row]) -> Iterator[str]:
-    """Judge a stream that is spread; a row without a number is routed like any other."""
+    """Judge room ``grouping``; a row without a number is routed like any other."""
     mine = {seq: row for seq, row in enumerate(read) if row.side == "R"}
     listed = _rows_of(grouping.rejected(doors.spark, doors.folder / "grouping"))
     lacks = [seq for seq, row in mine.items() if not row.has_number]

@@ -1,10 +1,10 @@
-"""A pack of clusters as one chain: decisions, trouble on its links, SimPy's run of it and Spark's.
+"""Run a pack of clusters as one chain in SimPy and on Spark, with decisions and trouble on links.
 
 Rules of this file:
 
 * SimPy simulates every cluster, and decides what arrives when, what is killed, and how the chain
   follows its load. The arrivals of all clusters follow each other through one chain, which takes
-  the decisions of each cluster, and between them those that were drawn.
+  the decisions of each cluster, and some drawn decisions (*moves*) between them.
 * SimPy and Spark run that chain with the same trouble on the links between its workers.
 """
 
@@ -46,11 +46,11 @@ from straggler.strategies.queries import LINK_US, Moves
 
 ROOM = find_room("join")
 HELD_UP = 8
-"""A message on Spark is held up this many times longer than in simulated time."""
+"""Factor by which a message on Spark is held up longer than in simulated time."""
 
 
 class ChainPack(NamedTuple):
-    """Clusters that share a chain, what is decided meanwhile, and trouble on the chain's links."""
+    """Clusters that share a chain, drawn decisions, and trouble on the chain's links."""
 
     pack: ClusterPack
     moves: Moves
@@ -92,14 +92,14 @@ class ChainSeen:
     def fail(self, sentences: Sequence[str]) -> None:
         """Fail the test with a smaller workload that also fails, if there is one, and store it.
 
-        It is tried and stored with the trouble on the connections of the chain.
+        The workload is tried and stored with the trouble on the connections of the chain.
         """
         trouble = tuple([each._asdict() for each in self.planned])
         trial = Trial(ROOM, troubled(trouble), SPARK, ROOM.step_types, trouble=trouble)
         fail_with(sentences, trial.report(self.workload, counterexamples.FOLDER))
 
     def differences(self) -> Iterator[str]:
-        """Yield in what Spark's trace differs from that of the simulation."""
+        """Yield the differences between Spark's trace and that of the simulation."""
         verdict, _ = compare_traces(
             ROOM, self.workload, self.simulated, self.trace, ROOM.step_types
         )
@@ -107,12 +107,12 @@ class ChainSeen:
         yield from exchange.differences(plain_steps(self.trace), plain_steps(self.simulated))
 
     def broken_claims(self) -> Sequence[str]:
-        """Return what is broken on Spark's own trace, its protocol included."""
+        """Return the claims, those about the protocol included, that Spark's own trace breaks."""
         return broken_sentences(ROOM.check(self.workload, self.trace).verdicts)
 
 
 def run_chain_pack(spark: SparkSession, given: ChainPack, kills: int) -> ChainSeen:
-    """Simulate clusters, then run their chain in SimPy and on Spark."""
+    """Simulate clusters, then run their chain in SimPy and, with at most ``kills``, on Spark."""
     runs = [run for _, run in simulate(given.pack).values()]
     workloads = [run.workload for run in runs]
     packed = pack_together([with_decisions(each, ()) for each in workloads])
@@ -142,9 +142,9 @@ def with_decisions(workload: Workload, decisions: Iterable[Decision]) -> Workloa
 
 
 def follow(workloads: Sequence[Workload]) -> Iterator[Decision]:
-    """Yield the decisions of chains that followed their load, in the epochs of all of them.
+    """Yield the decisions of chains that followed their load, in epochs of the joined chain.
 
-    What a chain decided for its flush is in force when the next one begins.
+    The decision of a chain for its flush is in force when the next chain begins.
     """
     firsts = accumulate((len(inner_cuts(each)) for each in workloads), initial=0)
     for first, workload in zip(firsts, workloads, strict=False):
@@ -154,7 +154,7 @@ def follow(workloads: Sequence[Workload]) -> Iterator[Decision]:
 
 
 def decide(workload: Workload, followed: Iterable[Decision], moves: Moves) -> Workload:
-    """Return a workload with decisions, where moves have about as many epochs between any two.
+    """Return a workload with the decisions that followed the load, and moves spread evenly.
 
     In the epoch of a move the chain does not follow its load.
     """
@@ -183,10 +183,10 @@ def _simulate(workload: Workload, cluster: Cluster, faults: Sequence[Fault]) -> 
 
 
 def troubles_of(faults: Sequence[Fault], epochs: int) -> Iterator[Trouble]:
-    """Yield what drawn faults are on Spark's own connections.
+    """Yield the trouble on Spark's own connections that stands for each drawn fault.
 
-    A message that a link loses is sent again, as TCP does, so it comes late; so does one on a link
-    that is congested. A worker that fails is lost to its neighbours in the middle of the run.
+    A lost message is sent again, as TCP does, so it comes late; so does a message on a congested
+    link. A worker that fails loses the connections to its neighbours in the middle of the run.
     """
     for number, fault in enumerate(faults):
         match fault:
@@ -200,7 +200,7 @@ def troubles_of(faults: Sequence[Fault], epochs: int) -> Iterator[Trouble]:
                 for sender, receiver in ((0, 1), (1, 0)):
                     yield Trouble("lost", sender, receiver, 0, epoch=epochs // 2)
             case _:
-                msg = f"{fault} is no trouble of a connection"
+                msg = f"no trouble of a connection stands for {fault}"
                 raise ValueError(msg)
 
 

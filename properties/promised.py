@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* A property that never met a case which it is about says nothing: it fails as *undetermined*, in
-  every profile. Profiles differ in how much is drawn, never in what counts as a pass.
+* A property that never met one of its cases proves nothing: it fails as *undetermined*, in every
+  profile. Profiles differ in how much is drawn, never in what counts as a pass.
 * A property draws once. Its cases are counted on the very runs that are compared.
 """
 
@@ -20,9 +20,9 @@ from hypothesis.control import currently_in_test_context
 from properties import profiles
 
 REACHED = "reached"
-"""Property of a test's report: how often each case occurred."""
+"""Name of the entry in a test's report that has the number of times each case occurred."""
 SHOWN = 20
-"""Most cases that the closing lines tell of a property; of more, those that are needed."""
+"""Most cases of a property that the summary shows; of more, it shows the needed ones only."""
 PATIENCE_S = 600
 """Time limit of a property in profile ``dev``, on a busy machine; others have more."""
 
@@ -74,10 +74,10 @@ def promised(*needed: str, examples: int = 1) -> Callable[[Callable[..., None]],
             if missing := reached.missing(needed):
                 pytest.fail(f"undetermined: there were no {', '.join(missing)}", pytrace=False)
 
-        asked = signature(drawn)
-        kept = [each for each in asked.parameters.values() if each.name != "reached"]
+        shape = signature(drawn)
+        kept = [each for each in shape.parameters.values() if each.name != "reached"]
         own = Parameter("request", Parameter.KEYWORD_ONLY)
-        run.__signature__ = asked.replace(parameters=[*kept, own])  # type: ignore[attr-defined]  # pytest reads it
+        run.__signature__ = shape.replace(parameters=[*kept, own])  # type: ignore[attr-defined]  # pytest reads it
         return pytest.mark.timeout(PATIENCE_S * profiles.times())(run)
 
     return decorate

@@ -45,5 +45,5 @@ def test_a_timed_run_is_a_run_of_the_model(
     for config, (plan, seed) in clusters:
         run = simulate(plan, config, seed)
         Agreement("grouping", reached).of_run(run)
-        # Workers and tiers are not in the routes: another cluster does the same with what arrived.
+        # Routes depend on arrivals alone: the cluster of a replay has other workers and tiers.
         assert TIMED_ROOM.replay(run.workload).trace.digest() == run.trace.digest()

@@ -1,8 +1,8 @@
 """Spark's own operators in simulated time agree with the model on every drawn cluster.
 
-They run in process, over links that lose, repeat and delay messages, on workers of unequal speed
-that fail and resume from the contents of Spark's stores: thousands of clusters without a JVM. A
-failing cluster is shrunk and described. ``test_promises.py`` does the same with real Spark.
+The operators run in process, over links that lose, repeat and delay messages, on workers of unequal
+speed that fail and resume from the contents of Spark's stores: thousands of clusters without a JVM.
+A failing cluster is shrunk and described. ``test_promises.py`` does the same with real Spark.
 """
 
 from collections.abc import Sequence

@@ -143,7 +143,7 @@ def test_imbalance_does_not_grow_with_instances(
         reached.add({**count_cases(seen), "rebalances": len(router.windows) - 1})
         changed = sum(one != other for one, other in pairwise(times_us))
         reached.add({"heavy keys": len(seen.trace.of(Heavy)), "new times": changed})
-        if not queries.is_steady(plan):  # Nobody can know what keys will drift to.
+        if not queries.is_steady(plan):  # No router can know the next hot keys.
             reached.add({"windows of drifting keys": len(excesses)})
             continue
         reached.add({f"windows of {router.n} instances": len(excesses)})
@@ -166,7 +166,7 @@ def test_imbalance_does_not_grow_with_instances(
 def coverage_packs(
     draw: st.DrawFn, share: float | None = None, control: str = "conformal"
 ) -> ClusterPack:
-    """Draw drawn clusters for one query, and a long stream of exchangeable tuples as the last."""
+    """Draw clusters for one query, the last of them with a long stream of exchangeable tuples."""
     pack = draw(families.covered(share, control))
     long = draw(queries.exchangeable_cases(pack.configs[0]))
     return ClusterPack("slack", (*pack.configs, pack.configs[0]), (*pack.cases, long))

@@ -32,7 +32,7 @@ from straggler.strategies import script as scripts
 from straggler.strategies.clusters import REGIONS, Shape
 
 EFFORT = profiles.choose(1, nightly=4)
-"""Number of clusters for each one by day, when 24 of each room or more are drawn."""
+"""Factor for the number of clusters of each room, which is 24 or more by day."""
 
 
 # ----------------------------------------------------------------------------------- variations
@@ -44,7 +44,7 @@ def with_equal_speeds(plan: Plan) -> Plan:
 
 
 def without_places(plan: Plan) -> Plan:
-    """Return a plan in which everything is where the log is, without faults of links."""
+    """Return a plan without places, so that nothing needs a link, and without faults of links."""
     return replace(
         with_workers(plan, place=None),
         sources=tuple([replace(source, place=None) for source in plan.sources]),
@@ -65,9 +65,9 @@ VARIATIONS: Mapping[str, tuple[Callable[[Plan], Plan], float]] = {
 
 
 def busy_shape(config: ScriptConfig) -> Shape:
-    """Return what clusters for scripts are like."""
+    """Return the shape of busy clusters for scripts."""
     busy = ScriptTuning("by-unit", filters=False, result_us=scripts.SCALE_US / 4)
-    keys = (tuple(sorted(config.asked_for)),)  # Scripts shed nothing else.
+    keys = (tuple(sorted(config.asked_for)),)  # No other tuples can be shed.
     return Shape(scripts.SCALE_US, config.workers, events=(40,), keys=keys, tunings=(busy,))
 
 
@@ -81,7 +81,7 @@ def script_packs(draw: st.DrawFn) -> ClusterPack:
 
 
 EACH = queries.EACH // 8
-"""Tuples of an instance in three windows."""
+"""Number of tuples of an instance in three windows."""
 
 
 ROOMS: Mapping[str, tuple[int, Sequence[families.Packs]]] = {
@@ -93,7 +93,7 @@ ROOMS: Mapping[str, tuple[int, Sequence[families.Packs]]] = {
 }
 """Number of examples in profile ``dev``, and families of each room.
 
-No promise on Spark has clusters of scripts; theirs are busy.
+No promise on Spark draws clusters of scripts, so busy ones are drawn here.
 """
 
 

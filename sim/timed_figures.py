@@ -25,7 +25,7 @@ from sim.kernel.station import AnyStation
 
 
 def mean(name: str, values: ArrayLike) -> Summary:
-    """Return the mean as a figure of that name, or nothing if there are no values."""
+    """Return the mean of values as a figure named ``name``, or nothing if there are no values."""
     array = np.asarray(values, dtype=np.float64)
     return {name: float(array.mean())} if len(array) else {}
 
@@ -56,7 +56,7 @@ def nonzero(counts: Mapping[str, int]) -> Summary:
 
 
 def troubles(arrived: Arrived, stations: Iterable[AnyStation], links: Iterable[AnyLink]) -> Summary:
-    """Return how often tuples were shed, held back, sent again and served again, if ever."""
+    """Return how often tuples were shed, held back, sent again and served again, without zeros."""
     stations = list(stations)
     return nonzero(
         {
@@ -77,7 +77,7 @@ def number_columns(name: str, columns: Iterable[FloatArray]) -> dict[str, FloatA
 
 
 def looks_us(time_us: FloatArray) -> FloatArray:
-    """Return the times at which levels are sampled; the last one is after the end of the run."""
+    """Return the times at which levels are sampled; the last is just after the end of the run."""
     return np.append(time_us[:-1], np.nextafter(time_us[-1], np.inf))
 
 
@@ -132,11 +132,11 @@ class Panel(NamedTuple):
     is_from_0: bool = True
     """Whether the axis starts at 0."""
     is_by_worker: bool = False
-    """Whether each column is that of a worker."""
+    """Whether each column belongs to one worker."""
 
     @property
     def is_map(self) -> bool:
-        """Whether there are so many workers that each is the row of a map, and no line."""
+        """Whether each worker is a row of a map because there are too many for lines."""
         workers = sum(line.label.startswith("worker") for line in self.lines)
         return self.is_by_worker and workers > MOST_LINES
 

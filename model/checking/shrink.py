@@ -4,16 +4,16 @@ Source: Zeller, Hildebrandt, "Simplifying and Isolating Failure-Inducing Input" 
 
 Rules of this file:
 
-* The result is deterministic: the same workload and the same verdicts give the same one.
+* The result is deterministic: the same workload and verdicts give the same counterexample.
 * The configuration never changes; a smaller workload is one with fewer arrivals, fewer cuts, fewer
   faults, fewer keys, or plainer values.
-* Every candidate is run, and the number of runs is limited: the smallest workload so far is
-  returned.
+* Every candidate is run. The number of runs is limited; when it is used up, the result is the
+  smallest failing workload so far.
 """
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from model.vocabulary import Event, Workload
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class _Limited:
-    """Counts the runs, and refuses those above the limit without running them."""
+    """A :data:`Fails` with a limit: after ``runs_max`` runs it answers ``False`` without a run."""
 
     def __init__(self, fails: Fails, runs_max: int) -> None:
         self.fails = fails
@@ -79,37 +79,34 @@ def _fewer_faults(workload: Workload, fails: Fails) -> Workload:
 
 
 def _plainer(workload: Workload, fails: Fails) -> Workload:
-    """Use one key and small integers as values, the same in all deliveries of a tuple."""
+    """Use one key and :data:`PLAIN_VALUES` where the workload still fails, in all deliveries."""
     keys = sorted({event.key for event in workload.arrivals})
     for key in reversed(keys[1:]):
-        fewer = _map(workload, _with_key(key, keys[0]))
+        fewer = _with_events(workload, "key", key, key=keys[0])
         workload = fewer if fails(fewer) else workload
     values = {event.source_id: event.value for event in workload.arrivals}
     for identity in sorted(values):
         for plain in PLAIN_VALUES:
             if values[identity] == plain:
                 break
-            plainer = _map(workload, _with_value(identity, plain))
+            plainer = _with_events(workload, "source_id", identity, value=plain)
             if fails(plainer):
                 workload = plainer
                 break
     return workload
 
 
-def _with_value(identity: int, value: float) -> Callable[[Event], Event]:
-    return lambda event: event._replace(value=value) if event.source_id == identity else event
-
-
-def _with_key(key: str, instead: str) -> Callable[[Event], Event]:
-    return lambda event: event._replace(key=instead) if event.key == key else event
-
-
-def _map(workload: Workload, change: Callable[[Event], Event]) -> Workload:
-    return workload.with_(arrivals=tuple(map(change, workload.arrivals)))
+def _with_events(workload: Workload, field: str, old: object, /, **changes: Any) -> Workload:
+    """Return the workload with changes to all arrivals whose ``field`` is ``old``."""
+    arrivals = [
+        event._replace(**changes) if getattr(event, field) == old else event
+        for event in workload.arrivals
+    ]
+    return workload.with_(arrivals=tuple(arrivals))
 
 
 def _minimal(items: list[T], fails: Callable[[list[T]], bool]) -> list[T]:
-    """Leave out ever smaller pieces as long as the rest fails."""
+    """Return the items that are left when ever smaller pieces go, as long as the rest fails."""
     piece = len(items)
     while piece:
         position = 0
@@ -126,7 +123,7 @@ def _minimal(items: list[T], fails: Callable[[list[T]], bool]) -> list[T]:
 
 
 def _with_batches(workload: Workload, numbered: Sequence[tuple[int, Event]]) -> Workload:
-    """Return the workload with these arrivals, each in its batch; ``seq`` counts from 0 again."""
+    """Return the workload with only these (batch, arrival) pairs; ``seq`` counts from 0 again."""
     arrivals = tuple(event._replace(seq=seq) for seq, (_, event) in enumerate(numbered))
     batches = [batch for batch, _ in numbered]
     cuts = tuple(n for n, pair in enumerate(pairwise(batches), start=1) if pair[0] != pair[1])

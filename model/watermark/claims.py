@@ -22,13 +22,10 @@ from model.watermark.upstream_claims import has_upstreams
 from model.windows import claims
 from model.windows.accounts import PLACES
 from model.windows.claims import claim, count_incomplete_windows, every_row
-from model.windows.exactness_claims import (
-    corrections_do_not_wait,
-    exactness_claim,
-)
+from model.windows.exactness_claims import corrections_do_not_wait, exactness_claim
 
 STORMY = Fraction(1, 5)
-"""Least disorder of a stormy moment."""
+"""Share of pairs out of order from which on a moment is stormy."""
 
 Evidence: TypeAlias = claims.Evidence[WatermarkConfig, Clock]
 
@@ -44,7 +41,7 @@ def _moments(evidence: Evidence) -> Sequence[Moment]:
 
 
 def _count(is_case: Callable[[Moment], bool]) -> Callable[[Evidence], int]:
-    """Return a function that counts the moments of a case, in clusters with a pair."""
+    """Return a function that counts the cases among moments whose cluster has a pair."""
     return lambda seen: sum(is_case(moment) for moment in _moments(seen) if moment.n > 1)
 
 
@@ -94,7 +91,7 @@ CASES: Mapping[str, Callable[[Evidence], int]] = {
     LACKING: lambda seen: count_incomplete_windows(seen.truth),
     **row_cases(lambda seen: seen.accounts, *PLACES),
 }
-"""Function that counts a case, by its name."""
+"""Function that counts the cases of a kind, by the name of the kind."""
 
 # --------------------------------------------------------------------------------------- claims
 

@@ -49,15 +49,15 @@ def watermark_is_near(truth: Truth, observed: Observation, findings: Findings) -
         if not 0 <= behind_us <= min(clock.wait_us, limit_us):
             findings.add(
                 clock.seq,
-                f"{_after(clock)} the watermark {clock.wm_us} is not within the wait of "
-                f"{clock.wait_us} us, at most {limit_us} us, behind {clock.t_max_us}.",
+                f"{_after(clock)} the watermark lies {behind_us} us behind {clock.t_max_us}; "
+                f"the wait is {clock.wait_us} us, and M is {limit_us} us.",
             )
 
 
 def clocks_are_monotone(_truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that watermark and largest event time never decrease."""
-    for clock in observed.clocks.values():
-        for before, after in pairwise(clock):
+    for clocks in observed.clocks.values():
+        for before, after in pairwise(clocks):
             if after.wm_us < before.wm_us or after.t_max_us < before.t_max_us:
                 findings.add(
                     after.seq,
@@ -112,7 +112,7 @@ def every_arrival_has_a_clock(truth: Truth, observed: Observation, findings: Fin
                 findings.add(event.seq, f"Arrival {event.seq} has no clock in task {task}.")
                 break
             if clock.batch != batch_of[event.seq]:
-                findings.add(event.seq, f"{_after(clock)} is in batch {clock.batch}.")
+                findings.add(event.seq, f"Arrival {event.seq} has a clock in batch {clock.batch}.")
             wm_us = clock.wm_us
         else:
             continue
@@ -130,8 +130,8 @@ def inversions_are_counted(truth: Truth, observed: Observation, findings: Findin
         if moment.clock.inv != moment.inv:
             findings.add(
                 moment.clock.seq,
-                f"{_after(moment.clock)} {moment.clock.inv} pairs are said to be out of order; "
-                f"of the last {moment.n} event times {moment.inv} are.",
+                f"{_after(moment.clock)} {moment.clock.inv} pairs are recorded as out of "
+                f"order; the last {moment.n} event times have {moment.inv}.",
             )
 
 
@@ -166,7 +166,7 @@ def calm_is_not_waited_for(truth: Truth, observed: Observation, findings: Findin
 
 
 def reversal_is_waited_for(truth: Truth, observed: Observation, findings: Findings) -> None:
-    """Check that a reversed cluster waits M."""
+    """Check that the wait after a reversed cluster is M."""
     limit_us = truth.config.max_wait_us
     for moment in _moments(truth, observed):
         if moment.n > 1 and moment.disorder == 1 and moment.clock.wait_us != limit_us:
@@ -179,7 +179,7 @@ def reversal_is_waited_for(truth: Truth, observed: Observation, findings: Findin
 
 
 def waits_are_those_of_the_reading(truth: Truth, observed: Observation, findings: Findings) -> None:
-    """Check that the wait is the share of M by section 2, rounded down."""
+    """Check that the wait is the share of M that section 2 states, rounded down."""
     config = truth.config
     for moment in _moments(truth, observed):
         share = share_of(config.reading, moment.disorder)
@@ -196,7 +196,7 @@ def waits_are_those_of_the_reading(truth: Truth, observed: Observation, findings
 
 
 def windows_close_at_the_watermark(truth: Truth, observed: Observation, findings: Findings) -> None:
-    """Check that the first arrival with ``end <= wm`` answers a window, or else the flush."""
+    """Check that a window is answered at the first arrival with ``end <= wm``, or at the flush."""
     check_answers(truth, observed, findings, closings(observed), "Arrival {0.seq}")
 
 

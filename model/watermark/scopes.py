@@ -106,9 +106,10 @@ LESS_FOR_MORE = "more disorder made the wait shorter"
 
 
 class Action(NamedTuple):
-    """A possible action."""
+    """A step of the transition system."""
 
     what: str
+    """Arrival of a tuple, flush, or end of a micro-batch."""
     number: int = -1
     """Number of the tuple that arrives."""
 

@@ -16,13 +16,7 @@ from model.vocabulary import Event, task_of
 from model.vocabulary.watermark import Clock, Inserted, Passing
 from model.vocabulary.windows import Late
 from model.watermark.clock_claims import check_answers
-from model.watermark.evidence import (
-    Observation,
-    Truth,
-    inversions,
-    is_rejected,
-    share_of,
-)
+from model.watermark.evidence import Observation, Truth, inversions, is_rejected, share_of
 from model.windows.claims import Findings, name_of
 
 
@@ -38,7 +32,7 @@ def passings_follow_the_disorder(truth: Truth, observed: Observation, findings: 
     for seq in sorted(recorded.keys() | expected.keys()):
         found, right = recorded.get(seq), expected.get(seq)
         if found != right:
-            findings.add(seq, f"Arrival {seq} passes upstream: {right} is right, not {found}.")
+            findings.add(seq, f"The passing of arrival {seq} should be {right}, not {found}.")
 
 
 def _passings(truth: Truth) -> Iterator[Passing]:
@@ -64,7 +58,7 @@ def _passings(truth: Truth) -> Iterator[Passing]:
 
 
 def may_be_idle(truth: Truth) -> bool:
-    """Return whether an operator that is silent for long holds nothing back."""
+    """Return whether operators that are silent for ``idle_after_us`` hold nothing back."""
     return has_upstreams(truth) and truth.config.idle_after_us is not None
 
 
@@ -74,7 +68,7 @@ def count_past_idle(truth: Truth, observed: Observation) -> int:
 
 
 def the_least_is_inserted(truth: Truth, observed: Observation, findings: Findings) -> None:
-    """Check that the least watermark of the operators not idle is inserted if due and risen."""
+    """Check that each due insertion is the least watermark of the awake operators, if it rose."""
     recorded = {step.seq: step for step in observed.trace.of(Inserted)}
     expected = {step.seq: step for step, _ in _insertions(truth, observed)}
     for seq in sorted(recorded.keys() | expected.keys()):
@@ -84,7 +78,7 @@ def the_least_is_inserted(truth: Truth, observed: Observation, findings: Finding
 
 
 def _insertions(truth: Truth, observed: Observation) -> Iterator[tuple[Inserted, int]]:
-    """Yield every insertion that the recorded passings make due, with the number of idle ones."""
+    """Yield each insertion due by the recorded passings, with the number of idle operators."""
     config, period_us = truth.config, truth.config.insert_every_us
     limit_us = inf if config.idle_after_us is None else config.idle_after_us
     passings = {step.seq: step for step in observed.trace.of(Passing)}

@@ -56,13 +56,13 @@ def eventual_exactness(
             sentence,
             tuples_of(truth, window),
             _describe(answer),
-            f"Right is {truth.aggregate(values):g} from {len(values)} tuples.",
+            f"The right answer is {truth.aggregate(values):g} from {len(values)} tuples.",
             _describe_lateness(observed, window),
         )
 
 
 def nothing_owed(truth: Truth[Query], observed: Observation[Tick], findings: Findings) -> None:
-    """Check that every late pair was cleared in its batch or later, and nothing else was."""
+    """Check that every late pair was cleared in its batch or later, and no other pair was."""
     for late in observed.trace.of(Late):
         if observed.is_pending(late[:3], late.source_id, truth.batches):
             sentence = f"Tuple #{late.source_id} is still owed to the {name_of(truth, late[:3])}."
@@ -108,12 +108,12 @@ def wrong_answers_are_pending(
             findings.add(
                 len(found),
                 f"At the end of batch {batch} the closed {name_of(truth, window)} was wrong, "
-                "and nothing of it was pending.",
+                "and no pair of it was pending.",
                 tuples_of(truth, window),
                 _describe(answer),
-                "Right was no answer at all."
+                "There should be no answer."
                 if right is None
-                else f"Right was {right:g} from {len(present)} tuples.",
+                else f"The right answer was {right:g} from {len(present)} tuples.",
                 _describe_lateness(observed, window),
             )
             break
@@ -176,7 +176,7 @@ def one_writer(truth: Truth[Query], observed: Observation[Tick], findings: Findi
 def final_answers_are_the_latest(
     truth: Truth[Query], observed: Observation[Tick], findings: Findings
 ) -> None:
-    """Check that a final answer is the latest one, and exact only if nothing of it is pending."""
+    """Check that a final answer is the latest one, and exact only if no pair of it is pending."""
     last_batch = truth.batches
     knows_pending = observed.cleared or not observed.revisions
     for final in observed.trace.of(Final):
@@ -208,7 +208,7 @@ def final_answers_are_the_latest(
 def exact_means_all_rows(
     truth: Truth[Query], observed: Observation[Tick], findings: Findings
 ) -> None:
-    """Check that an answer is exact if and only if it lacks nothing, pending or rejected."""
+    """Check that an answer is exact if and only if it lacks no pending pair and no rejected row."""
     knows_pending = observed.cleared or not observed.revisions
     for final in observed.trace.of(Final):
         window = final[:3]
@@ -233,7 +233,7 @@ def exact_means_all_rows(
 def corrections_do_not_wait(
     truth: Truth[Query], observed: Observation[Tick], findings: Findings
 ) -> None:
-    """Check that no task owes pairs at a batch end that span over Gamma or are over max_age old."""
+    """Check that pairs which a task owes at a batch end span <= Gamma and are <= max_age old."""
     config = truth.config
     batches = range(truth.batches + truth.flush)
     for task, clock in observed.clocks.items():

@@ -1,4 +1,4 @@
-"""Machines of simulated workers of scripts that run the operator of the Spark side.
+"""Simulated workers of scripts whose machines run the operator of the Spark side.
 
 Rules of this file:
 
@@ -108,7 +108,7 @@ class SparkMachine:
         return self._process(FLUSH, None)
 
     def saved(self) -> object:
-        """Return the worker's state, between two micro-batches, and numbers of messages."""
+        """Return the worker's state between two micro-batches, with its numbers of messages."""
         assert not self._events
         return self._running.saved(), dict(self._sent), dict(self._heard), self.known_us
 

@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* It reads a workload as JSON has it, and follows docs/join.md, sections 1, 2 and 14, by loops.
+* The oracle reads a workload as plain JSON, and follows docs/join.md, sections 1, 2 and 14.
 """
 
 from collections import Counter
@@ -46,12 +46,12 @@ class Recomputation:
         self.pairs = Counter(self._pairs(config))
 
     def share(self, epoch: int) -> float:
-        """Return the share that an epoch sheds."""
+        """Return the share of arrivals that an epoch sheds."""
         decided = [share for first, _, _, share in self.decisions if first <= epoch]
         return decided[-1] if decided else 0.0
 
     def raise_floors(self) -> None:
-        """Move the watermark of a stream that the other one has left behind."""
+        """Raise the watermark of each idle stream, which the other stream has left behind."""
         if self.idle_after_us is None:
             return
         for stream, other in ("RS", "SR"):
@@ -60,7 +60,7 @@ class Recomputation:
                 self.move_watermark(stream, came_us - self.idle_after_us)
 
     def set_marks(self, accepted: Collection[str]) -> None:
-        """Note how far the other stream of each stream has come by the end of an epoch."""
+        """Note for each stream with a sign of life how far the other stream has come."""
         for stream, other in ("RS", "SR"):
             if self.came_us[other] > -inf and (stream in accepted or stream not in self.mark_us):
                 self.mark_us[stream] = self.came_us[other]

@@ -1,18 +1,18 @@
-"""A join of micro-batches, with a time of its own: the rival D-Stream.
+"""Simulate a join of micro-batches, D-Stream, a rival of the join chain.
 
 Source: M. Zaharia et al., "Discretized streams: fault-tolerant streaming computation at scale",
-SOSP 2013, used as S2J says: each batch of two streams is joined by itself, on equal keys. Pairs
-whose tuples are in different batches are missed.
+SOSP 2013, used as in the comparison of S2J: each batch of two streams is joined by itself, on
+equal keys. Pairs whose tuples are in different batches are missed.
 
 Rules of this file:
 
 * A batch is a job of two stages, map and reduce, each with a task on every worker. A stage begins
-  when all tasks of the one before it are over; a job begins when its batch is complete and the job
-  before it is over.
+  when all tasks of the previous stage are over; a job begins when its batch is complete and the
+  previous job is over.
 * Tuples are spread evenly over the map tasks; a reduce task gets all tuples of its keys. Keys are
-  dealt to the reduce tasks in turn, the most frequent first: no hash spreads them more evenly.
-* A task costs what a message and its tuples cost a worker of the chain; a reduce task compares the
-  tuples of equal keys.
+  dealt to the reduce tasks in turn, the most frequent first, which favours the rival over a hash.
+* A task takes as long as a worker of the chain takes for a message and its tuples; a reduce task
+  also compares the tuples of equal keys.
 """
 
 from collections.abc import Generator, Sequence
@@ -44,7 +44,7 @@ class BatchSettings(Settings):
 
 
 class Counts(NamedTuple):
-    """Counts of each reduce task of each batch; arrays of shape (batches, workers)."""
+    """Tuples, comparisons and pairs found by a reduce task; arrays of shape (batches, workers)."""
 
     tuples: IntArray
     comparisons: IntArray
@@ -54,7 +54,7 @@ class Counts(NamedTuple):
 
 
 class BatchRun(NamedTuple):
-    """A run of jobs."""
+    """The jobs of a run; times are microseconds since the start of the run."""
 
     counts: Counts
     over_us: list[float]
@@ -80,11 +80,11 @@ def simulate_batches(plan: Plan, config: JoinConfig, batches: BatchSettings, see
 
 
 def count(events: Sequence[Event], batch: IntArray, config: JoinConfig) -> Counts:
-    """Count tuples, comparisons and pairs; ``batch`` has the number of the batch of each event."""
+    """Count tuples, comparisons and pairs; ``batch`` holds the batch number of each event."""
     keys = np.array([event.key for event in events], dtype=object)
-    names, number, often = np.unique(keys, return_inverse=True, return_counts=True)
+    names, number, counts = np.unique(keys, return_inverse=True, return_counts=True)
     task = np.empty(len(names), dtype=np.int64)
-    task[np.argsort(-often, kind="stable")] = np.arange(len(names)) % config.workers
+    task[np.argsort(-counts, kind="stable")] = np.arange(len(names)) % config.workers
     event_us = np.array([event.event_time_us for event in events], dtype=np.int64)
     is_r = np.array([event.stream == R for event in events], dtype=np.bool_)
     shape = (int(batch.max(initial=-1)) + 1, config.workers)
@@ -115,7 +115,7 @@ class _Jobs:
         self._tier = plan.way(cluster.worker(0).place, cluster.worker(1).place)
 
     def run(self, counts: Counts, over_us: list[float]) -> Generator[simpy.Event]:
-        """Run a job for each batch; append the time at which it is over."""
+        """Run a job for each batch; append its end to ``over_us``."""
         env, batches, costs = self._env, self._batches, self._costs
         tuples, comparisons, found, _ = counts
         m = len(self._speeds)
@@ -133,7 +133,7 @@ class _Jobs:
             over_us.append(float(env.now))
 
     def _stage(self, tuples: FloatArray | IntArray, work_us: FloatArray) -> simpy.Event:
-        """Return the end of the last task of a stage; each tuple's work has a factor of its own."""
+        """Return the event that a stage has ended; each tuple's work has its own random factor."""
         ends = []
         for speed, n, work in zip(self._speeds, tuples.tolist(), work_us.tolist(), strict=True):
             factor = fmean(islice(self._factors, max(1, round(n))))

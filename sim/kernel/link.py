@@ -3,8 +3,8 @@
 Rules of this file:
 
 * Kernel time is float microseconds since the start of the run. It is not an integer because 100
-  bytes take 0.04 us in the fastest tier; it is not absolute because a float of the size of today's
-  epoch resolves only 0.25 us.
+  bytes take 0.04 us in the fastest tier; it is not absolute because a float as large as today's
+  time since the epoch resolves only 0.25 us.
 * A link sends one message at a time, in order, at its bandwidth; then the message travels for the
   latency. Messages never overtake each other: a message that is sent again after a loss holds up
   those behind it, as in a TCP connection. Only a replayed copy arrives out of order.
@@ -30,7 +30,7 @@ _NO_COPIES: Sequence[float] = ()
 
 @plain
 class Place(NamedTuple):
-    """A location: a process on a node in a rack, each numbered within the next."""
+    """A location: the number of a rack, of a node within it, and of a process within the node."""
 
     rack: int = 0
     node: int = 0
@@ -125,8 +125,8 @@ class Link(Generic[T]):
     """A one-way FIFO link between two places.
 
     ``receiver`` is called with each message that arrives, ``lose_message`` with each message that
-    is lost for good, ``copy_message`` with each message whose copy starts to travel. With
-    ``once`` the receiver's end recognises copies by number and discards them.
+    is lost for good, ``copy_message`` with each message whose copy starts to travel. With ``once``
+    the receiver's end discards copies: ``receiver`` and ``copy_message`` see none.
     The constructor raises ``ValueError`` for an impossible tier, and for random ``noise`` without
     ``rng``.
     """
@@ -144,7 +144,6 @@ class Link(Generic[T]):
         "_noisy",
         "_rate",
         "_shares",
-        "_taken",
         "_waiting",
         "arrived",
         "copy_message",
@@ -220,7 +219,7 @@ class Link(Generic[T]):
             self._start(sending)
 
     def hold(self) -> None:
-        """Stop sending: messages that are not completely sent wait. Holds add up."""
+        """Stop sending until each hold is released; messages that are not completely sent wait."""
         self._take_back()
         self._held += 1
 
@@ -231,7 +230,7 @@ class Link(Generic[T]):
         self._go_on()
 
     def congest(self, share: float) -> None:
-        """Leave the link a share of its bandwidth, perhaps none. Shares multiply."""
+        """Leave the link a share of its bandwidth, perhaps 0; shares of several calls multiply."""
         require(0 <= share <= 1, "share", share, "between 0 and 1")
         if share == 0:
             self.hold()
@@ -240,7 +239,7 @@ class Link(Generic[T]):
         self._change_rate(share)
 
     def clear(self, share: float) -> None:
-        """Undo a congestion that left this share."""
+        """Undo one :meth:`congest` of this share."""
         if share == 0:
             self.release()
             return
@@ -313,7 +312,7 @@ class Link(Generic[T]):
         sending = self._flying[0]
         is_lost, copies_after_us = False, _NO_COPIES
         if self._faults or self._noisy is not None:
-            is_lost, copies_after_us = self._disturbed(sending.nth)
+            is_lost, copies_after_us = self._draw_fate(sending.nth)
         if is_lost and self.noise.retry_us is not None:
             self._retry(sending, self.noise.retry_us)
             return
@@ -331,7 +330,7 @@ class Link(Generic[T]):
             self._copy(sending.message, after_us)
         self.receiver(sending.message)
 
-    def _disturbed(self, nth: int) -> tuple[bool, Sequence[float]]:
+    def _draw_fate(self, nth: int) -> tuple[bool, Sequence[float]]:
         """Return whether a message is lost, and after which times (us) its copies arrive."""
         is_lost = nth in self._losing
         self._losing.discard(nth)

@@ -30,7 +30,7 @@ Columns: TypeAlias = Mapping[str, FloatArray]
 SECOND_US = 1e6
 LineStyle: TypeAlias = str | tuple[int, tuple[int, ...]]
 TIME_LABEL = "time since the start of the run (s)"
-# Okabe and Ito: most people with colour blindness can tell these apart.
+# Palette of Okabe and Ito, whose colours most people with colour blindness can tell apart.
 BLUE, ORANGE, BLACK, GREEN = "#0072B2", "#D55E00", "#333333", "#009E73"
 PURPLE, YELLOW, GREY = "#CC79A7", "#E69F00", "#777777"
 STYLES: tuple[tuple[str, LineStyle], ...] = (
@@ -45,7 +45,7 @@ FORMATS: Mapping[str, dict[str, Any]] = {
     ".svg": {"format": "svg", "metadata": {"Date": None, "Creator": None}},
     ".png": {"format": "png", "metadata": {"Software": None}, "dpi": 160},
 }
-"""Options for writing a figure, by the ending of its file: no file has a date or a version."""
+"""Options for writing a figure, by the ending of its file. They keep date and version out."""
 SETTINGS: dict[Any, Any] = {  # Matplotlib types each key as a literal
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -77,7 +77,7 @@ def panels(
     xlabel: str,
     heights: Sequence[float] | None = None,
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a title, and panels below one another with a common x axis."""
+    """Return a titled figure of ``size`` inches, and ``count`` panels above a common x axis."""
     figure = Figure(figsize=size, layout="constrained", facecolor="white")
     FigureCanvasSVG(figure)
     figure.suptitle(title, fontsize=10.0, x=0.01, ha="left")
@@ -97,7 +97,7 @@ def line(
     style: LineStyle,
     time_us: float = SECOND_US,
 ) -> None:
-    """Draw a column as a line that bridges rows without a value."""
+    """Draw a column, divided by ``unit``, as a line that bridges rows without a value."""
     column = series[name]
     known = ~np.isnan(column)
     times = series["time_us"][known] / time_us
@@ -137,7 +137,7 @@ def draw_timed_run(
     figure, axes_below = panels(len(draws), size, title, TIME_LABEL, heights)
     for (draw, _), axes in zip(draws, axes_below, strict=True):
         draw(axes)
-        _shade(axes, run.plan.faults, end_us)
+        shade_faults(axes, run.plan.faults, end_us, FAULT_COLOURS)
     if end_us > 0:
         axes_below[-1].set_xlim(0, end_us / SECOND_US)
     return figure
@@ -156,7 +156,7 @@ def _draw_panel(run: TimedRun, panel: Panel, axes: Axes) -> None:
     for (name, label, unit), style in zip(panel.lines, cycle(STYLES), strict=False):
         line(axes, run.series, name, unit, label, *style)
     fit_heights(axes, run.series, panel)
-    _legend(axes)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def fit_heights(axes: Axes, series: Columns, panel: Panel) -> None:
@@ -193,7 +193,7 @@ def _draw_map(run: TimedRun, panel: Panel, axes: Axes) -> None:
 
 
 def mark_workers(axes: Axes, panel: Panel, most: int = 16, **more: Any) -> None:
-    """Name the rows of a map: ``most`` numbers fit; names such as that of the corrector are last.
+    """Label at most ``most`` numbered workers of a map, and every other row, such as the corrector.
 
     ``more`` are properties of the text.
     """
@@ -202,10 +202,6 @@ def mark_workers(axes: Axes, panel: Panel, most: int = 16, **more: Any) -> None:
     kept = [n for n in range(len(names)) if n % step == 0 or not names[n].isdigit()]
     axes.set_yticks(kept, [names[n] for n in kept], **more)
     axes.invert_yaxis()
-
-
-def _legend(axes: Axes) -> None:
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 # ------------------------------------------------------------------------------------ faults
@@ -233,10 +229,6 @@ def _draw_faults(axes: Axes, faults: Schedule, end_us: float) -> None:
             va="center",
             fontsize=8.0,
         )
-
-
-def _shade(axes: Axes, faults: Schedule, end_us: float) -> None:
-    shade_faults(axes, faults, end_us, FAULT_COLOURS)
 
 
 def shade_faults(
@@ -279,7 +271,7 @@ def frame_faults(
 
 
 def fault_span_us(fault: Fault) -> tuple[int, int] | None:
-    """Return the start and end (us) of a fault; ``None`` for a fault of one message."""
+    """Return the start and end (us) of a fault; ``None`` for a fault of one message or tuple."""
     if isinstance(fault, Pause | Slow | Fail | Congest):
         return fault.at_us, fault.at_us + fault.for_us
     return None

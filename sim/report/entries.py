@@ -47,19 +47,19 @@ CHARTS_MAX = 12
 
 
 def entry_of(record: JsonObject, columns: Columns) -> Entry:
-    """Return an experiment from its record and its table of results.
+    """Return the entry of an experiment from its record and its table of results.
 
     Raise ``ValueError``, ``KeyError`` or ``TypeError`` for other data.
     """
     rows = len(columns["run"])
     if rows != record["rows"]:
-        msg = f"its table has {rows:,} rows and not {record['rows']:,}"
+        msg = f"its table has {rows:,} rows; its record says {record['rows']:,}"
         raise ValueError(msg)
     about = record["experiment"]
     source, published = about["source"], about["published"]
     verdict, expectations = record["verdict"], record["expectations"]
     if verdict is not None and verdict not in {each["verdict"] for each in expectations}:
-        msg = f"its verdict {verdict!r} is that of no expectation"
+        msg = f"its verdict {verdict!r} belongs to none of its expectations"
         raise ValueError(msg)
     charts, undrawn = charts_of(record, columns)
     return Entry(
@@ -102,7 +102,7 @@ def _numbers(record: JsonObject, published: JsonObject | None) -> str:
 
 
 def finding_of(record: JsonObject, names: Names = NO_NAMES) -> ReportedFinding:
-    """Return an expectation from its record."""
+    """Return what the report says of an expectation, from the expectation's record."""
     unit = _unit(record)
     cells = (
         ReportedCell(
@@ -133,7 +133,7 @@ def _number(cell: JsonObject, unit: Unit) -> str:
 
 
 def _sentence(record: JsonObject, unit: Unit, names: Names) -> str:
-    """Describe the range of all cells if all are as expected, otherwise the first that is not."""
+    """Describe the range of the cells that are as expected, or the first cell that is not."""
     cells = record["cells"]
     decisive = [cell for cell in cells if cell["outcome"] == record["outcome"]] or cells
     known = [cell for cell in decisive if cell["estimate"] is not None]
@@ -164,7 +164,7 @@ class SeedMean(NamedTuple):
 
 
 def names_of(record: JsonObject) -> Names:
-    """Return readable names; records of earlier sweeps have none."""
+    """Return the readable names in a record; records of earlier sweeps have none."""
     return record["experiment"].get("labels") or {}
 
 
@@ -204,7 +204,7 @@ def level_unit(factor: str, levels: Sequence[Label], names: Names) -> Unit:
 
 
 def scaled(level: Label, unit: Unit) -> Label:
-    """Return a level in its unit; names have none."""
+    """Return a numeric level as a multiple of ``unit``, or a level that is a name, unchanged."""
     return level if isinstance(level, str) else level / unit.size
 
 
@@ -215,11 +215,11 @@ def level_text(level: Label, unit: Unit) -> str:
 
 def table_of(record: JsonObject, columns: Columns) -> NumbersTable:
     """Return a table: a row per combination of levels, a column per numeric measure."""
-    levels, called = levels_of(record), names_of(record)
+    levels, readable = levels_of(record), names_of(record)
     numbers = [name for name in record["measures"] if not _is_text(columns[name])]
     found = {name: seed_means(record, columns, name) for name in numbers}
-    level_units = [level_unit(*each, called) for each in levels.items()]
-    units = [measure_unit(*each, called) for each in found.items()]
+    level_units = [level_unit(*each, readable) for each in levels.items()]
+    units = [measure_unit(*each, readable) for each in found.items()]
     rows = []
     for key in product(*levels.values()):
         here = [each.get(key) for each in found.values()]
@@ -262,11 +262,11 @@ def charts_of(record: JsonObject, columns: Columns) -> tuple[tuple[Chart, ...], 
     There is one chart for every combination of levels of the factors that are neither axis nor
     series.
     """
-    asked = record["experiment"]["plot"]
-    if not asked:
+    declared = record["experiment"]["plot"]
+    if not declared:
         return (), 0
-    plot = _plot(record, columns, asked)
-    log = asked["log"] or ()
+    plot = _plot(record, columns, declared)
+    log = declared["log"] or ()
     published = ((record["experiment"]["published"] or {}).get("values") or {}).get(plot.y)
     others = [name for name in plot.levels if name not in (plot.x, plot.series)]
     charts = []
@@ -286,16 +286,16 @@ def charts_of(record: JsonObject, columns: Columns) -> tuple[tuple[Chart, ...], 
     return tuple(_side_by_side(drawn)), len(charts) - len(drawn)
 
 
-def _plot(record: JsonObject, columns: Columns, asked: JsonObject) -> _Plot:
-    x, y, names = asked["x"], asked["y"], names_of(record)
-    where = asked.get("where") or {}
+def _plot(record: JsonObject, columns: Columns, declared: JsonObject) -> _Plot:
+    x, y, names = declared["x"], declared["y"], names_of(record)
+    where = declared.get("where") or {}
     levels = {
         name: [level for level in known if level in where.get(name, known)]
         for name, known in levels_of(record).items()
     }
     found = seed_means(record, columns, y)
     units = level_unit(x, levels[x], names), measure_unit(y, found, names)
-    return _Plot(x, y, asked["series"] or None, levels, found, *units, names)
+    return _Plot(x, y, declared["series"] or None, levels, found, *units, names)
 
 
 def _side_by_side(charts: Sequence[Chart]) -> Iterator[Chart]:
@@ -337,7 +337,7 @@ def _points(plot: _Plot, here: Mapping[str, Label]) -> Iterator[Point]:
 
 
 def _marks(plot: _Plot, published: object) -> Iterator[Mark]:
-    """Yield published numbers of the measure: one for all places, or one per place."""
+    """Yield published numbers of the measure: one for all levels of x, or one per level."""
     levels = plot.levels[plot.x]
     if isinstance(published, list) and len(published) == len(levels):
         published = dict(zip(map(str, levels), published, strict=True))

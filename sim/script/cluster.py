@@ -2,14 +2,14 @@
 
 Rules of this file:
 
-* Arrivals go at once to every worker that hosts their sensor. Those of other sensors go nowhere; if
-  the log does not filter, the worker of the hash of their sensor serves them, and drops them.
-  If sensors are placed by the hash of their names, a tuple goes to that worker first, which sends
-  it on when it comes in.
+* The log sends an arrival at once to every worker that hosts its sensor. If no worker does, the log
+  drops the arrival; a log that does not filter lets the worker of the sensor's hash drop it.
+  If sensors are placed by the hash of their names, a tuple goes to the worker of that hash first,
+  which sends it on when it comes in.
 * The end of a batch travels as a mark behind the tuples of the batch, on every way that tuples take
   to a worker. When the mark has come on all of these ways and has been served, it is a checkpoint.
 * The log sees all arrivals, and knows which sensors are silent. A tuple carries how far silence had
-  moved the watermark of its sensor, and a mark says it of the sensors that are idle by then.
+  moved the watermark of its sensor; a mark carries this for every sensor that is idle by then.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -74,7 +74,7 @@ class ScriptCluster:
         return {host.name: host.station for host in self.hosts}
 
     def admits(self, item: Tuple) -> bool:
-        """Return whether all workers that host a tuple's sensor take it in; a full one may shed."""
+        """Return whether all hosts of a tuple's sensor take it in; a full host may shed it."""
         return not self._sheds or all(host.admits() for host in self._hosting.get(item.key, ()))
 
     def arrive(self, event: Event) -> None:
@@ -114,7 +114,7 @@ class ScriptCluster:
         check_all(self.workers.values(), self.links.values())
 
     def close(self) -> None:
-        """Forget ways between workers, because reference cycles would stay in memory."""
+        """Forget the ways between workers, whose reference cycles would stay in memory."""
         for host in self.hosts:
             host.ways.clear()
             host.fed.clear()
@@ -138,7 +138,7 @@ class ScriptCluster:
         for host in self.hosts:
             for step in host.record.steps:
                 if isinstance(step, Undefined):
-                    undefined[step] = None  # several workers may find it for one statement
+                    undefined[step] = None  # several workers may report one statement
                 else:
                     steps.append(step)
         hosted = [Hosted(n, sensor) for n, own in enumerate(self._sensors) for sensor in own]

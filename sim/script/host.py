@@ -1,11 +1,11 @@
-"""A worker: it serves tuples and messages, records findings, and sends results to readers.
+"""Worker of scripts that serves tuples and messages, records findings, and sends results.
 
 Rules of this file:
 
 * The machine is asked when the work of an item has been done. Its findings are more work on the
   same item: results are computed one by one, before the next item is served. A result can be seen,
   and is sent to its readers, when it has been computed.
-* After a failure the worker does everything again from its last mark on, and sends it again. The
+* After a failure the worker repeats all work since its last mark, and sends the results again. The
   record takes back the steps since that mark: a step counts once.
 """
 
@@ -62,12 +62,12 @@ class ScriptTuning(Settings):
 
 
 class Result(NamedTuple):
-    """A result, and when its worker had computed it."""
+    """A result: its stamp, and when (us since the start) its worker had computed it."""
 
     stamp_us: int
     at_us: float
     is_last: bool
-    """Whether only the end of the stream made it known."""
+    """Whether only the end of the stream made the result known."""
 
 
 class WorkerRecord:
@@ -88,20 +88,20 @@ class WorkerRecord:
         self._saved = (0, 0, 0)
 
     def add(self, finding: Finding, now_us: float) -> None:
-        """Add a finding of the worker now."""
+        """Add a finding that the worker makes now."""
         self.steps += finding.steps
         if finding.stamp_us is not None:
             self.results.append(Result(finding.stamp_us, now_us, finding.is_last))
 
     def gauge(self, known_us: int, now_us: float) -> None:
-        """Record how far the worker is now."""
+        """Record the stamp before which the worker has all results now."""
         if known_us != self._known_us:
             self._known_us = known_us
             since_us = inf if known_us == END_US else float(known_us - self._start_us)
             self.known_us.set(since_us, now_us)
 
     def save(self) -> None:
-        """Keep everything so far: no failure takes it back."""
+        """Keep everything so far; no later failure takes it back."""
         self._saved = len(self.waited_us), len(self.steps), len(self.results)
 
     def go_back(self) -> None:
@@ -111,12 +111,12 @@ class WorkerRecord:
 
 
 class Sent(NamedTuple):
-    """A message that a worker sent another one."""
+    """A message from one worker to another."""
 
     sender: int
     reader: int
     stamps_us: tuple[int, ...]
-    """Stamps of the results in it."""
+    """Stamps of the results in the message."""
     at_us: float
 
 
@@ -145,7 +145,7 @@ class Mark(NamedTuple):
 
 Item: TypeAlias = Arrival | Mark | Message
 Way: TypeAlias = Callable[[Item, float], object]
-"""Takes an item, with its size in bits, to a worker."""
+"""Function that sends an item, with its size in bits, to a worker."""
 
 
 class Host:
@@ -169,15 +169,15 @@ class Host:
         self.ways: dict[int, Way] = {}
         """Ways to other workers, by their numbers."""
         self.onward: dict[str, list[int]] = {}
-        """Numbers of the workers to which it sends tuples on, by sensor."""
+        """Numbers of the workers to which this worker sends tuples on, by sensor."""
         self.fed: list[Way] = []
-        """Ways to the workers to which it sends tuples on."""
+        """Ways to the workers to which this worker sends tuples on."""
         self.feeders = 1
         """Number of ways by which tuples and marks come, from the log or from other workers."""
         self.expected = 0
         """Number of tuples on their way to this worker."""
         self.came_us: list[float] = []
-        """Time at which each tuple came in."""
+        """Time at which each tuple came in, since the start of the run."""
         self.heard = 0
         """Number of results, and of notices without a result, that came from other workers."""
         self.sent: list[Sent] = []

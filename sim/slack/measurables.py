@@ -1,4 +1,4 @@
-"""Measurables of room ``slack``: runs that experiments can make."""
+"""Measurables of room ``slack``: kinds of runs, by the name that an experiment gives."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from sim.windows.settings import StreamSettings
 
 
 def measure_delays(settings: Settings, seed: int) -> Figures:
-    """Return figures of delays: how far tuples arrive behind the latest event time (K-slack)."""
+    """Return figures of the delay: how far a tuple arrives behind the latest event time so far."""
     stream = pick(StreamSettings, read_settings(settings, STREAM))
     events = simulate_arrivals(stream.plan(seed), seed).events
     event_us = np.array([event.event_time_us for event in events], dtype=np.int64)

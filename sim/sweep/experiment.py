@@ -1,6 +1,6 @@
-"""An experiment as data: what it runs, over which settings, and what it expects.
+"""Experiments as data: what to run, over which settings, and what to expect.
 
-:mod:`sim.sweep.reading` reads it from TOML; docs/sweeps.md explains every key.
+:mod:`sim.sweep.reading` reads an experiment from TOML; docs/sweeps.md explains every key.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ class Factor(NamedTuple):
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """Names of its levels, in order."""
+        """Names of the levels, in order."""
         return tuple([level.label for level in self.levels])
 
 
@@ -76,7 +76,7 @@ class Comparison(NamedTuple):
 
 
 class Expectation(NamedTuple):
-    """An expectation of the table of results: bounds of a figure, or a direction."""
+    """An expectation of the table of results: bounds of a measure, or its direction."""
 
     says: str
     """The expectation as a sentence."""
@@ -97,7 +97,7 @@ class Expectation(NamedTuple):
     is_some: bool = False
     """Whether one cell that is as expected is enough."""
     only: str = ""
-    """The only effort in which it is judged; empty: both."""
+    """The only effort in which the expectation is judged; empty: both."""
 
 
 class Source(NamedTuple):
@@ -123,7 +123,7 @@ class Plot(NamedTuple):
     y: str
     series: str = ""
     log: tuple[str, ...] = ()
-    """Logarithmic axes, of ``x`` and ``y``."""
+    """Logarithmic axes, out of ``x`` and ``y``."""
     where: Mapping[str, tuple[Label, ...]] = {}
     """Levels that are drawn, by factor; all levels of a factor without an entry."""
 

@@ -1,4 +1,4 @@
-"""The machine of a task, which the simulation calls when a worker has served an item.
+"""Machine of a task of a windowed room, called when a worker has served an item.
 
 Rules of this file:
 
@@ -55,7 +55,7 @@ class WindowMachine(Protocol):
     def gauges(self) -> WindowGauges | None:
         """Return the gauges; ``None`` before the first tuple, and if the machine hides them.
 
-        They may change only with ``arrive``, ``insert``, ``flush`` and ``restore``.
+        The gauges may change only with ``arrive``, ``insert``, ``flush`` and ``restore``.
         """
         ...
 
@@ -73,7 +73,7 @@ MachineOf: TypeAlias = Callable[[QueryT, int], WindowMachine]
 
 
 _END, _FLUSH = "end of a batch", "flush"
-_Taken: TypeAlias = tuple[Event | Insertion | str, int]
+_Input: TypeAlias = tuple[Event | Insertion | str, int]
 """An input of a machine: an arrival, a watermark, or one of the words above, and its batch."""
 
 
@@ -82,10 +82,10 @@ class ModelWindowMachine(Generic[TaskT]):
 
     ``make`` builds the pipeline as it is before its first tuple. A checkpoint holds the number of
     inputs so far: the machine restores it by taking these inputs again. A copy of everything at
-    every checkpoint would take longer than the run. The first checkpoint is that of the start.
+    every checkpoint would take longer than the run. The first checkpoint precedes the first input.
     """
 
-    __slots__ = ("_gauges", "_is_flushed", "_make", "_pipeline", "_taken")
+    __slots__ = ("_gauges", "_inputs", "_is_flushed", "_make", "_pipeline")
 
     def __init__(
         self, make: Callable[[], TaskPipeline[TaskT]], gauges: Callable[[TaskT], WindowGauges]
@@ -93,30 +93,30 @@ class ModelWindowMachine(Generic[TaskT]):
         self._make, self._gauges = make, gauges
         self._pipeline = make()
         self._is_flushed = False
-        self._taken: list[_Taken] | None = None  # None until the first checkpoint
+        self._inputs: list[_Input] | None = None  # None until the first checkpoint
 
     def arrive(self, event: Event, batch: int) -> Sequence[Step]:
         """Take one arrival; return the steps that can be seen now."""
-        if self._taken is not None:
-            self._taken.append((event, batch))
+        if self._inputs is not None:
+            self._inputs.append((event, batch))
         return self._pipeline.arrive(event, batch)
 
     def insert(self, insertion: Insertion, batch: int) -> Sequence[Step]:
         """Take a watermark from upstream; return the steps that can be seen now."""
-        if self._taken is not None:
-            self._taken.append((insertion, batch))
+        if self._inputs is not None:
+            self._inputs.append((insertion, batch))
         return self._pipeline.insert(insertion, batch)
 
     def end_batch(self, batch: int) -> Sequence[Step]:
         """End a micro-batch; return the steps that can be seen now, corrections included."""
-        if self._taken is not None:
-            self._taken.append((_END, batch))
+        if self._inputs is not None:
+            self._inputs.append((_END, batch))
         return self._pipeline.end_batch(batch)
 
     def flush(self, batch: int) -> Sequence[Step]:
         """End the stream; return the steps that can be seen now."""
-        if self._taken is not None:
-            self._taken.append((_FLUSH, batch))
+        if self._inputs is not None:
+            self._inputs.append((_FLUSH, batch))
         self._is_flushed = True
         return self._pipeline.flush(batch)
 
@@ -125,25 +125,25 @@ class ModelWindowMachine(Generic[TaskT]):
         return self._pipeline.store.final()
 
     def gauges(self) -> WindowGauges | None:
-        """Return the gauges, from the first tuple and watermark of the task until its flush."""
+        """Return the gauges from the task's first tuple and watermark on, until its flush."""
         task = self._pipeline.task
         is_waiting = not task.n_accepted or task.wm_us == BEFORE_TIME_US
         return None if self._is_flushed or is_waiting else self._gauges(task)
 
     def saved(self) -> object:
         """Return the content of a checkpoint."""
-        if self._taken is None:
-            assert not self._pipeline.task.n_accepted, "the first checkpoint is that of the start"
-            self._taken = []
-        return len(self._taken)
+        if self._inputs is None:
+            assert not self._pipeline.task.n_accepted, "a tuple came before the first checkpoint"
+            self._inputs = []
+        return len(self._inputs)
 
     def restore(self, saved: object) -> None:
         """Restore the state of a checkpoint; forget everything else."""
         assert isinstance(saved, int)
-        assert self._taken is not None
-        taken, self._taken = self._taken[:saved], []
+        assert self._inputs is not None
+        inputs, self._inputs = self._inputs[:saved], []
         self._pipeline, self._is_flushed = self._make(), False
-        for what, batch in taken:
+        for what, batch in inputs:
             if isinstance(what, Event):
                 self.arrive(what, batch)
             elif isinstance(what, Insertion):

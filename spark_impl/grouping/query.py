@@ -1,4 +1,4 @@
-"""The interface for users: rows spread over instances, once or micro-batch by micro-batch."""
+"""User interface of room ``grouping``: rows spread over instances, once or as a stream."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -62,17 +62,18 @@ Work: TypeAlias = Callable[[DataFrame, MicroBatch], Sequence[int] | None]
 It may return the time of a tuple at each instance, in microseconds; these times balance the next
 window. Otherwise the times of :func:`spark_impl.grouping.instances.at_instances` do, if it is used.
 
-Work is the sink of a stream, and exactly-once is up to both: every row is in one numbered
-micro-batch, and work must replace whatever it wrote under :attr:`MicroBatch.number` before.
+Work is the sink of a stream, and both have a part in exactly-once: the stream puts every row into
+one numbered micro-batch, and work replaces whatever it wrote under :attr:`MicroBatch.number`.
 
 * After a crash or an error, work is called again with the same number, window and rows, even if it
   had returned. Smaller numbers never come back.
-* To skip a number that was written is not enough. A micro-batch without rows keeps its number for
+* Work must not skip a number that it has written. A micro-batch without rows leaves its number to
   the next one: work may be called without rows first, and then with some.
-* States of instances follow the same rule: a micro-batch begins with those of the number before.
+* States of instances follow the same rule: a micro-batch begins with the states that the previous
+  number left.
 
-A folder for each number that is overwritten does all this, as does a transaction that deletes the
-rows of the number and inserts the new ones.
+One folder per number, overwritten as a whole, meets these rules, as does a transaction that deletes
+the rows of the number and inserts the new ones.
 """
 
 
@@ -81,7 +82,7 @@ class GroupingProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a
 
 
 class Grouping:
-    """Spreads rows over ``instances`` by key: hot keys over many, others over two at most.
+    """Spreads rows over ``instances`` by key; by default, only hot keys get more than two of them.
 
     ``times_us`` is the time of a tuple at each instance; by default all take equally long. Other
     settings are those of ``model.vocabulary.GroupingConfig``. Raise ``ValueError`` for a setting
@@ -138,12 +139,12 @@ class Grouping:
         value: str | None = None,
         spark_checkpoint: Address | None = None,
     ) -> "GroupingStream":
-        """Return a stream whose rows are spread, and worked on micro-batch by micro-batch.
+        """Return a stream that spreads its rows and calls ``work`` on each micro-batch.
 
         ``checkpoint`` is a folder that the driver and all workers reach under this address; the
         next run with this folder resumes where the last one stopped. ``spark_checkpoint`` is the
-        folder of Spark's own checkpoint, by default one in ``checkpoint``; it is needed if Spark
-        has no connector for that file system. ``seq`` numbers the arrivals; with it every tuple
+        folder of Spark's own checkpoint, by default one in ``checkpoint``; name it if Spark has
+        no connector for that file system. ``seq`` numbers the arrivals; with it every tuple
         goes where docs/grouping.md says, whatever the files and partitions are. ``value`` is a
         column of numbers: rows without a finite one are routed like others, because the work
         decides about them, and :meth:`GroupingStream.rejected` lists them. Raise
@@ -163,7 +164,7 @@ class Grouping:
 
 
 class Spreader:
-    """A stream's routers and their store: one micro-batch after the other."""
+    """The routers of a stream with their store, which take one micro-batch after the other."""
 
     def __init__(self, config: GroupingConfig, columns: Columns, store: Location) -> None:
         self.config = config
@@ -173,10 +174,10 @@ class Spreader:
         self.writer = TableWriter(self.store.root)
         """The writer of the store's table."""
         self.history: Location | None = None
-        """The history from which the rows come, if they come from one."""
+        """The history from which the rows come, if any."""
 
     def standing(self, store: GroupingStore | None = None) -> Standing:
-        """Return the progress of the stream, at present or in a store that was looked at."""
+        """Return the progress of the stream in ``store``, by default in its present version."""
         store = store or self.store.at()
         last = store.view.last
         return store.standing(last) if last >= 0 else start(self.config)
@@ -195,17 +196,17 @@ class Spreader:
     def advance(self, rows: DataFrame, work: Work, source_batch: int) -> None:
         """Spread a micro-batch, have it worked on, and commit it.
 
-        ``source_batch`` is its number at the source. If it comes again, it is spread as before.
-        Raise :class:`InputProblem` for an older one, if one has been left out, and if another
-        process has spread one meanwhile.
+        ``source_batch`` is its number at the source. The last micro-batch may come again, and is
+        then spread as before. Raise :class:`InputProblem` for an older one, if the source has left
+        one out, and if another process has spread one meanwhile.
         """
         part = self.begin(source_batch, rows.sparkSession.sparkContext)
-        found = route_stream(rows, part)
-        given = work(found.repartitionById(self.config.instances, INSTANCE), part.batch)
-        self.finish(part, found, source_batch, given)
+        routed = route_stream(rows, part)
+        given = work(routed.repartitionById(self.config.instances, INSTANCE), part.batch)
+        self.finish(part, routed, source_batch, given)
 
     def begin(self, source_batch: int, context: SparkContext) -> Part:
-        """Return a micro-batch as the senders need it."""
+        """Return a micro-batch with everything that its senders need."""
         if self._reports is None:  # the first micro-batch of a run
             self._reports = Reports(context)
         self._reports.begin()
@@ -218,14 +219,15 @@ class Spreader:
         return Part(self.config, self.columns, standing, senders, batch)
 
     def finish(
-        self, part: Part, found: DataFrame, source_batch: int, given: Sequence[int] | None = None
+        self, part: Part, routed: DataFrame, source_batch: int, given: Sequence[int] | None = None
     ) -> None:
-        """Commit a micro-batch whose rows were routed to ``found``, and worked on.
+        """Commit a micro-batch that was routed and worked on.
 
-        ``given`` are the times that the work returned.
+        ``routed`` are its rows with their instances; ``given`` are the times (us) that the work
+        returned, if any.
         """
         standing, writer = part.standing, self.writer
-        senders = self._senders(part, found)
+        senders = self._senders(part, routed)
         states = [decode_state(self.store.load(SENDER, file)) for file in senders]
         tuples = sum(each.routed for each in states) - standing.routed
         if not tuples:
@@ -273,19 +275,19 @@ class Spreader:
         before = standing.batch - 2
         return seen.standing(before) if before >= 0 else start(self.config)
 
-    def _senders(self, part: Part, found: DataFrame) -> list[Location]:
+    def _senders(self, part: Part, routed: DataFrame) -> list[Location]:
         """Return the files of all senders' states after a micro-batch."""
         reports, senders = part.batch.reports, range(self.config.senders)
         if len(reports.of(SENDER)) < len(senders):
             # The work did not read every row, so some routers have not run; or there are fewer
             # partitions than senders. All routers run now.
-            found.count()
-        told = {number: each.file for number, each in reports.of(SENDER).items()}
-        for sender in set(senders) - told.keys():
+            routed.count()
+        files = {number: each.file for number, each in reports.of(SENDER).items()}
+        for sender in set(senders) - files.keys():
             state = sender_before(part, sender)
             number = part.standing.batch
-            told[sender] = self.store.save(SENDER, number, sender, encode_state(state))
-        return [told[sender] for sender in senders]
+            files[sender] = self.store.save(SENDER, number, sender, encode_state(state))
+        return [files[sender] for sender in senders]
 
 
 def times_of(config: GroupingConfig, given: Sequence[int]) -> tuple[int, ...]:
@@ -301,16 +303,16 @@ def times_of(config: GroupingConfig, given: Sequence[int]) -> tuple[int, ...]:
 
 
 class Progress(NamedTuple):
-    """The position of a stream that is spread. It waits for nothing, so nothing holds it back."""
+    """Progress of a stream that is spread. No input holds it back, because routing never waits."""
 
     batch: int
-    """The last micro-batch that is done; -1 before the first one."""
+    """The last finished micro-batch; -1 before the first one."""
     window: int
     """The window of the next tuple."""
     rejected: Mapping[str, int]
     """Number of refused rows so far, by reason."""
     rows: Mapping[str, int]
-    """Rows of the last micro-batch, and those in each place of the ledger."""
+    """Number of rows of the last micro-batch, in all and in each place of the ledger."""
 
 
 def progress(store: Address) -> Progress:

@@ -4,16 +4,16 @@ The store is a :class:`spark_impl.runtime.stores.TableStore` with these kinds of
 
     sender     the state of a sender after a micro-batch
     instance   the state of an instance, if instances have any
-    standing   the standing after a micro-batch
+    standing   the progress of the stream after a micro-batch
     rejected   rows without a finite value, if listed
     account    rows of a micro-batch, by place of the ledger
 
 Rules of this file:
 
-* The state of a sender or an instance follows from its state before and its tuples: writing it
-  again, after a crash or in a second attempt, writes the same, into another file.
-* A version has the states and the standings of the last two micro-batches: the source may repeat
-  the last one.
+* The state of a sender or an instance follows from its previous state and its tuples. After a
+  crash, or in a second attempt of a task, the same state is written into another file.
+* A version has the states and the progress of the last two micro-batches, because the source may
+  repeat the last one.
 """
 
 import json
@@ -66,7 +66,7 @@ class GroupingStore(stores.TableStore):
         return bytes(self.read_state(file, kind)["content"])
 
     def standing(self, batch: int) -> Standing:
-        """Return the standing after a micro-batch, which is the last one or the one before."""
+        """Return the progress after a micro-batch, which is the last one or the one before."""
         (row,) = self.read_kind(STANDING, batch).to_pylist()
         return decode_standing(row["content"])
 
@@ -114,9 +114,9 @@ def decode_state(data: bytes) -> SenderState:
 
 
 def encode_table(table: pa.Table | None) -> bytes:
-    """Return an instance's state as bytes, none for no state."""
+    """Return an instance's state as bytes; no state becomes no bytes."""
     sink = pa.BufferOutputStream()
-    if table is not None:  # the file around it is packed
+    if table is not None:  # the store compresses the file around it
         feather.write_feather(table, sink, compression="uncompressed")
     return bytes(sink.getvalue())
 
@@ -127,13 +127,13 @@ def decode_table(data: bytes) -> pa.Table | None:
 
 
 def encode_standing(standing: Standing) -> bytes:
-    """Return as bytes where a stream stands."""
+    """Return the progress of a stream as bytes."""
     plain = {**standing._asdict(), "table": standing.table._asdict()}
     return json.dumps(plain).encode("utf-8")
 
 
 def decode_standing(text: bytes) -> Standing:
-    """Return where a stream stands: what :func:`encode_standing` wrote."""
+    """Return the progress of a stream that :func:`encode_standing` wrote."""
     data = json.loads(text)
     table = dict(data["table"])
     table["times"] = tuple(table["times"])

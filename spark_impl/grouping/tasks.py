@@ -1,7 +1,7 @@
 """Routers as Spark tasks: one for every sender, or for every partition of bounded data.
 
-Partition i belongs to sender i. The sender handles its rows in the order of ``seq`` if there is
-one, else in the order in which they come.
+Partition i belongs to sender i. The sender handles its rows in the order of column ``seq`` if it is
+named, else in the order in which they come.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,13 +47,13 @@ _ROWS = 1 << 17
 
 
 class Columns(NamedTuple):
-    """Names of columns."""
+    """Names of the input's columns that routers read."""
 
     key: str
     seq: str | None = None
-    """The order of arrival, if there is one."""
+    """Arrival numbers, if the input has them."""
     value: str | None = None
-    """The values, if rows without a finite one are to be listed."""
+    """Values, if rows without a finite value are to be listed."""
 
 
 def require_columns(rows: DataFrame, columns: Columns, is_stream: bool) -> None:
@@ -68,9 +68,7 @@ def require_columns(rows: DataFrame, columns: Columns, is_stream: bool) -> None:
     if columns.value is not None:
         _require_type(rows, columns.value, NumericType, "a value is a number")
     if INSTANCE in rows.columns:
-        msg = (
-            f"the input already has a column {INSTANCE!r}; rename it: the new column has this name"
-        )
+        msg = f"the input already has a column {INSTANCE!r}; rename it: routing adds this column"
         raise InputProblem(msg)
 
 
@@ -85,7 +83,7 @@ def _require_type(rows: DataFrame, name: str, wanted: type[DataType], rule: str)
 
 
 def with_instance(rows: DataFrame) -> StructType:
-    """Return the columns of routed rows."""
+    """Return the schema of rows after routing, which adds the column of instances."""
     return StructType([*rows.schema.fields]).add(INSTANCE, IntegerType(), nullable=False)
 
 
@@ -99,7 +97,7 @@ class Part(NamedTuple):
     columns: Columns
     standing: Standing
     before: Mapping[int, Location]
-    """Files of the senders' states after the micro-batch before, none before the first one."""
+    """Files of the senders' states after the previous micro-batch; empty before the first one."""
     batch: MicroBatch
 
     @property
@@ -158,21 +156,21 @@ def _run_sender(
 
 
 def refused_rows(rows: pa.Table, columns: Columns) -> pa.Table:
-    """Return the rows whose value is missing or not finite, in the columns of the list of these."""
+    """Return the rows whose value is missing or not finite, with the columns :data:`REFUSED`."""
     if columns.value is None:
         return REFUSED.empty_table()
     values = rows.column(columns.value).cast(pa.float64(), safe=False)
-    gone = rows.filter(pc.invert(pc.fill_null(pc.is_finite(values), fill_value=False)))
-    size = gone.num_rows
+    refused = rows.filter(pc.invert(pc.fill_null(pc.is_finite(values), fill_value=False)))
+    size = refused.num_rows
     sources = {"seq": columns.seq, "key": columns.key}
-    found = {"reason": pa.repeat(REASON_NOT_FINITE, size)}
-    for name in (each for each in REFUSED.names if each not in found):
+    arrays = {"reason": pa.repeat(REASON_NOT_FINITE, size)}
+    for name in (each for each in REFUSED.names if each not in arrays):
         source = sources.get(name, name)
-        given = source in gone.column_names and gone.column(source).type
+        given = source in refused.column_names and refused.column(source).type
         kind = REFUSED.field(name).type
         fits = given and (pa.types.is_integer(given) or kind == pa.string())
-        found[name] = gone.column(source) if fits else pa.nulls(size, kind)
-    return pa.table({name: found[name] for name in REFUSED.names}).cast(REFUSED)
+        arrays[name] = refused.column(source) if fits else pa.nulls(size, kind)
+    return pa.table({name: arrays[name] for name in REFUSED.names}).cast(REFUSED)
 
 
 def sender_before(part: Part, sender: int) -> SenderState:
@@ -225,7 +223,7 @@ def _count(
 
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Combine Arrow batches into tables that are large enough."""
+    """Combine Arrow batches into tables of at least ``_ROWS`` rows; the last may be smaller."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -251,9 +249,9 @@ def _require_values(rows: pa.Table, name: str) -> None:
 
 
 def partition_id() -> int:
-    """Return the partition of this task."""
+    """Return the number of this task's partition."""
     context = TaskContext.get()
     if context is None:
-        msg = "routers run in Spark's tasks"
+        msg = "there is no partition outside of a Spark task"
         raise RuntimeError(msg)
     return context.partitionId()

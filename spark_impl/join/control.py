@@ -1,12 +1,12 @@
-"""Decisions by load, and clocks of silent streams: what the driver settles between two epochs.
+"""Load decisions and clocks of silent streams, which the driver updates between two epochs.
 
 Source: docs/join.md, sections 14 and 2.
 
 Rules of this file:
 
-* Every function is pure. The time of day, a store or a cluster is nowhere in here.
-* The configuration of an epoch carries the decision in force, alone: see :func:`config_of`.
-* A stream's own progress is known to its source worker; a clock knows it as of the last epoch.
+* Every function is pure: it sees no time of day, no store and no cluster.
+* The configuration of an epoch carries the decision in force and no other: see :func:`config_of`.
+* Only a stream's source worker knows its present progress; a clock has that of the last epoch.
 """
 
 from dataclasses import replace
@@ -48,12 +48,12 @@ def decide(rules: LoadRules, state: LoadState, measured: Measured) -> tuple[Load
 
 
 def utilisations(measured: Measured) -> tuple[float, ...]:
-    """Return the utilisation of every worker."""
+    """Return the utilisation of every worker, 0 to 1."""
     return tuple(min(each / measured.elapsed_us, 1.0) for each in measured.busy_us)
 
 
 def mean_utilisation(measured: Measured) -> float:
-    """Return tau, the mean utilisation of the workers, rounded once."""
+    """Return tau, the mean utilisation of the workers, computed with a single rounding."""
     elapsed_us = measured.elapsed_us
     busy_us = sum(min(each, elapsed_us) for each in measured.busy_us)
     return busy_us / (len(measured.busy_us) * elapsed_us)
@@ -72,7 +72,7 @@ def share_to_shed(rules: LoadRules, smoothed: float, is_shedding: bool) -> float
 
 
 def choose_block_size(rules: LoadRules, tau: float, workers: int) -> int:
-    """Return the block size zeta(tau) of a chain of ``workers``."""
+    """Return the block size (zeta in the docs) at mean utilisation ``tau`` of a chain."""
     if rules.blocks == "fixed" or workers == 1:
         return rules.block_size
     wanted = floor(2 * rules.capacity * (rules.tau1 - tau) / (workers - 1))
@@ -86,7 +86,7 @@ def find_in_force(config: JoinConfig, epoch: int) -> Decision | None:
 
 
 def config_of(config: JoinConfig, decision: Decision | None) -> JoinConfig:
-    """Return the configuration of an epoch: what a decision says, and that decision alone."""
+    """Return the configuration of an epoch in which this decision, and no other, is in force."""
     if decision is None:
         return replace(config, decisions=())
     return replace(
@@ -103,7 +103,7 @@ def share_of(config: JoinConfig) -> float:
 
 
 def _since(before_us: int | None, at_us: int, holds: bool) -> int | None:
-    """Return the first moment since which a condition has held."""
+    """Return the time since when a condition has held, or ``None`` if it does not hold now."""
     if not holds:
         return None
     return at_us if before_us is None else before_us
@@ -132,7 +132,7 @@ class StreamClock(NamedTuple):
     mark_us: int | None = None
     """Largest admitted event time of the other stream when this one last sent anything."""
     floor_us: int = NO_WATERMARK_US
-    """The watermark does not lie below this."""
+    """Least watermark of the stream, which rises while the stream is idle."""
 
     def watermark_us(self, lateness_us: int | None) -> int:
         """Return the watermark of the stream."""
@@ -153,7 +153,7 @@ class Clocks(NamedTuple):
         return Counts(self.r.floor_us, self.s.floor_us)
 
     def held_by(self, lateness_us: int | None) -> str:
-        """Return the stream with the lower watermark, R of equals."""
+        """Return the stream with the lower watermark, or R if both are equal."""
         r_us, s_us = (each.watermark_us(lateness_us) for each in self)
         return R if r_us <= s_us else S
 
@@ -177,7 +177,8 @@ def _with_floor(config: JoinConfig, clock: StreamClock, other_us: int) -> Stream
 def end_epoch(config: JoinConfig, clocks: Clocks, t_max_us: Counts, accepted: Counts) -> Clocks:
     """Return the clocks after an epoch that began with ``clocks``.
 
-    ``accepted`` is the number of arrivals that were neither shed nor without a finite value.
+    ``t_max_us`` is the largest admitted event time of each stream, ``accepted`` the number of its
+    arrivals in the epoch that were neither shed nor without a finite value.
     """
     marked = config.idle_after_us is not None
 

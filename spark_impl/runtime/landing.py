@@ -10,16 +10,16 @@
 Rules of this file:
 
 * The file of a micro-batch never changes: queries may have read it. The file holds the number of
-  its micro-batch and a digest of Spark's plan for it, so that what Spark repeats after a crash is
-  recognised, and what a landing with a copy of the checkpoint has planned is not taken for it.
+  its micro-batch and a digest of Spark's plan for it. By these a landing recognises a micro-batch
+  that Spark repeats after a crash, and tells it from one that a copy of the checkpoint has planned.
 * Workers write scratch files. The driver checks such a file and gives it its final name; only on S3
   do rows pass through the driver. A worker that Spark has abandoned, or whose driver was killed,
-  may go on writing without harm: its file never gets a final name, and goes after a day.
+  may go on writing without harm: its file never gets a final name, and is removed after a day.
 * A file gets a name that no file has: if another landing has written the history meanwhile, this
   one stops, and has changed nothing.
-* Rejected rows get their name behind the arrivals of their micro-batch, and the note of the file
-  comes last. If a crash comes between, the repeated micro-batch lists its rejected rows anew, and
-  stops if other rows would land than the file has.
+* The list of rejected rows gets its name after the file of the micro-batch; the note of the file in
+  ``_landed.json`` is written last. After a crash in between, the repeated micro-batch lists its
+  rejected rows anew, and stops if other rows would land than the file has.
 * The history is its own record: arrival numbers continue those of its last file, which also says
   how many rows Spark had handed in until then.
 """
@@ -83,7 +83,7 @@ from spark_impl.runtime.tables import digest_of, require_plan
 
 VERSION = 2
 _OLD_NS = 86_400 * 10**9
-"""Age at which scratch files belong to nobody any more."""
+"""Age (ns) at which scratch files count as abandoned."""
 
 
 class Landing(Runnable):
@@ -101,7 +101,7 @@ class Landing(Runnable):
 
     Several streams can be landed together, ``{"R": trips, "S": fares}``: the same arguments apply
     to all of them, one order of arrival goes over all of them, and their names become the grouping
-    column ``stream``. :func:`spark_impl.join.from_history` gives them back to a join.
+    column ``stream``. :func:`spark_impl.join.from_history` reads them as the streams of a join.
 
     ``time_unit`` is the unit of times that are not timestamps already: ``"us"``, ``"ms"``, ``"s"``
     or ``"ns"`` since 1970, as numbers or text, or ``"timestamp"``: text like
@@ -114,7 +114,7 @@ class Landing(Runnable):
     strings.
 
     ``max_future`` guards against wrong clocks: a row whose event time lies more than that beyond
-    its arrival time is refused, because a single one would close all windows up to its time. It is
+    its arrival time is refused, because one such row would close all windows up to its time. It is
     an interval such as ``"1 hour"``, a ``timedelta``, or None for no guard. Another run of the same
     landing may have another guard, unless it has to finish a micro-batch whose file is there.
 
@@ -181,9 +181,9 @@ class Landing(Runnable):
         self._history, self._checkpoint = locate(history), locate(checkpoint)
         self._by_arrival, self._values = arrival is not None, values
         self.identity = source_id
-        """Column of the stream with the identities, None without one."""
+        """Column of the stream with the identities; None if the stream has none."""
         self._spark = streams[0].sparkSession
-        # First: what runs on workers takes along the interpreter that is chosen when it is made.
+        # First, because code for workers keeps the interpreter that is chosen when it is made.
         packages.prepare_workers(self._spark.sparkContext)
         self._rows = union_typed(streams, chosen)
         kinds = {field.name: field.type for field in to_arrow_schema(self._rows.schema)}
@@ -202,7 +202,7 @@ class Landing(Runnable):
             "streams": names,
             "time_unit": time_unit,
         }
-        if reads_wall_clocks(streams, chosen):  # earlier versions read them in the session's zone
+        if reads_wall_clocks(streams, chosen):  # earlier versions took the session's time zone
             self._settings["time_zone"] = "UTC"
         self._open()
 
@@ -215,8 +215,8 @@ class Landing(Runnable):
 
         The columns are ``column`` (of a row that did not land, the first one with a fault),
         ``reason``, ``text`` (the content of that column), ``row`` (all columns of the stream as
-        JSON), ``seq`` and ``batch``. A row that landed without some of its values is here once for
-        each of them, with its arrival number ``seq``; of a row that did not land it is NULL.
+        JSON), ``seq`` and ``batch``. A row that landed without some of its values is listed once
+        for each of them, with its arrival number ``seq``. A row that did not land has NULL there.
         """
         files = [each.file for each in rejected_lists(self._history)]
         return read_files(self._spark, files, FAULTS)
@@ -234,11 +234,11 @@ class Landing(Runnable):
         return read_files(self._spark, files_of(self._history), pa.schema(fields)).distinct()
 
     def not_landed(self) -> int:
-        """Return the number of rows that did not land until now."""
+        """Return the number of rows that have not landed so far."""
         return sum(each.gone for each in rejected_lists(self._history))
 
     def ledger(self) -> Ledger:
-        """Return where each row is that Spark has handed in; landed ones are pending."""
+        """Return where each row is that Spark has handed in; landed rows count as pending."""
         return ledger_of_landing(self._history, self._checkpoint)
 
     def left_out(self) -> list[LeftOut]:
@@ -249,7 +249,7 @@ class Landing(Runnable):
         return files_left_out(self._rows, self._checkpoint)
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
-        # Again: another landing may have begun the history at the same time.
+        # Once more, because another landing may have begun the history at the same time.
         self._open()
         self._last = self._read = None  # another landing may have added rows since
         self._require_last()
@@ -263,8 +263,8 @@ class Landing(Runnable):
     def _require_last(self) -> LastFile:
         """Return the last file.
 
-        Raise :class:`InputProblem` if Spark has planned other rows of its micro-batch, or will do
-        so. Those that have come since would be taken for landed, too.
+        Raise :class:`InputProblem` if Spark has planned other rows for its micro-batch, or is yet
+        to plan it: rows that have come since would be taken for landed.
         """
         batch = last_logged(self._checkpoint, "offsets") + 1
         last = find_last(self._history)
@@ -278,10 +278,10 @@ class Landing(Runnable):
         return last
 
     def _land(self, rows: DataFrame, batch: int) -> None:
-        """Write everything of a micro-batch; Spark calls this, and again after a crash."""
-        is_first = self._last is None  # of a run: Spark repeats no other micro-batch
+        """Write all files of a micro-batch; after a crash Spark calls this function again."""
+        is_first = self._last is None  # Spark repeats only a run's first micro-batch
         self._last = last = self._last or self._require_last()
-        is_landed = batch == last.batch  # but Spark stopped before it committed
+        is_landed = batch == last.batch  # Spark stopped before its commit
         if is_landed and (read_landed(self._checkpoint) or {}).get("number") == last.number:
             return
         # Nobody else writes here, not even another landing of the same micro-batch.
@@ -356,7 +356,7 @@ def _read_guard(max_future: object) -> int | None:
 def _require_free(groups: Iterable[str], taken: Collection[str]) -> None:
     """Raise :class:`InputProblem` for a grouping column with the name of another column."""
     for name in groups:
-        if name.lower() in taken:  # to Spark they are the same
+        if name.lower() in taken:  # Spark ignores the case of names
             msg = f"a grouping column cannot be called {name!r}, which is taken"
             raise InputProblem(msg)
 
@@ -376,7 +376,7 @@ def _read_whole(file: Location, rows: int) -> pq.FileMetaData:
 def _require_same(file: Location, last: LastFile, rows: int) -> None:
     """Raise :class:`InputProblem` unless a repeated micro-batch lands the rows of its file.
 
-    Guards refuse the more rows the stricter they are, so the number of rows tells them apart.
+    A stricter guard refuses more of the same rows, so the number of rows tells guards apart.
     """
     landed = last.seq - last.first + 1
     if rows != landed:

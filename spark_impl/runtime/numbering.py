@@ -19,8 +19,8 @@ from spark_impl.runtime.storage import Location
 LANDED, REJECTED = "landed", "rejected"
 """Tables that a micro-batch is written to."""
 WRITTEN = "`table` string, file string, `rows` long, gone long, read long"
-"""Columns of what the task yields: a row for each file; ``gone`` are rows that did not land, and
-``read`` those that Spark has handed in until now."""
+"""Columns that the task yields, with a row for each file. ``gone`` is the number of rows that did
+not land, ``read`` that of all rows that Spark has handed in so far."""
 ROW_GROUP = 1 << 20
 """Most rows of a row group, which is in memory before it is written."""
 
@@ -35,12 +35,12 @@ def write_in_order(
     nullable: Collection[str] = (),
     read: int = 0,
 ) -> Iterator[pa.RecordBatch]:
-    """Give rows their numbers and write them to scratch files; a stage for ``mapInArrow``.
+    """Write rows with their numbers to ``scratch``; yield :data:`WRITTEN`, for ``mapInArrow``.
 
     ``batches`` are all rows of a micro-batch in the order of arrival. The first arrival gets the
     number ``first``; no arrival gets a time before ``since_us``. ``schema`` is that of the history.
-    ``read`` is the number of rows before the micro-batch.
-    A row with a fault is an arrival only if all its faults are in ``nullable`` columns.
+    ``read`` is the number of rows that Spark has handed in before micro-batch ``batch``. A row with
+    a fault is an arrival only if all its faults are in ``nullable`` columns.
     """
     with ExitStack() as stack:
         landed = _Table(LANDED, scratch, schema, stack)
@@ -96,7 +96,7 @@ class _Table:
             self._write(self._held.num_rows // ROW_GROUP * ROW_GROUP)
 
     def finish(self, note: Mapping[bytes, bytes] | None = None) -> list[PlainRow]:
-        """Write the remaining rows, and a note about all; return what is written, if anything."""
+        """Write the remaining rows, and ``note`` as metadata; return the file, if it has rows."""
         if not self.rows:
             return []
         # An empty row group has no statistics, which the next landing reads.

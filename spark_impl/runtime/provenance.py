@@ -1,8 +1,8 @@
-"""Identity of a history: its landing, and the stores that were computed from it, know no other one.
+"""Identity of a history, to which its landing and the stores computed from it are bound.
 
-A history has an id, whatever its address and its files are: that of its landing, in
-``_landing.json`` with the landing's settings, or else that in ``_history.json``, which the first
-query over it writes.
+The id of a history depends on neither its address nor its files. A landing writes it into
+``_landing.json``, with its settings; for any other history, the first query writes it into
+``_history.json``.
 """
 
 import json
@@ -19,9 +19,9 @@ from spark_impl.runtime.tables import TableWriter, View
 
 _NOTE, _LANDING = "_history.json", "_landing.json"
 _NOTES = ((_NOTE, "history"), (_LANDING, "landing"))
-"""Files that may hold the id of a history, and its name there."""
+"""Files that may hold the id of a history, each with the field that holds it."""
 _MARK = "straggler.history"
-"""Metadata of a column: the address of the history that a DataFrame reads."""
+"""Name in the metadata of columns for the address of the history that they come from."""
 
 
 def identity_of(history: Location) -> str | None:
@@ -37,7 +37,7 @@ def identity_of(history: Location) -> str | None:
 def require_history(view: View, history: Location) -> None:
     """Raise :class:`InputProblem` if a store was computed from another history.
 
-    A store that has read nothing yet goes on over any.
+    A store that has read nothing accepts every history; a history without id and files fits all.
     """
     noted, found = view.history, identity_of(history)
     if noted is None or found == noted["id"] or (found is None and not numbers(history)):
@@ -69,7 +69,7 @@ def note_history(writer: TableWriter) -> None:
 
 
 def _identify(history: Location) -> str | None:
-    """Give an id to a history; return it, or ``None`` if it cannot be written."""
+    """Give a history an id unless it has one; return it, or ``None`` if it cannot be written."""
     with suppress(InputProblem):  # another query was quicker, or may not write
         text = json.dumps({"history": uuid.uuid4().hex})
         (history / _NOTE).write_bytes(text.encode("utf-8"), is_new=True)
@@ -81,9 +81,9 @@ def open_history(
 ) -> None:
     """Begin a history, or check that its landing can be resumed.
 
-    ``is_planned`` says whether Spark has planned a micro-batch in the checkpoint.
-
-    Raise :class:`InputProblem` if it was landed with another checkpoint or other settings.
+    ``is_planned`` says whether Spark has planned a micro-batch in the checkpoint. Raise
+    :class:`InputProblem` if the history was landed with another checkpoint or other settings, or if
+    its files are not those of a landing.
     """
     there, here = read_note(checkpoint), read_note(history)
     if here is None and not is_planned:
@@ -113,12 +113,12 @@ def read_note(folder: Location) -> JsonObject | None:
 
 
 def mark_rows(rows: DataFrame, history: Location) -> DataFrame:
-    """Return rows that say from which history they come, in the metadata of their columns."""
+    """Return the rows with the address of their history in the metadata of every column."""
     mark = {_MARK: str(history)}
     return rows.select(*(F.col(name).alias(name, metadata=mark) for name in rows.columns))
 
 
 def history_of(rows: DataFrame) -> Location | None:
-    """Return the history from which rows come, ``None`` if they do not say."""
+    """Return the history that :func:`mark_rows` noted on rows, or ``None``."""
     marks = (field.metadata.get(_MARK) for field in rows.schema.fields)
     return next((locate(each) for each in marks if each), None)

@@ -3,7 +3,7 @@
 Rules of this file:
 
 * Nodes are numbered in the order in which they are first needed: workflows and statements as
-  given, from left to right, inputs before what is made of them.
+  given, from left to right, the inputs of a node before the node.
 * Nothing here depends on workers or tuples.
 """
 
@@ -36,12 +36,12 @@ _ORDERED = ("-", "/")
 
 
 class Node(NamedTuple):
-    """A computation that is done once."""
+    """A sensor, number, union, window or operation, which the graph has only once."""
 
     kind: str
     op: str = ""
     inputs: tuple[int, ...] = ()
-    """Numbers of nodes."""
+    """Numbers of the nodes that this node reads."""
     length_ms: int = 0
     slide_ms: int = 0
     sensor: str = ""
@@ -56,14 +56,14 @@ class Output(NamedTuple):
     name: str
     node: int
     recorded: bool
-    """Whether its tuples are results."""
+    """Whether the tuples of the statement are results."""
     own: tuple[int, ...]
-    """The windows and operations that are written in the statement."""
+    """Nodes of the windows and operations that are written in the statement."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes, each behind its inputs, and the statements that need them."""
+    """Nodes, each after its inputs, and the statements that need them."""
 
     nodes: tuple[Node, ...]
     outputs: tuple[Output, ...]
@@ -74,7 +74,7 @@ class Graph:
 
     @cached_property
     def computed(self) -> tuple[int, ...]:
-        """Windows and operations."""
+        """Numbers of the nodes that are windows or operations."""
         return tuple(n for n, node in enumerate(self.nodes) if node.kind in (WINDOW, OPERATION))
 
     @cached_property
@@ -93,7 +93,7 @@ class Graph:
 
     @cached_property
     def asked_for(self) -> tuple[int, ...]:
-        """Sensors that a window or an operation reads."""
+        """Nodes of the sensors that a window or an operation reads."""
         found = sorted(set(chain.from_iterable(self.reads.values())))
         return tuple(n for n in found if self.nodes[n].kind == SENSOR)
 
@@ -132,13 +132,13 @@ class Graph:
 
 def make_graph(config: ScriptConfig) -> Graph:
     """Return the graph of a configuration, with equal nodes shared."""
-    shared = _Sharing()
-    outputs = list(chain.from_iterable(map(shared.outputs, config.workflows)))
-    return Graph(tuple(shared.nodes), tuple(outputs), dict(config.sensors), shared.written)
+    builder = _GraphBuilder()
+    outputs = list(chain.from_iterable(map(builder.outputs, config.workflows)))
+    return Graph(tuple(builder.nodes), tuple(outputs), dict(config.sensors), builder.written)
 
 
-class _Sharing:
-    """The graph under construction."""
+class _GraphBuilder:
+    """A graph under construction: nodes are shared as they are added."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []

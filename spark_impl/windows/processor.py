@@ -1,4 +1,4 @@
-"""The stateful operator of windowed queries: arrivals in, the records of tasks out.
+"""Stateful operator of windowed queries, from arrivals to the records of tasks.
 
 In a query, the operator writes the records into the stream tables, all tasks of a partition
 together, and returns only the progress of the tasks.
@@ -28,12 +28,7 @@ from spark_impl.windows.blocks import decode, task_of_slot
 from spark_impl.windows.kernel import process
 from spark_impl.windows.records import NO_CLOCK, Output, TaskState, state_from_bytes, state_to_bytes
 from spark_impl.windows.room import ConfigT, WindowRoom, WindowSettings
-from spark_impl.windows.store import (
-    TaskId,
-    WindowStore,
-    record_types,
-    written_column,
-)
+from spark_impl.windows.store import TaskId, WindowStore, record_types, written_column
 
 STATE_NAME = "task"
 """Name of the one state variable."""
@@ -42,7 +37,7 @@ BATCH = "streaming.sql.batchId"
 STATE = StructType([StructField("state", BinaryType())])
 """The state of a task (:func:`spark_impl.windows.records.state_to_bytes`) in the state store."""
 Write: TypeAlias = Callable[[Sequence["TaskOutput"], int, str], None]
-"""Writes the output of a partition, given the micro-batch and a name for the files."""
+"""Function that writes the output of a partition, given the micro-batch and a name for files."""
 _ALL_REASONS = np.array(["", *REASONS, *FLAWS], dtype=object)
 
 
@@ -70,9 +65,9 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
         shares: FileShares | None = None,
         write: Write | None = None,
     ) -> None:
-        """Read blocks (with ``shares``: names of files) from rows; give the output to ``write``.
+        """Set up the operator of a query whose rows hold blocks or, with ``shares``, file names.
 
-        Without ``write``, the output stays in :attr:`outputs`.
+        ``write`` gets the output; without it, the output stays in :attr:`outputs`.
         """
         self._room = room
         self._config = config
@@ -84,7 +79,7 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the one state variable."""
-        self._attempt = uuid.uuid4().hex  # an attempt of Spark's that is given up has its own files
+        self._attempt = uuid.uuid4().hex  # every attempt of a task writes files of its own
         self._state = handle.getValueState(STATE_NAME, STATE)
 
     def handleInputRows(  # noqa: N802 (the name is Spark's)
@@ -106,8 +101,8 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
         done = TaskOutput(who, output, given.flush and output.active)
         self.outputs.append(done)
         written = {written_column(name): len(each) for name, each in output.records.items()}
-        told = {"active": output.active, **done.progress(self._names)}
-        yield Row(**told, **written, **output.taken._asdict(), **{ATTEMPT: self._attempt})
+        progress = {"active": output.active, **done.progress(self._names)}
+        yield Row(**progress, **written, **output.taken._asdict(), **{ATTEMPT: self._attempt})
 
     def close(self) -> None:
         """Write the output of all tasks of a partition."""
@@ -116,7 +111,7 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
         context = TaskContext.get()
         batch = None if context is None else context.getLocalProperty(BATCH)
         if context is None or batch is None:
-            msg = f"Spark does not say in {BATCH} which micro-batch it is at"
+            msg = f"the task has no local property {BATCH}, so its micro-batch is unknown"
             raise RuntimeError(msg)
         self._write(self.outputs, int(batch), self._attempt)
 

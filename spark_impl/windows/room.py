@@ -26,14 +26,14 @@ WindowConfig: TypeAlias = SlackConfig | WatermarkConfig
 """The configuration of a room with windows."""
 ConfigT = TypeVar("ConfigT", bound=WindowConfig)
 HOLDER = "holder"
-"""Column of ``progress``, with operators upstream only: the one with the least watermark."""
+"""Column of ``progress`` for queries with operators upstream: the one with the least watermark."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowSettings(WindowQuery):
     """The settings that do not depend on how long a room waits.
 
-    A room decides on the others, a query on the last one.
+    The room decides about the fields below, except for ``value``, which belongs to the query.
     """
 
     _: KW_ONLY
@@ -42,7 +42,7 @@ class WindowSettings(WindowQuery):
     correlates: bool = False
     """Whether corrections record the correlation of values and delays."""
     upstreams: int = 0
-    """Operators upstream; with some, every task gets the arrivals of all (``Rule.receive``)."""
+    """Number of operators upstream; if > 0, a task gets the arrivals of all (``Rule.receive``)."""
     times_arrivals: bool = False
     """Whether the watermarks from upstream depend on arrival times."""
     value: str | None = VALUE
@@ -108,20 +108,20 @@ class Rule(Protocol):
 
         ``rows`` are the arrivals of all tasks in a micro-batch, ``operator`` is the operator
         upstream of each, ``mine`` says which belong to the task. Only called with
-        ``WindowSettings.upstreams``. A row with the key :data:`INSERTED` is a watermark, its event
-        time.
+        ``WindowSettings.upstreams``. A returned row with the key :data:`INSERTED` stands for a
+        watermark, which is its event time.
         """
         del operator, mine
         return rows
 
     def look(self, rows: Rows, t_max: Ints) -> None:
-        """Look at the next arrivals, assuming that none of them is dropped."""
+        """Prepare for the next arrivals; ``t_max`` is right if none of them is dropped."""
         ...
 
     def path(self, start: int, wm_us: int) -> Path:
         """Return the path from arrival ``start`` on, as far as it is known or can be guessed.
 
-        ``wm_us`` is the watermark before it. The path has at least one arrival.
+        ``wm_us`` is the watermark before that arrival. The path has at least one arrival.
         """
         ...
 
@@ -157,11 +157,11 @@ class WindowRoom(Generic[ConfigT]):
 
     name: str
     read: Callable[[JsonObject], ConfigT]
-    """Reads a configuration from plain data."""
+    """Function that reads a configuration from plain data."""
     settings: Callable[[ConfigT], WindowSettings]
     rule: Callable[[ConfigT, int, int, Memory], Rule]
-    """Makes the rule of a task from its configuration, its number, the number of keys that it knows
-    now, and its memory."""
+    """Function that makes the rule of a task from its configuration, its number, the number of keys
+    that it knows now, and its memory."""
     memory: Memory
     """Memory of a new task: a NamedTuple of ints, floats and arrays. In arrays of records, the
     field ``key`` is a position in the task's list of keys."""

@@ -1,4 +1,4 @@
-"""What a user says about a file: its columns, its form, and what is required of its rows."""
+"""Description of an input file by its user: columns, form, and requirements on rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ NO_GUARD_US = 1 << 60
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Names of the columns of a file, its form, and what is required of it.
+    """Names of the columns of a file, the form of the file, and requirements on its rows.
 
     ``None`` stands for the default name of a column, which is used if the file has it.
     """
@@ -34,25 +34,24 @@ class Columns:
     separator: str = ","
     encoding: str = "utf-8"
     header: int | None = 1
-    """Line of the header; without one the columns are called 1, 2, and so on."""
+    """Line of the header, from 1; without a header the columns are called 1, 2, and so on."""
     max_future_us: int | None = None
     """Limit of event time minus arrival time; default: a day, if there are arrival times."""
     since_1970: bool = False
-    """Rows with an earlier event time are set aside."""
+    """Whether rows with an event time before 1970 are set aside."""
     is_strict: bool = False
-    """Bad rows are refused instead of set aside."""
+    """Whether a bad row is an error, and not set aside."""
     needs_times: bool = True
-    """Event times are required; without them rows are a microsecond apart."""
+    """Whether event times are required; rows without them are a microsecond apart."""
     needs_values: bool = True
-    """Values are required; without them every row has the value 1."""
+    """Whether values are required; without a column of values every row has the value 1."""
     differences: Mapping[str, Any] = field(default_factory=dict)
-    """Attributes that differ in the other one of two files, by name."""
-
+    """Attributes that differ for the second of two files, by name."""
     options: str = "--"
-    """Beginning of the options that name the columns."""
+    """Prefix of the command-line options that name the columns."""
 
     def of_s(self) -> "Columns":
-        """Return the columns of the other one of two files."""
+        """Return the columns of the second of two files, that of stream S."""
         return replace(self, **self.differences, options="--s-")
 
 

@@ -2,10 +2,10 @@
 
 Rules of this file:
 
-* Ours are judged by every step. A foreign system that gives the right answers need not wait, number
-  revisions or cut batches as ours do.
-* At level ``answers`` everything else is taken out of a trace before anything is compared or
-  claimed, so that nothing can depend on it.
+* Systems of ours are judged by every step. A foreign system that gives the right answers need not
+  wait, number revisions or cut batches as ours do.
+* At level ``answers`` everything but answers is taken out of a trace before the trace is compared
+  or judged, so that no verdict can depend on it.
 """
 
 from math import isfinite
@@ -24,7 +24,7 @@ LEVELS = (ANSWERS, STEPS)
 AVERAGE_TOLERANCE = 1e-12
 """Relative error of an average that counts as rounding."""
 PLACES = 1024
-"""Values with exact sums are multiples of one part in so many."""
+"""Values with exact sums are multiples of ``1 / PLACES``."""
 
 
 class Scope(NamedTuple):
@@ -39,7 +39,7 @@ class Scope(NamedTuple):
     def of(cls, room: Room, kinds: str | None = None, level: str = STEPS) -> "Scope":
         """Return the scope with the step classes that ``--kinds`` names, or with all of a level.
 
-        Raise :class:`UsageError` for a level or a kind that there is not.
+        Raise :class:`UsageError` for an unknown level or kind.
         """
         if level not in LEVELS:
             raise UsageError(f"level is {level!r}; it must be one of {', '.join(LEVELS)}")
@@ -55,7 +55,7 @@ class Scope(NamedTuple):
 
     @property
     def unjudged(self) -> tuple[str, ...]:
-        """Fields that are no part of an answer, at that level."""
+        """Fields that level ``answers`` ignores because they are no part of an answer."""
         if self.level == STEPS:
             return ()
         words = [word for word in self.room.answers if word in self.step_types]
@@ -64,7 +64,7 @@ class Scope(NamedTuple):
         return tuple(name for name in declared if name not in kept)
 
     def reduce(self, trace: Trace, workload: Workload) -> Trace:
-        """Return the part of a trace that counts; the fields of answers alone, at that level."""
+        """Return the trace, or at level ``answers`` its answers with all other fields blank."""
         if self.level == STEPS:
             return trace
         chosen: list[Any] = [word for word in self.room.answers if word in self.step_types]
@@ -85,7 +85,7 @@ class Scope(NamedTuple):
         return blanked
 
     def check(self, workload: Workload, observed: Trace) -> Evidence:
-        """Check the claims on a reduced trace; those without their steps are undetermined."""
+        """Check the claims on a reduced trace; a claim whose steps are missing is undetermined."""
         silent = {
             word
             for word in self.room.step_types
@@ -98,7 +98,7 @@ class Scope(NamedTuple):
 def _with_task(step: Any, workload: Workload) -> Any:
     """Return an answer of a keyed query with the task of its key, whatever task was recorded.
 
-    The key says it all, and a system in another language need not know our hash.
+    The key determines the task, and a system in another language need not know our hash.
     """
     key = getattr(step, "key", None)
     if key is None:
@@ -109,10 +109,10 @@ def _with_task(step: Any, workload: Workload) -> Any:
 
 
 def _round_average(step: Any) -> Any:
-    """Return the answer of a window with its average rounded once, if it was rounded more often.
+    """Return the answer of a window with the nearest possible average, if that is near enough.
 
-    Values whose sums are exact have at most 10 binary places, so that an average is one of few
-    quotients, and the nearest one is meant (docs/slack.md, section 3).
+    Another system may round an average more than once. Values whose sums are exact have at most 10
+    binary places, so an average is one of few quotients (docs/slack.md, section 3).
     """
     n = getattr(step, "n_rcv", getattr(step, "n", 0))
     value = getattr(step, "value", None)
@@ -124,5 +124,5 @@ def _round_average(step: Any) -> Any:
 
 
 def level_of(system: str, level: str | None) -> str:
-    """Return the level at which a system is judged; ``system`` is ``spark`` or names another."""
+    """Return ``level``, or by default ``steps`` for ``spark`` and ``answers`` for other systems."""
     return level or (STEPS if system == SPARK else ANSWERS)

@@ -1,4 +1,4 @@
-"""Evidence of the page of claims: tests of promises, and figures of benchmarks on Spark."""
+"""Evidence on the page of published claims: tests of promises, and benchmark figures on Spark."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -165,7 +165,7 @@ PROMISES = (
 
 
 class Measured(NamedTuple):
-    """A benchmark figure that stands beside an experiment."""
+    """A benchmark figure that the page shows beside an experiment."""
 
     says: str
     benchmark: str
@@ -174,7 +174,7 @@ class Measured(NamedTuple):
 
 SLACK, GROUPING, JOIN = "slack", "grouping", "join"
 RATE_64 = "64: tuples/s"
-"""End of the figures of chains with blocks of 64."""
+"""End of the names of figures of chains with blocks of 64 tuples."""
 
 MEASURED: Mapping[str, tuple[Measured, ...]] = {
     "slack-batches": (
@@ -217,4 +217,4 @@ MEASURED: Mapping[str, tuple[Measured, ...]] = {
         Measured("Tuples/s with 4 workers", JOIN, f"chain 4, {RATE_64}"),
     ),
 }
-"""Figures by the name of their experiment."""
+"""Figures to show beside each experiment, by its name."""

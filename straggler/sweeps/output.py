@@ -15,7 +15,7 @@ from straggler.pages.junit import ERROR, Check, check_of, junit
 
 
 def describe_start(event: Started) -> str:
-    """Describe the work ahead."""
+    """Describe the runs that a sweep is about to make, and those that it need not repeat."""
     experiments = counted(len(event.experiments), "experiment")
     stored = f", {event.stored:,} of them stored already" if event.stored else ""
     runs = counted(event.runs + event.repeated, "run")
@@ -31,7 +31,7 @@ def describe_start(event: Started) -> str:
 
 
 def describe_failures(failed: Sequence[Failed]) -> Iterator[str]:
-    """Yield each failed run with its settings, its error and the line that repeats it."""
+    """Yield two lines for each failed run: its settings and error, and the command to repeat it."""
     for each in failed:
         settings = " ".join(f"{key}={text}" for key, text in each.run.settings.items())
         yield f"failed, seed {each.run.seed}, {settings}: {each.error}."

@@ -18,11 +18,11 @@ RATE = 5_000
 """Tuples a second in each stream."""
 WINDOW_S, LATENESS_S = 60, 5
 TUPLE_BYTES, HEADER_BYTES = 30, 60
-CAPACITY = 200_000
+CAPACITY = 200_000  # tuples that a worker can hold
 LIMITS = Limits(0.25, 0.75, 0.75)
-LARGEST = 256
+LARGEST = 256  # tuples of a block
 ROUND_TRIP_S = 0.05
-BUSY = 0.749
+BUSY = 0.749  # utilisation just below tau1
 SIZES_HEADER = ("what", "formula", "here")
 
 
@@ -60,7 +60,7 @@ MEASURED = {
     "chain of 2 workers on tables": ("chain batch: tuples/s", ",.0f"),
     "Spark's join of two tables on buckets": ("batch: tuples/s", ",.0f"),
 }
-"""Name in the results and format, by name in the guide."""
+"""Name of each figure in the results and its format, by its name in the guide."""
 FIGURES_HEADER = ("what", "tuples/s")
 
 
@@ -84,9 +84,9 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def with_tables(page: str, results: Path) -> str:
-    """Return a page with both tables as they are now, by a folder of benchmark results."""
-    now = (table(SIZES_HEADER, sizes()), table(FIGURES_HEADER, measured(stored(results))))
-    for lines in now:
+    """Return a page with both tables rewritten; ``results`` is a folder of benchmark results."""
+    tables = table(SIZES_HEADER, sizes()), table(FIGURES_HEADER, measured(stored(results)))
+    for lines in tables:
         old = re.compile(rf"^{re.escape(lines[0])}\n(\|.*\n)*", re.MULTILINE)
         page = old.sub("\n".join([*lines, ""]), page)
     return page

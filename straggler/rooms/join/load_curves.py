@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-1. A load is the number of workers that it keeps busy: the more workers, the less each has to do.
+1. A load is given as the number of workers that it keeps busy; all workers share it.
 2. An epoch takes one unit of time, and rules react within a few epochs.
 """
 
@@ -51,19 +51,19 @@ def load_rules(draw: st.DrawFn) -> LoadRules:
 
 
 LEVELS = (2.0, 0.0, 0.625, 0.875, 0.9375, 1.125, 1.75, 1.9375, 2.375, 2.75, 3.5, 3.75, 4.5, 8.0)
-"""Loads; one or more of them lies between tau1 and full utilisation for any number of workers."""
+"""Loads (workers); for any number of workers, one or more lies between tau1 and full use."""
 
 
 @st.composite
 def loads(draw: st.DrawFn, most: int) -> list[float]:
-    """Draw the load of each epoch, in workers that it keeps busy: it rises, falls and jumps."""
+    """Draw the load (workers) of each of at most ``most`` epochs, which rises, falls and jumps."""
     levels = st.tuples(st.sampled_from(LEVELS), st.integers(1, 4))
     course = draw(st.lists(levels, min_size=1, max_size=most))
     return [load for load, epochs in course for _ in range(epochs)][:most]
 
 
 def follow(rules: LoadRules, workers: int, curve: Sequence[float]) -> Iterator[Decision]:
-    """Yield the decisions of the model's controller on a load: of the start, then of each epoch."""
+    """Yield the decisions of the model's controller at the start and after each epoch of a load."""
     state = start(rules, workers)
     yield Decision(0, state.workers, rules.block_size, state.share)
     for epoch, load in enumerate(curve):
@@ -85,7 +85,7 @@ class Course(NamedTuple):
 
 @st.composite
 def courses(draw: st.DrawFn) -> Course:
-    """Draw measurements of any controller: on a load curve, and sometimes of any workers at all."""
+    """Draw measurements on a load curve, with a number of workers that no controller chooses."""
     rules, workers, measured = draw(load_rules()), draw(st.integers(1, 9)), list[Measured]()
     for epoch, load in enumerate(draw(loads(24))):
         elapsed_us = draw(st.sampled_from([1, 7, UNIT_US, UNIT_US, UNIT_US, 3 * UNIT_US]))
@@ -108,7 +108,7 @@ SHARES = st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0])
 
 @st.composite
 def arbitrary_decisions(draw: st.DrawFn) -> tuple[Decision, ...]:
-    """Draw decisions of no controller: any number of workers may follow any other."""
+    """Draw decisions without a controller: any number of workers may follow any other."""
     epochs = sorted(draw(st.sets(st.integers(0, 3), min_size=1, max_size=4)))
     sizes = st.sampled_from([1, 2, 5, 1_000])
     return tuple(

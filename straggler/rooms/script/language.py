@@ -1,13 +1,13 @@
-"""The language of sensor scripts: its grammar (for lark, LALR), and the parser of scripts.
+"""Grammar of sensor scripts (for lark, LALR), and their parser.
 
 Rules of this file:
 
-* A line end ends a statement, except within parentheses: there it is removed before the grammar
-  sees it.
-* A space may stand in a number only between groups of three digits: elsewhere a forgotten comma
-  would make two numbers one.
-* The grammar knows calls, but not functions: the parser says which arguments a function takes.
-* The first mistake in the spelling ends the parsing; mistakes in the meaning are all shown.
+* A line end ends a statement. Line ends within parentheses are removed before the grammar sees
+  them.
+* A space may stand in a number only between groups of three digits; elsewhere it could be the place
+  of a forgotten comma between two numbers.
+* The grammar knows calls, but not functions: the parser checks the arguments of each function.
+* The first mistake of syntax ends the parsing; mistakes in the meaning are all shown.
 * Model and Spark take trees, never texts, so that they cannot read one text in two ways.
 """
 
@@ -96,9 +96,9 @@ MEANT = {
     "merge": "union",
     "median": "",
 }
-"""Functions by their names in other languages, in small letters; empty: there is no such function.
+"""Functions by their names in other languages, in lower case; empty: there is no such function.
 
-Such a word is no misspelling, so the closest name would mislead: that of ``median`` is ``min``."""
+Such a word is not misspelt, so the closest name would mislead: for ``median`` it is ``min``."""
 
 
 class ScriptError(ValueError):
@@ -142,12 +142,12 @@ def _statements(text: str) -> Iterator[Statement]:
         raise Stop(0, "", "there is no statement in it")
     names: set[str] = set()
     for statement in read:
-        yield _resolved(statement, names)
+        yield _resolve(statement, names)
         names.add(statement.name)
 
 
-def _resolved(statement: Statement, names: Collection[str]) -> Statement:
-    """Turn sensors into names where an earlier statement has that name."""
+def _resolve(statement: Statement, names: Collection[str]) -> Statement:
+    """Turn each sensor that has the name of an earlier statement into a reference to it."""
     nodes = [node for node, _ in walk(statement.expression)]
     if not any(isinstance(node, Sensor) and node.id in names for node in nodes):
         return statement
@@ -178,7 +178,7 @@ class _LineEnds:
     always_accept = ("_END",)
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        """Yield the tokens that the grammar sees."""
+        """Yield all tokens but line ends within parentheses; a semicolon stays."""
         opened = 0
         for token in stream:
             opened += (token.type == "LPAR") - (token.type == "RPAR" and opened > 0)
@@ -272,7 +272,7 @@ def _streams(function: Token, parts: tuple[Expression, ...]) -> tuple[Expression
 
 
 def _aggregate(function: Token, parts: tuple[Expression, ...]) -> Expression:
-    """Return an aggregate of a window or across streams, by the kinds of the arguments."""
+    """Return an aggregate across streams if all arguments are streams, otherwise of a window."""
     source, *spans = parts
     if function in ACROSS_OPS and not any(is_constant(part) for part in parts):
         return Across(str(function), parts, at=_at(function))

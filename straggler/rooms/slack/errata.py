@@ -6,8 +6,8 @@ the modules, 1.4 trigger of corrections.
 
 Rules of this file:
 
-1. A stream is a few tuples in some order, one per micro-batch, then a flush. Streams
-   with fewer tuples are tried first.
+1. A stream is a few tuples in some order, one per micro-batch, then a flush. Streams with fewer
+   tuples are tried first.
 2. Values are powers of two, so that a sum shows which tuples it counts.
 3. ``control_errata`` and ``requirement_errata`` search single windows instead of streams.
 """
@@ -41,7 +41,7 @@ TIMES_US = range(2, 14)
 """Event times: three windows, one after the other."""
 TUPLES_MAX = 3
 SCOPES = ("conformal", "small")
-"""Scopes of the explorer, which also tries every slack and every crash."""
+"""Scopes that the explorer visits as well, with every slack and every crash."""
 
 
 def smallest(variant: str, **settings: object) -> Findings:
@@ -65,9 +65,9 @@ def streams(config: JsonObject) -> Iterator[Workload]:
 
 
 def _plain(control: str) -> JsonObject:
-    """Return a query of sums in overlapping windows, with early corrections.
+    """Return the settings that make a query of sums in overlapping windows, with early corrections.
 
-    The control ``fixed`` waits 0.
+    Defaults are left out, except for sizes. The control ``fixed`` waits 0.
     """
     config = SlackConfig(
         SIZE_US, SLIDE_US, keyed=False, control=control, gamma_us=SIZE_US, max_age_us=SIZE_US
@@ -100,7 +100,7 @@ def _explored() -> tuple[Outcome, int]:
 
 
 def _scope(claim: str, settings: tuple[tuple[str, object], ...]) -> Verdict:
-    """Judge the promise, with all others, on every stream and in every state of the scopes."""
+    """Return the verdict on a claim from all streams and scopes, or on another that is broken."""
     verdicts, tried = _streams_judged(settings)
     verdict = promise_or_broken(verdicts, claim)
     explored, states = _explored()
