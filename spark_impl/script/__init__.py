@@ -6,6 +6,7 @@ from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.query import (
     Progress,
     ScriptQuery,
+    pending,
     progress,
     rejected,
     results,
@@ -22,6 +23,7 @@ __all__ = [
     "compile_plan",
     "ledger",
     "make_system",
+    "pending",
     "progress",
     "rejected",
     "results",
