@@ -157,7 +157,8 @@ def pending(spark: SparkSession, store: Address) -> DataFrame:
             nothing = pa.nulls(held.num_rows, pa.int64())
             columns = [texts[0], nothing, *columns, texts[1]]
             parts.append(pa.Table.from_arrays(columns, schema=_WAITING))
-    waiting = spark.createDataFrame(pa.concat_tables(parts))
+    # Spark loses rows of a table that has an empty chunk.
+    waiting = spark.createDataFrame(pa.concat_tables(parts).combine_chunks())
     return unread(spark, place, [_WAITING.field("stream")]).unionByName(waiting)
 
 

@@ -57,9 +57,12 @@ def ledger_section(
 
 def _points(course: Course) -> Course:
     """Return the course with at most :data:`POINTS_MAX` points, named by their last micro-batch."""
-    size = -(-len(course) // POINTS_MAX) or 1
-    parts = (course[at : at + size] for at in range(0, len(course), size))
-    return [(part[-1][0], sum((Counter(rows) for _, rows in part), Counter())) for part in parts]
+    size, points = -(-len(course) // POINTS_MAX) or 1, list[tuple[int, Counter[str]]]()
+    for at, (batch, rows) in enumerate(course):
+        here = points.pop()[1] if at % size else Counter[str]()
+        here.update(rows)  # a sum would leave out negative changes
+        points.append((batch, here))
+    return points
 
 
 def _pictures(section: str, points: Course) -> Iterator[RunPicture]:

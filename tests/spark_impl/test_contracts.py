@@ -365,9 +365,9 @@ def test_rows_that_wait_are_listed_until_they_are_answered(
     spark: SparkSession, name: str, tmp_path: Path
 ) -> None:
     """A late row waits for its correction; those that time has answered wait no more."""
-    history, store, kept = begun(spark, ROOMS[name], tmp_path)
     if name in ("grouping", "script"):
-        return
+        pytest.skip("no row waits there, or only Spark's state has it")
+    history, store, kept = begun(spark, ROOMS[name], tmp_path)
     for readings in (AGAIN, LAST):
         land(history, readings)
         ROOMS[name].open(spark, history, store, sink=kept).run_available()
