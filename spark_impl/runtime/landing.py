@@ -150,6 +150,9 @@ class Landing(Runnable):
     has a wrong type, or if the history was landed with another checkpoint or other settings.
     """
 
+    _last: LastFile | None = None
+    _read: int | None = None
+
     def __init__(
         self,
         stream: DataFrame | Mapping[str, DataFrame],
@@ -196,8 +199,6 @@ class Landing(Runnable):
         kinds = {field.name: field.type for field in to_arrow_schema(self._rows.schema)}
         own = history_schema(values=[*values], has_texts=SOURCE_TEXT in kinds)
         self._schema = pa.schema([*own, *(pa.field(name, kinds[name]) for name in groups)])
-        self._last: LastFile | None = None
-        self._read: int | None = None
         self._settings = {
             "version": VERSION,
             "event_time": event_time,

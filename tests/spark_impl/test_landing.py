@@ -268,31 +268,6 @@ def test_the_ledger_knows_rows_that_no_list_has_and_lists_that_do_not_count(
     assert (landing.ledger().accounted, landing.ledger().read) == (6, 7)
 
 
-def test_a_landing_stops_at_its_limit_of_refused_rows(lines: Lines, tmp_path: Path) -> None:
-    """It goes on with a higher one; a row without a value lands, so it does not count."""
-    put(tmp_path, "a.csv", "ts,k,v\n5,a,1\n6,a,x\n7,a,3\nsoon,a,4\n")
-
-    def land(limit: float | None) -> None:
-        landing_of(lines(), tmp_path, max_refused=limit).run_available()
-
-    land(0.25)
-    put(tmp_path, "b.csv", "ts,k,v\n8,a,1\nnever,a,x\n,a,1\n")
-    for limit, said in (
-        (0.5, "2 of its 3 rows are refused"),
-        (2, "2 of its 3 rows are refused, 3 "),
-    ):
-        with pytest.raises(QueryProblem, match=rf"history has not committed micro-batch 1: {said}"):
-            land(limit)
-        listed = pq.read_table(tmp_path / "history" / "_stopped" / "00000001.parquet")
-        assert listed.column("text").to_pylist() == ["never", None]
-        assert not any((tmp_path / "history" / "_scratch").iterdir())
-    assert landing_of(lines(), tmp_path).ledger().read == 4
-    land(3)
-    assert [*rows(tmp_path, "event_time_us")] == [(s * SECOND,) for s in (5, 6, 7, 8)]
-    found = landing_of(lines(), tmp_path, max_refused=0).ledger()
-    assert (found.read, found.landed, found.balances) == (7, 4, True)
-
-
 @pytest.mark.parametrize("damage", ["lost", "rewritten"])
 def test_a_landing_misses_its_last_file(lines: Lines, tmp_path: Path, damage: str) -> None:
     """Numbers that go on behind another file would leave a history beyond repair."""

@@ -1,18 +1,22 @@
-"""Limits of refused, late and shed rows, over stores that are written by hand."""
+"""Limits of refused, late and shed rows: over stores that are written by hand, and in a landing."""
 
 from collections.abc import Mapping
 from math import inf, nan
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import REASON_LATE, REASON_SHED, Equi
 from spark_impl.join.store import KINDS, REJECTED, open_store
 from spark_impl.runtime.accounts import Reading, ledger
+from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.limits import Limits
+from spark_impl.runtime.queries import QueryProblem
 from spark_impl.runtime.storage import InputProblem
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
@@ -91,3 +95,34 @@ def test_a_number_is_asked_of_all_rows_so_far(tmp_path: Path, is_reopened: bool)
 
 def test_rows_that_two_streams_share_are_rows_of_each(tmp_path: Path) -> None:
     Store(tmp_path).commit(100, {"unasked": -100, "refused": 110}, Limits(refused=0.55))
+
+
+def test_a_landing_goes_on_with_a_higher_limit(spark: SparkSession, tmp_path: Path) -> None:
+    """A row without a value lands, so it is not refused."""
+    (tmp_path / "in").mkdir()
+    history = tmp_path / "history"
+
+    def landing(limit: float | None) -> Landing:
+        lines = spark.readStream.schema("ts string, v string").csv(str(tmp_path / "in"))
+        named: dict[str, Any] = {
+            "event_time": "ts",
+            "value": "v",
+            "time_unit": "s",
+            "max_refused": limit,
+        }
+        return Landing(lines, history, tmp_path / "checkpoint", **named)
+
+    (tmp_path / "in" / "a.csv").write_text("5,1\n6,x\n7,3\nsoon,4\n", encoding="utf-8")
+    landing(0.25).run_available()
+    (tmp_path / "in" / "b.csv").write_text("8,1\nnever,x\n,1\n", encoding="utf-8")
+    for limit, said in ((0.5, "and"), (2, "3 in all, and")):
+        sentence = f"has not committed micro-batch 1: 2 of its 3 rows are refused, {said} max_ref"
+        with pytest.raises(QueryProblem, match=sentence):
+            landing(limit).run_available()
+        listed = pq.ParquetFile(history / "_stopped" / "00000001.parquet").read()
+        assert listed.column("text").to_pylist() == ["never", None]
+        assert not any((history / "_scratch").iterdir())
+    assert landing(None).ledger().read == 4
+    landing(3).run_available()
+    found = landing(0).ledger()
+    assert (found.read, found.landed, found.balances) == (7, 4, True)
