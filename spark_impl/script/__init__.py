@@ -6,13 +6,13 @@ from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.query import (
     Progress,
     ScriptQuery,
-    pending,
     progress,
     rejected,
     results,
     undefined,
 )
 from spark_impl.script.system import make_system, run_in_process, run_workloads
+from spark_impl.script.waiting import pending
 
 __all__ = [
     "Ledger",

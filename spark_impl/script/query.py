@@ -32,7 +32,6 @@ from spark_impl.runtime.sources import paths
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import BATCH, TableWriter
-from spark_impl.runtime.waiting import unread
 from spark_impl.script.kernel import Taken
 from spark_impl.script.plan import compile_plan
 from spark_impl.script.processor import (
@@ -46,6 +45,7 @@ from spark_impl.script.processor import (
     write_tables,
 )
 from spark_impl.script.store import BLOCK, TABLES, ScriptStore, load_store, open_store
+from spark_impl.script.waiting import pending
 from spark_impl.windows.blocks import SLOT
 from spark_impl.windows.history import check_source
 
@@ -146,8 +146,8 @@ class ScriptQuery(Runnable):
         return rejected(self._spark, self.store.root)
 
     def pending(self) -> DataFrame:
-        """Return the rows that were not read yet (:func:`spark_impl.script.pending`)."""
-        return pending(self._spark, self.store.root)
+        """Return each row that waits (:func:`spark_impl.script.pending`)."""
+        return pending(self._spark, self.store.root, self._checkpoint)
 
     def progress(self) -> "Progress":
         """Return the position of the query (:func:`spark_impl.script.progress`)."""
@@ -249,18 +249,6 @@ def rejected(spark: SparkSession, store: Address) -> DataFrame:
     store of a query.
     """
     return read_table(spark, load_store(store), "rejected")
-
-
-def pending(spark: SparkSession, store: Address) -> DataFrame:
-    """Return the rows of a landed history that a query has not read yet, which all are pending.
-
-    The columns are the grouping columns, ``seq``, ``source_id``, ``key``, ``event_time_us`` and
-    ``reason``. The ledger also counts rows that wait for the watermark of their sensor; only
-    Spark's own state has those, so they are not listed. Raise :class:`InputProblem` if ``store`` is
-    not the store of a query.
-    """
-    place = load_store(store)
-    return unread(spark, place, place.groups)
 
 
 class Progress(NamedTuple):

@@ -32,8 +32,6 @@ def name(request: pytest.FixtureRequest) -> str:
 def awaited(spark: SparkSession, name: str, store: Path) -> set[int]:
     """Return the identities of pending rows, which the ledger counts."""
     listed = import_module(f"spark_impl.{name}").pending(spark, store).collect()
-    if name == "script":  # only Spark's state has them
-        return {0, 1, 2, 3, 5} if ledger(store).pending else set()
     assert len(listed) == ledger(store).pending
     return {row.source_id for row in listed}
 
@@ -69,8 +67,8 @@ def test_rows_that_wait_are_listed_until_they_are_answered(
     spark: SparkSession, name: str, tmp_path: Path
 ) -> None:
     """A late row waits for its correction; those that time has answered wait no more."""
-    if name in ("grouping", "script"):
-        pytest.skip("no row waits there, or only Spark's state has it")
+    if name == "grouping":
+        pytest.skip("no row waits there")
     history, store, kept = begun(spark, ROOMS[name], tmp_path)
     for readings in (AGAIN, LAST):
         land(history, readings)
