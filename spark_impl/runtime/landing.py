@@ -5,6 +5,7 @@
                                        n faults of a micro-batch, of which m rows did not land
     _landing.json                      settings; the checkpoint holds the same file, and in
                                        _landed.json the digest of the last file
+    _stopped/<batch>.parquet           the rows for which a micro-batch did not land
     _scratch/                          files of workers while a micro-batch is landed
 
 Rules of this file:

@@ -1,6 +1,7 @@
 """Limits of refused, late and shed rows, at which a query stops instead of committing.
 
-_stopped/<batch>.parquet    the rows for which a micro-batch was not committed, with reasons
+The rows for which a micro-batch was not committed are in ``_stopped/<batch>.parquet``. That the
+next run plans the same micro-batch, and stops or goes on, is what it does after a crash.
 """
 
 from collections import Counter

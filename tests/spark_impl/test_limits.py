@@ -97,7 +97,9 @@ def test_rows_that_two_streams_share_are_rows_of_each(tmp_path: Path) -> None:
     Store(tmp_path).commit(100, {"unasked": -100, "refused": 110}, Limits(refused=0.55))
 
 
-def test_a_landing_goes_on_with_a_higher_limit(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_landing_goes_on_with_a_higher_limit_or_repaired_files(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     """A row without a value lands, so it is not refused."""
     (tmp_path / "in").mkdir()
     history = tmp_path / "history"
@@ -124,5 +126,11 @@ def test_a_landing_goes_on_with_a_higher_limit(spark: SparkSession, tmp_path: Pa
         assert not any((history / "_scratch").iterdir())
     assert landing(None).ledger().read == 4
     landing(3).run_available()
+    late = tmp_path / "in" / "c.csv"
+    late.write_text("never,1\n", encoding="utf-8")
+    with pytest.raises(QueryProblem, match="1 of its 1 rows are refused, 4 in all"):
+        landing(3).run_available()
+    late.write_text("9,1\n", encoding="utf-8")  # somebody repairs the file
+    landing(3).run_available()
     found = landing(0).ledger()
-    assert (found.read, found.landed, found.balances) == (7, 4, True)
+    assert (found.read, found.landed, found.balances) == (8, 5, True)
