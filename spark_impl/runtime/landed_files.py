@@ -60,7 +60,7 @@ def last_of(file: Location, footer: pq.FileMetaData) -> LastFile:
 def require_same(file: Location, last: LastFile, rows: int) -> None:
     """Raise :class:`InputProblem` unless a repeated micro-batch lands the rows of its file.
 
-    Guards refuse the more rows the stricter they are, so the number of rows tells them apart.
+    A stricter guard refuses more of the same rows, so the number of rows tells guards apart.
     """
     landed = last.seq - last.first + 1
     if rows != landed:
