@@ -134,6 +134,10 @@ class LandedQuery(_Landed):
         """Return where each row of the stream is (docs/production.md, "The ledger")."""
         return self.query.ledger()
 
+    def pending(self) -> DataFrame:
+        """Return each row that waits (:func:`spark_impl.windows.waiting.pending`)."""
+        return self.query.pending()
+
 
 class LandedQueries(_Landed):
     """Queries over the columns of one history, together with the landing that feeds them."""
@@ -178,6 +182,10 @@ class LandedQueries(_Landed):
     def ledger(self) -> dict[str, Ledger]:
         """Return where each row of the stream is for each aggregate, by its name."""
         return {name: query.ledger() for name, query in self.queries.items()}
+
+    def pending(self) -> dict[str, DataFrame]:
+        """Return each row that waits for an aggregate, by its name."""
+        return {name: query.pending() for name, query in self.queries.items()}
 
 
 def _run_all(runs: Sequence[Callable[[], object]]) -> None:

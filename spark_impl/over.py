@@ -8,7 +8,7 @@ therefore ends with the folder that keeps everything: :meth:`Aggregate.store_in`
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,8 +21,10 @@ from spark_impl.aggregates import Aggregation
 from spark_impl.landed import WINDOW, LandedQueries, LandedQuery, Query
 from spark_impl.runtime.histories import VALUE, name_values
 from spark_impl.runtime.landing import Landing
+from spark_impl.runtime.limits import Limit
 from spark_impl.runtime.queries import Sink
 from spark_impl.runtime.storage import Address, Location, locate
+from spark_impl.windows.query import limits_of
 
 Config: TypeAlias = SlackConfig | WatermarkConfig
 _COUNTED = "_counted"
@@ -187,20 +189,28 @@ class Aggregate:
     """Column of the values."""
 
     def store_in(
-        self, folder: Address, *, sink: Sink | None = None, checkpoint: Address | None = None
+        self,
+        folder: Address,
+        *,
+        sink: Sink | None = None,
+        checkpoint: Address | None = None,
+        max_refused: Limit = None,
+        max_late: Limit = None,
     ) -> LandedQuery:
         """Return the query, which keeps everything in ``folder`` and resumes from there.
 
         The folder gets a ``history`` of the arrivals, a store of ``answers``, and ``checkpoints``.
         ``sink`` is called with the answers of every micro-batch. ``checkpoint`` is another folder
-        for Spark's own files, if Spark has no connector for the first one.
+        for Spark's own files, if Spark has no connector for the first one. ``max_refused`` stops
+        landing and query, ``max_late`` the query (docs/production.md, "Limits").
 
         Raise :class:`InputProblem` with one sentence if the columns do not fit, or if the folder
         belongs to another query.
         """
+        limits = _require_limits([self.config], max_refused, max_late)
         places = _Places.of(folder, checkpoint)
-        landing = places.land(self.stream, self.value)
-        query = places.open_query("answers", self.stream, self.config, VALUE, sink)
+        landing = places.land(self.stream, self.value, max_refused)
+        query = places.open_query("answers", self.stream, self.config, VALUE, sink, limits)
         spark = self.stream.rows.sparkSession
         return LandedQuery(landing, {"": query}, {"": self.value}, spark)
 
@@ -221,13 +231,16 @@ class Aggregates:
         *,
         sinks: Mapping[str, Sink] | None = None,
         checkpoint: Address | None = None,
+        max_refused: Limit = None,
+        max_late: Limit = None,
     ) -> LandedQueries:
         """Return the queries, which keep everything in ``folder`` and resume from there.
 
         The folder gets one ``history`` with all columns, a store ``answers/<name>`` for each
         aggregate, and ``checkpoints``. ``sinks`` are functions by the names of aggregates; each is
         called with the answers of every micro-batch of that aggregate. ``checkpoint`` is another
-        folder for Spark's own files, if Spark has no connector for the first one.
+        folder for Spark's own files, if Spark has no connector for the first one. Limits are those
+        of :meth:`Aggregate.store_in`, for each aggregate.
 
         An aggregate that the folder does not know yet begins with the first file that the history
         still has.
@@ -240,9 +253,10 @@ class Aggregates:
         if unknown:
             msg = f"sinks has {unknown[0]!r}; the aggregates are {', '.join(self.configs)}"
             raise ValueError(msg)
+        limits = _require_limits(self.configs.values(), max_refused, max_late)
         places = _Places.of(folder, checkpoint)
         columns = sorted({value for value in self.values.values() if value is not None})
-        landing = places.land(self.stream, columns)
+        landing = places.land(self.stream, columns, max_refused)
         column_of = {source: name for name, source in name_values(columns).items()}
         known = {name for name in self.configs if (places.root / "answers" / name).is_folder()}
         opened: dict[str, Query] = {}
@@ -255,6 +269,7 @@ class Aggregates:
                 self.configs[name],
                 None if value is None else column_of[value],
                 given.get(name),
+                limits,
             )
         queries = {name: opened[name] for name in self.configs}
         return LandedQueries(landing, queries, self.values, self.stream.rows.sparkSession)
@@ -272,18 +287,35 @@ class _Places(NamedTuple):
         root = locate(folder)
         return cls(root, locate(checkpoint) if checkpoint else root / "checkpoints")
 
-    def land(self, stream: Stream, value: str | Sequence[str]) -> Landing:
+    def land(self, stream: Stream, value: str | Sequence[str], max_refused: Limit) -> Landing:
         """Return the landing of a stream with some columns of values."""
         history, checkpoint = self.root / "history", self.checkpoints / "landing"
-        return Landing(stream.rows, history, checkpoint, value=value, **stream.columns)
+        options = {"value": value, "max_refused": max_refused, **stream.columns}
+        return Landing(stream.rows, history, checkpoint, **options)
 
     def open_query(
-        self, store: str, stream: Stream, config: Config, value: str | None, sink: Sink | None
+        self,
+        store: str,
+        stream: Stream,
+        config: Config,
+        value: str | None,
+        sink: Sink | None,
+        limits: Mapping[str, Limit],
     ) -> Query:
         """Return the query that reads the column ``value`` of the history and writes ``store``."""
         places = (self.root / "history", self.root / store, stream.columns["group_columns"])
-        options: dict[str, Any] = {"sink": sink, "checkpoint": self.checkpoints / store}
+        options: dict[str, Any] = {"sink": sink, "checkpoint": self.checkpoints / store, **limits}
         spark = stream.rows.sparkSession
         if isinstance(config, SlackConfig):
             return slack.SlackQuery(spark, config, *places, value=value, **options)
         return watermark.WatermarkQuery(spark, config, *places, value=value, **options)
+
+
+def _require_limits(
+    configs: Iterable[Config], max_refused: Limit, max_late: Limit
+) -> dict[str, Limit]:
+    """Return limits as options of queries; :class:`InputProblem` if a query cannot have them."""
+    for config in configs:
+        corrects = isinstance(config, SlackConfig) or config.corrections
+        limits_of(corrects, max_refused, max_late)
+    return {"max_refused": max_refused, "max_late": max_late}

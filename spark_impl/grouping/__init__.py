@@ -7,6 +7,7 @@ from spark_impl.grouping.query import (
     GroupingStream,
     Progress,
     Work,
+    pending,
     progress,
     rejected,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "make_system",
     "merged_answers",
     "partial_aggregates",
+    "pending",
     "progress",
     "rejected",
     "run_in_process",

@@ -44,6 +44,7 @@ from spark_impl.grouping.tasks import (
 from spark_impl.grouping.windows import Standing, add_times, advance, rebalance, set_times, start
 from spark_impl.runtime import accounts, packages
 from spark_impl.runtime.failures import sentence_of
+from spark_impl.runtime.limits import Limit, Limits
 from spark_impl.runtime.provenance import history_of, note_history, require_history
 from spark_impl.runtime.queries import (
     Runnable,
@@ -55,6 +56,7 @@ from spark_impl.runtime.queries import (
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
+from spark_impl.runtime.waiting import unread
 
 Work: TypeAlias = Callable[[DataFrame, MicroBatch], Sequence[int] | None]
 """Work on the rows of a micro-batch: partition i is that of instance i.
@@ -138,6 +140,7 @@ class Grouping:
         *,
         value: str | None = None,
         spark_checkpoint: Address | None = None,
+        max_refused: Limit = None,
     ) -> "GroupingStream":
         """Return a stream that spreads its rows and calls ``work`` on each micro-batch.
 
@@ -147,17 +150,18 @@ class Grouping:
         no connector for that file system. ``seq`` numbers the arrivals; with it every tuple
         goes where docs/grouping.md says, whatever the files and partitions are. ``value`` is a
         column of numbers: rows without a finite one are routed like others, because the work
-        decides about them, and :meth:`GroupingStream.rejected` lists them. Raise
+        decides about them, and :meth:`GroupingStream.rejected` lists them. ``max_refused`` stops
+        the stream if there are too many (docs/production.md, "Limits"). Raise
         :class:`InputProblem` for columns or a folder that cannot be used.
         """
-        columns = Columns(key, seq, value)
+        columns, limits = Columns(key, seq, value), Limits(refused=max_refused)
         require_columns(rows, columns, is_stream=True)
         packages.prepare_workers(rows.sparkSession.sparkContext)
         own = None if spark_checkpoint is None else locate(spark_checkpoint)
         spreader = Spreader(self.config, columns, locate(checkpoint))
         own = own or spreader.store.checkpoint
         spreader.writer.source, spreader.writer.checkpoint = history_of(rows), own
-        spreader.history = spreader.writer.source
+        spreader.history, spreader.limits = spreader.writer.source, limits
         if spreader.writer.source is not None:
             require_history(spreader.writer.view, spreader.writer.source)
         return GroupingStream(spreader, own, rows, work)
@@ -175,6 +179,8 @@ class Spreader:
         """The writer of the store's table."""
         self.history: Location | None = None
         """The history from which the rows come, if any."""
+        self.limits = Limits()
+        """The limit of refused rows."""
 
     def standing(self, store: GroupingStore | None = None) -> Standing:
         """Return the progress of the stream in ``store``, by default in its present version."""
@@ -249,7 +255,7 @@ class Spreader:
         reading, places = accounts.read_streams(writer, self.history, source_batch, offered)
         places[accounts.REFUSED] = sum(each.tuples for each in refused)
         places[accounts.ANSWERED] = tuples - places[accounts.REFUSED]
-        accounts.write_account(draft, reading, places)
+        self.limits.write_account(draft, reading, places)
         # The source may repeat the last micro-batch, which begins with the states before it.
         draft.removed += [
             each
@@ -337,6 +343,15 @@ def rejected(spark: SparkSession, store: Address) -> DataFrame:
     return read_table(spark, load_store(locate(store)), REJECTED)
 
 
+def pending(spark: SparkSession, store: Address) -> DataFrame:
+    """Return the rows of a landed history that a stream has not read yet: nothing else waits.
+
+    The columns are ``seq, source_id, key, event_time_us, reason``. Raise :class:`InputProblem` if
+    ``store`` is not the store of a stream.
+    """
+    return unread(spark, load_store(locate(store)))
+
+
 class GroupingStream(Runnable):
     """A stream to be spread, not started yet."""
 
@@ -357,6 +372,10 @@ class GroupingStream(Runnable):
     def rejected(self) -> DataFrame:
         """Return every refused row (:func:`spark_impl.grouping.rejected`)."""
         return rejected(self._rows.sparkSession, self._spreader.store.root)
+
+    def pending(self) -> DataFrame:
+        """Return every row that waits (:func:`spark_impl.grouping.pending`)."""
+        return pending(self._rows.sparkSession, self._spreader.store.root)
 
     def progress(self) -> Progress:
         """Return the position of the stream (:func:`spark_impl.grouping.progress`)."""

@@ -7,9 +7,11 @@ from spark_impl.join.answers import (
     Snapshot,
     complete_until,
     load,
+    pending,
     progress,
     rejected,
     results,
+    shed,
     snapshots,
 )
 from spark_impl.join.in_process import run_in_process
@@ -34,10 +36,12 @@ __all__ = [
     "load",
     "make_system",
     "one_time",
+    "pending",
     "progress",
     "rejected",
     "results",
     "run_in_process",
     "run_workloads",
+    "shed",
     "snapshots",
 ]

@@ -5,17 +5,24 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from model.vocabulary.join import END_US, NO_WATERMARK_US, STREAMS, Decision
+from model.vocabulary.join import END_US, NO_WATERMARK_US, REASON_SHED, STREAMS, Decision
 from model.vocabulary.join_load import Measured
+from spark_impl.join.checkpoint import decode_state
 from spark_impl.join.control import mean_utilisation, share_of, utilisations
-from spark_impl.join.matching import Counts
-from spark_impl.join.store import MATCHES, REJECTED, ChainStore, load_store
+from spark_impl.join.matching import Counts, to_arrow
+from spark_impl.join.store import MATCHES, REJECTED, STATE, ChainStore, load_store
 from spark_impl.runtime.accounts import rows_of_batch
 from spark_impl.runtime.queries import read_table
 from spark_impl.runtime.storage import Address, InputProblem
 from spark_impl.runtime.tables import BATCH
+from spark_impl.runtime.waiting import ROW, unread
+
+AWAITED = "it may still meet a partner"
+_WAITING = pa.schema([("stream", pa.string()), *ROW, ("reason", pa.string())])
 
 
 class Snapshot(NamedTuple):
@@ -125,6 +132,34 @@ def rejected(spark: SparkSession, store: Address) -> DataFrame:
     :class:`InputProblem` if ``store`` is not the store of a chain, or some are missing.
     """
     return read_epochs(spark, load_store(store), REJECTED)
+
+
+def shed(spark: SparkSession, store: Address) -> DataFrame:
+    """Return every arrival that a chain has shed under load, as :func:`rejected` does."""
+    return rejected(spark, store).where(F.col("reason") == REASON_SHED)
+
+
+def pending(spark: SparkSession, store: Address) -> DataFrame:
+    """Return every tuple that may still meet a partner, and every row that was not read yet.
+
+    The columns are ``stream, seq, source_id, key, event_time_us, reason``; of a tuple that waits
+    for partners, ``seq`` is NULL. Raise :class:`InputProblem` if ``store`` is not the store of a
+    chain, or the state of a worker is missing.
+    """
+    place = load_store(store)
+    parts = [_WAITING.empty_table()]
+    for file in place.states(STATE, place.view.last).values():
+        state = decode_state(place.read_state(file, STATE)["content"])
+        for stream, own in zip(STREAMS, state, strict=True):
+            held = to_arrow(own.tuples)
+            texts = [pa.repeat(pa.scalar(text), held.num_rows) for text in (stream, AWAITED)]
+            columns = [held.column(name) for name in ("source_id", "key", "ts")]
+            nothing = pa.nulls(held.num_rows, pa.int64())
+            columns = [texts[0], nothing, *columns, texts[1]]
+            parts.append(pa.Table.from_arrays(columns, schema=_WAITING))
+    # Spark loses rows of a table that has an empty chunk.
+    waiting = spark.createDataFrame(pa.concat_tables(parts).combine_chunks())
+    return unread(spark, place, [_WAITING.field("stream")]).unionByName(waiting)
 
 
 class Progress(NamedTuple):

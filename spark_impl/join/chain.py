@@ -36,6 +36,7 @@ from spark_impl.join.stage import check_slots, make_commit, run_epoch
 from spark_impl.join.store import STATE, ChainStore, Commit, Load, commit_epoch, name_of, open_store
 from spark_impl.join.task import Options, Plan, Summary
 from spark_impl.runtime import accounts, packages
+from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.provenance import note_history
 from spark_impl.runtime.storage import Address, InputProblem, Location
 from spark_impl.runtime.tables import TableWriter
@@ -76,6 +77,8 @@ class Chain:
         """The writer of its table."""
         self.history: Location | None = None
         """The history from which both streams come, if they come from one."""
+        self.limits = Limits()
+        """The limits of refused, late and shed rows."""
         self._last = before = self._seen.last()
         self._admitted_before = cache(
             lambda epoch: self._seen.admitted_before(epoch)  # noqa: PLW0108 (the version changes)
@@ -178,7 +181,7 @@ class Chain:
             done = self._conclude(make_commit(plan, summaries), summaries, ended_ns)
             written = {name_of(each.attempt, each.worker): each.rows for each in summaries}
             account = self._account(done, summaries)
-            commit_epoch(self.store, self.writer, done, written, *account)
+            commit_epoch(self.store, self.writer, done, written, *account, self.limits)
             self._last = done
             self._since_ns = ended_ns
             self._report(plan.config)

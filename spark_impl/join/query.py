@@ -13,7 +13,16 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import PREDICATES, And, Predicate, R, S
 from model.vocabulary.join_load import LoadRules
 from model.vocabulary.settings import is_int
-from spark_impl.join.answers import Progress, admitted, progress, read_epochs, rejected, results
+from spark_impl.join.answers import (
+    Progress,
+    admitted,
+    pending,
+    progress,
+    read_epochs,
+    rejected,
+    results,
+    shed,
+)
 from spark_impl.join.chain import Chain
 from spark_impl.join.inputs import union_inputs
 from spark_impl.join.matching import FreePredicate
@@ -21,6 +30,7 @@ from spark_impl.join.stage import ChainProblem
 from spark_impl.join.store import KINDS, MATCHES, ChainStore, load_store
 from spark_impl.join.task import Options
 from spark_impl.runtime.accounts import Ledger, ledger
+from spark_impl.runtime.limits import Limit, Limits
 from spark_impl.runtime.provenance import history_of, require_history
 from spark_impl.runtime.queries import Runnable, Sink, require_checkpoint, start_batches
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
@@ -132,6 +142,9 @@ class ChainJoin:
         sink: Sink | None = None,
         *,
         spark_checkpoint: Address | None = None,
+        max_refused: Limit = None,
+        max_late: Limit = None,
+        max_shed: Limit = None,
     ) -> "ChainStream":
         """Return the join of two streams, not started yet; every micro-batch is an epoch.
 
@@ -145,7 +158,11 @@ class ChainJoin:
         epoch. After a crash it may be called again for the same epoch, with the same pairs. A sink
         that replaces what it was given for a number before therefore has every pair exactly once.
         It is not called for an epoch in which nothing arrived.
+
+        ``max_refused``, ``max_late`` and ``max_shed`` stop the chain (docs/production.md,
+        "Limits").
         """
+        limits = Limits(refused=max_refused, late=max_late, shed=max_shed)
         chain = self._open(r.sparkSession, self._config, checkpoint)
         sources = history_of(r), history_of(s)
         chain.writer.source = source = sources[0] or sources[1]
@@ -154,6 +171,7 @@ class ChainJoin:
             require_history(chain.writer.view, source)
         own = chain.store.checkpoint if spark_checkpoint is None else locate(spark_checkpoint)
         chain.writer.checkpoint = own
+        chain.limits = limits
         return ChainStream(chain, union_inputs(r, s, "seq"), sink, own)
 
     def _open(self, spark: SparkSession, config: JoinConfig, store: Address) -> Chain:
@@ -196,6 +214,14 @@ class ChainStream(Runnable):
     def rejected(self) -> DataFrame:
         """Return every refused arrival (:func:`spark_impl.join.rejected`)."""
         return rejected(self._rows.sparkSession, self._chain.store.root)
+
+    def shed(self) -> DataFrame:
+        """Return every arrival that was shed (:func:`spark_impl.join.shed`)."""
+        return shed(self._rows.sparkSession, self._chain.store.root)
+
+    def pending(self) -> DataFrame:
+        """Return every row that waits (:func:`spark_impl.join.pending`)."""
+        return pending(self._rows.sparkSession, self._chain.store.root)
 
     def progress(self) -> Progress:
         """Return the position of the chain (:func:`spark_impl.join.progress`)."""

@@ -32,6 +32,7 @@ from model.vocabulary.settings import JsonObject, PlainData
 from spark_impl.join.control import Clocks, StreamClock
 from spark_impl.join.matching import SCHEMA, Counts
 from spark_impl.runtime import accounts, stores
+from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.storage import Address, InputProblem, locate
 from spark_impl.runtime.tables import BATCH, TableWriter
 
@@ -173,13 +174,14 @@ def commit_epoch(
     rows: Mapping[str, Mapping[str, int]],
     reading: accounts.Reading,
     places: Mapping[str, int],
+    limits: Limits,
 ) -> None:
     """Commit an epoch; ``rows`` are the numbers of rows that workers wrote, by file and kind.
 
     ``reading`` and ``places`` are its account.
 
-    Raise :class:`InputProblem`, and commit nothing, if the driver does not find all of them, or if
-    the epoch has been committed by another chain.
+    Raise :class:`InputProblem`, and commit nothing, if the driver does not find all of them, if the
+    account is beyond a limit, or if the epoch has been committed by another chain.
     """
     draft = stores.Draft(store, writer, done.epoch)
     for kind in KINDS:
@@ -187,7 +189,7 @@ def commit_epoch(
         draft.add(kind, {file: count for file, count in files.items() if count})
     text = json.dumps(done.to_json()).encode("utf-8")
     draft.write(COMMIT, pa.table([[text]], schema=KINDS[COMMIT]))
-    accounts.write_account(draft, reading, places)
+    limits.write_account(draft, reading, places)
     draft.removed += writer.view.of(STATE)
     draft.commit()
 

@@ -23,7 +23,7 @@ from spark_impl.runtime.landed_files import Landed, landed_in
 from spark_impl.runtime.provenance import identity_of
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft, TableStore, require_view
-from spark_impl.runtime.tables import BATCH, TableWriter, View, plan_of
+from spark_impl.runtime.tables import BATCH, TableWriter, View, look, plan_of
 
 ACCOUNT = "account"
 COLUMNS = pa.schema([("place", pa.string()), ("rows", pa.int64()), ("seq", pa.int64())])
@@ -155,6 +155,23 @@ def rows_of_batch(store: TableStore) -> dict[str, int]:
     return dict(_counts(_AnyStore(store.root, seen=store.view).read_kind(ACCOUNT, store.view.last)))
 
 
+def course(store: Address) -> list[tuple[int, Counter[str]]]:
+    """Return the rows of each micro-batch of a query by place, in order; none for a landing."""
+    found: dict[int, Counter[str]] = {}
+    view = look(locate(store))
+    if view is not None:
+        account = _AnyStore(view.root, seen=view).read_kind(ACCOUNT).sort_by(BATCH)
+        for row in account.to_pylist():
+            found.setdefault(row[BATCH], Counter())[row["place"]] += row["rows"]
+    return [*found.items()]
+
+
+def rows_since(view: View, first: int) -> Counter[str]:
+    """Return the number of rows in each place of the micro-batches from ``first`` on."""
+    opened, since = _AnyStore(view.root, seen=view), pc.field(BATCH) >= first
+    return _counts(opened.read(view.of(ACCOUNT, first), ACCOUNT, since))
+
+
 def ledger(store: Address) -> Ledger:
     """Return where each row is that was handed in to a query, without Spark.
 
@@ -179,14 +196,29 @@ def ledger(store: Address) -> Ledger:
     refused = {QUERY: dict(sorted(listed.items()))} if listed else {}
     landed = None if is_shared else _landed_for(view)
     known = account.filter(pc.field("seq").is_valid())
-    if landed is None or (counts[READ] and not known.num_rows):
+    until = _until(account)
+    if landed is None or until is None:
         return Ledger(counts[READ], None, refused, **places)
     # Files are read one after the other, so rows are dropped before the first of them only.
-    first, last = (known.slice(at, 1).to_pylist() for at in (0, max(known.num_rows - 1, 0)))
-    until = last[0]["seq"] + 1 if last else 0
+    first = known.slice(0, 1).to_pylist()
     places[DROPPED] = first[0]["seq"] + 1 - first[0]["rows"] if first else 0
     places[PENDING] += landed.rows - until
     return Ledger(landed.read, landed.rows, {**_refused_by(landed), **refused}, **places)
+
+
+def first_unread(view: View) -> int | None:
+    """Return the first arrival number that a query has not read, None if only it knows the rows."""
+    account = _AnyStore(view.root, seen=view).read_kind(ACCOUNT)
+    is_shared = _counts(account)[UNASKED] < 0
+    return None if is_shared or _landed_for(view) is None else _until(account)
+
+
+def _until(account: pa.Table) -> int | None:
+    """Return the arrival number behind those that were read, None if rows came without them."""
+    last = pc.max(account.column("seq")).as_py()
+    if last is None:
+        return None if _counts(account)[READ] else 0
+    return int(last) + 1
 
 
 def ledger_of_landing(history: Address, checkpoint: Location | None = None) -> Ledger:

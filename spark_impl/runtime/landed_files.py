@@ -57,6 +57,20 @@ def last_of(file: Location, footer: pq.FileMetaData) -> LastFile:
     return LastFile(*noted, *bounds["seq"], bounds["arrival_us"][1])
 
 
+def require_same(file: Location, last: LastFile, rows: int) -> None:
+    """Raise :class:`InputProblem` unless a repeated micro-batch lands the rows of its file.
+
+    A stricter guard refuses more of the same rows, so the number of rows tells guards apart.
+    """
+    landed = last.seq - last.first + 1
+    if rows != landed:
+        msg = (
+            f"{file} has {landed} rows of micro-batch {last.batch}, of which {rows} would land now:"
+            " finish it with the max_future of the run that began it, and with the same source"
+        )
+        raise InputProblem(msg)
+
+
 class RejectedList(NamedTuple):
     """A file with the rejected rows of a micro-batch."""
 

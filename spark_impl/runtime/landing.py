@@ -5,6 +5,7 @@
                                        n faults of a micro-batch, of which m rows did not land
     _landing.json                      settings; the checkpoint holds the same file, and in
                                        _landed.json the digest of the last file
+    _stopped/<batch>.parquet           the rows for which a micro-batch did not land
     _scratch/                          files of workers while a micro-batch is landed
 
 Rules of this file:
@@ -30,14 +31,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary.durations import duration_us
 from spark_impl.runtime import packages
-from spark_impl.runtime.accounts import Ledger, ledger_of_landing
+from spark_impl.runtime.accounts import REFUSED, Ledger, ledger_of_landing
 from spark_impl.runtime.cell_times import UNITS_US
 from spark_impl.runtime.columns import (
     FAULTS,
@@ -57,6 +59,7 @@ from spark_impl.runtime.histories import (
     history_schema,
     name_values,
     read_footer,
+    read_parquet,
 )
 from spark_impl.runtime.history_chain import (
     note_landed,
@@ -72,9 +75,11 @@ from spark_impl.runtime.landed_files import (
     last_of,
     name_of_list,
     rejected_lists,
+    require_same,
     rows_before,
 )
 from spark_impl.runtime.left_out import LeftOut, files_left_out
+from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
 from spark_impl.runtime.provenance import identity_of, open_history
 from spark_impl.runtime.queries import Runnable, last_logged, read_files, start_batches
@@ -117,6 +122,7 @@ class Landing(Runnable):
     its arrival time is refused, because one such row would close all windows up to its time. It is
     an interval such as ``"1 hour"``, a ``timedelta``, or None for no guard. Another run of the same
     landing may have another guard, unless it has to finish a micro-batch whose file is there.
+    ``max_refused`` stops the landing (docs/production.md, "Limits").
 
     A micro-batch becomes one file, or none if it has no arrivals. Rows are numbered from 0 on,
     without gaps. All rows of a micro-batch arrive before those of the next one. Within a
@@ -145,6 +151,9 @@ class Landing(Runnable):
     has a wrong type, or if the history was landed with another checkpoint or other settings.
     """
 
+    _last: LastFile | None = None
+    _read: int | None = None
+
     def __init__(
         self,
         stream: DataFrame | Mapping[str, DataFrame],
@@ -159,6 +168,7 @@ class Landing(Runnable):
         group_columns: Collection[str] = (),
         time_unit: str = TIMESTAMP,
         max_future: object = "1 day",
+        max_refused: object = None,
     ) -> None:
         if time_unit not in (*UNITS_US, "ns", TIMESTAMP):
             units = ", ".join(UNITS_US)
@@ -180,6 +190,7 @@ class Landing(Runnable):
         chosen = Chosen(named, values.keys(), groups, time_unit, _read_guard(max_future))
         self._history, self._checkpoint = locate(history), locate(checkpoint)
         self._by_arrival, self._values = arrival is not None, values
+        self._limits = Limits(refused=max_refused)
         self.identity = source_id
         """Column of the stream with the identities; None if the stream has none."""
         self._spark = streams[0].sparkSession
@@ -189,8 +200,6 @@ class Landing(Runnable):
         kinds = {field.name: field.type for field in to_arrow_schema(self._rows.schema)}
         own = history_schema(values=[*values], has_texts=SOURCE_TEXT in kinds)
         self._schema = pa.schema([*own, *(pa.field(name, kinds[name]) for name in groups)])
-        self._last: LastFile | None = None
-        self._read: int | None = None
         self._settings = {
             "version": VERSION,
             "event_time": event_time,
@@ -306,9 +315,11 @@ class Landing(Runnable):
         found = ordered.mapInArrow(write, WRITTEN).collect()
         written = {each.table: (locate(each.file), each) for each in found}
         footers = {name: _read_whole(file, each.rows) for name, (file, each) in written.items()}
+        if REJECTED in written and not is_landed:
+            self._require_limit(last, batch, *written[REJECTED])
         if is_landed:
             file = file_of(self._history, last.number)
-            _require_same(file, last, footers[LANDED].num_rows if LANDED in footers else 0)
+            require_same(file, last, footers[LANDED].num_rows if LANDED in footers else 0)
         elif LANDED in written:
             new = file_of(self._history, last.number + 1)
             last = last_of(new, footers[LANDED])
@@ -328,6 +339,21 @@ class Landing(Runnable):
         self._last = last
         if found and not is_landed:
             self._read = found[0].read
+
+    def _require_limit(self, last: LastFile, batch: int, file: Location, written: Row) -> None:
+        """Raise :class:`InputProblem` if a micro-batch behind a file has too many refused rows."""
+        before = self._read or 0
+
+        def take() -> pa.Table:
+            rows = read_parquet([file], FAULTS, pc.field("seq").is_null())
+            file.parent.remove()
+            return rows
+
+        counts = written.gone, written.read - before
+        earlier = before - (last.seq + 1)
+        self._limits.require(
+            REFUSED, *counts, batch, self._history, earlier=lambda: earlier, listed=take
+        )
 
 
 def _remove_old(scratch: Location) -> None:
@@ -371,17 +397,3 @@ def _read_whole(file: Location, rows: int) -> pq.FileMetaData:
         )
         raise InputProblem(msg)
     return footer
-
-
-def _require_same(file: Location, last: LastFile, rows: int) -> None:
-    """Raise :class:`InputProblem` unless a repeated micro-batch lands the rows of its file.
-
-    A stricter guard refuses more of the same rows, so the number of rows tells guards apart.
-    """
-    landed = last.seq - last.first + 1
-    if rows != landed:
-        msg = (
-            f"{file} has {landed} rows of micro-batch {last.batch}, of which {rows} would land now:"
-            " finish it with the max_future of the run that began it, and with the same source"
-        )
-        raise InputProblem(msg)

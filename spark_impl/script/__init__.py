@@ -12,6 +12,7 @@ from spark_impl.script.query import (
     undefined,
 )
 from spark_impl.script.system import make_system, run_in_process, run_workloads
+from spark_impl.script.waiting import pending
 
 __all__ = [
     "Ledger",
@@ -22,6 +23,7 @@ __all__ = [
     "compile_plan",
     "ledger",
     "make_system",
+    "pending",
     "progress",
     "rejected",
     "results",

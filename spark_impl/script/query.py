@@ -18,6 +18,7 @@ from model.vocabulary import ScriptConfig
 from model.vocabulary.script.config import END_US, MILLISECOND_US, TIME_END_US
 from spark_impl.runtime import accounts
 from spark_impl.runtime.arrays import Values
+from spark_impl.runtime.limits import Limit, Limits
 from spark_impl.runtime.provenance import note_history, require_history
 from spark_impl.runtime.queries import (
     Runnable,
@@ -44,6 +45,7 @@ from spark_impl.script.processor import (
     write_tables,
 )
 from spark_impl.script.store import BLOCK, TABLES, ScriptStore, load_store, open_store
+from spark_impl.script.waiting import pending
 from spark_impl.windows.blocks import SLOT
 from spark_impl.windows.history import check_source
 
@@ -62,7 +64,8 @@ class ScriptQuery(Runnable):
 
     ``sink`` is called with the new results of every micro-batch, with the columns of
     :func:`results`. ``checkpoint`` is the folder for Spark's own files, by default one in the
-    store; Spark needs a connector for its file system.
+    store; Spark needs a connector for its file system. ``max_refused`` and ``max_late`` stop the
+    query (docs/production.md, "Limits").
 
     Raise :class:`InputProblem` with one sentence, and write nothing, if the source cannot be read
     or the store belongs to another query. A run stops with it if another one, here or elsewhere,
@@ -81,10 +84,13 @@ class ScriptQuery(Runnable):
         files: int = 1,
         sink: Sink | None = None,
         checkpoint: Address | None = None,
+        max_refused: Limit = None,
+        max_late: Limit = None,
     ) -> None:
         if since_us % MILLISECOND_US or not 0 <= since_us < TIME_END_US:
             msg = f"since_us is {since_us}; it must be whole milliseconds, from 0 to less than 2^61"
             raise InputProblem(msg)
+        self._limits = Limits(refused=max_refused, late=max_late)
         self._spark = spark
         self._source = locate(source)
         self._files = files
@@ -138,6 +144,10 @@ class ScriptQuery(Runnable):
     def rejected(self) -> DataFrame:
         """Return every refused arrival (:func:`spark_impl.script.rejected`)."""
         return rejected(self._spark, self.store.root)
+
+    def pending(self) -> DataFrame:
+        """Return each row that waits (:func:`spark_impl.script.pending`)."""
+        return pending(self._spark, self.store.root, self._checkpoint)
 
     def progress(self) -> "Progress":
         """Return the position of the query (:func:`spark_impl.script.progress`)."""
@@ -209,7 +219,7 @@ class ScriptQuery(Runnable):
             accounts.PENDING: taken.opened,
             accounts.ANSWERED: taken.admitted - taken.opened,
         }
-        accounts.write_account(draft, reading, places)
+        self._limits.write_account(draft, reading, places)
 
 
 def results(spark: SparkSession, store: Address, *later: Address) -> DataFrame:

@@ -14,7 +14,7 @@ from spark_impl.runtime.storage import Address
 from spark_impl.runtime.systems import system_maker
 from spark_impl.slack.judgement import JUDGED
 from spark_impl.slack.rule import Memory, SlackRule
-from spark_impl.windows import answers, correlation, query, system
+from spark_impl.windows import answers, correlation, query, system, waiting
 from spark_impl.windows import progress as figures
 from spark_impl.windows.correlation import AssumptionStatus
 from spark_impl.windows.room import WindowRoom, WindowSettings, window_settings
@@ -119,6 +119,8 @@ def _status(spark: SparkSession, store: WindowStore) -> AssumptionStatus:
     return correlation.assess(*(rows.column(name).to_numpy().astype(float) for name in figures))
 
 
+pending = partial(waiting.pending, SLACK)
+"""Returns each row that waits, as :func:`spark_impl.windows.waiting.pending` does."""
 progress = partial(figures.progress, SLACK)
 """Returns the figures of the last micro-batch of a store, without Spark."""
 run_workloads = partial(system.run_workloads, SLACK)

@@ -10,7 +10,7 @@ from model.vocabulary.watermark import Clock, Inserted, Passing
 from spark_impl.runtime.systems import system_maker
 from spark_impl.watermark.rule import CLOCK, Memory, WatermarkRule
 from spark_impl.watermark.upstream import INSERTION, PASSING, UpstreamMemory, UpstreamRule
-from spark_impl.windows import answers, query, system
+from spark_impl.windows import answers, query, system, waiting
 from spark_impl.windows import progress as figures
 from spark_impl.windows.room import HOLDER, WindowRoom, WindowSettings, window_settings
 
@@ -63,6 +63,8 @@ rejected = partial(answers.rejected, WATERMARK)
 """Returns a row for each refused arrival (:func:`spark_impl.windows.answers.rejected`)."""
 corrections = partial(answers.corrections, WATERMARK)
 """Returns a row for each correction, as :func:`spark_impl.windows.answers.corrections` does."""
+pending = partial(waiting.pending, WATERMARK)
+"""Returns each row that waits, as :func:`spark_impl.windows.waiting.pending` does."""
 progress = partial(figures.progress, WATERMARK)
 """Returns the figures of the last micro-batch of a store, without Spark."""
 

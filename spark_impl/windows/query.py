@@ -16,13 +16,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_impl.runtime import accounts, queries
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import VALUE
+from spark_impl.runtime.limits import Limit, Limits
 from spark_impl.runtime.provenance import note_history, require_history
 from spark_impl.runtime.queries import Sink, require_checkpoint
 from spark_impl.runtime.sources import PATH, paths
-from spark_impl.runtime.storage import Address, Location, locate
+from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
-from spark_impl.windows import processor
+from spark_impl.windows import processor, waiting
 from spark_impl.windows.answers import all_answers, with_refused
 from spark_impl.windows.arrival_files import FileShares
 from spark_impl.windows.blocks import SLOT, block_schema, pack_files, slots
@@ -62,7 +63,8 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
     ``task``, ``key``, ``start_us``, ``end_us``, ``value``, ``n``, ``revision`` and ``n_refused``
     (refused rows of the window until now). A window that closes and is corrected in one micro-batch
     has two rows, in the order of their revisions. ``checkpoint`` is the folder for Spark's own
-    files, by default one in the store; Spark needs a connector for its file system.
+    files, by default one in the store; Spark needs a connector for its file system. ``max_refused``
+    and, without corrections, ``max_late`` stop the query (docs/production.md, "Limits").
 
     Raises :class:`InputProblem` with one sentence, and writes nothing, if the source cannot be read
     or the store belongs to another query. A run stops with it if another one, here or elsewhere,
@@ -83,6 +85,8 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
         value: str | None = VALUE,
         sink: Sink | None = None,
         checkpoint: Address | None = None,
+        max_refused: Limit = None,
+        max_late: Limit = None,
         room: WindowRoom[ConfigT] | None = None,
     ) -> None:
         self._spark = spark
@@ -90,6 +94,7 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
         self._config = config
         self.settings = replace(room.settings(config), value=value)
         """The settings that all rooms with windows share."""
+        self._limits = limits_of(self.settings.corrects, max_refused, max_late)
         self.source = locate(source)
         """The history."""
         named = (*all_tables(room).values(), report_columns(room), accounts.COLUMNS.names)
@@ -123,6 +128,10 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
     def ledger(self) -> accounts.Ledger:
         """Return where each row is that was handed in (docs/production.md, "The ledger")."""
         return accounts.ledger(self.store.root)
+
+    def pending(self) -> DataFrame:
+        """Return each row that waits (:func:`spark_impl.windows.waiting.pending`)."""
+        return waiting.pending(self.room, self._spark, self.store.root)
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
         # Open the store again: it may have been replaced since the query was made.
@@ -191,7 +200,7 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
         if draft.is_new:
             waiting = Corrections(self.settings, self.store, self._history).run(draft, progress)
             reading = accounts.read_planned(self.source, self._checkpoint, batch)
-            accounts.write_account(draft, reading, self._places(reports, waiting))
+            self._limits.write_account(draft, reading, self._places(reports, waiting))
         draft.commit()
         if self._sink is not None and reports.num_rows:  # else nothing was read
             self._sink(self._answers_of(self.store.at(writer.view), batch), batch)
@@ -231,3 +240,11 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
             "revision",
             "n_refused",
         ).orderBy("start_us", *store.by, "key", "revision")
+
+
+def limits_of(corrects: bool, max_refused: Limit, max_late: Limit) -> Limits:
+    """Return the limits of a query; :class:`InputProblem` for late rows that it corrects."""
+    if corrects and max_late is not None:
+        msg = f"max_late is {max_late!r}; it must be None, because late rows are corrected here"
+        raise InputProblem(msg)
+    return Limits(refused=max_refused, late=max_late)

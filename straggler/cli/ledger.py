@@ -1,6 +1,6 @@
 """``straggler ledger``: where each row is that was handed in to a query."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +10,7 @@ from straggler.cli import render
 from straggler.cli.commands import Command
 from straggler.cli.outputs import refuse_unwritable, write_json
 from straggler.errors import UsageError
+from straggler.inputs.text_files import write_output
 from straggler.options import PATH, Arguments, Option
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ EXAMPLES = """\
 examples:
   straggler ledger /data/power                     what over(...).store_in("/data/power") wrote
   straggler ledger /data/store --json -
+  straggler ledger /data/store --html ledger.html  with its course over micro-batches
   straggler ledger "s3://bucket/store?region=eu-central-1"
 
 STORE is the store of a query of any room, or the history of a landing, whose rows are then pending.
@@ -29,36 +31,40 @@ or in two. docs/production.md says what the places are.
 
 
 def make_command(summary: str) -> Command:
-    """Return the command with the store and the option for JSON."""
+    """Return the command with the store and the options for files."""
     store = click.Argument(["store"], help="folder of a store", metavar="STORE")
     json = Option("--json", "write the ledger as JSON (- for stdout)", type=PATH, metavar="FILE")
-    return Command(summary, EXAMPLES, [store, json], run)
+    html = Option("--html", "write the ledger as a page", type=PATH, metavar="FILE.html")
+    return Command(summary, EXAMPLES, [store, json, html], run)
 
 
 def run(args: Arguments) -> int:
     """Print the ledger, and say whether it balances."""
     refuse_unwritable("--json", args.json)
+    refuse_unwritable("--html", args.html)
     # Imported here because pyarrow takes a second that a refusal does not need.
     from spark_impl.runtime.storage import InputProblem
 
     try:
-        found = dict(_ledgers(args.store))
+        found = list(_ledgers(args.store))
+        page = "" if args.html is None else _page(args, found)
     except InputProblem as problem:
         raise UsageError(str(problem)) from problem
-    out = render.console(args.json)
-    for name, ledger in found.items():
+    out = render.console(args.json, args.html)
+    for name, _, ledger in found:
         if name:
             render.print_lines(out, [f"{name}:"])
         out.print(_table(ledger))
         said = f"accounted for: {ledger.accounted:,} of {ledger.read:,}"
         render.print_lines(out, [said])
-    plain = {name: _plain(ledger) for name, ledger in found.items()}
+    plain = {name: _plain(ledger) for name, _, ledger in found}
     write_json(args.json, plain.get("", plain))
-    return 0 if all(each.balances for each in found.values()) else 1
+    write_output(args.html, page)
+    return 0 if all(ledger.balances for _, _, ledger in found) else 1
 
 
-def _ledgers(store: str) -> "Iterator[tuple[str, Ledger]]":
-    """Yield the ledgers of a folder, by the names of aggregates if there are several."""
+def _ledgers(store: str) -> "Iterator[tuple[str, Location, Ledger]]":
+    """Yield the ledgers of a folder, with the names of aggregates if there are several."""
     from spark_impl.runtime.accounts import ledger, ledger_of_landing
     from spark_impl.runtime.provenance import read_note
     from spark_impl.runtime.storage import locate
@@ -68,17 +74,32 @@ def _ledgers(store: str) -> "Iterator[tuple[str, Ledger]]":
     if not folder.is_folder():
         raise UsageError(f"STORE {store!r} is no folder; it must be the store of a query")
     if read_note(folder) is not None:
-        yield "", ledger_of_landing(folder)
+        yield "", folder, ledger_of_landing(folder)
     elif _is_store(folder) or not answers.is_folder():
-        yield "", ledger(folder)
+        yield "", folder, ledger(folder)
     elif _is_store(answers):
-        yield "", ledger(answers)
+        yield "", answers, ledger(answers)
     else:
         found = answers.children()
         if not found:
             raise UsageError(f"STORE {store!r} has no answers yet: no query has begun")
         for each in found:
-            yield each.name, ledger(each)
+            yield each.name, each, ledger(each)
+
+
+def _page(args: Arguments, found: "Sequence[tuple[str, Location, Ledger]]") -> str:
+    """Return a page with a section for each ledger."""
+    # Imported here: matplotlib takes a second, and no other output needs it.
+    from sim.report.run_page import RunPage, run_page
+    from spark_impl.runtime.accounts import course
+    from straggler.pages.ledgers import ledger_section
+
+    sections = [
+        ledger_section(name, number, str(folder), ledger, course(folder))
+        for number, (name, folder, ledger) in enumerate(found)
+    ]
+    lead = "Where each row is that was handed in, and how that came over micro-batches."
+    return run_page(RunPage("The ledger", lead, "ledger", args.line, sections))
 
 
 def _is_store(folder: "Location") -> bool:

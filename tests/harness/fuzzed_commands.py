@@ -6,7 +6,9 @@ command of ours has written, so that damage goes deep instead of ending at the f
 
 import io
 import json
+import re
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from itertools import chain
@@ -116,8 +118,22 @@ def _others() -> Iterator[tuple[str, Form]]:
     yield "plan", Form(plan, plan[:2], calibration, ("p.json",))
     errata = ("errata", "watermark", "--json", "e.json", "--markdown", "e.md")
     yield "errata", Form(errata, errata[:1], {}, ("e.json", "e.md"))
+    store = dict(_files_of_ledger())
+    ledger = ("ledger", "store", "--json", "l.json", "--html", "l.html")
+    outputs = ("l.json", "l.html")
+    yield "ledger", Form(ledger, ledger[:1], store, outputs, passes_over=tuple(store))
     package = ("package", "--output", "p.zip")
     yield "package", Form(package, package[:1], {}, ("p.zip",))
+
+
+def _files_of_ledger() -> Iterator[tuple[str, bytes]]:
+    """Yield the files that the ledger reads of a store that is kept for later versions."""
+    from tests.golden.__main__ import FOLDER, PRESENT  # imports this module
+
+    with zipfile.ZipFile(FOLDER / PRESENT / "store-join.zip") as kept:
+        for name in kept.namelist():
+            if re.match(r"disk/store/(_delta_log|kind=account|kind=rejected)/", name):
+                yield name.removeprefix("disk/"), kept.read(name)
 
 
 def call(words: Sequence[str]) -> int:

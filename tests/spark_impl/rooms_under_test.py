@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import ScriptConfig, SlackConfig, WatermarkConfig
@@ -164,35 +165,46 @@ def _select(read: Any, *columns: str) -> Callable[[SparkSession, Path], Answers]
     return lambda spark, store: sorted(map(tuple, read(spark, store).select(*columns).collect()))
 
 
+def _limits(more: dict[str, Any]) -> dict[str, Any]:
+    """Take the limits out of further arguments, so that settings are left."""
+    names = [name for name in ("max_refused", "max_late", "max_shed") if name in more]
+    return {name: more.pop(name) for name in names}
+
+
 def _slack(*given: Any, sink: Sink, **more: Any) -> Any:
+    limits = _limits(more)
     usual = {"control": "fixed", "fixed_slack_us": WAIT_US, **UNCORRECTED}
     config = SlackConfig(WINDOW_US, WINDOW_US, **{**usual, **more})
-    return SlackQuery(given[0], config, *given[1:], sink=sink)
+    return SlackQuery(given[0], config, *given[1:], sink=sink, **limits)
 
 
 def _watermark(*given: Any, sink: Sink, **more: Any) -> Any:
+    limits = _limits(more)
     usual = {"reading": "fixed", "corrections": True, **UNCORRECTED}
     config = WatermarkConfig(WINDOW_US, WINDOW_US, WAIT_US, **{**usual, **more})
-    return WatermarkQuery(given[0], config, *given[1:], sink=sink)
+    return WatermarkQuery(given[0], config, *given[1:], sink=sink, **limits)
 
 
 def _script(*given: Any, sink: Sink, **more: Any) -> Any:
+    limits = _limits(more)
     hall = Workflow("hall", (Statement("total", Window("sum", Sensor("a"), 4, 4)),))
     config = ScriptConfig((hall,), (("a", 3_600),), **{"lateness_us": WAIT_US, **more})
-    return ScriptQuery(given[0], config, *given[1:], sink=sink)
+    return ScriptQuery(given[0], config, *given[1:], sink=sink, **limits)
 
 
 def _join(spark: SparkSession, history: Path, store: Path, sink: Sink, **more: Any) -> Any:
+    limits = _limits(more)
     chain = ChainJoin(2, WINDOW_US, Equi("key"), **{"lateness_us": WAIT_US, **more})
-    return chain.stream(*from_history(spark, history), store, sink)
+    return chain.stream(*from_history(spark, history), store, sink, **limits)
 
 
 def _grouping(spark: SparkSession, history: Path, store: Path, sink: Sink, **more: Any) -> Any:
     """Open a stream of the rows of R; it has no end to come to."""
+    options = {"value": "value", **_limits(more)}
     router = Grouping(**{"instances": 2, "senders": 2, **more})
     rows, _ = from_history(spark, history)
     stream = router.stream(
-        rows, "key", store, lambda rows, batch: sink(rows, batch.number), "seq", value="value"
+        rows, "key", store, lambda rows, batch: sink(rows, batch.number), "seq", **options
     )
     return SimpleNamespace(run_available=stream.run_available, flush=stream.run_available)
 
@@ -243,3 +255,9 @@ ROOMS: Mapping[str, Room] = {
     ),
 }
 """The rooms, by name. Room ``grouping`` has no results of its own but what its sink keeps."""
+BY_DAY = ("slack", "join")
+"""A room that corrects late answers, and one that refuses late rows."""
+SOME_BY_DAY = [
+    each if each in BY_DAY else pytest.param(each, marks=pytest.mark.long) for each in ROOMS
+]
+"""The rooms, by name, as parameters of what the shared runtime decides."""

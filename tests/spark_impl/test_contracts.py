@@ -8,7 +8,6 @@ runtime decides, whatever the room, is asked of two rooms by day and of all at n
 
 import shutil
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_impl.retention import drop_before
-from spark_impl.runtime.accounts import PLACES, Ledger, ledger
+from spark_impl.runtime.accounts import PLACES, ledger
 from spark_impl.runtime.histories import numbers
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.systems import lose_commit
@@ -31,6 +30,7 @@ from tests.spark_impl.rooms_under_test import (
     NOT_A_NUMBER,
     PROBLEMS,
     ROOMS,
+    SOME_BY_DAY,
     Room,
     Rows,
     Sink,
@@ -116,15 +116,7 @@ def life(
     return Life(name, ROOMS[name], folder, kept, kept.calls[0])
 
 
-BY_DAY = ("slack", "join")
-"""A room that corrects late answers, and one that refuses late rows."""
-
-
-@pytest.fixture(
-    params=[
-        each if each in BY_DAY else pytest.param(each, marks=pytest.mark.long) for each in ROOMS
-    ]
-)
+@pytest.fixture(params=SOME_BY_DAY)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -184,26 +176,6 @@ def test_the_ledger_has_each_row_in_one_place(life: Life) -> None:
     again = len(usable) - len(set(usable))
     answered = len(usable) - again - len(late)
     assert places == {"redelivered": again, "answered": answered, **late}
-
-
-def test_progress_has_the_rows_of_the_last_micro_batch(
-    spark: SparkSession, name: str, tmp_path: Path
-) -> None:
-    """Rows are pending until a flush answers them; sums over micro-batches are the ledger."""
-    (tmp_path / "history").mkdir()
-    ROOMS[name].open(spark, tmp_path / "history", tmp_path / "store", sink=nothing).run_available()
-    assert ledger(tmp_path / "store") == Ledger(0, None, {})
-    history, store, kept = begun(spark, ROOMS[name], tmp_path)
-    progress = import_module(f"spark_impl.{name}").progress
-    if name == "grouping":  # nothing waits there, and S is another stream
-        assert progress(store).rows == {"read": 7, "refused": 2, "unasked": 3, "answered": 2}
-        return
-    waiting = len(FIRST) - 2
-    assert progress(store).rows == {"read": len(FIRST), "refused": 2, "pending": waiting}
-    assert ledger(store).pending == waiting
-    ROOMS[name].open(spark, history, store, sink=kept).flush()
-    assert progress(store).rows == {"pending": -waiting, "answered": waiting}
-    assert (ledger(store).answered, ledger(store).balances) == (waiting, True)
 
 
 # ----------------------------------------------------------------------------- refusals

@@ -6,12 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import (
     And,
+    Decision,
     Equi,
     Match,
 )
@@ -19,12 +21,16 @@ from model.vocabulary.join_load import LoadRules
 from spark_impl.join import (
     ChainJoin,
     ChainProblem,
+    ledger,
     load,
+    pending,
     results,
+    shed,
 )
 from spark_impl.join.chain import Chain
 from spark_impl.join.system import read_trace, rows_of
 from spark_impl.join.task import Options
+from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.session import EnvironmentProblem
 from spark_impl.runtime.storage import InputProblem
 from tests.spark_impl.join_cases import (
@@ -68,6 +74,23 @@ def test_real_measurements_reach_the_controller(spark: SparkSession, tmp_path: P
             tmp_path / "wide",
             load=replace(eager, most=9),
         )
+
+
+def test_a_limit_of_shed_rows_stops_a_chain(spark: SparkSession, tmp_path: Path) -> None:
+    """The rows that stop it are those that it lists when it may go on."""
+    case = case_with(workers=2, batches=1)
+    plain = JoinConfig.from_json(case.config)
+    chain = Chain(spark, replace(plain, decisions=(Decision(0, 2, 3, 0.5),)), tmp_path)
+    rows, chain.limits = rows_of(spark, case.arrivals), Limits(shed=0.1)
+    with pytest.raises(InputProblem, match=r"micro-batch 0: \d+ of its \d+ rows are shed, and max"):
+        chain.advance(rows)
+    chain.limits = Limits(shed=0.9, late=1.0)
+    chain.advance(rows)
+    found, listed = ledger(tmp_path), shed(spark, tmp_path).toArrow()
+    assert found.shed == listed.num_rows > 0
+    stopped = pq.ParquetFile(tmp_path / "_stopped" / "00000000.parquet").read()
+    assert {*stopped.column("seq").to_pylist()} == {*listed.column("seq").to_pylist()}
+    assert pending(spark, tmp_path).count() == found.pending > 0
 
 
 @pytest.mark.parametrize(

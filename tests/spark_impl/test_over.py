@@ -18,6 +18,7 @@ from spark_impl.over import Aggregates, Stream, Windows
 from spark_impl.retention import drop_before
 from spark_impl.runtime.accounts import Ledger
 from spark_impl.runtime.landing import Landing
+from spark_impl.runtime.queries import QueryProblem
 from spark_impl.runtime.storage import InputProblem
 from spark_impl.watermark import WatermarkQuery
 
@@ -87,6 +88,9 @@ def test_a_sum_over_a_stream_is_stored_and_resumed(
     ]
     add(tmp_path, 3, ["a,5,8", "a,?,8"])
     again.landing.run_available()
+    assert [(row.seq, row.reason) for row in again.pending().collect()] == [
+        (5, "the query has not read it")
+    ]
     assert again.ledger()._replace(refused={}) == found._replace(
         read=8, landed=6, pending=1, refused={}
     ), "the query has not read it yet"
@@ -235,6 +239,43 @@ KINDS = [
     (KNOWN, f"{TWIN},k,{T + 1},100", "has the number of another identity, 07"),
 ]
 """A delivery, another one with other content, and the reason for which that is refused."""
+
+
+def test_limits_are_asked_by_the_landing_and_by_the_query(
+    source: Callable[[], Stream], tmp_path: Path
+) -> None:
+    kept, (row, *rows) = tmp_path / "kept", ["a,3,1", "a,4,x", "a,?,2", "a,90,1", "a,5,1"]
+    add(tmp_path, 1, [row])
+    add(tmp_path, 2, rows)
+    with pytest.raises(
+        InputProblem, match=r"^max_late is 0; it must be None, because late rows ar"
+    ):
+        source().window("10 seconds").sum("watts").store_in(kept, max_late=0)
+    with pytest.raises(
+        InputProblem, match=r"^max_refused is 2.0; it must be a share of each micro-"
+    ):
+        source().window("10 seconds").sum("watts").store_in(kept, max_refused=2.0)
+    assert not kept.exists()
+
+    def run(max_refused: float | None, max_late: float | None = None) -> None:
+        windows = source().window("10 seconds", max_wait="5 seconds").sum("watts")
+        windows.store_in(kept, max_refused=max_refused, max_late=max_late).run_available()
+
+    with pytest.raises(
+        QueryProblem, match=r"kept/history has not committed micro-batch 1: 1 of its 4"
+    ):
+        run(0.2)
+    with pytest.raises(
+        QueryProblem, match=r"kept/answers has .*-batch 1: 1 of its 3 rows are refused"
+    ):
+        run(0.25)
+    with pytest.raises(
+        QueryProblem, match=r"kept/answers has .*-batch 1: 1 of its 3 rows are late, 1"
+    ):
+        run(1, 0)
+    late = pq.read_table(kept / "answers" / "_stopped" / "00000001.parquet")
+    assert late.column("event_time_us").to_pylist() == [5_000_000]
+    run(1, 1)
 
 
 def test_other_content_of_a_known_identity_is_refused(

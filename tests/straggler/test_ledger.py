@@ -1,6 +1,8 @@
 """``straggler ledger``: where rows are, over stores that are written by hand."""
 
 import json
+import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,9 +14,11 @@ from model.vocabulary import GroupingConfig
 from spark_impl.grouping.store import REFUSED, REJECTED, open_store
 from spark_impl.runtime.accounts import Reading, ledger, planned_files, write_account
 from spark_impl.runtime.histories import number_of
+from spark_impl.runtime.provenance import open_history
 from spark_impl.runtime.storage import locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import KIND, TableWriter, create
+from straggler.pages.ledgers import _points
 from tests.straggler.command import Straggler, assert_refused
 
 REASON = "value is not a finite number"
@@ -78,6 +82,42 @@ def test_aggregates_of_a_folder_have_a_ledger_each(straggler: Straggler, tmp_pat
         "sum_v:",
         "accounted for: 3 of 3",
     ]
+
+
+def test_the_ledger_is_a_page_with_its_course(straggler: Straggler, store: Path) -> None:
+    """Two pictures, and the rows of each micro-batch; nothing is fetched from elsewhere."""
+    write_batch(store, 2, 10, 1, {"answered": 8})
+    assert straggler("ledger", str(store), "--html", "ledger.html").code == 1
+    page = Path("ledger.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 2
+    assert "Accounted for: 1,509 of 1,510." in page
+    assert "Rows so far: read, answered, pending" in page
+    assert "in no answer: refused, redelivered, late" in page
+    assert not re.findall(r'(?:src|href)="(?!#)', page)
+    cells = re.findall(r"<tr>(<td>.*?)</tr>", page, re.DOTALL)
+    rows = [re.findall(r">([^<>]+)</td>", row) for row in cells]
+    assert rows == [
+        ["0", "1,000", "0", "990", "2", "8", "0"],
+        ["1", "500", "1,390", "-900", "0", "0", "10"],
+        ["2", "10", "8", "0", "1", "0", "0"],
+    ]
+    assert straggler("ledger", str(store), "--html", "-", "--json", "-").code == 2
+
+
+def test_points_of_a_long_course_stand_for_several_micro_batches() -> None:
+    course = [(batch, Counter({"read": 1, "pending": (-1) ** batch})) for batch in range(401)]
+    points = _points(course)
+    assert [batch for batch, _ in points] == [*range(2, 401, 3), 400]
+    assert points[-1] == (400, {"read": 2, "pending": 0})
+    assert sum(rows["pending"] for _, rows in points) == 1
+
+
+def test_a_landing_has_no_course(straggler: Straggler, tmp_path: Path) -> None:
+    open_history(locate(tmp_path / "h"), locate(tmp_path / "c"), {"version": 2}, is_planned=False)
+    assert straggler("ledger", "h", "--html", "h.html").code == 0
+    page = (tmp_path / "h.html").read_text(encoding="utf-8")
+    assert "nothing to draw" in page
+    assert "<svg" not in page
 
 
 def test_a_folder_that_is_no_store_is_refused(straggler: Straggler, tmp_path: Path) -> None:

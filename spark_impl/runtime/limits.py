@@ -1,0 +1,125 @@
+"""Limits of refused, late and shed rows, at which a query stops instead of committing.
+
+The rows for which a micro-batch was not committed are in ``_stopped/<batch>.parquet``. That the
+next run plans the same micro-batch, and stops or goes on, is what it does after a crash.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from model.vocabulary import join
+from model.vocabulary.script import config as script
+from model.vocabulary.settings import is_int
+from spark_impl.runtime import accounts
+from spark_impl.runtime.histories import write_parquet
+from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.runtime.stores import Draft
+
+Limit: TypeAlias = float | None
+"""A share of each micro-batch, a whole number of all rows so far, or None for any number."""
+_REASONS = {
+    accounts.LATE: pa.array([join.REASON_LATE, script.REASON_LATE]),
+    accounts.SHED: pa.array([join.REASON_SHED]),
+}
+"""Reasons of listed rows, by place; the other reasons are those of refused rows."""
+
+
+class Limits:
+    """The limits of a query, by place: ``Limits(refused=0.01, late=1_000)``.
+
+    Raise :class:`InputProblem` unless each is a share from 0.0 to 1.0, a whole number of at least
+    0, or None.
+    """
+
+    def __init__(self, **limits: object) -> None:
+        self._limits = dict[str, float]()
+        for place, each in limits.items():
+            if (isinstance(each, float) and 0 <= each <= 1) or (is_int(each) and each >= 0):
+                self._limits[place] = each
+            elif each is not None:
+                msg = (
+                    f"max_{place} is {each!r}; it must be a share of each micro-batch, from 0.0 to"
+                    " 1.0, or a whole number of rows, at least 0"
+                )
+                raise InputProblem(msg)
+        self._seen = 0, Counter[str]()
+
+    def write_account(
+        self, draft: Draft, reading: accounts.Reading, places: Mapping[str, int]
+    ) -> None:
+        """Write the account of a micro-batch.
+
+        Raise :class:`InputProblem`, and list the rows, if the micro-batch has more than a limit.
+        """
+        shared = min(places.get(accounts.UNASKED, 0), 0)  # each stream has read those rows
+        for place in self._limits if draft.is_new else ():
+            self.require(
+                place,
+                places.get(place, 0),
+                reading.rows - shared,
+                draft.batch,
+                draft.store.root,
+                earlier=partial(self._before, draft, place),
+                listed=partial(_listed, draft, place),
+            )
+        accounts.write_account(draft, reading, places)
+
+    def require(
+        self,
+        place: str,
+        rows: int,
+        read: int,
+        batch: int,
+        root: Location,
+        *,
+        earlier: Callable[[], int],
+        listed: Callable[[], pa.Table],
+    ) -> None:
+        """Raise :class:`InputProblem`, and list the rows, if a micro-batch has more than a limit.
+
+        Of the ``read`` rows of the micro-batch, ``rows`` are in a place. ``earlier`` returns the
+        number of rows of earlier micro-batches in this place, ``listed`` those of this one.
+        """
+        limit = self._limits.get(place)
+        if limit is None or not rows:
+            return
+        if isinstance(limit, float):
+            if rows / max(read, rows) <= limit:
+                return
+            found = f"{rows} of its {read} rows are {place}"
+        else:
+            total = earlier() + rows
+            if total <= limit:
+                return
+            found = f"{rows} of its {read} rows are {place}, {total} in all"
+        file = root / "_stopped" / f"{batch:08d}.parquet"
+        write_parquet(listed(), file)
+        msg = (
+            f"{root} has not committed micro-batch {batch}: {found}, and max_{place} is {limit};"
+            f" {file} lists them"
+        )
+        raise InputProblem(msg)
+
+    def _before(self, draft: Draft, place: str) -> int:
+        """Return the number of rows in a place before a micro-batch."""
+        first, counts = self._seen
+        self._seen = draft.view.last + 1, counts + accounts.rows_since(draft.view, first)
+        return self._seen[1][place]
+
+
+def _listed(draft: Draft, place: str) -> pa.Table:
+    """Return the rows of a micro-batch in a place, as far as tasks have listed them."""
+    kinds = draft.store.kinds
+    if place == accounts.LATE and accounts.LATE in kinds:
+        return draft.store.read(draft.of(accounts.LATE), accounts.LATE)
+    rows = draft.store.read(draft.of("rejected"), "rejected")
+    own = _REASONS.get(place)
+    if own is not None:
+        return rows.filter(pc.is_in(rows.column("reason"), own))
+    others = pa.concat_arrays([*_REASONS.values()])
+    return rows.filter(pc.invert(pc.is_in(rows.column("reason"), others)))

@@ -1,0 +1,57 @@
+"""Rows that wait for the watermark of their sensor: only the state that Spark keeps has them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from model.vocabulary import ScriptConfig
+from spark_impl.runtime.arrays import PlainRow
+from spark_impl.runtime.queries import last_logged, session_of_query
+from spark_impl.runtime.storage import Address, Location, locate
+from spark_impl.runtime.waiting import ROW, unread
+from spark_impl.script.encoding import Kept, decode_state
+from spark_impl.script.plan import compile_plan
+from spark_impl.script.processor import STATE_NAME
+from spark_impl.script.store import ScriptStore, load_store
+from spark_impl.windows.blocks import SLOT, task_of_slot
+
+OPEN = "the watermark of its sensor has not reached it"
+
+
+def pending(spark: SparkSession, store: Address, checkpoint: Address | None = None) -> DataFrame:
+    """Return each row that waits, with the reason; their number is ``pending`` of the ledger.
+
+    The columns are the grouping columns, ``seq`` (NULL for rows that wait for a watermark),
+    ``source_id``, ``key`` (the sensor), ``event_time_us`` and ``reason``. ``checkpoint`` is the
+    folder of Spark's own files, by default the one in the store. If a crash came between the
+    commits of the store and of Spark, the list is that of the micro-batch before, until the query
+    runs again. Raise :class:`InputProblem` if ``store`` is not the store of a query.
+    """
+    place = load_store(store)
+    at = place.checkpoint if checkpoint is None else locate(checkpoint)
+    rows = [] if last_logged(at, "commits") < 0 else list(_waiting(spark, place, at))
+    schema = pa.schema([*place.groups, *ROW, ("reason", pa.string())])
+    waiting = spark.createDataFrame(pa.Table.from_pylist(rows, schema))
+    return unread(spark, place, place.groups).unionByName(waiting)
+
+
+def _waiting(spark: SparkSession, store: ScriptStore, checkpoint: Location) -> Iterator[PlainRow]:
+    """Yield the tuples of sensors that are at or above their watermarks."""
+    plan = compile_plan(ScriptConfig.from_json(store.view.identity["config"]))
+    source = session_of_query(spark, checkpoint, None).read.format("statestore")
+    source = source.options(path=checkpoint.for_spark, stateVarName=STATE_NAME)
+    for row in source.load().select("key", "value").collect():
+        share = plan.share(task_of_slot(row.key[SLOT], plan.workers))
+        parts: list[Any] = [bytes(v) if isinstance(v, bytearray) else v for v in row.value]
+        group = {field.name: row.key[field.name] for field in store.groups}
+        for number, log in decode_state(share, Kept(*parts)).logs.items():
+            if number in share.says:
+                first = int(np.searchsorted(log.tuples.ts, log.until_us))
+                key = plan.graph.nodes[number].sensor
+                tuples = zip(log.source_id.tolist(), log.tuples.ts.tolist(), strict=True)
+                for source_id, ts in list(tuples)[first:]:
+                    who = {"source_id": source_id, "key": key, "event_time_us": ts}
+                    yield {**group, **who, "reason": OPEN}

@@ -1,0 +1,76 @@
+"""Rows that wait for the first answer of a window, or for a correction of all of their windows.
+
+The state of a query knows no identities. The history does, and the watermarks in the store say
+which of its rows are in a window that is still open.
+"""
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+
+from spark_impl.runtime import queries
+from spark_impl.runtime.histories import files_of
+from spark_impl.runtime.provenance import require_history
+from spark_impl.runtime.storage import Address, locate
+from spark_impl.runtime.waiting import ROW, unread
+from spark_impl.windows.room import AnyRoom, WindowSettings
+from spark_impl.windows.store import PENDING, WindowStore, load_store
+
+OPEN, UNCORRECTED = "its last window is open", "it waits for a correction"
+
+
+def pending(room: AnyRoom, spark: SparkSession, store: Address) -> DataFrame:
+    """Return each row that waits, with the reason; their number is ``pending`` of the ledger.
+
+    The columns are the grouping columns, ``seq`` (NULL for rows that wait for a correction),
+    ``source_id``, ``key``, ``event_time_us`` and ``reason``. The whole history is read to find rows
+    in open windows. If identities come again with other event times, it may list other rows than
+    the query has kept.
+
+    Raise :class:`InputProblem` if ``store`` is not the store of a query, or if its history has
+    moved or is gone.
+    """
+    config, opened = load_store(store, room)
+    settings = room.settings(config)
+    columns = [*(each.name for each in opened.groups), *(each.name for each in ROW), "reason"]
+    late = queries.read_table(spark, opened, PENDING)
+    numbers = F.expr(f"{_last(settings)} - start_us div {settings.slide_us} + 1")
+    late = late.where(F.col("windows") == numbers).withColumn("seq", F.lit(None).cast("long"))
+    found = unread(spark, opened, opened.groups).select(columns)
+    for rows, reason in ((_in_open_windows(spark, settings, opened), OPEN), (late, UNCORRECTED)):
+        found = found.unionByName(rows.withColumn("reason", F.lit(reason)).select(columns))
+    return found
+
+
+def _in_open_windows(
+    spark: SparkSession, settings: WindowSettings, store: WindowStore
+) -> DataFrame:
+    """Return the rows that a query has accepted and whose last window has not closed."""
+    noted = store.view.history
+    files = []
+    if noted is not None:
+        history = locate(noted["address"])
+        require_history(store.view, history)
+        files = files_of(history)
+    rows = queries.read_files(spark, files, pa.schema([*store.groups, *ROW]))
+    last = queries.read_table(spark, store, "account").agg(F.max("seq").alias("last"))
+    rows = rows.join(F.broadcast(last)).where("seq <= last")
+    rows = rows.join(queries.read_table(spark, store, "rejected").select("seq"), "seq", "left_anti")
+    rows = rows.withColumn("task", F.pmod(F.xxhash64("key"), F.lit(settings.tasks)).cast("int"))
+    kinds = ("progress", "result")
+    clocks = [queries.read_table(spark, store, kind).select(*store.by, "wm_us") for kind in kinds]
+    clock = clocks[0].unionByName(clocks[1]).groupBy(*store.by).agg(F.max("wm_us").alias("wm_us"))
+    start = f"({_last(settings)}) * {settings.slide_us}"
+    has_window = F.expr(f"event_time_us < {start} + {settings.size_us}")
+    is_open = F.expr(f"{start} + {settings.size_us} > wm_us")
+    waiting = rows.join(clock, [*store.by]).where(has_window & is_open)
+    if not settings.dedup:
+        return waiting
+    first = F.min_by(F.struct("seq", "key", "event_time_us"), "seq").alias("first")
+    return waiting.groupBy(*store.by, "source_id").agg(first).select("*", "first.*")
+
+
+def _last(settings: WindowSettings) -> str:
+    """Return the expression of the number of a row's last window."""
+    slide = settings.slide_us
+    return f"(event_time_us - pmod(event_time_us, {slide})) div {slide}"

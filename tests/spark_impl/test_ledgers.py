@@ -1,0 +1,119 @@
+"""Ledgers of a query of every room: rows by micro-batch, lists of pending rows, limits."""
+
+from importlib import import_module
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_impl.runtime.accounts import Ledger, ledger
+from tests.spark_impl.rooms_under_test import (
+    AGAIN,
+    FIRST,
+    LAST,
+    LATE,
+    PROBLEMS,
+    ROOMS,
+    SOME_BY_DAY,
+    Reading,
+    land,
+)
+from tests.spark_impl.test_contracts import Kept, begun, nothing
+
+
+@pytest.fixture(params=SOME_BY_DAY)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def awaited(spark: SparkSession, name: str, store: Path) -> set[int]:
+    """Return the identities of pending rows, which the ledger counts."""
+    listed = import_module(f"spark_impl.{name}").pending(spark, store).collect()
+    assert len(listed) == ledger(store).pending
+    return {row.source_id for row in listed}
+
+
+def load_progress(name: str) -> Any:
+    """Return the function of a room that returns figures of the last micro-batch."""
+    return import_module(f"spark_impl.{name}").progress
+
+
+def test_progress_has_the_rows_of_the_last_micro_batch(
+    spark: SparkSession, name: str, tmp_path: Path
+) -> None:
+    """Rows are pending until a flush answers them; sums over micro-batches are the ledger."""
+    (tmp_path / "history").mkdir()
+    ROOMS[name].open(spark, tmp_path / "history", tmp_path / "store", sink=nothing).run_available()
+    assert ledger(tmp_path / "store") == Ledger(0, None, {})
+    history, store, kept = begun(spark, ROOMS[name], tmp_path)
+    progress = load_progress(name)
+    if name == "grouping":  # nothing waits there, and S is another stream
+        assert progress(store).rows == {"read": 7, "refused": 2, "unasked": 3, "answered": 2}
+        return
+    waiting = len(FIRST) - 2
+    assert progress(store).rows == {"read": len(FIRST), "refused": 2, "pending": waiting}
+    assert ledger(store).pending == waiting
+    assert awaited(spark, name, store) == {0, 1, 2, 3, 5}
+    ROOMS[name].open(spark, history, store, sink=kept).flush()
+    assert not awaited(spark, name, store)
+    assert progress(store).rows == {"pending": -waiting, "answered": waiting}
+    assert (ledger(store).answered, ledger(store).balances) == (waiting, True)
+
+
+def test_rows_that_wait_are_listed_until_they_are_answered(
+    spark: SparkSession, name: str, tmp_path: Path
+) -> None:
+    """A late row waits for its correction; those that time has answered wait no more."""
+    if name == "grouping":
+        pytest.skip("no row waits there")
+    history, store, kept = begun(spark, ROOMS[name], tmp_path)
+    for readings in (AGAIN, LAST):
+        land(history, readings)
+        ROOMS[name].open(spark, history, store, sink=kept).run_available()
+        found = awaited(spark, name, store)
+    late = {LATE.identity} if name in ("slack", "watermark") else set()
+    assert found == {6, 7, 9} | late
+
+
+def test_a_limit_stops_a_query_until_it_is_raised(
+    spark: SparkSession, name: str, tmp_path: Path
+) -> None:
+    """The next run plans the same rows, and answers are those of a query without limits."""
+    room = ROOMS[name]
+    history, store, kept = tmp_path / "history", tmp_path / "store", Kept()
+    more = (*AGAIN, Reading("R", 14, 32_500, nan))
+
+    def run(**limits: float) -> None:
+        room.open(spark, history, store, sink=kept, **limits).run_available()
+
+    def stops(batch: int, sentence: str, rows: int, **limits: float) -> None:
+        file = store / "_stopped" / f"{batch:08d}.parquet"
+        whole = f"{store} has not committed micro-batch {batch}: {sentence}; {file} lists them"
+        for _ in range(2):
+            with pytest.raises(PROBLEMS) as stopped:
+                run(**limits)
+            assert str(stopped.value) == whole
+        assert load_progress(name)(store)[0] == batch - 1
+        listed = pq.ParquetFile(file).read()
+        assert listed.num_rows == rows
+        assert all(listed.column("reason").to_pylist())
+
+    land(history, FIRST)
+    stops(0, "2 of its 7 rows are refused, and max_refused is 0.28", 2, max_refused=0.28)
+    assert name == "grouping" or not kept.calls
+    run(max_refused=2 / 7)
+    land(history, more)
+    sentence = "1 of its 7 rows are refused, 3 in all, and max_refused is 2"
+    stops(1, sentence, 1, max_refused=2)
+    run(max_refused=3)
+    land(history, LAST)
+    if room.refuses_late:
+        sentence = "1 of its 4 rows are late, 1 in all, and max_late is 0"
+        stops(2, sentence, 1, max_late=0, max_refused=0)
+    room.open(spark, history, store, sink=kept, max_refused=0).flush()
+    assert room.fold(kept.rows) == room.expected((*FIRST, *more, *LAST))
+    found = ledger(store)
+    assert (found.read, found.balances) == (len(FIRST + more + LAST), True)

@@ -1,0 +1,136 @@
+"""Limits of refused, late and shed rows: over stores that are written by hand, and in a landing."""
+
+from collections.abc import Mapping
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from model.vocabulary import JoinConfig
+from model.vocabulary.join import REASON_LATE, REASON_SHED, Equi
+from spark_impl.join.store import KINDS, REJECTED, open_store
+from spark_impl.runtime.accounts import Reading, ledger
+from spark_impl.runtime.landing import Landing
+from spark_impl.runtime.limits import Limits
+from spark_impl.runtime.queries import QueryProblem
+from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.stores import Draft
+from spark_impl.runtime.tables import TableWriter
+from spark_impl.windows.query import limits_of
+
+NOT_FINITE = "value is not a finite number"
+REASONS = {"refused": NOT_FINITE, "late": REASON_LATE, "shed": REASON_SHED}
+
+
+class Store:
+    """The store of a chain, to which micro-batches are committed."""
+
+    def __init__(self, folder: Path) -> None:
+        config = JoinConfig(window_us=10, queries=(("join", Equi("key")),), workers=1)
+        self._store = open_store(folder, config)
+        self._writer = TableWriter(self._store.root)
+
+    def commit(self, read: int, places: Mapping[str, int], limits: Limits) -> None:
+        """Commit a micro-batch with its list of rows, unless a limit says no."""
+        draft = Draft(self._store, self._writer, self._writer.view.last + 1)
+        reasons = [REASONS[place] for place in REASONS for _ in range(places.get(place, 0))]
+        rows = [{"seq": seq, "reason": reason} for seq, reason in enumerate(reasons)]
+        draft.write(REJECTED, pa.Table.from_pylist(rows, KINDS[REJECTED]))
+        limits.write_account(draft, Reading(read, None), places)
+        draft.commit()
+
+
+@pytest.mark.parametrize("bad", [nan, inf, -1, -0.1, 1.5, True, "x", "0.1", [1]])
+def test_a_limit_is_a_share_or_a_number(bad: object) -> None:
+    with pytest.raises(InputProblem) as refused:
+        Limits(refused=None, late=bad)
+    assert str(refused.value) == (
+        f"max_late is {bad!r}; it must be a share of each micro-batch, from 0.0 to 1.0, or a whole"
+        " number of rows, at least 0"
+    )
+
+
+def test_a_query_that_corrects_late_rows_has_no_limit_of_them() -> None:
+    with pytest.raises(InputProblem, match=r"^max_late is 5; it must be None, because late rows"):
+        limits_of(True, 0.5, 5)
+    limits_of(True, 0.5, None)
+
+
+@pytest.mark.parametrize("place", REASONS)
+def test_a_share_is_asked_of_each_micro_batch(tmp_path: Path, place: str) -> None:
+    """No float arithmetic decides: 29 of 100 rows are 0.29."""
+    store, limits = Store(tmp_path), Limits(**{place: 0.29})
+    store.commit(100, {place: 29}, limits)
+    others = dict.fromkeys(set(REASONS) - {place}, 40)
+    with pytest.raises(InputProblem) as stopped:
+        store.commit(100, {**others, place: 30}, limits)
+    file = tmp_path / "_stopped" / "00000001.parquet"
+    assert str(stopped.value) == (
+        f"{tmp_path} has not committed micro-batch 1: 30 of its 100 rows are {place}, and"
+        f" max_{place} is 0.29; {file} lists them"
+    )
+    listed = pq.ParquetFile(file).read()
+    assert listed.column("reason").to_pylist() == [REASONS[place]] * 30
+    assert ledger(tmp_path).read == 100
+    store.commit(100, others, limits)
+
+
+@pytest.mark.parametrize("is_reopened", [False, True])
+def test_a_number_is_asked_of_all_rows_so_far(tmp_path: Path, is_reopened: bool) -> None:
+    store, limits = Store(tmp_path), Limits(late=10)
+    for late, others in ((4, 7), (6, 0), (0, 7)):
+        store.commit(100, {"late": late, "refused": others}, limits)
+        if is_reopened:
+            store, limits = Store(tmp_path), Limits(late=10)
+    for _ in range(2):
+        with pytest.raises(InputProblem, match=r"1 of its 50 rows are late, 11 in all, and max_l"):
+            store.commit(50, {"late": 1}, limits)
+    store.commit(50, {"late": 1}, Limits(late=11))
+    store.commit(50, {"refused": 1}, limits)  # no row of it is late
+
+
+def test_rows_that_two_streams_share_are_rows_of_each(tmp_path: Path) -> None:
+    Store(tmp_path).commit(100, {"unasked": -100, "refused": 110}, Limits(refused=0.55))
+
+
+def test_a_landing_goes_on_with_a_higher_limit_or_repaired_files(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A row without a value lands, so it is not refused."""
+    (tmp_path / "in").mkdir()
+    history = tmp_path / "history"
+
+    def landing(limit: float | None) -> Landing:
+        lines = spark.readStream.schema("ts string, v string").csv(str(tmp_path / "in"))
+        named: dict[str, Any] = {
+            "event_time": "ts",
+            "value": "v",
+            "time_unit": "s",
+            "max_refused": limit,
+        }
+        return Landing(lines, history, tmp_path / "checkpoint", **named)
+
+    (tmp_path / "in" / "a.csv").write_text("5,1\n6,x\n7,3\nsoon,4\n", encoding="utf-8")
+    landing(0.25).run_available()
+    (tmp_path / "in" / "b.csv").write_text("8,1\nnever,x\n,1\n", encoding="utf-8")
+    for limit, said in ((0.5, "and"), (2, "3 in all, and")):
+        sentence = f"has not committed micro-batch 1: 2 of its 3 rows are refused, {said} max_ref"
+        with pytest.raises(QueryProblem, match=sentence):
+            landing(limit).run_available()
+        listed = pq.ParquetFile(history / "_stopped" / "00000001.parquet").read()
+        assert listed.column("text").to_pylist() == ["never", None]
+        assert not any((history / "_scratch").iterdir())
+    assert landing(None).ledger().read == 4
+    landing(3).run_available()
+    late = tmp_path / "in" / "c.csv"
+    late.write_text("never,1\n", encoding="utf-8")
+    with pytest.raises(QueryProblem, match="1 of its 1 rows are refused, 4 in all"):
+        landing(3).run_available()
+    late.write_text("9,1\n", encoding="utf-8")  # somebody repairs the file
+    landing(3).run_available()
+    found = landing(0).ledger()
+    assert (found.read, found.landed, found.balances) == (8, 5, True)
