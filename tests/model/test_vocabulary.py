@@ -35,7 +35,7 @@ from model.vocabulary.script.tree import (
 )
 from model.vocabulary.settings import PlainData, Setting
 from model.vocabulary.slack import WORDS
-from model.vocabulary.trace import TraceReader
+from model.vocabulary.trace import TraceReader, refuse_long_integers
 
 # -------------------------------------------------------------------------------------- workloads
 
@@ -96,6 +96,13 @@ def test_a_line_that_is_no_step_is_refused(line: str, message: str) -> None:
 def test_a_number_beyond_all_floats_is_refused(value: float) -> None:
     with pytest.raises(ValueError, match=r"^x is .*; it must be a finite number$"):
         Setting(kind=float, name="x").check(value)
+
+
+@pytest.mark.parametrize("number", [1 << 63, -(1 << 63) - 1])
+def test_an_integer_of_more_than_64_bits_is_found_at_any_depth(number: int) -> None:
+    refuse_long_integers({"a": [{"b": [(1 << 63) - 1, -(1 << 63), 1e300, True, "x"]}]})
+    with pytest.raises(ValueError, match=r"^a\[1\]\.b\[0\] is -?9223372036854775"):
+        refuse_long_integers({"a": [0, {"b": [number]}]})
 
 
 # ---------------------------------------------------------------------------------- configurations

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import Event, GroupingConfig, Workload
 from model.vocabulary.grouping import Route
+from model.vocabulary.windows import REASON_NOT_FINITE
 from spark_impl.grouping import (
     Grouping,
     GroupingProblem,
@@ -27,7 +28,7 @@ from spark_impl.grouping import (
 from spark_impl.grouping.query import Spreader
 from spark_impl.grouping.store import INSTANCE as WORKED
 from spark_impl.grouping.store import GroupingStore, decode_table
-from spark_impl.grouping.tasks import Columns
+from spark_impl.grouping.tasks import Columns, refused_rows
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.runtime.tables import TableWriter
@@ -44,6 +45,18 @@ def skewed(seed: int, size: int) -> tuple[Event, ...]:
 def frame(spark: SparkSession, keys: list[str | None]) -> DataFrame:
     table = pa.table({"word": pa.array(keys, pa.string()), "n": list(range(len(keys)))})
     return spark.createDataFrame(table)
+
+
+def test_a_refused_row_is_listed_by_columns_of_any_type() -> None:
+    own = {
+        "key": [7, 8],
+        "value": [1.0, None],
+        "source_id": ["a", "b"],
+        "event_time_us": [0.5, 1.5],
+    }
+    found = refused_rows(pa.table(own), Columns("key", value="value")).to_pylist()
+    nothing = {"seq": None, "source_id": None, "event_time_us": None}
+    assert found == [{**nothing, "key": "8", "reason": REASON_NOT_FINITE}]
 
 
 def test_bounded_rows_are_spread_by_speed(spark: SparkSession) -> None:

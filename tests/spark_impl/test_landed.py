@@ -45,6 +45,13 @@ def test_a_time_in_a_finer_unit_is_named(number: int, unit: str, like: str) -> N
         assert reason == f"lies outside of the years 1 to 9999 in {unit}; it looks like {like}"
 
 
+@pytest.mark.parametrize("form", [int, float, str, Decimal])
+def test_times_end_with_the_years_1_and_9999(form: Callable[[int], object]) -> None:
+    numbers = [-62_135_596_801, -62_135_596_800, 253_402_300_799, 253_402_300_800]
+    found = read_times(pa.array([form(each) for each in numbers]), "s").values.to_pylist()
+    assert found == [None, *(each * SECOND for each in numbers[1:3]), None]
+
+
 @pytest.mark.parametrize(
     ("unit", "values", "exact"),
     [
