@@ -199,7 +199,7 @@ class _MicroBatch:
         late = np.flatnonzero(until >= first)
         until = until[late]
         if len(late):
-            self._open.miss(rows.take(late), first[late], until)
+            self._open.note_late(rows.take(late), first[late], until)
         closed = self._open.close(path)
         return Stretch(rows, first, late, until, self._clock.wm_us, path, closed)
 
@@ -236,7 +236,7 @@ class _MicroBatch:
         ends = late["event_time_us"] // self._settings.slide_us - late["first"] + 1
         taken = took._replace(
             opened=took.opened + _tuples(self._open.panes()),
-            missed=int(np.count_nonzero(late["windows"] == ends)),
+            late=int(np.count_nonzero(late["windows"] == ends)),
         )
         return Output(
             self._keys,
@@ -310,7 +310,7 @@ class OpenWindows:
         )
         self._panes = join_records(PANE, (self._panes, added))
 
-    def miss(self, rows: Rows, first: Ints, until: Ints) -> None:
+    def note_late(self, rows: Rows, first: Ints, until: Ints) -> None:
         """Record tuples as late for their windows ``first .. until``, at least one window each."""
         self.lates.append(
             fill_records(

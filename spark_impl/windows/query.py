@@ -214,7 +214,7 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
         counted = (*Taken._fields, written_column("rejected"))
         *taken, refused = (pc.sum(reports.column(name)).as_py() or 0 for name in counted)
         took = Taken(*taken)
-        late = 0 if self.settings.corrects else took.missed
+        late = 0 if self.settings.corrects else took.late
         pending = took.opened + waiting
         return {
             accounts.REFUSED: refused,

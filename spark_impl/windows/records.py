@@ -137,7 +137,7 @@ class Taken(NamedTuple):
     """Arrivals between windows that leave gaps."""
     opened: int = 0
     """Arrivals that are in an open window afterwards, minus those that were before."""
-    missed: int = 0
+    late: int = 0
     """Arrivals all of whose windows were closed."""
 
 
