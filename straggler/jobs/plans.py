@@ -1,0 +1,19 @@
+"""Remarks on the plan of a job, without a stream."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Remark(NamedTuple):
+    """What the plan alone tells about a job."""
+
+    kind: str
+    sentence: str
+    is_broken: bool
+
+
+def remarks(frame: "DataFrame") -> tuple[Remark, ...]:
+    """Return remarks on a streaming DataFrame."""
+    return ()
