@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,12 @@ FAR = 3
 SHUFFLES = 12
 RUN = 6
 AGGREGATES = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
+UNSUPPORTED = (
+    "AnalysisException",
+    "PySparkNotImplementedError",
+    "UnsupportedOperationException",
+)
+"""Errors of a job that runs as no batch."""
 UNLIMITED = ("globalLimit", "localLimit")
 """Operators whose state is a few numbers."""
 
@@ -154,8 +160,7 @@ class Check:
         ):
             return RESTARTS
         plain = self.values
-        special_rows = [row for row in stream.rows if special(row)]
-        if special_rows:
+        if any(special(row) for row in stream.rows):
             tidy = tuple(
                 [
                     tuple(
@@ -174,11 +179,8 @@ class Check:
         ordered = sorted(stream.rows, key=lambda row: (row.time_us is None, row.time_us or 0))
         if self.is_wrong(Stream((tuple(ordered),))):
             return EXACT
-        return LATE if self.drops(failed) else ORDER
-
-    def drops(self, failed: Judged) -> bool:
-        """Return whether the answers are right without some rows, although these came in time."""
-        return failed.guards.get("almost late", 0) > 0 or failed.guards.get("late", 0) > 0
+        is_behind = failed.guards.get("almost late") or failed.guards.get("late")
+        return LATE if is_behind else ORDER
 
     # ---------------------------------------------------------------------------------- batches
 
@@ -322,12 +324,13 @@ def begin(
         shape.times.lateness_us,
         shape.has_watermark,
         shape.times.reach_us,
+        shape.divides,
     )
     sends_flush = shape.has_watermark and job.mode != COMPLETE
     return Check(
         runner, job, shape, rules, values, flush,
         Twin(runner, rules, is_batch=True, flush=flush if sends_flush else ()),
-        seed, tuple(remarks(frame)), recorded,
+        seed, tuple(remarks(frame, mode=job.mode)), recorded,
     )  # fmt: skip
 
 
@@ -361,23 +364,26 @@ def calibrate(check: Check) -> str:
             return "the job answers the same rows differently each time"
     except JobProblem as problem:
         cause = problem.__cause__
-        if type(cause).__name__ not in ("AnalysisException", "PySparkNotImplementedError"):
+        if type(cause).__name__ not in UNSUPPORTED:
             return f"{problem}; give columns= if such rows cannot occur"
         check.twin = Twin(check.runner, check.rules, is_batch=False, flush=check.twin._flush)
     return ""
 
 
-def run_stages(check: Check, number: int, drawn: Callable[[int], Sequence[Stream]]) -> None:
+def run_stages(check: Check, number: int, *, keeps_state: bool) -> None:
     """Run the stages of a check until one finds a failure."""
     check.try_shuffles()
+    if keeps_state:
+        check.remarks = tuple([e for e in check.remarks if not (e.is_broken and e.claim == STATE)])
     if check.claim:
         return
     edges = [copied(each, check.job.inputs) for each in probes(check.shape.times, check.values)]
     check.try_streams(edges)
-    if check.failed is None and check.job.mode != COMPLETE and check.shape.has_state:
+    asks_state = check.job.mode != COMPLETE and check.shape.has_state and not keeps_state
+    if check.failed is None and asks_state:
         check.try_growth()
     if check.failed is None and not check.growth and not any(r.is_broken for r in check.remarks):
-        check.try_streams(drawn(number))
+        check.try_streams(drawn_streams(check, number))
 
 
 def drawn_streams(check: Check, number: int) -> list[Stream]:

@@ -12,8 +12,9 @@ class Remark(NamedTuple):
     kind: str
     sentence: str
     is_broken: bool
+    claim: str = ""
 
 
-def remarks(frame: "DataFrame") -> tuple[Remark, ...]:
+def remarks(frame: "DataFrame", mode: str = "append") -> tuple[Remark, ...]:
     """Return remarks on a streaming DataFrame."""
     return ()

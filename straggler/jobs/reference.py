@@ -3,7 +3,9 @@
 import threading
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import combinations
+from operator import or_
 from typing import NamedTuple
 
 from straggler.jobs.rows import Answer, Row
@@ -26,6 +28,8 @@ class Rules(NamedTuple):
     has_watermark: bool = True
     reach_us: int = 0
     """Time after a row that the last watermark has to pass: the longest window."""
+    divides: bool = False
+    """Whether a late row may count in some of its answers, and not in others."""
 
 
 class Judged(NamedTuple):
@@ -134,12 +138,16 @@ def judge_stream(
         return verdict(WRONG, run.differing[0], right)
     if len(late) > LATE_MAX:
         return verdict(UNDECIDED, f"a stream has more than {LATE_MAX} late rows")
-    for chosen in subsets(late):
-        if is_right(run, twin, rules, [*in_time, *chosen], stream, flush):
-            return verdict(RIGHT, "", right)
+    choices = ([*in_time, *chosen] for chosen in subsets(late))
+    if any(is_right(run, twin, rules, rows, stream, flush) for rows in choices) or (
+        late and rules.divides and is_right_in_parts(run, twin, rules, stream, flush)
+    ):
+        return verdict(RIGHT, "", right)
     if reason := doubt(run, twin, rules, in_time, flush):
         return verdict(UNDECIDED, reason, right)
-    return verdict(WRONG, "the answers fit to no choice of late rows", right)
+    what = "answers are" if run.read is None else "rows in the sink are"
+    more = ", with any choice of late rows" if late else ""
+    return verdict(WRONG, f"the {what} not those to the rows in time{more}", right)
 
 
 def is_right(
@@ -163,6 +171,26 @@ def is_right(
         return True
     high = twin.answers([*rows, *flush])
     return low <= high and fits(low, got, high, is_weak=is_weak)
+
+
+def is_right_in_parts(
+    run: Run, twin: Twin, rules: Rules, stream: Stream, flush: Sequence[Row]
+) -> bool:
+    """Return whether each answer is right for some choice of late rows, not all for the same one.
+
+    A right answer may be missing if another one stands for it, which counts late rows.
+    """
+    in_time, late, _ = split(stream, rules.lateness_us)
+    each = [twin.answers([*in_time, *chosen]) for chosen in subsets(late)]
+    low, some = each[0], reduce(or_, each)
+    far = twin.answers(flush) if flush and twin.is_batch else Counter()
+
+    def is_explained(got: Answers) -> bool:
+        instead = (got - low) & (some - low)
+        return got <= some + far and (low - got).total() <= instead.total()
+
+    before = final(run, rules, len(stream.batches) - 1)
+    return is_explained(final(run, rules)) or (run.read is None and is_explained(before))
 
 
 def doubt(run: Run, twin: Twin, rules: Rules, rows: Sequence[Row], flush: Sequence[Row]) -> str:

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import logging
 import shutil
 import tempfile
 from collections import Counter
@@ -150,9 +151,12 @@ def quick(spark: "SparkSession") -> Iterator[None]:
     level = root.getLevel().toString()
     with settings(spark, SETTINGS):
         spark.sparkContext.setLogLevel("OFF")  # of deaths that are planned
+        contexts = logging.getLogger("DataFrameQueryContextLogger")  # of errors that are told
+        was_disabled, contexts.disabled = contexts.disabled, True
         try:
             yield
         finally:
+            contexts.disabled = was_disabled
             with suppress(Exception):  # the job may have stopped the session
                 spark.sparkContext.setLogLevel(level)
 

@@ -49,6 +49,8 @@ class Shape:
     """Whether an operator keeps its state in RocksDB alone."""
     has_state: bool
     has_watermark: bool
+    divides: bool = False
+    """Whether a row may count in several answers, some of which drop it: sliding windows."""
 
 
 def shape_of(frame: "DataFrame", inputs: tuple[Input, ...], lateness_us: int | None) -> Shape:
@@ -71,6 +73,7 @@ def shape_of(frame: "DataFrame", inputs: tuple[Input, ...], lateness_us: int | N
         "TransformWithState" in text,
         any(f"{word} " in text or f"{word}\n" in text for word in _STATEFUL) or "WithState" in text,
         bool(delays),
+        "Expand [" in text or "Generate " in text,
     )
 
 
