@@ -73,7 +73,7 @@ def starts(row: Row) -> tuple[int, int]:
 def test_a_late_row_may_count_in_one_of_its_windows_and_not_in_the_other() -> None:
     stream = Stream(((Row(0, 22, ()),), (Row(0, 12, ()),)))
     rules = Rules(lateness_us=(5,), has_watermark=False, divides=True)
-    in_time = [("15", "1"), ("20", "1")]
+    in_time: list[Answer] = [("15", "1"), ("20", "1")]
     for more, is_right in ((("10", "1"), True), (("5", "1"), True), (("0", "1"), False)):
         run = Run([MicroBatch(0, 0, [*in_time, more])])
         assert is_right_in_parts(run, Answering(), rules, stream, ()) is is_right
