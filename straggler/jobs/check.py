@@ -17,10 +17,11 @@ from straggler.jobs.reference import (
     Judged,
     Rules,
     Twin,
+    growth_of,
     judge_stream,
 )
 from straggler.jobs.rows import Input, Row, recorded_rows, special
-from straggler.jobs.running import Job, JobProblem, Run, Runner
+from straggler.jobs.running import Job, JobProblem, Runner
 from straggler.jobs.shapes import Shape, shape_of
 from straggler.jobs.shrinking import shrink
 from straggler.jobs.streams import (
@@ -48,16 +49,12 @@ FAR = 3
 """Number of rows of each input that move the watermark on."""
 SHUFFLES = 12
 RUN = 6
-AGGREGATES = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
 UNSUPPORTED = (
     "AnalysisException",
     "PySparkNotImplementedError",
     "UnsupportedOperationException",
 )
 """Errors of a job that runs as no batch."""
-UNLIMITED = ("globalLimit", "localLimit")
-"""Operators whose state is a few numbers."""
-
 EXACT = "ends exact"
 ORDER = "order does not matter"
 LATE = "late rows are accounted for"
@@ -246,26 +243,6 @@ class Check:
         self.growth = growth_of(judged.run, len(stream.batches))
 
 
-def growth_of(run: Run, batches: int) -> str:
-    """Return a sentence on state that stays in a stream of the same rows twice, if any does."""
-    first = run.states(1)
-    last = run.states(batches) or run.states(batches - 1)
-    for number, (before, after) in enumerate(zip(first, last, strict=False)):
-        if after.operator in UNLIMITED or not after.rows:
-            continue
-        if after.rows > before.rows:
-            return (
-                f"operator {after.operator} keeps {after.rows} rows of state after a second round"
-                f" of rows, {before.rows} after the first, although the watermark has passed them"
-            )
-        removed = sum(
-            each.states[number].removed for each in run.batches if number < len(each.states)
-        )
-        if after.operator not in AGGREGATES and not removed:
-            return f"operator {after.operator} never removes one of its {after.rows} rows of state"
-    return ""
-
-
 def _only(stream: Stream, once: dict[str, Row]) -> tuple[tuple[Row, ...], ...]:
     """Return the micro-batches with the first copy of each row alone."""
     left = set(once)
@@ -325,6 +302,7 @@ def begin(
         shape.has_watermark,
         shape.times.reach_us,
         shape.divides,
+        shape.is_chain,
     )
     sends_flush = shape.has_watermark and job.mode != COMPLETE
     return Check(
@@ -358,6 +336,9 @@ def calibrate(check: Check) -> str:
     rows = [
         check.values.row(s, BASE_US + n, n) for n in range(3) for s in range(len(check.job.inputs))
     ]
+    if check.shape.needs_rocks:  # timers of event time make no sense in a batch
+        check.twin = Twin(check.runner, check.rules, is_batch=False, flush=check.twin._flush)
+        return ""
     try:
         first = Counter(check.runner.batch(rows))
         if first != Counter(check.runner.batch(rows)):
