@@ -32,7 +32,7 @@ _WATERMARK = re.compile(r"EventTimeWatermark [^,]*, .*, ([^,]+)$")
 _PANE_US = re.compile(r"[%+] (\d{3,})\)")
 _INTERVAL = re.compile(r"INTERVAL '(-?)(?:(\d+) )?([\d:.]+)' (\w+)(?: TO (\w+))?")
 _DUPLICATES = re.compile(r"Deduplicate(?:WithinWatermark)? \[([^\]]*)\]")
-_STATEFUL = ("Aggregate", "Join", "Deduplicate", "MapGroupsWithState", "TransformWithState")
+_STATEFUL = re.compile(r"\bAggregate \[|\bJoin |\bDeduplicate|WithState")
 _YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -73,7 +73,7 @@ def shape_of(frame: "DataFrame", inputs: tuple[Input, ...], lateness_us: int | N
         tuple(dict.fromkeys(keys)),
         tuple(_groups(plan, frame)),
         "TransformWithState" in text,
-        any(f"{word} " in text or f"{word}\n" in text for word in _STATEFUL) or "WithState" in text,
+        _STATEFUL.search(text) is not None,
         bool(delays),
         "Expand [" in text or "Generate " in text,
         len(re.findall(r"Aggregate \[", text)) > 1,
