@@ -34,7 +34,7 @@ class Rules(NamedTuple):
     divides: bool = False
     """Whether a late row may count in some of its answers, and not in others."""
     is_chain: bool = False
-    """Whether further answers are made of such answers."""
+    """Whether further answers are made of such answers, or sessions, which late rows split."""
 
 
 class Judged(NamedTuple):
@@ -193,7 +193,8 @@ def is_right_in_parts(
 
     def is_explained(got: Answers) -> bool:
         if rules.is_chain:
-            is_possible, instead = got.total() <= (some + far).total(), got - low
+            is_possible = got.total() <= (some + far).total() + len(late)
+            instead = got - low
         else:
             is_possible, instead = got <= some + far, (got - low) & (some - low)
         return is_possible and (low - got).total() <= instead.total()

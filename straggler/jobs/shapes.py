@@ -52,7 +52,7 @@ class Shape:
     divides: bool = False
     """Whether a row may count in several answers, some of which drop it: sliding windows."""
     is_chain: bool = False
-    """Whether an aggregation follows another one."""
+    """Whether an aggregation follows another one, or rows make sessions."""
 
 
 def shape_of(frame: "DataFrame", inputs: tuple[Input, ...], lateness_us: int | None) -> Shape:
@@ -67,6 +67,7 @@ def shape_of(frame: "DataFrame", inputs: tuple[Input, ...], lateness_us: int | N
         lateness = (None,) * len(inputs)
     zone = frame.sparkSession.conf.get("spark.sql.session.timeZone", "UTC")
     odd = tuple(_odd_times(text, inputs, zone or "UTC"))
+    has_sessions = "session_window" in text  # a late row may follow one that has closed
     keys = [name for found in _DUPLICATES.findall(text) for name in re.findall(r"(\w+)#", found)]
     return Shape(
         Times(lateness, tuple(sorted(set(_lengths(text)))), odd),
@@ -75,8 +76,8 @@ def shape_of(frame: "DataFrame", inputs: tuple[Input, ...], lateness_us: int | N
         "TransformWithState" in text,
         _STATEFUL.search(text) is not None,
         bool(delays),
-        "Expand [" in text or "Generate " in text,
-        len(re.findall(r"Aggregate \[", text)) > 1,
+        has_sessions or "Expand [" in text or "Generate " in text,
+        has_sessions or len(re.findall(r"Aggregate \[", text)) > 1,
     )
 
 
