@@ -1,0 +1,102 @@
+"""Verdicts on the claims about a job, from what its check has found."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from model.checking.claims import Outcome, Verdict
+from straggler.jobs.check import ACCOUNTED, EXACT, LATE, ORDER, REDELIVERY, RESTARTS, STATE, Check
+from straggler.jobs.reference import COMPLETE
+from straggler.jobs.report import describe_row
+
+OVER = "the check ended with the broken claim"
+
+
+class Guard(NamedTuple):
+    """Cases that a claim needs, and what is said if one is missing."""
+
+    cases: tuple[str, ...]
+    missing: str
+
+
+GUARDS = {
+    EXACT: Guard(("answers",), "no stream had an answer"),
+    ORDER: Guard(("disorder", "cuts"), "no stream had rows out of order in several micro-batches"),
+    LATE: Guard(("late", "almost late"), "no stream had a late row and one that was almost late"),
+    RESTARTS: Guard(("restarts",), "no query restarted"),
+    ACCOUNTED: Guard(("special", "equal times"), "no stream had nulls and the like"),
+    REDELIVERY: Guard(("again",), "no row came twice"),
+}
+
+
+def verdicts_of(check: Check, *, keeps_state: bool) -> Iterator[Verdict]:
+    """Yield the verdict on each claim that applies to the job."""
+    broken = {each.claim or EXACT: each.sentence for each in check.remarks if each.is_broken}
+    for claim, guard in GUARDS.items():
+        if claim != REDELIVERY or any(each.identity for each in check.job.inputs):
+            yield _verdict(check, claim, guard, broken)
+    if STATE in broken:
+        yield Verdict(STATE, Outcome.BROKEN, broken[STATE])
+    elif check.guards["state"] and check.job.mode != COMPLETE and not keeps_state:
+        yield _state(check)
+
+
+def _verdict(check: Check, claim: str, guard: Guard, broken: Mapping[str, str]) -> Verdict:
+    told = {each.claim: each.sentence for each in check.remarks if not each.is_broken}
+    if claim == check.claim:
+        return Verdict(claim, Outcome.BROKEN, _broken(check), _witness(check))
+    if claim in broken:
+        return Verdict(claim, Outcome.BROKEN, broken[claim])
+    reason = check.doubts[0] if check.doubts else told.get(claim, "")
+    if not reason and (check.claim or check.growth or broken):
+        reason = OVER
+    if reason := reason or _missing(check, claim, guard):
+        return Verdict(claim, Outcome.UNDETERMINED, reason)
+    return Verdict(claim, Outcome.HOLDS, _held(check, claim))
+
+
+def _state(check: Check) -> Verdict:
+    if check.growth:
+        return Verdict(STATE, Outcome.BROKEN, check.growth)
+    if check.growth is None or check.doubts:
+        return Verdict(STATE, Outcome.UNDETERMINED, (check.doubts or [OVER])[0])
+    return Verdict(STATE, Outcome.HOLDS, "")
+
+
+def _missing(check: Check, claim: str, guard: Guard) -> str:
+    """Return what the streams lacked to put a claim to the test, if anything."""
+    cases = list(guard.cases)
+    limits = check.shape.times.lateness_us
+    if claim == LATE:
+        if all(us is None for us in limits):
+            cases = ["disorder"]  # nothing is dropped
+        elif not any(limits):
+            cases.remove("almost late")  # without lateness, a row is late or it is not
+    if claim == RESTARTS and check.guards["state"]:
+        cases = ["restarts with state"]
+    if claim == ACCOUNTED and not any(
+        field.nullable for each in check.job.inputs for field in each.others
+    ):
+        cases.remove("special")
+    return guard.missing if any(not check.guards[case] for case in cases) else ""
+
+
+def _broken(check: Check) -> str:
+    if check.rows:
+        return "the job answers the same rows differently in another order, even as a batch"
+    assert check.failed is not None
+    failed = check.failed
+    if check.claim == LATE and not failed.guards.get("late"):
+        return "a row that came in time is missing from the answers, or counts in a wrong one"
+    if check.claim == RESTARTS and not failed.run.differing and not failed.run.problem:
+        return "after a restart the sink holds other answers than without one"
+    return failed.reason
+
+
+def _witness(check: Check) -> tuple[str, ...]:
+    return tuple([describe_row(row, check.job.inputs) for rows in check.rows[:1] for row in rows])
+
+
+def _held(check: Check, claim: str) -> str:
+    if claim == EXACT and not check.twin.is_batch:
+        return "compared with a stream of one sorted micro-batch, because the job runs as no batch"
+    return ""
