@@ -1,0 +1,453 @@
+"""Remarks on the plan of a job, without a stream.
+
+Rules of this file:
+
+* A remark is broken only if the plan alone proves the mistake: the state grows as long as rows
+  come, the answer depends on the clock of the machine, or Spark refuses the query.
+* Spark itself says which sides of a join can be cleaned up, and which queries it refuses.
+* Everything else is told, and streams decide.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+INPUT_COLUMN = "straggler_input"
+BOUNDED = "state stays bounded"
+EXACT = "ends exact"
+ORDER = "order does not matter"
+CLOCKS = {
+    "CurrentTimestamp": "current_timestamp()",
+    "CurrentDate": "current_date()",
+    "CurrentTime": "current_time()",
+    "LocalTimestamp": "localtimestamp()",
+    "Now": "now()",
+}
+CHANCES = {
+    "MonotonicallyIncreasingID": "monotonically_increasing_id()",
+    "Rand": "rand()",
+    "Randn": "randn()",
+    "RandStr": "randstr()",
+    "Shuffle": "shuffle()",
+    "SparkPartitionID": "spark_partition_id()",
+    "Uniform": "uniform()",
+    "Uuid": "uuid()",
+}
+ARRIVALS = {
+    "AnyValue": "any_value()",
+    "CollectList": "collect_list()",
+    "CollectSet": "collect_set()",
+    "First": "first()",
+    "Last": "last()",
+}
+"""Aggregates whose answer depends on the order of rows."""
+ORDERLESS = {"ArrayContains", "ArrayMax", "ArrayMin", "ArraySort", "Size", "SortArray"}
+"""Functions of an array that do not care about its order."""
+ESTIMATES = {
+    "ApproximatePercentile": "percentile_approx()",
+    "HyperLogLogPlusPlus": "approx_count_distinct()",
+}
+DELAY = "spark.watermarkDelayMs"
+"""Name under which Spark notes in a column that it has a watermark."""
+LATER_US = 4_000_000_000_000
+"""Any watermark (us) that Java takes for a long."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A fact about a job that its plan alone tells."""
+
+    kind: str
+    """Subject: ``refused``, ``state``, ``clock``, ``chance``, ``order``, ``estimate``, ``table``,
+    ``watermark`` or ``keys``."""
+    sentence: str
+    is_broken: bool
+    """Whether the plan alone proves a mistake."""
+    claim: str = ""
+    """Claim that is broken; if ``is_broken`` is false, the claim that nobody can decide."""
+
+
+class _Expression(NamedTuple):
+    """An expression, as Spark writes it in JSON."""
+
+    name: str
+    fields: Mapping[str, Any]
+    children: tuple["_Expression", ...]
+
+    def walk(self) -> Iterator["_Expression"]:
+        """Yield the expression and all below it."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    @property
+    def attribute(self) -> int | None:
+        """The number of the column that the expression reads or names."""
+        found = self.fields.get("exprId")
+        return found["id"] if isinstance(found, dict) else None
+
+    def reads(self) -> set[int]:
+        """Return the numbers of the columns that the expression reads."""
+        return {
+            each.attribute
+            for each in self.walk()
+            if each.name == "AttributeReference" and each.attribute is not None
+        }
+
+
+class _Node:
+    """An operator of a plan."""
+
+    def __init__(self, java: Any) -> None:
+        self.java = java
+        self.name: str = java.nodeName()
+        self.is_streaming: bool = java.isStreaming()
+        self.children = tuple(_Node(each) for each in _items(java.children()))
+
+    def walk(self) -> Iterator["_Node"]:
+        """Yield the operators below, and then this one."""
+        for child in self.children:
+            yield from child.walk()
+        yield self
+
+    def expressions(self) -> list[_Expression]:
+        """Return the expressions of the operator."""
+        return [_expression(each) for each in _items(self.java.expressions())]
+
+    def outputs(self, *, timed: bool = False) -> dict[int, str]:
+        """Return the columns of the output by number, or those with a watermark."""
+        return {
+            each.exprId().id(): each.name()
+            for each in _items(self.java.output())
+            if not timed or each.metadata().contains(DELAY)
+        }
+
+    def inputs(self, *, timed: bool = False) -> dict[int, str]:
+        """Return the columns of the input by number, or those with a watermark."""
+        return {k: v for child in self.children for k, v in child.outputs(timed=timed).items()}
+
+
+def remarks(frame: "DataFrame", *, mode: str = "append") -> tuple[Remark, ...]:
+    """Return what the plan of a streaming DataFrame tells, for an output mode of its query."""
+    session = frame.sparkSession._jsparkSession
+    analysed = frame._jdf.queryExecution().analyzed()
+    plan = _Node(analysed)
+    # Conditions that follow a join are part of it only in the optimised plan.
+    optimised = _Node(session.sessionState().optimizer().execute(analysed))
+    found = [
+        *_functions(plan),
+        *_processing_time(plan),
+        *_watermarks(plan, mode),
+        *_states(plan, mode),
+        *_joins(optimised, frame.sparkSession._jvm),
+        *_lost_keys(plan, mode),
+        *_tables(plan),
+    ]
+    if not any(each.is_broken for each in found):
+        found += _refusal(frame, analysed, mode)
+    return tuple(dict.fromkeys(found))
+
+
+def _refusal(frame: "DataFrame", plan: Any, mode: str) -> Iterator[Remark]:
+    """Yield what Spark says if it refuses the query."""
+    from pyspark.errors import AnalysisException
+
+    spark = frame.sparkSession._jvm.org.apache.spark.sql
+    output_mode = getattr(spark.streaming.OutputMode, mode.capitalize())()
+    checker = getattr(spark.catalyst.analysis, "UnsupportedOperationChecker$")
+    try:
+        getattr(checker, "MODULE$").checkForStreaming(plan, output_mode)
+    except AnalysisException as error:
+        yield Remark(
+            "refused", f"Spark refuses the query: {str(error).splitlines()[0]}", True, EXACT
+        )
+
+
+# --------------------------------------------------------------------------------------- functions
+
+
+def _functions(plan: _Node) -> Iterator[Remark]:
+    """Yield remarks on functions whose value depends on more than the rows."""
+    for node in plan.walk():
+        for java, expression in zip(
+            _items(node.java.expressions()), node.expressions(), strict=True
+        ):
+            known = False
+            for each in expression.walk():
+                if name := CLOCKS.get(each.name):
+                    yield Remark("clock", f"{name} has another value in each run", False, EXACT)
+                elif name := CHANCES.get(each.name) or _python_function(each):
+                    known = True
+                    yield Remark("chance", f"{name} has another value in each run", False, EXACT)
+                elif name := ESTIMATES.get(each.name):
+                    yield Remark("estimate", f"{name} is an estimate, not an exact answer", False)
+            arrivals = list(_arrivals(expression))
+            for name in arrivals:
+                sentence = f"the answer of {name} depends on the order in which rows arrive"
+                yield Remark("order", sentence, False)
+            if not (known or arrivals or java.deterministic() or _has_aggregate(expression)):
+                yield Remark("chance", f"{java.sql()} has another value in each run", False, EXACT)
+        if node.name in ("GlobalLimit", "LocalLimit", "Sample") and node.is_streaming:
+            sentence = f"which rows a {node.name} keeps depends on the order in which they arrive"
+            yield Remark("order", sentence, False)
+
+
+def _python_function(expression: _Expression) -> str:
+    if expression.name == "PythonUDF" and expression.fields.get("udfDeterministic") is False:
+        return f"{expression.fields['name']}()"
+    return ""
+
+
+def _arrivals(expression: _Expression) -> Iterator[str]:
+    """Yield the functions that depend on the order of rows, unless what is around them does not."""
+    if expression.name in ORDERLESS:
+        return
+    if name := ARRIVALS.get(expression.name):
+        yield name
+    for child in expression.children:
+        yield from _arrivals(child)
+
+
+def _has_aggregate(expression: _Expression) -> bool:
+    """Return whether an expression has an aggregate, which Spark never calls deterministic."""
+    return any(each.name in ARRIVALS | ESTIMATES for each in expression.walk())
+
+
+def _processing_time(plan: _Node) -> Iterator[Remark]:
+    """Yield remarks on keys and watermarks that come from the clock of the machine."""
+    of_clock: set[int] = set()
+    for node in plan.walk():
+        for expression in node.expressions():
+            for each in expression.walk():
+                if each.name == "Alias" and _is_of_clock(each, of_clock) and each.attribute:
+                    of_clock.add(each.attribute)
+        if not node.is_streaming:
+            continue
+        for java in _java_keys(node):
+            if _is_of_clock(_expression(java), of_clock):
+                above = [each for each in plan.walk() if each is not node and node in each.walk()]
+                is_last = all(each.name != "Aggregate" for each in above)
+                sentence = (
+                    f"{_name(java)} is a key, and made of the time at which a row is processed"
+                )
+                yield Remark("clock", sentence, is_last, ORDER)
+        if node.name == "EventTimeWatermark" and of_clock & node.expressions()[0].reads():
+            sentence = "the watermark is on the time at which a row is processed"
+            yield Remark("clock", sentence, False, ORDER)
+
+
+def _is_of_clock(expression: _Expression, of_clock: set[int]) -> bool:
+    return any(each.name in CLOCKS for each in expression.walk()) or bool(
+        expression.reads() & of_clock
+    )
+
+
+# ----------------------------------------------------------------------------- watermarks and state
+
+
+def _watermarks(plan: _Node, mode: str) -> Iterator[Remark]:
+    """Yield remarks on watermarks that come too late, or for a part of the rows only."""
+    marks = [node for node in plan.walk() if node.name == "EventTimeWatermark"]
+    for mark in marks:
+        below = [node for node in mark.walk() if node.name == "Aggregate" and node.is_streaming]
+        if any(not _has_timed_key(node) for node in below) and mode != "complete":
+            sentence = (
+                "withWatermark comes after the aggregation, which needs it before: its windows "
+                "never close"
+            )
+            yield Remark("watermark", sentence, True, BOUNDED)
+    filtered = [_is_filtered(mark) for mark in marks]
+    if any(filtered) and not all(filtered):
+        sentence = (
+            "one branch filters rows before withWatermark: rows that it leaves out do not move "
+            "its watermark on, which holds up all answers"
+        )
+        yield Remark("watermark", sentence, False)
+
+
+def _is_filtered(mark: _Node) -> bool:
+    """Return whether rows are left out below a watermark, other than those without a time."""
+    for node in mark.walk():
+        if node.name == "Filter":
+            condition = node.expressions()[0]
+            names = {each.fields.get("name") for each in condition.walk()}
+            if condition.name != "IsNotNull" and INPUT_COLUMN not in names:
+                return True
+    return False
+
+
+def _states(plan: _Node, mode: str) -> Iterator[Remark]:
+    """Yield remarks on aggregations and deduplications whose state nothing cleans up."""
+    has_marks = any(node.name == "EventTimeWatermark" for node in plan.walk())
+    for node in plan.walk():
+        if not node.is_streaming:
+            continue
+        if node.name == "Aggregate" and mode != "complete" and not _has_timed_key(node):
+            yield from _aggregation(node, mode)
+        if node.name == "Deduplicate" and not _has_timed_key(node):
+            names = ", ".join(_key_types(node))
+            reason = (
+                "the column of the watermark is not among them"
+                if node.inputs(timed=True)
+                else "withWatermark comes later"
+                if has_marks
+                else "there is no watermark"
+            )
+            sentence = f"dropDuplicates keeps every value of {names} forever: {reason}"
+            yield Remark("state", sentence, True, BOUNDED)
+        if (
+            node.name == "FlatMapGroupsInPandasWithState"
+            and str(node.java.timeout().toString()) == "NoTimeout"
+        ):
+            sentence = "the state has no timeout: a key leaves only if the function removes it"
+            yield Remark("state", sentence, False)
+
+
+def _aggregation(node: _Node, mode: str) -> Iterator[Remark]:
+    """Yield remarks on an aggregation none of whose keys has a watermark."""
+    names, timed = _key_types(node), node.inputs(timed=True)
+    times = [name for name, kind in names.items() if "timestamp" in kind]
+    if not times:
+        if mode == "update":
+            of = f"value of {', '.join(names)}" if names else "query"
+            yield Remark("state", f"the state keeps a row for each {of} forever", False)
+        return
+    if timed:
+        marked = ", ".join(sorted(set(timed.values())))
+        why = f"the watermark is on {marked}, and not on what {', '.join(times)} is made of"
+    else:
+        why = f"there is no watermark before groupBy({', '.join(times)})"
+    yield Remark("state", f"windows never close: {why}", True, BOUNDED)
+
+
+def _joins(plan: _Node, jvm: Any) -> Iterator[Remark]:
+    """Yield remarks on joins of two streams that keep rows of a side forever."""
+    analysis = jvm.org.apache.spark.sql.catalyst.analysis
+    helper = getattr(getattr(analysis, "StreamingJoinHelper$"), "MODULE$")
+    for node in plan.walk():
+        if node.name != "Join" or not all(child.is_streaming for child in node.children):
+            continue
+        if helper.isWatermarkInJoinKeys(node.java):
+            continue
+        watermark = jvm.scala.Some(LATER_US)
+        for side, other, word in zip(
+            node.children, node.children[::-1], ("left", "right"), strict=True
+        ):
+            bounded = (
+                side.outputs(timed=True)
+                and helper.getStateValueWatermark(
+                    side.java.outputSet(), other.java.outputSet(), node.java.condition(), watermark
+                ).isDefined()
+            )
+            if not bounded:
+                yield Remark("state", _join_sentence(side, other, word), True, BOUNDED)
+
+
+def _join_sentence(side: _Node, other: _Node, word: str) -> str:
+    """Return why a join keeps the rows of one of its sides."""
+    begin = f"the join keeps all rows of its {word} side forever"
+    missing = [
+        name
+        for name, each in ((f"the {word}", side), ("the other", other))
+        if not each.outputs(timed=True)
+    ]
+    if missing:
+        return f"{begin}: {' and '.join(missing)} side has no watermark"
+    return f"{begin}: its condition does not bound their times by those of the other side"
+
+
+def _lost_keys(plan: _Node, mode: str) -> Iterator[Remark]:
+    """Yield a remark if answers of update mode lack a key by which they could be replaced."""
+    if mode != "update":
+        return
+    kept: set[int] = set(plan.outputs())
+    for node in reversed(list(plan.walk())):
+        if node.name == "Aggregate" and node.is_streaming:
+            known = kept | _read(node, kept)
+            keys = [java for java in _java_keys(node) if java.nodeName() == "AttributeReference"]
+            lost = [java.name() for java in keys if java.exprId().id() not in known]
+            if lost:
+                sentence = (
+                    f"answers in update mode lack {', '.join(lost)}: a table cannot replace "
+                    "an earlier answer by a later one"
+                )
+                yield Remark("keys", sentence, False)
+        kept |= _read(node, kept)
+
+
+def _read(node: _Node, kept: set[int]) -> set[int]:
+    """Return the columns that an operator reads for the columns that are kept."""
+    return {
+        number
+        for expression in node.expressions()
+        if expression.name == "Alias" and expression.attribute in kept
+        for number in expression.reads()
+    }
+
+
+def _tables(plan: _Node) -> Iterator[Remark]:
+    """Yield remarks on tables that are read beside the stream."""
+    for node in plan.walk():
+        if not node.children and not node.is_streaming and plan.is_streaming:
+            if node.name in ("LocalRelation", "LogicalRDD", "Range", "OneRowRelation"):
+                continue  # a constant
+            sentence = (
+                f"the job reads another table ({node.java.simpleString(4)}): an answer depends on "
+                "when it is read"
+            )
+            yield Remark("table", sentence, False)
+
+
+# --------------------------------------------------------------------------------------------- keys
+
+
+def _java_keys(node: _Node) -> list[Any]:
+    """Return the expressions by which an operator keeps state."""
+    if node.name == "Aggregate":
+        return _items(node.java.groupingExpressions())
+    if node.name in ("Deduplicate", "DeduplicateWithinWatermark"):
+        return _items(node.java.keys())
+    return []
+
+
+def _keys(node: _Node) -> list[_Expression]:
+    return [_expression(each) for each in _java_keys(node)]
+
+
+def _has_timed_key(node: _Node) -> bool:
+    """Return whether one of the keys of an operator has a watermark."""
+    timed = set(node.inputs(timed=True))
+    return any(key.attribute in timed for key in _keys(node))
+
+
+def _key_types(node: _Node) -> dict[str, str]:
+    """Return the types of the keys of an operator, by name."""
+    return {_name(each): each.dataType().simpleString() for each in _java_keys(node)}
+
+
+def _name(java: Any) -> str:
+    """Return an expression as its user wrote it."""
+    return str(java.name() if java.nodeName() == "AttributeReference" else java.sql())
+
+
+# --------------------------------------------------------------------------------------------- Java
+
+
+def _items(sequence: Any) -> list[Any]:
+    return [sequence.apply(number) for number in range(sequence.size())]
+
+
+def _expression(java: Any) -> _Expression:
+    """Return an expression from its JSON, a list in which children follow their parent."""
+    flat = iter(json.loads(java.toJSON()))
+
+    def read() -> _Expression:
+        fields = next(flat)
+        children = tuple(read() for _ in range(fields["num-children"]))
+        return _Expression(fields["class"].rpartition(".")[2], fields, children)
+
+    return read()
