@@ -246,7 +246,7 @@ def orders_that_seem_unpaid(orders: DataFrame, payments: DataFrame) -> DataFrame
     )
 
 
-# ---------------------------------------------------------------------------- rows one by one, sinks
+# --------------------------------------------------------------------------- rows one by one, sinks
 
 
 def high_watts(readings: DataFrame) -> DataFrame:

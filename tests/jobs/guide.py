@@ -129,7 +129,7 @@ class MinuteCounter(StatefulProcessor):
     def handleExpiredTimer(  # noqa: N802
         self,
         key: Any,
-        timerValues: Any,
+        timerValues: Any,  # noqa: N803
         expiredTimerInfo: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Answer the count and forget it."""
