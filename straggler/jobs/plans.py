@@ -156,7 +156,8 @@ def _refusal(frame: "DataFrame", plan: Any, mode: str) -> Iterator[Remark]:
     """Yield what Spark says if it refuses the query."""
     from pyspark.errors import AnalysisException
 
-    spark = frame.sparkSession._jvm.org.apache.spark.sql
+    jvm: Any = frame.sparkSession._jvm
+    spark = jvm.org.apache.spark.sql
     output_mode = getattr(spark.streaming.OutputMode, mode.capitalize())()
     checker = getattr(spark.catalyst.analysis, "UnsupportedOperationChecker$")
     try:

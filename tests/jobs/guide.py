@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from tests.jobs.gallery import HOLDS, Entry
 
@@ -121,7 +121,7 @@ class MinuteCounter(StatefulProcessor):
         timerValues: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Add the rows to the count, and set the timer."""
-        before = self.count.get()[0] if self.count.exists() else 0
+        (before,) = self.count.get() or (0,)
         self.count.update((before + sum(len(each) for each in rows),))
         self.handle.registerTimer(int(key[1].timestamp() * 1000) + 60_000)
         yield pd.DataFrame({"userId": [], "minute": [], "n": []})
@@ -133,7 +133,8 @@ class MinuteCounter(StatefulProcessor):
         expiredTimerInfo: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Answer the count and forget it."""
-        yield pd.DataFrame({"userId": [key[0]], "minute": [key[1]], "n": [self.count.get()[0]]})
+        (n,) = self.count.get() or (0,)
+        yield pd.DataFrame({"userId": [key[0]], "minute": [key[1]], "n": [n]})
         self.count.clear()
 
     def close(self) -> None:

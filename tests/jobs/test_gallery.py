@@ -80,7 +80,7 @@ def test_a_right_job_holds_on_hundreds_of_streams(spark: SparkSession, entry: En
     assert str(report.outcome) == HOLDS, str(report)
 
 
-# ------------------------------------------------------------------------------------------ the page
+# ----------------------------------------------------------------------------------------- the page
 
 
 def test_the_gallery_has_as_many_right_jobs_as_wrong_ones() -> None:
