@@ -141,7 +141,7 @@ def remarks(frame: "DataFrame", *, mode: str = "append") -> tuple[Remark, ...]:
     found = [
         *_functions(plan),
         *_processing_time(plan),
-        *_watermarks(plan, mode),
+        *_watermarks(plan),
         *_states(plan, mode),
         *_joins(optimised, frame.sparkSession._jvm),
         *_lost_keys(plan, mode),
@@ -250,17 +250,9 @@ def _is_of_clock(expression: _Expression, of_clock: set[int]) -> bool:
 # ----------------------------------------------------------------------------- watermarks and state
 
 
-def _watermarks(plan: _Node, mode: str) -> Iterator[Remark]:
-    """Yield remarks on watermarks that come too late, or for a part of the rows only."""
+def _watermarks(plan: _Node) -> Iterator[Remark]:
+    """Yield a remark on a watermark that only a part of the rows moves on."""
     marks = [node for node in plan.walk() if node.name == "EventTimeWatermark"]
-    for mark in marks:
-        below = [node for node in mark.walk() if node.name == "Aggregate" and node.is_streaming]
-        if any(not _has_timed_key(node) for node in below) and mode != "complete":
-            sentence = (
-                "withWatermark comes after the aggregation, which needs it before: its windows "
-                "never close"
-            )
-            yield Remark("watermark", sentence, True, BOUNDED)
     filtered = [_is_filtered(mark) for mark in marks]
     if any(filtered) and not all(filtered):
         sentence = (
@@ -283,19 +275,20 @@ def _is_filtered(mark: _Node) -> bool:
 
 def _states(plan: _Node, mode: str) -> Iterator[Remark]:
     """Yield remarks on aggregations and deduplications whose state nothing cleans up."""
-    has_marks = any(node.name == "EventTimeWatermark" for node in plan.walk())
+    marks = [node for node in plan.walk() if node.name == "EventTimeWatermark"]
     for node in plan.walk():
         if not node.is_streaming:
             continue
         if node.name == "Aggregate" and mode != "complete" and not _has_timed_key(node):
-            yield from _aggregation(node, mode)
+            is_followed = any(node in mark.walk() for mark in marks)
+            yield from _aggregation(node, mode, is_followed=is_followed)
         if node.name == "Deduplicate" and not _has_timed_key(node):
             names = ", ".join(_key_types(node))
             reason = (
                 "the column of the watermark is not among them"
                 if node.inputs(timed=True)
                 else "withWatermark comes later"
-                if has_marks
+                if any(node in mark.walk() for mark in marks)
                 else "there is no watermark"
             )
             sentence = f"dropDuplicates keeps every value of {names} forever: {reason}"
@@ -308,7 +301,7 @@ def _states(plan: _Node, mode: str) -> Iterator[Remark]:
             yield Remark("state", sentence, False)
 
 
-def _aggregation(node: _Node, mode: str) -> Iterator[Remark]:
+def _aggregation(node: _Node, mode: str, *, is_followed: bool) -> Iterator[Remark]:
     """Yield remarks on an aggregation none of whose keys has a watermark."""
     names, timed = _key_types(node), node.inputs(timed=True)
     times = [name for name, kind in names.items() if "timestamp" in kind]
@@ -320,6 +313,8 @@ def _aggregation(node: _Node, mode: str) -> Iterator[Remark]:
     if timed:
         marked = ", ".join(sorted(set(timed.values())))
         why = f"the watermark is on {marked}, and not on what {', '.join(times)} is made of"
+    elif is_followed:
+        why = "withWatermark comes after the aggregation, and not before it"
     else:
         why = f"there is no watermark before groupBy({', '.join(times)})"
     yield Remark("state", f"windows never close: {why}", True, BOUNDED)

@@ -365,7 +365,8 @@ def minutes_without_a_timeout(readings: DataFrame) -> DataFrame:
 
     return (
         readings.withWatermark("at", "10 seconds")
-        .groupBy("device", F.date_trunc("minute", "at").alias("minute"))
+        .withColumn("minute", F.date_trunc("minute", "at"))
+        .groupBy("device", "minute")
         .applyInPandasWithState(
             report,
             "device string, minute timestamp",
