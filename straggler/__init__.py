@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from spark_impl.script import ScriptQuery
     from spark_impl.slack import SlackQuery
     from spark_impl.watermark import WatermarkQuery
+    from straggler.jobs.api import JobBroken, JobUndetermined, check_job, judge_job
     from straggler.judging.judge import judge_workload
     from straggler.judging.promises import assert_keeps_promises
     from straggler.simulation import simulate
@@ -50,6 +51,8 @@ __all__ = [
     "Grouping",
     "GroupingConfig",
     "InputProblem",
+    "JobBroken",
+    "JobUndetermined",
     "JoinConfig",
     "Landing",
     "LoadRules",
@@ -65,10 +68,12 @@ __all__ = [
     "Workload",
     "assert_keeps_promises",
     "avg",
+    "check_job",
     "count",
     "drop_before",
     "grouping",
     "join",
+    "judge_job",
     "judge_workload",
     "max_",
     "median",
@@ -89,6 +94,7 @@ _NAMES = {
         " WatermarkConfig Workload"
     ),
     "model.vocabulary.join_load": "LoadRules",
+    "straggler.jobs.api": "JobBroken JobUndetermined check_job judge_job",
     "straggler.judging.judge": "judge_workload",
     "straggler.judging.promises": "assert_keeps_promises",
     "straggler.simulation": "simulate",

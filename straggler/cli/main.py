@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "diff": "compare the Spark pipeline, or your implementation, with the reference, on data",
+    "check": "judge a Structured Streaming job of yours, on drawn streams",
     "workload": "write the input of a comparison, for systems in any language",
     "judge": "judge what such a system has answered, without Spark and Java",
     "explore": "explore every behaviour of a model in a small scope, and look for planted bugs",
@@ -53,6 +54,7 @@ examples:
   straggler diff slack --input trips.csv --event-time picked_up --value fare \\
       --time-unit iso --window 1h --slide 5min     your own file
   straggler diff slack --system mypackage:make     your implementation instead of ours
+  straggler check jobs:minutes --schema "device string, at timestamp" --event-time at
   straggler workload slack --input umts --output work.jsonl
   straggler judge work.jsonl trace.jsonl           answers of a system in any language
   straggler explore slack                          every behaviour of a small model

@@ -13,10 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from straggler.jobs.shapes import INPUT_COLUMN
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-INPUT_COLUMN = "straggler_input"
 BOUNDED = "state stays bounded"
 EXACT = "ends exact"
 ORDER = "order does not matter"

@@ -1,0 +1,138 @@
+"""``straggler check``: have a Structured Streaming job judged."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from straggler.cli import render
+from straggler.cli.commands import Command
+from straggler.cli.outputs import refuse_unwritable, write_json
+from straggler.errors import UsageError
+from straggler.inputs.text_files import write_output
+from straggler.options import PATH, Arguments, Option
+from straggler.pages.junit import check_of, junit
+
+EXAMPLES = """\
+examples:
+  straggler check jobs:minutes --schema "device string, at timestamp, watts double" --event-time at
+  straggler check jobs:minutes --input readings.parquet --event-time at --lateness "10 seconds"
+  straggler check jobs:joined --schema orders="id int, at timestamp" \\
+      --schema trades="id int, at timestamp" --event-time at
+
+The job is a function of the module, from a streaming DataFrame to another one. With several schemas
+it takes the inputs as keyword arguments. docs/your-job.md says what is asked of it.
+"""
+
+
+def make_command(summary: str) -> Command:
+    """Return the command with the arguments of a check."""
+    several = {"multiple": True}
+    text = {"metavar": "TEXT"}
+    parameters = [
+        click.Argument(["job"], metavar="MODULE:JOB"),
+        Option("--schema", "columns of the input in DDL, or NAME=DDL", **several, **text),
+        Option("--input", "Parquet file whose rows take the place of drawn ones", type=PATH),
+        Option("--event-time", "column of event times", "event_time", metavar="COLUMN"),
+        Option("--mode", "output mode (append)", type=click.Choice(MODES), default=MODES[0]),
+        Option("--key", "column with few values", "keys", multiple=True, metavar="COLUMN"),
+        Option("--lateness", "how late a row may be (the delay of the watermark)", **text),
+        Option("--redelivered", "column that identifies a row", multiple=True, metavar="COLUMN"),
+        Option("--keeps-state", "the job keeps its state on purpose", "keeps_state", is_flag=True),
+        Option("--streams", "number of drawn streams (24)", type=int, default=24, metavar="N"),
+        Option("--seed", "seed of the streams (0)", type=int, default=0, metavar="N"),
+        Option("--json", "also write the report to FILE", type=PATH, metavar="FILE"),
+        Option("--junit", "also write the verdicts to FILE, for CI", type=PATH, metavar="FILE"),
+        Option("--master", "Spark master (local[2])", metavar="URL", is_rare=True),
+    ]
+    return Command(summary, EXAMPLES, parameters, run)
+
+
+MODES = ("append", "update", "complete")
+
+
+def run(args: Arguments) -> int:
+    """Judge a job and return the exit code of its outcome."""
+    refuse_unwritable("--json", args.json)
+    refuse_unwritable("--junit", args.junit)
+    if args.event_time is None:
+        raise UsageError("--event-time is missing; it names the column of event times")
+    if not args.schema and args.input is None:
+        raise UsageError("--schema is missing; it lists the columns of the input")
+    job = load_job(args.job)
+    from spark_impl.runtime.session import session
+    from straggler.jobs.api import judge_job
+
+    with render.progress() as progress, session(args.master) as spark:
+        progress.add_task(f"judging {render.plain(args.job)}", total=None)
+        schema: Any = schemas_of(args.schema)
+        rows = None
+        if args.input is not None:
+            rows = read_rows(spark, args.input)
+            schema = schema or rows.schema
+        report = judge_job(
+            job,
+            spark,
+            schema=schema,
+            event_time=args.event_time,
+            mode=args.mode,
+            keys=args.keys,
+            lateness=args.lateness,
+            redelivered=args.redelivered,
+            keeps_state=args.keeps_state,
+            streams=args.streams,
+            seed=args.seed,
+            rows=rows,
+            name=args.job,
+        )
+    render.print_lines(render.console(args.json, args.junit), str(report).splitlines())
+    write_json(args.json, report.to_json())
+    if args.junit is not None:
+        checks = [
+            check_of(each.claim, each.outcome, each.sentence, str(report), None)
+            for each in report.verdicts
+        ]
+        write_output(args.junit, junit("straggler check", {args.job: checks}))
+    return render.EXIT_CODES[report.outcome]
+
+
+def read_rows(spark: Any, path: Path) -> Any:
+    """Return the rows of a Parquet file; raise :class:`UsageError` if it cannot be read."""
+    try:
+        return spark.read.parquet(str(path))
+    except Exception as error:
+        raise UsageError(f"--input {str(path)!r} is no Parquet file that can be read") from error
+
+
+def schemas_of(given: tuple[str, ...]) -> str | dict[str, str]:
+    """Return the schema of the only input, or that of each one by name."""
+    named = [text.partition("=") for text in given]
+    if len(given) == 1 and not named[0][1]:
+        return given[0]
+    for name, equals, _ in named:
+        if not (equals and name.isidentifier()):
+            raise UsageError(f"--schema {name!r} has no name; several schemas are NAME=DDL")
+    return {name: ddl for name, _, ddl in named}
+
+
+def load_job(reference: str) -> Any:
+    """Return the function that ``MODULE:JOB`` names; raise :class:`UsageError` if there is none."""
+    module, colon, name = reference.partition(":")
+    if not (module and colon and name):
+        raise UsageError(f"the job is {reference!r}; it must be MODULE:JOB")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found = getattr(import_module(module), name, None)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0] and error.name != module:
+            raise UsageError(f"module {module} cannot be imported: {error}") from error
+        raise UsageError(f"there is no module {module!r} here or among the packages") from error
+    except Exception as error:
+        kind = type(error).__name__
+        raise UsageError(f"module {module} cannot be imported: {kind}: {error}") from error
+    if not callable(found):
+        raise UsageError(f"module {module} has no function {name!r}")
+    return found

@@ -1,0 +1,243 @@
+"""Public functions that have a Spark job judged."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from hypothesis.strategies import SearchStrategy
+
+from model.checking.claims import Outcome, Verdict
+from model.vocabulary.durations import parse_duration_us
+from straggler.errors import UsageError
+from straggler.jobs.check import EXACT, Check, begin, calibrate, drawn_streams, run_stages
+from straggler.jobs.report import JobReport, describe_row, table_of
+from straggler.jobs.rows import Input
+from straggler.jobs.running import ROCKS, Job, JobProblem, Sink, quick, settings
+from straggler.jobs.shapes import parse_us
+from straggler.jobs.threads import HangsError
+from straggler.jobs.verdicts import verdicts_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+STREAMS = 24
+MODES = ("append", "update", "complete")
+
+
+class JobBroken(AssertionError):  # noqa: N818 (what is asserted is in the name)
+    """A job breaks a claim; ``report`` says which one, and on which stream."""
+
+    report: JobReport
+
+
+class JobUndetermined(AssertionError):  # noqa: N818
+    """A job breaks no claim, and was not put to the test; ``report`` says why."""
+
+    report: JobReport
+
+
+def check_job(
+    job: "Callable[..., DataFrame]", spark: "SparkSession | None" = None, **asked: Any
+) -> JobReport:
+    """Have a Structured Streaming job judged; raise unless every claim holds.
+
+    Take the arguments of :func:`judge_job`. Raise :class:`JobBroken` or :class:`JobUndetermined`
+    with the report.
+    """
+    __tracebackhide__ = True  # pytest shows the line of the caller
+    report = judge_job(job, spark, **asked)
+    if report.outcome is not Outcome.HOLDS:
+        _raise(report)
+    return report
+
+
+def _raise(report: JobReport) -> NoReturn:
+    __tracebackhide__ = True
+    kind = JobBroken if report.outcome is Outcome.BROKEN else JobUndetermined
+    error = kind(f"\n{report}")
+    error.report = report
+    raise error
+
+
+def judge_job(
+    job: "Callable[..., DataFrame]",
+    spark: "SparkSession | None" = None,
+    *,
+    schema: "str | StructType | Mapping[str, str | StructType]",
+    event_time: str | Mapping[str, str],
+    mode: str = "append",
+    columns: Mapping[str, SearchStrategy[Any]] | None = None,
+    keys: Sequence[str] = (),
+    lateness: str | None = None,
+    upsert: Sequence[str] | None = None,
+    redelivered: Sequence[str] = (),
+    sink: Sink | None = None,
+    rows: Any = None,
+    keeps_state: bool = False,
+    streams: int = STREAMS,
+    seed: int = 0,
+    name: str = "",
+) -> JobReport:
+    """Return the report on a Structured Streaming job; ``docs/your-job.md`` has the arguments.
+
+    Raise :class:`straggler.errors.UsageError` with one sentence if the job cannot be run at all.
+    """
+    if mode not in MODES:
+        raise UsageError(f"mode is {mode!r}; it must be one of {', '.join(MODES)}")
+    lateness_us, started = _lateness(lateness), time.monotonic()
+    with _session(spark) as session:
+        inputs = inputs_of(schema, event_time, columns or {}, keys, redelivered)
+        tried = Job(job, inputs, isinstance(schema, Mapping), mode, sink)
+        with quick(session):
+            try:
+                check = begin(
+                    session, tried, seed=seed, lateness_us=lateness_us, upsert=upsert, rows=rows
+                )
+            except JobProblem as problem:
+                _refuse(session, str(problem))
+            with settings(session, ROCKS if check.shape.needs_rocks else {}):
+                label = name or getattr(job, "__name__", "the job")
+                return _judge(check, session, label, streams, started, keeps_state=keeps_state)
+
+
+def _refuse(session: "SparkSession", sentence: str) -> NoReturn:
+    raise UsageError(_stopped(session) or sentence)
+
+
+def _stopped(session: "SparkSession") -> str:
+    context = session._jsc
+    if context is None or context.sc().isStopped():
+        return "the job stopped the Spark session"
+    return ""
+
+
+def _judge(
+    check: Check,
+    session: "SparkSession",
+    label: str,
+    streams: int,
+    started: float,
+    *,
+    keeps_state: bool,
+) -> JobReport:
+    problem = ""
+    try:
+        problem = calibrate(check)
+        if not problem:
+            run_stages(check, streams, lambda number: drawn_streams(check, number))
+    except HangsError:
+        problem = "the job hangs: a stream made no progress for minutes"
+        _stop_all(session)
+    except JobProblem as error:
+        problem = str(error)
+    except Exception as error:
+        problem = _stopped(session)
+        if not problem:
+            raise error
+    verdicts = tuple(verdicts_of(check, keeps_state=keeps_state))
+    if problem:
+        problem = _stopped(session) or problem
+        verdicts = (Verdict(EXACT, Outcome.UNDETERMINED, problem),)
+    table: list[str] = []
+    if check.failed is not None:
+        table = table_of(check.failed, check.rules, check.job.inputs)
+    for title, rows in zip(("In this order:", "and in this one:"), check.rows, strict=False):
+        table += [title, *[f"  {describe_row(row, check.job.inputs)}" for row in rows]]
+    return JobReport(
+        label,
+        verdicts,
+        check.seed,
+        check.streams,
+        tuple(dict.fromkeys(each.sentence for each in check.remarks)),
+        tuple(table),
+        None,
+        dict(check.guards),
+        time.monotonic() - started,
+    )
+
+
+def _stop_all(session: "SparkSession") -> None:
+    for query in session.streams.active:
+        query.stop()
+
+
+def _lateness(text: str | None) -> int | None:
+    if text is None:
+        return None
+    found = parse_us(text)
+    if found is None:
+        try:
+            found = parse_duration_us(text)
+        except ValueError as error:
+            raise UsageError(f"lateness is {text!r}: {error}") from error
+    return found
+
+
+def inputs_of(
+    schema: "str | StructType | Mapping[str, str | StructType]",
+    event_time: str | Mapping[str, str],
+    columns: Mapping[str, SearchStrategy[Any]],
+    keys: Sequence[str],
+    redelivered: Sequence[str],
+) -> tuple[Input, ...]:
+    """Return the inputs of a job; raise :class:`UsageError` for a column that does not fit."""
+    from pyspark.sql import types as sql
+
+    schemas = dict(schema) if isinstance(schema, Mapping) else {"input": schema}
+    if not schemas:
+        raise UsageError("schema is an empty dict; a job has at least one input")
+    inputs, known = [], set()
+    for name, given in schemas.items():
+        found = _schema(name, given)
+        at = event_time if isinstance(event_time, str) else event_time.get(name, "")
+        if at not in found.names:
+            have = ", ".join(found.names)
+            raise UsageError(f"event_time is {at!r}, which is no column of {name}; it has {have}")
+        if not isinstance(found[at].dataType, sql.TimestampType | sql.TimestampNTZType):
+            kind = found[at].dataType.simpleString()
+            raise UsageError(f"event_time {at!r} is a {kind}; it must be a timestamp")
+        known |= set(found.names)
+        mine = {each: strategy for each, strategy in columns.items() if each in found.names}
+        identity = tuple([each for each in redelivered if each in found.names])
+        inputs.append(
+            Input(name, found, at, tuple([k for k in keys if k in found.names]), identity, mine)
+        )
+    for what, names in (("columns", columns), ("keys", keys), ("redelivered", redelivered)):
+        for each in names:
+            if each not in known:
+                raise UsageError(f"{what} names {each!r}, which is no column of the schema")
+    for each_input in inputs:
+        try:
+            each_input.values()
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+    return tuple(inputs)
+
+
+def _schema(name: str, given: "str | StructType") -> "StructType":
+    from pyspark.sql import types as sql
+
+    if isinstance(given, sql.StructType):
+        return given
+    try:
+        found = cast("StructType", sql.StructType.fromDDL(given))
+    except Exception as error:
+        raise UsageError(f"the schema of {name} is no DDL: {given!r}") from error
+    return found
+
+
+@contextmanager
+def _session(spark: "SparkSession | None") -> "Iterator[SparkSession]":
+    """Give the session of the caller, the active one, or one of our own."""
+    from pyspark.sql import SparkSession
+
+    chosen = spark or SparkSession.getActiveSession()
+    if chosen is not None:
+        yield chosen
+        return
+    from spark_impl.runtime.session import session
+
+    with session() as ours:
+        yield ours

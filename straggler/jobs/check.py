@@ -1,0 +1,402 @@
+"""The check of a job, stage by stage: plan, shuffled batches, probes, drawn streams."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from model.vocabulary import stable_hash
+from straggler.errors import UsageError
+from straggler.jobs.plans import Remark, remarks
+from straggler.jobs.reference import (
+    COMPLETE,
+    UNDECIDED,
+    UPDATE,
+    WRONG,
+    Judged,
+    Rules,
+    Twin,
+    judge_stream,
+)
+from straggler.jobs.rows import Input, Row, recorded_rows, special
+from straggler.jobs.running import Job, JobProblem, Run, Runner
+from straggler.jobs.shapes import Shape, shape_of
+from straggler.jobs.shrinking import shrink
+from straggler.jobs.streams import (
+    BASE_US,
+    Recorded,
+    Stream,
+    Values,
+    copied,
+    growing,
+    identified,
+    probes,
+    streams,
+)
+from straggler.jobs.threads import map_in_order
+from straggler.strategies.examples import collect, collect_run
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+THREADS = 3
+LIMIT_S = 150.0
+"""Longest time in which a stream may make no progress."""
+POOL = 12
+"""Number of drawn values that probes use."""
+SHUFFLES = 12
+RUN = 6
+AGGREGATES = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
+UNLIMITED = ("globalLimit", "localLimit")
+"""Operators whose state is a few numbers."""
+
+EXACT = "ends exact"
+ORDER = "order does not matter"
+LATE = "late rows are accounted for"
+RESTARTS = "restarts do not matter"
+ACCOUNTED = "every row is accounted for"
+STATE = "state stays bounded"
+REDELIVERY = "redelivery does not matter"
+
+
+@dataclass
+class Check:
+    """A job on trial, and what was found about it so far."""
+
+    runner: Runner
+    job: Job
+    shape: Shape
+    rules: Rules
+    values: Values
+    flush: tuple[Row, ...]
+    twin: Twin
+    seed: int
+    remarks: tuple[Remark, ...] = ()
+    recorded: Recorded = ()
+    doubts: list[str] = field(default_factory=list)
+    guards: Counter[str] = field(default_factory=Counter)
+    streams: int = 0
+    failed: Judged | None = None
+    claim: str = ""
+    """Name of the claim that the failing stream breaks."""
+    growth: str | None = None
+    """Sentence on state that stays; empty if none does, ``None`` if it was not asked."""
+    rows: list[list[Row]] = field(default_factory=list)
+    """Two orders of the same rows that the job answers differently."""
+
+    # --------------------------------------------------------------------------------- streams
+
+    def judge(self, stream: Stream) -> Judged:
+        """Judge one stream."""
+        judged = judge_stream(self.runner, self.twin, self.rules, stream, self.flush)
+        if judged.outcome == UNDECIDED and "watermark did not pass" in judged.reason:
+            # A filter of the job may have kept the usual rows from moving the watermark.
+            far = self.shape.times.far_us
+            copies = {repr((r.source, r.values)): r._replace(time_us=far) for r in stream.rows}
+            flush = (*self.flush, *copies.values())
+            judged = judge_stream(self.runner, self.twin, self.rules, stream, flush)
+        return judged
+
+    def judge_all(self, chosen: Sequence[Stream]) -> Iterable[Judged]:
+        """Judge streams side by side, in order."""
+        return map_in_order(self.judge, chosen, threads=THREADS, limit_s=LIMIT_S)
+
+    def try_streams(self, chosen: Sequence[Stream]) -> None:
+        """Judge streams until one fails."""
+        for judged in self.judge_all(chosen):
+            self.note(judged)
+            if judged.outcome == WRONG:
+                self.fail(judged)
+                return
+
+    def note(self, judged: Judged) -> None:
+        """Count what a stream had."""
+        self.streams += 1
+        if judged.outcome == UNDECIDED:
+            self.doubts.append(judged.reason)
+            return
+        self.guards += Counter(judged.guards)
+        self.guards["judged"] += 1
+        self.guards["special"] += any(special(row) for row in judged.stream.rows)
+
+    def fail(self, judged: Judged) -> None:
+        """Shrink a failing stream, and find the claim that it breaks."""
+        again = self.judge(judged.stream)
+        self.streams += 1
+        if again.outcome != WRONG:
+            self.doubts.append("the job answers the same stream differently from run to run")
+            return
+
+        def first_failing(chosen: Sequence[Stream]) -> int | None:
+            for number, each in enumerate(self.judge_all(chosen)):
+                self.streams += 1
+                if each.outcome == WRONG:
+                    return number
+            return None
+
+        small = shrink(judged.stream, first_failing, THREADS)
+        found = self.judge(small)
+        self.failed = found if found.outcome == WRONG else again
+        self.claim = self.claim_of(self.failed)
+
+    def is_wrong(self, stream: Stream) -> bool:
+        """Return whether the job fails on a stream."""
+        self.streams += 1
+        return self.judge(stream).outcome == WRONG
+
+    def claim_of(self, failed: Judged) -> str:
+        """Return the claim that a small failing stream breaks."""
+        stream = failed.stream
+        if failed.run.differing or (
+            failed.run.happened and not self.is_wrong(stream._replace(faults=()))
+        ):
+            return RESTARTS
+        plain = self.values
+        special_rows = [row for row in stream.rows if special(row)]
+        if special_rows:
+            tidy = tuple(
+                [
+                    tuple(
+                        [plain.row(r.source, r.time_us or BASE_US) if special(r) else r for r in b]
+                    )
+                    for b in stream.batches
+                ]
+            )
+            if not any(special(r) for b in tidy for r in b) and not self.is_wrong(Stream(tidy)):
+                return ACCOUNTED
+        texts = [row.text for row in stream.rows]
+        if len(set(texts)) < len(texts) and any(each.identity for each in self.job.inputs):
+            once = {row.text: row for row in stream.rows}
+            if not self.is_wrong(stream._replace(batches=_only(stream, once))):
+                return REDELIVERY
+        ordered = sorted(stream.rows, key=lambda row: (row.time_us is None, row.time_us or 0))
+        if self.is_wrong(Stream((tuple(ordered),))):
+            return EXACT
+        return LATE if self.drops(failed) else ORDER
+
+    def drops(self, failed: Judged) -> bool:
+        """Return whether the answers are right without some rows, although these came in time."""
+        return failed.guards.get("almost late", 0) > 0 or failed.guards.get("late", 0) > 0
+
+    # ---------------------------------------------------------------------------------- batches
+
+    def try_shuffles(self) -> None:
+        """Ask the batch for the same rows in other orders."""
+        if not self.twin.is_batch:
+            return
+        draws = random.Random(self.seed)
+        number = len(self.job.inputs)
+        lists = []
+        for nth in range(SHUFFLES):
+            times = [
+                BASE_US + draws.choice((0, 0, 1, 2)) * self.shape.times.window_us // 2
+                for _ in range(6)
+            ]
+            rows = [
+                self.values.row(s, us, (nth + n) % POOL)
+                for n, us in enumerate(times)
+                for s in range(number)
+            ]
+            lists.append(rows)
+
+        def differs(rows: list[Row]) -> list[Row] | None:
+            rng = random.Random(len(rows))
+            for _ in range(2):
+                other = rng.sample(rows, len(rows))
+                if Counter(self.runner.batch(rows)) != Counter(self.runner.batch(other)):
+                    return other
+            return None
+
+        for rows, other in zip(
+            lists,
+            map_in_order(differs, lists, threads=THREADS, limit_s=LIMIT_S),
+            strict=True,
+        ):
+            if other is not None:
+                self.rows = self._shrunk(rows, other)
+                self.claim = ORDER
+                return
+
+    def _shrunk(self, rows: list[Row], other: list[Row]) -> list[list[Row]]:
+        """Return the fewest rows found whose two orders have different answers."""
+        at = 0
+        while at < len(rows) and len(rows) > 2:
+            fewer = rows[:at] + rows[at + 1 :]
+            rest = list(other)
+            rest.remove(rows[at])
+            if Counter(self.runner.batch(fewer)) != Counter(self.runner.batch(rest)):
+                rows, other = fewer, rest
+            else:
+                at += 1
+        return [rows, other]
+
+    # ------------------------------------------------------------------------------------ state
+
+    def try_growth(self) -> None:
+        """Ask whether state stays although the watermark has passed its rows."""
+        stream = growing(self.shape.times, self.values, self.flush)
+        (judged,) = self.judge_all([stream])
+        self.note(judged)
+        if judged.outcome == WRONG and self.failed is None:
+            self.fail(judged)
+        self.growth = growth_of(judged.run, len(stream.batches))
+
+
+def growth_of(run: Run, batches: int) -> str:
+    """Return a sentence on state that stays in a stream of the same rows twice, if any does."""
+    first = run.states(1)
+    last = run.states(batches) or run.states(batches - 1)
+    for number, (before, after) in enumerate(zip(first, last, strict=False)):
+        if after.operator in UNLIMITED or not after.rows:
+            continue
+        if after.rows > before.rows:
+            return (
+                f"operator {after.operator} keeps {after.rows} rows of state after a second round"
+                f" of rows, {before.rows} after the first, although the watermark has passed them"
+            )
+        removed = sum(
+            each.states[number].removed for each in run.batches if number < len(each.states)
+        )
+        if after.operator not in AGGREGATES and not removed:
+            return f"operator {after.operator} never removes one of its {after.rows} rows of state"
+    return ""
+
+
+def _only(stream: Stream, once: dict[str, Row]) -> tuple[tuple[Row, ...], ...]:
+    """Return the micro-batches with the first copy of each row alone."""
+    left = set(once)
+    batches = []
+    for batch in stream.batches:
+        rows = []
+        for row in batch:
+            if row.text in left:
+                left.discard(row.text)
+                rows.append(row)
+        if rows:
+            batches.append(tuple(rows))
+    return tuple(batches)
+
+
+# ------------------------------------------------------------------------------------ the check
+
+
+def begin(
+    spark: "SparkSession",
+    job: Job,
+    *,
+    seed: int,
+    lateness_us: int | None,
+    upsert: Sequence[str] | None,
+    rows: Any = None,
+) -> Check:
+    """Read the plan of a job; raise :class:`JobProblem` if it fails."""
+    frame = Runner(spark, job).streaming()
+    shape = shape_of(frame, job.inputs, lateness_us)
+    inputs = tuple(
+        each
+        if each.identity
+        else replace(
+            each,
+            identity=tuple([name for name in shape.duplicates if name in each.schema.names]),
+        )
+        for each in job.inputs
+    )
+    job = replace(job, inputs=inputs)
+    runner = Runner(spark, job)
+    recorded = recorded_rows(spark, inputs, rows)
+    if recorded:
+        latest_us = max(row.time_us or 0 for each in recorded for row in each)
+        shape = replace(shape, times=shape.times._replace(latest_us=latest_us))
+    drawn = [
+        [row.values for row in recorded[s][:POOL]] if recorded else plain_values(each, seed)
+        for s, each in enumerate(inputs)
+    ]
+    values = Values(inputs, drawn)
+    far = [
+        Row(s, shape.times.far_us, each)
+        for s, (of, pool) in enumerate(zip(inputs, drawn, strict=True))
+        for each in far_values(of, pool)
+    ]
+    flush = tuple(far)
+    rules = Rules(
+        job.mode,
+        _keys(job, frame, shape, upsert),
+        shape.times.lateness_us,
+        shape.has_watermark,
+        max(shape.times.lengths_us, default=0),
+    )
+    sends_flush = shape.has_watermark and job.mode != COMPLETE
+    return Check(
+        runner, job, shape, rules, values, flush,
+        Twin(runner, rules, is_batch=True, flush=flush if sends_flush else ()),
+        seed, tuple(remarks(frame)), recorded,
+    )  # fmt: skip
+
+
+def _keys(
+    job: Job, frame: "DataFrame", shape: Shape, upsert: Sequence[str] | None
+) -> tuple[str, ...] | None:
+    if job.mode != UPDATE:
+        return ()
+    for name in upsert or ():
+        if name not in frame.columns:
+            raise UsageError(f"upsert names {name!r}, which is no column of the answers")
+    return tuple(upsert or shape.groups) or (None if shape.has_state else ())
+
+
+def plain_values(of: Input, seed: int) -> list[tuple[object, ...]]:
+    """Return drawn values for probes, without nulls and the like as far as possible."""
+    strategy = of.values()
+    drawn = collect(strategy, 4 * POOL, seed)
+    plain = [each for each in drawn if not special(Row(0, 0, each))]
+    return (plain + drawn)[:POOL]
+
+
+def far_values(of: Input, pool: Sequence[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    """Return the values of rows in the far future, with identities of their own."""
+    numbered = identified(of, [*pool, *pool[:3]])
+    return numbered[len(pool) :] if numbered[: len(pool)] != list(pool) else list(pool[:3])
+
+
+def calibrate(check: Check) -> str:
+    """Find out whether the job runs as a batch; return why it cannot be judged, if so."""
+    rows = [
+        check.values.row(s, BASE_US + n, n) for n in range(3) for s in range(len(check.job.inputs))
+    ]
+    try:
+        first = Counter(check.runner.batch(rows))
+        if first != Counter(check.runner.batch(rows)):
+            return "the job answers the same rows differently each time"
+    except JobProblem as problem:
+        cause = problem.__cause__
+        if type(cause).__name__ not in ("AnalysisException", "PySparkNotImplementedError"):
+            return f"{problem}; give columns= if such rows cannot occur"
+        check.twin = Twin(check.runner, check.rules, is_batch=False, flush=check.twin._flush)
+    return ""
+
+
+def run_stages(check: Check, number: int, drawn: Callable[[int], Sequence[Stream]]) -> None:
+    """Run the stages of a check until one finds a failure."""
+    check.try_shuffles()
+    if check.claim:
+        return
+    edges = [copied(each, check.job.inputs) for each in probes(check.shape.times, check.values)]
+    check.try_streams(edges)
+    if check.failed is None and check.job.mode != COMPLETE and check.shape.has_state:
+        check.try_growth()
+    if check.failed is None and not check.growth and not any(r.is_broken for r in check.remarks):
+        check.try_streams(drawn(number))
+
+
+def drawn_streams(check: Check, number: int) -> list[Stream]:
+    """Return streams that Hypothesis draws, the same ones for the same seed.
+
+    The first of a run is always the simplest, and the others tend to repeat each other.
+    """
+    strategy = streams(check.job.inputs, check.shape.times, check.recorded)
+    found: list[Stream] = []
+    for run in range(-(-number // RUN)):
+        drawn = collect_run(strategy, RUN + 1, stable_hash(f"{check.seed} {run}"))[1:]
+        found += [each for each in drawn if each.batches]
+    return found[:number]

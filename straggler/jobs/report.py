@@ -1,0 +1,151 @@
+"""Reports on a job: its verdicts, and a stream on which it fails as a table of micro-batches."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from model.checking.claims import Outcome, Verdict, worst
+from model.vocabulary.settings import JsonObject
+from straggler.jobs.reference import Judged, Rules, final
+from straggler.jobs.rows import EPOCH, Answer, Input, Row, text_of
+from straggler.jobs.running import MicroBatch
+
+SHOWN = 8
+"""Most answers of a kind that a report shows."""
+
+
+@dataclass(frozen=True)
+class JobReport:
+    """The verdicts on a job."""
+
+    job: str
+    verdicts: tuple[Verdict, ...]
+    seed: int
+    streams: int
+    """Number of streams that ran."""
+    remarks: tuple[str, ...] = ()
+    table: tuple[str, ...] = ()
+    """The smallest failing stream, line by line."""
+    stream: JsonObject | None = None
+    guards: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst of the outcomes."""
+        return worst(each.outcome for each in self.verdicts)
+
+    def __str__(self) -> str:
+        """Return the report as lines of text."""
+        width = max((len(each.claim) for each in self.verdicts), default=0)
+        wide = max(map(len, Outcome))
+        lines = [f"{self.job}: {self.outcome} ({self.streams} streams, seed {self.seed})"]
+        lines += [
+            f"  {each.claim:{width}}  {each.outcome:{wide}}  {each.sentence}".rstrip()
+            for each in self.verdicts
+        ]
+        lines += [f"  note: {each}" for each in self.remarks]
+        return "\n".join([*lines, *([""] if self.table else []), *self.table])
+
+    def to_json(self) -> JsonObject:
+        """Return the report as plain data."""
+        return {
+            "job": self.job,
+            "outcome": str(self.outcome),
+            "seed": self.seed,
+            "streams": self.streams,
+            "seconds": round(self.seconds, 1),
+            "verdicts": [
+                {"claim": each.claim, "outcome": str(each.outcome), "sentence": each.sentence}
+                for each in self.verdicts
+            ],
+            "remarks": list(self.remarks),
+            "guards": dict(self.guards),
+            "table": list(self.table),
+            "stream": self.stream,
+        }
+
+
+def table_of(judged: Judged, rules: Rules, inputs: Sequence[Input]) -> list[str]:
+    """Return a failing stream as lines: each micro-batch, its watermark, rows and answers."""
+    stream, run = judged.stream, judged.run
+    rows = Counter(judged.right)
+    got = final(run, rules)
+    lines = [f"The smallest failing stream found has {len(stream.rows)} rows:", ""]
+    cells = [("micro-batch", "watermark", "rows", "answers")]
+    shown: set[int] = set()
+    for batch in run.batches:
+        given = _rows_of(batch, judged, inputs, shown)
+        cells += _lines(batch, given)
+        for fault in stream.faults:
+            if fault in run.happened and fault.batch == batch.data and _last(run.batches, batch):
+                cells.append(("", "", f"({fault.kind})", ""))
+    widths = [max(len(row[n]) for row in cells) for n in range(4)]
+    for row in cells:
+        lines.append(
+            "  " + "  ".join(f"{c:{w}}" for c, w in zip(row, widths, strict=True)).rstrip()
+        )
+    lines += ["", f"  columns of answers: {', '.join(run.columns)}"]
+    lines += _some("right", judged.right)
+    lines += _some("missing", rows - got)
+    if rules.keys or not rules.has_watermark:
+        lines += _some("not right", got - rows)
+    return [*lines, "", judged.reason]
+
+
+def _last(batches: Sequence[MicroBatch], batch: MicroBatch) -> bool:
+    return batch is [each for each in batches if each.data == batch.data][-1]
+
+
+def _rows_of(
+    batch: MicroBatch, judged: Judged, inputs: Sequence[Input], shown: set[int]
+) -> list[str]:
+    """Return the rows of a micro-batch as texts: those of its data, if it is the first with it."""
+    if batch.data in shown:
+        return ["(no rows: the watermark moves)"]
+    shown.add(batch.data)
+    if batch.data >= len(judged.stream.batches):
+        return ["(rows in the far future)"]
+    return [describe_row(row, inputs) for row in judged.stream.batches[batch.data]]
+
+
+def _lines(batch: MicroBatch, rows: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
+    answers = [describe_answer(each) for each in batch.answers[:SHOWN]]
+    watermark = "-" if not batch.watermark_us else describe_time(batch.watermark_us)
+    for n in range(max(1, len(rows), len(answers))):
+        yield (
+            str(batch.number) if n == 0 else "",
+            watermark if n == 0 else "",
+            rows[n] if n < len(rows) else "",
+            answers[n] if n < len(answers) else "",
+        )
+
+
+def _some(word: str, answers: Counter[Answer]) -> Iterator[str]:
+    found = sorted(answers.elements())
+    for answer in found[:SHOWN]:
+        yield f"  {word}: {describe_answer(answer)}"
+    if len(found) > SHOWN:
+        yield f"  {word}: {len(found) - SHOWN} more"
+
+
+def describe_answer(answer: Answer) -> str:
+    """Return an answer as one text."""
+    return ", ".join(answer)
+
+
+def describe_time(time_us: int) -> str:
+    """Return an event time as people read it (UTC)."""
+    return str((EPOCH + timedelta(microseconds=time_us)).replace(tzinfo=None))
+
+
+def describe_row(row: Row, inputs: Sequence[Input]) -> str:
+    """Return a row with the names of its columns."""
+    of = inputs[row.source]
+    time = "null" if row.time_us is None else describe_time(row.time_us)
+    values: list[tuple[str, Any]] = [(of.event_time, time)]
+    values += [(e.name, text_of(v)) for e, v in zip(of.others, row.values, strict=True)]
+    name = f"{of.name}: " if len(inputs) > 1 else ""
+    return name + " ".join(f"{column}={text}" for column, text in values)

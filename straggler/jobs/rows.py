@@ -1,0 +1,261 @@
+"""Rows of the inputs of a job: their strategies, how Spark gets them, and answers as texts.
+
+Rules of this file:
+
+1. Floats are dyadic fractions, whose sums are exact in every order.
+2. No integer is drawn from 100 or more, as ``strategies/networks`` says.
+3. Event times are integer microseconds; all other values are what PySpark takes.
+"""
+
+import datetime as dt
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from hypothesis import strategies as st
+from pyspark.sql import types as sql
+
+from straggler.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+Answer: TypeAlias = tuple[str, ...]
+"""One row that a job answers, as texts of its columns."""
+WORDS = ("a", "b", "c", "", "ä", "a b")
+RECORDED_MAX = 10_000
+"""Most recorded rows that are read, the earliest ones."""
+RARE = 8
+"""One of so many values is special: a null, or NaN."""
+
+
+class Row(NamedTuple):
+    """A row of an input."""
+
+    source: int
+    """Number of the input."""
+    time_us: int | None
+    """Event time (us since the epoch)."""
+    values: tuple[Any, ...]
+    """Values of the other columns, in the order of the schema."""
+
+    @property
+    def text(self) -> str:
+        """The row as a text that equal rows share."""
+        return repr((self.source, self.time_us, self.values))
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input of a job, and how its rows are drawn."""
+
+    name: str
+    schema: sql.StructType
+    event_time: str
+    keys: tuple[str, ...] = ()
+    identity: tuple[str, ...] = ()
+    """Columns that identify a row: rows that agree in them are copies of one row."""
+    given: Mapping[str, st.SearchStrategy[Any]] = field(default_factory=dict)
+
+    @property
+    def others(self) -> list[sql.StructField]:
+        """Columns besides the event time."""
+        return [each for each in self.schema.fields if each.name != self.event_time]
+
+    @property
+    def is_ntz(self) -> bool:
+        """Whether event times have no zone."""
+        return isinstance(self.schema[self.event_time].dataType, sql.TimestampNTZType)
+
+    def values(self) -> st.SearchStrategy[tuple[Any, ...]]:
+        """Draw the values of a row besides its event time."""
+        return st.tuples(*[self._column(each) for each in self.others])
+
+    def _column(self, column: sql.StructField) -> st.SearchStrategy[Any]:
+        if column.name in self.given:
+            return self.given[column.name]
+        if column.name in self.keys:
+            few = keys_of(column.dataType)
+            if few:  # half of the rows have one of them
+                return st.sampled_from([few[0]] * len(few) + list(few))
+        strategy = values_of(column.dataType)
+        if not column.nullable:
+            return strategy
+        return st.integers(1, RARE).flatmap(lambda n: st.none() if n == RARE else strategy)
+
+
+def keys_of(kind: sql.DataType) -> Sequence[Any]:
+    """Return a few keys of a type; none for a type that has no natural ones."""
+    if isinstance(kind, sql.StringType):
+        return WORDS[:4]
+    if isinstance(kind, sql.IntegralType):
+        return (1, 2, 3, 0)
+    return ()
+
+
+def values_of(kind: sql.DataType) -> st.SearchStrategy[Any]:
+    """Draw values of a Spark type, never null; raise ``ValueError`` for an unknown type."""
+    if isinstance(kind, sql.ArrayType):
+        return st.lists(_items(kind.elementType, kind.containsNull), max_size=2)
+    if isinstance(kind, sql.MapType):
+        values = _items(kind.valueType, kind.valueContainsNull)
+        return st.dictionaries(values_of(kind.keyType), values, max_size=2)
+    if isinstance(kind, sql.StructType):
+        return st.fixed_dictionaries(
+            {each.name: _items(each.dataType, each.nullable) for each in kind.fields}
+        )
+    if isinstance(kind, sql.DecimalType):
+        unit = Decimal(1).scaleb(-kind.scale)
+        most = min(9, 10**kind.precision - 1)
+        return st.integers(-most, most).map(lambda n: n * unit)
+    for known, strategy in _ATOMS.items():
+        if isinstance(kind, known):
+            return strategy
+    raise ValueError(f"no values of type {kind.simpleString()} are known; give columns=")
+
+
+def _items(kind: sql.DataType, has_nulls: bool) -> st.SearchStrategy[Any]:
+    return st.none() | values_of(kind) if has_nulls else values_of(kind)
+
+
+def _moment(zone: dt.tzinfo | None) -> st.SearchStrategy[dt.datetime]:
+    start = dt.datetime(2026, 3, 29, tzinfo=zone)
+    return st.integers(0, 96).map(lambda step: start + step * dt.timedelta(minutes=5))
+
+
+_FLOATS = st.integers(0, 96).map(lambda n: {0: math.nan, 1: -0.0, 2: 0.0}.get(n, float(n - 32) / 4))
+_ATOMS: dict[type[sql.DataType], st.SearchStrategy[Any]] = {
+    sql.StringType: st.sampled_from(WORDS),
+    sql.VarcharType: st.sampled_from(WORDS[:5]),
+    sql.CharType: st.sampled_from(WORDS[:3]),
+    sql.BooleanType: st.booleans(),
+    sql.ByteType: st.integers(-9, 90),
+    sql.ShortType: st.integers(-9, 90),
+    sql.IntegerType: st.integers(-9, 90),
+    sql.LongType: st.integers(-9, 90),
+    sql.FloatType: _FLOATS,
+    sql.DoubleType: _FLOATS,
+    sql.BinaryType: st.sampled_from([b"", b"a", b"\x00\xff"]),
+    sql.DateType: st.integers(0, 9).map(lambda n: dt.date(2026, 3, 25) + dt.timedelta(days=n)),
+    sql.TimestampType: _moment(dt.UTC),
+    sql.TimestampNTZType: _moment(None),
+    sql.DayTimeIntervalType: st.integers(0, 90).map(lambda n: dt.timedelta(seconds=n)),
+}
+
+
+# ----------------------------------------------------------------------------------- to Spark
+
+
+class Frames:
+    """Makes frames of rows in a session, without a Spark job."""
+
+    def __init__(self, spark: "SparkSession", inputs: Sequence[Input]) -> None:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        self.spark, self.inputs = spark, inputs
+        self._arrow = [to_arrow_schema(each.schema, timezone="UTC") for each in inputs]
+
+    def frame(self, source: int, rows: Sequence[Row]) -> "DataFrame":
+        """Return the rows of an input, all of which belong to it, in this order."""
+        import pyarrow as pa
+
+        of, arrow = self.inputs[source], self._arrow[source]
+        at = of.schema.names.index(of.event_time)
+        columns: list[list[Any]] = [[] for _ in arrow]
+        for row in rows:
+            cells = (*row.values[:at], self._moment(of, row.time_us), *row.values[at:])
+            for column, cell in zip(columns, cells, strict=True):
+                column.append(cell)
+        arrays = [pa.array(each, kind.type) for each, kind in zip(columns, arrow, strict=True)]
+        return self.spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), of.schema)
+
+    @staticmethod
+    def _moment(of: Input, time_us: int | None) -> dt.datetime | None:
+        if time_us is None:
+            return None
+        moment = EPOCH + dt.timedelta(microseconds=time_us)
+        return moment.replace(tzinfo=None) if of.is_ntz else moment
+
+
+def recorded_rows(
+    spark: "SparkSession", inputs: Sequence[Input], given: Any
+) -> tuple[list[Row], ...]:
+    """Return recorded rows of each input by event time; raise ``UsageError`` if there are none.
+
+    ``given`` is a Spark or pandas DataFrame or a list of dicts; a dict of them for several inputs.
+    """
+    from pyspark.sql import DataFrame
+
+    if given is None:
+        return ()
+    found: list[list[Row]] = []
+    for of in inputs:
+        rows = given[of.name] if isinstance(given, dict) else given
+        frame = rows if isinstance(rows, DataFrame) else spark.createDataFrame(rows, of.schema)
+        try:
+            chosen = frame.select(*of.schema.names).where(frame[of.event_time].isNotNull())
+            kept = chosen.orderBy(of.event_time).limit(RECORDED_MAX).to(of.schema)
+            moments = frame_times(kept, of)
+            cells = [list(row) for row in kept.drop(of.event_time).collect()]
+        except Exception as error:
+            first = str(error).partition("\n")[0]
+            raise UsageError(f"the recorded rows do not fit the schema: {first}") from error
+        if not cells:
+            raise UsageError(f"there are no recorded rows of {of.name} with an event time")
+        source = len(found)
+        found.append(
+            [Row(source, us, tuple(each)) for us, each in zip(moments, cells, strict=True)]
+        )
+    return tuple(found)
+
+
+def frame_times(frame: "DataFrame", of: Input) -> list[int]:
+    """Return the event times of a frame (us)."""
+    from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
+
+    if of.is_ntz:
+        times = [row[0].replace(tzinfo=dt.UTC) for row in frame.select(of.event_time).collect()]
+        return [(time - EPOCH) // dt.timedelta(microseconds=1) for time in times]
+    return [row[0] for row in frame.select(F.unix_micros(of.event_time)).collect()]
+
+
+def answers_of(rows: Sequence[Any]) -> list[Answer]:
+    """Return collected rows as texts."""
+    return [tuple([text_of(value) for value in row]) for row in rows]
+
+
+def text_of(value: Any) -> str:
+    """Return a value as a text that equal values share, whatever the order of a sum was."""
+    if value is None:
+        return "null"
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else f"{value + 0.0:.12g}"
+    if isinstance(value, dt.datetime):
+        return str(value)
+    if isinstance(value, dict):
+        inside = sorted(f"{text_of(key)}: {text_of(each)}" for key, each in value.items())
+        return "{" + ", ".join(inside) + "}"
+    if isinstance(value, sql.Row):
+        fields = getattr(value, "__fields__", [])
+        return (
+            "{" + ", ".join(f"{n}={text_of(v)}" for n, v in zip(fields, value, strict=True)) + "}"
+        )
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(text_of, value)) + "]"
+    if isinstance(value, bytes | bytearray):
+        return f"X'{bytes(value).hex()}'"
+    return str(value)
+
+
+def special(row: Row) -> bool:
+    """Return whether a row has a null, NaN, or a text that is not plain."""
+    return any(_is_special(value) for value in (row.time_us, *row.values))
+
+
+def _is_special(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isnan(value) or (value == 0 and math.copysign(1, value) < 0)
+    return value is None or value == "" or (isinstance(value, str) and not value.isascii())

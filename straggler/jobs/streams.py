@@ -1,0 +1,352 @@
+"""Streams for a job: probes around windows and lateness, and streams through a simulated network.
+
+A stream is a list of data micro-batches with faults between them. What Spark may do with a row
+follows from the order: a row is in time if it is later than everything in earlier micro-batches
+of its input, less the lateness.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+from hypothesis import strategies as st
+
+from model.vocabulary import Event
+from sim.kernel.log import simulate_arrivals
+from sim.kernel.source import IDS_PER_SOURCE
+from straggler.jobs.rows import Input, Row, keys_of
+from straggler.strategies.networks import SEEDS, plans, sources
+
+SECOND_US = 1_000_000
+DAY_US = 86_400 * SECOND_US
+BASE_US = 20_454 * DAY_US
+"""Event time around which streams lie: 2026-01-01, a boundary of all usual windows."""
+ROWS_MAX = 12
+"""Most rows of a drawn stream."""
+LATE_MAX = 4
+"""Most late rows of a stream, each of which may be kept or dropped."""
+CUTS = (3, 2, 3, 1)
+"""Numbers of data micro-batches: more cost time, and find no more."""
+RESTART, LOST_COMMIT, KILLED = "restart", "lost commit", "killed"
+
+
+class Fault(NamedTuple):
+    """A fault of the query, around a data micro-batch."""
+
+    kind: str
+    """``restart``: a stop after it; ``lost commit``: the driver dies between the sink's write and
+    the commit; ``killed``: the driver dies before the write."""
+    batch: int
+    """Number of the data micro-batch, from 0."""
+    skips: int = 0
+    """1: the micro-batch without data that follows it, in which the watermark moves."""
+
+
+class Stream(NamedTuple):
+    """Rows in their data micro-batches, and faults."""
+
+    batches: tuple[tuple[Row, ...], ...]
+    faults: tuple[Fault, ...] = ()
+
+    @property
+    def rows(self) -> list[Row]:
+        """All rows, in order of arrival."""
+        return [row for batch in self.batches for row in batch]
+
+
+class Times(NamedTuple):
+    """Lengths of time that matter to a job."""
+
+    lateness_us: tuple[int | None, ...]
+    """Lateness of each input; ``None``: without limit, because nothing is dropped."""
+    lengths_us: tuple[int, ...]
+    """Lengths of windows, gaps and intervals."""
+    odd_us: tuple[int, ...] = ()
+    """Event times at which clocks change."""
+    latest_us: int = BASE_US
+    """Latest event time of a recording, if it is later than those of drawn streams."""
+
+    @property
+    def window_us(self) -> int:
+        """A length of time in which rows meet: the shortest window."""
+        return min(self.lengths_us, default=60 * SECOND_US)
+
+    @property
+    def far_us(self) -> int:
+        """An event time beyond those of all streams and their windows."""
+        longest = max(self.lengths_us, default=0)
+        latest = max(us or 0 for us in self.lateness_us)
+        return (
+            max((BASE_US, self.latest_us, *self.odd_us)) + 400 * DAY_US + 100 * (longest + latest)
+        )
+
+
+def split(
+    stream: Stream, lateness_us: Sequence[int | None]
+) -> tuple[list[Row], list[Row], list[int]]:
+    """Return the rows in time, those that Spark may drop, and the positions of the latter."""
+    latest: dict[int, int] = {}
+    in_time, late, positions = [], [], []
+    at = 0
+    for batch in stream.batches:
+        before = dict(latest)
+        for row in batch:
+            limit = lateness_us[row.source]
+            if (
+                row.time_us is not None
+                and limit is not None
+                and row.source in before
+                and row.time_us <= before[row.source] - limit
+            ):
+                late.append(row)
+                positions.append(at)
+            else:
+                in_time.append(row)
+            if row.time_us is not None:
+                latest[row.source] = max(latest.get(row.source, row.time_us), row.time_us)
+            at += 1
+    return in_time, late, positions
+
+
+# ------------------------------------------------------------------------------------- probes
+
+
+class Values:
+    """Values of rows that probes use, by input: plain ones, which many filters let pass."""
+
+    def __init__(self, inputs: Sequence[Input], drawn: Sequence[Sequence[tuple[Any, ...]]]) -> None:
+        self.inputs = inputs
+        self._drawn = [identified(each, values) for each, values in zip(inputs, drawn, strict=True)]
+
+    def row(self, source: int, time_us: int, nth: int = 0) -> Row:
+        """Return a row of an input at a time."""
+        values = self._drawn[source]
+        return Row(source, time_us, values[nth % len(values)])
+
+
+def identified(of: Input, values: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return values whose identifying columns are unique, if they can be numbered."""
+    names = [each.name for each in of.others]
+    free = [name for name in of.identity if name in names and name not in of.given]
+    if not free:
+        return list(values)
+    at = names.index(free[0])
+    kind = of.others[at].dataType
+    few = keys_of(kind)
+    if not few:
+        return list(values)
+    label = (lambda n: f"r{n}") if isinstance(few[0], str) else (lambda n: n)
+    return [(*each[:at], label(n), *each[at + 1 :]) for n, each in enumerate(values)]
+
+
+def probes(times: Times, values: Values) -> Iterator[Stream]:
+    """Yield streams that hit the edges of lateness and windows, the likeliest to fail first."""
+    window_us = times.window_us
+    starts_us = [BASE_US, BASE_US + window_us // 2, BASE_US - 1]
+    starts_us += [at for us in times.lateness_us if us for at in (BASE_US + us, BASE_US + us // 2)]
+    almost = [partial(_almost_late, times, values, at) for at in dict.fromkeys(starts_us)]
+    yield almost[0]()
+    yield _edges(times, values)
+    yield _late(times, values)
+    yield from (make() for make in almost[1:4])
+    first = almost[1]()
+    yield first._replace(faults=(Fault(LOST_COMMIT, 0), Fault(LOST_COMMIT, 1, 1)))
+    yield first._replace(faults=(Fault(LOST_COMMIT, 2), Fault(RESTART, 1)))
+    yield _edges(times, values)._replace(faults=(Fault(LOST_COMMIT, 0, 1), Fault(KILLED, 1)))
+    for source in range(len(values.inputs) if len(values.inputs) > 1 else 0):
+        yield _idle(times, values, source)
+    for at in times.odd_us:
+        yield _almost_late(times, values, at)
+
+
+def _each(values: Values, time_us: int, nth: int = 0) -> list[Row]:
+    return [values.row(source, time_us, nth) for source in range(len(values.inputs))]
+
+
+def _lateness(times: Times, source: int) -> int:
+    limit = times.lateness_us[source]
+    return times.window_us if limit is None else limit
+
+
+def _almost_late(times: Times, values: Values, at_us: int) -> Stream:
+    """Return a stream whose last rows are just in time."""
+    last = []
+    for source in range(len(values.inputs)):
+        limit_us = _lateness(times, source)
+        moments = dict.fromkeys((at_us - limit_us + 1, at_us - limit_us // 2, at_us - 1))
+        last += [values.row(source, us, n) for n, us in enumerate(moments) if us > at_us - limit_us]
+    return Stream((tuple(_each(values, at_us)), tuple(_each(values, at_us, 1)), tuple(last)))
+
+
+def _late(times: Times, values: Values) -> Stream:
+    """Return a stream whose last rows are too late by a microsecond, and by a window."""
+    at_us = BASE_US + times.window_us // 2
+    last = []
+    for source in range(len(values.inputs)):
+        limit_us = _lateness(times, source)
+        moments = (at_us - limit_us, at_us - limit_us - 1, at_us - limit_us - times.window_us)
+        most = 3 if len(values.inputs) == 1 else 1
+        last += [values.row(source, us, n) for n, us in enumerate(moments[-most:])]
+    first = [*_each(values, at_us - times.window_us // 4), *_each(values, at_us, 1)]
+    return Stream((tuple(first), tuple(last)))
+
+
+def _edges(times: Times, values: Values) -> Stream:
+    """Return a stream with equal times, and rows at both sides of the edges of a window."""
+    window_us = times.window_us
+    first = [row for n in (0, 0, 1) for row in _each(values, BASE_US, n)]
+    moments = (BASE_US - 1, BASE_US + 1, BASE_US + window_us - 1, BASE_US + window_us)
+    second = [row for n, us in enumerate(moments) for row in _each(values, us, n)]
+    if any(each.identity for each in values.inputs):
+        first = list(dict.fromkeys(first, None)) if _hashable(first) else first[: len(first) // 3]
+    return Stream((tuple(first[: ROWS_MAX // 2]), tuple(second[:ROWS_MAX])))
+
+
+def _hashable(rows: Sequence[Row]) -> bool:
+    try:
+        return bool({*rows})
+    except TypeError:
+        return False
+
+
+def _idle(times: Times, values: Values, source: int) -> Stream:
+    """Return a stream in which one input has rows early, and then none."""
+    window_us, others = times.window_us, [n for n in range(len(values.inputs)) if n != source]
+    first = _each(values, BASE_US)
+    later = [values.row(n, BASE_US + window_us // 4, n) for n in others]
+    last = [values.row(n, BASE_US + 3 * window_us, n + 1) for n in others]
+    return Stream((tuple(first), tuple(later), tuple(last)))
+
+
+def growing(times: Times, values: Values, sentinels: Sequence[Row]) -> Stream:
+    """Return the same rows twice, far apart, each time with rows that move the watermark on."""
+    window_us = times.window_us
+    moments = (BASE_US, BASE_US + window_us // 2, BASE_US + window_us)
+    rows = [row for n, us in enumerate(moments) for row in _each(values, us, n)]
+    back_us = (times.far_us - BASE_US) // 2
+    first = [replace_time(each, -back_us) for each in sentinels]
+    again = [replace_time(row, back_us + 10 * DAY_US) for row in rows]
+    return Stream((tuple(rows), tuple(first), tuple(again)))
+
+
+def replace_time(row: Row, by_us: int) -> Row:
+    """Return a row that is later by some time."""
+    return row if row.time_us is None else row._replace(time_us=row.time_us + by_us)
+
+
+# ------------------------------------------------------------------------------- drawn streams
+
+
+Recorded: TypeAlias = Sequence[Sequence[Row]]
+"""Recorded rows of each input, in order of event time."""
+
+
+@st.composite
+def streams(
+    draw: st.DrawFn, inputs: tuple[Input, ...], times: Times, recorded: Recorded = ()
+) -> Stream:
+    """Draw a stream whose order of arrival and micro-batches a simulated network decides.
+
+    Recorded rows take the place of drawn ones, and arrive as late as these.
+    """
+    lags = [us for us in times.lateness_us if us] or [times.window_us]
+    scale_us = max(96, draw(st.sampled_from([min(lags), *lags, times.window_us])))
+    events, epoch_us = draw(arrivals(scale_us, max(len(inputs), draw(st.integers(1, 2)))))
+    grain_us = draw(st.sampled_from([1, 1, scale_us // 8 or 1, times.window_us // 2 or 1]))
+    starts = [draw(st.integers(0, 90)) * len(rows) // 91 for rows in recorded]
+    known: dict[int, Row] = {}
+    counts = [0] * len(inputs)
+    arrived: list[tuple[int, Row]] = []
+    for event in events[: ROWS_MAX + 2]:
+        source = event.source_id // IDS_PER_SOURCE % len(inputs)
+        time_us = (event.event_time_us - epoch_us) // grain_us * grain_us
+        lag_us = event.arrival_us - event.event_time_us
+        if event.source_id in known:  # a redelivery
+            if inputs[source].identity:
+                row = known[event.source_id]
+                arrived.append(((row.time_us or 0) + lag_us, row))
+            continue
+        if recorded:
+            rows = recorded[source]
+            row = rows[(starts[source] + counts[source]) % len(rows)]
+            counts[source] += 1
+        else:
+            row = Row(source, BASE_US + time_us, draw(inputs[source].values()))
+        known[event.source_id] = row
+        arrived.append(((row.time_us or 0) + lag_us, row))
+    arrived.sort(key=lambda each: each[0])
+    stream = copied(Stream(tuple(cut(arrived, draw(st.sampled_from(CUTS))))), inputs)
+    *_, late = split(stream, times.lateness_us)
+    stream = without(stream, late[LATE_MAX:])  # which changes no watermark
+    return stream._replace(faults=tuple(draw(faults(len(stream.batches)))))
+
+
+@st.composite
+def arrivals(draw: st.DrawFn, scale_us: int, number: int) -> tuple[Sequence[Event], int]:
+    """Draw the arrivals of some sources through a simulated network, and when it starts."""
+    most = max(2, ROWS_MAX // number)
+    sent = [
+        replace(each, events=draw(st.integers(2, most)))
+        for each in draw(st.lists(sources(scale_us // 2), min_size=number, max_size=number))
+    ]
+    seed = draw(SEEDS)
+    plan = draw(plans(2 * scale_us, tuple(sent), seed))  # lags beyond the lateness
+    return simulate_arrivals(plan, seed).events, plan.epoch_us
+
+
+def without(stream: Stream, positions: Collection[int]) -> Stream:
+    """Return a stream without the rows at some positions, and without empty micro-batches."""
+    batches, at = [], 0
+    for batch in stream.batches:
+        rows = tuple([row for n, row in enumerate(batch, at) if n not in positions])
+        at += len(batch)
+        if rows:
+            batches.append(rows)
+    return stream._replace(batches=tuple(batches))
+
+
+def cut(arrived: Sequence[tuple[int, Row]], number: int) -> Iterator[tuple[Row, ...]]:
+    """Yield the rows of each of these equally long micro-batches that has any."""
+    if not arrived:
+        return
+    first_us = arrived[0][0]
+    length_us = (arrived[-1][0] - first_us) // number + 1
+    for nth in range(number):
+        rows = tuple([row for at, row in arrived if (at - first_us) // length_us == nth])
+        if rows:
+            yield rows
+
+
+def faults(batches: int) -> st.SearchStrategy[list[Fault]]:
+    """Draw faults, in two of three streams."""
+    one = st.builds(
+        Fault,
+        st.sampled_from([LOST_COMMIT, LOST_COMMIT, RESTART, KILLED]),
+        st.integers(0, max(0, batches - 1)),
+        st.integers(0, 1),
+    )
+    return st.lists(one, max_size=2, unique_by=lambda fault: fault.batch)
+
+
+def copied(stream: Stream, inputs: Sequence[Input]) -> Stream:
+    """Return the stream with rows that agree in the identifying columns as copies of the first."""
+    first: dict[str, Row] = {}
+
+    def of(row: Row) -> Row:
+        where = inputs[row.source]
+        if not where.identity:
+            return row
+        names = [each.name for each in where.others]
+        cells = [
+            row.time_us if name == where.event_time else row.values[names.index(name)]
+            for name in where.identity
+        ]
+        return first.setdefault(repr((row.source, cells)), row)
+
+    return stream._replace(batches=tuple([tuple(map(of, batch)) for batch in stream.batches]))
+
+
+def total(rows: Iterable[Row]) -> str:
+    """Return a text that equal multisets of rows share."""
+    return "\n".join(sorted(row.text for row in rows))
