@@ -3,19 +3,19 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from hypothesis.strategies import SearchStrategy
 
 from model.checking.claims import Outcome, Verdict
 from model.vocabulary.durations import parse_duration_us
 from straggler.errors import UsageError
-from straggler.jobs.check import EXACT, Check, begin, calibrate, drawn_streams, run_stages
+from straggler.jobs.check import EXACT, LIMIT_S, Check, begin, calibrate, drawn_streams, run_stages
 from straggler.jobs.report import JobReport, describe_row, table_of
 from straggler.jobs.rows import Input
 from straggler.jobs.running import ROCKS, Job, JobProblem, Sink, quick, settings
 from straggler.jobs.shapes import parse_us
-from straggler.jobs.threads import HangsError
+from straggler.jobs.threads import HangsError, map_in_order
 from straggler.jobs.verdicts import verdicts_of
 
 if TYPE_CHECKING:
@@ -92,14 +92,27 @@ def judge_job(
         tried = Job(job, inputs, isinstance(schema, Mapping), mode, sink)
         with quick(session):
             try:
-                check = begin(
-                    session, tried, seed=seed, lateness_us=lateness_us, upsert=upsert, rows=rows
+                check = within_limit(
+                    lambda: begin(
+                        session, tried, seed=seed, lateness_us=lateness_us, upsert=upsert, rows=rows
+                    )
                 )
+            except HangsError:
+                _refuse(session, "the job hangs before Spark runs it")
             except JobProblem as problem:
                 _refuse(session, str(problem))
             with settings(session, ROCKS if check.shape.needs_rocks else {}):
                 label = name or getattr(job, "__name__", "the job")
                 return _judge(check, session, label, streams, started, keeps_state=keeps_state)
+
+
+T = TypeVar("T")
+
+
+def within_limit(call: Callable[[], T]) -> T:
+    """Return what a call returns; raise :class:`HangsError` if it lasts too long."""
+    (found,) = map_in_order(lambda _: call(), [None], threads=1, limit_s=LIMIT_S)
+    return found
 
 
 def _refuse(session: "SparkSession", sentence: str) -> NoReturn:
@@ -124,7 +137,7 @@ def _judge(
 ) -> JobReport:
     problem = ""
     try:
-        problem = calibrate(check)
+        problem = within_limit(lambda: calibrate(check))
         if not problem:
             run_stages(check, streams, lambda number: drawn_streams(check, number))
     except HangsError:

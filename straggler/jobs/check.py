@@ -30,7 +30,6 @@ from straggler.jobs.streams import (
     Values,
     copied,
     growing,
-    identified,
     probes,
     streams,
 )
@@ -45,6 +44,8 @@ LIMIT_S = 150.0
 """Longest time in which a stream may make no progress."""
 POOL = 12
 """Number of drawn values that probes use."""
+FAR = 3
+"""Number of rows of each input that move the watermark on."""
 SHUFFLES = 12
 RUN = 6
 AGGREGATES = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
@@ -235,7 +236,7 @@ class Check:
 
     def try_growth(self) -> None:
         """Ask whether state stays although the watermark has passed its rows."""
-        stream = growing(self.shape.times, self.values, self.flush)
+        stream = growing(self.shape.times, self.values)
         (judged,) = self.judge_all([stream])
         self.note(judged)
         if judged.outcome == WRONG and self.failed is None:
@@ -313,18 +314,14 @@ def begin(
         for s, each in enumerate(inputs)
     ]
     values = Values(inputs, drawn)
-    far = [
-        Row(s, shape.times.far_us, each)
-        for s, (of, pool) in enumerate(zip(inputs, drawn, strict=True))
-        for each in far_values(of, pool)
-    ]
-    flush = tuple(far)
+    far_us = shape.times.far_us
+    flush = tuple([values.row(s, far_us, n) for s in range(len(inputs)) for n in range(FAR)])
     rules = Rules(
         job.mode,
         _keys(job, frame, shape, upsert),
         shape.times.lateness_us,
         shape.has_watermark,
-        max(shape.times.lengths_us, default=0),
+        shape.times.reach_us,
     )
     sends_flush = shape.has_watermark and job.mode != COMPLETE
     return Check(
@@ -351,12 +348,6 @@ def plain_values(of: Input, seed: int) -> list[tuple[object, ...]]:
     drawn = collect(strategy, 4 * POOL, seed)
     plain = [each for each in drawn if not special(Row(0, 0, each))]
     return (plain + drawn)[:POOL]
-
-
-def far_values(of: Input, pool: Sequence[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    """Return the values of rows in the far future, with identities of their own."""
-    numbered = identified(of, [*pool, *pool[:3]])
-    return numbered[len(pool) :] if numbered[: len(pool)] != list(pool) else list(pool[:3])
 
 
 def calibrate(check: Check) -> str:

@@ -73,13 +73,14 @@ class Times(NamedTuple):
         return min(self.lengths_us, default=60 * SECOND_US)
 
     @property
+    def reach_us(self) -> int:
+        """The longest length of time."""
+        return max((0, *self.lengths_us, *[us or 0 for us in self.lateness_us]))
+
+    @property
     def far_us(self) -> int:
         """An event time beyond those of all streams and their windows."""
-        longest = max(self.lengths_us, default=0)
-        latest = max(us or 0 for us in self.lateness_us)
-        return (
-            max((BASE_US, self.latest_us, *self.odd_us)) + 400 * DAY_US + 100 * (longest + latest)
-        )
+        return max((BASE_US, self.latest_us, *self.odd_us)) + 400 * DAY_US + 200 * self.reach_us
 
 
 def split(
@@ -113,31 +114,27 @@ def split(
 
 
 class Values:
-    """Values of rows that probes use, by input: plain ones, which many filters let pass."""
+    """Values of the rows of probes, by input: plain ones, which many filters let pass."""
 
     def __init__(self, inputs: Sequence[Input], drawn: Sequence[Sequence[tuple[Any, ...]]]) -> None:
-        self.inputs = inputs
-        self._drawn = [identified(each, values) for each, values in zip(inputs, drawn, strict=True)]
+        self.inputs, self._drawn = inputs, drawn
+        self._numbers: dict[tuple[int, int, int], int] = {}
 
     def row(self, source: int, time_us: int, nth: int = 0) -> Row:
-        """Return a row of an input at a time."""
-        values = self._drawn[source]
-        return Row(source, time_us, values[nth % len(values)])
+        """Return a row of an input at a time; it is equal to that of an equal call alone."""
+        pool = self._drawn[source]
+        values = pool[nth % len(pool)]
+        number = self._numbers.setdefault((source, time_us, nth), len(self._numbers))
+        return Row(source, time_us, numbered(self.inputs[source], values, number))
 
 
-def identified(of: Input, values: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return values whose identifying columns are unique, if they can be numbered."""
-    names = [each.name for each in of.others]
-    free = [name for name in of.identity if name in names and name not in of.given]
-    if not free:
-        return list(values)
-    at = names.index(free[0])
-    kind = of.others[at].dataType
-    few = keys_of(kind)
-    if not few:
-        return list(values)
-    label = (lambda n: f"r{n}") if isinstance(few[0], str) else (lambda n: n)
-    return [(*each[:at], label(n), *each[at + 1 :]) for n, each in enumerate(values)]
+def numbered(of: Input, values: tuple[Any, ...], number: int) -> tuple[Any, ...]:
+    """Return values with a number in the first identifying column that can have one."""
+    for n, each in enumerate(of.others):
+        if each.name in of.identity and each.name not in of.given and keys_of(each.dataType):
+            label = f"r{number}" if isinstance(keys_of(each.dataType)[0], str) else number % 100
+            return (*values[:n], label, *values[n + 1 :])
+    return values
 
 
 def probes(times: Times, values: Values) -> Iterator[Stream]:
@@ -198,16 +195,7 @@ def _edges(times: Times, values: Values) -> Stream:
     first = [row for n in (0, 0, 1) for row in _each(values, BASE_US, n)]
     moments = (BASE_US - 1, BASE_US + 1, BASE_US + window_us - 1, BASE_US + window_us)
     second = [row for n, us in enumerate(moments) for row in _each(values, us, n)]
-    if any(each.identity for each in values.inputs):
-        first = list(dict.fromkeys(first, None)) if _hashable(first) else first[: len(first) // 3]
     return Stream((tuple(first[: ROWS_MAX // 2]), tuple(second[:ROWS_MAX])))
-
-
-def _hashable(rows: Sequence[Row]) -> bool:
-    try:
-        return bool({*rows})
-    except TypeError:
-        return False
 
 
 def _idle(times: Times, values: Values, source: int) -> Stream:
@@ -219,20 +207,21 @@ def _idle(times: Times, values: Values, source: int) -> Stream:
     return Stream((tuple(first), tuple(later), tuple(last)))
 
 
-def growing(times: Times, values: Values, sentinels: Sequence[Row]) -> Stream:
-    """Return the same rows twice, far apart, each time with rows that move the watermark on."""
+def growing(times: Times, values: Values) -> Stream:
+    """Return the same rows twice, far apart, with rows between that move the watermark on."""
     window_us = times.window_us
-    moments = (BASE_US, BASE_US + window_us // 2, BASE_US + window_us)
-    rows = [row for n, us in enumerate(moments) for row in _each(values, us, n)]
-    back_us = (times.far_us - BASE_US) // 2
-    first = [replace_time(each, -back_us) for each in sentinels]
-    again = [replace_time(row, back_us + 10 * DAY_US) for row in rows]
-    return Stream((tuple(rows), tuple(first), tuple(again)))
+    middle_us = BASE_US + (times.far_us - BASE_US) // (2 * DAY_US) * DAY_US
 
+    def rows(at_us: int, step_us: int) -> tuple[Row, ...]:
+        return tuple([row for n in range(3) for row in _each(values, at_us + n * step_us, n)])
 
-def replace_time(row: Row, by_us: int) -> Row:
-    """Return a row that is later by some time."""
-    return row if row.time_us is None else row._replace(time_us=row.time_us + by_us)
+    return Stream(
+        (
+            rows(BASE_US, window_us // 2),
+            rows(middle_us, 0),
+            rows(middle_us + 10 * DAY_US + times.reach_us, window_us // 2),
+        )
+    )
 
 
 # ------------------------------------------------------------------------------- drawn streams
