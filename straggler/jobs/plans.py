@@ -8,11 +8,20 @@ Rules of this file:
 * Everything else is told, and streams decide.
 """
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from straggler.jobs.operators import (
+    Expression,
+    Operator,
+    expression_of,
+    has_timed_key,
+    items,
+    java_keys,
+    key_types,
+    name_of,
+)
 from straggler.jobs.shapes import INPUT_COLUMN
 
 if TYPE_CHECKING:
@@ -52,8 +61,6 @@ ESTIMATES = {
     "ApproximatePercentile": "percentile_approx()",
     "HyperLogLogPlusPlus": "approx_count_distinct()",
 }
-DELAY = "spark.watermarkDelayMs"
-"""Name under which Spark notes in a column that it has a watermark."""
 LATER_US = 4_000_000_000_000
 """Any watermark (us) that Java takes for a long."""
 
@@ -72,73 +79,13 @@ class Remark:
     """Claim that is broken; if ``is_broken`` is false, the claim that nobody can decide."""
 
 
-class _Expression(NamedTuple):
-    """An expression, as Spark writes it in JSON."""
-
-    name: str
-    fields: Mapping[str, Any]
-    children: tuple["_Expression", ...]
-
-    def walk(self) -> Iterator["_Expression"]:
-        """Yield the expression and all below it."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
-
-    @property
-    def attribute(self) -> int | None:
-        """The number of the column that the expression reads or names."""
-        found = self.fields.get("exprId")
-        return found["id"] if isinstance(found, dict) else None
-
-    def reads(self) -> set[int]:
-        """Return the numbers of the columns that the expression reads."""
-        return {
-            each.attribute
-            for each in self.walk()
-            if each.name == "AttributeReference" and each.attribute is not None
-        }
-
-
-class _Node:
-    """An operator of a plan."""
-
-    def __init__(self, java: Any) -> None:
-        self.java = java
-        self.name: str = java.nodeName()
-        self.is_streaming: bool = java.isStreaming()
-        self.children = tuple(_Node(each) for each in _items(java.children()))
-
-    def walk(self) -> Iterator["_Node"]:
-        """Yield the operators below, and then this one."""
-        for child in self.children:
-            yield from child.walk()
-        yield self
-
-    def expressions(self) -> list[_Expression]:
-        """Return the expressions of the operator."""
-        return [_expression(each) for each in _items(self.java.expressions())]
-
-    def outputs(self, *, timed: bool = False) -> dict[int, str]:
-        """Return the columns of the output by number, or those with a watermark."""
-        return {
-            each.exprId().id(): each.name()
-            for each in _items(self.java.output())
-            if not timed or each.metadata().contains(DELAY)
-        }
-
-    def inputs(self, *, timed: bool = False) -> dict[int, str]:
-        """Return the columns of the input by number, or those with a watermark."""
-        return {k: v for child in self.children for k, v in child.outputs(timed=timed).items()}
-
-
 def remarks(frame: "DataFrame", *, mode: str = "append") -> tuple[Remark, ...]:
     """Return what the plan of a streaming DataFrame tells, for an output mode of its query."""
     session = frame.sparkSession._jsparkSession
     analysed = frame._jdf.queryExecution().analyzed()
-    plan = _Node(analysed)
+    plan = Operator(analysed)
     # Conditions that follow a join are part of it only in the optimised plan.
-    optimised = _Node(session.sessionState().optimizer().execute(analysed))
+    optimised = Operator(session.sessionState().optimizer().execute(analysed))
     found = [
         *_functions(plan),
         *_processing_time(plan),
@@ -172,11 +119,11 @@ def _refusal(frame: "DataFrame", plan: Any, mode: str) -> Iterator[Remark]:
 # --------------------------------------------------------------------------------------- functions
 
 
-def _functions(plan: _Node) -> Iterator[Remark]:
+def _functions(plan: Operator) -> Iterator[Remark]:
     """Yield remarks on functions whose value depends on more than the rows."""
     for node in plan.walk():
         for java, expression in zip(
-            _items(node.java.expressions()), node.expressions(), strict=True
+            items(node.java.expressions()), node.expressions(), strict=True
         ):
             known = False
             for each in expression.walk():
@@ -198,13 +145,13 @@ def _functions(plan: _Node) -> Iterator[Remark]:
             yield Remark("order", sentence, False)
 
 
-def _python_function(expression: _Expression) -> str:
+def _python_function(expression: Expression) -> str:
     if expression.name == "PythonUDF" and expression.fields.get("udfDeterministic") is False:
         return f"{expression.fields['name']}()"
     return ""
 
 
-def _arrivals(expression: _Expression) -> Iterator[str]:
+def _arrivals(expression: Expression) -> Iterator[str]:
     """Yield the functions that depend on the order of rows, unless what is around them does not."""
     if expression.name in ORDERLESS:
         return
@@ -214,12 +161,12 @@ def _arrivals(expression: _Expression) -> Iterator[str]:
         yield from _arrivals(child)
 
 
-def _has_aggregate(expression: _Expression) -> bool:
+def _has_aggregate(expression: Expression) -> bool:
     """Return whether an expression has an aggregate, which Spark never calls deterministic."""
     return any(each.name in ARRIVALS | ESTIMATES for each in expression.walk())
 
 
-def _processing_time(plan: _Node) -> Iterator[Remark]:
+def _processing_time(plan: Operator) -> Iterator[Remark]:
     """Yield remarks on keys and watermarks that come from the clock of the machine."""
     of_clock: set[int] = set()
     for node in plan.walk():
@@ -229,12 +176,12 @@ def _processing_time(plan: _Node) -> Iterator[Remark]:
                     of_clock.add(each.attribute)
         if not node.is_streaming:
             continue
-        for java in _java_keys(node):
-            if _is_of_clock(_expression(java), of_clock):
+        for java in java_keys(node):
+            if _is_of_clock(expression_of(java), of_clock):
                 above = [each for each in plan.walk() if each is not node and node in each.walk()]
                 is_last = all(each.name != "Aggregate" for each in above)
                 sentence = (
-                    f"{_name(java)} is a key, and made of the time at which a row is processed"
+                    f"{name_of(java)} is a key, and made of the time at which a row is processed"
                 )
                 yield Remark("clock", sentence, is_last, ORDER)
         if node.name == "EventTimeWatermark" and of_clock & node.expressions()[0].reads():
@@ -242,7 +189,7 @@ def _processing_time(plan: _Node) -> Iterator[Remark]:
             yield Remark("clock", sentence, False, ORDER)
 
 
-def _is_of_clock(expression: _Expression, of_clock: set[int]) -> bool:
+def _is_of_clock(expression: Expression, of_clock: set[int]) -> bool:
     return any(each.name in CLOCKS for each in expression.walk()) or bool(
         expression.reads() & of_clock
     )
@@ -251,7 +198,7 @@ def _is_of_clock(expression: _Expression, of_clock: set[int]) -> bool:
 # ----------------------------------------------------------------------------- watermarks and state
 
 
-def _watermarks(plan: _Node) -> Iterator[Remark]:
+def _watermarks(plan: Operator) -> Iterator[Remark]:
     """Yield a remark on a watermark that only a part of the rows moves on."""
     marks = [node for node in plan.walk() if node.name == "EventTimeWatermark"]
     filtered = [_is_filtered(mark) for mark in marks]
@@ -263,7 +210,7 @@ def _watermarks(plan: _Node) -> Iterator[Remark]:
         yield Remark("watermark", sentence, False)
 
 
-def _is_filtered(mark: _Node) -> bool:
+def _is_filtered(mark: Operator) -> bool:
     """Return whether rows are left out below a watermark, other than those without a time."""
     for node in mark.walk():
         if node.name == "Filter":
@@ -274,17 +221,17 @@ def _is_filtered(mark: _Node) -> bool:
     return False
 
 
-def _states(plan: _Node, mode: str) -> Iterator[Remark]:
+def _states(plan: Operator, mode: str) -> Iterator[Remark]:
     """Yield remarks on aggregations and deduplications whose state nothing cleans up."""
     marks = [node for node in plan.walk() if node.name == "EventTimeWatermark"]
     for node in plan.walk():
         if not node.is_streaming:
             continue
-        if node.name == "Aggregate" and mode != "complete" and not _has_timed_key(node):
+        if node.name == "Aggregate" and mode != "complete" and not has_timed_key(node):
             is_followed = any(node in mark.walk() for mark in marks)
             yield from _aggregation(node, mode, is_followed=is_followed)
-        if node.name == "Deduplicate" and not _has_timed_key(node):
-            names = ", ".join(_key_types(node))
+        if node.name == "Deduplicate" and not has_timed_key(node):
+            names = ", ".join(key_types(node))
             reason = (
                 "the column of the watermark is not among them"
                 if node.inputs(timed=True)
@@ -302,9 +249,9 @@ def _states(plan: _Node, mode: str) -> Iterator[Remark]:
             yield Remark("state", sentence, False)
 
 
-def _aggregation(node: _Node, mode: str, *, is_followed: bool) -> Iterator[Remark]:
+def _aggregation(node: Operator, mode: str, *, is_followed: bool) -> Iterator[Remark]:
     """Yield remarks on an aggregation none of whose keys has a watermark."""
-    names, timed = _key_types(node), node.inputs(timed=True)
+    names, timed = key_types(node), node.inputs(timed=True)
     times = [name for name, kind in names.items() if "timestamp" in kind]
     if not times:
         if mode == "update":
@@ -321,7 +268,7 @@ def _aggregation(node: _Node, mode: str, *, is_followed: bool) -> Iterator[Remar
     yield Remark("state", f"windows never close: {why}", True, BOUNDED)
 
 
-def _joins(plan: _Node, jvm: Any) -> Iterator[Remark]:
+def _joins(plan: Operator, jvm: Any) -> Iterator[Remark]:
     """Yield remarks on joins of two streams that keep rows of a side forever."""
     analysis = jvm.org.apache.spark.sql.catalyst.analysis
     helper = getattr(getattr(analysis, "StreamingJoinHelper$"), "MODULE$")
@@ -344,7 +291,7 @@ def _joins(plan: _Node, jvm: Any) -> Iterator[Remark]:
                 yield Remark("state", _join_sentence(side, other, word), True, BOUNDED)
 
 
-def _join_sentence(side: _Node, other: _Node, word: str) -> str:
+def _join_sentence(side: Operator, other: Operator, word: str) -> str:
     """Return why a join keeps the rows of one of its sides."""
     begin = f"the join keeps all rows of its {word} side forever"
     missing = [
@@ -357,7 +304,7 @@ def _join_sentence(side: _Node, other: _Node, word: str) -> str:
     return f"{begin}: its condition does not bound their times by those of the other side"
 
 
-def _lost_keys(plan: _Node, mode: str) -> Iterator[Remark]:
+def _lost_keys(plan: Operator, mode: str) -> Iterator[Remark]:
     """Yield a remark if answers of update mode lack a key by which they could be replaced."""
     if mode != "update":
         return
@@ -365,7 +312,7 @@ def _lost_keys(plan: _Node, mode: str) -> Iterator[Remark]:
     for node in reversed(list(plan.walk())):
         if node.name == "Aggregate" and node.is_streaming:
             known = kept | _read(node, kept)
-            keys = [java for java in _java_keys(node) if java.nodeName() == "AttributeReference"]
+            keys = [java for java in java_keys(node) if java.nodeName() == "AttributeReference"]
             lost = [java.name() for java in keys if java.exprId().id() not in known]
             if lost:
                 sentence = (
@@ -376,7 +323,7 @@ def _lost_keys(plan: _Node, mode: str) -> Iterator[Remark]:
         kept |= _read(node, kept)
 
 
-def _read(node: _Node, kept: set[int]) -> set[int]:
+def _read(node: Operator, kept: set[int]) -> set[int]:
     """Return the columns that an operator reads for the columns that are kept."""
     return {
         number
@@ -386,7 +333,7 @@ def _read(node: _Node, kept: set[int]) -> set[int]:
     }
 
 
-def _tables(plan: _Node) -> Iterator[Remark]:
+def _tables(plan: Operator) -> Iterator[Remark]:
     """Yield remarks on tables that are read beside the stream."""
     for node in plan.walk():
         if not node.children and not node.is_streaming and plan.is_streaming:
@@ -397,54 +344,3 @@ def _tables(plan: _Node) -> Iterator[Remark]:
                 "when it is read"
             )
             yield Remark("table", sentence, False)
-
-
-# --------------------------------------------------------------------------------------------- keys
-
-
-def _java_keys(node: _Node) -> list[Any]:
-    """Return the expressions by which an operator keeps state."""
-    if node.name == "Aggregate":
-        return _items(node.java.groupingExpressions())
-    if node.name in ("Deduplicate", "DeduplicateWithinWatermark"):
-        return _items(node.java.keys())
-    return []
-
-
-def _keys(node: _Node) -> list[_Expression]:
-    return [_expression(each) for each in _java_keys(node)]
-
-
-def _has_timed_key(node: _Node) -> bool:
-    """Return whether one of the keys of an operator has a watermark."""
-    timed = set(node.inputs(timed=True))
-    return any(key.attribute in timed for key in _keys(node))
-
-
-def _key_types(node: _Node) -> dict[str, str]:
-    """Return the types of the keys of an operator, by name."""
-    return {_name(each): each.dataType().simpleString() for each in _java_keys(node)}
-
-
-def _name(java: Any) -> str:
-    """Return an expression as its user wrote it."""
-    return str(java.name() if java.nodeName() == "AttributeReference" else java.sql())
-
-
-# --------------------------------------------------------------------------------------------- Java
-
-
-def _items(sequence: Any) -> list[Any]:
-    return [sequence.apply(number) for number in range(sequence.size())]
-
-
-def _expression(java: Any) -> _Expression:
-    """Return an expression from its JSON, a list in which children follow their parent."""
-    flat = iter(json.loads(java.toJSON()))
-
-    def read() -> _Expression:
-        fields = next(flat)
-        children = tuple(read() for _ in range(fields["num-children"]))
-        return _Expression(fields["class"].rpartition(".")[2], fields, children)
-
-    return read()

@@ -1,0 +1,117 @@
+"""Operators and expressions of a plan of Spark, as far as remarks need them.
+
+Rules of this file:
+
+* Operators are Java's own objects, and expressions are read from Spark's JSON, one call each.
+* A column is known by its number, which is unique within a plan.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+DELAY = "spark.watermarkDelayMs"
+"""Name under which Spark notes in a column that it has a watermark."""
+
+
+class Expression(NamedTuple):
+    """An expression, as Spark writes it in JSON."""
+
+    name: str
+    fields: Mapping[str, Any]
+    children: tuple["Expression", ...]
+
+    def walk(self) -> Iterator["Expression"]:
+        """Yield the expression and all below it."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    @property
+    def attribute(self) -> int | None:
+        """The number of the column that the expression reads or names."""
+        found = self.fields.get("exprId")
+        return found["id"] if isinstance(found, dict) else None
+
+    def reads(self) -> set[int]:
+        """Return the numbers of the columns that the expression reads."""
+        return {
+            each.attribute
+            for each in self.walk()
+            if each.name == "AttributeReference" and each.attribute is not None
+        }
+
+
+class Operator:
+    """An operator of a plan."""
+
+    def __init__(self, java: Any) -> None:
+        self.java = java
+        self.name: str = java.nodeName()
+        self.is_streaming: bool = java.isStreaming()
+        self.children = tuple(Operator(each) for each in items(java.children()))
+
+    def walk(self) -> Iterator["Operator"]:
+        """Yield the operators below, and then this one."""
+        for child in self.children:
+            yield from child.walk()
+        yield self
+
+    def expressions(self) -> list[Expression]:
+        """Return the expressions of the operator."""
+        return [expression_of(each) for each in items(self.java.expressions())]
+
+    def outputs(self, *, timed: bool = False) -> dict[int, str]:
+        """Return the columns of the output by number, or those with a watermark."""
+        return {
+            each.exprId().id(): each.name()
+            for each in items(self.java.output())
+            if not timed or each.metadata().contains(DELAY)
+        }
+
+    def inputs(self, *, timed: bool = False) -> dict[int, str]:
+        """Return the columns of the input by number, or those with a watermark."""
+        return {k: v for child in self.children for k, v in child.outputs(timed=timed).items()}
+
+
+def java_keys(node: Operator) -> list[Any]:
+    """Return the expressions by which an operator keeps state."""
+    if node.name == "Aggregate":
+        return items(node.java.groupingExpressions())
+    if node.name in ("Deduplicate", "DeduplicateWithinWatermark"):
+        return items(node.java.keys())
+    return []
+
+
+def has_timed_key(node: Operator) -> bool:
+    """Return whether one of the keys of an operator has a watermark."""
+    timed = set(node.inputs(timed=True))
+    keys = [each for each in java_keys(node) if each.nodeName() == "AttributeReference"]
+    return any(each.exprId().id() in timed for each in keys)
+
+
+def key_types(node: Operator) -> dict[str, str]:
+    """Return the types of the keys of an operator, by name."""
+    return {name_of(each): each.dataType().simpleString() for each in java_keys(node)}
+
+
+def name_of(java: Any) -> str:
+    """Return an expression as its user wrote it."""
+    return str(java.name() if java.nodeName() == "AttributeReference" else java.sql())
+
+
+def items(sequence: Any) -> list[Any]:
+    """Return the items of a sequence of Scala."""
+    return [sequence.apply(number) for number in range(sequence.size())]
+
+
+def expression_of(java: Any) -> Expression:
+    """Return an expression from its JSON, a list in which children follow their parent."""
+    flat = iter(json.loads(java.toJSON()))
+
+    def read() -> Expression:
+        fields = next(flat)
+        children = tuple(read() for _ in range(fields["num-children"]))
+        return Expression(fields["class"].rpartition(".")[2], fields, children)
+
+    return read()
