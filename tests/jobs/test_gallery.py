@@ -10,6 +10,7 @@ from straggler.jobs.plans import remarks
 from tests.house.repository import ROOT
 from tests.jobs.gallery import BROKEN, GALLERY, HOLDS, Entry
 from tests.jobs.guide import GUIDE
+from tests.jobs.variations import VARIATIONS
 
 PAGE = (ROOT / "docs" / "job-gallery.md").read_text(encoding="utf-8")
 ROWS_MAX = 5
@@ -67,6 +68,22 @@ def test_a_job_of_the_gallery_gets_its_verdict(spark: SparkSession, entry: Entry
 def test_an_example_of_sparks_guide_holds(spark: SparkSession, entry: Entry) -> None:
     report = judge_job(entry.job, spark, **entry.arguments)
     assert str(report.outcome) == HOLDS, str(report)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", VARIATIONS)
+@pytest.mark.timeout(600)
+def test_a_variation_of_a_right_job_is_never_broken(spark: SparkSession, name: str) -> None:
+    entry = VARIATIONS[name]
+    report = judge_job(entry.job, spark, **entry.arguments, name=name)
+    assert str(report.outcome) != BROKEN, str(report)
+
+
+@pytest.mark.parametrize("name", VARIATIONS)
+def test_the_plan_of_a_variation_proves_no_mistake(spark: SparkSession, name: str) -> None:
+    entry = VARIATIONS[name]
+    found = remarks(plan_frame(spark, entry), mode=entry.mode)
+    assert not [each.sentence for each in found if each.is_broken]
 
 
 RIGHT = tuple(each for each in (*GALLERY, *GUIDE) if each.verdict == HOLDS)

@@ -1,7 +1,6 @@
 """Right jobs in many forms: other modes, delays, keys, types of time, joins and chains."""
 
 from collections.abc import Callable
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
@@ -23,12 +22,15 @@ def windows(
     return job
 
 
-def join(how: str, orders: str = "2 minutes", payments: str = "3 minutes") -> Callable[..., Any]:
+def join(
+    how: str, orders: str = "2 minutes", payments: str = "3 minutes"
+) -> Callable[..., DataFrame]:
     """Return a job that joins two inputs."""
 
     def job(**inputs: DataFrame) -> DataFrame:
         left = inputs["orders"].withWatermark("ordered_at", orders)
-        return left.join(inputs["payments"].withWatermark("paid_at", payments), F.expr(RANGE), how)
+        right = inputs["payments"].withWatermark("paid_at", payments)
+        return left.join(right, F.expr(RANGE), how)
 
     return job
 
@@ -80,7 +82,7 @@ VARIATIONS = {
     "shifted windows": Entry(
         windows("10 seconds", "1 minute", "1 minute", "15 seconds"), HOLDS, ""
     ),
-    "windows with gaps": Entry(windows("10 seconds", "1 hour"), HOLDS, ""),
+    "long windows": Entry(windows("10 seconds", "1 hour"), HOLDS, ""),
     "update mode": Entry(windows("10 seconds", "1 minute"), HOLDS, "", mode="update"),
     "complete mode": Entry(windows("10 seconds", "1 minute"), HOLDS, "", mode="complete"),
     "keys with NaN": Entry(windows("10 seconds", "1 minute", by="watts"), HOLDS, ""),
