@@ -29,16 +29,16 @@ it takes the inputs as keyword arguments. docs/your-job.md says what is asked of
 
 def make_command(summary: str) -> Command:
     """Return the command with the arguments of a check."""
-    several = {"multiple": True}
-    text = {"metavar": "TEXT"}
     parameters = [
         click.Argument(["job"], metavar="MODULE:JOB"),
-        Option("--schema", "columns of the input in DDL, or NAME=DDL", **several, **text),
+        Option(
+            "--schema", "columns of the input in DDL, or NAME=DDL", multiple=True, metavar="TEXT"
+        ),
         Option("--input", "Parquet file whose rows take the place of drawn ones", type=PATH),
         Option("--event-time", "column of event times", "event_time", metavar="COLUMN"),
         Option("--mode", "output mode (append)", type=click.Choice(MODES), default=MODES[0]),
         Option("--key", "column with few values", "keys", multiple=True, metavar="COLUMN"),
-        Option("--lateness", "how late a row may be (the delay of the watermark)", **text),
+        Option("--lateness", "how late a row may be (delay of the watermark)", metavar="TEXT"),
         Option("--redelivered", "column that identifies a row", multiple=True, metavar="COLUMN"),
         Option("--keeps-state", "the job keeps its state on purpose", "keeps_state", is_flag=True),
         Option("--streams", "number of drawn streams (24)", type=int, default=24, metavar="N"),

@@ -10,7 +10,7 @@ from hypothesis.strategies import SearchStrategy
 from model.checking.claims import Outcome, Verdict
 from model.vocabulary.durations import parse_duration_us
 from straggler.errors import UsageError
-from straggler.jobs.check import EXACT, LIMIT_S, Check, begin, calibrate, drawn_streams, run_stages
+from straggler.jobs.check import EXACT, LIMIT_S, Check, begin, calibrate, run_stages
 from straggler.jobs.report import JobReport, describe_row, table_of
 from straggler.jobs.rows import Input
 from straggler.jobs.running import ROCKS, Job, JobProblem, Sink, quick, settings
@@ -139,7 +139,7 @@ def _judge(
     try:
         problem = within_limit(lambda: calibrate(check))
         if not problem:
-            run_stages(check, streams, lambda number: drawn_streams(check, number))
+            run_stages(check, streams, keeps_state=keeps_state)
     except HangsError:
         problem = "the job hangs: a stream made no progress for minutes"
         _stop_all(session)

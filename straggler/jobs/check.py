@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +17,11 @@ from straggler.jobs.reference import (
     Judged,
     Rules,
     Twin,
+    growth_of,
     judge_stream,
 )
 from straggler.jobs.rows import Input, Row, recorded_rows, special
-from straggler.jobs.running import Job, JobProblem, Run, Runner
+from straggler.jobs.running import Job, JobProblem, Runner
 from straggler.jobs.shapes import Shape, shape_of
 from straggler.jobs.shrinking import shrink
 from straggler.jobs.streams import (
@@ -48,10 +49,12 @@ FAR = 3
 """Number of rows of each input that move the watermark on."""
 SHUFFLES = 12
 RUN = 6
-AGGREGATES = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
-UNLIMITED = ("globalLimit", "localLimit")
-"""Operators whose state is a few numbers."""
-
+UNSUPPORTED = (
+    "AnalysisException",
+    "PySparkNotImplementedError",
+    "UnsupportedOperationException",
+)
+"""Errors of a job that runs as no batch."""
 EXACT = "ends exact"
 ORDER = "order does not matter"
 LATE = "late rows are accounted for"
@@ -154,8 +157,7 @@ class Check:
         ):
             return RESTARTS
         plain = self.values
-        special_rows = [row for row in stream.rows if special(row)]
-        if special_rows:
+        if any(special(row) for row in stream.rows):
             tidy = tuple(
                 [
                     tuple(
@@ -174,11 +176,8 @@ class Check:
         ordered = sorted(stream.rows, key=lambda row: (row.time_us is None, row.time_us or 0))
         if self.is_wrong(Stream((tuple(ordered),))):
             return EXACT
-        return LATE if self.drops(failed) else ORDER
-
-    def drops(self, failed: Judged) -> bool:
-        """Return whether the answers are right without some rows, although these came in time."""
-        return failed.guards.get("almost late", 0) > 0 or failed.guards.get("late", 0) > 0
+        is_behind = failed.guards.get("almost late") or failed.guards.get("late")
+        return LATE if is_behind else ORDER
 
     # ---------------------------------------------------------------------------------- batches
 
@@ -244,26 +243,6 @@ class Check:
         self.growth = growth_of(judged.run, len(stream.batches))
 
 
-def growth_of(run: Run, batches: int) -> str:
-    """Return a sentence on state that stays in a stream of the same rows twice, if any does."""
-    first = run.states(1)
-    last = run.states(batches) or run.states(batches - 1)
-    for number, (before, after) in enumerate(zip(first, last, strict=False)):
-        if after.operator in UNLIMITED or not after.rows:
-            continue
-        if after.rows > before.rows:
-            return (
-                f"operator {after.operator} keeps {after.rows} rows of state after a second round"
-                f" of rows, {before.rows} after the first, although the watermark has passed them"
-            )
-        removed = sum(
-            each.states[number].removed for each in run.batches if number < len(each.states)
-        )
-        if after.operator not in AGGREGATES and not removed:
-            return f"operator {after.operator} never removes one of its {after.rows} rows of state"
-    return ""
-
-
 def _only(stream: Stream, once: dict[str, Row]) -> tuple[tuple[Row, ...], ...]:
     """Return the micro-batches with the first copy of each row alone."""
     left = set(once)
@@ -322,12 +301,14 @@ def begin(
         shape.times.lateness_us,
         shape.has_watermark,
         shape.times.reach_us,
+        shape.divides,
+        shape.is_chain,
     )
     sends_flush = shape.has_watermark and job.mode != COMPLETE
     return Check(
         runner, job, shape, rules, values, flush,
         Twin(runner, rules, is_batch=True, flush=flush if sends_flush else ()),
-        seed, tuple(remarks(frame)), recorded,
+        seed, tuple(remarks(frame, mode=job.mode)), recorded,
     )  # fmt: skip
 
 
@@ -355,29 +336,35 @@ def calibrate(check: Check) -> str:
     rows = [
         check.values.row(s, BASE_US + n, n) for n in range(3) for s in range(len(check.job.inputs))
     ]
+    if check.shape.needs_rocks:  # timers of event time make no sense in a batch
+        check.twin = Twin(check.runner, check.rules, is_batch=False, flush=check.twin._flush)
+        return ""
     try:
         first = Counter(check.runner.batch(rows))
         if first != Counter(check.runner.batch(rows)):
             return "the job answers the same rows differently each time"
     except JobProblem as problem:
         cause = problem.__cause__
-        if type(cause).__name__ not in ("AnalysisException", "PySparkNotImplementedError"):
+        if type(cause).__name__ not in UNSUPPORTED:
             return f"{problem}; give columns= if such rows cannot occur"
         check.twin = Twin(check.runner, check.rules, is_batch=False, flush=check.twin._flush)
     return ""
 
 
-def run_stages(check: Check, number: int, drawn: Callable[[int], Sequence[Stream]]) -> None:
+def run_stages(check: Check, number: int, *, keeps_state: bool) -> None:
     """Run the stages of a check until one finds a failure."""
     check.try_shuffles()
+    if keeps_state:
+        check.remarks = tuple([e for e in check.remarks if not (e.is_broken and e.claim == STATE)])
     if check.claim:
         return
     edges = [copied(each, check.job.inputs) for each in probes(check.shape.times, check.values)]
     check.try_streams(edges)
-    if check.failed is None and check.job.mode != COMPLETE and check.shape.has_state:
+    asks_state = check.job.mode != COMPLETE and check.shape.has_state and not keeps_state
+    if check.failed is None and asks_state:
         check.try_growth()
     if check.failed is None and not check.growth and not any(r.is_broken for r in check.remarks):
-        check.try_streams(drawn(number))
+        check.try_streams(drawn_streams(check, number))
 
 
 def drawn_streams(check: Check, number: int) -> list[Stream]:

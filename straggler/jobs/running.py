@@ -2,6 +2,8 @@
 
 import datetime as dt
 import json
+import logging
+import re
 import shutil
 import tempfile
 from collections import Counter
@@ -139,6 +141,9 @@ def describe(error: BaseException) -> str:
         if type(error).__name__ == "StreamingQueryException" and marker in text:
             text = text.split(marker)[-1] if marker == "Caused by: " else text
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines if re.match(r"[A-Za-z_.]+(?:Error|Exception): ", line)]
+    if "Python worker" in text and causes:  # the last line of a traceback says what happened
+        return causes[-1][:300]
     return f"{type(error).__name__}: {lines[0][:300] if lines else 'without a message'}"
 
 
@@ -150,9 +155,12 @@ def quick(spark: "SparkSession") -> Iterator[None]:
     level = root.getLevel().toString()
     with settings(spark, SETTINGS):
         spark.sparkContext.setLogLevel("OFF")  # of deaths that are planned
+        contexts = logging.getLogger("DataFrameQueryContextLogger")  # of errors that are told
+        was_disabled, contexts.disabled = contexts.disabled, True
         try:
             yield
         finally:
+            contexts.disabled = was_disabled
             with suppress(Exception):  # the job may have stopped the session
                 spark.sparkContext.setLogLevel(level)
 

@@ -49,6 +49,10 @@ class Shape:
     """Whether an operator keeps its state in RocksDB alone."""
     has_state: bool
     has_watermark: bool
+    divides: bool = False
+    """Whether a row may count in several answers, some of which drop it: sliding windows."""
+    is_chain: bool = False
+    """Whether an aggregation follows another one."""
 
 
 def shape_of(frame: "DataFrame", inputs: tuple[Input, ...], lateness_us: int | None) -> Shape:
@@ -71,6 +75,8 @@ def shape_of(frame: "DataFrame", inputs: tuple[Input, ...], lateness_us: int | N
         "TransformWithState" in text,
         any(f"{word} " in text or f"{word}\n" in text for word in _STATEFUL) or "WithState" in text,
         bool(delays),
+        "Expand [" in text or "Generate " in text,
+        len(re.findall(r"Aggregate \[", text)) > 1,
     )
 
 

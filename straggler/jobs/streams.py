@@ -18,6 +18,8 @@ from sim.kernel.source import IDS_PER_SOURCE
 from straggler.jobs.rows import Input, Row, keys_of
 from straggler.strategies.networks import SEEDS, plans, sources
 
+MILLISECOND_US = 1_000
+"""Unit of Spark's watermarks."""
 SECOND_US = 1_000_000
 DAY_US = 86_400 * SECOND_US
 BASE_US = 20_454 * DAY_US
@@ -140,14 +142,18 @@ def numbered(of: Input, values: tuple[Any, ...], number: int) -> tuple[Any, ...]
 def probes(times: Times, values: Values) -> Iterator[Stream]:
     """Yield streams that hit the edges of lateness and windows, the likeliest to fail first."""
     window_us = times.window_us
-    starts_us = [BASE_US, BASE_US + window_us // 2, BASE_US - 1]
-    starts_us += [at for us in times.lateness_us if us for at in (BASE_US + us, BASE_US + us // 2)]
+    limits_us = [us for us in times.lateness_us if us]
+    # A window that ends at BASE_US has closed here, if the job waits a millisecond less.
+    starts_us = [BASE_US + max(1, us - MILLISECOND_US) for us in limits_us]
+    starts_us += [BASE_US + us // 2 for us in limits_us]
+    starts_us += [BASE_US, BASE_US + window_us // 2, BASE_US - 1]
     almost = [partial(_almost_late, times, values, at) for at in dict.fromkeys(starts_us)]
     yield almost[0]()
     yield _edges(times, values)
     yield _late(times, values)
-    yield from (make() for make in almost[1:4])
-    first = almost[1]()
+    yield _closing(times, values)
+    yield from (make() for make in almost[1:5])
+    first = _almost_late(times, values, BASE_US + window_us // 2)
     yield first._replace(faults=(Fault(LOST_COMMIT, 0), Fault(LOST_COMMIT, 1, 1)))
     yield first._replace(faults=(Fault(LOST_COMMIT, 2), Fault(RESTART, 1)))
     yield _edges(times, values)._replace(faults=(Fault(LOST_COMMIT, 0, 1), Fault(KILLED, 1)))
@@ -196,6 +202,13 @@ def _edges(times: Times, values: Values) -> Stream:
     moments = (BASE_US - 1, BASE_US + 1, BASE_US + window_us - 1, BASE_US + window_us)
     second = [row for n, us in enumerate(moments) for row in _each(values, us, n)]
     return Stream((tuple(first[: ROWS_MAX // 2]), tuple(second[:ROWS_MAX])))
+
+
+def _closing(times: Times, values: Values) -> Stream:
+    """Return a stream whose last rows close a window, and whose commits are lost then."""
+    after_us = BASE_US + 3 * times.window_us + times.reach_us
+    batches = (tuple(_each(values, BASE_US)), tuple(_each(values, after_us, 1)))
+    return Stream(batches, (Fault(LOST_COMMIT, 0), Fault(LOST_COMMIT, 1, 1)))
 
 
 def _idle(times: Times, values: Values, source: int) -> Stream:

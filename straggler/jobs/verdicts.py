@@ -1,12 +1,14 @@
 """Verdicts on the claims about a job, from what its check has found."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from model.checking.claims import Outcome, Verdict
 from straggler.jobs.check import ACCOUNTED, EXACT, LATE, ORDER, REDELIVERY, RESTARTS, STATE, Check
 from straggler.jobs.reference import COMPLETE
 from straggler.jobs.report import describe_row
+
+OVER = "the check ended with the broken claim"
 
 
 class Guard(NamedTuple):
@@ -28,38 +30,35 @@ GUARDS = {
 
 def verdicts_of(check: Check, *, keeps_state: bool) -> Iterator[Verdict]:
     """Yield the verdict on each claim that applies to the job."""
-    broken = next((each for each in check.remarks if each.is_broken), None)
-    told = next((each for each in check.remarks if not each.is_broken), None)
-    stopped = bool(check.claim) or bool(check.growth)
+    broken = {each.claim or EXACT: each.sentence for each in check.remarks if each.is_broken}
     for claim, guard in GUARDS.items():
-        if claim == REDELIVERY and not any(each.identity for each in check.job.inputs):
-            continue
-        if claim == check.claim:
-            yield Verdict(claim, Outcome.BROKEN, _broken(check), _witness(check))
-        elif claim == EXACT and broken is not None and not check.claim:
-            yield Verdict(claim, Outcome.BROKEN, broken.sentence)
-        elif check.doubts:
-            yield Verdict(claim, Outcome.UNDETERMINED, check.doubts[0])
-        elif claim == EXACT and told is not None:
-            yield Verdict(claim, Outcome.UNDETERMINED, told.sentence)
-        elif stopped or broken is not None:
-            yield Verdict(claim, Outcome.UNDETERMINED, "the check ended with the broken claim")
-        elif missing := _missing(check, claim, guard):
-            yield Verdict(claim, Outcome.UNDETERMINED, missing)
-        else:
-            yield Verdict(claim, Outcome.HOLDS, _held(check, claim))
-    if check.shape.has_state and check.job.mode != COMPLETE and not keeps_state:
+        if claim != REDELIVERY or any(each.identity for each in check.job.inputs):
+            yield _verdict(check, claim, guard, broken)
+    if STATE in broken:
+        yield Verdict(STATE, Outcome.BROKEN, broken[STATE])
+    elif check.guards["state"] and check.job.mode != COMPLETE and not keeps_state:
         yield _state(check)
+
+
+def _verdict(check: Check, claim: str, guard: Guard, broken: Mapping[str, str]) -> Verdict:
+    told = {each.claim: each.sentence for each in check.remarks if not each.is_broken}
+    if claim == check.claim:
+        return Verdict(claim, Outcome.BROKEN, _broken(check), _witness(check))
+    if claim in broken:
+        return Verdict(claim, Outcome.BROKEN, broken[claim])
+    reason = check.doubts[0] if check.doubts else told.get(claim, "")
+    if not reason and (check.claim or check.growth or broken):
+        reason = OVER
+    if reason := reason or _missing(check, claim, guard):
+        return Verdict(claim, Outcome.UNDETERMINED, reason)
+    return Verdict(claim, Outcome.HOLDS, _held(check, claim))
 
 
 def _state(check: Check) -> Verdict:
     if check.growth:
         return Verdict(STATE, Outcome.BROKEN, check.growth)
     if check.growth is None or check.doubts:
-        reason = check.doubts[0] if check.doubts else "the check ended with the broken claim"
-        return Verdict(STATE, Outcome.UNDETERMINED, reason)
-    if not check.guards["state"]:
-        return Verdict(STATE, Outcome.UNDETERMINED, "no operator had state")
+        return Verdict(STATE, Outcome.UNDETERMINED, (check.doubts or [OVER])[0])
     return Verdict(STATE, Outcome.HOLDS, "")
 
 
@@ -72,7 +71,7 @@ def _missing(check: Check, claim: str, guard: Guard) -> str:
             cases = ["disorder"]  # nothing is dropped
         elif not any(limits):
             cases.remove("almost late")  # without lateness, a row is late or it is not
-    if claim == RESTARTS and check.shape.has_state:
+    if claim == RESTARTS and check.guards["state"]:
         cases = ["restarts with state"]
     if claim == ACCOUNTED and not any(
         field.nullable for each in check.job.inputs for field in each.others
@@ -85,10 +84,12 @@ def _broken(check: Check) -> str:
     if check.rows:
         return "the job answers the same rows differently in another order, even as a batch"
     assert check.failed is not None
-    sentence = check.failed.reason
-    if check.claim == LATE:
-        return "a row that came in time is missing, or a choice among late rows explains nothing"
-    return sentence
+    failed = check.failed
+    if check.claim == LATE and not failed.guards.get("late"):
+        return "a row that came in time is missing from the answers, or counts in a wrong one"
+    if check.claim == RESTARTS and not failed.run.differing and not failed.run.problem:
+        return "after a restart the sink holds other answers than without one"
+    return failed.reason
 
 
 def _witness(check: Check) -> tuple[str, ...]:

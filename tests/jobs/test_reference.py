@@ -1,12 +1,24 @@
 """Comparison of the answers of a job with what was right."""
 
 from collections import Counter
+from collections.abc import Sequence
 
-from straggler.jobs.reference import Rules, final, fits, subsets
-from straggler.jobs.rows import Row, text_of
+from straggler.jobs.reference import (
+    Answers,
+    Rules,
+    Twin,
+    final,
+    fits,
+    is_right_in_parts,
+    subsets,
+)
+from straggler.jobs.rows import Answer, Row, text_of
 from straggler.jobs.running import MicroBatch, Run
+from straggler.jobs.streams import Stream
 
-ONE, TWO, FAR = ("a", "1"), ("b", "2"), ("z", "9")
+ONE: Answer = ("a", "1")
+TWO: Answer = ("b", "2")
+FAR: Answer = ("z", "9")
 
 
 def test_answers_lie_between_the_rows_in_time_and_those_with_the_far_future() -> None:
@@ -40,3 +52,30 @@ def test_equal_values_have_equal_texts() -> None:
     assert text_of(0.1 + 0.2) == text_of(0.3)
     assert text_of(0.25) != text_of(0.250001)
     assert text_of({"b": 1, "a": None}) == "{a: null, b: 1}"
+
+
+class Answering(Twin):
+    """A twin whose answers are the windows of 10 that slide by 5 and their numbers of rows."""
+
+    def __init__(self) -> None:
+        self.is_batch = True
+
+    def answers(self, rows: Sequence[Row]) -> Answers:
+        found = Counter(start for row in rows for start in starts(row))
+        return Counter({(str(start), str(n)): 1 for start, n in found.items()})
+
+
+def starts(row: Row) -> tuple[int, int]:
+    last = (row.time_us or 0) // 5 * 5
+    return last - 5, last
+
+
+def test_a_late_row_may_count_in_one_of_its_windows_and_not_in_the_other() -> None:
+    stream = Stream(((Row(0, 22, ()),), (Row(0, 12, ()),)))
+    rules = Rules(lateness_us=(5,), has_watermark=False, divides=True)
+    in_time: list[Answer] = [("15", "1"), ("20", "1")]
+    for more, is_right in ((("10", "1"), True), (("5", "1"), True), (("0", "1"), False)):
+        run = Run([MicroBatch(0, 0, [*in_time, more])])
+        assert is_right_in_parts(run, Answering(), rules, stream, ()) is is_right
+    lost = Run([MicroBatch(0, 0, in_time[:1])])
+    assert not is_right_in_parts(lost, Answering(), rules, stream, ())

@@ -1,0 +1,63 @@
+"""Jobs of users, judged on Spark."""
+
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
+
+import straggler
+from straggler.errors import UsageError
+
+ARGUMENTS: dict[str, Any] = {
+    "schema": "device string, at timestamp, watts double",
+    "event_time": "at",
+    "streams": 8,
+}
+DDL = str(ARGUMENTS["schema"])
+
+
+def minutes(readings: DataFrame, delay: str = "10 seconds") -> DataFrame:
+    windows = readings.withWatermark("at", delay).groupBy("device", F.window("at", "1 minute"))
+    return windows.agg(F.sum("watts").alias("watts"))
+
+
+def impatient(readings: DataFrame) -> DataFrame:
+    return minutes(readings, "1 second")
+
+
+def test_a_windowed_sum_holds_every_claim(spark: SparkSession) -> None:
+    report = straggler.check_job(minutes, spark, **ARGUMENTS)
+    assert {str(each.outcome) for each in report.verdicts} == {"holds"}
+    assert report.guards["late"]
+    assert report.guards["restarts with state"]
+
+
+def test_a_watermark_that_is_too_short_loses_a_row_of_a_small_stream(spark: SparkSession) -> None:
+    with pytest.raises(straggler.JobBroken, match=r"late rows are accounted for +broken") as found:
+        straggler.check_job(impatient, spark, lateness="10 seconds", **ARGUMENTS)
+    table = "\n".join(found.value.report.table)
+    assert "missing: " in table
+    assert table.count("device=") <= 5
+
+
+def test_a_job_that_cannot_run_is_refused_in_one_sentence(spark: SparkSession) -> None:
+    def raising(_: DataFrame) -> DataFrame:
+        raise ValueError("no such thing")
+
+    with pytest.raises(UsageError, match="the job raised ValueError: no such thing"):
+        straggler.check_job(raising, spark, **ARGUMENTS)
+    with pytest.raises(UsageError, match="is not streaming"):
+        straggler.check_job(lambda frame: frame.sparkSession.range(3), spark, **ARGUMENTS)
+    with pytest.raises(UsageError, match="event_time is 'when', which is no column of input"):
+        straggler.check_job(minutes, spark, schema=DDL, event_time="when")
+    with pytest.raises(UsageError, match="mode is 'appended'"):
+        straggler.check_job(minutes, spark, schema=DDL, event_time="at", mode="appended")
+
+
+def test_settings_of_the_session_are_restored(spark: SparkSession) -> None:
+    name = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(name)
+    with pytest.raises(UsageError):
+        straggler.judge_job(lambda frame: frame.sparkSession.range(3), spark, **ARGUMENTS)
+    assert spark.conf.get(name) == before
