@@ -152,7 +152,8 @@ class _AnyStore(TableStore):
 
 def rows_of_batch(store: TableStore) -> dict[str, int]:
     """Return the number of rows that the last micro-batch read, and of those in each place."""
-    return dict(_counts(_AnyStore(store.root, seen=store.view).read_kind(ACCOUNT, store.view.last)))
+    account = _AnyStore(store.root, seen=store.view).read_kind(ACCOUNT, store.view.last)
+    return dict(_share(_counts(account)))
 
 
 def course(store: Address) -> list[tuple[int, Counter[str]]]:
@@ -163,7 +164,7 @@ def course(store: Address) -> list[tuple[int, Counter[str]]]:
         account = _AnyStore(view.root, seen=view).read_kind(ACCOUNT).sort_by(BATCH)
         for row in account.to_pylist():
             found.setdefault(row[BATCH], Counter())[row["place"]] += row["rows"]
-    return [*found.items()]
+    return [(batch, _share(rows)) for batch, rows in found.items()]
 
 
 def rows_since(view: View, first: int) -> Counter[str]:
@@ -186,9 +187,8 @@ def ledger(store: Address) -> Ledger:
         raise InputProblem(msg)
     account = opened.read_kind(ACCOUNT).sort_by(BATCH)
     counts = _counts(account)
-    is_shared = counts[UNASKED] < 0  # the streams share rows, which came once with each of them
-    if is_shared:
-        counts[READ] -= counts.pop(UNASKED)
+    is_shared = counts[UNASKED] < 0
+    counts = _share(counts)
     places = {place: counts[place] for place in PLACES}
     reasons = opened.read_kind("rejected").column("reason")
     own = reasons.filter(pc.invert(pc.is_in(reasons, _ELSEWHERE)))
@@ -253,3 +253,10 @@ def _counts(account: pa.Table) -> Counter[str]:
     for row in account.to_pylist():
         found[row["place"]] += row["rows"]
     return found
+
+
+def _share(counts: Counter[str]) -> Counter[str]:
+    """Count rows that streams share, which came once with each of them, for each of them."""
+    if counts[UNASKED] < 0:
+        counts[READ] -= counts.pop(UNASKED)
+    return counts
