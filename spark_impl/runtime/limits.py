@@ -19,6 +19,7 @@ from spark_impl.runtime import accounts
 from spark_impl.runtime.histories import write_parquet
 from spark_impl.runtime.storage import InputProblem, Location
 from spark_impl.runtime.stores import Draft
+from spark_impl.runtime.tables import TableWriter
 
 Limit: TypeAlias = float | None
 """A share of each micro-batch, a whole number of all rows so far, or None for any number."""
@@ -47,7 +48,7 @@ class Limits:
                     " 1.0, or a whole number of rows, at least 0"
                 )
                 raise InputProblem(msg)
-        self._seen = 0, Counter[str]()
+        self._seen: tuple[TableWriter | None, int, Counter[str]] = None, 0, Counter()
 
     def write_account(
         self, draft: Draft, reading: accounts.Reading, places: Mapping[str, int]
@@ -107,9 +108,12 @@ class Limits:
 
     def _before(self, draft: Draft, place: str) -> int:
         """Return the number of rows in a place before a micro-batch."""
-        first, counts = self._seen
-        self._seen = draft.view.last + 1, counts + accounts.rows_since(draft.view, first)
-        return self._seen[1][place]
+        writer, first, counts = self._seen
+        if writer is not draft.writer:  # another run, maybe over another store in this folder
+            first, counts = 0, Counter()
+        counts = counts + accounts.rows_since(draft.view, first)
+        self._seen = draft.writer, draft.view.last + 1, counts
+        return counts[place]
 
 
 def _listed(draft: Draft, place: str) -> pa.Table:
