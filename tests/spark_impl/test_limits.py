@@ -140,5 +140,10 @@ def test_a_landing_goes_on_with_a_higher_limit_or_repaired_files(
         landing(3).run_available()
     late.write_text("9,1\n", encoding="utf-8")  # somebody repairs the file
     landing(3).run_available()
+    (tmp_path / "in" / "d.csv").write_text("never,1\n", encoding="utf-8")
+    landing(None).run_available()
+    for path in (tmp_path / "checkpoint" / "commits").glob("*3*"):
+        path.unlink()  # a crash came between the list and the commit
+    landing(0).run_available()  # the row is listed
     found = landing(0).ledger()
-    assert (found.read, found.landed, found.balances) == (8, 5, True)
+    assert (found.read, found.landed, found.balances) == (9, 5, True)
