@@ -33,8 +33,11 @@ REDELIVERED, LATE, SHED, UNASKED = "redelivered", "late", "shed", "unasked"
 DROPPED = "dropped"
 PLACES = (REDELIVERED, LATE, SHED, UNASKED, ANSWERED, PENDING, DROPPED)
 """Places besides those of refused rows."""
-_ELSEWHERE = pa.array([join.REASON_LATE, join.REASON_SHED, script.REASON_LATE])
-"""Reasons of listed rows that are in a place of their own, late or shed."""
+_REASONS = {
+    LATE: pa.array([join.REASON_LATE, script.REASON_LATE]),
+    SHED: pa.array([join.REASON_SHED]),
+}
+"""Reasons of listed rows that are in a place of their own, by place."""
 _KINDS = {ACCOUNT: COLUMNS, "rejected": pa.schema([("reason", pa.string())])}
 LANDING, QUERY = "landing", "query"
 """Stages that refuse rows."""
@@ -156,6 +159,14 @@ def rows_of_batch(store: TableStore) -> dict[str, int]:
     return dict(_share(_counts(account)))
 
 
+def listed_as(place: str, rows: pa.Table) -> pa.Table:
+    """Return those of some listed rows that are in a place; the reason says which."""
+    if place in _REASONS:
+        return rows.filter(pc.is_in(rows.column("reason"), _REASONS[place]))
+    elsewhere = pa.concat_arrays([*_REASONS.values()])
+    return rows.filter(pc.invert(pc.is_in(rows.column("reason"), elsewhere)))
+
+
 def course(store: Address) -> list[tuple[int, Counter[str]]]:
     """Return the rows of each micro-batch of a query by place, in order; none for a landing."""
     found: dict[int, Counter[str]] = {}
@@ -190,9 +201,8 @@ def ledger(store: Address) -> Ledger:
     is_shared = counts[UNASKED] < 0
     counts = _share(counts)
     places = {place: counts[place] for place in PLACES}
-    reasons = opened.read_kind("rejected").column("reason")
-    own = reasons.filter(pc.invert(pc.is_in(reasons, _ELSEWHERE)))
-    listed = {each["values"]: each["counts"] for each in own.value_counts().to_pylist()}
+    reasons = listed_as(REFUSED, opened.read_kind("rejected")).column("reason")
+    listed = {each["values"]: each["counts"] for each in reasons.value_counts().to_pylist()}
     refused = {QUERY: dict(sorted(listed.items()))} if listed else {}
     landed = None if is_shared else _landed_for(view)
     known = account.filter(pc.field("seq").is_valid())

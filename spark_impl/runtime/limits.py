@@ -10,10 +10,7 @@ from functools import partial
 from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from model.vocabulary import join
-from model.vocabulary.script import config as script
 from model.vocabulary.settings import is_int
 from spark_impl.runtime import accounts
 from spark_impl.runtime.histories import write_parquet
@@ -23,11 +20,6 @@ from spark_impl.runtime.tables import TableWriter
 
 Limit: TypeAlias = float | None
 """A share of each micro-batch, a whole number of all rows so far, or None for any number."""
-_REASONS = {
-    accounts.LATE: pa.array([join.REASON_LATE, script.REASON_LATE]),
-    accounts.SHED: pa.array([join.REASON_SHED]),
-}
-"""Reasons of listed rows, by place; the other reasons are those of refused rows."""
 
 
 class Limits:
@@ -118,12 +110,6 @@ class Limits:
 
 def _listed(draft: Draft, place: str) -> pa.Table:
     """Return the rows of a micro-batch in a place, as far as tasks have listed them."""
-    kinds = draft.store.kinds
-    if place == accounts.LATE and accounts.LATE in kinds:
+    if place == accounts.LATE and accounts.LATE in draft.store.kinds:
         return draft.store.read(draft.of(accounts.LATE), accounts.LATE)
-    rows = draft.store.read(draft.of("rejected"), "rejected")
-    own = _REASONS.get(place)
-    if own is not None:
-        return rows.filter(pc.is_in(rows.column("reason"), own))
-    others = pa.concat_arrays([*_REASONS.values()])
-    return rows.filter(pc.invert(pc.is_in(rows.column("reason"), others)))
+    return accounts.listed_as(place, draft.store.read(draft.of("rejected"), "rejected"))
