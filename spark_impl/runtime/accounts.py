@@ -33,8 +33,11 @@ REDELIVERED, LATE, SHED, UNASKED = "redelivered", "late", "shed", "unasked"
 DROPPED = "dropped"
 PLACES = (REDELIVERED, LATE, SHED, UNASKED, ANSWERED, PENDING, DROPPED)
 """Places besides those of refused rows."""
-_ELSEWHERE = pa.array([join.REASON_LATE, join.REASON_SHED, script.REASON_LATE])
-"""Reasons of listed rows that are in a place of their own, late or shed."""
+_REASONS = {
+    LATE: pa.array([join.REASON_LATE, script.REASON_LATE]),
+    SHED: pa.array([join.REASON_SHED]),
+}
+"""Reasons of listed rows that are in a place of their own, by place."""
 _KINDS = {ACCOUNT: COLUMNS, "rejected": pa.schema([("reason", pa.string())])}
 LANDING, QUERY = "landing", "query"
 """Stages that refuse rows."""
@@ -152,7 +155,16 @@ class _AnyStore(TableStore):
 
 def rows_of_batch(store: TableStore) -> dict[str, int]:
     """Return the number of rows that the last micro-batch read, and of those in each place."""
-    return dict(_counts(_AnyStore(store.root, seen=store.view).read_kind(ACCOUNT, store.view.last)))
+    account = _AnyStore(store.root, seen=store.view).read_kind(ACCOUNT, store.view.last)
+    return dict(_share(_counts(account)))
+
+
+def listed_as(place: str, rows: pa.Table) -> pa.Table:
+    """Return those of some listed rows that are in a place; the reason says which."""
+    if place in _REASONS:
+        return rows.filter(pc.is_in(rows.column("reason"), _REASONS[place]))
+    elsewhere = pa.concat_arrays([*_REASONS.values()])
+    return rows.filter(pc.invert(pc.is_in(rows.column("reason"), elsewhere)))
 
 
 def course(store: Address) -> list[tuple[int, Counter[str]]]:
@@ -163,7 +175,7 @@ def course(store: Address) -> list[tuple[int, Counter[str]]]:
         account = _AnyStore(view.root, seen=view).read_kind(ACCOUNT).sort_by(BATCH)
         for row in account.to_pylist():
             found.setdefault(row[BATCH], Counter())[row["place"]] += row["rows"]
-    return [*found.items()]
+    return [(batch, _share(rows)) for batch, rows in found.items()]
 
 
 def rows_since(view: View, first: int) -> Counter[str]:
@@ -186,13 +198,11 @@ def ledger(store: Address) -> Ledger:
         raise InputProblem(msg)
     account = opened.read_kind(ACCOUNT).sort_by(BATCH)
     counts = _counts(account)
-    is_shared = counts[UNASKED] < 0  # the streams share rows, which came once with each of them
-    if is_shared:
-        counts[READ] -= counts.pop(UNASKED)
+    is_shared = counts[UNASKED] < 0
+    counts = _share(counts)
     places = {place: counts[place] for place in PLACES}
-    reasons = opened.read_kind("rejected").column("reason")
-    own = reasons.filter(pc.invert(pc.is_in(reasons, _ELSEWHERE)))
-    listed = {each["values"]: each["counts"] for each in own.value_counts().to_pylist()}
+    reasons = listed_as(REFUSED, opened.read_kind("rejected")).column("reason")
+    listed = {each["values"]: each["counts"] for each in reasons.value_counts().to_pylist()}
     refused = {QUERY: dict(sorted(listed.items()))} if listed else {}
     landed = None if is_shared else _landed_for(view)
     known = account.filter(pc.field("seq").is_valid())
@@ -253,3 +263,10 @@ def _counts(account: pa.Table) -> Counter[str]:
     for row in account.to_pylist():
         found[row["place"]] += row["rows"]
     return found
+
+
+def _share(counts: Counter[str]) -> Counter[str]:
+    """Count rows that streams share, which came once with each of them, for each of them."""
+    if counts[UNASKED] < 0:
+        counts[READ] -= counts.pop(UNASKED)
+    return counts

@@ -315,7 +315,9 @@ class Landing(Runnable):
         found = ordered.mapInArrow(write, WRITTEN).collect()
         written = {each.table: (locate(each.file), each) for each in found}
         footers = {name: _read_whole(file, each.rows) for name, (file, each) in written.items()}
-        if REJECTED in written and not is_landed:
+        folder, name = self._history / "_rejected", f"{batch:08d}-{plan:x}"
+        old = {*folder.children(rf"{name}-.+")} if is_first else set()
+        if REJECTED in written and not is_landed and not old:
             self._require_limit(last, batch, *written[REJECTED])
         if is_landed:
             file = file_of(self._history, last.number)
@@ -324,8 +326,6 @@ class Landing(Runnable):
             new = file_of(self._history, last.number + 1)
             last = last_of(new, footers[LANDED])
             written[LANDED][0].publish(new)
-        folder, name = self._history / "_rejected", f"{batch:08d}-{plan:x}"
-        old = {*folder.children(rf"{name}-.+")} if is_first else set()
         if REJECTED in written:
             file, each = written[REJECTED]
             new = folder / name_of_list(batch, plan, each.rows, each.gone)

@@ -10,23 +10,16 @@ from functools import partial
 from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from model.vocabulary import join
-from model.vocabulary.script import config as script
 from model.vocabulary.settings import is_int
 from spark_impl.runtime import accounts
 from spark_impl.runtime.histories import write_parquet
 from spark_impl.runtime.storage import InputProblem, Location
 from spark_impl.runtime.stores import Draft
+from spark_impl.runtime.tables import TableWriter
 
 Limit: TypeAlias = float | None
 """A share of each micro-batch, a whole number of all rows so far, or None for any number."""
-_REASONS = {
-    accounts.LATE: pa.array([join.REASON_LATE, script.REASON_LATE]),
-    accounts.SHED: pa.array([join.REASON_SHED]),
-}
-"""Reasons of listed rows, by place; the other reasons are those of refused rows."""
 
 
 class Limits:
@@ -47,7 +40,7 @@ class Limits:
                     " 1.0, or a whole number of rows, at least 0"
                 )
                 raise InputProblem(msg)
-        self._seen = 0, Counter[str]()
+        self._seen: tuple[TableWriter | None, int, Counter[str]] = None, 0, Counter()
 
     def write_account(
         self, draft: Draft, reading: accounts.Reading, places: Mapping[str, int]
@@ -107,19 +100,16 @@ class Limits:
 
     def _before(self, draft: Draft, place: str) -> int:
         """Return the number of rows in a place before a micro-batch."""
-        first, counts = self._seen
-        self._seen = draft.view.last + 1, counts + accounts.rows_since(draft.view, first)
-        return self._seen[1][place]
+        writer, first, counts = self._seen
+        if writer is not draft.writer:  # another run, maybe over another store in this folder
+            first, counts = 0, Counter()
+        counts = counts + accounts.rows_since(draft.view, first)
+        self._seen = draft.writer, draft.view.last + 1, counts
+        return counts[place]
 
 
 def _listed(draft: Draft, place: str) -> pa.Table:
     """Return the rows of a micro-batch in a place, as far as tasks have listed them."""
-    kinds = draft.store.kinds
-    if place == accounts.LATE and accounts.LATE in kinds:
+    if place == accounts.LATE and accounts.LATE in draft.store.kinds:
         return draft.store.read(draft.of(accounts.LATE), accounts.LATE)
-    rows = draft.store.read(draft.of("rejected"), "rejected")
-    own = _REASONS.get(place)
-    if own is not None:
-        return rows.filter(pc.is_in(rows.column("reason"), own))
-    others = pa.concat_arrays([*_REASONS.values()])
-    return rows.filter(pc.invert(pc.is_in(rows.column("reason"), others)))
+    return accounts.listed_as(place, draft.store.read(draft.of("rejected"), "rejected"))

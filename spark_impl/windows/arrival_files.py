@@ -37,7 +37,7 @@ _WINDOWS_KNOWN = (0, *(1 + FLAWS.index(f"{name} is NULL") for name in ("value", 
 """Flaws of arrivals whose event time and key are there: those before them in the list are not."""
 ROWS_AT_ONCE = 1_000_000
 """Most rows of a file that are in memory at a time."""
-_ALL_TIMES_US = 1 << 61
+ALL_TIMES_US = 1 << 61
 """Event times below this, on both sides of the epoch, leave room for the arithmetic of windows."""
 
 
@@ -192,9 +192,9 @@ def replace_nulls(
     unread = {"key"} if settings.reads_arrival_us else {"key", "arrival_us"}
     flaw = np.zeros(table.num_rows, np.int64)
     times = pc.min_max(table.column("event_time_us")).as_py()
-    if not -_ALL_TIMES_US < (times["min"] or 0) <= (times["max"] or 0) < _ALL_TIMES_US:
+    if not -ALL_TIMES_US < (times["min"] or 0) <= (times["max"] or 0) < ALL_TIMES_US:
         ts = pc.fill_null(table.column("event_time_us"), 0).to_numpy()
-        flaw[(ts <= -_ALL_TIMES_US) | (ts >= _ALL_TIMES_US)] = len(FLAWS)
+        flaw[(ts <= -ALL_TIMES_US) | (ts >= ALL_TIMES_US)] = len(FLAWS)
     for place, name in reversed(list(enumerate((*COLUMNS, *by), 1))):
         column = table.column(name)
         if column.null_count:  # the flaw is the first column of the list that is NULL
@@ -209,7 +209,7 @@ def replace_nulls(
 def has_windows(rows: Rows) -> Bools:
     """Return whether event time and key of each arrival are known, and so its windows."""
     ts = rows.event_time_us
-    on_calendar = (ts > -_ALL_TIMES_US) & (ts < _ALL_TIMES_US)
+    on_calendar = (ts > -ALL_TIMES_US) & (ts < ALL_TIMES_US)
     return np.isin(rows.flaw, _WINDOWS_KNOWN) & on_calendar
 
 

@@ -13,6 +13,7 @@ from spark_impl.runtime.histories import files_of
 from spark_impl.runtime.provenance import require_history
 from spark_impl.runtime.storage import Address, locate
 from spark_impl.runtime.waiting import ROW, unread
+from spark_impl.windows.arrival_files import ALL_TIMES_US
 from spark_impl.windows.room import AnyRoom, WindowSettings
 from spark_impl.windows.store import PENDING, WindowStore, load_store
 
@@ -24,8 +25,8 @@ def pending(room: AnyRoom, spark: SparkSession, store: Address) -> DataFrame:
 
     The columns are the grouping columns, ``seq`` (NULL for rows that wait for a correction),
     ``source_id``, ``key``, ``event_time_us`` and ``reason``. The whole history is read to find rows
-    in open windows. If identities come again with other event times, it may list other rows than
-    the query has kept.
+    in open windows: those of removed files are not listed. If identities come again with other
+    event times, it may list other rows than the query has kept.
 
     Raise :class:`InputProblem` if ``store`` is not the store of a query, or if its history has
     moved or is gone.
@@ -60,14 +61,14 @@ def _in_open_windows(
     kinds = ("progress", "result")
     clocks = [queries.read_table(spark, store, kind).select(*store.by, "wm_us") for kind in kinds]
     clock = clocks[0].unionByName(clocks[1]).groupBy(*store.by).agg(F.max("wm_us").alias("wm_us"))
-    start = f"({_last(settings)}) * {settings.slide_us}"
-    has_window = F.expr(f"event_time_us < {start} + {settings.size_us}")
-    is_open = F.expr(f"{start} + {settings.size_us} > wm_us")
-    waiting = rows.join(clock, [*store.by]).where(has_window & is_open)
-    if not settings.dedup:
-        return waiting
-    first = F.min_by(F.struct("seq", "key", "event_time_us"), "seq").alias("first")
-    return waiting.groupBy(*store.by, "source_id").agg(first).select("*", "first.*")
+    end = F.expr(f"({_last(settings)}) * {settings.slide_us} + {settings.size_us}")
+    on_calendar = F.col("event_time_us").between(-ALL_TIMES_US, ALL_TIMES_US)
+    rows = rows.join(clock, [*store.by]).withColumn("end_us", F.when(on_calendar, end))
+    if settings.dedup:  # for a while, a task knows the identities of rows that are answered
+        known = rows.where(F.col("end_us") + settings.feedback > F.col("wm_us"))
+        first = F.min_by(F.struct("seq", "key", "event_time_us", "end_us", "wm_us"), "seq")
+        rows = known.groupBy(*store.by, "source_id").agg(first.alias("row")).select("*", "row.*")
+    return rows.where("event_time_us < end_us and end_us > wm_us")
 
 
 def _last(settings: WindowSettings) -> str:

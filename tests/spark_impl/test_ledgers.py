@@ -78,6 +78,28 @@ def test_rows_that_wait_are_listed_until_they_are_answered(
     assert found == {6, 7, 9} | late
 
 
+@pytest.mark.parametrize("ts_us", [(1 << 63) - 1, -(1 << 63)])
+def test_a_row_beyond_all_calendars_waits_for_nothing(
+    spark: SparkSession, tmp_path: Path, ts_us: int
+) -> None:
+    history, store = tmp_path / "history", tmp_path / "store"
+    land(history, (*FIRST, Reading("R", 14, ts_us)))
+    ROOMS["slack"].open(spark, history, store, sink=nothing).run_available()
+    assert awaited(spark, "slack", store) == {0, 1, 2, 3, 5}
+
+
+def test_a_redelivery_of_an_answered_row_at_another_time_is_not_listed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Tasks know an identity for a while after the window of its row has closed."""
+    history, store = tmp_path / "history", tmp_path / "store"
+    for readings in ([Reading("R", 0, 20_000), Reading("R", 1, 46_000)], [Reading("R", 0, 46_500)]):
+        land(history, readings)
+        ROOMS["slack"].open(spark, history, store, sink=nothing, dedup=True).run_available()
+        assert awaited(spark, "slack", store) == {1}
+    assert ledger(store).redelivered == 1
+
+
 def test_a_limit_stops_a_query_until_it_is_raised(
     spark: SparkSession, name: str, tmp_path: Path
 ) -> None:

@@ -93,6 +93,14 @@ def test_a_number_is_asked_of_all_rows_so_far(tmp_path: Path, is_reopened: bool)
     store.commit(50, {"refused": 1}, limits)  # no row of it is late
 
 
+def test_a_number_is_asked_of_the_store_that_a_run_finds(tmp_path: Path) -> None:
+    """The store that the last run of a query wrote may have been replaced."""
+    limits = Limits(refused=10)
+    for store in (Store(tmp_path / "store"), Store(tmp_path / "another")):
+        for _ in range(2):
+            store.commit(100, {"refused": 5}, limits)
+
+
 def test_rows_that_two_streams_share_are_rows_of_each(tmp_path: Path) -> None:
     Store(tmp_path).commit(100, {"unasked": -100, "refused": 110}, Limits(refused=0.55))
 
@@ -132,5 +140,10 @@ def test_a_landing_goes_on_with_a_higher_limit_or_repaired_files(
         landing(3).run_available()
     late.write_text("9,1\n", encoding="utf-8")  # somebody repairs the file
     landing(3).run_available()
+    (tmp_path / "in" / "d.csv").write_text("never,1\n", encoding="utf-8")
+    landing(None).run_available()
+    for path in (tmp_path / "checkpoint" / "commits").glob("*3*"):
+        path.unlink()  # a crash came between the list and the commit
+    landing(0).run_available()  # the row is listed
     found = landing(0).ledger()
-    assert (found.read, found.landed, found.balances) == (8, 5, True)
+    assert (found.read, found.landed, found.balances) == (9, 5, True)

@@ -12,7 +12,7 @@ from deltalake import write_deltalake
 
 from model.vocabulary import GroupingConfig
 from spark_impl.grouping.store import REFUSED, REJECTED, open_store
-from spark_impl.runtime.accounts import Reading, ledger, planned_files, write_account
+from spark_impl.runtime.accounts import Reading, course, ledger, planned_files, write_account
 from spark_impl.runtime.histories import number_of
 from spark_impl.runtime.provenance import open_history
 from spark_impl.runtime.storage import locate
@@ -138,6 +138,7 @@ def test_rows_that_two_streams_share_count_with_each(store: Path) -> None:
     write_batch(store, 2, 100, 0, {"unasked": -60, "answered": 160})
     found = ledger(store)
     assert (found.read, found.unasked, found.balances) == (1_660, 0, True)
+    assert course(store)[-1] == (2, {"read": 160, "answered": 160})
 
 
 def test_a_file_counts_once_if_streams_read_it_in_two_micro_batches(tmp_path: Path) -> None:
