@@ -15,8 +15,6 @@ from tests.jobs.variations import VARIATIONS
 PAGE = (ROOT / "docs" / "job-gallery.md").read_text(encoding="utf-8")
 ROWS_MAX = 5
 STREAMS_AT_NIGHT = 300
-OFTEN = {"endless_orders"}
-"""Entries that ``make test`` judges; ``test_check.py`` has a job that holds, and a broken one."""
 PROVED = {
     "minutes_with_a_late_watermark",
     "minutes_of_another_column",
@@ -25,13 +23,6 @@ PROVED = {
     "endless_orders",
 }
 """Wrong jobs whose plan alone proves the mistake."""
-
-
-def named(entries: tuple[Entry, ...]) -> list[object]:
-    return [
-        pytest.param(each, id=each.name, marks=[pytest.mark.long] * (each.name not in OFTEN))
-        for each in entries
-    ]
 
 
 def plan_frame(spark: SparkSession, entry: Entry) -> DataFrame:
@@ -54,7 +45,8 @@ def test_a_plan_proves_mistakes_of_wrong_jobs_alone(spark: SparkSession, entry: 
     assert bool(proofs) == (entry.name in PROVED), proofs
 
 
-@pytest.mark.parametrize("entry", named(GALLERY))
+@pytest.mark.long
+@pytest.mark.parametrize("entry", GALLERY, ids=lambda each: each.name)
 @pytest.mark.timeout(600)
 def test_a_job_of_the_gallery_gets_its_verdict(spark: SparkSession, entry: Entry) -> None:
     report = judge_job(entry.job, spark, **entry.arguments)
@@ -63,7 +55,8 @@ def test_a_job_of_the_gallery_gets_its_verdict(spark: SparkSession, entry: Entry
         assert any(f"has {n} rows" in "\n".join(report.table) for n in range(1, ROWS_MAX + 1))
 
 
-@pytest.mark.parametrize("entry", named(GUIDE))
+@pytest.mark.long
+@pytest.mark.parametrize("entry", GUIDE, ids=lambda each: each.name)
 @pytest.mark.timeout(600)
 def test_an_example_of_sparks_guide_holds(spark: SparkSession, entry: Entry) -> None:
     report = judge_job(entry.job, spark, **entry.arguments)

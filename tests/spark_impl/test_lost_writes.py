@@ -23,6 +23,7 @@ from properties.promised import Reached, promised
 from spark_impl.runtime import cells, columns, landing, storage
 from spark_impl.runtime.histories import files_of, history_schema, write_parquet
 from spark_impl.runtime.landing import Landing
+from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter, plan_of
@@ -231,6 +232,7 @@ def run_landing(
     for name in ("history", "checkpoint"):
         setattr(made, f"_{name}", locate(folder / name))
     vars(made).update(_schema=history_schema(), _values={"value": "v"}, _by_arrival=False)
+    made._limits = Limits()
     made._last = None
     made._read = None
     if batch >= 0:
