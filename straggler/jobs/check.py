@@ -240,7 +240,8 @@ class Check:
         self.note(judged)
         if judged.outcome == WRONG and self.failed is None:
             self.fail(judged)
-        self.growth = growth_of(judged.run, len(stream.batches))
+        if judged.outcome != UNDECIDED:  # else the watermark may not have passed the rows
+            self.growth = growth_of(judged.run, len(stream.batches))
 
 
 def _only(stream: Stream, once: dict[str, Row]) -> tuple[tuple[Row, ...], ...]:
