@@ -1,12 +1,14 @@
 """Facts that the plan of a job tells: lateness, lengths of windows, keys of its answers."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, available_timezones
 
+from straggler.jobs.operators import Operator, java_keys, name_of
 from straggler.jobs.rows import EPOCH, Input
 from straggler.jobs.streams import SECOND_US, Times
 
@@ -28,11 +30,9 @@ _UNITS_US = {
 _AMOUNT = re.compile(
     r"(-?\d+(?:\.\d+)?) (month|week|day|hour|minute|second|millisecond|microsecond)"
 )
-_WATERMARK = re.compile(r"EventTimeWatermark [^,]*, .*, ([^,]+)$")
 _PANE_US = re.compile(r"[%+] (\d{3,})\)")
 _INTERVAL = re.compile(r"INTERVAL '(-?)(?:(\d+) )?([\d:.]+)' (\w+)(?: TO (\w+))?")
-_DUPLICATES = re.compile(r"Deduplicate(?:WithinWatermark)? \[([^\]]*)\]")
-_STATEFUL = re.compile(r"\bAggregate \[|\bJoin |\bDeduplicate|WithState")
+_STATEFUL = re.compile("Aggregate|Join|Deduplicate.*|.*WithState.*")
 _YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -59,7 +59,9 @@ def shape_of(frame: "DataFrame", inputs: tuple[Input, ...], lateness_us: int | N
     """Return the facts about a job from its streaming frame."""
     plan = frame._jdf.queryExecution().analyzed()
     text = str(plan.toString())
-    delays = _delays(text, len(inputs))
+    operators = [*Operator(plan).walk()]
+    names = Counter(each.name for each in operators)
+    delays = _delays(operators[-1])
     lateness = tuple(
         [delays.get(n) if lateness_us is None else lateness_us for n in range(len(inputs))]
     )
@@ -68,16 +70,16 @@ def shape_of(frame: "DataFrame", inputs: tuple[Input, ...], lateness_us: int | N
     zone = frame.sparkSession.conf.get("spark.sql.session.timeZone", "UTC")
     odd = tuple(_odd_times(text, inputs, zone or "UTC"))
     has_sessions = "session_window" in text  # a late row may follow one that has closed
-    keys = [name for found in _DUPLICATES.findall(text) for name in re.findall(r"(\w+)#", found)]
+    dropping = [each for each in operators if each.name.startswith("Deduplicate")]
     return Shape(
         Times(lateness, tuple(sorted(set(_lengths(text)))), odd),
-        tuple(dict.fromkeys(keys)),
+        tuple(dict.fromkeys(name_of(key) for each in dropping for key in java_keys(each))),
         tuple(_groups(plan, frame)),
-        "TransformWithState" in text,
-        _STATEFUL.search(text) is not None,
+        any("TransformWithState" in name for name in names),
+        any(map(_STATEFUL.fullmatch, names)),
         bool(delays),
-        has_sessions or "Expand [" in text or "Generate " in text,
-        has_sessions or len(re.findall(r"Aggregate \[", text)) > 1,
+        has_sessions or names["Expand"] + names["Generate"] > 0,
+        has_sessions or names["Aggregate"] > 1,
     )
 
 
@@ -87,23 +89,25 @@ def parse_us(text: str) -> int | None:
     return sum(round(float(n) * _UNITS_US[unit]) for n, unit in found) if found else None
 
 
-def _delays(text: str, inputs: int) -> dict[int, int]:
-    """Return the strictest delay of the watermarks of each input that has any."""
-    open_: list[tuple[int, int]] = []
-    delays: dict[int, int] = {}
-    for line in text.splitlines():
-        depth = len(re.match(r"[ :+\-~']*", line)[0])  # type: ignore[index]  # always matches
-        open_ = [each for each in open_ if each[0] < depth]
-        if found := _WATERMARK.search(line):
-            open_.append((depth, parse_us(found[1]) or 0))
-        if "StreamingRelation" in line or (INPUT_COLUMN in line and "Filter" in line):
-            number = re.search(rf"{INPUT_COLUMN}#\d+L? = (\d+)", line)
-            if inputs > 1 and number is None:
-                continue
-            source = int(number[1]) if number else 0
-            for _, delay in open_:
-                delays[source] = min(delay, delays.get(source, delay))
-    return delays
+def _delays(node: Operator, above_us: tuple[int, ...] = ()) -> dict[int, int]:
+    """Return the strictest delay of the watermarks above each input that has any."""
+    if node.name == "EventTimeWatermark":
+        above_us += (parse_us(str(node.java.delay().toString())) or 0,)
+    number = _input_of(node)
+    if number is None and node.children:
+        below = [delay for child in node.children for delay in _delays(child, above_us).items()]
+        return {source: min(us for s, us in below if s == source) for source, _ in below}
+    return {number or 0: min(above_us)} if above_us and node.is_streaming else {}
+
+
+def _input_of(node: Operator) -> int | None:
+    """Return the number of the input whose rows a filter takes out of the source of all inputs."""
+    read = [each for each in node.expressions() if node.name == "Filter"]
+    parts = {each.name: each for expression in read for each in expression.walk()}
+    named = parts.get("AttributeReference")
+    if named is None or named.fields["name"] != INPUT_COLUMN:
+        return None
+    return int(parts["Literal"].fields["value"])
 
 
 def _lengths(text: str) -> Iterator[int]:
