@@ -15,7 +15,7 @@ from spark_impl.runtime.queries import read_files
 from spark_impl.runtime.storage import Location
 from spark_impl.windows.answers import INCOMPLETE, count_refused, window_struct
 from spark_impl.windows.room import WindowSettings
-from spark_impl.windows.store import WindowStore
+from spark_impl.windows.store import WindowStore, with_task
 
 _PARTS = {"event_time_us": "event time", "key": "key", "value": "value"}
 
@@ -48,7 +48,7 @@ def find_repeated(
     )
     one = F.lit(1.0) if settings.value is None else F.col(settings.value)
     rows = rows.withColumn("value", one)
-    rows = rows.withColumn("task", F.pmod(F.xxhash64("key"), F.lit(settings.tasks)).cast("int"))
+    rows = with_task(rows, settings.tasks)
     rows = rows.join(refused.select("seq"), "seq", "left_anti")
     tuples = [*store.by, "source_id"]
     content = F.struct("text", *_PARTS)

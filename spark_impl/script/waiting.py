@@ -8,7 +8,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import ScriptConfig
-from spark_impl.runtime.arrays import PlainRow
 from spark_impl.runtime.queries import last_logged, session_of_query
 from spark_impl.runtime.storage import Address, Location, locate
 from spark_impl.runtime.waiting import ROW, unread
@@ -32,26 +31,34 @@ def pending(spark: SparkSession, store: Address, checkpoint: Address | None = No
     """
     place = load_store(store)
     at = place.checkpoint if checkpoint is None else locate(checkpoint)
-    rows = [] if last_logged(at, "commits") < 0 else list(_waiting(spark, place, at))
     schema = pa.schema([*place.groups, *ROW, ("reason", pa.string())])
-    waiting = spark.createDataFrame(pa.Table.from_pylist(rows, schema))
-    return unread(spark, place, place.groups).unionByName(waiting)
+    tables = [] if last_logged(at, "commits") < 0 else _waiting(spark, place, at, schema)
+    # Spark loses rows of a table that has an empty chunk.
+    found = pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
+    return unread(spark, place, place.groups).unionByName(spark.createDataFrame(found))
 
 
-def _waiting(spark: SparkSession, store: ScriptStore, checkpoint: Location) -> Iterator[PlainRow]:
-    """Yield the tuples of sensors that are at or above their watermarks."""
+def _waiting(
+    spark: SparkSession, store: ScriptStore, checkpoint: Location, schema: pa.Schema
+) -> Iterator[pa.Table]:
+    """Yield the tuples of each sensor that are at or above its watermark."""
     plan = compile_plan(ScriptConfig.from_json(store.view.identity["config"]))
     source = session_of_query(spark, checkpoint, None).read.format("statestore")
     source = source.options(path=checkpoint.for_spark, stateVarName=STATE_NAME)
     for row in source.load().select("key", "value").collect():
         share = plan.share(task_of_slot(row.key[SLOT], plan.workers))
         parts: list[Any] = [bytes(v) if isinstance(v, bytearray) else v for v in row.value]
-        group = {field.name: row.key[field.name] for field in store.groups}
         for number, log in decode_state(share, Kept(*parts)).logs.items():
-            if number in share.says:
-                first = int(np.searchsorted(log.tuples.ts, log.until_us))
-                key = plan.graph.nodes[number].sensor
-                tuples = zip(log.source_id.tolist(), log.tuples.ts.tolist(), strict=True)
-                for source_id, ts in list(tuples)[first:]:
-                    who = {"source_id": source_id, "key": key, "event_time_us": ts}
-                    yield {**group, **who, "reason": OPEN}
+            if number not in share.says:
+                continue
+            first = int(np.searchsorted(log.tuples.ts, log.until_us))
+            held = {"source_id": log.source_id[first:], "event_time_us": log.tuples.ts[first:]}
+            same = {field.name: row.key[field.name] for field in store.groups}
+            same |= {"seq": None, "key": plan.graph.nodes[number].sensor, "reason": OPEN}
+            columns = [
+                pa.array(held[field.name], field.type)
+                if field.name in held
+                else pa.repeat(pa.scalar(same[field.name], field.type), len(log.source_id) - first)
+                for field in schema
+            ]
+            yield pa.Table.from_arrays(columns, schema=schema)

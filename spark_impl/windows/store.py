@@ -11,6 +11,8 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from spark_impl.runtime import accounts, stores
 from spark_impl.runtime.arrays import Values
@@ -84,6 +86,11 @@ def _columns_of(records: "np.dtype[np.void]") -> Columns:
             text = name in ("key", "reason")
             columns[name] = _TEXT if text else pa.from_numpy_dtype(records[name])
     return columns
+
+
+def with_task(rows: DataFrame, tasks: int) -> DataFrame:
+    """Return rows with the column ``task``: what ``task_of`` says of their keys."""
+    return rows.withColumn("task", F.pmod(F.xxhash64("key"), F.lit(tasks)).cast("int"))
 
 
 def written_column(table: str) -> str:

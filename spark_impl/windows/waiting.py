@@ -15,7 +15,7 @@ from spark_impl.runtime.storage import Address, locate
 from spark_impl.runtime.waiting import ROW, unread
 from spark_impl.windows.arrival_files import ALL_TIMES_US
 from spark_impl.windows.room import AnyRoom, WindowSettings
-from spark_impl.windows.store import PENDING, WindowStore, load_store
+from spark_impl.windows.store import PENDING, WindowStore, load_store, with_task
 
 OPEN, UNCORRECTED = "its last window is open", "it waits for a correction"
 
@@ -57,7 +57,7 @@ def _in_open_windows(
     last = queries.read_table(spark, store, "account").agg(F.max("seq").alias("last"))
     rows = rows.join(F.broadcast(last)).where("seq <= last")
     rows = rows.join(queries.read_table(spark, store, "rejected").select("seq"), "seq", "left_anti")
-    rows = rows.withColumn("task", F.pmod(F.xxhash64("key"), F.lit(settings.tasks)).cast("int"))
+    rows = with_task(rows, settings.tasks)
     kinds = ("progress", "result")
     clocks = [queries.read_table(spark, store, kind).select(*store.by, "wm_us") for kind in kinds]
     clock = clocks[0].unionByName(clocks[1]).groupBy(*store.by).agg(F.max("wm_us").alias("wm_us"))

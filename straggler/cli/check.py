@@ -1,7 +1,5 @@
 """``straggler check``: have a Structured Streaming job judged."""
 
-import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ from straggler.cli.commands import Command
 from straggler.cli.outputs import refuse_unwritable, write_json
 from straggler.errors import UsageError
 from straggler.inputs.text_files import write_output
+from straggler.jobs import MODES
 from straggler.options import PATH, Arguments, Option
 from straggler.pages.junit import check_of, junit
 
@@ -50,9 +49,6 @@ def make_command(summary: str) -> Command:
     return Command(summary, EXAMPLES, parameters, run)
 
 
-MODES = ("append", "update", "complete")
-
-
 def run(args: Arguments) -> int:
     """Judge a job and return the exit code of its outcome."""
     refuse_unwritable("--json", args.json)
@@ -61,9 +57,11 @@ def run(args: Arguments) -> int:
         raise UsageError("--event-time is missing; it names the column of event times")
     if not args.schema and args.input is None:
         raise UsageError("--schema is missing; it lists the columns of the input")
-    job = load_job(args.job)
     from spark_impl.runtime.session import session
     from straggler.jobs.api import judge_job
+    from straggler.judging.systems import load_function
+
+    job = load_function(args.job, "a job; write MODULE:JOB", "function")
 
     with render.progress() as progress, session(args.master) as spark:
         progress.add_task(f"judging {render.plain(args.job)}", total=None)
@@ -115,24 +113,3 @@ def schemas_of(given: tuple[str, ...]) -> str | dict[str, str]:
         if not (equals and name.isidentifier()):
             raise UsageError(f"--schema {name!r} has no name; several schemas are NAME=DDL")
     return {name: ddl for name, _, ddl in named}
-
-
-def load_job(reference: str) -> Any:
-    """Return the function that ``MODULE:JOB`` names; raise :class:`UsageError` if there is none."""
-    module, colon, name = reference.partition(":")
-    if not (module and colon and name):
-        raise UsageError(f"the job is {reference!r}; it must be MODULE:JOB")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        found = getattr(import_module(module), name, None)
-    except ModuleNotFoundError as error:
-        if error.name != module.partition(".")[0] and error.name != module:
-            raise UsageError(f"module {module} cannot be imported: {error}") from error
-        raise UsageError(f"there is no module {module!r} here or among the packages") from error
-    except Exception as error:
-        kind = type(error).__name__
-        raise UsageError(f"module {module} cannot be imported: {kind}: {error}") from error
-    if not callable(found):
-        raise UsageError(f"module {module} has no function {name!r}")
-    return found

@@ -10,11 +10,12 @@ from hypothesis.strategies import SearchStrategy
 from model.checking.claims import Outcome, Verdict
 from model.vocabulary.durations import parse_duration_us
 from straggler.errors import UsageError
-from straggler.jobs.check import EXACT, LIMIT_S, Check, begin, calibrate, run_stages
+from straggler.jobs import MODES
+from straggler.jobs.check import LIMIT_S, Check, begin, calibrate, run_stages
+from straggler.jobs.plans import EXACT
 from straggler.jobs.report import JobReport, describe_row, table_of
 from straggler.jobs.rows import Input
 from straggler.jobs.running import ROCKS, Job, JobProblem, Sink, quick, settings
-from straggler.jobs.shapes import parse_us
 from straggler.jobs.threads import HangsError, map_in_order
 from straggler.jobs.verdicts import verdicts_of
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 STREAMS = 24
-MODES = ("append", "update", "complete")
 
 
 class JobBroken(AssertionError):  # noqa: N818 (what is asserted is in the name)
@@ -165,7 +165,6 @@ def _judge(
         check.streams,
         tuple(dict.fromkeys(each.sentence for each in check.remarks)),
         tuple(table),
-        None,
         dict(check.guards),
         time.monotonic() - started,
     )
@@ -179,12 +178,12 @@ def _stop_all(session: "SparkSession") -> None:
 def _lateness(text: str | None) -> int | None:
     if text is None:
         return None
-    found = parse_us(text)
-    if found is None:
-        try:
-            found = parse_duration_us(text)
-        except ValueError as error:
-            raise UsageError(f"lateness is {text!r}: {error}") from error
+    try:
+        found = parse_duration_us(text)
+    except ValueError as error:
+        raise UsageError(f"lateness is {text!r}: {error}") from error
+    if found < 0:
+        raise UsageError(f"lateness is {text!r}; it must be a duration >= 0")
     return found
 
 

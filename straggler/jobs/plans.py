@@ -27,7 +27,7 @@ from straggler.jobs.shapes import INPUT_COLUMN
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-BOUNDED = "state stays bounded"
+STATE = "state stays bounded"
 EXACT = "ends exact"
 ORDER = "order does not matter"
 CLOCKS = {
@@ -240,7 +240,7 @@ def _states(plan: Operator, mode: str) -> Iterator[Remark]:
                 else "there is no watermark"
             )
             sentence = f"dropDuplicates keeps every value of {names} forever: {reason}"
-            yield Remark("state", sentence, True, BOUNDED)
+            yield Remark("state", sentence, True, STATE)
         if (
             node.name == "FlatMapGroupsInPandasWithState"
             and str(node.java.timeout().toString()) == "NoTimeout"
@@ -265,7 +265,7 @@ def _aggregation(node: Operator, mode: str, *, is_followed: bool) -> Iterator[Re
         why = "withWatermark comes after the aggregation, and not before it"
     else:
         why = f"there is no watermark before groupBy({', '.join(times)})"
-    yield Remark("state", f"windows never close: {why}", True, BOUNDED)
+    yield Remark("state", f"windows never close: {why}", True, STATE)
 
 
 def _joins(plan: Operator, jvm: Any) -> Iterator[Remark]:
@@ -288,7 +288,7 @@ def _joins(plan: Operator, jvm: Any) -> Iterator[Remark]:
                 ).isDefined()
             )
             if not bounded:
-                yield Remark("state", _join_sentence(side, other, word), True, BOUNDED)
+                yield Remark("state", _join_sentence(side, other, word), True, STATE)
 
 
 def _join_sentence(side: Operator, other: Operator, word: str) -> str:

@@ -8,11 +8,11 @@ from itertools import combinations
 from operator import or_
 from typing import NamedTuple
 
+from straggler.jobs import APPEND, COMPLETE, UPDATE
 from straggler.jobs.rows import Answer, Row
 from straggler.jobs.running import JobProblem, Run, Runner
 from straggler.jobs.streams import LATE_MAX, Stream, split, total
 
-APPEND, UPDATE, COMPLETE = "append", "update", "complete"
 RIGHT, WRONG, UNDECIDED = "right", "wrong", "undecided"
 AGGREGATES = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
 UNLIMITED = ("globalLimit", "localLimit")
@@ -35,6 +35,11 @@ class Rules(NamedTuple):
     """Whether a late row may count in some of its answers, and not in others."""
     is_chain: bool = False
     """Whether further answers are made of such answers, or sessions, which late rows split."""
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether nobody knows which answer replaces which, so that none can be too many."""
+        return self.mode == UPDATE and self.keys is None
 
 
 class Judged(NamedTuple):
@@ -160,22 +165,21 @@ def is_right(
 ) -> bool:
     """Return whether answers are those to certain rows, before or after the flush."""
     low = twin.answers(rows)
-    is_weak = rules.mode == UPDATE and rules.keys is None
     if not (flush or twin.is_batch):
-        return fits(low, final(run, rules), low, is_weak=is_weak)
+        return fits(low, final(run, rules), low, is_weak=rules.is_weak)
     if run.read is None or not flush:
         before = final(run, rules, len(stream.batches) - 1)
-        if fits(low, before, low, is_weak=is_weak):
+        if fits(low, before, low, is_weak=rules.is_weak):
             return True
     if not flush:
         return False
     got = final(run, rules)
     if not twin.is_batch:  # the twin has the answers of the flush
-        return fits(low, got, low, is_weak=is_weak)
-    if fits(low, got, low + twin.answers(flush), is_weak=is_weak):
+        return fits(low, got, low, is_weak=rules.is_weak)
+    if fits(low, got, low + twin.answers(flush), is_weak=rules.is_weak):
         return True
     high = twin.answers([*rows, *flush])
-    return low <= high and fits(low, got, high, is_weak=is_weak)
+    return low <= high and fits(low, got, high, is_weak=rules.is_weak)
 
 
 def is_right_in_parts(

@@ -28,7 +28,6 @@ class JobReport:
     remarks: tuple[str, ...] = ()
     table: tuple[str, ...] = ()
     """The smallest failing stream, line by line."""
-    stream: JsonObject | None = None
     guards: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -64,7 +63,6 @@ class JobReport:
             "remarks": list(self.remarks),
             "guards": dict(self.guards),
             "table": list(self.table),
-            "stream": self.stream,
         }
 
 

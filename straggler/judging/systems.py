@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from model.vocabulary import System
 from model.vocabulary.settings import JsonObject, nearest
@@ -124,24 +124,7 @@ def load_system(reference: str) -> System:
         process = ProcessSystem(reference.removeprefix(PREFIX), DEFAULT_LIMITS)
         atexit.register(process.close)
         return process
-    module_name, colon, factory_name = reference.partition(":")
-    if not (module_name and colon and factory_name):
-        raise UsageError(
-            f"{reference!r} does not name a system; write MODULE:FACTORY or exec:COMMAND"
-        )
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        module = import_module(module_name)
-    except Exception as error:  # a module may raise anything while it is imported
-        raise UsageError(f"module {module_name!r} cannot be imported: {error}") from error
-    factory = getattr(module, factory_name, None)
-    if factory is None:
-        names = [name for name in dir(module) if not name.startswith("_")]
-        hint = nearest(factory_name, names)
-        raise UsageError(f"module {module_name!r} has no {factory_name!r}{hint}")
-    if not callable(factory):
-        raise UsageError(f"{reference!r} is not a factory, because it cannot be called")
+    factory = load_function(reference, "a system; write MODULE:FACTORY or exec:COMMAND", "factory")
     try:
         system: System = factory()
     except Exception as error:
@@ -150,3 +133,28 @@ def load_system(reference: str) -> System:
     if not callable(system):
         raise UsageError(f"{reference!r} returned {system!r}, which is not a System")
     return system
+
+
+def load_function(reference: str, wanted: str, kind: str) -> Callable[..., Any]:
+    """Return what ``MODULE:NAME`` names; modules in the current folder are found too.
+
+    ``wanted`` and ``kind`` are the words of the sentence. Raise :class:`UsageError` if there is no
+    such module or name, or if what it names cannot be called.
+    """
+    module_name, colon, function_name = reference.partition(":")
+    if not (module_name and colon and function_name):
+        raise UsageError(f"{reference!r} does not name {wanted}")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        module = import_module(module_name)
+    except Exception as error:  # a module may raise anything while it is imported
+        raise UsageError(f"module {module_name!r} cannot be imported: {error}") from error
+    found: Callable[..., Any] | None = getattr(module, function_name, None)
+    if found is None:
+        names = [name for name in dir(module) if not name.startswith("_")]
+        hint = nearest(function_name, names)
+        raise UsageError(f"module {module_name!r} has no {function_name!r}{hint}")
+    if not callable(found):
+        raise UsageError(f"{reference!r} is not a {kind}, because it cannot be called")
+    return found

@@ -51,6 +51,12 @@ def test_a_job_that_cannot_run_is_refused_in_one_sentence(spark: SparkSession) -
         straggler.check_job(lambda frame: frame.sparkSession.range(3), spark, **ARGUMENTS)
     with pytest.raises(UsageError, match="event_time is 'when', which is no column of input"):
         straggler.check_job(minutes, spark, schema=DDL, event_time="when")
+    for text, wrong in (
+        ("-10 seconds", "must be a duration >= 0"),
+        ("in 10 s", "is not a duration"),
+    ):
+        with pytest.raises(UsageError, match=f"lateness is '{text}'.*{wrong}"):
+            straggler.check_job(minutes, spark, lateness=text, **ARGUMENTS)
     with pytest.raises(UsageError, match="mode is 'appended'"):
         straggler.check_job(minutes, spark, schema=DDL, event_time="at", mode="appended")
 

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
 
-from straggler.jobs.plans import BOUNDED, EXACT, ORDER, Remark, remarks
+from straggler.jobs.plans import EXACT, ORDER, STATE, Remark, remarks
 
 
 @pytest.fixture(name="readings")
@@ -72,7 +72,7 @@ def test_a_watermark_after_the_aggregation_is_a_mistake(readings: DataFrame, mod
         .withWatermark("at", "10 seconds")
     )
     found = only(late, mode)
-    assert (found.is_broken, found.claim) == (True, BOUNDED)
+    assert (found.is_broken, found.claim) == (True, STATE)
     assert found.sentence == (
         "windows never close: withWatermark comes after the aggregation, and not before it"
     )
@@ -80,14 +80,14 @@ def test_a_watermark_after_the_aggregation_is_a_mistake(readings: DataFrame, mod
 
 def test_a_watermark_on_another_column_than_the_window_is_a_mistake(readings: DataFrame) -> None:
     found = only(minute(readings.withWatermark("sent", "10 seconds")))
-    assert (found.is_broken, found.claim) == (True, BOUNDED)
+    assert (found.is_broken, found.claim) == (True, STATE)
     assert found.sentence == (
         "windows never close: the watermark is on sent, and not on what window is made of"
     )
 
 
 def test_windows_without_a_watermark_never_close(readings: DataFrame) -> None:
-    assert told(minute(readings), "update") == [("state", True, BOUNDED)]
+    assert told(minute(readings), "update") == [("state", True, STATE)]
     assert told(minute(readings), "complete") == []
 
 
@@ -110,7 +110,7 @@ def test_duplicates_without_an_event_time_are_remembered_forever(
 ) -> None:
     rows = readings.withWatermark("at", "10 seconds") if has_watermark else readings
     found = only(rows.dropDuplicates(["device"]))
-    assert (found.is_broken, found.claim) == (True, BOUNDED)
+    assert (found.is_broken, found.claim) == (True, STATE)
     assert found.sentence == f"dropDuplicates keeps every value of device forever: {reason}"
 
 
@@ -153,7 +153,7 @@ def test_a_join_on_equal_windows_hears_nothing(sides: Sides) -> None:
 def test_a_join_whose_side_has_no_watermark_keeps_rows_forever(sides: Sides) -> None:
     shown, clicked = sides[0].withWatermark("shown_at", "2 hours"), sides[1]
     found = remarks(shown.join(clicked, F.expr(HOUR)))
-    assert {(each.kind, each.is_broken, each.claim) for each in found} == {("state", True, BOUNDED)}
+    assert {(each.kind, each.is_broken, each.claim) for each in found} == {("state", True, STATE)}
     assert any("side has no watermark" in each.sentence for each in found)
 
 
