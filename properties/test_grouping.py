@@ -9,12 +9,12 @@ from model.grouping.variants import VARIANTS
 from model.vocabulary import GroupingConfig, Workload
 from model.vocabulary.grouping import POLICIES
 from properties.agreement import Agreement, in_all_regions, put_to_the_test, telling
-from properties.hot_keys import one_key, skewed
 from properties.promised import Reached, promised
 from sim.grouping import simulate
 from sim.grouping.room import TIMED_ROOM
 from straggler.judging.plan_counterexamples import TimedCase
 from straggler.strategies.grouping import cases, timed_cases
+from straggler.strategies.hot_keys import one_key, skewed
 
 
 @promised(*put_to_the_test(CLAIMS), examples=60)

@@ -16,7 +16,6 @@ from model.vocabulary.join import Match, Rejected
 from properties.agreement import Agreement, TestT, all_of, crowded, put_to_the_test
 from properties.operators.join import SparkMachine
 from properties.promised import Reached, promised
-from properties.telling_chains import OPEN, TELLING
 from sim.join import ChainRun, simulate
 from sim.join.machine import MachineOf
 from sim.join.model_chain import ModelChain
@@ -36,6 +35,7 @@ from straggler.strategies.join import (
     recordings_on_chains,
 )
 from straggler.strategies.streams import SEEDS
+from straggler.strategies.telling_chains import OPEN, TELLING
 
 NETWORKS = (
     Network(),

@@ -12,13 +12,13 @@ from model.vocabulary import ScriptConfig, Workload
 from properties.agreement import Agreement, in_crowded, put_to_the_test, telling
 from properties.promised import Reached, promised
 from properties.reached_cases import TROUBLES
-from properties.telling_scripts import TELLING
 from sim.script import simulate
 from sim.script.host import ScriptTuning
 from straggler.judging.plan_counterexamples import TimedCase
 from straggler.rooms.script.formatter import unparse
 from straggler.rooms.script.language import parse
 from straggler.strategies.script import SENSORS, cases, timed_cases
+from straggler.strategies.telling_scripts import TELLING
 
 
 def written_and_read(case: Workload) -> Workload:
