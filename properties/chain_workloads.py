@@ -1,34 +1,19 @@
 """Conversion of several workloads into one for a chain.
 
 A chain on Spark takes about half a second an epoch, whatever the epoch holds. Workloads that share
-a chain share its epochs, so that much happens in each.
-
-Rules of this file:
-
-* :func:`pack_together` keeps workloads apart: the last epoch of one is the first epoch of the
-  next, and their event times are further apart than the window and any lateness. No tuple of one
-  matches a tuple of another, and no watermark of one makes a tuple of the next late.
-* :func:`long_case` mixes them: it makes two long streams of many short ones.
+a chain share its epochs: the last epoch of one is the first epoch of the next. Their event times
+are further apart than the window and any lateness, so no tuple of one matches a tuple of another,
+and no watermark of one makes a tuple of the next late.
 """
 
 from collections.abc import Sequence
 from itertools import chain
 
 from model.vocabulary import Event, Fault, JoinConfig, Workload
-from model.vocabulary.join import And, Equi
-from sim.kernel.source import IDS_PER_SOURCE
-from straggler.strategies import collect
-from straggler.strategies.join import SCALE_US, cases
 
 GAP_US = 1_000_000
 IDS_A_CASE = 1 << 40
 """Identities of workload ``n`` of :func:`pack_together` start at ``n`` times this."""
-EPOCHS = 3
-CASES_A_CHAIN = 6
-_IDS_A_PART = 8 * IDS_PER_SOURCE
-"""Identities of part ``n`` of :func:`long_case` start at ``n`` times this."""
-
-# --------------------------------------------------------------------------------- kept apart
 
 
 def pack_together(workloads: Sequence[Workload]) -> Workload:
@@ -45,7 +30,7 @@ def pack_together(workloads: Sequence[Workload]) -> Workload:
         cuts += [len(events) + cut for cut in inner_cuts(workload)]
         shift_us = start_us - min((e.event_time_us for e in workload.arrivals), default=0)
         moved = [
-            _moved(event, number * IDS_A_CASE, len(events), shift_us) for event in workload.arrivals
+            move(event, number * IDS_A_CASE, len(events), shift_us) for event in workload.arrivals
         ]
         events += moved
         times_us = chain.from_iterable((e.event_time_us, e.arrival_us) for e in moved)
@@ -60,40 +45,11 @@ def inner_cuts(workload: Workload) -> list[int]:
     return [cut for cut in sorted({*workload.cuts}) if 0 < cut < len(workload.arrivals)]
 
 
-def _moved(event: Event, ids: int, first: int, shift_us: int) -> Event:
+def move(event: Event, ids: int, first: int, shift_us: int) -> Event:
     """Return an event with its identity, position and times moved up."""
     return event._replace(
         seq=first + event.seq,
         source_id=event.source_id + ids,
         event_time_us=event.event_time_us + shift_us,
         arrival_us=event.arrival_us + shift_us,
-    )
-
-
-# -------------------------------------------------------------------------------- one long stream
-
-
-def long_case(workers: int, seed: int, epochs: int = EPOCHS) -> Workload:
-    """Return many short cases as two long streams, for a chain with small blocks and queries."""
-    config = JoinConfig(
-        window_us=SCALE_US,
-        queries=(("all", And()), ("same", Equi("key")), ("first", And()), ("later", And())),
-        workers=workers,
-        block_size=2,
-        lateness_us=16 * SCALE_US,
-        epochs=(("first", 0, 0), ("later", 1, None)),
-    )
-    events: list[Event] = []
-    parts = collect(cases(decided=False), 2 * CASES_A_CHAIN, seed)
-    for number, part in enumerate(parts):
-        last_us = max((event.arrival_us for event in events), default=0)
-        ids, shift_us = number * _IDS_A_PART, last_us // SCALE_US * SCALE_US
-        events += [_moved(event, ids, len(events), shift_us) for event in part.arrivals]
-    cuts = tuple(len(events) * epoch // epochs for epoch in range(1, epochs))
-    return parts[0].with_(
-        arrivals=tuple(events),
-        cuts=cuts,
-        flush=True,
-        config=config.to_json(),
-        name=f"long {seed}",
     )

@@ -31,7 +31,6 @@ from model.vocabulary.trace import kind_of
 from properties.on_spark import run_on_spark
 from properties.oracles.promises import Steps, wrong_routes, wrong_windows
 from properties.oracles.router import Router
-from properties.oracles.windows import Delivery, Windows, window_aggregates
 from sim.kernel.run import TimedRun
 from sim.kernel.source import Source
 from sim.kernel.trigger import EveryTuples
@@ -246,13 +245,6 @@ list_wrong_answers = partial(list_wrong, wrong_windows)
 def list_wrong_routes(workload: Workload, trace: Trace) -> list[str]:
     """List the differences between routes and answers, and a router by definition."""
     return wrong_routes(Router(workload.to_json()), plain_steps(trace))
-
-
-def recompute_windows(workload: Workload) -> Windows:
-    """Recompute the windows of a query in plain Python."""
-    config = workload.config
-    tuples = (Delivery(*event[1:5]) for event in workload.arrivals)
-    return window_aggregates(tuples, config["aggregate"], config["size_us"], config["slide_us"])
 
 
 def routes_of(trace: Trace) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""What users and their systems write as text is read as what it says, or refused.
+"""Text of users and their systems is read as what it says, or refused.
 
 These doors are JSON (workloads and traces), texts of settings and of durations, and sentences that
 quote a stranger. What is due is said with the standard library alone.

@@ -14,7 +14,6 @@ from model.join.run import run as model_run
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import Match, Rejected
 from properties.agreement import Agreement, TestT, all_of, crowded, put_to_the_test
-from properties.operators.join import SparkMachine
 from properties.promised import Reached, promised
 from sim.join import ChainRun, simulate
 from sim.join.machine import MachineOf
@@ -26,6 +25,7 @@ from sim.kernel.plan import Cluster, Worker
 from sim.kernel.plan import replay as replayed
 from spark_impl.join import run_in_process, side
 from spark_impl.join.in_process import Network
+from straggler.rooms.join.spark_machine import SparkMachine
 from straggler.strategies.clusters import REGIONS
 from straggler.strategies.join import (
     Struck,

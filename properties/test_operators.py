@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from properties.agreement import all_of
-from properties.operators.timed import OPERATORS, Drawn, report
 from properties.promised import Reached, promised
 from properties.reached_cases import WIDE
+from properties.timed_operators import OPERATORS, Drawn, report
 from straggler.strategies.clusters import REGIONS
 
 ALWAYS = ("crashes with state", "messages sent again", "shed arrivals")

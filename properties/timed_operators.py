@@ -24,10 +24,6 @@ from model.vocabulary.script.config import ScriptConfig
 from model.vocabulary.script.tree import Arithmetic, Sensor, Statement, Window, Workflow
 from model.vocabulary.windows import Late, Rejected
 from properties.agreement import crowded
-from properties.operators.grouping import SparkMachine as Routers
-from properties.operators.join import SparkMachine as Chain
-from properties.operators.script import WAYS, SparkScripts
-from properties.operators.windows import SparkMachine as Task
 from properties.packs import SHOWN_SENTENCES
 from properties.reached_cases import count_scales
 from sim import grouping, join, script, slack, watermark
@@ -45,6 +41,10 @@ from spark_impl.windows.room import WindowRoom
 from straggler.judging.judge import broken_sentences
 from straggler.judging.plan_counterexamples import SeededPlan, describe, smallest
 from straggler.rooms import find_room
+from straggler.rooms.grouping.spark_machine import SparkMachine as Routers
+from straggler.rooms.join.spark_machine import SparkMachine as Chain
+from straggler.rooms.script.spark_machine import WAYS, SparkScripts
+from straggler.rooms.windows.spark_machine import SparkMachine as Task
 from straggler.strategies.grouping import replaying
 from straggler.strategies.grouping import timed_cases as grouping_cases
 from straggler.strategies.join import TimedCase as ChainCase
