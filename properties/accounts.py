@@ -1,6 +1,7 @@
 """Hand dirty rows to a landing and to queries of all rooms, and account for each row.
 
-Every query is opened, run, made to forget its last commit as by a kill, and opened again.
+Every query is opened and run. When new rows have landed, it is asked which rows wait, is made to
+forget its last commit as by a kill, and is opened again.
 """
 
 import json
@@ -9,9 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import ScriptConfig, WatermarkConfig
@@ -34,14 +37,20 @@ from spark_impl.grouping import Grouping
 from spark_impl.join import ChainJoin, from_history
 from spark_impl.landed import LandedQuery
 from spark_impl.over import over
-from spark_impl.runtime.accounts import ledger
+from spark_impl.retention import drop_before
+from spark_impl.runtime.accounts import Ledger, ledger
 from spark_impl.runtime.landing import Landing
+from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.waiting import NOT_READ
 from spark_impl.script import ScriptQuery
 from spark_impl.watermark import WatermarkQuery
+from spark_impl.windows.waiting import UNCORRECTED
 
 UNREAD = tuple(each for each in BAD_NUMBERS if each not in ("NaN", "Infinity", "-Infinity"))
 """Cells that land as NULL."""
 STATES = ("exact", "incomplete")
+WAITING: Mapping[str, Any] = {"watermark": watermark, "script": script, "join": join}
+"""Rooms whose rows may wait, with one store each."""
 LATE, NOT_FINITE = "event time lies below the watermark", "value is not a finite number"
 COLUMNS = {"event_time": "at", "key": "device", "source_id": "id", "time_unit": "s"}
 
@@ -60,6 +69,8 @@ class Doors(NamedTuple):
     """Arrival numbers that the sink of room ``grouping`` got, with their counts."""
     rows: list[Row]
     """All rows that were handed in."""
+    halfway: Mapping[str, tuple[Ledger, list[dict[str, Any]]]]
+    """Ledger and list of waiting rows of some stores, before the last file was read."""
 
 
 def hand_in(
@@ -71,6 +82,7 @@ def hand_in(
     """
     types = {"all": TEXT, "R": TEXT, "S": typed}
     batches: dict[int, Counter[int]] = {}
+    halfway: dict[str, tuple[Ledger, list[dict[str, Any]]]] = {}
     for number, rows in enumerate(files):
         write(folder / "all", number, rows, TEXT)
         for turn, side in enumerate("RS"):
@@ -78,20 +90,42 @@ def hand_in(
             write(folder / side, 2 * number + turn, mine, types[side])
         is_last = number == len(files) - 1
         streams = {name: read(spark, folder / name, each) for name, each in types.items()}
+        if number:
+            _forget(folder / "landing")
         landing = _land(streams, folder)
         landing.run_available()
+        if number:
+            halfway = _ask_halfway(spark, folder)
         runs = _open(spark, streams["all"], folder, batches)
         with ThreadPoolExecutor(len(runs)) as pool:
             for done in [pool.submit(_run, query, is_last) for query in runs.values()]:
                 done.result()
-        if not is_last:
-            stores = [f"{each}/_checkpoint" for each in ("watermark", "script", "join", "grouping")]
-            landings = "landing", "landed/checkpoints/landing", "landed/checkpoints/answers"
-            for checkpoint in (*stores, *landings):
-                _forget(folder / checkpoint)
     spread = sum(batches.values(), Counter[int]())
     handed = [row for rows in files for row in rows]
-    return Doors(spark, folder, runs["slack"], landing, spread, handed)
+    return Doors(spark, folder, runs["slack"], landing, spread, handed, halfway)
+
+
+def _ask_halfway(
+    spark: SparkSession, folder: Path
+) -> dict[str, tuple[Ledger, list[dict[str, Any]]]]:
+    """Return what stores say of rows that wait; then let their queries forget the last commit.
+
+    A history whose file a correction needs is not shortened.
+    """
+
+    def ask(room: Any) -> tuple[Ledger, list[dict[str, Any]]]:
+        store = folder / room.__name__.rpartition(".")[2]
+        return ledger(store), _rows_of(room.pending(spark, store))
+
+    with ThreadPoolExecutor(len(WAITING)) as pool:
+        found = dict(zip(WAITING, pool.map(ask, WAITING.values()), strict=True))
+    if any(row["reason"] == UNCORRECTED for row in found["watermark"][1]):
+        with pytest.raises(InputProblem, match="wait for a correction"):
+            drop_before(folder / "history", 1, readers=[folder / "watermark"])
+    stores = [f"{each}/_checkpoint" for each in (*WAITING, "grouping")]
+    for checkpoint in (*stores, "landed/checkpoints/landing", "landed/checkpoints/answers"):
+        _forget(folder / checkpoint)
+    return found
 
 
 def _forget(checkpoint: Path) -> None:
@@ -173,6 +207,39 @@ def unaccounted(
     yield from _of_script(doors, read, counts)
     yield from _of_join(doors, read, counts)
     yield from _spread(doors, read)
+    first = [row for side in "RS" for row in files[0] if row.side == side and row.fault is None]
+    yield from _wait(doors, read, len(first), counts)
+    yield from _shorten(doors)
+
+
+def _wait(doors: Doors, read: Sequence[Row], first: int, counts: Counter[str]) -> Iterator[str]:
+    """Judge the rows that waited when ``first`` rows had been read, and the others had landed."""
+    for room, (counted, listed) in doors.halfway.items():
+        unread = [row for row in listed if row["reason"] == NOT_READ]
+        due = ((seq, read[seq].device, int(read[seq].at)) for seq in range(first, len(read)))
+        found = ((row["seq"], row["key"], row["event_time_us"] // SECOND_US) for row in unread)
+        yield from _differ(f"the rows that {room} has not read", found, due)
+        if not counted.balances or counted.pending != len(listed):
+            yield f"{len(listed)} rows wait in room {room}: {counted}"
+        counts["rows that a query had not read"] += len(unread)
+        counts["rows that waited for answers"] += len(listed) - len(unread)
+        counts["rows that waited for a correction"] += sum(
+            row["reason"] == UNCORRECTED for row in listed
+        )
+
+
+def _shorten(doors: Doors) -> Iterator[str]:
+    """Remove the first file of the history, which all have read; no store is another room's."""
+    history, rooms = doors.folder / "history", {**WAITING, "grouping": grouping}
+    stores = [doors.folder / room for room in rooms]
+    with pytest.raises(InputProblem, match=r"^number is 3; it can be at most 2, because"):
+        drop_before(history, 3, readers=stores)
+    last = sorted(history.glob("*.parquet"))[1:]
+    if drop_before(history, 1, readers=stores) != 1 or sorted(history.glob("*.parquet")) != last:
+        yield f"{history} has {sorted(history.glob('*.parquet'))}"
+    for room, other in permutations(rooms, 2):
+        with pytest.raises(InputProblem, match=f"{other}.* (is not the store|belongs to a query)"):
+            rooms[room].rejected(doors.spark, doors.folder / other)
 
 
 def _differ(what: str, found: Iterable[object], expected: Iterable[object]) -> Iterator[str]:
