@@ -13,7 +13,7 @@ from model.join.claims import CLAIMS
 from model.join.run import run as model_run
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import Match, Rejected
-from properties.agreement import Agreement, TestT, all_of, crowded, put_to_the_test
+from properties.agreement import Agreement, TestT, put_to_the_test
 from properties.promised import Reached, promised
 from sim.join import ChainRun, simulate
 from sim.join.machine import MachineOf
@@ -36,6 +36,7 @@ from straggler.strategies.join import (
 )
 from straggler.strategies.streams import SEEDS
 from straggler.strategies.telling_chains import OPEN, TELLING
+from straggler.strategies.troubled import all_of, crowded
 
 NETWORKS = (
     Network(),

@@ -6,7 +6,7 @@ characters beyond ASCII, control characters, blanks and exponents. The other cel
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from math import inf, nan, nextafter
@@ -134,10 +134,22 @@ _ISO_EDGES = [
 """Texts of a calendar at the edges of the years 1 and 9999, and others that are no times."""
 
 
+_SOME = ("0000-12-31T23:59", "0001-01-01 00:00:00", "2024-02-29T12:30", "2024-05-01T12")
+_LAST = "9999-12-31T23:59:59"
+_ALIKE = {
+    "": [*_SOME, _LAST, f"{_LAST}.999999"],
+    "Z": [*(f"{each}Z" for each in _SOME), f"{_LAST}-00:01", "0001-01-01T00:00:00+00:01"],
+}
+"""Edges of texts that have no zone, and of those that all have one: they are read all at once."""
+
+
 def time_columns() -> Iterator[st.SearchStrategy[Column]]:
     """Yield a strategy for times of each type in each unit that it has."""
     for kind in (pa.string(), pa.large_string()):
         yield _column(kind, ISO, _ISO_EDGES, TEXT_TIMES)
+    for end, edges in _ALIKE.items():
+        alike = st.datetimes().map(datetime.isoformat).map(f"{{}}{end}".format)
+        yield _column(pa.string(), ISO, edges, alike)
     for unit in UNITS:
         yield _column(pa.string(), unit, _text_edges(unit), TEXT_NUMBERS)
         yield from _numbers_of(unit)
