@@ -1,165 +1,40 @@
-"""Text of users and their systems is read as what it says, or refused.
+"""Files of workloads and traces are read as what they say, or refused.
 
-These doors are JSON (workloads and traces), texts of settings and of durations, and sentences that
-quote a stranger. What is due is said with the standard library alone.
+What is due is said with the standard library alone.
 """
 
 import hashlib
 import json
-import unicodedata
-from collections.abc import Mapping, Sequence
-from datetime import timedelta
-from decimal import Decimal
-from fractions import Fraction
+from collections.abc import Mapping
 from math import inf, isfinite, nan
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
-import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from model.vocabulary import (
-    Event,
-    Fault,
-    GroupingConfig,
-    JoinConfig,
-    SlackConfig,
     Trace,
-    WatermarkConfig,
     Workload,
-    grouping,
-    join,
-    slack,
-    watermark,
 )
-from model.vocabulary.durations import duration_us, parse_duration_us
-from model.vocabulary.script import config as script
-from model.vocabulary.settings import read_settings, settings_of
-from model.vocabulary.texts import escaped, escaped_lines
 from model.vocabulary.trace import TraceReader, field_types, parse_object, refuse_long_integers
 from straggler.inputs.protocol import read_workloads, workload_line
-from straggler.strategies import collect, workloads
-from straggler.strategies.cells import BEYOND_ASCII, CONTROLS
+from straggler.strategies.cells import BEYOND_ASCII
+from straggler.strategies.traces import (
+    GOOD,
+    INT64,
+    STEPS,
+    TEXTS,
+    TRACES,
+    WORKLOADS,
+    declared,
+)
 
-INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 TOO_LONG = (1 << 63, -(1 << 63) - 1)
-TEXTS = st.text(max_size=4) | st.sampled_from([*BEYOND_ASCII, *CONTROLS, "", "NaN"])
 NO_NUMBERS: Mapping[str, float] = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}
 HEADER = '{"trace":1,"producer":"x"}'
 
-# ---------------------------------------------------------------------------- durations, settings
-
-UNITS_US = {
-    "us": 1,
-    "ms": 1_000,
-    "s": 10**6,
-    "min": 60 * 10**6,
-    "h": 3_600 * 10**6,
-    "d": 86_400 * 10**6,
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 10**6,
-    "minute": 60 * 10**6,
-    "hour": 3_600 * 10**6,
-    "day": 86_400 * 10**6,
-    "week": 604_800 * 10**6,
-}
-NO_DURATIONS = ("", "5", "h", "1 h,", "- 1 h", "1. h", "1e3 s", "interval", "1 month", "2 ns", "3x")
-NUMBERS = st.builds(
-    lambda sign, whole, places: f"{sign}{Decimal(whole).scaleb(-places):f}",
-    st.sampled_from(["", "+", "-"]),
-    st.integers(0, 99) | st.sampled_from([86_400, 106_751_991, 106_751_992]),
-    st.integers(0, 2),
-)
-SPELLED = [*UNITS_US, *(f"{unit}s" for unit in UNITS_US if len(unit) > 3), "H", "Days"]
-BLANKS = st.sampled_from(["", " ", "  "])
-PARTS = st.lists(st.tuples(NUMBERS, BLANKS, st.sampled_from(SPELLED)), min_size=1, max_size=3)
-
-
-@given(PARTS, st.sampled_from(["", "interval ", "INTERVAL  "]), st.sampled_from(NO_DURATIONS))
-def test_a_duration_is_the_sum_of_its_parts(
-    parts: Sequence[tuple[str, str, str]], first: str, other: str
-) -> None:
-    text = f" {first}{' '.join(map(''.join, parts))} "
-    units = [unit.lower() for _, _, unit in parts]
-    of_unit = [UNITS_US.get(unit, UNITS_US.get(unit.removesuffix("s"), 0)) for unit in units]
-    numbers = [Fraction(number) for number, *_ in parts]
-    total = sum((number * us for number, us in zip(numbers, of_unit, strict=True)), Fraction())
-    if total.denominator == 1 and abs(total) < 1 << 63:
-        assert parse_duration_us(text) == duration_us("size", text) == total
-        if 0 < total < 1 << 61:
-            assert SlackConfig.of(size=text, slide="1 s").size_us == total
-    else:
-        with pytest.raises(ValueError, match=r"is longer than|is not a whole number"):
-            parse_duration_us(text)
-    for wrong in (other, f"{text}{other or ','}", f"{other or 'x'} {text}"):
-        with pytest.raises(ValueError, match=r"^size: .* is not a duration"):
-            duration_us("size", wrong)
-
-
-@given(st.timedeltas() | st.timedeltas(timedelta(0), timedelta(2)))
-def test_a_timedelta_is_its_number_of_microseconds(time: timedelta) -> None:
-    assert duration_us("size", time) == time // timedelta(microseconds=1)
-    one_more = pd.Timedelta(days=1) + pd.Timedelta(time.microseconds % 999 + 1, "ns")
-    for wrong in (one_more, time.days, None):
-        with pytest.raises(ValueError, match="size is "):
-            duration_us("size", wrong)
-
-
-CONFIGS: Mapping[str, Any] = {"slack": SlackConfig, "watermark": WatermarkConfig}
-CONFIGS = {**CONFIGS, "join": JoinConfig, "grouping": GroupingConfig, "script": script.ScriptConfig}
-
-
-@pytest.mark.parametrize("room", CONFIGS)
-def test_settings_are_read_as_they_were_written(room: str, seed: int) -> None:
-    for case in collect(workloads(room), 5, seed):
-        config = CONFIGS[room].from_json(case.config)
-        assert config == CONFIGS[room].from_json(json.loads(json.dumps(config.to_json())))
-        known = settings_of(CONFIGS[room])
-        known = {name: each for name, each in known.items() if getattr(config, name) != ()}
-        texts = {name: each.write(getattr(config, name)) for name, each in known.items()}
-        assert not any(each in ("True", "False", "None") for each in texts.values())
-        found = read_settings(texts, known)
-        assert found == {name: getattr(config, name) for name in known}
-
-
 # -------------------------------------------------------------------------------------- workloads
-
-EVENTS = st.builds(
-    Event,
-    seq=st.integers(0, 99),
-    source_id=INT64,
-    key=TEXTS,
-    event_time_us=INT64,
-    value=st.floats() | st.sampled_from([nan, inf, -inf, -0.0]),
-    arrival_us=INT64,
-    stream=st.sampled_from(["", "R", "S"]),
-)
-TELLING = (
-    Event(0, -(1 << 63), BEYOND_ASCII[0], -(1 << 63), nan, 0),
-    Event(1, (1 << 63) - 1, CONTROLS[0], 0, inf, 0),
-    Event(2, 0, "", (1 << 63) - 1, -inf, 0),
-)
-"""Arrivals of every workload."""
-PLAIN = st.none() | st.booleans() | INT64 | TEXTS
-WORKLOADS = st.builds(
-    lambda arrivals, cuts, **fields: Workload(
-        arrivals=(*TELLING, *arrivals),
-        cuts=tuple(sorted(min(cut, len(TELLING) + len(arrivals)) for cut in cuts)),
-        **fields,
-    ),
-    room=TEXTS,
-    arrivals=st.lists(EVENTS, max_size=4),
-    config=st.dictionaries(TEXTS, PLAIN, max_size=3),
-    cuts=st.lists(st.integers(0, 4), max_size=3),
-    faults=st.lists(st.builds(Fault, st.just("kill"), st.integers(0, 9), TEXTS), max_size=2).map(
-        tuple
-    ),
-    seed=INT64,
-    flush=st.booleans(),
-    name=TEXTS,
-)
 
 
 def value_in_file(value: float) -> float | str:
@@ -202,14 +77,6 @@ def test_a_workload_is_read_as_it_was_written(
 
 # ----------------------------------------------------------------------------------------- traces
 
-ROOMS = (slack.WORDS, watermark.WORDS, grouping.WORDS, join.WORDS, script.WORDS)
-WORDS = tuple(dict.fromkeys(word for words in ROOMS for word in words))
-GOOD: Mapping[type, st.SearchStrategy[Any]] = {
-    int: INT64,
-    float: st.floats(allow_nan=False, allow_infinity=False),
-    str: TEXTS,
-    bool: st.booleans(),
-}
 BAD: Mapping[type, list[Any]] = {
     int: [True, *TOO_LONG, 0.5, "1", None, [1]],
     float: [True, "1.0", [1.0]],  # what is no number is for the judge
@@ -218,30 +85,6 @@ BAD: Mapping[type, list[Any]] = {
 }
 """Values that a field of a type cannot have, as JSON has them."""
 BLANKS_OF: Mapping[type, Any] = {int: 0, float: 0.0, str: "", bool: True}
-
-
-def declared(word: Any) -> dict[str, tuple[type, bool]]:
-    """Return the type of each field, and whether the field has several values of it."""
-    hints = {name: get_type_hints(word)[name] for name in word._fields}
-    return {
-        name: (get_args(hint)[0], True) if get_origin(hint) is tuple else (hint, False)
-        for name, hint in hints.items()
-    }
-
-
-def steps_of(word: type) -> st.SearchStrategy[Any]:
-    """Draw a step of a kind."""
-    fields = {
-        name: st.lists(GOOD[kind], max_size=3).map(tuple) if is_tuple else GOOD[kind]
-        for name, (kind, is_tuple) in declared(word).items()
-    }
-    return st.builds(word, **fields)
-
-
-STEPS = st.sampled_from(WORDS).flatmap(steps_of)
-TRACES = st.sampled_from(ROOMS).flatmap(
-    lambda words: st.tuples(st.just(words), st.lists(st.one_of(*map(steps_of, words)), max_size=6))
-)
 
 
 def line_of(step: Any) -> dict[str, Any]:
@@ -371,15 +214,3 @@ def test_json_is_taken_whole_or_refused(data: Any, lone: str) -> None:
     for wrong in (json.dumps([row]), "", " ", "{", "{} {}", "[" * 10**5):
         with pytest.raises(ValueError, match=r"is no JSON object|is empty|nested too deep"):
             parse_object(wrong)
-
-
-@given(st.text() | st.lists(TEXTS).map("".join))
-def test_a_text_of_strangers_shows_what_it_is(text: str) -> None:
-    seen = [
-        each
-        if each.isprintable() or unicodedata.category(each) == "Zs"
-        else each.encode("unicode_escape").decode()
-        for each in text
-    ]
-    assert escaped(text) == "".join(seen)
-    assert escaped_lines(text).split("\n") == [escaped(line) for line in text.split("\n")]
