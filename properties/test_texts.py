@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
+from math import inf, nan
 from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,27 +34,23 @@ from model.vocabulary.texts import escaped, escaped_lines
 from spark_impl.aggregates import avg, count, quantile
 from spark_impl.over import Stream, over
 from spark_impl.runtime.failures import last_error, wait_for
+from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.storage import InputProblem, locate
 from straggler.strategies import collect, workloads
 from straggler.strategies.traces import TEXTS
 
 # ---------------------------------------------------------------------------- durations, settings
 
-UNITS_US = {
-    "us": 1,
-    "ms": 1_000,
-    "s": 10**6,
-    "min": 60 * 10**6,
-    "h": 3_600 * 10**6,
-    "d": 86_400 * 10**6,
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 10**6,
-    "minute": 60 * 10**6,
-    "hour": 3_600 * 10**6,
-    "day": 86_400 * 10**6,
-    "week": 604_800 * 10**6,
+_WORDS_OF = {
+    1: "us microsecond",
+    1_000: "ms millisecond",
+    10**6: "s second",
+    60 * 10**6: "min minute",
+    3_600 * 10**6: "h hour",
+    86_400 * 10**6: "d day",
+    604_800 * 10**6: "week",
 }
+UNITS_US = {unit: us for us, words in _WORDS_OF.items() for unit in words.split()}
 NO_DURATIONS = ("", "5", "h", "1 h,", "- 1 h", "1. h", "1e3 s", "interval", "1 month", "2 ns", "3x")
 NUMBERS = st.builds(
     lambda sign, whole, places: f"{sign}{Decimal(whole).scaleb(-places):f}",
@@ -126,6 +125,42 @@ def test_a_text_of_strangers_shows_what_it_is(text: str) -> None:
     ]
     assert escaped(text) == "".join(seen)
     assert escaped_lines(text).split("\n") == [escaped(line) for line in text.split("\n")]
+
+
+@given(
+    limit=st.integers(0, 100).map(lambda n: n / 100) | st.integers(0, 300) | st.none(),
+    rows=st.integers(0, 100),
+    others=st.integers(0, 100),
+    earlier=st.integers(0, 200),
+)
+def test_a_limit_stops_what_is_above_it(
+    tmp_path_factory: pytest.TempPathFactory,
+    limit: float | None,
+    rows: int,
+    others: int,
+    earlier: int,
+) -> None:
+    """A share is one of each micro-batch, a number one of all rows; 29 of 100 rows are 0.29."""
+    folder = tmp_path_factory.getbasetemp() / "limited"
+    listed = pa.table({"seq": range(rows)})
+
+    def ask() -> None:
+        counts = rows, rows + others, 7, locate(folder)
+        Limits(late=limit, shed=0).require(
+            "late", *counts, earlier=lambda: earlier, listed=lambda: listed
+        )
+
+    is_share = isinstance(limit, float)
+    found = Fraction(rows, max(rows + others, 1)) if is_share else rows + earlier
+    if limit is None or not rows or found <= Fraction(str(limit)):
+        ask()
+        return
+    with pytest.raises(InputProblem, match=f"{rows} of its {rows + others} rows are late"):
+        ask()
+    assert pq.read_table(folder / "_stopped" / "00000007.parquet").equals(listed)
+    for bad in (nan, inf, -1, -0.1, 1.5, True, "0.1"):
+        with pytest.raises(InputProblem, match=f"^max_late is {bad!r}; it must be a share"):
+            Limits(refused=1, late=bad)
 
 
 # ------------------------------------------------------------------------------------- queries

@@ -195,11 +195,19 @@ def text_columns(are_keys: bool) -> Iterator[st.SearchStrategy[Column]]:
 
 
 def nested() -> st.SearchStrategy[Column]:
-    """Draw a column of structs, which hold numbers that JSON has not, bytes, texts and lists."""
+    """Draw structs that hold what JSON has not: numbers, bytes and times of no year, and lists."""
     inside = {"x": pa.float64(), "t": pa.string(), "b": pa.binary(), "l": pa.list_(pa.float64())}
-    edges = [{"x": nan, "t": each, "b": b"\xff", "l": [inf, 1.5]} for each in TEXTS]
+    inside["at"] = pa.timestamp("us")
+    telling = {"x": nan, "b": b"\xff", "l": [inf, 1.5]}
+    edges = [{**telling, "t": each, "at": 1 << 62 * (at % 2)} for at, each in enumerate(TEXTS)]
     drawn = st.fixed_dictionaries(
-        {"x": st.floats(), "t": TEXT, "b": st.binary(max_size=3), "l": st.lists(st.floats())}
+        {
+            "x": st.floats(),
+            "t": TEXT,
+            "b": st.binary(max_size=3),
+            "l": st.lists(st.floats(), max_size=3),
+            "at": st.just(0),
+        }
     )
     return _column(pa.struct(inside.items()), "", edges, drawn)
 

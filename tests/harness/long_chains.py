@@ -2,9 +2,9 @@
 
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import And, Equi
-from properties.chain_workloads import move
 from sim.kernel.source import IDS_PER_SOURCE
 from straggler.strategies import collect
+from straggler.strategies.chain_workloads import move
 from straggler.strategies.join import SCALE_US, cases
 
 EPOCHS = 3
