@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame
@@ -30,6 +31,7 @@ from spark_impl.windows.waiting import UNCORRECTED
 UNREAD = tuple(each for each in BAD_NUMBERS if each not in ("NaN", "Infinity", "-Infinity"))
 """Cells that land as NULL."""
 STATES = ("exact", "incomplete")
+ROOMS: Mapping[str, Any] = {**WAITING, "grouping": grouping}
 LATE, NOT_FINITE = "event time lies below the watermark", "value is not a finite number"
 
 
@@ -86,16 +88,15 @@ def _shorten(doors: Doors) -> Iterator[str]:
     unread = [*doors.folder.glob("[RS]/_*.parquet"), *doors.folder.glob(f"[RS]/{BELOW}/*")]
     left_out = (Path(each.file) for each in doors.landing.left_out())
     yield from _differ("the files that are left out", left_out, unread)
-    history, rooms = doors.folder / "history", {**WAITING, "grouping": grouping}
-    stores = [doors.folder / room for room in rooms]
+    history, stores = doors.folder / "history", [doors.folder / room for room in ROOMS]
     with pytest.raises(InputProblem, match=r"^number is 3; it can be at most 1, because"):
         drop_before(history, 3, readers=stores)
     last = sorted(history.glob("*.parquet"))[1:]
     if drop_before(history, 1, readers=stores) != 1 or sorted(history.glob("*.parquet")) != last:
         yield f"{history} has {sorted(history.glob('*.parquet'))}"
-    for room, other in permutations(rooms, 2):
+    for room, other in permutations(ROOMS, 2):
         with pytest.raises(InputProblem, match=f"{other}.* (is not the store|belongs to a query)"):
-            rooms[room].rejected(doors.spark, doors.folder / other)
+            ROOMS[room].rejected(doors.spark, doors.folder / other)
 
 
 def _differ(what: str, found: Iterable[object], expected: Iterable[object]) -> Iterator[str]:
@@ -151,6 +152,12 @@ def _of_slack(
 def _ledger(doors: Doors, store: str, refused: int, late: int = 0) -> Iterator[str]:
     """Compare the ledger of a store whose query has ended and has refused ``refused`` rows."""
     found = ledger(doors.folder / store)
+    if store in ROOMS:
+        told = ROOMS[store].progress(doors.folder / store)
+        total = told.rejected if isinstance(told.rejected, int) else sum(told.rejected.values())
+        in_places = sum(told.rows.values()) - told.rows.get("read", 0)
+        shown = total, told.rows.get("read", 0)
+        yield from _differ(f"the progress of {store}", [shown], [(refused + late, in_places)])
     refused += sum(row.fault is not None for row in doors.rows)
     listed = sum(sum(reasons.values()) for reasons in found.refused.values())
     if not found.balances or found.pending:
