@@ -32,7 +32,7 @@ EXPLORE: dict[str, Callable[..., Any]] = {
     "script": script.explore,
 }
 EVERYDAY: dict[str, dict[str, tuple[int, int]]] = {
-    "slack": {"small": (12_765, 41_726)},
+    "slack": {"conformal": (1_568, 2_631)},
     "watermark": {"small": (3_839, 6_151)},
     "join": {
         "fifo": (4_256, 11_738),
