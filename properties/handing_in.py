@@ -43,6 +43,7 @@ from spark_impl.windows.waiting import UNCORRECTED
 
 WAITING: Mapping[str, Any] = {"watermark": watermark, "script": script, "join": join}
 """Rooms whose rows may wait, with one store each."""
+NEVER_US = 1 << 60
 COLUMNS = {"event_time": "at", "key": "device", "source_id": "id", "time_unit": "s"}
 
 
@@ -141,7 +142,11 @@ def _open(
     windows = begun.window(size, slide, tasks=2, dedup=True, delta=0.2, eps=0.1)
     wait_us, size_us = oracle.LATENESS_S * SECOND_US, oracle.SIZE_S * SECOND_US
     config = WatermarkConfig(
-        size_us, oracle.SLIDE_S * SECOND_US, wait_us, corrections=True, tasks=2, dedup=True
+        *(size_us, oracle.SLIDE_S * SECOND_US, wait_us),
+        corrections=True,
+        gamma_us=NEVER_US,  # so that some rows wait for a correction halfway
+        max_age_us=NEVER_US,
+        tasks=2,
     )
     every = oracle.SIZE_S * 1_000
     names = [f"p{pack}{device}" for pack in range(PACKS) for device in (*DEVICES, BAD_DEVICE)]
