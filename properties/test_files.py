@@ -107,8 +107,9 @@ def test_a_trace_is_read_as_it_was_written(
     words, steps = drawn
     trace = Trace(producer, steps)
     reader, *lines = TraceReader(words), *trace.lines()
-    *before, again = map(reader.feed, lines)
-    assert before == [None] * (len(steps) + 1)
+    for _ in range(2):  # one trace after the other
+        *before, again = map(reader.feed, lines)
+        assert before == [None] * (len(steps) + 1)
     assert again is not None
     for wrong in (len(steps) + 1, len(steps) - 1, bool(steps), str(len(steps)), None):
         cut = TraceReader(words)
@@ -131,7 +132,7 @@ def test_a_step_with_one_bad_value_is_refused(step: Any, data: st.DataObject) ->
     word, row = type(step), line_of(step)
     name, (kind, is_tuple) = data.draw(st.sampled_from([*declared(word).items()]))
     good, every_bad = row[name], BAD[kind]
-    whole: list[Any] = [2.0, -1e15, 1e999, "NaN"] if kind is float else [2.0] * (kind is int)
+    whole: list[Any] = [2.0, -(10**400), 1e999, "NaN"] if kind is float else [2.0] * (kind is int)
     if is_tuple:
         good = tuple(data.draw(st.lists(GOOD[kind], max_size=2)))
         at = data.draw(st.integers(0, len(good)))
@@ -156,7 +157,7 @@ def number_in(value: Any, kind: type) -> Any:
     """Return a value of JSON as a field of a type holds it."""
     if isinstance(value, tuple):
         return tuple(number_in(each, kind) for each in value)
-    return kind(value)
+    return kind(value) if value != -(10**400) else -inf
 
 
 @given(STEPS, st.data())

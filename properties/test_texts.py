@@ -4,6 +4,7 @@ What is due is said with the standard library alone.
 """
 
 import json
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -28,7 +29,7 @@ from model.vocabulary import (
     SlackConfig,
     WatermarkConfig,
 )
-from model.vocabulary.durations import duration_us, parse_duration_us
+from model.vocabulary.durations import duration_us, parse_duration_us, write_duration, write_short
 from model.vocabulary.settings import read_settings, settings_of
 from model.vocabulary.texts import escaped, escaped_lines
 from spark_impl.aggregates import avg, count, quantile
@@ -86,20 +87,18 @@ def test_a_duration_is_the_sum_of_its_parts(
 
 @given(st.timedeltas() | st.timedeltas(timedelta(0), timedelta(2)))
 def test_a_timedelta_is_its_number_of_microseconds(time: timedelta) -> None:
-    assert duration_us("size", time) == time // timedelta(microseconds=1)
+    us = duration_us("size", time)
+    assert us == time // timedelta(microseconds=1) == parse_duration_us(write_duration(us))
+    number, unit = re.fullmatch(r"(.*?)([a-z]+)", write_short(us)).groups()  # type: ignore[union-attr]
+    assert abs(Fraction(number.replace(",", "")) * UNITS_US[unit] - us) <= abs(us) / 100
     one_more = pd.Timedelta(days=1) + pd.Timedelta(time.microseconds % 999 + 1, "ns")
     for wrong in (one_more, time.days, None):
         with pytest.raises(ValueError, match="size is "):
             duration_us("size", wrong)
 
 
-CONFIGS: Mapping[str, Any] = {
-    "slack": SlackConfig,
-    "watermark": WatermarkConfig,
-    "join": JoinConfig,
-    "grouping": GroupingConfig,
-    "script": ScriptConfig,
-}
+_KINDS = SlackConfig, WatermarkConfig, JoinConfig, GroupingConfig, ScriptConfig
+CONFIGS: Mapping[str, Any] = {each.__name__.removesuffix("Config").lower(): each for each in _KINDS}
 
 
 @pytest.mark.parametrize("room", CONFIGS)
