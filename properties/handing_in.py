@@ -144,7 +144,7 @@ def _open(
     config = WatermarkConfig(
         *(size_us, oracle.SLIDE_S * SECOND_US, wait_us),
         corrections=True,
-        gamma_us=NEVER_US,  # so that some rows wait for a correction halfway
+        gamma_us=NEVER_US,  # so that late rows wait for a correction halfway
         max_age_us=NEVER_US,
         tasks=2,
     )
