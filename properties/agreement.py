@@ -1,25 +1,19 @@
 """Agreement of model, simulation and Spark's operators on one drawn case, and its claims."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any, Literal, TypeVar, get_args
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Literal, TypeVar
 
 import pytest
 from hypothesis import example
-from hypothesis import strategies as st
 
 from model.checking.accounts import Place
 from model.checking.claims import ClaimSet, Outcome
 from model.vocabulary import Trace, Workload
 from properties.promised import Reached
 from properties.reached_cases import count_troubles
-from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
 from straggler.judging.judge import broken_sentences
-from straggler.judging.plan_counterexamples import TimedCase
 from straggler.rooms import find_room
-from straggler.strategies.clusters import REGIONS
 
 WhenFull = Literal["block", "drop"]
 TestT = TypeVar("TestT", bound=Callable[..., None])
@@ -80,42 +74,6 @@ def put_to_the_test(claims: ClaimSet[Any]) -> tuple[str, ...]:
     """
     places = {place.case for place in Place} & claims.cases.keys()
     return (*claims.guards, *sorted({*claims.guards.values(), *places}))
-
-
-def with_workers(plan: Plan, **changes: Any) -> Plan:
-    """Return a plan with the same changes of all workers."""
-    workers = tuple([replace(worker, **changes) for worker in plan.cluster.workers])
-    return replace(plan, cluster=replace(plan.cluster, workers=workers))
-
-
-def crowded(plan: Plan, when_full: WhenFull) -> Plan:
-    """Return a plan whose workers have room for one tuple, and block or drop all others."""
-    return with_workers(plan, queue_limit=1, when_full=when_full)
-
-
-def in_crowded(case: TimedCase[ConfigT], when_full: WhenFull) -> TimedCase[ConfigT]:
-    """Return the case with workers that have room for one tuple, and block or drop all others."""
-    plan = crowded(case.timing.plan, when_full)
-    return case._replace(timing=case.timing._replace(plan=plan))
-
-
-def in_all_regions(
-    timed: Callable[[str | None], st.SearchStrategy[TimedCase[ConfigT]]],
-) -> st.SearchStrategy[Sequence[TimedCase[ConfigT]]]:
-    """Draw a case in each region, and two whose workers have room for one tuple.
-
-    Full workers block in one of the two, and drop tuples in the other. So each kind of trouble is
-    met in every example, whatever Hypothesis draws.
-    """
-    full = [timed(None).map(partial(in_crowded, when_full=each)) for each in get_args(WhenFull)]
-    return st.tuples(*map(timed, REGIONS), *full)
-
-
-def all_of(
-    values: Iterable[ValueT], strategy: Callable[[ValueT], st.SearchStrategy[CaseT]]
-) -> st.SearchStrategy[Sequence[CaseT]]:
-    """Draw a case of each value of a choice, so that each value is met in every example."""
-    return st.tuples(*map(strategy, values))
 
 
 def telling(cases: Iterable[Workload]) -> Callable[[TestT], TestT]:

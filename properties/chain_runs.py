@@ -23,14 +23,13 @@ from pyspark.sql import SparkSession
 
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import REASON_SHED, Decision, Forward, Receive, Rejected
-from properties.chain_workloads import inner_cuts, pack_together
 from properties.on_spark import choose_faults
 from properties.oracles import exchange
-from properties.packs import ClusterPack, fail_with, plain_steps, simulate
+from properties.packs import fail_with, plain_steps, simulate
 from properties.reached_cases import count_kills, count_redelivered
 from sim.join.room import simulate as simulate_chain
 from sim.join.tuning import ChainTuning
-from sim.kernel.faults import Congest, Fail, Fault, Lose, Replay
+from sim.kernel.faults import Fault
 from sim.kernel.link import Noise
 from sim.kernel.plan import Cluster, Plan
 from sim.kernel.plan import replay as replayed
@@ -42,11 +41,12 @@ from straggler.judging.trial import Trial
 from straggler.judging.trouble import Trouble, TroubledLinks, read_reports
 from straggler.rooms import find_room
 from straggler.strategies import queries
+from straggler.strategies.chain_workloads import inner_cuts, pack_together
+from straggler.strategies.connections import troubles_of
+from straggler.strategies.packs import ClusterPack
 from straggler.strategies.queries import LINK_US, Moves
 
 ROOM = find_room("join")
-HELD_UP = 8
-"""Factor by which a message on Spark is held up longer than in simulated time."""
 
 
 class ChainPack(NamedTuple):
@@ -180,33 +180,6 @@ def _simulate(workload: Workload, cluster: Cluster, faults: Sequence[Fault]) -> 
     tuning = ChainTuning(record=True, intake_us=500, hint_us=1_000, drains=True)
     plan = replace(plan, tuning=tuning, faults=tuple(faults))
     return simulate_chain(plan, config, workload.seed).trace
-
-
-def troubles_of(faults: Sequence[Fault], epochs: int) -> Iterator[Trouble]:
-    """Yield the trouble on Spark's own connections that stands for each drawn fault.
-
-    A lost message is sent again, as TCP does, so it comes late; so does a message on a congested
-    link. A worker that fails loses the connections to its neighbours in the middle of the run.
-    """
-    for number, fault in enumerate(faults):
-        match fault:
-            case Replay(link, nth, after_us):
-                yield Trouble("again", *_ends(link), nth, HELD_UP * after_us / 1e6)
-            case Lose(link, nth):
-                yield Trouble("late", *_ends(link), nth, HELD_UP * LINK_US / 1e6)
-            case Congest(link, _, for_us):
-                yield Trouble("late", *_ends(link), number % 3, HELD_UP * for_us / 1e6)
-            case Fail():
-                for sender, receiver in ((0, 1), (1, 0)):
-                    yield Trouble("lost", sender, receiver, 0, epoch=epochs // 2)
-            case _:
-                msg = f"no trouble of a connection stands for {fault}"
-                raise ValueError(msg)
-
-
-def _ends(link: str) -> tuple[int, int]:
-    sender, receiver = (int(end.removeprefix("worker-")) for end in link.split(">"))
-    return sender, receiver
 
 
 CARRIED = ("results", "results across epochs", "results across a change of workers")

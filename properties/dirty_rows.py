@@ -28,6 +28,7 @@ DEVICES = ("a", "b", "c")
 BAD_DEVICE = "z"
 """A device that never sends a number."""
 SECOND_US = 1_000_000
+BELOW = "below"
 TEXT = pa.string(), pa.string()
 TYPES = (
     (pa.float64(), pa.float64()),
@@ -104,7 +105,10 @@ def _draw_row(random: Random, pack: str, number: int, now: int, own: Sequence[st
 
 
 def write(folder: Path, number: int, rows: Sequence[Row], types: Types) -> None:
-    """Write one file of a stream."""
+    """Write one file of a stream, and two copies that no source of files reads.
+
+    By their column ``came`` the rows of a file came in the opposite order.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{number}.parquet"
     text = {name: [getattr(row, name) or None for row in rows] for name in Row._fields}
@@ -112,14 +116,17 @@ def write(folder: Path, number: int, rows: Sequence[Row], types: Types) -> None:
         name: pa.array([_cell(each or "", kind) for each in text[name]], kind)
         for name, kind in zip(("at", "v"), types, strict=True)
     }
+    came = pa.array([BEGIN_S + 10_000 * (number + 1) - at for at in range(len(rows))])
     origin = [json.dumps((row.at, row.v)) for row in rows]
     names = {"id": text["source_id"], "side": text["side"], "device": text["device"]}
-    pq.write_table(pa.table({**names, **held, "origin": origin}), path)
-    os.utime(path, (1_000 + number, 1_000 + number))
+    (folder / BELOW).mkdir(exist_ok=True)
+    for each in (path, folder / f"_{number}.parquet", folder / BELOW / path.name):
+        pq.write_table(pa.table({**names, **held, "origin": origin, "came": came}), each)
+        os.utime(each, (1_000 + number, 1_000 + number))
 
 
 def read(spark: SparkSession, folder: Path, types: Types) -> DataFrame:
     """Read a folder as a stream, one file a micro-batch."""
     at, v = (from_arrow_type(each, prefer_timestamp_ntz=True).simpleString() for each in types)
-    schema = f"id string, side string, device string, at {at}, v {v}, origin string"
+    schema = f"id string, side string, device string, at {at}, v {v}, origin string, came long"
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))

@@ -102,8 +102,8 @@ def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     marked ``fails_tasks``. Its Python processes are forks, which start at once. With ``--master``
     it is a session on that master.
     """
-    from properties.forks import forking
     from spark_impl.runtime.session import session
+    from straggler.forks import forking
 
     master = pytestconfig.getoption("--master")
     if master is not None:

@@ -13,15 +13,10 @@ Rules of this file:
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from functools import lru_cache, partial
-from itertools import chain
-from math import ceil
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import assume
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from model.checking.claims import Verdict
@@ -31,85 +26,16 @@ from model.vocabulary.trace import kind_of
 from properties.on_spark import run_on_spark
 from properties.oracles.promises import Steps, wrong_routes, wrong_windows
 from properties.oracles.router import Router
-from properties.oracles.windows import Delivery, Windows, window_aggregates
 from sim.kernel.run import TimedRun
-from sim.kernel.source import Source
-from sim.kernel.trigger import EveryTuples
 from straggler.judging import counterexamples
 from straggler.judging.counterexamples import SimulatedCluster
 from straggler.judging.judge import broken_sentences, compare_traces
-from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.judging.systems import SPARK
 from straggler.judging.trial import Promise, Trial
 from straggler.rooms import Room, find_room
-from straggler.strategies import clusters
-from straggler.strategies.clusters import REGIONS, Shape
-from straggler.strategies.scales import SCALES, USUAL
+from straggler.strategies.packs import ClusterPack, simulate_case
 
-BATCHES_MAX = 3
-"""Most micro-batches of a cluster, because Spark takes long for each, however small."""
 SHOWN_SENTENCES = 8
-
-
-# ----------------------------------------------------------------------------------------- packs
-
-
-class ClusterPack(NamedTuple):
-    """Clusters of one room that run together, each with its query."""
-
-    room: str
-    configs: tuple[Any, ...]
-    cases: tuple[SeededPlan, ...]
-
-    def __repr__(self) -> str:
-        """Return one line, because the plans would fill pages."""
-        return f"<{len(self.cases)} clusters for {self.configs[0]}>"
-
-
-@st.composite
-def packs(
-    draw: st.DrawFn,
-    name: str,
-    size: int,
-    configs: st.SearchStrategy[Any] | Sequence[st.SearchStrategy[Any]],
-    shape: Callable[[Any], Shape],
-    regions: Sequence[str] = REGIONS,
-    scales: Sequence[str] = (USUAL,),
-) -> ClusterPack:
-    """Draw ``size`` clusters, each from one of ``regions`` and of ``scales`` in turn.
-
-    All of them share one query drawn from ``configs``. If there are several strategies, each
-    cluster has a query of its own, drawn from these strategies in turn.
-    """
-    # Hypothesis tries the simplest example first, in which all clusters of a region are alike.
-    assume(draw(st.integers(0, 7)))
-    if isinstance(configs, st.SearchStrategy):
-        chosen = [draw(configs)] * size
-    else:
-        chosen = [draw(configs[number % len(configs)]) for number in range(size)]
-    turn = draw(st.integers(0, len(scales) - 1))  # Each region meets each scale.
-    cases = []
-    for number, config in enumerate(chosen):
-        scaled = SCALES[scales[(number + turn) % len(scales)]](shape(config))
-        region = regions[number % len(regions)]
-        drawn = clusters.cases(scaled, region)
-        if region == "failing":
-            drawn = drawn.filter(partial(_is_killed_with_state, name, config))
-        cases.append(draw(drawn))
-    return ClusterPack(name, tuple(chosen), tuple(cases))
-
-
-def _is_killed_with_state(room: str, config: Any, case: SeededPlan) -> bool:
-    """Return whether a worker fails behind the first micro-batch and before the flush."""
-    workload = simulate_case(room, config, case)[1].workload
-    return any(0 < each.at < len(list(workload.batches())) for each in workload.faults)
-
-
-def join_packs(*packs: ClusterPack) -> ClusterPack:
-    """Return one pack of all clusters, for a room whose queries may differ in a pack."""
-    configs = chain.from_iterable(pack.configs for pack in packs)
-    cases = chain.from_iterable(pack.cases for pack in packs)
-    return ClusterPack(packs[0].room, tuple(configs), tuple(cases))
 
 
 def fail_with(sentences: Sequence[str], report: Sequence[str]) -> None:
@@ -174,31 +100,6 @@ def simulate(pack: ClusterPack) -> Simulated:
     }
 
 
-@lru_cache(4)  # A draw simulates a cluster that fails, and the property runs it, too.
-def simulate_case(room: str, query: Any, case: SeededPlan) -> tuple[SimulatedCluster, TimedRun]:
-    """Simulate a cluster, with a coarser trigger if its own makes too many micro-batches.
-
-    The case that is returned has the trigger.
-    """
-    of_room, config, plan = find_room(room), query.to_json(), case.plan
-    sheds = any(worker.when_full == "drop" for worker in plan.cluster.workers)
-    if isinstance(plan.trigger, EveryTuples) and not sheds:  # nearly all that is sent arrives
-        sent = sum(each.events for each in plan.sources if isinstance(each, Source))
-        if plan.trigger.tuples * BATCHES_MAX < sent:
-            case = _coarser(case, sent)
-    run = of_room.simulate_plan(case.plan, config, case.seed)
-    if len(list(run.workload.batches())) > BATCHES_MAX:
-        case = _coarser(case, len(run.workload.arrivals))
-        run = of_room.simulate_plan(case.plan, config, case.seed)
-    return SimulatedCluster(room, config, case), run
-
-
-def _coarser(case: SeededPlan, tuples: int) -> SeededPlan:
-    """Return the case with a trigger that makes few enough micro-batches of so many tuples."""
-    trigger = EveryTuples(ceil(tuples / BATCHES_MAX))
-    return SeededPlan(replace(case.plan, trigger=trigger), case.seed)
-
-
 # ------------------------------------------------------------------------------------- assertions
 
 
@@ -246,13 +147,6 @@ list_wrong_answers = partial(list_wrong, wrong_windows)
 def list_wrong_routes(workload: Workload, trace: Trace) -> list[str]:
     """List the differences between routes and answers, and a router by definition."""
     return wrong_routes(Router(workload.to_json()), plain_steps(trace))
-
-
-def recompute_windows(workload: Workload) -> Windows:
-    """Recompute the windows of a query in plain Python."""
-    config = workload.config
-    tuples = (Delivery(*event[1:5]) for event in workload.arrivals)
-    return window_aggregates(tuples, config["aggregate"], config["size_us"], config["slide_us"])
 
 
 def routes_of(trace: Trace) -> dict[int, int]:

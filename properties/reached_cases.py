@@ -1,12 +1,10 @@
 """Counts of the cases that matter, in traces and in simulated runs."""
 
 from collections.abc import Collection, Sequence
-from types import MappingProxyType
 
 from model.vocabulary import Trace, Workload
 from model.vocabulary.script.config import MILLISECOND_US
 from model.vocabulary.slack import Judged
-from properties.oracles.windows import Windows
 from sim.kernel.run import TimedRun
 
 PARTIAL = "windows that require a part"
@@ -50,8 +48,8 @@ FLOAT32_EXACT = 2**24
 """Largest whole number up to which a 32-bit float holds all whole numbers."""
 
 
-def count_scales(workload: Workload, windows: Windows = MappingProxyType({})) -> dict[str, int]:
-    """Count the large and small numbers in a stream, and in its windows if they are given."""
+def count_scales(workload: Workload, sizes: Collection[int] = ()) -> dict[str, int]:
+    """Count the large and small numbers in a stream, and its windows of some sizes."""
     times_us = [event.event_time_us for event in workload.arrivals]
     span_us = max(times_us, default=0) - min(times_us, default=0)
     found = (
@@ -61,7 +59,7 @@ def count_scales(workload: Workload, windows: Windows = MappingProxyType({})) ->
         workload.config.get("aggregate") != "count"
         and any(event.value > FLOAT32_EXACT for event in workload.arrivals),
         len({event.key for event in workload.arrivals}) >= MANY,
-        sum(each.n == 1 for each in windows.values()),
-        sum(each.n >= MANY for each in windows.values()),
+        sum(each == 1 for each in sizes),
+        sum(each >= MANY for each in sizes),
     )
     return {name: int(count) for name, count in zip(SIZED, found, strict=True)}

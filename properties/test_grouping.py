@@ -8,13 +8,14 @@ from model.grouping.claims import CLAIMS
 from model.grouping.variants import VARIANTS
 from model.vocabulary import GroupingConfig, Workload
 from model.vocabulary.grouping import POLICIES
-from properties.agreement import Agreement, in_all_regions, put_to_the_test, telling
-from properties.hot_keys import one_key, skewed
+from properties.agreement import Agreement, put_to_the_test, telling
 from properties.promised import Reached, promised
 from sim.grouping import simulate
 from sim.grouping.room import TIMED_ROOM
 from straggler.judging.plan_counterexamples import TimedCase
 from straggler.strategies.grouping import cases, timed_cases
+from straggler.strategies.hot_keys import one_key, skewed
+from straggler.strategies.troubled import in_all_regions
 
 
 @promised(*put_to_the_test(CLAIMS), examples=60)

@@ -1,7 +1,7 @@
 """Room ``join``: every worker's steps are a behaviour of the protocol, on any network."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 from unittest.mock import patch
@@ -9,14 +9,16 @@ from unittest.mock import patch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from model.checking.claims import Outcome
+from model.join import control as controls
 from model.join.claims import CLAIMS
+from model.join.decision_claims import LOG_CLAIMS, ControlLog, Logged, judge_log
 from model.join.run import run as model_run
 from model.vocabulary import JoinConfig, Trace, Workload
-from model.vocabulary.join import Match, Rejected
-from properties.agreement import Agreement, TestT, all_of, crowded, put_to_the_test
-from properties.operators.join import SparkMachine
+from model.vocabulary.join import Decision, Match, Rejected
+from model.vocabulary.join_load import LoadRules, LoadState, Measured
+from properties.agreement import Agreement, TestT, put_to_the_test
 from properties.promised import Reached, promised
-from properties.telling_chains import OPEN, TELLING
 from sim.join import ChainRun, simulate
 from sim.join.machine import MachineOf
 from sim.join.model_chain import ModelChain
@@ -25,8 +27,11 @@ from sim.kernel.faults import Congest, Fail, Lose, Pause, Replay, Slow
 from sim.kernel.link import HERE, Place, Tiers
 from sim.kernel.plan import Cluster, Worker
 from sim.kernel.plan import replay as replayed
+from spark_impl.join import control as spark
 from spark_impl.join import run_in_process, side
 from spark_impl.join.in_process import Network
+from straggler.rooms.join.load_curves import Course, courses
+from straggler.rooms.join.spark_machine import SparkMachine
 from straggler.strategies.clusters import REGIONS
 from straggler.strategies.join import (
     Struck,
@@ -36,6 +41,8 @@ from straggler.strategies.join import (
     recordings_on_chains,
 )
 from straggler.strategies.streams import SEEDS
+from straggler.strategies.telling_chains import OPEN, TELLING
+from straggler.strategies.troubled import all_of, crowded
 
 NETWORKS = (
     Network(),
@@ -154,3 +161,34 @@ def test_a_cluster_finds_every_pair_once_whatever_the_timing(
     reached: Reached, chains: Sequence[TimedCase], turn: int
 ) -> None:
     runs_are_right(chains, turn, reached)
+
+
+# ------------------------------------------------------------------------------- both controllers
+
+Decide = Callable[[LoadRules, LoadState, Measured], tuple[LoadState, Decision]]
+SHARES = ("shares that are shed", "shares that are shed at or below tau1")
+"""Guards, each of which counts some of what the one before it counts."""
+
+
+def log_of(decide: Decide, course: Course) -> ControlLog:
+    """Return the log of a controller, which follows its own states."""
+    state = first = controls.start(course.rules, course.workers)
+    steps = []
+    for measured in course.measured:
+        state, decision = decide(course.rules, state, measured)
+        steps.append(Logged(measured, state, decision))
+    return ControlLog(course.rules, first, steps)
+
+
+@promised(*LOG_CLAIMS.cases, "no", "linear", "quadratic", examples=100)
+@given(course=courses())
+def test_both_controllers_decide_the_same_to_the_last_bit(reached: Reached, course: Course) -> None:
+    assert spark.begin(course.rules, course.workers) == controls.start(course.rules, course.workers)
+    log = log_of(spark.decide, course)
+    assert log == log_of(controls.decide, course)
+    judged = judge_log(log)
+    of_shares = [judged.guards[name] for name in SHARES]
+    assert of_shares == sorted(of_shares, reverse=True)
+    assert course.rules.shed != "no" or not any(of_shares)
+    assert Outcome.BROKEN not in {verdict.outcome for verdict in judged.verdicts}
+    reached.add({**judged.guards, course.rules.shed: 1})

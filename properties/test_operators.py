@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from properties.agreement import all_of
-from properties.operators.timed import OPERATORS, Drawn, report
 from properties.promised import Reached, promised
 from properties.reached_cases import WIDE
+from properties.timed_operators import OPERATORS, report
 from straggler.strategies.clusters import REGIONS
+from straggler.strategies.troubled import Drawn, all_of
 
 ALWAYS = ("crashes with state", "messages sent again", "shed arrivals")
 WINDOWED = (*ALWAYS, *WIDE, "tuples served again", "late pairs", "rejected arrivals")

@@ -9,16 +9,17 @@ from hypothesis import strategies as st
 from model.script.claims import CLAIMS
 from model.script.variants import VARIANTS
 from model.vocabulary import ScriptConfig, Workload
-from properties.agreement import Agreement, in_crowded, put_to_the_test, telling
+from properties.agreement import Agreement, put_to_the_test, telling
 from properties.promised import Reached, promised
 from properties.reached_cases import TROUBLES
-from properties.telling_scripts import TELLING
 from sim.script import simulate
 from sim.script.host import ScriptTuning
 from straggler.judging.plan_counterexamples import TimedCase
 from straggler.rooms.script.formatter import unparse
 from straggler.rooms.script.language import parse
 from straggler.strategies.script import SENSORS, cases, timed_cases
+from straggler.strategies.telling_scripts import TELLING
+from straggler.strategies.troubled import in_crowded
 
 
 def written_and_read(case: Workload) -> Workload:

@@ -9,12 +9,13 @@ from model.slack.claims import CLAIMS
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig, Workload
 from model.windows.variants import example
-from properties.agreement import Agreement, in_all_regions, put_to_the_test, telling
+from properties.agreement import Agreement, put_to_the_test, telling
 from properties.promised import Reached, promised
 from properties.reached_cases import TROUBLES
 from sim.slack import simulate
 from straggler.judging.plan_counterexamples import TimedCase
 from straggler.strategies.streams import cases, configs, timed_cases, workloads
+from straggler.strategies.troubled import in_all_regions
 
 FROM_VALUES = configs(["sum", "avg"], ["conformal"]).filter(lambda config: config.needs_values)
 """Queries that guess judgements ahead, and whose requirements depend on values."""

@@ -19,17 +19,17 @@ from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from model.vocabulary import ScriptConfig, Workload
-from properties import families, profiles
-from properties.agreement import with_workers
-from properties.packs import ClusterPack, simulate_case
+from properties import profiles
 from properties.promised import REACHED
 from sim.kernel.plan import Plan
 from sim.script.host import ScriptTuning
 from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.rooms import find_room
-from straggler.strategies import clusters, queries
+from straggler.strategies import clusters, families, queries
 from straggler.strategies import script as scripts
 from straggler.strategies.clusters import REGIONS, Shape
+from straggler.strategies.packs import ClusterPack, simulate_case
+from straggler.strategies.troubled import with_workers
 
 EFFORT = profiles.choose(1, nightly=4)
 """Factor for the number of clusters of each room, which is 24 or more by day."""

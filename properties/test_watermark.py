@@ -10,10 +10,11 @@ from model.vocabulary.watermark import READINGS
 from model.watermark.claims import CLAIMS
 from model.watermark.variants import VARIANTS
 from model.windows.variants import example
-from properties.agreement import Agreement, all_of, in_all_regions, put_to_the_test, telling
+from properties.agreement import Agreement, put_to_the_test, telling
 from properties.promised import Reached, promised
 from sim.watermark import simulate
 from straggler.judging.plan_counterexamples import TimedCase
+from straggler.strategies.troubled import all_of, in_all_regions
 from straggler.strategies.watermark import cases, timed_cases
 
 UPSTREAMS = (0, 0, 1, 2, 3)

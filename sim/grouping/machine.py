@@ -5,8 +5,8 @@ Rules of this file:
 * The machine decides everything about tuples; the simulation decides when it is called.
 * The model's senders and instances are one machine, the routers of the Spark side another.
 
-The second machine (``properties/operators/grouping.py``) is a thin adapter of the functions that a
-Spark job calls for a whole micro-batch:
+The second machine (``straggler/rooms/grouping/spark_machine.py``) is a thin adapter of the
+functions that a Spark job calls for a whole micro-batch:
 
 * ``route`` calls ``router.choose`` for a single tuple.
 * ``end_batch`` calls ``router.route`` for the sender's part of the micro-batch, from the state

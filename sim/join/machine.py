@@ -10,10 +10,10 @@ Rules of this file:
   that only the machine itself reads.
 
 The model's chain is one machine (:mod:`sim.join.model_chain`). The Spark side's workers, chained in
-process, are another one (``properties/operators/join.py``): ``begin`` makes a ``Worker`` of each
-state in the store; ``admit``, ``receive`` and ``look`` call its ``admit``, its ``receive`` or
-nothing, then ``work``, and empty its outbox and its pairs; ``end_intake`` ends the intakes at both
-ends; the epoch is over when each worker is ``finished``; ``commit`` puts their states into the
+process, are another one (``straggler/rooms/join/spark_machine.py``): ``begin`` makes a ``Worker``
+of each state in the store; ``admit``, ``receive`` and ``look`` call its ``admit``, its ``receive``
+or nothing, then ``work``, and empty its outbox and its pairs; ``end_intake`` ends the intakes at
+both ends; the epoch is over when each worker is ``finished``; ``commit`` puts their states into the
 store, and ``resize`` lets the next ``begin`` adopt them by as many workers as are wanted then.
 """
 

@@ -63,7 +63,7 @@ class Chosen(NamedTuple):
     """Longest time by which an event time may lie beyond its arrival time."""
 
 
-class _Field(NamedTuple):
+class Field(NamedTuple):
     """A column of the history that comes from one of the stream."""
 
     name: str
@@ -72,10 +72,10 @@ class _Field(NamedTuple):
     """Kind of its cells: one of the words of :mod:`spark_impl.runtime.cells`."""
 
 
-class _Reader(NamedTuple):
+class Reader(NamedTuple):
     """Everything that a task needs to read the rows of a stream."""
 
-    fields: Sequence[_Field]
+    fields: Sequence[Field]
     row: Sequence[str]
     """All columns of the stream."""
     place: Sequence[str]
@@ -189,8 +189,8 @@ def _typed(stream: DataFrame, chosen: Chosen) -> DataFrame:
     rows = stream.select(*(_shown(field) for field in stream.schema), *named, now)
     there = from_arrow_schema(typed.append(pa.field(FAULT, pa.string())))
     schema = types.StructType([*there, *(rows.schema[name] for name in place)])
-    reader = _Reader(fields, stream.columns, [*place], chosen, typed)
-    return rows.mapInArrow(partial(_read_batches, reader=reader), schema)
+    reader = Reader(fields, stream.columns, [*place], chosen, typed)
+    return rows.mapInArrow(partial(read_batches, reader=reader), schema)
 
 
 def _shown(field: types.StructField) -> Column:
@@ -202,7 +202,7 @@ def _shown(field: types.StructField) -> Column:
     return _quote(field.name)
 
 
-def _fields_of(stream: DataFrame, chosen: Chosen) -> list[_Field]:
+def _fields_of(stream: DataFrame, chosen: Chosen) -> list[Field]:
     """Return the columns of the history that the stream has."""
     kinds = {field.name: field.dataType for field in stream.schema}
     roles = {"key": cells.KEYS, "source_id": cells.IDENTITIES} | dict.fromkeys(_TIMES, cells.TIMES)
@@ -224,11 +224,11 @@ def _fields_of(stream: DataFrame, chosen: Chosen) -> list[_Field]:
             note = f" with time_unit {chosen.unit!r}" * (wanted == cells.TIMES)
             msg = f"column {source!r} holds {kind.simpleString()}, not {wanted}{note}"
             raise InputProblem(msg)
-        fields.append(_Field(name, source, wanted))
+        fields.append(Field(name, source, wanted))
     return fields
 
 
-def _type_of(field: _Field, kind: types.DataType) -> pa.DataType:
+def _type_of(field: Field, kind: types.DataType) -> pa.DataType:
     """Return the type of a column of the history."""
     if field.wanted == cells.GROUPS:
         return pa.string() if isinstance(kind, types.StringType) else pa.int64()
@@ -242,13 +242,13 @@ def _quote(name: str) -> Column:
 # ------------------------------------------------------------------------- the work of the tasks
 
 
-def _read_batches(batches: Iterable[pa.RecordBatch], reader: _Reader) -> Iterator[pa.RecordBatch]:
+def read_batches(batches: Iterable[pa.RecordBatch], reader: Reader) -> Iterator[pa.RecordBatch]:
     """Read rows of a stream as rows of a history; a stage for ``mapInArrow``."""
     for batch in batches:
         yield _read_rows(batch, reader)
 
 
-def _read_rows(batch: pa.RecordBatch, reader: _Reader) -> pa.RecordBatch:
+def _read_rows(batch: pa.RecordBatch, reader: Reader) -> pa.RecordBatch:
     chosen, size = reader.chosen, batch.num_rows
     place = {name: batch.column(len(reader.row) + at) for at, name in enumerate(reader.place)}
     # A stream may have several columns of one name; only those that are named have to be unique.
@@ -271,7 +271,7 @@ def _read_rows(batch: pa.RecordBatch, reader: _Reader) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*columns.values(), fault, *place.values()], names)
 
 
-def _read(field: _Field, column: pa.Array, unit: str) -> Cells:
+def _read(field: Field, column: pa.Array, unit: str) -> Cells:
     if field.wanted == cells.TIMES:
         return read_times(column, unit)
     if field.wanted == cells.NUMBERS:
@@ -290,7 +290,7 @@ def _guard(times: Cells, typed: Mapping[str, pa.Array], max_future_us: int) -> C
     return Cells(pc.if_else(far, None, times.values), pc.if_else(far, REASON_FUTURE, times.reason))
 
 
-def _faults(batch: pa.RecordBatch, reader: _Reader, read: Mapping[str, Cells]) -> pa.Array:
+def _faults(batch: pa.RecordBatch, reader: Reader, read: Mapping[str, Cells]) -> pa.Array:
     """Return the faults of each row, NULL for a row without one.
 
     These are the first fault that keeps the row out, or else all faults of values, which do not
@@ -319,28 +319,34 @@ def _is_bad(each: Cells) -> Bools:
     return bad
 
 
-def _fault(field: _Field, reason: str, row: Mapping[str, object]) -> str:
+def _fault(field: Field, reason: str, row: Mapping[str, object]) -> str:
     """Return one line of JSON about a cell."""
     cell = row[field.source]
-    text = None if cell is None else cell.hex() if isinstance(cell, bytes) else str(cell)
-    whole = json.dumps(row, default=_plain, ensure_ascii=False)
+    whole = json.dumps(row, ensure_ascii=False, allow_nan=False)
+    text = None if cell is None else str(cell)
     said = {"column": field.source, "reason": reason, "text": text, "row": whole}
     return json.dumps(said, ensure_ascii=False)
 
 
 def _cells_of(column: pa.Array) -> list[object]:
-    """Return the cells of a column as JSON has them.
-
-    JSON has no NaN and no infinity. To Spark any bytes are text, not to readers.
-    """
-    if pa.types.is_floating(column.type):
-        floats = column.to_pylist()
-        return [each if each is None or isfinite(each) else str(each) for each in floats]
+    """Return the cells of a column as JSON has them. To Spark any bytes are text."""
     if not is_text(column.type):
-        return shown(column)
+        return [_as_json(each) for each in shown(column)]
     raw = column.cast(pa.binary()).to_pylist()
     return [None if cell is None else cell.decode("utf-8", "backslashreplace") for cell in raw]
 
 
-def _plain(cell: object) -> str:
-    return cell.hex() if isinstance(cell, bytes) else str(cell)
+def _as_json(cell: object) -> object:
+    """Return a cell as JSON has it, which knows no NaN, no infinity, no bytes and no times."""
+    match cell:
+        case dict():
+            return {name: _as_json(each) for name, each in cell.items()}
+        case list() | tuple():
+            return [_as_json(each) for each in cell]
+        case bytes():
+            return cell.hex()
+        case None | int() | str():
+            return cell
+        case float() if isfinite(cell):
+            return cell
+    return str(cell)

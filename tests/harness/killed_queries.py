@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from model.vocabulary import ScriptConfig, SlackConfig, WatermarkConfig, Workload
 from model.vocabulary.windows import Late
-from properties.chain_workloads import long_case
 from sim.kernel.log import simulate_arrivals
 from sim.scenarios import umts
 from straggler.rooms import find_room
 from straggler.rooms.script.language import parse
 from tests.harness import drivers
 from tests.harness.driver_kills import kills, run_to_its_end
+from tests.harness.long_chains import long_case
 
 
 class Subject(NamedTuple):

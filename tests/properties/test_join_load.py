@@ -1,60 +1,21 @@
 """Load of a chain (docs/join.md, sections 7 and 8): what is shed, who comes and goes, and when.
 
-Controllers of model and Spark decide the same; claims about load are judged on timed runs, moment
-by moment.
+Claims about load are judged on timed runs, moment by moment.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
 import pytest
-from hypothesis import given
 
 from model.checking.claims import Outcome, Verdict
-from model.join import control as model
 from model.join import load_claims
 from model.join.claims import judge
-from model.join.decision_claims import LOG_CLAIMS, ControlLog, Logged, judge_log
 from model.join.load_claims import CALM as CALM_CLAIM
 from model.join.load_claims import NO_FALSE_SHEDDING, SCALED, SHED_AS_ASKED, Shared
-from model.vocabulary.join import END_US, Decision
-from model.vocabulary.join_load import LoadRules, LoadState, Measured
-from properties.promised import Reached, promised
+from model.vocabulary.join import END_US
 from sim.join import ChainRun, from_settings
-from spark_impl.join import control as spark
-from straggler.rooms.join.load_curves import Course, courses
-
-# ------------------------------------------------------------------------------- both controllers
-
-Decide = Callable[[LoadRules, LoadState, Measured], tuple[LoadState, Decision]]
-SHARES = ("shares that are shed", "shares that are shed at or below tau1")
-"""Guards, each of which counts some of what the one before it counts."""
-
-
-def log_of(decide: Decide, course: Course) -> ControlLog:
-    """Return the log of a controller, which follows its own states."""
-    state = first = model.start(course.rules, course.workers)
-    steps = []
-    for measured in course.measured:
-        state, decision = decide(course.rules, state, measured)
-        steps.append(Logged(measured, state, decision))
-    return ControlLog(course.rules, first, steps)
-
-
-@promised(*LOG_CLAIMS.cases, "no", "linear", "quadratic", examples=100)
-@given(course=courses())
-def test_both_controllers_decide_the_same_to_the_last_bit(reached: Reached, course: Course) -> None:
-    assert spark.begin(course.rules, course.workers) == model.start(course.rules, course.workers)
-    log = log_of(spark.decide, course)
-    assert log == log_of(model.decide, course)
-    judged = judge_log(log)
-    of_shares = [judged.guards[name] for name in SHARES]
-    assert of_shares == sorted(of_shares, reverse=True)
-    assert course.rules.shed != "no" or not any(of_shares)
-    assert Outcome.BROKEN not in {verdict.outcome for verdict in judged.verdicts}
-    reached.add({**judged.guards, course.rules.shed: 1})
-
 
 # ------------------------------------------------------------------------------------- timed runs
 

@@ -2,8 +2,8 @@
 
 A copy of the repository is mutated on disk, and pytest runs in that copy, because Spark's Python
 processes import modules of their own. The first failure ends a mutation. Properties of its room
-are asked first, then the promises on Spark, then the tests of the room. ``docs/evidence.md`` says
-what was found, and which mutations change nothing that anybody can see.
+are asked first, and those of no room, then the promises on Spark, then the tests of the room.
+``docs/evidence.md`` says what was found, and which mutations change nothing that anybody can see.
 """
 
 import argparse
@@ -21,6 +21,7 @@ from importlib.util import cache_from_source
 from itertools import islice
 from pathlib import Path
 
+from straggler.rooms import room_names
 from tests.quality.mutations import KINDS, Mutation, drawn, summarised
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,6 +31,8 @@ LIMIT_S = 900
 UNNAMED = ("tests that do not end", "tests that do not begin")
 """Failures that name no test."""
 LEFT_OUT = (".git", ".venv", ".engines", ".hypothesis", "__pycache__", ".*_cache", "build")
+LAST = ("test_operators", "test_timing", "test_promises")
+"""Files of properties that take longest."""
 _SHARED = {"windows": ("slack", "watermark")}
 """Rooms of a folder that is no room."""
 
@@ -40,13 +43,10 @@ def stages(root: Path, mutation: Mutation) -> Mapping[str, Sequence[str]]:
     words = mutation.file.removesuffix(".py").split("/")
     part = words[2] if words[1] == "vocabulary" and len(words) > 2 else words[1]
     rooms = _SHARED.get(part, (part,))
-    own = [f"properties/test_{room}.py" for room in rooms]
-    if not all((root / each).exists() for each in own):  # all rooms share the file
-        own = sorted(
-            path.relative_to(root).as_posix()
-            for path in (root / "properties").glob("test_*.py")
-            if path.name not in ("test_operators.py", "test_promises.py")
-        )
+    found = sorted((root / "properties").glob("test_*.py"))
+    of_rooms = {path.stem for path in found} & {f"test_{room}" for room in room_names()}
+    own = {f"test_{room}" for room in rooms} & of_rooms or of_rooms  # or all rooms share the file
+    asked = [path for path in found if path.stem in own or path.stem not in (*of_rooms, *LAST)]
     others = [path.relative_to(root) for path in sorted((root / "tests").rglob("test_*.py"))]
     of_room = [
         path.as_posix()
@@ -59,7 +59,10 @@ def stages(root: Path, mutation: Mutation) -> Mapping[str, Sequence[str]]:
         )
     ]
     return {
-        "properties": [*own, "properties/test_operators.py"],
+        "properties": [
+            *(path.relative_to(root).as_posix() for path in asked),
+            *(f"properties/{name}.py" for name in LAST[:-1]),
+        ],
         "promises": ["properties/test_promises.py"],
         "tests": [path for path in of_room if not path.startswith("tests/quality/test_promises")],
     }

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from properties.forks import FIRST
 from spark_impl.grouping import candidates, router
 from spark_impl.join.side import Matcher, Side
 from spark_impl.join.transport import Links
@@ -24,6 +23,7 @@ from spark_impl.runtime import numbering
 from spark_impl.runtime.stores import Draft, TableStore
 from spark_impl.slack import control_laws, requirement
 from spark_impl.windows import answers, correction
+from straggler.forks import FIRST
 from tests.quality.planting import Planted
 
 NAMED = "STRAGGLER_PLANTED"

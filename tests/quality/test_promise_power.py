@@ -24,7 +24,6 @@ from model.vocabulary import (
     Workload,
     hashing,
 )
-from properties.hot_keys import skewed
 from properties.oracles.coverage import first_answers, list_low_coverage
 from properties.oracles.promises import unbalanced, wrong_joins
 from properties.oracles.router import Excess, Router
@@ -42,6 +41,7 @@ from spark_impl.windows.system import run_in_process as run_windows
 from straggler.rooms import find_room
 from straggler.strategies import clusters, queries
 from straggler.strategies.examples import cases_of, collect
+from straggler.strategies.hot_keys import skewed
 from tests.quality.planting import Planted
 from tests.quality.promise_bugs import waits_for
 

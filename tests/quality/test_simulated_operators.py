@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from properties.operators.timed import OPERATORS
+from properties.timed_operators import OPERATORS
 from spark_impl.grouping import store
 from spark_impl.join import checkpoint
 from spark_impl.join.admission import Identities

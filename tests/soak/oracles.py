@@ -16,7 +16,7 @@ from math import inf, sqrt
 from typing import Any, NamedTuple
 
 from properties.oracles.join import Recomputation
-from properties.oracles.windows import Delivery, window_aggregates
+from properties.oracles.windows import AGGREGATES, Delivery
 
 WINDOWS = {"slack": ("sum", 1_000_000, 200_000), "watermark": ("median", 500_000, 200_000)}
 """Aggregate, size and slide (us) of the windowed rooms; windows of ``watermark`` have no key."""
@@ -40,6 +40,35 @@ seldom = count("C", 2_000, 500)
 """
 
 LOST, TWICE, WRONG = "lost", "twice", "wrong"
+
+
+class Answer(NamedTuple):
+    """The answer for a window and key."""
+
+    value: float
+    n: int
+
+
+def window_aggregates(
+    deliveries: Iterable[Delivery], aggregate: str, size_us: int, slide_us: int
+) -> Mapping[tuple[str, int], Answer]:
+    """Return the exact answer for every window [start, start + size) with at least one tuple.
+
+    Answers are given by key and start (us). Windows start at the multiples of the slide. A tuple
+    that was delivered twice counts once.
+    """
+    seen: set[int] = set()
+    values: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for delivery in deliveries:
+        if delivery.identity in seen:
+            continue
+        seen.add(delivery.identity)
+        start_us = delivery.event_time_us // slide_us * slide_us
+        while start_us + size_us > delivery.event_time_us:
+            values[delivery.key, start_us].append(delivery.value)
+            start_us -= slide_us
+    of = AGGREGATES[aggregate]
+    return {window: Answer(of(found), len(found)) for window, found in values.items()}
 
 
 class Arrival(NamedTuple):

@@ -23,7 +23,6 @@ from model.vocabulary import ScriptConfig, Workload
 from model.vocabulary.join import Forward, Match, Quiet, Receive
 from model.vocabulary.script.config import WORDS, Rejected
 from properties import profiles
-from properties.chain_workloads import long_case
 from properties.oracles.join import Recomputation
 from spark_impl.join import results as pairs_in
 from spark_impl.join import snapshots
@@ -49,6 +48,7 @@ from tests.harness.killed_queries import (
     kill_and_finish,
     windows_workload,
 )
+from tests.harness.long_chains import long_case
 from tests.harness.unshared_stores import OWN
 
 OFTEN = 5

@@ -198,8 +198,8 @@ STARTS = st.lists(st.tuples(st.sampled_from(GUARDS_US), st.integers(0, 12)), max
 """Guards of the starts that die, and the number of writes that each of them can do."""
 AHEAD_US = st.lists(st.sampled_from([0, 5, 6, None]), min_size=1, max_size=4)
 """Distances of event times beyond the arrival time; ``None`` is a time that cannot be read."""
-FIELDS = [columns._Field("event_time_us", "ts", cells.TIMES)]
-FIELDS += [columns._Field("value", "v", cells.NUMBERS)]
+FIELDS = [columns.Field("event_time_us", "ts", cells.TIMES)]
+FIELDS += [columns.Field("value", "v", cells.NUMBERS)]
 
 
 class PlannedRows:
@@ -211,13 +211,13 @@ class PlannedRows:
             dict.fromkeys(("key", "source_id", "arrival_us")) | names, ["value"], (), "us", guard_us
         )
         schema = pa.schema([history_schema().field(name) for name in (*typed, "arrival_us")])
-        self._reader = columns._Reader(FIELDS, ["ts", "v"], [], chosen, schema)
+        self._reader = columns.Reader(FIELDS, ["ts", "v"], [], chosen, schema)
         self._rows = pa.record_batch({"ts": pa.array(ahead_us, pa.int64())})
         for name, values in (("v", range(len(ahead_us))), ("now", [0] * len(ahead_us))):
             self._rows = self._rows.append_column(name, pa.array([*values], pa.int64()))
 
     def mapInArrow(self, write: Callable[..., Any], _: str) -> "PlannedRows":  # noqa: N802 (Spark's name)
-        self._found = [*write(columns._read_batches([self._rows], self._reader))]
+        self._found = [*write(columns.read_batches([self._rows], self._reader))]
         return self
 
     def collect(self) -> list[SimpleNamespace]:

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from model.vocabulary import GroupingConfig
-from properties.packs import ClusterPack, packs
 from straggler.strategies import queries
 from straggler.strategies.clusters import REGIONS
+from straggler.strategies.packs import ClusterPack, packs
 from straggler.strategies.scales import SCALES
 
 SIZES = (2, 4, 8, 16)

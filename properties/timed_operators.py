@@ -10,73 +10,36 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
-from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 from hypothesis import strategies as st
 
 from model.vocabulary import Trace, Workload
 from model.vocabulary.grouping import Heavy
 from model.vocabulary.join import Receive
-from model.vocabulary.script.config import ScriptConfig
-from model.vocabulary.script.tree import Arithmetic, Sensor, Statement, Window, Workflow
 from model.vocabulary.windows import Late, Rejected
-from properties.agreement import crowded
-from properties.operators.grouping import SparkMachine as Routers
-from properties.operators.join import SparkMachine as Chain
-from properties.operators.script import WAYS, SparkScripts
-from properties.operators.windows import SparkMachine as Task
 from properties.packs import SHOWN_SENTENCES
 from properties.reached_cases import count_scales
 from sim import grouping, join, script, slack, watermark
-from sim.join.tuning import ChainTuning
-from sim.kernel.faults import Duplicate, Fail
-from sim.kernel.log import drop_later_disturbances, simulate_arrivals
-from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
-from sim.kernel.source import Source
-from sim.kernel.trigger import At
-from sim.script.host import ScriptTuning
 from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows.room import WindowRoom
 from straggler.judging.judge import broken_sentences
 from straggler.judging.plan_counterexamples import SeededPlan, describe, smallest
 from straggler.rooms import find_room
-from straggler.strategies.grouping import replaying
-from straggler.strategies.grouping import timed_cases as grouping_cases
-from straggler.strategies.join import TimedCase as ChainCase
-from straggler.strategies.join import clusters_of_chains
-from straggler.strategies.scales import USUAL
-from straggler.strategies.script import timed_cases as script_cases
-from straggler.strategies.streams import UNIT_US, arrivals, timings
+from straggler.rooms.grouping.spark_machine import SparkMachine as Routers
+from straggler.rooms.join.spark_machine import SparkMachine as Chain
+from straggler.rooms.script.spark_machine import SparkScripts
+from straggler.rooms.windows.spark_machine import SparkMachine as Task
 from straggler.strategies.streams import configs as slack_configs
+from straggler.strategies.troubled import Drawn, chains, routers, scripts, troubled, windowed
 from straggler.strategies.watermark import configs as watermark_configs
 
 SECONDS_MAX = 20.0
 """Time limit for shrinking a cluster."""
-CHAIN_EVENTS_MAX = 72
-"""Most tuples of a chain, because a few chains of twice as many took half of all the time."""
-SCALE_OF: Mapping[str | None, str] = {
-    "redelivered": "wide identities",
-    "bursty": "large values",
-    "lossy": "years",
-    "slow": "microseconds",
-}
-"""Scale of the streams of a windowed room in a region; others have the usual one."""
-
-
-class Drawn(NamedTuple):
-    """A query and the cluster that it runs on."""
-
-    config: Any
-    case: SeededPlan
-
-    def __repr__(self) -> str:
-        """Return one line, because the plan would fill a page."""
-        return f"<cluster, seed {self.case.seed}, for {self.config}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +64,7 @@ class Operator:
 
     def drawn_in(self, region: str | None) -> st.SearchStrategy[Drawn]:
         """Draw a cluster in a region, or in any."""
-        return _troubled(self.calm(region), region)
+        return troubled(self.calm(region), region)
 
     def broken(
         self, drawn: Drawn, count: Callable[[Mapping[str, int]], object] = len
@@ -189,94 +152,6 @@ def report(operator: Operator, drawn: Drawn) -> str:
     return "\n".join(lines)
 
 
-# --------------------------------------------------------------------------------- what is drawn
-
-
-@st.composite
-def _windowed(draw: st.DrawFn, configs: st.SearchStrategy[Any], region: str | None) -> Drawn:
-    """Draw a query and its cluster; some sources send tuples that the query refuses."""
-    config = draw(configs)
-    scale = SCALE_OF.get(region, USUAL)
-    plan, seed = draw(timings(config, region, scale))
-    if region == "calm" or (region is None and draw(st.booleans())):
-        first, *others = draw(arrivals(config))
-        plan = replaying([first._replace(value=inf), *others], plan)
-    return Drawn(config, SeededPlan(plan, seed))
-
-
-@st.composite
-def _troubled(draw: st.DrawFn, calm: st.SearchStrategy[Drawn], region: str | None) -> Drawn:
-    """Let workers fail soon after arrivals, when they have something to lose, and fill up soon."""
-    config, (plan, seed) = draw(calm)
-    if region == "slow" or draw(st.sampled_from([False, True, False])):
-        plan = crowded(plan, "drop")
-    workers, fails = _workers(config), []
-    events = simulate_arrivals(plan, seed).events
-    for _ in range(draw(st.sampled_from([2] if region == "failing" else [1, 0, 2]))):
-        event = events[draw(st.integers(0, 15)) * (len(events) - 1) // 15] if events else None
-        worker = f"worker-{draw(st.integers(0, 15)) % workers}"
-        if event is not None:
-            at_us = event.arrival_us - plan.epoch_us + UNIT_US // 2
-            fails.append(Fail(worker, at_us, 4 * UNIT_US))
-    return Drawn(config, SeededPlan(replace(plan, faults=(*plan.faults, *fails)), seed))
-
-
-def _workers(config: Any) -> int:
-    """Return the number of workers of a query, which rooms call by different names."""
-    for name in ("workers", "tasks", "instances"):
-        if hasattr(config, name):
-            return int(getattr(config, name))
-    raise TypeError(type(config))
-
-
-def _with_tuning(plan: Plan, default: Any, **changes: object) -> Plan:
-    return replace(plan, tuning=replace(plan.tuned(default), **changes))
-
-
-@st.composite
-def _scripts(draw: st.DrawFn, region: str | None) -> Drawn:
-    """Draw scripts with a placement that the Spark side has; many workers read some results.
-
-    A tuple comes again after the end of its micro-batch, so workers must remember identities.
-    """
-    config, (plan, seed) = draw(script_cases())
-    # A machine of the harness gets the arrivals of its own sensors, and hears of no silence.
-    config = replace(config, idle_after_us=None)
-    if region == "late" or draw(st.sampled_from([False, True])):
-        config = replace(config, workflows=(*config.workflows, _read_by_all(config)), workers=4)
-        plan = _with_tuning(plan, ScriptTuning(), placement="by-unit")
-    elif plan.tuned(ScriptTuning()).placement not in WAYS:
-        plan = _with_tuning(plan, ScriptTuning(), placement="all-split")
-    if isinstance(plan.trigger, At) and plan.trigger.cuts:
-        cut = draw(st.sampled_from(plan.trigger.cuts))
-        again = Duplicate("source-0", max(0, cut - 1), UNIT_US // 4)
-        plan = replace(plan, faults=(*plan.faults, again))
-    return Drawn(config, SeededPlan(plan, seed))
-
-
-def _read_by_all(config: ScriptConfig) -> Workflow:
-    """Return a workflow whose sums every worker with a sensor reads."""
-    first, *others = [Sensor(name) for name, _ in config.sensors]
-    sums = Window("sum", first, 4, 4)
-    read = [Arithmetic("+", sums, other) for other in others]
-    return Workflow("read by all", tuple([Statement(f"N{n}", each) for n, each in enumerate(read)]))
-
-
-def _chain(drawn: ChainCase) -> Drawn:
-    """Return a short cluster with few hints, and with a flush, so that every pair is due."""
-    plan, seed = drawn.plan, drawn.seed
-    rarely_us, each = 4 * UNIT_US, CHAIN_EVENTS_MAX // len(plan.sources)
-    control = replace(plan.tuned(ChainTuning()).control, every_us=rarely_us)
-    plan = _with_tuning(plan, ChainTuning(), control=control, hint_us=rarely_us)
-    sources = [
-        replace(source, events=min(source.events, each))
-        for source in plan.sources
-        if isinstance(source, Source)
-    ]
-    shorter = drop_later_disturbances(replace(plan, sources=tuple(sources), flush=True), seed)
-    return Drawn(drawn.config, SeededPlan(shorter, seed))
-
-
 # ------------------------------------------------------------------------------- what has to occur
 
 
@@ -319,15 +194,7 @@ OF_SCRIPTS = {
 def _windows_of(room: WindowRoom[Any], run: Callable[..., TimedRun], configs: Any) -> Operator:
     """Return the operator of a windowed room, given a function that returns queries."""
     task = partial(Task, room)
-    return Operator(room.name, partial(_windowed, configs()), run, task, SERVED_AGAIN, _in_windows)
-
-
-def _chains(region: str | None) -> st.SearchStrategy[Drawn]:
-    return clusters_of_chains(region).map(_chain)
-
-
-def _routers(region: str | None) -> st.SearchStrategy[Drawn]:
-    return grouping_cases(region).map(lambda case: Drawn(*case))
+    return Operator(room.name, partial(windowed, configs()), run, task, SERVED_AGAIN, _in_windows)
 
 
 OPERATORS: Mapping[str, Operator] = {
@@ -335,9 +202,9 @@ OPERATORS: Mapping[str, Operator] = {
     for operator in (
         _windows_of(SLACK, slack.simulate, slack_configs),
         _windows_of(WATERMARK, watermark.simulate, watermark_configs),
-        Operator("join", _chains, join.simulate, Chain, OF_JOIN, _in_join),
-        Operator("grouping", _routers, grouping.simulate, Routers, SERVED_AGAIN, _in_grouping),
-        Operator("script", _scripts, script.simulate, SparkScripts, OF_SCRIPTS),
+        Operator("join", chains, join.simulate, Chain, OF_JOIN, _in_join),
+        Operator("grouping", routers, grouping.simulate, Routers, SERVED_AGAIN, _in_grouping),
+        Operator("script", scripts, script.simulate, SparkScripts, OF_SCRIPTS),
     )
 }
 """Operator of each room, by its name."""

@@ -58,6 +58,7 @@ TELLING: Mapping[str, Workload] = {
     "as late as may be": _case(
         'x = sum("a", 4, 4)', [("a", 3, 1.0), ("a", 1, 1.0)], lateness_us=2_000
     ),
+    "a zero with a sign": _case('x = max("a", 1, 1)', [("a", 0, -0.0)]),
     "several values of a stamp": _case(
         'x = "a" + "b"', [("b", 1, 5.0), ("a", 1, 2.0), ("a", 1, 3.0), ("a", 1, 1.0)]
     ),

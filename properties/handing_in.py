@@ -1,0 +1,182 @@
+"""Hand dirty rows to a landing and to queries of all rooms.
+
+Every query is opened and run. When new rows have landed, it is asked which rows wait, is made to
+forget its last commit as by a kill, and is opened again.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from model.vocabulary import ScriptConfig, WatermarkConfig
+from model.vocabulary.join import Equi
+from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
+from properties.dirty_rows import (
+    BAD_DEVICE,
+    DEVICES,
+    PACKS,
+    SECOND_US,
+    TEXT,
+    Types,
+    read,
+    write,
+)
+from properties.oracles import accounts as oracle
+from properties.oracles.accounts import Row
+from spark_impl import join, script, watermark
+from spark_impl.grouping import Grouping
+from spark_impl.join import ChainJoin, from_history
+from spark_impl.landed import LandedQuery
+from spark_impl.over import over
+from spark_impl.retention import drop_before
+from spark_impl.runtime.accounts import Ledger, ledger
+from spark_impl.runtime.landing import Landing
+from spark_impl.runtime.storage import InputProblem
+from spark_impl.script import ScriptQuery
+from spark_impl.watermark import WatermarkQuery
+from spark_impl.windows.waiting import UNCORRECTED
+
+WAITING: Mapping[str, Any] = {"watermark": watermark, "script": script, "join": join}
+"""Rooms whose rows may wait, with one store each."""
+NEVER_US = 1 << 60
+COLUMNS = {"event_time": "at", "key": "device", "source_id": "id", "time_unit": "s"}
+
+
+class Doors(NamedTuple):
+    """All rows that were handed in, and where a user finds them again."""
+
+    spark: SparkSession
+    folder: Path
+    """Folder of the stores ``watermark``, ``script``, ``join`` and ``grouping``."""
+    landed: LandedQuery
+    """A query of room ``slack``, with a landing of its own."""
+    landing: Landing
+    """The landing of the two sides, from which the stores were computed."""
+    spread: Counter[int]
+    """Arrival numbers that the sink of room ``grouping`` got, with their counts."""
+    rows: list[Row]
+    """All rows that were handed in."""
+    halfway: Mapping[str, tuple[Ledger, list[dict[str, Any]]]]
+    """Ledger and list of waiting rows of some stores, before the last file was read."""
+
+
+def hand_in(
+    spark: SparkSession, folder: Path, files: Sequence[Sequence[Row]], typed: Types
+) -> Doors:
+    """Hand in the rows of files, a micro-batch for each; then end all streams.
+
+    ``typed`` are the types of the times and numbers of side S.
+    """
+    types = {"all": TEXT, "R": TEXT, "S": typed}
+    batches: dict[int, Counter[int]] = {}
+    halfway: dict[str, tuple[Ledger, list[dict[str, Any]]]] = {}
+    for number, rows in enumerate(files):
+        write(folder / "all", number, rows, TEXT)
+        for turn, side in enumerate("RS"):
+            mine = [row for row in rows if row.side == side]
+            write(folder / side, 2 * number + turn, mine, types[side])
+        is_last = number == len(files) - 1
+        streams = {name: read(spark, folder / name, each) for name, each in types.items()}
+        if number:
+            _forget(folder / "landing")
+        landing = _land(streams, folder)
+        landing.run_available()
+        if number:
+            halfway = _ask_halfway(spark, folder)
+        runs = _open(spark, streams["all"], folder, batches)
+        with ThreadPoolExecutor(len(runs)) as pool:
+            for done in [pool.submit(_run, query, is_last) for query in runs.values()]:
+                done.result()
+    spread = sum(batches.values(), Counter[int]())
+    handed = [row for rows in files for row in rows]
+    return Doors(spark, folder, runs["slack"], landing, spread, handed, halfway)
+
+
+def _ask_halfway(
+    spark: SparkSession, folder: Path
+) -> dict[str, tuple[Ledger, list[dict[str, Any]]]]:
+    """Return what stores say of rows that wait; then let their queries forget the last commit.
+
+    A history whose file a correction needs is not shortened.
+    """
+
+    def ask(room: Any) -> tuple[Ledger, list[dict[str, Any]]]:
+        store = folder / room.__name__.rpartition(".")[2]
+        return ledger(store), rows_of(room.pending(spark, store))
+
+    with ThreadPoolExecutor(len(WAITING)) as pool:
+        found = dict(zip(WAITING, pool.map(ask, WAITING.values()), strict=True))
+    if any(row["reason"] == UNCORRECTED for row in found["watermark"][1]):
+        with pytest.raises(InputProblem, match="wait for a correction"):
+            drop_before(folder / "history", 1, readers=[folder / "watermark"])
+    stores = [f"{each}/_checkpoint" for each in (*WAITING, "grouping")]
+    for checkpoint in (*stores, "landed/checkpoints/landing", "landed/checkpoints/answers"):
+        _forget(folder / checkpoint)
+    return found
+
+
+def _forget(checkpoint: Path) -> None:
+    """Let Spark repeat the last micro-batch of a checkpoint, as after a kill before its commit."""
+    last = max(int(path.name) for path in (checkpoint / "commits").glob("[0-9]*"))
+    for path in (checkpoint / "commits").glob(f"*{last}*"):
+        path.unlink()
+
+
+def _land(streams: Mapping[str, DataFrame], folder: Path) -> Landing:
+    sides = {side: streams[side] for side in "RS"}
+    places = folder / "history", folder / "landing"
+    return Landing(sides, *places, value="v", **COLUMNS)
+
+
+def _open(
+    spark: SparkSession, stream: DataFrame, folder: Path, batches: dict[int, Counter[int]]
+) -> dict[str, Any]:
+    """Open a query of each room, by its name."""
+    size, slide = f"{oracle.SIZE_S} seconds", f"{oracle.SLIDE_S} seconds"
+    begun = over(stream, arrival="came", **COLUMNS)
+    windows = begun.window(size, slide, tasks=2, dedup=True, delta=0.2, eps=0.1)
+    wait_us, size_us = oracle.LATENESS_S * SECOND_US, oracle.SIZE_S * SECOND_US
+    config = WatermarkConfig(
+        *(size_us, oracle.SLIDE_S * SECOND_US, wait_us),
+        corrections=True,
+        gamma_us=NEVER_US,  # so that late rows wait for a correction halfway
+        max_age_us=NEVER_US,
+        tasks=2,
+    )
+    every = oracle.SIZE_S * 1_000
+    names = [f"p{pack}{device}" for pack in range(PACKS) for device in (*DEVICES, BAD_DEVICE)]
+    totals = [Statement(f"sum_{name}", Window("sum", Sensor(name), every, every)) for name in names]
+    sensors = tuple((name, 3_600) for name in names)
+    script = ScriptConfig((Workflow("hall", tuple(totals)),), sensors, lateness_us=wait_us)
+    history = folder / "history"
+    chain = ChainJoin(2, oracle.NEAR_S * SECOND_US, Equi("key"), lateness_us=wait_us)
+
+    def keep(rows: DataFrame, batch: Any) -> None:
+        batches[batch.number] = Counter(rows.toArrow().column("seq").to_pylist())
+
+    return {
+        "slack": windows.sum("v").store_in(folder / "landed"),
+        "watermark": WatermarkQuery(spark, config, history, folder / "watermark"),
+        "script": ScriptQuery(spark, script, history, folder / "script"),
+        "join": chain.stream(*from_history(spark, history), folder / "join"),
+        "grouping": Grouping(instances=2, senders=2).stream(
+            from_history(spark, history)[0], "key", folder / "grouping", keep, "seq", value="value"
+        ),
+    }
+
+
+def _run(query: Any, is_last: bool) -> None:
+    run: Callable[[], None] = query.run_available
+    if is_last:
+        run = getattr(query, "flush", run)  # room ``grouping`` has no flush
+    run()
+
+
+def rows_of(table: DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table as dictionaries."""
+    return list(table.drop("window").toArrow().to_pylist())

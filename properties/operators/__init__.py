@@ -1,1 +1,0 @@
-"""Spark's operators as the machines of a simulated cluster, without Spark."""
