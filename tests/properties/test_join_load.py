@@ -42,7 +42,7 @@ def log_of(decide: Decide, course: Course) -> ControlLog:
     return ControlLog(course.rules, first, steps)
 
 
-@promised(*LOG_CLAIMS.cases, "no", "linear", "quadratic", examples=100)
+@promised(*LOG_CLAIMS.cases, "no", "linear", "quadratic", examples=50)
 @given(course=courses())
 def test_both_controllers_decide_the_same_to_the_last_bit(reached: Reached, course: Course) -> None:
     assert spark.begin(course.rules, course.workers) == model.start(course.rules, course.workers)
