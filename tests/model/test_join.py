@@ -1,15 +1,10 @@
-"""Room ``join`` by hand: admission, predicates, and what follows from load."""
+"""Room ``join`` by hand: admission, predicates, and decisions."""
 
 import pytest
 
 from model.join import run
 from model.join.control import (
-    Watch,
-    decide,
     decision_at,
-    shed_share,
-    start,
-    watch,
 )
 from model.join.oracle import admission, holds, matches
 from model.join.state import Block, Copy, Lane, unacknowledged
@@ -28,7 +23,6 @@ from model.vocabulary.join import (
     R,
     Rejected,
 )
-from model.vocabulary.join_load import Limits, LoadRules, Measured
 
 # ------------------------------------------------------------------------------ admission and pairs
 
@@ -190,42 +184,3 @@ CONFIG = JoinConfig(
 def test_a_decision_holds_until_the_next_one() -> None:
     found = [decision_at(CONFIG, epoch)[1:] for epoch in range(5)]
     assert found == [(3, 7, 0.0), (3, 7, 0.0), (4, 5, 0.5), (1, 9, 0.0), (1, 9, 0.0)]
-
-
-def test_blocks_are_sized_for_the_workers_to_come() -> None:
-    rules = LoadRules(
-        0.2, 0.8, 0.9, 0, 0, least=1, most=9, capacity=10, blocks="adaptive", block_size=99
-    )
-    _, decision = decide(rules, start(rules, 2), Measured(0, 10, (10, 10), 0, 0, 0))
-    # Two workers that are always busy become five with a utilisation of 0.4: 20 * 0.4 / 4.
-    assert decision == Decision(1, 5, 2, 0.0)
-
-
-# --------------------------------------------------------------------------------------------- load
-
-
-LIMITS = Limits(0.25, 0.75, 0.75)
-SECOND = 1_000_000
-
-
-def test_a_change_waits_and_a_calm_moment_starts_the_wait_anew() -> None:
-    seen, workers, at = Watch(), 4, []
-    for second in range(100):
-        tau = 0.5 if second == 20 else 0.8
-        seen, after = watch(seen, second * SECOND, workers, tau, LIMITS)
-        if after != workers:
-            at.append((second, after))
-            break
-    assert at == [(51, 9)]
-    seen = Watch()
-    for second in range(301):
-        seen, after = watch(seen, second * SECOND, 8, 0.1875, LIMITS)
-        assert (after == 4) == (second == 300)
-
-
-@pytest.mark.parametrize("power", [1, 2])
-def test_shedding_starts_at_tau1_with_its_base_and_ends_at_1(power: int) -> None:
-    assert shed_share(0.75, 0.75, 0.1, power) == 0
-    assert shed_share(0.7500001, 0.75, 0.1, power) == pytest.approx(0.1, abs=1e-5)
-    assert shed_share(1.0, 0.75, 0.1, power) == 1
-    assert shed_share(0.875, 0.75, 0.0, power) == 0.5**power

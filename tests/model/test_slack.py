@@ -1,11 +1,9 @@
-"""One task of room ``slack``, its laws and its requirements, with numbers worked out by hand."""
+"""One task of room ``slack`` and its laws, with numbers worked out by hand."""
 
 from collections.abc import Iterable
-from itertools import product
 from math import sqrt
 from random import Random
-from statistics import NormalDist, mean, variance
-from typing import Any
+from statistics import mean, variance
 
 import pytest
 
@@ -15,10 +13,8 @@ from model.slack.assumption import (
     status_of,
 )
 from model.slack.machine import Task
-from model.slack.requirement import WindowFacts, requirement_of
 from model.slack.rules import Coverage, Factor, law, slack_us
 from model.vocabulary import Event, SlackConfig, Step, Workload
-from model.vocabulary.settings import PlainData
 from model.vocabulary.slack import Judged, Progress
 from model.vocabulary.windows import (
     Correction,
@@ -151,53 +147,6 @@ def test_slack_is_a_share_of_the_largest_delay() -> None:
     assert slack_us(controlled("max"), 1.0, 7) == 7
     assert slack_us(controlled("fixed", fixed_slack_us=9), 1.0, 7) == 9
     assert slack_us(controlled("fixed", fixed_slack_us=9, max_slack_us=4), 1.0, 7) == 4
-
-
-# ------------------------------------------------------------------------------------- requirements
-
-
-EPSILONS = (0.01, 0.05, 0.07, 0.1, 0.25, 0.5, 0.9)
-TOTALS = (1, 2, 3, 10, 20, 57, 100, 1_000, 12_345)
-
-
-def query(**settings: Any) -> SlackConfig:
-    return SlackConfig(1, 1, **settings)
-
-
-@pytest.mark.parametrize("eps", EPSILONS)
-def test_a_sum_needs_the_fewest_tuples_whose_error_is_rare(eps: float) -> None:
-    """The error is the mean of the missing share plus z deviations, without replacement."""
-    for cv, delta, total in product((0.1, 0.5, 1.0, 3.0), (0.01, 0.05, 0.2), TOTALS):
-        z = NormalDist().inv_cdf(1 - delta)
-
-        def error(n: int, cv: float = cv, z: float = z, total: int = total) -> float:
-            missing = 1 - n / total
-            return missing + z * cv * sqrt(missing * (1 - missing) / total)
-
-        required = requirement_of(query(aggregate="sum", eps=eps, delta=delta, control="pd"))
-        n = required(WindowFacts(total, cv * cv))
-        assert n == total or error(n) <= eps + 1e-6
-        assert n == 0 or error(n - 1) > eps - 1e-6
-
-
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({"lambda_thr": 0.5, "sampling": "adversarial"}, 50),
-        ({"aggregate": "count", "sampling": "adversarial"}, 91),
-        ({"aggregate": "min", "control": "fixed", "sampling": "adversarial"}, 0),
-        ({"sampling": "adversarial"}, 91),
-        ({"sampling": "adversarial", "aggregate": "avg"}, 1),
-        ({"method": "rigorous"}, 91),
-        ({"method": "rigorous", "aggregate": "avg"}, 1),
-        ({}, 94),
-        ({"aggregate": "avg"}, 80),
-    ],
-)
-def test_the_first_rule_that_applies_decides(settings: dict[str, PlainData], expected: int) -> None:
-    """Less than a tenth of a hundred equal values may be missing, whatever cv is."""
-    given = query(eps=0.1, delta=0.1, **settings)
-    assert requirement_of(given)(WindowFacts(100, 1.0, (2.0,) * 100)) == expected
 
 
 # ------------------------------------------------------------------------------ delay against value

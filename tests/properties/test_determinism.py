@@ -20,6 +20,7 @@ from sim.watermark import simulate as simulate_watermark
 from straggler.rooms import find_room
 from straggler.strategies import collect, grouping, join, script, streams, watermark
 from tests.model.two_phase_commit import CLAIMS, two_phase_commit
+from tests.sim.test_rooms import RUNS, small
 
 SEED = 12_345
 CASES = 6
@@ -47,10 +48,7 @@ def digests() -> dict[str, list[str]]:
         found[name] = [json.dumps(case.to_json()) for case in cases]
         for run in (room.reference(), room.in_process):
             found[name] += [run(case).digest() for case in cases]
-    found["timed"] = [
-        simulate_slack(case.timing.plan, case.config, case.timing.seed).digest
-        for case in collect(streams.timed_cases(), CASES, SEED)
-    ]
+    found["timed"] = [small(room, seed).digest for room in RUNS for seed in (1, 2)]
     machines = (two_phase_commit(3, votes_needed=votes) for votes in range(CASES))
     found["explored"] = [str(explore(machine, CLAIMS)) for machine in machines]
     return found
@@ -79,6 +77,7 @@ def test_one_seed_has_one_digest_whatever_the_process() -> None:
     here = digests()
     for name, found in here.items():
         assert len(set(found)) > CASES // 2, f"the cases of {name} are all alike"
+    assert len(set(here["timed"])) == 2 * len(RUNS)
     assert elsewhere("1") == here
 
 

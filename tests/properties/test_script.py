@@ -258,7 +258,7 @@ def against_placement(config: ScriptConfig, placed: Placement) -> Iterator[str]:
             yield "Components are split, although LPT keeps the cap."
 
 
-@promised(WHOLE, LARGE_SPLIT, HASHED, examples=60)
+@promised(WHOLE, LARGE_SPLIT, HASHED, examples=25)
 @given(config=configs())
 def test_placements_keep_their_bounds(reached: Reached, config: ScriptConfig) -> None:
     graph = compile_graph(config)

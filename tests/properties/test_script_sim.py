@@ -92,7 +92,13 @@ def inspect_settings(seed: int, **settings: object) -> InspectedRun:
     return inspect_run(*prepare(texts, seed))
 
 
-@pytest.mark.parametrize("way", PLACEMENTS)
+BY_DAY = ("plan", "by-unit")
+
+
+@pytest.mark.parametrize(
+    "way",
+    [each if each in BY_DAY else pytest.param(each, marks=pytest.mark.long) for each in PLACEMENTS],
+)
 @pytest.mark.parametrize("scenario", SETS)
 def test_loads_follow_from_the_rates(seed: int, scenario: str, way: str) -> None:
     # Sensors keep to their rates, and what delays them changes nothing.

@@ -1,14 +1,11 @@
 """Required coverage (docs/slack.md, 5) by counting every subset, and Spark's against the model's.
 
 The question is how often a random subset of exactly n_req tuples gives a wrong answer. No formula
-of section 5 is used. Windows whose subsets are too many to be counted are put in a random order,
-and the answer of the first n tuples is compared with that of all: its Clopper-Pearson limit, never
-the observed share. All limits together fail with probability ``FAILURE`` at most. Normal forms
-promise nothing here; ``test_slack_promise.py`` bounds how often answers that they required are
-wrong.
+of section 5 is used. Normal forms promise nothing here; ``test_slack_promise.py`` bounds how often
+answers that they required are wrong.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
@@ -19,8 +16,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
-from scipy import stats
 
 from model.slack.requirement import (
     WindowFacts,
@@ -39,7 +34,6 @@ from model.slack.subsets import (
 )
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import METHODS, SAMPLINGS, SELF_SUFFICIENT_AGGREGATES
-from properties.profiles import choose
 from properties.promised import Reached, promised
 from spark_impl.slack import requirement
 
@@ -204,83 +198,3 @@ def test_spark_requires_what_the_model_requires(reached: Reached, data: st.DataO
         expected = requirement_of(config)(facts)
         assert found.tolist() == [expected], config
         reached.add({"-".join(kind): 0 < expected < len(values)})
-
-
-# ------------------------------------------------------------------------------------ large windows
-
-Floats = NDArray[np.float64]
-
-FAILURE = 1e-6
-LIMITS = 5_000
-"""Upper bound of the number of limits that are computed."""
-AT_ONCE = 1_000_000
-"""Numbers in a block of random orders."""
-
-TOTALS = (30, 200, 1_000)
-LEVELS = (0.05, 0.01)
-
-VALUES: Mapping[str, Callable[[np.random.Generator, int], Floats]] = {
-    "equal": lambda _rng, n: np.full(n, 4.0),
-    "uniform": lambda rng, n: rng.uniform(0, 1, n),
-    "0 or 1": lambda rng, n: (rng.random(n) < 0.3).astype(float),
-    "exponential": lambda rng, n: rng.exponential(1, n),
-    "lognormal": lambda rng, n: rng.lognormal(0, 1.5, n),
-    "Pareto 1.2": lambda rng, n: rng.pareto(1.2, n) + 1,
-    "one giant": lambda _rng, n: np.append(np.ones(n - 1), float(n)),
-}
-
-
-@cache
-def drawn(
-    kind: str, total: int, seed: int, subsets: int
-) -> tuple[Floats, Mapping[tuple[bool, float], list[int]]]:
-    """Return the values of a window, and how many of its random subsets fail.
-
-    The keys are (average, eps), the elements the subsets of n tuples whose answer is eps or more
-    off, n = 0..N. A subset of n is the beginning of a random order.
-    """
-    rng = np.random.default_rng([seed, total, list(VALUES).index(kind)])
-    values, left = VALUES[kind](rng, total), np.arange(1, total)
-    failed = {case: np.zeros(total - 1, np.int64) for case in product((False, True), EPSILONS)}
-    rows = max(1, AT_ONCE // total)
-    for first in range(0, subsets, rows):
-        tiled = np.tile(values, (min(rows, subsets - first), 1))
-        sums = np.cumsum(rng.permuted(tiled, axis=1), axis=1)[:, :-1]
-        off_by = {
-            False: abs(sums - values.sum()) / values.sum(),
-            True: abs(sums / left - values.mean()) / values.mean(),
-        }
-        for average, eps in failed:
-            # An error of eps is a failure, also if it is rounded to less.
-            is_off = off_by[average] >= eps * (1 - 1e-12)
-            failed[average, eps] += np.count_nonzero(is_off, axis=0)
-    return values, {case: [subsets, *found.tolist(), 0] for case, found in failed.items()}
-
-
-def facts(values: Floats) -> WindowFacts:
-    """Return what is known of a window when it is judged."""
-    cv_squared = float(values.var() / values.mean() ** 2)
-    return WindowFacts(len(values), cv_squared, tuple(values.tolist()))
-
-
-def config(aggregate: str, eps: float, d: float, method: str) -> SlackConfig:
-    # Only control conformal splits delta; for all others d is delta.
-    return SlackConfig(1, 1, aggregate=aggregate, control="max", eps=eps, delta=d, method=method)
-
-
-def at_least(failed: int, of: int) -> float:
-    """Return the lower Clopper-Pearson limit of a probability."""
-    return float(stats.beta.ppf(FAILURE / LIMITS, failed, of - failed + 1)) if failed else 0.0
-
-
-@pytest.mark.parametrize("average", [False, True])
-def test_rigorous_bounds_are_always_enough(seed: int, average: bool) -> None:
-    subsets, partial = choose(4_000, nightly=50_000), 0
-    for kind, total, eps, d in product(VALUES, TOTALS, EPSILONS, LEVELS):
-        values, failures = drawn(kind, total, seed, subsets)
-        required = requirement_of(config("avg" if average else "sum", eps, d, "rigorous"))
-        n_req = required(facts(values))
-        failed = failures[average, eps][n_req]
-        assert at_least(failed, subsets) <= d, (kind, total, eps, d, n_req, failed, subsets)
-        partial += n_req < total
-    assert partial > 20, "undetermined: nearly everything is needed"

@@ -1,75 +1,30 @@
-"""Cuts change no answer of a window, by model or operator, and each arrival counts once.
+"""An operator of windows counts each arrival in one place.
 
 Arrivals come from simulated networks (``straggler/strategies/streams.py``).
 """
 
 from collections import Counter
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.slack.machine import MODEL as SLACK
-from model.vocabulary import System, Trace, Workload
-from model.vocabulary.slack import Judged
-from model.vocabulary.watermark import Clock, Inserted
-from model.vocabulary.windows import Final, Late, Rejected, Result
-from model.watermark.machine import MODEL as WATERMARK
-from model.windows.pipeline import WindowModel
+from model.vocabulary import Workload
+from model.vocabulary.windows import Late, Rejected
 from properties.promised import Reached, promised
 from spark_impl.windows import kernel, processor
 from spark_impl.windows.records import Output, Taken, TaskState
 from straggler.rooms import find_room
 from straggler.strategies import streams, watermark
 
-Answer = tuple[int, int, str, float, int, bool]
-
-
-class Room(NamedTuple):
-    """A model, and streams for it."""
-
-    name: str
-    model: WindowModel[Any, Any, Any]
-    cases: st.SearchStrategy[Workload]
-    has_operator: bool = True
-    """Whether the operator in process is cut as well; corrections of queries are Spark's."""
-
-
-ROOMS = {
-    "slack": Room("slack", SLACK, streams.cases()),
-    "watermark": Room("watermark", WATERMARK, watermark.cases(corrections=(True,))),
-    "upstream": Room("watermark", WATERMARK, watermark.cases(upstreams=(1, 2, 3)), False),
+ROOMS: Mapping[str, tuple[str, st.SearchStrategy[Workload]]] = {
+    "slack": ("slack", streams.cases()),
+    "watermark": ("watermark", watermark.cases(corrections=(True,))),
+    "upstream": ("watermark", watermark.cases(upstreams=(1, 2, 3))),
 }
-
-
-def unbatched(trace: Trace) -> list[object]:
-    """Return the steps that may not depend on the cut into micro-batches."""
-    # A pair that a forgotten redelivery finds late again is one step in one batch, two in two.
-    late = {step._replace(batch=0) for step in trace.of(Late)}
-    kinds: tuple[Any, ...] = (Result, Judged, Clock, Inserted, Rejected)  # all are named tuples
-    steps = [repr(step._replace(batch=0)) for kind in kinds for step in trace.of(kind)]
-    return [*sorted(steps), *sorted(late), *answers(trace)]
-
-
-def answers(trace: Trace) -> list[Answer]:
-    """Return the final answers without the numbers of their revisions."""
-    return [(*final[:5], final.exact) for final in trace.of(Final)]
-
-
-@pytest.mark.parametrize("name", ROOMS)
-@given(data=st.data())
-def test_cuts_change_no_answer(name: str, data: st.DataObject) -> None:
-    room = ROOMS[name]
-    # With a flush, because the cuts decide which corrections are made before the end.
-    flushed = data.draw(room.cases).with_(flush=True)
-    if room.name == "watermark":
-        flushed = flushed.with_(config={**flushed.config, "clocks": "arrivals"})
-    recut = flushed.with_(cuts=data.draw(streams.cuts(len(flushed.arrivals))))
-    runs: list[System] = [room.model.run]
-    runs += [find_room(room.name).in_process] * room.has_operator
-    for run in runs:
-        assert unbatched(run(recut)) == unbatched(run(flushed))
+"""Room and streams for it, by name."""
 
 
 @pytest.mark.parametrize("name", ROOMS)
@@ -78,7 +33,8 @@ def test_cuts_change_no_answer(name: str, data: st.DataObject) -> None:
 def test_an_operator_counts_each_arrival_in_one_place(
     reached: Reached, name: str, data: st.DataObject
 ) -> None:
-    flushed = data.draw(ROOMS[name].cases).with_(flush=True)
+    room, cases = ROOMS[name]
+    flushed = data.draw(cases).with_(flush=True)
     counted: list[Taken] = []
 
     def count(*given: Any, **more: Any) -> tuple[TaskState, Output]:
@@ -88,7 +44,7 @@ def test_an_operator_counts_each_arrival_in_one_place(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(processor, "process", count)
-        trace = find_room(ROOMS[name].name).in_process(flushed)
+        trace = find_room(room).in_process(flushed)
     accepted, redelivered, unasked, opened, missed = map(
         sum, zip(*(counted or [Taken()]), strict=True)
     )

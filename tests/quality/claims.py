@@ -14,7 +14,7 @@ from straggler.strategies.examples import cases_of, collect
 from tests.quality.planting import Planted, Run
 
 SEED = 11
-CASES = 120
+CASES = 50
 """Drawn workloads of a room."""
 
 

@@ -126,9 +126,10 @@ def test_a_mistake_on_which_model_and_spark_agree_is_noticed(name: str) -> None:
 
 LAWS = (
     (0.95, "conformal"),
-    (0.9, "pd"),
-    pytest.param(0.9, "conformal", marks=pytest.mark.long),
-    pytest.param(None, "conformal", marks=pytest.mark.long),
+    *(
+        pytest.param(*each, marks=pytest.mark.long)
+        for each in ((0.9, "pd"), (0.9, "conformal"), (None, "conformal"))
+    ),
 )
 
 
@@ -166,9 +167,9 @@ def test_operators_that_wait_too_little_break_coverage(share: float | None, cont
             assert judged(workload)
 
 
-@pytest.mark.parametrize("control", ["conformal", "pd"])
-def test_few_windows_leave_coverage_undetermined(control: str) -> None:
-    workload = long_stream(0.9, control)
+@pytest.mark.parametrize(("share", "control"), LAWS[:2])
+def test_few_windows_leave_coverage_undetermined(share: float, control: str) -> None:
+    workload = long_stream(share, control)
     short = workload.with_(arrivals=workload.arrivals[: len(workload.arrivals) // 20], cuts=())
     found = judged(short)
     assert found
@@ -178,7 +179,7 @@ def test_few_windows_leave_coverage_undetermined(control: str) -> None:
 # ----------------------------------------------------------------------------------- imbalance
 
 
-@pytest.mark.parametrize("n", [2, 4, 8, 16])
+@pytest.mark.parametrize("n", [2, 8, *(pytest.param(n, marks=pytest.mark.long) for n in (4, 16))])
 def test_the_fluid_by_definition_is_that_of_the_model(n: int) -> None:
     (config,) = collect(queries.balanced_routers(n, [1]), 1, SEED)
     (case,) = collect(clusters.cases(queries.router_shape(config)), 1, SEED)

@@ -303,19 +303,23 @@ def test_workers_come_and_go_within_a_window(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     "settings",
     [
-        {"workers": "1", "trigger_interval_us": "1000000"},
-        {"workers": "2", "lateness_us": "0", "message_us": "3000", "trigger_interval_us": "never"},
-        pytest.param(
-            {"blocks": "adaptive", "loss": "0.1", "trigger_interval_us": "7000000"},
-            marks=pytest.mark.long,
-        ),
         {"faults": "fail worker-0 16500000 500000"},
-        pytest.param(
-            {"faults": "fail worker-1 30500000 500000; slow worker-0 15000000 4000000 40"},
-            marks=pytest.mark.long,
+        *(
+            pytest.param(each, marks=pytest.mark.long)
+            for each in (
+                {"workers": "1", "trigger_interval_us": "1000000"},
+                {
+                    "workers": "2",
+                    "lateness_us": "0",
+                    "message_us": "3000",
+                    "trigger_interval_us": "never",
+                },
+                {"blocks": "adaptive", "loss": "0.1", "trigger_interval_us": "7000000"},
+                {"faults": "fail worker-1 30500000 500000; slow worker-0 15000000 4000000 40"},
+            )
         ),
     ],
-    ids=["one worker", "slow", "lost", "failure", "failure and slowness"],
+    ids=["failure", "one worker", "slow", "lost", "failure and slowness"],
 )
 def test_every_pair_of_admitted_tuples_comes_out_once(settings: dict[str, str]) -> None:
     for seed in range(profiles.choose(1, nightly=3)):

@@ -1,6 +1,7 @@
 """The scenarios: figures that they are fitted to, and what delays follow."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -17,16 +18,16 @@ from sim.sweep.statistics import mean_interval
 SEEDS = range(20)
 
 
-@pytest.fixture(scope="module")
-def runs() -> dict[int, list[Disorder]]:
-    """Simulate each number of devices, one run per seed."""
-    return {
-        devices: [measure(simulate_arrivals(umts(seed, devices), seed).events) for seed in SEEDS]
-        for devices in (7, 8, 9)
-    }
+DEVICES = [8, *(pytest.param(each, marks=pytest.mark.long) for each in (7, 9))]
 
 
-@pytest.mark.parametrize("devices", [7, 8, 9])
+@cache
+def runs(devices: int) -> list[Disorder]:
+    """Simulate a number of devices, one run per seed."""
+    return [measure(simulate_arrivals(umts(seed, devices), seed).events) for seed in SEEDS]
+
+
+@pytest.mark.parametrize("devices", DEVICES)
 @pytest.mark.parametrize(
     ("name", "target_us", "tolerance"),
     [
@@ -35,24 +36,22 @@ def runs() -> dict[int, list[Disorder]]:
         ("delay_max_us", 4_700_000, 0.20),
     ],
 )
-def test_delays(
-    runs: dict[int, list[Disorder]], devices: int, name: str, target_us: float, tolerance: float
-) -> None:
+def test_delays(devices: int, name: str, target_us: float, tolerance: float) -> None:
     """The mean over seeds is within the tolerance of the target, with confidence 0.999.
 
     The tolerances are how far the three recorded sessions lie from each other.
     """
-    values = [getattr(run, name) for run in runs[devices]]
+    values = [getattr(run, name) for run in runs(devices)]
     interval = mean_interval(values, 0.999)
     assert target_us * (1 - tolerance) <= interval.low, interval
     assert interval.high <= target_us * (1 + tolerance), interval
 
 
-@pytest.mark.parametrize("devices", [7, 8, 9])
-def test_lateness(runs: dict[int, list[Disorder]], devices: int) -> None:
-    shares = [run.late_share for run in runs[devices]]
+@pytest.mark.parametrize("devices", DEVICES)
+def test_lateness(devices: int) -> None:
+    shares = [run.late_share for run in runs(devices)]
     assert all(0.16 <= share <= 0.34 for share in shares), shares
-    assert all(run.late_share_within_keys <= 0.0007 for run in runs[devices])
+    assert all(run.late_share_within_keys <= 0.0007 for run in runs(devices))
 
 
 # ------------------------------------------------------------------------------- disorder processes

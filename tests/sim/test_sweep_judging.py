@@ -142,6 +142,12 @@ def test_clopper_pearson_covers_exactly(trials: int, p: float) -> None:
     assert sum(masses[covered]) >= 0.95
 
 
+def test_a_mean_has_the_limits_of_student() -> None:
+    """The deviation of 0, 1 and 2 is 1; t is 4.3027 with two degrees of freedom."""
+    found = mean_interval([0.0, 1.0, 2.0], 0.95)
+    assert (found.estimate, found.low, found.high) == pytest.approx((1, -1.484, 3.484), abs=1e-3)
+
+
 def test_bad_values_are_named() -> None:
     with pytest.raises(ValueError, match="confidence is 1; it must be"):
         mean_interval([1, 2, 3], confidence=1)

@@ -2,8 +2,9 @@
 
 A store lives through a first plan that Spark could not write, an empty history, a redelivered file,
 a sink that fails and a lost commit.
-Each contract is asked of that one life, or of a copy of its folder that is damaged. What the shared
-runtime decides, whatever the room, is asked of two rooms by day and of all at night.
+Each contract is asked of that one life, or of a copy of its folder that is damaged: of two rooms by
+day, and of all at night. By day the promise that every row is accounted for hands rows to queries
+of all rooms, which are opened again and repeat a micro-batch.
 """
 
 import shutil
@@ -85,7 +86,7 @@ def leave_torn_plan(checkpoint: Path) -> None:
     (plans / "..0.1d77352c.tmp.crc").touch()
 
 
-@pytest.fixture(scope="module", params=[*ROOMS])
+@pytest.fixture(scope="module", params=SOME_BY_DAY)
 def life(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Life:
@@ -205,6 +206,7 @@ def test_a_store_is_refused_over_another_history(
     assert content(store) == before
 
 
+@pytest.mark.long  # by day writers of tables and of a landing come second
 def test_a_second_writer_is_refused(
     spark: SparkSession, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -229,6 +229,7 @@ def test_of_two_landings_that_begin_a_history_one_is_refused(
     open_history(made, other, {}, is_planned=True)
 
 
+@pytest.mark.long
 def test_a_correction_names_a_file_that_was_rewritten(spark: SparkSession, tmp_path: Path) -> None:
     """The file was read when it was another one; its windows are computed again."""
     made, store = tmp_path / "history", tmp_path / "store"

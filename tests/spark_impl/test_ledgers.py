@@ -1,4 +1,4 @@
-"""Ledgers of a query of every room: rows by micro-batch, lists of pending rows, limits."""
+"""Ledgers of queries: rows by micro-batch, lists of pending rows, limits."""
 
 from importlib import import_module
 from math import nan
@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_impl.runtime.accounts import Ledger, ledger
+from spark_impl.runtime.accounts import ledger
 from tests.spark_impl.rooms_under_test import (
     AGAIN,
     FIRST,
@@ -44,10 +44,10 @@ def load_progress(name: str) -> Any:
 def test_progress_has_the_rows_of_the_last_micro_batch(
     spark: SparkSession, name: str, tmp_path: Path
 ) -> None:
-    """Rows are pending until a flush answers them; sums over micro-batches are the ledger."""
-    (tmp_path / "history").mkdir()
-    ROOMS[name].open(spark, tmp_path / "history", tmp_path / "store", sink=nothing).run_available()
-    assert ledger(tmp_path / "store") == Ledger(0, None, {})
+    """Rows are pending until they are answered; sums over micro-batches are the ledger.
+
+    A late row waits for its correction; those that time has answered wait no more.
+    """
     history, store, kept = begun(spark, ROOMS[name], tmp_path)
     progress = load_progress(name)
     if name == "grouping":  # nothing waits there, and S is another stream
@@ -57,33 +57,22 @@ def test_progress_has_the_rows_of_the_last_micro_batch(
     assert progress(store).rows == {"read": len(FIRST), "refused": 2, "pending": waiting}
     assert ledger(store).pending == waiting
     assert awaited(spark, name, store) == {0, 1, 2, 3, 5}
-    ROOMS[name].open(spark, history, store, sink=kept).flush()
-    assert not awaited(spark, name, store)
-    assert progress(store).rows == {"pending": -waiting, "answered": waiting}
-    assert (ledger(store).answered, ledger(store).balances) == (waiting, True)
-
-
-def test_rows_that_wait_are_listed_until_they_are_answered(
-    spark: SparkSession, name: str, tmp_path: Path
-) -> None:
-    """A late row waits for its correction; those that time has answered wait no more."""
-    if name == "grouping":
-        pytest.skip("no row waits there")
-    history, store, kept = begun(spark, ROOMS[name], tmp_path)
     for readings in (AGAIN, LAST):
         land(history, readings)
         ROOMS[name].open(spark, history, store, sink=kept).run_available()
-        found = awaited(spark, name, store)
-    late = {LATE.identity} if name in ("slack", "watermark") else set()
-    assert found == {6, 7, 9} | late
+    late = set() if ROOMS[name].refuses_late else {LATE.identity}
+    assert awaited(spark, name, store) == {6, 7, 9} | late
+    ROOMS[name].open(spark, history, store, sink=kept).flush()
+    assert not awaited(spark, name, store)
+    waiting = 3 + len(late)
+    assert progress(store).rows == {"pending": -waiting, "answered": waiting}
+    assert (ledger(store).answered, ledger(store).balances) == (9 + len(late), True)
 
 
-@pytest.mark.parametrize("ts_us", [(1 << 63) - 1, -(1 << 63)])
-def test_a_row_beyond_all_calendars_waits_for_nothing(
-    spark: SparkSession, tmp_path: Path, ts_us: int
-) -> None:
+def test_a_row_beyond_all_calendars_waits_for_nothing(spark: SparkSession, tmp_path: Path) -> None:
     history, store = tmp_path / "history", tmp_path / "store"
-    land(history, (*FIRST, Reading("R", 14, ts_us)))
+    beyond = [Reading("R", 14 + n, ts_us) for n, ts_us in enumerate(((1 << 63) - 1, -(1 << 63)))]
+    land(history, (*FIRST, *beyond))
     ROOMS["slack"].open(spark, history, store, sink=nothing).run_available()
     assert awaited(spark, "slack", store) == {0, 1, 2, 3, 5}
 
@@ -113,11 +102,11 @@ def test_a_limit_stops_a_query_until_it_is_raised(
 
     def stops(batch: int, sentence: str, rows: int, **limits: float) -> None:
         file = store / "_stopped" / f"{batch:08d}.parquet"
-        whole = f"{store} has not committed micro-batch {batch}: {sentence}; {file} lists them"
-        for _ in range(2):
-            with pytest.raises(PROBLEMS) as stopped:
-                run(**limits)
-            assert str(stopped.value) == whole
+        with pytest.raises(PROBLEMS) as stopped:
+            run(**limits)
+        assert str(stopped.value) == (
+            f"{store} has not committed micro-batch {batch}: {sentence}; {file} lists them"
+        )
         assert load_progress(name)(store)[0] == batch - 1
         listed = pq.ParquetFile(file).read()
         assert listed.num_rows == rows

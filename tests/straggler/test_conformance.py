@@ -187,8 +187,11 @@ HOW = "In plain Python."
         ("twice", FOUND_LATE, "windows-exact", "not reproduced", "not reproduced"),
         ("twice", FOUND, "windows-exact", "broken", "broken"),
         ("twice", {**FOUND, "exit_code": 1}, "windows-exact", "not reproduced", "not reproduced"),
-        ("refuses", {}, "in-time", "failed", "exit code 1 (it cannot express this)"),
         ("refuses", {**FOUND, "explains": HOW}, "windows-exact", "broken", "broken"),
+        pytest.param(
+            *("refuses", {}, "in-time", "failed", "exit code 1 (it cannot express this)"),
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_an_engine_gets_the_verdict_that_its_answers_and_scripts_support(

@@ -1,6 +1,7 @@
 """Engines of others: their folders, their streams, and which answers break a promise."""
 
 from contextlib import closing
+from functools import cache
 from itertools import product
 
 import pytest
@@ -24,6 +25,13 @@ ENVIRONMENTS = ROOT / ".engines"
 ENGINES = [load_engine(FOLDER, name, ENVIRONMENTS) for name in engine_names(FOLDER)]
 STREAMS = 100
 """Number of different streams of a case."""
+
+
+@cache
+def drawn(promise: str) -> list[Workload]:
+    """Draw streams of a promise for an engine that can take them all."""
+    return draw_workloads(Asked(promise, "?", {}), 12, 0)
+
 
 each_engine = pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
 
@@ -131,7 +139,7 @@ def test_micro_batches_say_which_late_tuples_count() -> None:
 
 def test_a_router_by_key_is_unbalanced_and_one_in_turn_is_not() -> None:
     promise = PROMISES["balance"]
-    (workload,) = draw_workloads(Asked("balance", "?", {}), 1, 0)
+    workload = drawn("balance")[0]
     for policy, is_balanced in (("key", False), ("round-robin", True)):
         asked = workload.with_(config={**workload.config, "policy": policy})
         routed = run_model(promise.scope.room, asked)
@@ -165,17 +173,15 @@ def test_a_join_may_find_a_pair_that_came_too_late_but_no_wrong_or_second_one() 
 
 def test_the_streams_have_the_cases_that_matter() -> None:
     for name, promise in PROMISES.items():
-        workloads = draw_workloads(Asked(name, "?", {}), 12, 0)
-        counts = [count_cases(each, run_model(promise.scope.room, each)) for each in workloads]
+        counts = [count_cases(each, run_model(promise.scope.room, each)) for each in drawn(name)]
         for guard in promise.guards:
             assert sum(each[guard] for each in counts), (name, guard)
 
 
 def test_a_stream_is_what_the_engine_can_take() -> None:
-    plain = draw_workloads(Asked("in-time", "?", {}), 8, 0)
     asked = Asked("in-time", "?", {}, False, time_factor=1_000, arrivals_max=9, batch=2)
     fitted = draw_workloads(asked, 8, 0)
-    for before, after in zip(plain, fitted, strict=True):
+    for before, after in zip(drawn("in-time")[:8], fitted, strict=True):
         identities = [event.source_id for event in after.arrivals]
         assert len(identities) == len(set(identities)) <= 9
         assert after.arrivals[0].event_time_us == before.arrivals[0].event_time_us * 1_000

@@ -28,13 +28,12 @@ from tests.straggler.command import Straggler
 
 PAGE = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
 BY_DAY = {
-    "slack": "lost-update",
     "watermark": "",
     "join": "local-timer",
     "grouping": "counters-rounded-down",
     "script": "load-not-added",
 }
-"""A quick erratum of each room that has one."""
+"""A quick erratum of each other room that has one; the command is asked for that of ``slack``."""
 
 
 def check(confirmed: Confirmation) -> None:
@@ -44,7 +43,7 @@ def check(confirmed: Confirmation) -> None:
 
 
 @pytest.mark.parametrize("name", BY_DAY)
-def test_an_erratum_of_each_room_is_confirmed_as_the_page_says(name: str) -> None:
+def test_an_erratum_of_a_room_is_confirmed_as_the_page_says(name: str) -> None:
     room = find_room(name)
     (*_, chosen) = (each for each in room.errata if each.name == BY_DAY[name] or not BY_DAY[name])
     (confirmed,) = confirm([(room, chosen)])
@@ -94,7 +93,9 @@ def test_the_command_prints_stores_and_summarises(straggler: Straggler, tmp_path
     assert (row["room"], row["erratum"], row["confirmed"]) == ("slack", "lost-update", True)
     assert row["verdicts"]["literal"]["outcome"] == "broken"
     assert row["verdicts"]["corrected_in_the_scope"]["outcome"] == "holds"
-    assert (tmp_path / "errata.md").read_text(encoding="utf-8").startswith("# Errata\n")
+    page = (tmp_path / "errata.md").read_text(encoding="utf-8")
+    assert page.startswith("# Errata\n")
+    assert page.partition("\n### lost-update\n")[2].strip() in PAGE
 
 
 def test_an_unconfirmed_erratum_exits_with_1(

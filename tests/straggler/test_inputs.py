@@ -87,7 +87,7 @@ def case_of(name: str) -> Case:
 @pytest.mark.parametrize(
     "name",
     [
-        name if name in ("stations", "january") else pytest.param(name, marks=pytest.mark.long)
+        name if name == "stations" else pytest.param(name, marks=pytest.mark.long)
         for name in join.NAMED
     ],
 )

@@ -102,6 +102,7 @@ def test_interrupts_that_the_parent_ignores_are_heard(
         assert signal.signal(signal.SIGINT, signal.default_int_handler) is signal.SIG_IGN
 
 
+@pytest.mark.long
 @pytest.mark.timeout(PATIENCE_S)
 def test_ctrl_c_ends_a_query_on_spark_and_leaves_nothing(tmp_path: Path) -> None:
     times = [time_s if time_s % 4 else time_s - 9 for time_s in range(20, 120)]

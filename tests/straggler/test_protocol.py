@@ -262,7 +262,13 @@ def spoilt(row: dict[str, Any], data: st.DataObject) -> dict[str, Any]:
     return row | {name if how == "change" else "more": data.draw(values)}
 
 
-@pytest.mark.parametrize("name", room_names())
+@pytest.mark.parametrize(
+    "name",
+    [
+        each if each in ("slack", "join") else pytest.param(each, marks=pytest.mark.long)
+        for each in room_names()
+    ],
+)
 def test_schema_and_reader_take_the_same_lines(name: str, seed: int) -> None:
     room, published = find_room(name), schema(f"trace-{name}")
     rows: dict[str, dict[str, Any]] = {}

@@ -50,8 +50,9 @@ def test_all_results_are_on_the_page(straggler: Straggler, sweeps: Path, tmp_pat
         done = straggler("report", "--output", name)
         assert (done.code, done.err) == (0, "")
         assert done.out.startswith(f"{name}: 6 experiments, 168 runs: 1 reproduced, ")
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = read(tmp_path, "report.html")
     assert page.count("<article") == 6
+    assert "Latency &lt;with&gt; &amp; without shedding" in page
     assert (tmp_path / "again.html").read_text(encoding="utf-8") == page
     assert {path.name for path in tmp_path.iterdir()} == {"sweeps", "report.html", "again.html"}
 
@@ -131,9 +132,9 @@ STREAM = "event_time,value,key\n" + "".join(f"{at},1,k\n" for at in (1, 9, 2, 12
 ASK = ("diff", "slack", "--time-unit", "s", "--per", "key", "--control", "fixed", "--system", BUGGY)
 
 
-def read(folder: Path) -> str:
+def read(folder: Path, name: str = "run.html") -> str:
     """Return a page, which is whole and needs nothing."""
-    page = (folder / "run.html").read_text(encoding="utf-8")
+    page = (folder / name).read_text(encoding="utf-8")
     names = re.findall(r'\bid="([^"]*)"', page)
     assert len(set(names)) == len(names)
     assert {link for link in re.findall(r'href="([^"]*)"', page) if link[1:] not in names} == set()

@@ -1,6 +1,7 @@
 """``straggler explore`` and ``straggler sim``: small scopes searched, and timed runs."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from sim.calibration import Calibration
 from straggler.cli.calibrate import read_calibration
 from straggler.inputs.schemas import FOLDER
+from straggler.rooms import find_room, room_names
 from tests.sim.calibrations import CALIBRATION
 from tests.straggler.command import PATIENCE_S, Done, Straggler, assert_refused, start
 from tests.straggler.test_protocol import is_valid
@@ -23,6 +25,17 @@ def test_a_scope_is_searched_and_every_planted_bug_found(
     record = json.loads((tmp_path / "explored.json").read_text(encoding="utf-8"))
     assert record["scopes"][0]["states"] == 1_568
     assert all(bug["claim"] for bug in record["planted_bugs"])
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("room", room_names())
+def test_every_planted_bug_of_a_room_is_found(straggler: Straggler, room: str) -> None:
+    done = straggler("explore", room)
+    assert (done.code, done.err) == (0, "")
+    caught = re.search(r"(\d+) of (\d+) planted bugs are caught\.$", done.out.strip())
+    assert caught
+    assert int(caught[1]) == int(caught[2]) == len(find_room(room).explorer.variants)
 
 
 @pytest.mark.parametrize(

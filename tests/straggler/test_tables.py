@@ -60,22 +60,6 @@ def test_rows_with_arrival_are_sorted_by_it_and_ties_stay(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("column", "us"),
-    [
-        (pa.array([1e300, 1415624019.862]), [1_415_624_019_862_000]),
-        (pa.array([0, 2**63 + 5], pa.uint64()), [0]),
-        (pa.array([0, 2**60], pa.timestamp("ms")), [0]),
-        (pa.array([1_999, 2_000], pa.timestamp("ns")), [1, 2]),
-        (pa.array([1, 1], pa.timestamp("s", "Europe/Berlin")), [1_000_000] * 2),
-        (pa.array(["1", "2"]).dictionary_encode(), [1_000_000, 2_000_000]),
-    ],
-)
-def test_times_of_every_type(tmp_path: Path, column: pa.Array, us: list[int]) -> None:
-    events = table(tmp_path, Columns(time_unit="s"), event_time=column).events
-    assert [event.event_time_us for event in events] == us
-
-
-@pytest.mark.parametrize(
     ("row", "what"), [("2,1,a", "event time"), ("1,2,a", "value"), ("1,1,b", "key")]
 )
 def test_an_identity_of_two_tuples_is_that_of_the_first(

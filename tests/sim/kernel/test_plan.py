@@ -1,19 +1,33 @@
-"""Plans: values that come back from JSON and from Python, and refuse what makes no sense."""
+"""Plans: replays and tunings; impossible values of all parts of a run are named."""
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import inf
 
 import pytest
+import simpy
 
 from model.vocabulary import Event
-from sim.kernel.disorder import Straggler
-from sim.kernel.faults import Duplicate
-from sim.kernel.link import Noise, Tier, Tiers
+from sim.kernel.disorder import Burst, Disturbance, Gap, Regime, Straggler, check_disturbance
+from sim.kernel.distributions import Constant, Exponential, Lognormal, Mixture, Pareto, Uniform
+from sim.kernel.faults import (
+    Congest,
+    Duplicate,
+    Fail,
+    Fault,
+    Lose,
+    Pause,
+    Slow,
+    inject,
+    schedule_of,
+)
+from sim.kernel.link import Link, Noise, Tier, Tiers
 from sim.kernel.plain import from_plain
 from sim.kernel.plan import Cluster, Plan, Worker, replay
 from sim.kernel.source import Recording, Row, Source
-from sim.kernel.trigger import EVERY_SECOND, At
+from sim.kernel.station import Station
+from sim.kernel.trigger import EVERY_SECOND, At, Every, EveryTuples
 
 
 def test_a_replay_starts_with_the_first_arrival() -> None:
@@ -43,65 +57,76 @@ def test_tuning_is_that_of_the_room_or_its_default() -> None:
         replace(tuned, tuning="fast").tuned(RoomTuning())
 
 
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: Source(-1), r"Source.events is -1; it must be between 0 and 999999999"),
-        (lambda: Source(1, keys=()), r"Source.keys is \(\); it must be at least one key"),
-        (lambda: Source(1, low=2, high=1), r"Source.high is 1; it must be between low, 2, and"),
-        (lambda: Source(1, bits=-1), r"Source.bits is -1; it must be at least 0"),
-        (lambda: Plan((), epoch_us=2**60), r"Plan.epoch_us is 1152921504606846976; it must be"),
-        (
-            lambda: Plan((Source(1, relay=-1),), (Worker(),)),
-            r"relay of source 0 is -1; it must be one of the 1 relays",
-        ),
-        (
-            lambda: Plan((Source(1),), disturbances=(Straggler(1),)),
-            r"straggler.source is 1; it must be a source, 0..0",
-        ),
-        (lambda: Plan((), tiers=Tiers(node=Tier(1, 0))), r"Tier.bandwidth_mbps is 0; it must be"),
-        (
-            lambda: Plan((Source(1),), faults=(Duplicate("source-1", 1, 1),)),
-            r"target of duplicate is 'source-1'; it must be one of source-0",
-        ),
-        (lambda: Cluster(()), r"Cluster.workers is \(\); it must be at least one worker"),
-        (
-            lambda: Cluster(noise=Noise()),
-            r"Cluster.noise.retry_us is None; it must be a time: a cluster's links lose nothing",
-        ),
-    ],
+def disturbed(disturbance: Disturbance) -> None:
+    check_disturbance(disturbance, sources=2)
+
+
+def struck(*schedule: Fault) -> None:
+    """Let faults strike a run with one worker and one link."""
+    env = simpy.Environment()
+    station, link = Station[int](env, Worker(), print), Link[int](env, Tier(0.0, 1.0), print)
+    inject(env, schedule, {"w": station}, {"l": link})
+
+
+REFUSED: tuple[tuple[Callable[[], object], str], ...] = (
+    (lambda: Source(-1), "Source.events is -1; it must be between 0 and 999999999"),
+    (lambda: Source(1, keys=()), "Source.keys is (); it must be at least one key"),
+    (lambda: Source(1, low=2, high=1), "Source.high is 1; it must be between low, 2, and"),
+    (lambda: Source(1, bits=-1), "Source.bits is -1; it must be at least 0"),
+    (lambda: Plan((), epoch_us=2**60), "Plan.epoch_us is 1152921504606846976; it must be"),
+    (lambda: Plan((Source(1, relay=-1),), (Worker(),)), "relay of source 0 is -1; it must be one"),
+    (lambda: Plan((), tiers=Tiers(node=Tier(1, 0))), "Tier.bandwidth_mbps is 0; it must be above"),
+    (lambda: Plan((Source(1),), disturbances=(Straggler(1),)), "straggler.source is 1; it must be"),
+    (lambda: Plan((Source(1),), faults=(Duplicate("a", 1, 1),)), "target of duplicate is 'a'; it"),
+    (lambda: Cluster(()), "Cluster.workers is (); it must be at least one worker"),
+    (lambda: Cluster(noise=Noise()), "Cluster.noise.retry_us is None; it must be a time"),
+    (lambda: Every(0), "Every.interval_us is 0; it must be above 0"),
+    (lambda: EveryTuples(-1), "EveryTuples.tuples is -1; it must be above 0"),
+    (lambda: At((9, 3)), "At.cuts is [9, 3]; it must be ascending, from 0 on"),
+    (lambda: Constant(inf), "Constant.us is inf; it must be finite and at least 0"),
+    (lambda: Uniform(-1, 2), "Uniform.low_us is -1"),
+    (lambda: Uniform(3, 2), "Uniform.high_us is 2"),
+    (lambda: Exponential(0), "Exponential.mean_us is 0"),
+    (lambda: Pareto(0, 1), "Pareto.minimum_us is 0"),
+    (lambda: Lognormal(1, -1), "Lognormal.sigma is -1"),
+    (lambda: Mixture(1.5, Constant(1)), "Mixture.share is 1.5"),
+    (
+        lambda: disturbed(Burst(-1, 1, 0.5, Constant(1))),
+        "burst.start_us is -1; it must be at",
+    ),
+    (lambda: disturbed(Burst(0, 1, 1.5, Constant(1))), "burst.share is 1.5; it must be between 0"),
+    (lambda: disturbed(Gap(0, 1, source=2)), "gap.source is 2; it must be a source, 0..1"),
+    (lambda: disturbed(Straggler(0, factor=0)), "straggler.factor is 0; it must be above 0"),
+    (lambda: disturbed(Regime(-5, Constant(1))), "regime.start_us is -5; it must be at least"),
+    (lambda: Noise(loss=2), "Noise.loss is 2; it must be between 0 and 1"),
+    (lambda: Noise(retry_us=0), "Noise.retry_us is 0; it must be finite and above 0"),
+    (lambda: schedule_of("pause a 1"), "'pause a 1' is not a fault; write pause worker at_us"),
+    (lambda: schedule_of("slow a 1 2 inf"), "slow.factor is inf; it must be finite"),
+    (lambda: struck(Pause("w", -1, 1)), "pause.at_us is -1; it must be at least 0"),
+    (lambda: struck(Fail("w", 1, 0)), "fail.for_us is 0; it must be above 0"),
+    (lambda: struck(Fail("w", 1, 10**58)), "0; it must be less than 2"),
+    (lambda: struck(Slow("w", 1, 1, 0)), "slow.factor is 0; it must be above 0"),
+    (lambda: struck(Congest("l", 1, 1, 1.0)), "congest.share is 1.0; it must be at least"),
+    (lambda: struck(Lose("l", -2)), "lose.nth is -2; it must be at least 0"),
+    (lambda: struck(Congest("x", 1, 1)), "target of congest is 'x'; it must be one of l"),
+    (lambda: struck(Fail("l", 1, 1)), "target of fail is 'l'; it must be one of w"),
+    (lambda: inject(simpy.Environment(), [Lose("a", 1)], {}, {}), "this run has no links"),
+    (
+        lambda: from_plain({"is": "Source", "event": 1}),
+        "has no 'event'; did you mean 'events'?",
+    ),
+    (lambda: from_plain({"is": "Plan", "flush": 1}), "Plan.flush is 1; it must be true or false"),
+    (
+        lambda: from_plain({"is": "At", "cuts": [1, 2.0]}),
+        "At.cuts[1] is 2.0; it must be an",
+    ),
 )
-def test_bad_values_are_named(build: Callable[[], object], message: str) -> None:
-    with pytest.raises(ValueError, match=message) as refusal:
-        build()
-    assert "\n" not in str(refusal.value)
+"""Values of all parts of a run, and what is said of them."""
 
 
-# ------------------------------------------------------------------------------------ as plain data
-
-
-FAIL = {"is": "Fail", "worker": "w", "at_us": 5, "for_us": 1}
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ({"is": "Sauce", "events": 1}, "there is no 'Sauce' in a plan; did you mean 'Source'?"),
-        ({"is": ["Source"]}, "there is no ['Source'] in a plan"),
-        ({"is": "Source", "event": 1}, "Source has no 'event'; did you mean 'events'?; it has"),
-        ({"is": "Pause", "worker": "w"}, "Pause needs at_us, for_us"),
-        ({"is": "Source", "events": -1}, "Source.events is -1; it must be between 0"),
-        ({"is": "Plan", "sources": [{"is": "Plan", "sources": 5}]}, "Plan.sources is 5; it must"),
-        ({**FAIL, "at_us": 5.5}, "Fail.at_us is 5.5; it must be an integer"),
-        ({**FAIL, "kind": "pause"}, "Fail.kind is 'pause'; it must be 'fail'"),
-        ({"is": "Plan", "flush": 1}, "Plan.flush is 1; it must be true or false"),
-        ({"is": "Plan", "trigger": 5}, "Plan.trigger is 5; it must be Every, EveryTuples or At"),
-        ({"is": "Plan", "faults": [FAIL, "boom"]}, "Plan.faults[1] is 'boom'; it must be Pause, "),
-        ({"is": "At", "cuts": [1, 2.0]}, "At.cuts[1] is 2.0; it must be an integer"),
-    ],
-)
-def test_an_invalid_plan_is_refused_in_one_sentence(data: object, message: str) -> None:
+@pytest.mark.parametrize(("build", "message"), REFUSED)
+def test_a_bad_value_is_named_in_one_sentence(build: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)) as refusal:
-        from_plain(data)
+        build()
     assert len(str(refusal.value)) < 200
     assert "\n" not in str(refusal.value)

@@ -178,13 +178,13 @@ def test_waits_of_mm1_have_their_distribution() -> None:
         assert_mean(interval(waits_us > services * SERVICE_US), share, narrow)
 
 
-@pytest.mark.parametrize("load", [0.5, 0.7])
+@pytest.mark.parametrize("load", [0.7, pytest.param(0.5, marks=pytest.mark.long)])
 def test_md1(load: float) -> None:
     found = queue(load, 80_000, seed=2, service=DETERMINISTIC).wait()
     assert_mean(found, md1_wait_us(load), narrow=0.08)
 
 
-@pytest.mark.parametrize("servers", [2, 5])
+@pytest.mark.parametrize("servers", [5, pytest.param(2, marks=pytest.mark.long)])
 def test_mmc(servers: int) -> None:
     found = queue(0.7, 100_000, seed=3, worker=Worker(servers=servers)).wait()
     assert_mean(found, mm_wait_us(0.7, servers), narrow=0.15)
@@ -197,7 +197,7 @@ def test_loss_where_nobody_can_wait() -> None:
     assert sum(found.is_lost) == found.station.dropped
 
 
-@pytest.mark.parametrize("places", [2, 4])
+@pytest.mark.parametrize("places", [4, pytest.param(2, marks=pytest.mark.long)])
 def test_loss_where_few_can_wait(places: int) -> None:
     worker = Worker(queue_limit=places - 1, when_full="drop")
     found = queue(0.8, 80_000, seed=6, worker=worker)

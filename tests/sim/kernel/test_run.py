@@ -151,16 +151,3 @@ def test_an_arrival_that_rounds_to_the_moment_of_a_trigger_belongs_to_the_next_b
     simpy.Timeout(env, 9.7).callbacks.append(lambda _: trigger.arrivals_ended())
     env.run()
     assert calls == ["a", "b", "end", "c", "end", "over"]
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: Every(0), r"Every.interval_us is 0; it must be above 0"),
-        (lambda: EveryTuples(-1), r"EveryTuples.tuples is -1; it must be above 0"),
-        (lambda: At((9, 3)), r"At.cuts is \[9, 3\]; it must be ascending, from 0 on"),
-    ],
-)
-def test_bad_values_are_named(build: Callable[[], object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        build()
