@@ -46,6 +46,12 @@ def test_spark_spreads_slots_evenly(spark: SparkSession) -> None:
         assert [row[0] for row in where] == [task % partitions for task in range(tasks)]
 
 
+def test_a_frame_has_the_rows_behind_an_empty_chunk(spark: SparkSession) -> None:
+    """Spark alone takes an empty chunk for the end of a table."""
+    rows = pa.table({"n": pa.chunked_array([[1], [], [2, 3], []], pa.int64())})
+    assert [row.n for row in queries.frame_of(spark, rows).collect()] == [1, 2, 3]
+
+
 class Listener(StreamingQueryListener):
     """Listener that keeps a short note of every event."""
 
