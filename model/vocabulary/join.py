@@ -5,15 +5,16 @@ Source: S2J, a chain of join workers that exchange blocks of tuples by the proto
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from math import isfinite
-from typing import Annotated, NamedTuple, assert_never
+from typing import Annotated, NamedTuple, Self, assert_never
 
 from model.vocabulary.settings import (
     JsonObject,
     PlainData,
     Setting,
     Settings,
+    defaults_of,
     is_int,
     is_number,
     one_of,
@@ -40,8 +41,25 @@ REASON_SHED = "shed, because utilisation was too high"
 # ----------------------------------------------------------------------------------- predicates
 
 
+class _Predicate:
+    """Base of predicates, which are built with a sentence for arguments that do not fit."""
+
+    __slots__ = ()
+
+    def __new__(cls, *given: object, **named: object) -> Self:
+        """Raise ``ValueError`` unless each field has one argument; copies are made without any."""
+        known = defaults_of(cls)
+        names = [*list(known)[: len(given)], *named]
+        lacking = [name for name in known if known[name] is MISSING and name not in names]
+        if (given or named) and (len(given) > len(known) or lacking):
+            words = ", ".join([*map(repr, given), *(f"{k}={v!r}" for k, v in named.items())])
+            msg = f"{cls.__name__}({words}) is no predicate; it takes {', '.join(known)}"
+            raise ValueError(msg)
+        return super().__new__(cls)
+
+
 @dataclass(frozen=True, slots=True)
-class Equi:
+class Equi(_Predicate):
     """Predicate: the column is equal in both tuples."""
 
     column: str
@@ -51,7 +69,7 @@ class Equi:
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class Band(_Predicate):
     """Predicate: the column differs by at most ``eps``, ``abs(r - s) <= eps`` in float64."""
 
     column: str
@@ -62,7 +80,7 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class Apart(_Predicate):
     """Predicate: the column differs by more than ``eps``, ``abs(r - s) > eps`` in float64."""
 
     column: str
@@ -79,7 +97,7 @@ def _require_distance(column: str, eps: float) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Ineq:
+class Ineq(_Predicate):
     """Predicate ``r.left op s.right``; keys are compared by code point."""
 
     left: str
@@ -93,7 +111,7 @@ class Ineq:
 
 
 @dataclass(frozen=True, slots=True)
-class And:
+class And(_Predicate):
     """Predicate: every part holds. Without parts, every pair within the window matches."""
 
     parts: tuple["Predicate", ...] = ()

@@ -200,7 +200,7 @@ class Setting:
             return self.none
         if isinstance(value, bool):
             return "yes" if value else "no"
-        if isinstance(value, tuple):
+        if isinstance(value, tuple | list):
             return ",".join(map(self.write, value))
         return str(value).removesuffix(".0")
 
