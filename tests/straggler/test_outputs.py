@@ -127,6 +127,7 @@ def test_help_of_all_commands(straggler: Straggler, snapshot: SnapshotAssertion)
         done = straggler(*command.split(), "--help")
         assert (done.code, done.err) == (0, "")
         assert done.out == snapshot(name=command or "straggler")
+    assert straggler("judge", "--help-all").out == snapshot(name="judge, everything")
     assert straggler("--version").out.startswith("straggler ")
 
 
