@@ -1,5 +1,6 @@
 """``straggler sim``: one timed run, its figures and its plot."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 examples:
-  straggler sim slack --seed 7
+  straggler sim slack --html run.html               unequal workers, a burst, two faults
   straggler sim slack --set control=max --set size_us=5s --plot run.svg
   straggler sim join --set scale=yes --set workers=2 --plot chain.svg
   straggler sim grouping --set scenario=swap --set policies=tag,pkg,key
@@ -68,7 +69,8 @@ def run(args: Arguments) -> int:
         endings = " or ".join(ENDINGS)
         raise UsageError(f"--plot is {str(args.plot)!r}; its name must end in {endings}")
     chosen = find_room(args.room)
-    settings = parse_settings(args.set)
+    texts = args.set or [f"{name}={value}" for name, value in chosen.example.items()]
+    settings = parse_settings(texts)
     with render.progress() as progress:
         progress.add_task("simulating", total=None)
         try:
@@ -96,9 +98,12 @@ def run(args: Arguments) -> int:
     lines = [f"{name}, {remark.name}: {remark.sentence}." for remark in timed_remarks]
     if beside is not None:
         lines.append(beside.remark)
+    if not args.set:
+        line = shlex.join([f"--set={text}" for text in texts])
+        lines.append(f"An example; change its settings: straggler sim {args.room} {line}")
     render.print_lines(out, [*render.with_times(judgement.broken), *lines, summary])
     if args.html is not None:
-        _write_page(args, chosen, timed, beside, judgement, [summary, *lines])
+        _write_page(args, texts, chosen, timed, beside, judgement, [summary, *lines])
     if args.plot is not None:
         chosen.plot(timed, args.plot)
     if args.json is not None:
@@ -118,6 +123,7 @@ def run(args: Arguments) -> int:
 
 def _write_page(
     args: Arguments,
+    texts: Sequence[str],
     room: Room,
     timed: "TimedRun",
     beside: Alternatives | None,
@@ -129,7 +135,7 @@ def _write_page(
     from sim.report.run_page import RunPage, run_page
     from straggler.pages.runs import SimulatedRun, simulated_section
 
-    settings = {name: value for name, _, value in (text.partition("=") for text in args.set)}
+    settings = {name: value for name, _, value in (text.partition("=") for text in texts)}
     run = SimulatedRun(room, timed, beside, judgement, settings, args.seed, sentences)
     title = f"A timed run of room {room.name}"
     lead = "A simulated run of a stated cluster: its verdict, its settings, and its course."

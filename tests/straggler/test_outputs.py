@@ -19,7 +19,7 @@ from syrupy.assertion import SnapshotAssertion
 from model.vocabulary.texts import escaped
 from sim.report.page import _shown
 from spark_impl.runtime.packages import archive
-from straggler.cli import diff, explore, sim
+from straggler.cli import diff, explore, render, sim
 from straggler.cli import main as cli
 from straggler.cli.main import COMMANDS
 from straggler.errors import format_error
@@ -94,6 +94,25 @@ def test_missing_java_is_one_sentence(
     monkeypatch.setenv("JAVA_HOME", "nowhere")
     (tmp_path / "s.csv").write_text("event_time,value\n1,1\n2,1\n", encoding="utf-8")
     assert_refused(straggler("diff", "slack", "--input", "s.csv"), "Java 17 or newer", "nowhere")
+
+
+def test_without_a_terminal_lines_say_what_takes_so_long(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(render, "TELL_S", 0.01)
+    said = ""
+    with render.progress() as progress:
+        progress.add_task("judging", total=3, completed=1)
+        while "2 of 3: judging (" not in said:
+            said += capsys.readouterr().err
+
+
+def test_times_are_told_from_values_and_identities() -> None:
+    t = 1_772_355_615_000_000
+    lines = [f"r #{t} (at {t}, value {t}) of [{t}, {t + 500_000}); 0.{t}; '{t}'; it is {t}."]
+    first, second = "2026-03-01T09:00:15Z", "2026-03-01T09:00:15.500000Z"
+    shown = f"r #{t} (at {first}, value {t}) of [{first}, {second}); 0.{t}; '{t}'; it is {first}."
+    assert render.with_times(lines) == [shown]
 
 
 STRANGE = st.text(

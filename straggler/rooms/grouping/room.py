@@ -210,6 +210,8 @@ EXPLORER = Explorer(
     scopes=tuple(SCOPES), everyday=EVERYDAY, variants=VARIANTS, explore=explore, homes=HOMES
 )
 
+EXAMPLE = {}
+
 ROOM = Room(
     name="grouping",
     position=30,
@@ -247,6 +249,7 @@ ROOM = Room(
     ),
     panels=TIMED_ROOM.plot,
     plot=TIMED_ROOM.draw,
+    example=EXAMPLE,
     alternatives=alternatives,
     errata=ERRATA,
 )

@@ -215,6 +215,8 @@ EXPLORER = Explorer(
     chart=_draw_chart,
 )
 
+EXAMPLE = {}
+
 ROOM = Room(
     name="join",
     position=20,
@@ -253,6 +255,7 @@ ROOM = Room(
     ),
     panels=TIMED_ROOM.plot,
     plot=TIMED_ROOM.draw,
+    example=EXAMPLE,
     timed_remarks=timed_remarks,
     errata=ERRATA,
     in_process_max=30_000,

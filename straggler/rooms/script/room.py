@@ -314,6 +314,8 @@ def _quoted(scripts: Mapping[str, str]) -> dict[str, str]:
 
 EXPLORER = Explorer(scopes=tuple(SCOPES), everyday=EVERYDAY, variants=VARIANTS, explore=explore)
 
+EXAMPLE = {}
+
 ROOM = Room(
     name="script",
     position=50,
@@ -351,6 +353,7 @@ ROOM = Room(
     ),
     panels=TIMED_ROOM.plot,
     plot=TIMED_ROOM.draw,
+    example=EXAMPLE,
     timed_remarks=timed_remarks,
     alternatives=alternatives,
     undetermined_steps=undetermined_steps,

@@ -114,6 +114,8 @@ EXPLORER = Explorer(
     explore=explore,
 )
 
+EXAMPLE = {}
+
 ROOM = Room(
     name="slack",
     position=10,
@@ -145,5 +147,6 @@ ROOM = Room(
     predictor=PREDICTOR,
     panels=TIMED_ROOM.plot,
     plot=TIMED_ROOM.draw,
+    example=EXAMPLE,
     errata=ERRATA,
 )

@@ -93,6 +93,8 @@ EXPLORER = Explorer(
 )
 
 
+EXAMPLE = {}
+
 ROOM = Room(
     name="watermark",
     position=40,
@@ -124,5 +126,6 @@ ROOM = Room(
     predictor=PREDICTOR,
     panels=TIMED_ROOM.plot,
     plot=TIMED_ROOM.draw,
+    example=EXAMPLE,
     errata=ERRATA,
 )
