@@ -5,16 +5,16 @@ Source: S2J, a chain of join workers that exchange blocks of tuples by the proto
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import dataclass
 from math import isfinite
-from typing import Annotated, NamedTuple, Self, assert_never
+from typing import Annotated, NamedTuple, assert_never
 
 from model.vocabulary.settings import (
+    ChecksArguments,
     JsonObject,
     PlainData,
     Setting,
     Settings,
-    defaults_of,
     is_int,
     is_number,
     one_of,
@@ -41,25 +41,8 @@ REASON_SHED = "shed, because utilisation was too high"
 # ----------------------------------------------------------------------------------- predicates
 
 
-class _Predicate:
-    """Base of predicates, which are built with a sentence for arguments that do not fit."""
-
-    __slots__ = ()
-
-    def __new__(cls, *given: object, **named: object) -> Self:
-        """Raise ``ValueError`` unless each field has one argument; copies are made without any."""
-        known = defaults_of(cls)
-        names = [*list(known)[: len(given)], *named]
-        lacking = [name for name in known if known[name] is MISSING and name not in names]
-        if (given or named) and (len(given) > len(known) or lacking):
-            words = ", ".join([*map(repr, given), *(f"{k}={v!r}" for k, v in named.items())])
-            msg = f"{cls.__name__}({words}) is no predicate; it takes {', '.join(known)}"
-            raise ValueError(msg)
-        return super().__new__(cls)
-
-
 @dataclass(frozen=True, slots=True)
-class Equi(_Predicate):
+class Equi(ChecksArguments):
     """Predicate: the column is equal in both tuples."""
 
     column: str
@@ -69,7 +52,7 @@ class Equi(_Predicate):
 
 
 @dataclass(frozen=True, slots=True)
-class Band(_Predicate):
+class Band(ChecksArguments):
     """Predicate: the column differs by at most ``eps``, ``abs(r - s) <= eps`` in float64."""
 
     column: str
@@ -80,7 +63,7 @@ class Band(_Predicate):
 
 
 @dataclass(frozen=True, slots=True)
-class Apart(_Predicate):
+class Apart(ChecksArguments):
     """Predicate: the column differs by more than ``eps``, ``abs(r - s) > eps`` in float64."""
 
     column: str
@@ -97,7 +80,7 @@ def _require_distance(column: str, eps: float) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Ineq(_Predicate):
+class Ineq(ChecksArguments):
     """Predicate ``r.left op s.right``; keys are compared by code point."""
 
     left: str
@@ -111,7 +94,7 @@ class Ineq(_Predicate):
 
 
 @dataclass(frozen=True, slots=True)
-class And(_Predicate):
+class And(ChecksArguments):
     """Predicate: every part holds. Without parts, every pair within the window matches."""
 
     parts: tuple["Predicate", ...] = ()

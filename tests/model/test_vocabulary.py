@@ -223,9 +223,9 @@ REFUSED: tuple[tuple[Callable[..., object], dict[str, Any], str], ...] = (
     (lambda: Equi("time"), {}, "column is 'time'"),
     (lambda: Band("key", 1.0), {}, "keys have no distance"),
     (lambda: Band("value", float("inf")), {}, "eps is inf"),
-    (lambda: Band(0.5), {}, "Band(0.5) is no predicate; it takes column, eps"),  # type: ignore[call-arg]
+    (lambda: Band(0.5), {}, "Band(0.5) does not fit; it takes column, eps"),  # type: ignore[call-arg]
     (lambda: Equi("key", "key"), {}, "it takes column"),  # type: ignore[call-arg]
-    (lambda: Equi(colum="key"), {}, "Equi(colum='key') is no"),  # type: ignore[call-arg]
+    (lambda: Equi(colum="key"), {}, "Equi(colum='key') does not fit"),  # type: ignore[call-arg]
     (lambda: Ineq("value", "<", "key"), {}, "right is 'key'; it must be 'value', of the same type"),
     (lambda: And(cast("Any", [Equi("key")])), {}, "a tuple of predicates"),
     (lambda: Number(-1), {}, "a number is -1; it must be finite and at least 0"),

@@ -44,7 +44,7 @@ def exact_pairs(workload: Workload) -> Trace:
 
 
 def test_exact_windows_need_no_revisions() -> None:
-    asked: dict[str, Any] = {"step_types": (Final,), "reference": MODEL}
+    asked: dict[str, Any] = {"kinds": "final", "reference": MODEL}
     judged = judge_workload(windows(), exact_windows, level=ANSWERS, **asked)
     assert judged.outcome is Outcome.HOLDS, judged.broken
     steps = judge_workload(windows(), exact_windows, level=STEPS, **asked)

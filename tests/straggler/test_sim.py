@@ -76,7 +76,7 @@ def test_faults_have_times_with_units_and_those_that_come_too_late_are_named(
 
 
 def test_workers_without_work_and_faults_that_meet_none_are_named(straggler: Straggler) -> None:
-    given = options("messages=100 keyed=no tasks=3")
+    given = options("messages=100 keys=1 tasks=3")
     faults = "fail worker-0 5s 1s; fail worker-1 5s 1s; fail worker-2 5s 1s"
     said = straggler("sim", "slack", *given, "--set", f"faults={faults}").out
     assert "idle: 2 of 3 workers had no work: worker-" in said

@@ -210,7 +210,12 @@ EXPLORER = Explorer(
     scopes=tuple(SCOPES), everyday=EVERYDAY, variants=VARIANTS, explore=explore, homes=HOMES
 )
 
-EXAMPLE = {}
+EXAMPLE = {
+    "scenario": "drift",
+    "load": "0.6",
+    "policies": "tag,pkg,key",
+    "faults": "slow worker-0 300ms 200ms 4; fail worker-2 600ms 100ms",
+}
 
 ROOM = Room(
     name="grouping",

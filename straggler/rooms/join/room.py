@@ -215,7 +215,15 @@ EXPLORER = Explorer(
     chart=_draw_chart,
 )
 
-EXAMPLE = {}
+EXAMPLE = {
+    "scenario": "bursts",
+    "seconds": "30",
+    "capacity": "500",
+    "message_us": "250us",
+    "tuple_us": "250us",
+    "comparison_us": "50us",
+    "faults": "slow worker-1 15s 5s 3; fail worker-2 25s 1s",
+}
 
 ROOM = Room(
     name="join",

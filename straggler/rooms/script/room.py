@@ -314,7 +314,13 @@ def _quoted(scripts: Mapping[str, str]) -> dict[str, str]:
 
 EXPLORER = Explorer(scopes=tuple(SCOPES), everyday=EVERYDAY, variants=VARIANTS, explore=explore)
 
-EXAMPLE = {}
+EXAMPLE = {
+    "seconds": "20",
+    "placements": "by-unit,all-split",
+    "service_us": "5ms",
+    "result_us": "5ms",
+    "faults": "slow worker-1 5s 4s 2; fail worker-2 14s 1s",
+}
 
 ROOM = Room(
     name="script",

@@ -114,7 +114,12 @@ EXPLORER = Explorer(
     explore=explore,
 )
 
-EXAMPLE = {}
+EXAMPLE = {
+    "scenario": "bursts",
+    "service_us": "10ms",
+    "tiers": "process,rack",
+    "faults": "slow worker-1 60s 10s 3; fail worker-0 100s 4s",
+}
 
 ROOM = Room(
     name="slack",

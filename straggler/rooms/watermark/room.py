@@ -93,7 +93,13 @@ EXPLORER = Explorer(
 )
 
 
-EXAMPLE = {}
+EXAMPLE = {
+    "scenario": "phases",
+    "corrections": "yes",
+    "service_us": "40ms",
+    "tiers": "process,rack",
+    "faults": "slow worker-1 150s 60s 3; fail worker-0 400s 20s",
+}
 
 ROOM = Room(
     name="watermark",
