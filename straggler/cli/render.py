@@ -22,7 +22,7 @@ from rich.progress import (
 from rich.segment import Segment
 from rich.table import Table
 
-from model.checking.claims import Outcome
+from model.checking.claims import NOT_ANSWERED, Outcome
 from model.vocabulary.texts import escaped, escaped_lines
 from straggler.errors import counted
 from straggler.judging.judge import Judgement
@@ -37,6 +37,7 @@ UNLIMITED = 10_000
 _TIME = re.compile(r"(?<![\w#./'-])(?<!value )(?<!_id )(?<!seq )(1\d{15})(?: us)?(?!\d|\.\d|\w)")
 """A time from 2001 to 2033 in microseconds since 1970, and no value or identity."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NEEDS_STEPS = "Answers do not decide them; all steps, judged with --level steps, would."
 TELL_S = 5.0
 """Longest silence of a command that is at work, without a terminal."""
 
@@ -197,16 +198,20 @@ def remarks(judgements: Iterable[Judgement]) -> list[str]:
 
 
 def undecided(judgements: Iterable[Judgement]) -> list[str]:
-    """Return, if answers alone were judged, a line for all claims that the same steps decide."""
+    """Return, if answers alone were judged, a line for all claims that need more than answers.
+
+    Claims that are undetermined for another reason have a line for each reason.
+    """
     claims: dict[tuple[str, str], dict[str, None]] = {}
     for judgement in judgements:
         for verdict in judgement.evidence.verdicts if judgement.level == ANSWERS else ():
             if verdict.outcome is Outcome.UNDETERMINED:
-                found = claims.setdefault((judgement.room.name, verdict.sentence), {})
-                found[verdict.claim] = None
+                is_folded = verdict.sentence.startswith(NOT_ANSWERED)
+                reason = NEEDS_STEPS if is_folded else verdict.sentence
+                claims.setdefault((judgement.room.name, reason), {})[verdict.claim] = None
     return [
-        f"{room}, undetermined: {'; '.join(names)}. {sentence}"
-        for (room, sentence), names in claims.items()
+        f"{room}, undetermined: {'; '.join(names)}. {reason}"
+        for (room, reason), names in claims.items()
     ]
 
 
