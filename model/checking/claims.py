@@ -30,9 +30,9 @@ S = TypeVar("S")
 R = TypeVar("R")
 
 SHOWN = 5
+"""Number of counterexamples that a witness contains, at most."""
 NOT_ANSWERED = "Answers do not decide it"
 """Beginning of the sentence on a claim that needs more than answers."""
-"""Number of counterexamples that a witness contains, at most."""
 
 # ------------------------------------------------------------------------------------- verdicts
 
