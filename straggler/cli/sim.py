@@ -145,7 +145,7 @@ def _write_page(
 
 def _untried(timed: "TimedRun") -> Iterator[Remark]:
     """Yield remarks on workers without work, and on faults that met none or came too late."""
-    series, end_us = timed.series, round(timed.summary["duration_us"])
+    series, end_us = timed.series, round(float(timed.summary["duration_us"]))
     numbers = [name.removeprefix("utilisation_") for name in series if "utilisation_" in name]
     workers = {f"worker-{number}": number for number in numbers if number.isdigit()}
     idle = [name for name, number in workers.items() if not series[f"utilisation_{number}"].any()]
