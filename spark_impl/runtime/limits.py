@@ -115,12 +115,14 @@ class Limits:
         If the micro-batch is committed now, the lists of the query have these rows.
         """
         for file in (root / _STOPPED).children(r"\d+\.parquet"):
-            place, limit, found = json.loads(read_footer(file).metadata[_REASON])
-            log.warning(
-                "%s resumes with micro-batch %d, at which it stopped: %s, and max_%s was %s;"
-                " max_%s is %s now",
-                *(root, int(file.stem), found, place, limit, place, self._limits.get(place)),
-            )
+            reason = (read_footer(file).metadata or {}).get(_REASON)
+            if reason is not None:  # else somebody has rewritten the file
+                place, limit, found = json.loads(reason)
+                log.warning(
+                    "%s resumes with micro-batch %d, at which it stopped: %s, and max_%s was %s;"
+                    " max_%s is %s now",
+                    *(root, int(file.stem), found, place, limit, place, self._limits.get(place)),
+                )
             file.remove()
 
     def _before(self, draft: Draft, place: str) -> int:
