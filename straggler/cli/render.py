@@ -38,8 +38,8 @@ _TIME = re.compile(r"(?<![\w#./'-])(?<!value )(?<!_id )(?<!seq )(1\d{15})(?: us)
 """A time from 2001 to 2033 in microseconds since 1970, and no value or identity."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NEEDS_STEPS = "Answers do not decide them; all steps, judged with --level steps, would."
-TELL_S = 5.0
-"""Longest silence of a command that is at work, without a terminal."""
+TELL_S, LONGEST_S = 5.0, 60.0
+"""Silence of a command that is at work, without a terminal: at first, and at most."""
 
 EXIT_CODES = {Outcome.HOLDS: 0, Outcome.BROKEN: 1, Outcome.UNDETERMINED: 3}
 COLOURS = {Outcome.HOLDS: "green", Outcome.BROKEN: "bold red", Outcome.UNDETERMINED: "yellow"}
@@ -115,8 +115,11 @@ class Steps(Progress):
         super().stop()
 
     def _tell(self) -> None:
-        while not self._ended.wait(TELL_S):
+        pause_s, told = TELL_S, ""
+        while not self._ended.wait(pause_s):
             for task in self.tasks[-1:]:
+                pause_s = min(2 * pause_s, LONGEST_S) if told == task.description else TELL_S
+                told = task.description
                 place = f"{task.completed + 1:.0f} of {task.total:.0f}: " if task.total else ""
                 line = f"{place}{task.description} ({task.elapsed or 0:.0f} s)"
                 print_lines(self.console, [line])
