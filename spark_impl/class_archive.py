@@ -5,6 +5,7 @@ Java and one Spark, and lies in the virtual environment of that Spark.
 """
 
 import os
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,8 +25,10 @@ def write(archive: Path = CLASS_ARCHIVE) -> None:
     options = f"-XX:ArchiveClassesAtExit={half} -Xlog:disable"
     os.environ["SPARK_SUBMIT_OPTS"] = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {options}"
     with TemporaryDirectory(prefix="straggler-classes-") as folder, session() as spark:
+        sys.stderr.write("  a small query loads them ...\n")
         _load_classes(spark, Path(folder))
         spark.stop()
+        sys.stderr.write("  Java writes them ...\n")
         _end_java()
     half.replace(archive)
 

@@ -44,7 +44,22 @@ def over(
     time_unit: str = "timestamp",
     max_future: object = "1 day",
 ) -> "Stream":
-    """Return the stream as the beginning of a query; arguments are those of :class:`Landing`."""
+    """Return the stream as the beginning of a query: ``over(...).window(...).sum("watts")``.
+
+    These arguments name columns of ``stream``, whose types may be any that can be read:
+
+    * ``event_time``: the time of a row, a timestamp, a text or a number (see ``time_unit``);
+    * ``key``: the key by which rows are put together; None: all rows are;
+    * ``source_id``: a number or a text that identifies a row, so that a redelivery counts once;
+      None: every row counts;
+    * ``arrival``: the time at which a row arrived; None: the time of its micro-batch;
+    * ``group_columns``: columns that keep streams apart, each with a clock of its own.
+
+    ``time_unit`` is the unit of times that are no timestamps: ``"us"``, ``"ms"``, ``"s"`` or
+    ``"ns"`` since 1970, or ``"timestamp"`` for text like ``2013-01-01T05:15:00Z``. A row that lies
+    more than ``max_future`` beyond its arrival is refused, because it would close all windows up to
+    its time: an interval such as ``"1 hour"``, a ``timedelta``, or None for no guard.
+    """
     columns = {
         "event_time": event_time,
         "key": key,

@@ -20,6 +20,7 @@ from spark_impl.join.chain import Chain
 from spark_impl.join.slot_probe import Slot, probe_slots, speeds_of
 from spark_impl.join.stage import check_slots
 from spark_impl.join.work_probe import fit_costs, measure_sizes
+from spark_impl.runtime.queries import frame_of
 from spark_impl.runtime.session import EnvironmentProblem
 from spark_impl.runtime.storage import locate
 from straggler.errors import UsageError
@@ -129,7 +130,7 @@ def _rows(
         "event_time_us": pa.array([SECOND_US * number for number in seq], pa.int64()),
         "value": [0.0] * len(seq),
     }
-    return spark.createDataFrame(pa.table({**columns, **more}))
+    return frame_of(spark, pa.table({**columns, **more}))
 
 
 def _work(rows: DataFrame, batch: MicroBatch) -> None:

@@ -31,6 +31,8 @@ R = TypeVar("R")
 
 SHOWN = 5
 """Number of counterexamples that a witness contains, at most."""
+NOT_ANSWERED = "Answers do not decide it"
+"""Beginning of the sentence on a claim that needs more than answers."""
 
 # ------------------------------------------------------------------------------------- verdicts
 
@@ -134,7 +136,7 @@ class Claim(Generic[E]):
         if recording.answers_only and not self.of_answers:
             groups = [" or ".join(map(kind_of, group)) for group in self.needs]
             kinds = " and ".join(filter(None, [", ".join(groups[:-1]), *groups[-1:]]))
-            return f"Answers do not decide it; complete {kinds} steps would."
+            return f"{NOT_ANSWERED}; complete {kinds} steps would."
         missing = [
             kind_of(word) for group in self.needs for word in group if word in recording.missing
         ]

@@ -10,6 +10,7 @@ from math import isfinite
 from typing import Annotated, NamedTuple, assert_never
 
 from model.vocabulary.settings import (
+    ChecksArguments,
     JsonObject,
     PlainData,
     Setting,
@@ -41,7 +42,7 @@ REASON_SHED = "shed, because utilisation was too high"
 
 
 @dataclass(frozen=True, slots=True)
-class Equi:
+class Equi(ChecksArguments):
     """Predicate: the column is equal in both tuples."""
 
     column: str
@@ -51,7 +52,7 @@ class Equi:
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class Band(ChecksArguments):
     """Predicate: the column differs by at most ``eps``, ``abs(r - s) <= eps`` in float64."""
 
     column: str
@@ -62,7 +63,7 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class Apart(ChecksArguments):
     """Predicate: the column differs by more than ``eps``, ``abs(r - s) > eps`` in float64."""
 
     column: str
@@ -79,7 +80,7 @@ def _require_distance(column: str, eps: float) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Ineq:
+class Ineq(ChecksArguments):
     """Predicate ``r.left op s.right``; keys are compared by code point."""
 
     left: str
@@ -93,7 +94,7 @@ class Ineq:
 
 
 @dataclass(frozen=True, slots=True)
-class And:
+class And(ChecksArguments):
     """Predicate: every part holds. Without parts, every pair within the window matches."""
 
     parts: tuple["Predicate", ...] = ()

@@ -200,7 +200,7 @@ class Setting:
             return self.none
         if isinstance(value, bool):
             return "yes" if value else "no"
-        if isinstance(value, tuple):
+        if isinstance(value, tuple | list):
             return ",".join(map(self.write, value))
         return str(value).removesuffix(".0")
 
@@ -243,6 +243,23 @@ def _declaration(name: str, hint: object, default: object) -> Setting:
         is_optional=len(choices) > 1,
         default=default,
     )
+
+
+class ChecksArguments:
+    """Base of dataclasses that refuse arguments that do not fit in a sentence."""
+
+    __slots__ = ()
+
+    def __new__(cls, *given: object, **named: object) -> Self:
+        """Raise ``ValueError`` unless each field has one argument; copies are made without any."""
+        known = defaults_of(cls)
+        names = [*list(known)[: len(given)], *named]
+        lacking = [name for name in known if known[name] is MISSING and name not in names]
+        if (given or named) and (len(given) > len(known) or lacking):
+            words = ", ".join([*map(repr, given), *(f"{k}={v!r}" for k, v in named.items())])
+            msg = f"{cls.__name__}({words}) does not fit; it takes {', '.join(known)}"
+            raise ValueError(msg)
+        return super().__new__(cls)
 
 
 # -------------------------------------------------------------------------------- many settings

@@ -361,6 +361,7 @@ class GroupingStream(Runnable):
         self, spreader: Spreader, checkpoint: Location, rows: DataFrame, work: Work
     ) -> None:
         self._spreader = spreader
+        self._limits = spreader.limits
         self._checkpoint = checkpoint
         self._rows = rows
         self._work = work

@@ -16,7 +16,7 @@ from spark_impl.join.control import mean_utilisation, share_of, utilisations
 from spark_impl.join.matching import Counts, to_arrow
 from spark_impl.join.store import MATCHES, REJECTED, STATE, ChainStore, load_store
 from spark_impl.runtime.accounts import rows_of_batch
-from spark_impl.runtime.queries import read_table
+from spark_impl.runtime.queries import frame_of, read_table
 from spark_impl.runtime.storage import Address, InputProblem
 from spark_impl.runtime.tables import BATCH
 from spark_impl.runtime.waiting import ROW, unread
@@ -157,8 +157,7 @@ def pending(spark: SparkSession, store: Address) -> DataFrame:
             nothing = pa.nulls(held.num_rows, pa.int64())
             columns = [texts[0], nothing, *columns, texts[1]]
             parts.append(pa.Table.from_arrays(columns, schema=_WAITING))
-    # Spark loses rows of a table that has an empty chunk.
-    waiting = spark.createDataFrame(pa.concat_tables(parts).combine_chunks())
+    waiting = frame_of(spark, pa.concat_tables(parts))
     return unread(spark, place, [_WAITING.field("stream")]).unionByName(waiting)
 
 

@@ -32,7 +32,13 @@ from spark_impl.join.task import Options
 from spark_impl.runtime.accounts import Ledger, ledger
 from spark_impl.runtime.limits import Limit, Limits
 from spark_impl.runtime.provenance import history_of, require_history
-from spark_impl.runtime.queries import Runnable, Sink, require_checkpoint, start_batches
+from spark_impl.runtime.queries import (
+    Runnable,
+    Sink,
+    frame_of,
+    require_checkpoint,
+    start_batches,
+)
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 
 log = logging.getLogger("straggler.join")
@@ -117,7 +123,7 @@ class ChainJoin:
             prefix="straggler-join-", ignore_cleanup_errors=True
         ) as scratch:
             found = self._join(r, s, scratch)
-            return spark.createDataFrame(found.at().read_kind(MATCHES).rename_columns(PAIR))
+            return frame_of(spark, found.at().read_kind(MATCHES).rename_columns(PAIR))
 
     def _join(self, r: DataFrame, s: DataFrame, store: Address) -> ChainStore:
         """Join two bounded inputs; return the store with the pairs."""
@@ -191,6 +197,7 @@ class ChainStream(Runnable):
         self, chain: Chain, rows: DataFrame, sink: Sink | None, checkpoint: Location
     ) -> None:
         self._chain = chain
+        self._limits = chain.limits
         self._rows = rows
         self._sink = sink
         self._checkpoint = checkpoint

@@ -15,6 +15,7 @@ from spark_impl.join.chain import Chain
 from spark_impl.join.store import STEPS, ChainStore, Commit, load_store
 from spark_impl.join.task import Options
 from spark_impl.join.transport import Links
+from spark_impl.runtime.queries import frame_of
 from spark_impl.runtime.systems import OnKill, arrivals_table, system_maker
 from spark_impl.runtime.tables import BATCH
 
@@ -94,7 +95,7 @@ def rows_of(spark: SparkSession, events: tuple[Event, ...]) -> DataFrame:
     """Return arrivals as the rows of an epoch."""
     rows = arrivals_table(events)
     streams = pa.array([event.stream for event in events], pa.string())
-    return spark.createDataFrame(rows.append_column("stream", streams))
+    return frame_of(spark, rows.append_column("stream", streams))
 
 
 def read_trace(store: Path) -> Trace:

@@ -1,9 +1,12 @@
 """Limits of refused, late and shed rows, at which a query stops instead of committing.
 
-The rows for which a micro-batch was not committed are in ``_stopped/<batch>.parquet``. That the
-next run plans the same micro-batch, and stops or goes on, is what it does after a crash.
+The rows for which a micro-batch was not committed are in ``_stopped/<batch>.parquet``, with the
+reason in its metadata, until the query is run again. That the next run plans the same micro-batch,
+and stops or goes on, is what it does after a crash.
 """
 
+import json
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -13,31 +16,38 @@ import pyarrow as pa
 
 from model.vocabulary.settings import is_int
 from spark_impl.runtime import accounts
-from spark_impl.runtime.histories import write_parquet
+from spark_impl.runtime.histories import read_footer, write_parquet
 from spark_impl.runtime.storage import InputProblem, Location
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
 
+log = logging.getLogger("straggler.queries")
 Limit: TypeAlias = float | None
-"""A share of each micro-batch, a whole number of all rows so far, or None for any number."""
+"""A share of each micro-batch, a whole number of all rows so far, or None for any number.
+
+A share lies below 1.0, so that 1 and 1.0 are never taken for each other.
+"""
+_STOPPED = "_stopped"
+_REASON = b"straggler"
+"""Key of the metadata that says why a micro-batch was not committed."""
 
 
 class Limits:
     """The limits of a query, by place: ``Limits(refused=0.01, late=1_000)``.
 
-    Raise :class:`InputProblem` unless each is a share from 0.0 to 1.0, a whole number of at least
-    0, or None.
+    Raise :class:`InputProblem` unless each is a share from 0.0 to less than 1.0, a whole number of
+    at least 0, or None.
     """
 
     def __init__(self, **limits: object) -> None:
         self._limits = dict[str, float]()
         for place, each in limits.items():
-            if (isinstance(each, float) and 0 <= each <= 1) or (is_int(each) and each >= 0):
+            if (isinstance(each, float) and 0 <= each < 1) or (is_int(each) and each >= 0):
                 self._limits[place] = each
             elif each is not None:
                 msg = (
-                    f"max_{place} is {each!r}; it must be a share of each micro-batch, from 0.0 to"
-                    " 1.0, or a whole number of rows, at least 0"
+                    f"max_{place} is {each!r}; it must be a share of each micro-batch below 1.0,"
+                    " such as 0.01, or a whole number of rows of all micro-batches, such as 100"
                 )
                 raise InputProblem(msg)
         self._seen: tuple[TableWriter | None, int, Counter[str]] = None, 0, Counter()
@@ -90,13 +100,30 @@ class Limits:
             if total <= limit:
                 return
             found = f"{rows} of its {read} rows are {place}, {total} in all"
-        file = root / "_stopped" / f"{batch:08d}.parquet"
-        write_parquet(listed(), file)
+        file = root / _STOPPED / f"{batch:08d}.parquet"
+        reason = json.dumps([place, limit, found]).encode()
+        write_parquet(listed().replace_schema_metadata({_REASON: reason}), file)
         msg = (
             f"{root} has not committed micro-batch {batch}: {found}, and max_{place} is {limit};"
             f" {file} lists them"
         )
         raise InputProblem(msg)
+
+    def resume(self, root: Location) -> None:
+        """Log why the last run of a query stopped, if at a limit, and remove the list of rows.
+
+        If the micro-batch is committed now, the lists of the query have these rows.
+        """
+        for file in (root / _STOPPED).children(r"\d+\.parquet"):
+            reason = (read_footer(file).metadata or {}).get(_REASON)
+            if reason is not None:  # else somebody has rewritten the file
+                place, limit, found = json.loads(reason)
+                log.warning(
+                    "%s resumes with micro-batch %d, at which it stopped: %s, and max_%s was %s;"
+                    " max_%s is %s now",
+                    *(root, int(file.stem), found, place, limit, place, self._limits.get(place)),
+                )
+            file.remove()
 
     def _before(self, draft: Draft, place: str) -> int:
         """Return the number of rows in a place before a micro-batch."""

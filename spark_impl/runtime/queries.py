@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_impl.runtime import packages
 from spark_impl.runtime.failures import wait_for, without_stack_traces
 from spark_impl.runtime.histories import read_parquet
+from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import FEW, TableStore
 from spark_impl.runtime.tables import BATCH, TableWriter
@@ -94,6 +95,7 @@ class Runnable:
     problem: ClassVar[type[RuntimeError]] = QueryProblem
     restarts = 0
     """Number of starts again by ``run_available``, each because a Python worker was too slow."""
+    _limits = Limits()
 
     def run_available(self) -> None:
         """Process everything that is in the source now.
@@ -101,6 +103,7 @@ class Runnable:
         If a Python worker was too slow for Spark, the query is started again and resumes. Raise
         :attr:`problem` with one sentence if it fails, or if a worker was too slow three times.
         """
+        self._limits.resume(self._root)
         with without_stack_traces():
             for attempt in range(STARTS):
                 try:
@@ -114,6 +117,7 @@ class Runnable:
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
         """Start the query and leave it running; it takes what comes."""
+        self._limits.resume(self._root)
         return self._start(interval)
 
     @property
@@ -270,6 +274,11 @@ def read_files(spark: SparkSession, files: Sequence[Location], schema: pa.Schema
 
     addresses = spark.createDataFrame([(str(file),) for file in files], "file string")
     return addresses.mapInArrow(read, kinds)
+
+
+def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Return the rows of a table of Arrow; Spark alone loses those behind an empty chunk."""
+    return spark.createDataFrame(rows.combine_chunks())
 
 
 def escape_pattern(path: Location) -> str:

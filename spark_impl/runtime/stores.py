@@ -4,7 +4,7 @@
     kind=<kind>/*.parquet    rows of one kind; a column ``batch`` has the number of a micro-batch
     _checkpoint/             Spark's own: offsets, commits, state; elsewhere if the query says so
     _control/                requests to the query, read with the files of the history, if any
-    _stopped/                rows for which a micro-batch was not committed, by its number
+    _stopped/                rows for which a query stands before a micro-batch, by its number
     _empty                   the last micro-batch without rows, which is no version of the table
 
 Rules of this file:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import ScriptConfig
-from spark_impl.runtime.queries import last_logged, session_of_query
+from spark_impl.runtime.queries import frame_of, last_logged, session_of_query
 from spark_impl.runtime.storage import Address, Location, locate
 from spark_impl.runtime.waiting import ROW, unread
 from spark_impl.script.encoding import Kept, decode_state
@@ -33,9 +33,8 @@ def pending(spark: SparkSession, store: Address, checkpoint: Address | None = No
     at = place.checkpoint if checkpoint is None else locate(checkpoint)
     schema = pa.schema([*place.groups, *ROW, ("reason", pa.string())])
     tables = [] if last_logged(at, "commits") < 0 else _waiting(spark, place, at, schema)
-    # Spark loses rows of a table that has an empty chunk.
-    found = pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
-    return unread(spark, place, place.groups).unionByName(spark.createDataFrame(found))
+    found = frame_of(spark, pa.concat_tables([schema.empty_table(), *tables]))
+    return unread(spark, place, place.groups).unionByName(found)
 
 
 def _waiting(

@@ -49,11 +49,13 @@ class Command(click.Command):
         run: Run,
         constants: Mapping[str, object] | None = None,
         owners: Callable[[str], str] = lambda _: "",
+        details: str = "",
     ) -> None:
         """Declare a command.
 
         ``constants`` are arguments that the user does not give. ``owners`` returns a sentence on
-        an unknown option that other commands have, or nothing.
+        an unknown option that other commands have, or nothing. ``details`` are in the help with
+        every option only.
         """
         settings = {**_context_settings(), "allow_extra_args": True}
         params = [*parameters, _help_all()]
@@ -61,6 +63,7 @@ class Command(click.Command):
         self.run = run
         self.constants = dict(constants or {})
         self.owners = owners
+        self.details = details
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse arguments; an option that takes several values may have them in a row."""
@@ -103,8 +106,10 @@ class Command(click.Command):
                 formatter.write_dl([(line, "") for line in lines])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples as they are."""
-        formatter.write(f"\n{self.epilog.rstrip()}\n" if self.epilog else "")
+        """Write the examples as they are, and perhaps the details."""
+        details = self.details if HELP_ALL in ctx.meta else ""
+        text = f"{self.epilog or ''}{details}".rstrip()
+        formatter.write(f"\n{text}\n" if text else "")
 
 
 class Group(click.Group):
@@ -136,6 +141,7 @@ class Group(click.Group):
         self.summaries = summaries
         self.load = load
 
+    details = ""
     format_epilog = Command.format_epilog
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -17,6 +17,7 @@ from straggler.cli.input_options import columns_of, input_options, refuse_number
 from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
 from straggler.cli.selection import parse_selection
 from straggler.errors import UsageError, counted
+from straggler.inputs.columns import ISO
 from straggler.inputs.text_files import write_output
 from straggler.judging import counterexamples
 from straggler.judging.judge import BOTH, REFERENCES, Judgement, judge, run_reference
@@ -157,13 +158,13 @@ def run(args: Arguments) -> int:
     columns = columns_of(args)
     refuse_streams(args, len(rooms))
     with render.progress() as progress:
-        reading = progress.add_task("reading inputs", total=None)
+        task = progress.add_task("reading inputs", total=None)
         chosen = [
             (each, case) for each in rooms for case in each.cases(_arguments(args, each), columns)
         ]
-        progress.remove_task(reading)
         found = Comparisons(_select(chosen, getattr(args, "selection", None)))
         limits = limits_of(args, args.system, level)
+        progress.update(task, description=f"starting {render.plain(args.system)}")
         with open_system(args.system, args.master or _master(found.cases), limits) as system_of:
             _judge_all(args, found, scopes, system_of, progress)
     if found.judgements or not found.stopped:
@@ -228,8 +229,8 @@ def _judge_all(
     progress: Progress,
 ) -> None:
     """Judge every case until one is broken, if that stops the command, or until Ctrl-C."""
-    cases = found.cases
-    task = progress.add_task("", total=len(cases))
+    cases, (task,) = found.cases, progress.task_ids
+    progress.reset(task, total=len(cases))
     try:
         for number, (room, case) in enumerate(cases, start=1):
             judgement = _judge_one(args, found, scopes[room.name], case, system_of(room), progress)
@@ -277,14 +278,16 @@ def _judge_one(
             args.reference,
             level=scope.level,
         )
-        found.reports.append(trial.report(case.workload, args.counterexamples))
+        report = trial.report(case.workload, args.counterexamples)
+        is_iso = args.time_unit in (None, ISO)
+        found.reports.append(render.with_times(report) if is_iso else report)
     if args.html is not None:
         # Imported here: matplotlib takes a second, and no other output needs it.
         from straggler.pages.runs import compared_section
 
         progress.update(task, description="drawing")
-        report = found.reports[-1] if judgement.outcome is Outcome.BROKEN else ()
-        found.sections.append(compared_section(judgement, course, report, len(found.sections)))
+        shown = found.reports[-1] if judgement.outcome is Outcome.BROKEN else ()
+        found.sections.append(compared_section(judgement, course, shown, len(found.sections)))
     return judgement
 
 
@@ -294,14 +297,14 @@ def _judge_one(
 def _print(args: Arguments, found: Comparisons) -> None:
     out = render.console(args.json, args.junit, args.html)
     judgements = found.judgements
+    render.print_lines(out, [_summary(args, found), *filter(None, [found.note]), ""])
     render.print_tables(out, judgements)
     lines = [*render.remarks(judgements), *render.undecided(judgements)]
     lines += _skipped(found)
     lines += render.bad_rows(case for _, case in found.cases)
     for report in found.reports:
         lines += ["", *report]
-    lines += ["", _summary(args, found)]
-    render.print_lines(out, [*lines, *([found.note] if found.note else [])])
+    render.print_lines(out, lines)
 
 
 def _summary(args: Arguments, found: Comparisons) -> str:

@@ -23,14 +23,15 @@ from straggler.judging.levels import ANSWERS, LEVELS, STEPS, Scope
 from straggler.options import PATH, STDIO, Arguments, Option
 from straggler.rooms import Case, Room, find_room, find_rooms
 
-PROTOCOL = """\
+HELP = """\
+examples:
+  straggler workload join --r orders.csv --s trades.csv --window 10s --on key --output work.jsonl
+  straggler judge work.jsonl trace.jsonl --kinds match
+
 what to read:
   WORKLOAD has a JSON object in every line: room, config (the query), arrivals, cuts, flush, seed,
   faults, name, version (1). An arrival is an array: seq, source_id, key, event_time_us, value,
-  arrival_us, stream. Times are integer microseconds since the epoch. A value is a number, or one of
-  the texts NaN, Infinity, -Infinity. Arrivals with the same source_id (and stream) are deliveries
-  of one tuple. Micro-batch 0 is arrivals[:cuts[0]]; the last one ends where the arrivals end. If
-  flush is true, the stream ends after it, and everything has to be answered.
+  arrival_us, stream. Micro-batch 0 is arrivals[:cuts[0]]; the last one ends where the arrivals end.
 
 what to write:
   TRACE has, for every line of WORKLOAD and in the same order, a header, a line for each step in any
@@ -40,6 +41,17 @@ what to write:
     {"kind": "match", "query": "key", "r_id": 3, "s_id": 5}
     {"end": 1}
 
+WORKLOAD or TRACE may be -, which is standard input. straggler judge --help-all describes the
+config and the steps of every room; docs/protocol.md has the rest. JSON Schemas of both files are in
+the folder straggler/inputs/schemas of the package.
+"""
+DETAILS = """
+workloads:
+  Times are integer microseconds since the epoch. A value is a number, or one of the texts NaN,
+  Infinity, -Infinity. Arrivals with the same source_id (and stream) are deliveries of one tuple.
+  If flush is true, the stream ends after the last arrival, and everything has to be answered.
+
+traces:
   Fields in brackets may be left out; --level steps compares them, too. A task is 0 if config.tasks
   is 1. If config.keyed is true, answers may have any task, because their key says which it is:
   XXH64(key in UTF-8, seed 42), as a signed integer, modulo config.tasks (never negative). If it is
@@ -53,21 +65,13 @@ what to write:
 
 by room:
 """
-EPILOG = """
-  WORKLOAD or TRACE may be -, which is standard input.
-  JSON Schemas of both files are in the folder straggler/inputs/schemas of the package.
-
-examples:
-  straggler workload join --r orders.csv --s trades.csv --window 10s --on key --output work.jsonl
-  straggler judge work.jsonl trace.jsonl --kinds match
-"""
 
 
 _FOLD = TextWrapper(WIDTH - 2, initial_indent=" " * 6, subsequent_indent=" " * 6)
 
 
 def make_command(summary: str) -> Command:
-    """Return the command; its help is all that a system in another language needs to know."""
+    """Return the command; --help-all is all that a system in another language needs to know."""
     level = "judge answers alone, or every step (answers)"
     kinds = "kinds of steps to compare, if the system does not record all (all)"
     parameters = [
@@ -78,7 +82,7 @@ def make_command(summary: str) -> Command:
         Option("--json", "also write the verdicts to FILE", type=PATH, metavar="FILE"),
     ]
     rooms = "".join(f"{line}\n" for room in find_rooms("all") for line in _describe(room))
-    return Command(summary, PROTOCOL + rooms + EPILOG, parameters, run)
+    return Command(summary, HELP, parameters, run, details=DETAILS + rooms)
 
 
 def _describe(room: Room) -> Iterator[str]:
@@ -133,11 +137,12 @@ def run(args: Arguments) -> int:
         for scope, (number, workload), trace in zip(scopes, numbered, traces, strict=True)
     ]
     out = render.console(args.json)
+    render.print_lines(out, [render.summarise(judgements, traces[0].producer), ""])
     render.print_tables(out, judgements)
     lines = [*render.remarks(judgements), *render.undecided(judgements)]
     for each in judgements:
         lines += each.broken
-    render.print_lines(out, [*lines, "", render.summarise(judgements, traces[0].producer)])
+    render.print_lines(out, lines)
     write_json(args.json, [each.to_json() for each in judgements])
     return render.EXIT_CODES[worst(each.outcome for each in judgements)]
 

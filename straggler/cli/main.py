@@ -70,6 +70,17 @@ examples:
   straggler ledger /data/power                     each row that was handed in
   straggler package                                what workers of a cluster import
 
+words:
+  room         one published design: slack, join, grouping, watermark or script
+  workload     the input of a comparison: arrivals in order, a query and a seed
+  trace        what a system observed of a workload: answers, late rows, corrections
+  claim        a sentence that a trace keeps or breaks
+  slack        how long windows wait for late rows before they answer
+  explore      try every order of events of a model that has only a few
+  errata       rules of published designs that break what the designs promise
+  conformance  whether engines of others keep the same promises
+  ledger       where each row is that was handed in
+
 exit codes: 0 holds, 1 broken, 2 usage or environment, 3 undetermined, 130 interrupted
 """
 

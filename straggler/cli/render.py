@@ -1,9 +1,12 @@
 """Output for people: tables of judgements, sentences and progress."""
 
+import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event, Thread
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
@@ -19,19 +22,24 @@ from rich.progress import (
 from rich.segment import Segment
 from rich.table import Table
 
-from model.checking.claims import Outcome
-from model.vocabulary.durations import UNITS_US, write_short
+from model.checking.claims import NOT_ANSWERED, Outcome
 from model.vocabulary.texts import escaped, escaped_lines
 from straggler.errors import counted
 from straggler.judging.judge import Judgement
 from straggler.judging.levels import ANSWERS
 from straggler.options import STDIO
-from straggler.rooms import NO_PREDICTION, Case, Figure, SkippedInput
+from straggler.rooms import Case, Figure, SkippedInput
 
 NARROWEST = 110
 """Width of output that is not a terminal, because rich would assume 80 and fold every row."""
 
 UNLIMITED = 10_000
+_TIME = re.compile(r"(?<![\w#./'-])(?<!value )(?<!_id )(?<!seq )(1\d{15})(?: us)?(?!\d|\.\d|\w)")
+"""A time from 2001 to 2033 in microseconds since 1970, and no value or identity."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NEEDS_STEPS = "Answers do not decide them; all steps, judged with --level steps, would."
+TELL_S, LONGEST_S = 5.0, 60.0
+"""Silence of a command that is at work, without a terminal: at first, and at most."""
 
 EXIT_CODES = {Outcome.HOLDS: 0, Outcome.BROKEN: 1, Outcome.UNDETERMINED: 3}
 COLOURS = {Outcome.HOLDS: "green", Outcome.BROKEN: "bold red", Outcome.UNDETERMINED: "yellow"}
@@ -68,6 +76,16 @@ def print_lines(out: Console, lines: Iterable[str]) -> None:
         out.print(escaped(line), markup=False, emoji=False, soft_wrap=True)
 
 
+def with_times(lines: Iterable[str]) -> list[str]:
+    """Return lines with times in ISO 8601 in place of microseconds since 1970."""
+    return [_TIME.sub(_in_iso, line) for line in lines]
+
+
+def _in_iso(found: re.Match[str]) -> str:
+    moment = EPOCH + timedelta(microseconds=int(found[1]))
+    return moment.isoformat().replace("+00:00", "Z")
+
+
 def plain(text: str) -> str:
     """Return a text that a table or a progress bar shows as it is."""
     return escape(escaped(text))
@@ -81,10 +99,36 @@ def print_prose(out: Console, lines: Iterable[str]) -> None:
         print_lines(out, (fold.wrap(line) or [""]) if out.is_terminal else [line])
 
 
+class Steps(Progress):
+    """A progress bar; without a terminal, a line now and then says what takes so long."""
+
+    def start(self) -> None:
+        """Begin to show progress."""
+        super().start()
+        self._ended = Event()
+        if self.disable:
+            Thread(target=self._tell, daemon=True).start()
+
+    def stop(self) -> None:
+        """End the bar, or the lines."""
+        self._ended.set()
+        super().stop()
+
+    def _tell(self) -> None:
+        pause_s, told = TELL_S, ""
+        while not self._ended.wait(pause_s):
+            for task in self.tasks[-1:]:
+                pause_s = min(2 * pause_s, LONGEST_S) if told == task.description else TELL_S
+                told = task.description
+                place = f"{task.completed + 1:.0f} of {task.total:.0f}: " if task.total else ""
+                line = f"{place}{task.description} ({task.elapsed or 0:.0f} s)"
+                print_lines(self.console, [line])
+
+
 def progress(*more: ProgressColumn) -> Progress:
-    """Return a progress bar on standard error, shown on terminals only, that ends with ``more``."""
+    """Return progress on standard error; on a terminal it is a bar that ends with ``more``."""
     console = Output(stderr=True)
-    return Progress(
+    return Steps(
         TextColumn("{task.description}"),
         BarColumn(bar_width=20 if more else 40),  # so that 80 columns hold all of it
         MofNCompleteColumn(),
@@ -97,7 +141,7 @@ def progress(*more: ProgressColumn) -> Progress:
 
 
 def print_tables(out: Console, judgements: Sequence[Judgement]) -> None:
-    """Print for each room a table with a row for each case, and a table of predictions.
+    """Print for each room a table with a row for each case.
 
     A narrow terminal gets fewer figures, and a file gets all of them in longer lines. The verdict
     is always shown.
@@ -110,10 +154,6 @@ def print_tables(out: Console, judgements: Sequence[Judgement]) -> None:
         out.width = max(out.width, _narrowest(out, of_room, shown))
         out.print(_table(of_room, shown))
         out.print()
-        if any(judgement.predicted != NO_PREDICTION for judgement in of_room):
-            out.print(_predictions(of_room))
-            print_prose(out, [of_room[0].room.predictor.describe()])
-            out.print()
 
 
 def _narrowest(out: Console, judgements: Sequence[Judgement], shown: Sequence[Figure]) -> int:
@@ -147,25 +187,6 @@ def _table(
     return grid
 
 
-def _predictions(judgements: Sequence[Judgement]) -> Table:
-    grid = Table(box=None, pad_edge=False, header_style="bold")
-    grid.add_column("predicted", no_wrap=True)
-    grid.add_column("input", overflow="fold", min_width=16)
-    grid.add_column("query", overflow="fold", min_width=16)
-    for heading in ("tuples/s", "p50", "p99"):
-        grid.add_column(heading, justify="right", no_wrap=True)
-    for judgement in judgements:
-        case, (rate, *latencies_ms) = judgement.case, judgement.predicted
-        grid.add_row(
-            judgement.room.name,
-            plain(case.input),
-            plain(case.query),
-            _written(rate, ",.0f"),
-            *("-" if ms is None else write_short(ms * UNITS_US["ms"]) for ms in latencies_ms),
-        )
-    return grid
-
-
 def _written(number: float | None, how: str) -> str:
     return "-" if number is None else format(number, how)
 
@@ -180,16 +201,20 @@ def remarks(judgements: Iterable[Judgement]) -> list[str]:
 
 
 def undecided(judgements: Iterable[Judgement]) -> list[str]:
-    """Return, if answers alone were judged, a line for all claims that the same steps decide."""
+    """Return, if answers alone were judged, a line for all claims that need more than answers.
+
+    Claims that are undetermined for another reason have a line for each reason.
+    """
     claims: dict[tuple[str, str], dict[str, None]] = {}
     for judgement in judgements:
         for verdict in judgement.evidence.verdicts if judgement.level == ANSWERS else ():
             if verdict.outcome is Outcome.UNDETERMINED:
-                found = claims.setdefault((judgement.room.name, verdict.sentence), {})
-                found[verdict.claim] = None
+                is_folded = verdict.sentence.startswith(NOT_ANSWERED)
+                reason = NEEDS_STEPS if is_folded else verdict.sentence
+                claims.setdefault((judgement.room.name, reason), {})[verdict.claim] = None
     return [
-        f"{room}, undetermined: {'; '.join(names)}. {sentence}"
-        for (room, sentence), names in claims.items()
+        f"{room}, undetermined: {'; '.join(names)}. {reason}"
+        for (room, reason), names in claims.items()
     ]
 
 

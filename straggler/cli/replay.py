@@ -43,7 +43,7 @@ def run(args: Arguments) -> int:
     """Run a counterexample and report whether it still fails."""
     found = Counterexample.load(args.file)
     tried = find_room(found.room)
-    scope = Scope.of(tried, ",".join(found.kinds), found.level)
+    scope = Scope.of(tried, found.kinds, found.level)
     workload = _workload(args.file.name, tried, found.given, found.reference)
     name = args.system or found.system
     if name != SPARK and not (args.system or args.trust):

@@ -1,17 +1,19 @@
 """``straggler sim``: one timed run, its figures and its plot."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from model.checking.claims import Outcome
+from model.vocabulary.durations import write_duration
 from sim.timed_figures import ENDINGS
 from straggler.cli import render
 from straggler.cli.assignments import parse_settings
 from straggler.cli.commands import Group, room_group
 from straggler.cli.outputs import refuse_unwritable, write_json
-from straggler.errors import UsageError
+from straggler.errors import UsageError, counted
 from straggler.inputs.text_files import write_output
 from straggler.judging.judge import MODEL, Judgement, judge, run_reference
 from straggler.judging.levels import Scope
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 examples:
-  straggler sim slack --seed 7
+  straggler sim slack --html run.html               unequal workers, a burst, two faults
   straggler sim slack --set control=max --set size_us=5s --plot run.svg
   straggler sim join --set scale=yes --set workers=2 --plot chain.svg
   straggler sim grouping --set scenario=swap --set policies=tag,pkg,key
@@ -39,6 +41,8 @@ CHANGED = {
     Outcome.BROKEN: "Scheduling and batches changed steps",
     Outcome.UNDETERMINED: "There was no step that scheduling and batches could have changed",
 }
+WORK = ("queue", "utilisation")
+"""Columns of a worker that are 0 while it has no work; one that has failed still has a queue."""
 
 
 def make_command(summary: str) -> Group:
@@ -65,7 +69,8 @@ def run(args: Arguments) -> int:
         endings = " or ".join(ENDINGS)
         raise UsageError(f"--plot is {str(args.plot)!r}; its name must end in {endings}")
     chosen = find_room(args.room)
-    settings = parse_settings(args.set)
+    texts = args.set or [f"{name}={value}" for name, value in chosen.example.items()]
+    settings = parse_settings(texts)
     with render.progress() as progress:
         progress.add_task("simulating", total=None)
         try:
@@ -83,7 +88,7 @@ def run(args: Arguments) -> int:
     out.print(_table(timed))
     if beside is not None:
         out.print(_alternatives_table(beside))
-    timed_remarks = (*chosen.timed_remarks(timed), *_too_late(timed))
+    timed_remarks = (*chosen.timed_remarks(timed), *_untried(timed))
     # Both sides are the model: the comparison says nothing about another implementation.
     summary = (
         f"{CHANGED[judgement.agreement.outcome]}: compared with the model run without them,"
@@ -93,9 +98,12 @@ def run(args: Arguments) -> int:
     lines = [f"{name}, {remark.name}: {remark.sentence}." for remark in timed_remarks]
     if beside is not None:
         lines.append(beside.remark)
-    render.print_lines(out, [*judgement.broken, *lines, summary])
+    if not args.set:
+        line = shlex.join([f"--set={text}" for text in texts])
+        lines.append(f"An example; change its settings: straggler sim {args.room} {line}")
+    render.print_lines(out, [*render.with_times(judgement.broken), *lines, summary])
     if args.html is not None:
-        _write_page(args, chosen, timed, beside, judgement, [summary, *lines])
+        _write_page(args, texts, chosen, timed, beside, judgement, [summary, *lines])
     if args.plot is not None:
         chosen.plot(timed, args.plot)
     if args.json is not None:
@@ -115,6 +123,7 @@ def run(args: Arguments) -> int:
 
 def _write_page(
     args: Arguments,
+    texts: Sequence[str],
     room: Room,
     timed: "TimedRun",
     beside: Alternatives | None,
@@ -126,7 +135,7 @@ def _write_page(
     from sim.report.run_page import RunPage, run_page
     from straggler.pages.runs import SimulatedRun, simulated_section
 
-    settings = {name: value for name, _, value in (text.partition("=") for text in args.set)}
+    settings = {name: value for name, _, value in (text.partition("=") for text in texts)}
     run = SimulatedRun(room, timed, beside, judgement, settings, args.seed, sentences)
     title = f"A timed run of room {room.name}"
     lead = "A simulated run of a stated cluster: its verdict, its settings, and its course."
@@ -134,15 +143,30 @@ def _write_page(
     write_output(args.html, run_page(page))
 
 
-def _too_late(timed: "TimedRun") -> Iterator[Remark]:
-    """Yield remarks on faults that begin after the end of the run, perhaps with a wrong unit."""
-    end_us = float(timed.summary["duration_us"])
+def _untried(timed: "TimedRun") -> Iterator[Remark]:
+    """Yield remarks on workers without work, and on faults that met none or came too late."""
+    series, end_us = timed.series, round(float(timed.summary["duration_us"]))
+    numbers = [name.removeprefix("utilisation_") for name in series if "utilisation_" in name]
+    workers = {f"worker-{number}": number for number in numbers if number.isdigit()}
+    idle = [name for name, number in workers.items() if not series[f"utilisation_{number}"].any()]
+    if idle:
+        sentence = f"{len(idle)} of {counted(len(workers), 'worker')} had no work"
+        yield Remark("idle", f"{sentence}: {', '.join(idle)}", {"idle": idle})
     for fault in timed.plan.faults:
-        at_us = getattr(fault, "at_us", 0.0)
+        target, at_us = fault[0], getattr(fault, "at_us", 0)
+        until_us = at_us + getattr(fault, "for_us", 0)
+        first, last = series["time_us"].searchsorted((at_us, until_us))
+        columns = [f"{name}_{workers[target]}" for name in WORK if target in workers]
+        had_work = [series[name][first : last + 1].any() for name in columns]
+        reason = ""
         if at_us > end_us:
-            change = f"{fault.kind} {fault[0]} at {at_us:.0f} us changed nothing"
-            sentence = f"{change}, because the run was over at {end_us:.0f} us"
-            yield Remark("fault", sentence, {"fault": fault.kind, "at_us": at_us})
+            reason = f"the run was over at {write_duration(end_us)}"
+        elif target in idle or (had_work and not any(had_work)):
+            reason = f"{target} had no work until {write_duration(until_us)}"
+        if reason:
+            change = f"{fault.kind} {target} at {write_duration(at_us)} changed nothing"
+            data = {"fault": fault.kind, "at_us": at_us}
+            yield Remark("fault", f"{change}, because {reason}", data)
 
 
 def _table(timed: "TimedRun") -> Table:

@@ -20,7 +20,7 @@ examples:
   straggler workload grouping --input hits.csv --key page --value bytes --output work.jsonl
   straggler workload script --script *.script --input readings.csv --key sensor --output work.jsonl
 
-straggler judge --help says what a line of the file means, and what to write.
+straggler judge --help-all says what a line of the file means, and what to write.
 """
 
 

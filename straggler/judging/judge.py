@@ -26,7 +26,7 @@ from model.checking.claims import Outcome, Verdict, combine
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.trace import describe_bad_step, kind_of
 from straggler.errors import SystemFailedError, UsageError, counted
-from straggler.judging.levels import ANSWERS, Scope
+from straggler.judging.levels import ANSWERS, Kinds, Scope
 from straggler.rooms import (
     Case,
     Evidence,
@@ -179,21 +179,21 @@ def judge_workload(
     workload: Workload,
     system: System,
     *,
-    step_types: tuple[type, ...] = (),
+    kinds: Kinds | None = None,
     level: str = ANSWERS,
     reference: str = BOTH,
 ) -> Judgement:
     """Run a workload on ``system`` and on the reference, and return the verdicts.
 
     The workload names its room; :func:`straggler.simulation.simulate` makes workloads.
-    ``step_types`` are the types of steps that are compared, by default all of the level.
-    ``level`` is ``answers`` or ``steps``, and ``reference`` is ``sim``, ``model`` or ``both``, as
-    in ``straggler diff``. Raise :class:`straggler.errors.UsageError` for a workload that the
-    reference cannot run, and for step types that the level does not compare.
+    ``kinds`` are the kinds of steps that are compared, such as ``["match"]``, by default all of the
+    level. ``level`` is ``answers`` or ``steps``, and ``reference`` is ``sim``, ``model`` or
+    ``both``, as in ``straggler diff``. Raise :class:`straggler.errors.UsageError` for a workload
+    that the reference cannot run, and for kinds that the level does not compare.
     """
     room = find_room(workload.room)
     room.refuse(workload)
-    scope = Scope.of(room, ",".join(map(kind_of, step_types)) or None, level)
+    scope = Scope.of(room, kinds, level)
     expected = run_reference(room, workload, reference, scope.step_types)
     case = Case(workload.name, workload.name, "", workload, in_order=False)
     return judge(scope, case, system, expected)

@@ -8,8 +8,9 @@ Rules of this file:
   or judged, so that no verdict can depend on it.
 """
 
+from collections.abc import Collection
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from model.checking.claims import Recording
 from model.vocabulary import Trace, Workload, task_of
@@ -27,6 +28,10 @@ PLACES = 1024
 """Values with exact sums are multiples of ``1 / PLACES``."""
 
 
+Kinds: TypeAlias = str | Collection[str]
+"""Kinds of steps to compare: ``"match,rejected"``, or a list of them."""
+
+
 class Scope(NamedTuple):
     """The part of a trace that is judged."""
 
@@ -36,8 +41,8 @@ class Scope(NamedTuple):
     level: str = STEPS
 
     @classmethod
-    def of(cls, room: Room, kinds: str | None = None, level: str = STEPS) -> "Scope":
-        """Return the scope with the step classes that ``--kinds`` names, or with all of a level.
+    def of(cls, room: Room, kinds: Kinds | None = None, level: str = STEPS) -> "Scope":
+        """Return the scope with the step classes that ``kinds`` names, or with all of a level.
 
         Raise :class:`UsageError` for an unknown level or kind.
         """
@@ -45,7 +50,9 @@ class Scope(NamedTuple):
             raise UsageError(f"level is {level!r}; it must be one of {', '.join(LEVELS)}")
         words = [word for word in room.step_types if level == STEPS or word in room.answers]
         by_kind = {kind_of(word): word for word in words}
-        names = list(by_kind) if kinds is None else kinds.split(",")
+        names = list(by_kind if kinds is None else kinds)
+        if isinstance(kinds, str):
+            names = kinds.split(",")
         for name in names:
             if name not in by_kind:
                 at_level = f" at level {level}" if level == ANSWERS else ""

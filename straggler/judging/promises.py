@@ -11,7 +11,7 @@ from model.vocabulary.settings import look_up
 from straggler.errors import UsageError
 from straggler.judging.counterexamples import FOLDER
 from straggler.judging.judge import MODEL, judge, run_reference
-from straggler.judging.levels import ANSWERS, Scope
+from straggler.judging.levels import ANSWERS, Kinds, Scope
 from straggler.judging.processes import Limits
 from straggler.judging.systems import open_system
 from straggler.judging.trial import Trial
@@ -29,7 +29,7 @@ def assert_keeps_promises(
     room: str = "join",
     effort: str = "dev",
     *,
-    kinds: str | None = None,
+    kinds: Kinds | None = None,
     level: str = ANSWERS,
     accepts: Callable[[Workload], bool] = lambda _: True,
     seed: int = 0,
@@ -78,8 +78,8 @@ def assert_keeps_promises(
     if not outcomes:
         raise AssertionError(f"undetermined: {name} accepts none of {TRIES * number:,} workloads")
     if Outcome.HOLDS not in outcomes:
-        kinds = ", ".join(word.__name__.lower() for word in scope.step_types)
-        raise AssertionError(f"{worst(outcomes)}: no step of kind {kinds} was compared")
+        named = ", ".join(word.__name__.lower() for word in scope.step_types)
+        raise AssertionError(f"{worst(outcomes)}: no step of kind {named} was compared")
 
 
 def _name_of(system: System) -> str:

@@ -298,6 +298,8 @@ class Room:
     """Title, panels and columns of the plot of a timed run."""
     plot: Callable[[Any, Path], None]
     """Draw a timed run as a file: SVG or PNG, by the ending of its name."""
+    example: Mapping[str, str]
+    """Settings of a timed run in which unequal workers, tiers, bursts and faults can be seen."""
     workers: int | None = None
     """Default number of workers, if the room has ``--workers`` and ``--lateness``."""
     timed_remarks: Callable[[Any], tuple[Remark, ...]] = lambda _: ()

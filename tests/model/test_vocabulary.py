@@ -158,6 +158,9 @@ REFUSED: tuple[tuple[Callable[..., object], dict[str, Any], str], ...] = (
     (lambda: Equi("time"), {}, "column is 'time'"),
     (lambda: Band("key", 1.0), {}, "keys have no distance"),
     (lambda: Band("value", float("inf")), {}, "eps is inf"),
+    (lambda: Band(0.5), {}, "Band(0.5) does not fit; it takes column, eps"),  # type: ignore[arg-type, call-arg]
+    (lambda: Equi("key", "key"), {}, "it takes column"),  # type: ignore[call-arg]
+    (lambda: Equi(colum="key"), {}, "Equi(colum='key') does not fit"),  # type: ignore[call-arg]
     (lambda: Ineq("value", "<", "key"), {}, "right is 'key'; it must be 'value', of the same type"),
     (lambda: And(cast("Any", [Equi("key")])), {}, "a tuple of predicates"),
     (lambda: Union(()), {}, "a union"),

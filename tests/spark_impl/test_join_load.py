@@ -84,7 +84,7 @@ def test_a_limit_of_shed_rows_stops_a_chain(spark: SparkSession, tmp_path: Path)
     rows, chain.limits = rows_of(spark, case.arrivals), Limits(shed=0.1)
     with pytest.raises(InputProblem, match=r"micro-batch 0: \d+ of its \d+ rows are shed, and max"):
         chain.advance(rows)
-    chain.limits = Limits(shed=0.9, late=1.0)
+    chain.limits = Limits(shed=0.9, late=0.9)
     chain.advance(rows)
     found, listed = ledger(tmp_path), shed(spark, tmp_path).toArrow()
     assert found.shed == listed.num_rows > 0

@@ -17,7 +17,7 @@ from spark_impl.runtime.accounts import Reading, ledger
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.queries import QueryProblem
-from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
 from spark_impl.windows.query import limits_of
@@ -44,13 +44,13 @@ class Store:
         draft.commit()
 
 
-@pytest.mark.parametrize("bad", [nan, inf, -1, -0.1, 1.5, True, "x", "0.1", [1]])
+@pytest.mark.parametrize("bad", [nan, inf, -1, -0.1, 1.0, 1.5, True, "x", "0.1", [1]])
 def test_a_limit_is_a_share_or_a_number(bad: object) -> None:
     with pytest.raises(InputProblem) as refused:
         Limits(refused=None, late=bad)
     assert str(refused.value) == (
-        f"max_late is {bad!r}; it must be a share of each micro-batch, from 0.0 to 1.0, or a whole"
-        " number of rows, at least 0"
+        f"max_late is {bad!r}; it must be a share of each micro-batch below 1.0, such as 0.01, or"
+        " a whole number of rows of all micro-batches, such as 100"
     )
 
 
@@ -77,6 +77,20 @@ def test_a_share_is_asked_of_each_micro_batch(tmp_path: Path, place: str) -> Non
     assert listed.column("reason").to_pylist() == [REASONS[place]] * 30
     assert ledger(tmp_path).read == 100
     store.commit(100, others, limits)
+
+
+@pytest.mark.parametrize(("limit", "found"), [(0.1, ""), (5, ", 30 in all")])
+def test_resuming_says_once_why_a_query_stopped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, limit: float, found: str
+) -> None:
+    with pytest.raises(InputProblem):
+        Store(tmp_path).commit(100, {"late": 30}, Limits(late=limit))
+    for _ in range(2):
+        Limits(late=50).resume(locate(tmp_path))
+    assert caplog.messages == [
+        f"{tmp_path} resumes with micro-batch 0, at which it stopped: 30 of its 100 rows are"
+        f" late{found}, and max_late was {limit}; max_late is 50 now"
+    ]
 
 
 @pytest.mark.parametrize("is_reopened", [False, True])
@@ -106,7 +120,7 @@ def test_rows_that_two_streams_share_are_rows_of_each(tmp_path: Path) -> None:
 
 
 def test_a_landing_goes_on_with_a_higher_limit_or_repaired_files(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A row without a value lands, so it is not refused."""
     (tmp_path / "in").mkdir()
@@ -128,6 +142,8 @@ def test_a_landing_goes_on_with_a_higher_limit_or_repaired_files(
     assert not any((history / "_scratch").iterdir())
     assert landing(None).ledger().read == 4
     landing(3).run_available()
+    assert caplog.messages[-1].endswith("3 in all, and max_refused was 2; max_refused is 3 now")
+    assert not any((history / "_stopped").iterdir())
     late = tmp_path / "in" / "c.csv"
     late.write_text("never,1\n", encoding="utf-8")
     with pytest.raises(QueryProblem, match="1 of its 1 rows are refused, 4 in all"):

@@ -1,6 +1,9 @@
 """Services of Spark to every query: slots, listeners, the user's session, failures."""
 
+import importlib.util
 import logging
+import os
+import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,6 +24,7 @@ from pyspark.sql.streaming.listener import (
 )
 from pyspark.sql.streaming.query import StreamingQuery
 
+from spark_impl import TALKATIVE
 from spark_impl.runtime import histories, queries, sources
 from spark_impl.runtime.failures import sentence_of
 from spark_impl.runtime.queries import STARTS, TOO_SLOW, QueryProblem, Runnable, log
@@ -28,6 +32,7 @@ from spark_impl.runtime.sources import _register
 from spark_impl.runtime.storage import locate
 from spark_impl.slack import SlackQuery
 from spark_impl.windows.blocks import slots, task_of_slot
+from tests.house.repository import ROOT
 from tests.spark_impl.test_windows_query import FIRST, FIXED, history
 
 
@@ -44,6 +49,22 @@ def test_spark_spreads_slots_evenly(spark: SparkSession) -> None:
     for partitions in (2, 3, 4, 8, 10, 16, 25, 32, 50, 100, 200):
         where = rows.select(F.pmod(F.hash("slot"), F.lit(partitions))).collect()
         assert [row[0] for row in where] == [task % partitions for task in range(tasks)]
+
+
+def test_a_frame_has_the_rows_behind_an_empty_chunk(spark: SparkSession) -> None:
+    """Spark alone takes an empty chunk for the end of a table."""
+    rows = pa.table({"n": pa.chunked_array([[1], [], [2, 3], []], pa.int64())})
+    assert [row.n for row in queries.frame_of(spark, rows).collect()] == [1, 2, 3]
+
+
+def test_what_pyspark_tells_about_operators_is_not_shown(tmp_path: Path) -> None:
+    """PySpark starts its own file, whose standard output is that of the user's driver."""
+    assert importlib.util.find_spec(f"pyspark.sql.streaming.{TALKATIVE.removesuffix('.py')}")
+    file = tmp_path / TALKATIVE
+    file.write_text("import spark_impl\nprint('received UDF from JVM')", encoding="utf-8")
+    places = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, file], env=places, capture_output=True, check=True)
+    assert done.stdout == b""
 
 
 class Listener(StreamingQueryListener):

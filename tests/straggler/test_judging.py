@@ -44,7 +44,7 @@ def exact_pairs(workload: Workload) -> Trace:
 
 
 def test_exact_windows_need_no_revisions() -> None:
-    asked: dict[str, Any] = {"step_types": (Final,), "reference": MODEL}
+    asked: dict[str, Any] = {"kinds": "final", "reference": MODEL}
     judged = judge_workload(windows(), exact_windows, level=ANSWERS, **asked)
     assert judged.outcome is Outcome.HOLDS, judged.broken
     steps = judge_workload(windows(), exact_windows, level=STEPS, **asked)
@@ -66,7 +66,7 @@ def test_an_answer_with_a_key_need_not_name_the_task(keyed: bool, outcome: str) 
 
 
 def test_an_exact_join_is_not_blamed_for_what_it_does_not_record() -> None:
-    judged = judge_workload(pairs(), exact_pairs, step_types=(Match,), reference=MODEL)
+    judged = judge_workload(pairs(), exact_pairs, kinds=["match"], reference=MODEL)
     assert judged.outcome is Outcome.HOLDS, judged.broken
     (rejections,) = [each for each in judged.evidence.verdicts if each.claim.startswith("rejected")]
     assert rejections.outcome is Outcome.UNDETERMINED

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 
@@ -73,7 +74,8 @@ def test_the_extras_of_a_missing_module_are_those_of_the_package() -> None:
 
 
 def test_a_system_is_judged_on_a_simulated_workload() -> None:
-    run = straggler.simulate("slack", seed=7, control="fixed", fixed_slack_us=1_000_000, tasks=1)
+    given = {"control": "fixed", "fixed_slack": timedelta(seconds=1), "speeds": [1, 0.5]}
+    run = straggler.simulate("slack", seed=7, tasks=1, **given)
     assert run.workload.seed == 7
     right = straggler.judge_workload(run.workload, lambda _: run.trace)
     assert (right.outcome, right.mismatches) == (Outcome.HOLDS, 0)

@@ -19,7 +19,7 @@ from syrupy.assertion import SnapshotAssertion
 from model.vocabulary.texts import escaped
 from sim.report.page import _shown
 from spark_impl.runtime.packages import archive
-from straggler.cli import diff, explore, sim
+from straggler.cli import diff, explore, render, sim
 from straggler.cli import main as cli
 from straggler.cli.main import COMMANDS
 from straggler.errors import format_error
@@ -96,6 +96,25 @@ def test_missing_java_is_one_sentence(
     assert_refused(straggler("diff", "slack", "--input", "s.csv"), "Java 17 or newer", "nowhere")
 
 
+def test_without_a_terminal_lines_say_what_takes_so_long(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(render, "TELL_S", 0.01)
+    said = ""
+    with render.progress() as progress:
+        progress.add_task("judging", total=3, completed=1)
+        while "2 of 3: judging (" not in said:
+            said += capsys.readouterr().err
+
+
+def test_times_are_told_from_values_and_identities() -> None:
+    t = 1_772_355_615_000_000
+    lines = [f"r #{t} (at {t}, value {t}) of [{t}, {t + 500_000}); 0.{t}; '{t}'; it is {t}."]
+    first, second = "2026-03-01T09:00:15Z", "2026-03-01T09:00:15.500000Z"
+    shown = f"r #{t} (at {first}, value {t}) of [{first}, {second}); 0.{t}; '{t}'; it is {first}."
+    assert render.with_times(lines) == [shown]
+
+
 STRANGE = st.text(
     st.sampled_from([*"ab[]/\\", "\x1b", "\x07", "\x9b", "\n", "\r", "\u202e", "\u2066", "\u2028"])
     | st.characters(exclude_categories=["Cs"]),
@@ -127,6 +146,7 @@ def test_help_of_all_commands(straggler: Straggler, snapshot: SnapshotAssertion)
         done = straggler(*command.split(), "--help")
         assert (done.code, done.err) == (0, "")
         assert done.out == snapshot(name=command or "straggler")
+    assert straggler("judge", "--help-all").out == snapshot(name="judge, everything")
     assert straggler("--version").out.startswith("straggler ")
 
 

@@ -84,8 +84,16 @@ def test_faults_have_times_with_units_and_those_that_come_too_late_are_named(
     written = run("slow worker-1 1s 9ms 2.5; replay log>worker-1 3 1.5ms")
     assert written.rsplit("digest ", 1)[1] == plain.rsplit("digest ", 1)[1]
     late = run("slow worker-1 1 9 2; pause worker-0 700000000 5")
-    assert "pause worker-0 at 700000000 us changed nothing" in late
+    assert "pause worker-0 at 700s changed nothing" in late
     assert "slow worker-1" not in late
+
+
+def test_workers_without_work_and_faults_that_meet_none_are_named(straggler: Straggler) -> None:
+    given = options("messages=100 keys=1 tasks=3")
+    faults = "fail worker-0 5s 1s; fail worker-1 5s 1s; fail worker-2 5s 1s"
+    said = straggler("sim", "slack", *given, "--set", f"faults={faults}").out
+    assert "idle: 2 of 3 workers had no work: worker-" in said
+    assert said.count(" at 5s changed nothing, because worker-") == 2
 
 
 # ``straggler plan`` and ``straggler calibrate``: the smallest chain that keeps up.

@@ -210,6 +210,13 @@ EXPLORER = Explorer(
     scopes=tuple(SCOPES), everyday=EVERYDAY, variants=VARIANTS, explore=explore, homes=HOMES
 )
 
+EXAMPLE = {
+    "scenario": "drift",
+    "load": "0.6",
+    "policies": "tag,pkg,key",
+    "faults": "slow worker-0 300ms 200ms 4; fail worker-2 600ms 100ms",
+}
+
 ROOM = Room(
     name="grouping",
     position=30,
@@ -247,6 +254,7 @@ ROOM = Room(
     ),
     panels=TIMED_ROOM.plot,
     plot=TIMED_ROOM.draw,
+    example=EXAMPLE,
     alternatives=alternatives,
     errata=ERRATA,
 )

@@ -215,6 +215,16 @@ EXPLORER = Explorer(
     chart=_draw_chart,
 )
 
+EXAMPLE = {
+    "scenario": "bursts",
+    "seconds": "30",
+    "capacity": "500",
+    "message_us": "250us",
+    "tuple_us": "250us",
+    "comparison_us": "50us",
+    "faults": "slow worker-1 15s 5s 3; fail worker-2 25s 1s",
+}
+
 ROOM = Room(
     name="join",
     position=20,
@@ -253,6 +263,7 @@ ROOM = Room(
     ),
     panels=TIMED_ROOM.plot,
     plot=TIMED_ROOM.draw,
+    example=EXAMPLE,
     timed_remarks=timed_remarks,
     errata=ERRATA,
     in_process_max=30_000,

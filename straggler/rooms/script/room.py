@@ -314,6 +314,14 @@ def _quoted(scripts: Mapping[str, str]) -> dict[str, str]:
 
 EXPLORER = Explorer(scopes=tuple(SCOPES), everyday=EVERYDAY, variants=VARIANTS, explore=explore)
 
+EXAMPLE = {
+    "seconds": "20",
+    "placements": "by-unit,all-split",
+    "service_us": "5ms",
+    "result_us": "5ms",
+    "faults": "slow worker-1 5s 4s 2; fail worker-2 14s 1s",
+}
+
 ROOM = Room(
     name="script",
     position=50,
@@ -351,6 +359,7 @@ ROOM = Room(
     ),
     panels=TIMED_ROOM.plot,
     plot=TIMED_ROOM.draw,
+    example=EXAMPLE,
     timed_remarks=timed_remarks,
     alternatives=alternatives,
     undetermined_steps=undetermined_steps,

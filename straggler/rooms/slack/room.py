@@ -114,6 +114,13 @@ EXPLORER = Explorer(
     explore=explore,
 )
 
+EXAMPLE = {
+    "scenario": "bursts",
+    "service_us": "10ms",
+    "tiers": "process,rack",
+    "faults": "slow worker-1 60s 10s 3; fail worker-0 100s 4s",
+}
+
 ROOM = Room(
     name="slack",
     position=10,
@@ -145,5 +152,6 @@ ROOM = Room(
     predictor=PREDICTOR,
     panels=TIMED_ROOM.plot,
     plot=TIMED_ROOM.draw,
+    example=EXAMPLE,
     errata=ERRATA,
 )

@@ -93,6 +93,14 @@ EXPLORER = Explorer(
 )
 
 
+EXAMPLE = {
+    "scenario": "phases",
+    "corrections": "yes",
+    "service_us": "40ms",
+    "tiers": "process,rack",
+    "faults": "slow worker-1 150s 60s 3; fail worker-0 400s 20s",
+}
+
 ROOM = Room(
     name="watermark",
     position=40,
@@ -124,5 +132,6 @@ ROOM = Room(
     predictor=PREDICTOR,
     panels=TIMED_ROOM.plot,
     plot=TIMED_ROOM.draw,
+    example=EXAMPLE,
     errata=ERRATA,
 )
