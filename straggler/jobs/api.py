@@ -137,9 +137,9 @@ def _judge(
 ) -> JobReport:
     problem = ""
     try:
-        problem = within_limit(lambda: calibrate(check))
+        edges, drawn, problem = within_limit(lambda: calibrate(check, streams))
         if not problem:
-            run_stages(check, streams, keeps_state=keeps_state)
+            run_stages(check, edges, drawn, keeps_state=keeps_state)
     except HangsError:
         problem = "the job hangs: a stream made no progress for minutes"
         _stop_all(session)

@@ -37,7 +37,7 @@ class Row(NamedTuple):
 
     source: int
     """Number of the input."""
-    time_us: int | None
+    time_us: int
     """Event time (us since the epoch)."""
     values: tuple[Any, ...]
     """Values of the other columns, in the order of the schema."""
@@ -173,9 +173,7 @@ class Frames:
         return self.spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), of.schema)
 
     @staticmethod
-    def _moment(of: Input, time_us: int | None) -> dt.datetime | None:
-        if time_us is None:
-            return None
+    def _moment(of: Input, time_us: int) -> dt.datetime:
         moment = EPOCH + dt.timedelta(microseconds=time_us)
         return moment.replace(tzinfo=None) if of.is_ntz else moment
 
@@ -192,34 +190,32 @@ def recorded_rows(
     if given is None:
         return ()
     found: list[list[Row]] = []
-    for of in inputs:
+    for source, of in enumerate(inputs):
+        if isinstance(given, dict) and of.name not in given:
+            raise UsageError(f"rows has no {of.name!r}; it must have the rows of every input")
         rows = given[of.name] if isinstance(given, dict) else given
-        frame = rows if isinstance(rows, DataFrame) else spark.createDataFrame(rows, of.schema)
         try:
+            frame = rows if isinstance(rows, DataFrame) else spark.createDataFrame(rows, of.schema)
             chosen = frame.select(*of.schema.names).where(frame[of.event_time].isNotNull())
             kept = chosen.orderBy(of.event_time).limit(RECORDED_MAX).to(of.schema)
-            moments = frame_times(kept, of)
-            cells = [list(row) for row in kept.drop(of.event_time).collect()]
+            found.append(rows_of(kept, of, source))
         except Exception as error:
             first = str(error).partition("\n")[0]
             raise UsageError(f"the recorded rows do not fit the schema: {first}") from error
-        if not cells:
+        if not found[-1]:
             raise UsageError(f"there are no recorded rows of {of.name} with an event time")
-        source = len(found)
-        found.append(
-            [Row(source, us, tuple(each)) for us, each in zip(moments, cells, strict=True)]
-        )
     return tuple(found)
 
 
-def frame_times(frame: "DataFrame", of: Input) -> list[int]:
-    """Return the event times of a frame (us)."""
-    from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
-
-    if of.is_ntz:
-        times = [row[0].replace(tzinfo=dt.UTC) for row in frame.select(of.event_time).collect()]
-        return [(time - EPOCH) // dt.timedelta(microseconds=1) for time in times]
-    return [row[0] for row in frame.select(F.unix_micros(of.event_time)).collect()]
+def rows_of(frame: "DataFrame", of: Input, source: int) -> list[Row]:
+    """Return the rows of a frame, all of which have an event time."""
+    found = []
+    for cells in frame.toArrow().to_pylist(maps_as_pydicts="strict"):
+        moment = cells.pop(of.event_time)
+        moment = moment.replace(tzinfo=dt.UTC) if of.is_ntz else moment
+        time_us = (moment - EPOCH) // dt.timedelta(microseconds=1)
+        found.append(Row(source, time_us, tuple(cells.values())))
+    return found
 
 
 def answers_of(rows: Sequence[Any]) -> list[Answer]:
@@ -252,7 +248,7 @@ def text_of(value: Any) -> str:
 
 def special(row: Row) -> bool:
     """Return whether a row has a null, NaN, or a text that is not plain."""
-    return any(_is_special(value) for value in (row.time_us, *row.values))
+    return any(map(_is_special, row.values))
 
 
 def _is_special(value: Any) -> bool:
