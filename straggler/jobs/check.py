@@ -173,6 +173,16 @@ class Check:
 
     # ------------------------------------------------------------------------------------ values
 
+    def choose_twin(self) -> None:
+        """Take a stream of a sorted micro-batch for the twin if the job runs as no batch."""
+        if not self.twin.is_batch:  # timers of event time make no sense in a batch
+            return
+        try:
+            self.runner.batch(self.flush)
+        except JobProblem as error:
+            if type(error.__cause__).__name__ in UNSUPPORTED:
+                self.twin = Twin(self.runner, self.rules, self.flush, is_batch=False)
+
     def leave_out_unfit(self, streams: Sequence[Stream]) -> tuple[list[Stream], str]:
         """Return streams without values on which the job fails; or why it fails on others too."""
         inputs = self.job.inputs
@@ -339,15 +349,7 @@ def calibrate(check: Check, number: int) -> tuple[list[Stream], list[Stream], st
 
     Find out whether it runs as a batch, and on which values it fails.
     """
-    plain = [
-        check.values.row(s, BASE_US, n) for n in range(3) for s in range(len(check.job.inputs))
-    ]
-    if check.twin.is_batch:  # timers of event time make no sense in a batch
-        try:
-            check.runner.batch(plain)
-        except JobProblem as error:
-            if type(error.__cause__).__name__ in UNSUPPORTED:
-                check.twin = Twin(check.runner, check.rules, check.flush, is_batch=False)
+    check.choose_twin()
     edges = [copied(each, check.job.inputs) for each in probes(check.shape.times, check.values)]
     streams, problem = check.leave_out_unfit([*edges, *drawn_streams(check, number)])
     if problem:

@@ -30,6 +30,8 @@ class JobReport:
     """The smallest failing stream, line by line."""
     guards: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    rows: JsonObject | None = None
+    """The rows to which the job is wrong, as plain data that ``straggler replay`` takes."""
 
     @property
     def outcome(self) -> Outcome:

@@ -1,0 +1,106 @@
+"""Stored rows to which a job is wrong: read again as they were, and run again."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from model.checking.claims import Outcome
+from straggler.errors import UsageError
+from straggler.jobs.api import inputs_of, judge_job, replay_job
+from straggler.jobs.counterexamples import Failing, plain_rows, read_asked, read_rows, store
+from straggler.jobs.rows import Frames, Row, answers_of
+from straggler.jobs.streams import BASE_US, LOST_COMMIT, Fault, Stream
+from straggler.judging.counterexamples import read_record
+from straggler.strategies.examples import collect
+from tests.jobs.written_jobs import impatient_minutes, minutes, opening_watts
+
+ASKED: dict[str, Any] = {
+    "schema": "device string, at timestamp, watts double",
+    "event_time": "at",
+    "lateness": "10 seconds",
+}
+TYPES = (
+    "at timestamp, b boolean, i int, l bigint, f float, d double, s string, x binary, day date, "
+    "n decimal(4,2), t timestamp, z timestamp_ntz, a array<double>, m map<string,int>, "
+    "r struct<x: int, y: string>"
+)
+
+
+def frames_of(spark: SparkSession, schema: str | dict[str, str]) -> Frames:
+    return Frames(spark, inputs_of(schema, "at", {}, (), ()))
+
+
+@pytest.mark.parametrize("schema", [TYPES, {"one": TYPES, "two": "at timestamp_ntz, s string"}])
+def test_rows_of_every_type_are_read_again_as_they_were(
+    spark: SparkSession, schema: str | dict[str, str]
+) -> None:
+    frames = frames_of(spark, schema)
+    rows = [
+        Row(source, BASE_US + n, values)
+        for source, of in enumerate(frames.inputs)
+        for n, values in enumerate(collect(of.values(), 8, 1))
+    ]
+    failing = Failing("ends exact", Stream((tuple(rows),), (Fault(LOST_COMMIT, 0, 1),)), (rows[0],))
+    plain = plain_rows(frames, failing)
+    assert plain is not None
+    again = read_rows(frames, json.loads(json.dumps(plain)))
+    assert texts(frames, again.stream.rows) == texts(frames, rows)
+    assert [row.time_us for row in again.stream.rows] == [row.time_us for row in rows]
+    assert again.stream.faults == failing.stream.faults
+
+
+def texts(frames: Frames, rows: Sequence[Row]) -> list[Any]:
+    return [answers_of(frames.frame(row.source, [row]).collect()) for row in rows]
+
+
+def test_rows_that_would_be_read_as_others_are_not_stored(spark: SparkSession) -> None:
+    frames = frames_of(spark, "at timestamp, m map<int,int>")
+    failing = Failing("ends exact", Stream(((Row(0, BASE_US, ({1: 2},)),),)))
+    assert plain_rows(frames, failing) is None
+
+
+def test_a_stored_stream_shows_the_mistake_again_and_not_in_a_right_job(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    report = judge_job(impatient_minutes, spark, **ASKED, streams=1)
+    assert report.rows is not None
+    path = store(tmp_path, "jobs:impatient", ASKED, "late rows are accounted for: x", report.rows)
+    record = read_record(path)
+    assert read_asked(path.name, record) == ("jobs:impatient", ASKED)
+    outcome, lines = replay_job(impatient_minutes, spark, record, **ASKED)
+    assert outcome is Outcome.BROKEN
+    assert lines[2:] == list(report.table)[2:]
+    assert replay_job(minutes, spark, record, **ASKED) == (Outcome.HOLDS, [])
+
+
+def test_two_stored_orders_show_the_mistake_again(spark: SparkSession) -> None:
+    report = judge_job(opening_watts, spark, **ASKED, streams=1)
+    assert report.rows is not None
+    outcome, lines = replay_job(opening_watts, spark, report.rows, **ASKED)
+    assert outcome is Outcome.BROKEN
+    assert lines == list(report.table)
+    assert replay_job(minutes, spark, report.rows, **ASKED)[0] is Outcome.HOLDS
+
+
+def test_rows_that_do_not_fit_are_refused(spark: SparkSession) -> None:
+    def job(rows: DataFrame) -> DataFrame:
+        return rows
+
+    record = {"claim": "", "micro-batches": [[{"at": None}]], "faults": [], "flush": [[]]}
+    for wrong in (record, {}, {**record, "micro-batches": [], "faults": [["flood", 0, 0]]}):
+        with pytest.raises(UsageError, match="rows of the counterexample cannot be read"):
+            replay_job(job, spark, wrong, **ASKED)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [{}, {"job": 3, "asked": {}}, {"job": "a:b", "asked": {"sink": "x"}},
+     {"job": "a:b", "asked": {"mode": 3}}],
+)  # fmt: skip
+def test_a_file_that_asks_something_else_is_refused(record: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="is not a counterexample"):
+        read_asked("c.json", record)
