@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from hypothesis.strategies import SearchStrategy
@@ -150,10 +150,13 @@ def _begun(
                         session, tried, seed=seed, lateness_us=lateness_us, upsert=upsert, rows=rows
                     )
                 )
-            except HangsError:
-                _refuse(session, "the job hangs before Spark runs it")
-            except JobProblem as problem:
-                _refuse(session, str(problem))
+            except HangsError as error:
+                raise UsageError("the job hangs before Spark runs it") from error
+            except Exception as error:
+                sentence = _stopped(session) or (isinstance(error, JobProblem) and str(error))
+                if not sentence:
+                    raise
+                raise UsageError(sentence) from error
             with settings(session, ROCKS if check.shape.needs_rocks else {}):
                 yield check
 
@@ -165,10 +168,6 @@ def within_limit(call: Callable[[], T]) -> T:
     """Return what a call returns; raise :class:`HangsError` if it lasts too long."""
     (found,) = map_in_order(lambda _: call(), [None], threads=1, limit_s=LIMIT_S)
     return found
-
-
-def _refuse(session: "SparkSession", sentence: str) -> NoReturn:
-    raise UsageError(_stopped(session) or sentence)
 
 
 def _stopped(session: "SparkSession") -> str:
@@ -214,8 +213,10 @@ def _judge(
 
 
 def _stop_all(session: "SparkSession") -> None:
-    for query in session.streams.active:
-        query.stop()
+    with suppress(Exception):  # what hangs may not let itself be stopped
+        session.sparkContext.cancelAllJobs()
+        for query in session.streams.active:
+            query.stop()
 
 
 def _lateness(text: str | None) -> int | None:

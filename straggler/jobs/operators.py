@@ -90,6 +90,13 @@ def has_timed_key(node: Operator) -> bool:
     return any(each.exprId().id() in timed for each in keys)
 
 
+def delay_us(mark: Operator) -> int:
+    """Return the delay of a watermark, which Spark notes in its column."""
+    number = mark.java.eventTime().exprId().id()
+    (column,) = [each for each in items(mark.java.output()) if each.exprId().id() == number]
+    return int(column.metadata().getLong(DELAY)) * 1_000
+
+
 def key_types(node: Operator) -> dict[str, str]:
     """Return the types of the keys of an operator, by name."""
     return {name_of(each): each.dataType().simpleString() for each in java_keys(node)}

@@ -127,11 +127,20 @@ class Job:
                 found = self.function(**dict(zip(names, frames, strict=True)))
             else:
                 found = self.function(*frames)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise JobProblem(f"the job raised {describe(error)}") from error
         if not isinstance(found, DataFrame):
             raise JobProblem(f"the job returned {type(found).__name__}, and not a DataFrame")
         return found
+
+
+def opened(sink: Sink) -> tuple[Write, Callable[[], Any]]:
+    """Call the factory of a sink; raise :class:`JobProblem` if it returns anything but a pair."""
+    try:
+        write, read = sink()
+    except Exception as error:
+        raise JobProblem(f"the sink made no pair of write and read: {describe(error)}") from error
+    return write, read
 
 
 def describe(error: BaseException) -> str:
@@ -202,7 +211,15 @@ class Runner:
 
     def streaming(self) -> "DataFrame":
         """Return the streaming frame that the job makes."""
-        frame = self.job.on(self._memory.open().frames())
+        before = {query.id for query in self.spark.streams.active}
+        try:
+            frame = self.job.on(self._memory.open().frames())
+        finally:
+            own = [query for query in self.spark.streams.active if query.id not in before]
+            for query in own:
+                query.stop()
+        if own:
+            raise JobProblem("the job starts a query of its own; it must return a DataFrame alone")
         if not frame.isStreaming:
             raise JobProblem("the job returned a DataFrame that is not streaming")
         return frame
@@ -240,8 +257,7 @@ class _Query:
         self._due: Fault | None = None
         self._calls = 0
         self._answers: dict[int, MicroBatch] = {}
-        sink = runner.job.sink
-        self._sink = None if sink is None else sink()
+        self._sink = None if runner.job.sink is None else opened(runner.job.sink)
         self._died = False
 
     def __enter__(self) -> "_Query":
@@ -271,8 +287,11 @@ class _Query:
             self._due = None
         self._stop()
         if self._sink is not None:
-            rows = self._sink[1]()
-            self.run.read = answers_of(rows.collect() if hasattr(rows, "collect") else rows)
+            try:
+                rows = self._sink[1]()
+                self.run.read = answers_of(rows.collect() if hasattr(rows, "collect") else rows)
+            except Exception as error:
+                raise JobProblem(f"read() of the sink raised {describe(error)}") from error
         self.run.batches = [self._answers[number] for number in sorted(self._answers)]
 
     def _wait(self) -> None:
