@@ -46,12 +46,17 @@ def make_command(summary: str) -> Command:
         Option("--keeps-state", "the job keeps its state on purpose", "keeps_state", is_flag=True),
         Option("--streams", "number of drawn streams (24)", type=int, default=24, metavar="N"),
         Option("--seed", "seed of the streams (0)", type=int, default=0, metavar="N"),
-        Option(
-            "--counterexamples", f"folder for counterexamples ({FOLDER})", type=PATH, default=FOLDER
-        ),
         Option("--json", "also write the report to FILE", type=PATH, metavar="FILE"),
         Option("--junit", "also write the verdicts to FILE, for CI", type=PATH, metavar="FILE"),
         Option("--master", "Spark master (local[2])", metavar="URL", is_rare=True),
+        Option(
+            "--counterexamples",
+            f"folder for counterexamples ({FOLDER})",
+            type=PATH,
+            default=FOLDER,
+            metavar="DIR",
+            is_rare=True,
+        ),
     ]
     return Command(summary, EXAMPLES, parameters, run)
 
