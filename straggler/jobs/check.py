@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from model.vocabulary import stable_hash
 from straggler.errors import UsageError
-from straggler.jobs import COMPLETE, UPDATE
+from straggler.jobs import APPEND, COMPLETE, UPDATE
 from straggler.jobs.plans import EXACT, ORDER, STATE, Remark, remarks
 from straggler.jobs.reference import (
     UNDECIDED,
@@ -304,8 +304,7 @@ def begin(
     values = Values(inputs, drawn)
     flush = flush_of(values, shape)
     rules = Rules(
-        job.mode,
-        _keys(job, frame, shape, upsert),
+        *_keys(job, frame, shape, upsert),
         shape.times.lateness_us,
         shape.has_watermark,
         shape.times.reach_us,
@@ -327,13 +326,16 @@ def flush_of(values: Values, shape: Shape) -> tuple[Row, ...]:
 
 def _keys(
     job: Job, frame: "DataFrame", shape: Shape, upsert: Sequence[str] | None
-) -> tuple[str, ...] | None:
+) -> tuple[str, tuple[str, ...] | None]:
+    """Return how answers stay, as a mode, and the columns by which later ones replace them."""
     if job.mode != UPDATE:
-        return ()
+        return job.mode, ()
     for name in upsert or ():
         if name not in frame.columns:
             raise UsageError(f"upsert names {name!r}, which is no column of the answers")
-    return tuple(upsert or shape.groups) or (None if shape.has_state else ())
+    if upsert or shape.replaces:
+        return UPDATE, tuple(upsert) if upsert else shape.groups
+    return APPEND, ()
 
 
 def plain_values(of: Input, seed: int) -> list[tuple[object, ...]]:

@@ -25,8 +25,7 @@ class Rules(NamedTuple):
 
     mode: str = APPEND
     keys: tuple[str, ...] | None = ()
-    """Columns whose last answer counts in update mode; ``()``: all answers stay; ``None``: they are
-    not known."""
+    """Columns whose last answer counts in update mode, and ``None`` if they are not known."""
     lateness_us: tuple[int | None, ...] = (0,)
     has_watermark: bool = True
     reach_us: int = 0
@@ -118,7 +117,7 @@ def final(run: Run, rules: Rules, data: int | None = None) -> Answers:
         kept = [each for each in run.batches if data is None or each.data <= data]
         return Counter(kept[-1].answers if kept else ())
     answers = run.answers(data)
-    if rules.mode == UPDATE and rules.keys:
+    if rules.mode == UPDATE and rules.keys is not None:
         at = [run.columns.index(name) for name in rules.keys]
         return Counter({tuple(a[n] for n in at): a for a in answers}.values())
     return Counter(answers)

@@ -30,6 +30,7 @@ INPUT_COLUMN = "straggler_input"
 SHORTEST_US = 100
 """Shortest window (us)."""
 _STATEFUL = re.compile("Aggregate|Join|Deduplicate.*|.*WithState.*")
+_REPLACING = re.compile("Aggregate|.*WithState.*")
 _YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -40,11 +41,14 @@ class Shape:
     times: Times
     duplicates: tuple[str, ...]
     """Columns by which the job drops duplicates."""
-    groups: tuple[str, ...]
-    """Columns of the answer that the last aggregation groups by."""
+    groups: tuple[str, ...] | None
+    """Columns of the answer that the last aggregation groups by; ``None`` if one is not in it, or
+    something else than an aggregation answers last."""
     needs_rocks: bool
     """Whether an operator keeps its state in RocksDB alone."""
     has_state: bool
+    replaces: bool
+    """Whether a later answer may take the place of an earlier one, in update mode."""
     has_watermark: bool
     divides: bool = False
     """Whether a row may count in several answers, some of which drop it: sliding windows."""
@@ -69,9 +73,10 @@ def shape_of(frame: "DataFrame", inputs: tuple[Input, ...], lateness_us: int | N
     return Shape(
         Times(lateness, tuple(sorted(set(_lengths(operators)))), odd),
         tuple(dict.fromkeys(name_of(key) for each in dropping for key in java_keys(each))),
-        tuple(_groups(plan, frame.columns)),
+        _groups(plan, frame.columns),
         any("TransformWithState" in name for name in names),
         any(map(_STATEFUL.fullmatch, names)),
+        any(map(_REPLACING.fullmatch, names)),
         bool(delays),
         has_sessions or names["Expand"] + names["Generate"] > 0,
         has_sessions or names["Aggregate"] > 1,
@@ -121,16 +126,19 @@ def _long(literal: Expression) -> int:
     return int(literal.fields["value"] or 0) if is_long else 0
 
 
-def _groups(node: Operator, columns: Collection[str]) -> Iterator[str]:
-    """Yield the columns of the answer that the last aggregation groups by."""
+def _groups(node: Operator, columns: Collection[str]) -> tuple[str, ...] | None:
+    """Return the columns by which the last aggregation groups, if the answer has all of them."""
     while node.name != "Aggregate":
         if len(node.children) != 1:
-            return
+            return None
         (node,) = node.children
-    for each in map(expression_of, items(node.java.aggregateExpressions())):
-        is_key = all(part.name != "AggregateExpression" for part in each.walk())
-        if is_key and each.fields["name"] in columns:
-            yield each.fields["name"]
+    names = [
+        each.fields["name"]
+        for each in map(expression_of, items(node.java.aggregateExpressions()))
+        if all(part.name != "AggregateExpression" for part in each.walk())
+    ]
+    is_whole = len(names) >= len(java_keys(node)) and set(names) <= set(columns)
+    return tuple(names) if is_whole else None
 
 
 def _odd_times(text: str, inputs: tuple[Input, ...], zone: str) -> Iterator[int]:
