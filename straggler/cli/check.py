@@ -70,14 +70,13 @@ def run(args: Arguments) -> int:
         raise UsageError("--event-time is missing; it names the column of event times")
     if not args.schema and args.input is None:
         raise UsageError("--schema is missing; it lists the columns of the input")
-    from spark_impl.runtime.session import session
     from straggler.jobs.api import judge_job
     from straggler.jobs.counterexamples import store
-    from straggler.judging.systems import load_function
+    from straggler.judging.systems import load_function, open_session
 
     job = load_function(args.job, "a job; write MODULE:JOB", "function")
 
-    with render.progress() as progress, session(args.master) as spark:
+    with render.progress() as progress, open_session(args.master) as spark:
         progress.add_task(f"judging {render.plain(args.job)}", total=None)
         schema: Any = schemas_of(args.schema)
         rows = None

@@ -69,9 +69,6 @@ LATER_US = 4_000_000_000_000
 class Remark:
     """A fact about a job that its plan alone tells."""
 
-    kind: str
-    """Subject: ``refused``, ``state``, ``clock``, ``chance``, ``order``, ``estimate``, ``table``,
-    ``watermark`` or ``keys``."""
     sentence: str
     is_broken: bool
     """Whether the plan alone proves a mistake."""
@@ -111,9 +108,7 @@ def _refusal(frame: "DataFrame", plan: Any, mode: str) -> Iterator[Remark]:
     try:
         getattr(checker, "MODULE$").checkForStreaming(plan, output_mode)
     except AnalysisException as error:
-        yield Remark(
-            "refused", f"Spark refuses the query: {str(error).splitlines()[0]}", True, EXACT
-        )
+        yield Remark(f"Spark refuses the query: {str(error).splitlines()[0]}", True, EXACT)
 
 
 # --------------------------------------------------------------------------------------- functions
@@ -128,21 +123,21 @@ def _functions(plan: Operator) -> Iterator[Remark]:
             known = False
             for each in expression.walk():
                 if name := CLOCKS.get(each.name):
-                    yield Remark("clock", f"{name} has another value in each run", False, EXACT)
+                    yield Remark(f"{name} has another value in each run", False, EXACT)
                 elif name := CHANCES.get(each.name) or _python_function(each):
                     known = True
-                    yield Remark("chance", f"{name} has another value in each run", False, EXACT)
+                    yield Remark(f"{name} has another value in each run", False, EXACT)
                 elif name := ESTIMATES.get(each.name):
-                    yield Remark("estimate", f"{name} is an estimate, not an exact answer", False)
+                    yield Remark(f"{name} is an estimate, not an exact answer", False)
             arrivals = list(_arrivals(expression))
             for name in arrivals:
                 sentence = f"the answer of {name} depends on the order in which rows arrive"
-                yield Remark("order", sentence, False)
+                yield Remark(sentence, False)
             if not (known or arrivals or java.deterministic() or _has_aggregate(expression)):
-                yield Remark("chance", f"{java.sql()} has another value in each run", False, EXACT)
+                yield Remark(f"{java.sql()} has another value in each run", False, EXACT)
         if node.name in ("GlobalLimit", "LocalLimit", "Sample") and node.is_streaming:
             sentence = f"which rows a {node.name} keeps depends on the order in which they arrive"
-            yield Remark("order", sentence, False)
+            yield Remark(sentence, False)
 
 
 def _python_function(expression: Expression) -> str:
@@ -183,10 +178,10 @@ def _processing_time(plan: Operator) -> Iterator[Remark]:
                 sentence = (
                     f"{name_of(java)} is a key, and made of the time at which a row is processed"
                 )
-                yield Remark("clock", sentence, is_last, ORDER)
+                yield Remark(sentence, is_last, ORDER)
         if node.name == "EventTimeWatermark" and of_clock & node.expressions()[0].reads():
             sentence = "the watermark is on the time at which a row is processed"
-            yield Remark("clock", sentence, False, ORDER)
+            yield Remark(sentence, False, ORDER)
 
 
 def _is_of_clock(expression: Expression, of_clock: set[int]) -> bool:
@@ -207,7 +202,7 @@ def _watermarks(plan: Operator) -> Iterator[Remark]:
             "one branch filters rows before withWatermark: rows that it leaves out do not move "
             "its watermark on, which holds up all answers"
         )
-        yield Remark("watermark", sentence, False)
+        yield Remark(sentence, False)
 
 
 def _is_filtered(mark: Operator) -> bool:
@@ -240,13 +235,13 @@ def _states(plan: Operator, mode: str) -> Iterator[Remark]:
                 else "there is no watermark"
             )
             sentence = f"dropDuplicates keeps every value of {names} forever: {reason}"
-            yield Remark("state", sentence, True, STATE)
+            yield Remark(sentence, True, STATE)
         if (
             node.name == "FlatMapGroupsInPandasWithState"
             and str(node.java.timeout().toString()) == "NoTimeout"
         ):
             sentence = "the state has no timeout: a key leaves only if the function removes it"
-            yield Remark("state", sentence, False)
+            yield Remark(sentence, False)
 
 
 def _aggregation(node: Operator, mode: str, *, is_followed: bool) -> Iterator[Remark]:
@@ -256,7 +251,7 @@ def _aggregation(node: Operator, mode: str, *, is_followed: bool) -> Iterator[Re
     if not times:
         if mode == "update":
             of = f"value of {', '.join(names)}" if names else "query"
-            yield Remark("state", f"the state keeps a row for each {of} forever", False)
+            yield Remark(f"the state keeps a row for each {of} forever", False)
         return
     if timed:
         marked = ", ".join(sorted(set(timed.values())))
@@ -265,7 +260,7 @@ def _aggregation(node: Operator, mode: str, *, is_followed: bool) -> Iterator[Re
         why = "withWatermark comes after the aggregation, and not before it"
     else:
         why = f"there is no watermark before groupBy({', '.join(times)})"
-    yield Remark("state", f"windows never close: {why}", True, STATE)
+    yield Remark(f"windows never close: {why}", True, STATE)
 
 
 def _joins(plan: Operator, jvm: Any) -> Iterator[Remark]:
@@ -288,7 +283,7 @@ def _joins(plan: Operator, jvm: Any) -> Iterator[Remark]:
                 ).isDefined()
             )
             if not bounded:
-                yield Remark("state", _join_sentence(side, other, word), True, STATE)
+                yield Remark(_join_sentence(side, other, word), True, STATE)
 
 
 def _join_sentence(side: Operator, other: Operator, word: str) -> str:
@@ -319,7 +314,7 @@ def _lost_keys(plan: Operator, mode: str) -> Iterator[Remark]:
                     f"answers in update mode lack {', '.join(lost)}: a table cannot replace "
                     "an earlier answer by a later one"
                 )
-                yield Remark("keys", sentence, False)
+                yield Remark(sentence, False)
         kept |= _read(node, kept)
 
 
@@ -343,4 +338,4 @@ def _tables(plan: Operator) -> Iterator[Remark]:
                 f"the job reads another table ({node.java.simpleString(4)}): an answer depends on "
                 "when it is read"
             )
-            yield Remark("table", sentence, False)
+            yield Remark(sentence, False)
