@@ -22,7 +22,7 @@ from straggler.jobs.operators import (
     key_types,
     name_of,
 )
-from straggler.jobs.shapes import INPUT_COLUMN
+from straggler.jobs.rows import INPUT_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

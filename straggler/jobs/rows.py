@@ -26,6 +26,8 @@ EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 Answer: TypeAlias = tuple[str, ...]
 """One row that a job answers, as texts of its columns."""
 WORDS = ("a", "b", "c", "", "ä", "a b")
+INPUT_COLUMN = "straggler_input"
+"""Column of the number of an input, while several are one source."""
 RECORDED_MAX = 10_000
 """Most recorded rows that are read, the earliest ones."""
 RARE = 8
@@ -153,29 +155,43 @@ class Frames:
     """Makes frames of rows in a session, without a Spark job."""
 
     def __init__(self, spark: "SparkSession", inputs: Sequence[Input]) -> None:
-        from pyspark.sql.pandas.types import to_arrow_schema
-
         self.spark, self.inputs = spark, inputs
-        self._arrow = [to_arrow_schema(each.schema, timezone="UTC") for each in inputs]
+        packed = [sql.StructField(f"r{n}", each.schema) for n, each in enumerate(inputs)]
+        self.packed = sql.StructType([sql.StructField(INPUT_COLUMN, sql.IntegerType()), *packed])
+        """Schema of the rows of all inputs: the number of an input, and a column for each."""
 
     def frame(self, source: int, rows: Sequence[Row]) -> "DataFrame":
         """Return the rows of an input, all of which belong to it, in this order."""
-        import pyarrow as pa
+        of = self.inputs[source]
+        return self._frame(of.schema, [_cells(of, row) for row in rows])
 
-        of, arrow = self.inputs[source], self._arrow[source]
-        at = of.schema.names.index(of.event_time)
-        columns: list[list[Any]] = [[] for _ in arrow]
+    def all(self, rows: Sequence[Row]) -> "DataFrame":
+        """Return rows of all inputs in this order, packed if there are several."""
+        if len(self.inputs) == 1:
+            return self.frame(0, rows)
+        packed = []
         for row in rows:
-            cells = (*row.values[:at], self._moment(of, row.time_us), *row.values[at:])
-            for column, cell in zip(columns, cells, strict=True):
-                column.append(cell)
-        arrays = [pa.array(each, kind.type) for each, kind in zip(columns, arrow, strict=True)]
-        return self.spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), of.schema)
+            of = self.inputs[row.source]
+            cells = dict(zip(of.schema.names, _cells(of, row), strict=True))
+            others = [cells if n == row.source else None for n in range(len(self.inputs))]
+            packed.append((row.source, *others))
+        return self._frame(self.packed, packed)
 
-    @staticmethod
-    def _moment(of: Input, time_us: int) -> dt.datetime:
-        moment = EPOCH + dt.timedelta(microseconds=time_us)
-        return moment.replace(tzinfo=None) if of.is_ntz else moment
+    def _frame(self, schema: sql.StructType, rows: Sequence[Sequence[Any]]) -> "DataFrame":
+        import pyarrow as pa
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        arrow = to_arrow_schema(schema, timezone="UTC")
+        arrays = [pa.array([row[n] for row in rows], kind.type) for n, kind in enumerate(arrow)]
+        return self.spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema)
+
+
+def _cells(of: Input, row: Row) -> tuple[Any, ...]:
+    """Return the values of all columns of a row."""
+    at = of.schema.names.index(of.event_time)
+    moment = EPOCH + dt.timedelta(microseconds=row.time_us)
+    moment = moment.replace(tzinfo=None) if of.is_ntz else moment
+    return (*row.values[:at], moment, *row.values[at:])
 
 
 def recorded_rows(

@@ -19,14 +19,12 @@ from straggler.jobs.operators import (
     java_keys,
     name_of,
 )
-from straggler.jobs.rows import EPOCH, Input
+from straggler.jobs.rows import EPOCH, INPUT_COLUMN, Input
 from straggler.jobs.streams import Times
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-INPUT_COLUMN = "straggler_input"
-"""Column of the number of an input, while several are one source."""
 SHORTEST_US = 100
 """Shortest window (us)."""
 _STATEFUL = re.compile("Aggregate|Join|Deduplicate.*|.*WithState.*")

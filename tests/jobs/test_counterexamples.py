@@ -53,6 +53,16 @@ def test_rows_of_every_type_are_read_again_as_they_were(
     assert again.stream.faults == failing.stream.faults
 
 
+def test_rows_of_several_inputs_are_one_frame_in_their_order(spark: SparkSession) -> None:
+    frames = frames_of(spark, {"one": TYPES, "two": "at timestamp_ntz, s string"})
+    drawn = [collect(each.values(), 6, 1) for each in frames.inputs]
+    rows = [Row(n % 2, BASE_US + n, drawn[n % 2][n // 2]) for n in range(12)]
+    packed = frames.all(rows).collect()
+    assert [each[0] for each in packed] == [row.source for row in rows]
+    alone = [answers_of([each[1 + each[0]]]) for each in packed]
+    assert alone == texts(frames, rows)
+
+
 def texts(frames: Frames, rows: Sequence[Row]) -> list[Any]:
     return [answers_of(frames.frame(row.source, [row]).collect()) for row in rows]
 
