@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from straggler.jobs.operators import (
     Expression,
     Operator,
+    answer_keys,
     expression_of,
     has_timed_key,
     items,
@@ -301,31 +302,13 @@ def _join_sentence(side: Operator, other: Operator, word: str) -> str:
 
 def _lost_keys(plan: Operator, mode: str) -> Iterator[Remark]:
     """Yield a remark if answers of update mode lack a key by which they could be replaced."""
-    if mode != "update":
-        return
-    kept: set[int] = set(plan.outputs())
-    for node in reversed(list(plan.walk())):
-        if node.name == "Aggregate" and node.is_streaming:
-            known = kept | _read(node, kept)
-            keys = [java for java in java_keys(node) if java.nodeName() == "AttributeReference"]
-            lost = [java.name() for java in keys if java.exprId().id() not in known]
-            if lost:
-                sentence = (
-                    f"answers in update mode lack {', '.join(lost)}: a table cannot replace "
-                    "an earlier answer by a later one"
-                )
-                yield Remark(sentence, False)
-        kept |= _read(node, kept)
-
-
-def _read(node: Operator, kept: set[int]) -> set[int]:
-    """Return the columns that an operator reads for the columns that are kept."""
-    return {
-        number
-        for expression in node.expressions()
-        if expression.name == "Alias" and expression.attribute in kept
-        for number in expression.reads()
-    }
+    keys = answer_keys(plan) if mode == "update" else None
+    if keys and keys.lost:
+        sentence = (
+            f"answers in update mode lack {', '.join(keys.lost)}: a table cannot replace an "
+            "earlier answer by a later one"
+        )
+        yield Remark(sentence, False)
 
 
 def _tables(plan: Operator) -> Iterator[Remark]:

@@ -8,12 +8,12 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from straggler.jobs.memory import Memory, Source
+from straggler.jobs.memory import Memory
 from straggler.jobs.rows import EPOCH, Answer, Frames, Input, Row, answers_of
 from straggler.jobs.streams import KILLED, LOST_COMMIT, RESTART, Fault, Stream
 
@@ -194,7 +194,7 @@ class Runner:
     def __init__(self, spark: "SparkSession", job: Job) -> None:
         self.spark, self.job = spark, job
         self.frames = Frames(spark, job.inputs)
-        self._memory = Memory(spark, self.frames)
+        self.memory = Memory(spark, self.frames)
 
     def batch(self, rows: Sequence[Row]) -> list[Answer]:
         """Return what the job answers to rows as a batch."""
@@ -213,7 +213,7 @@ class Runner:
         """Return the streaming frame that the job makes."""
         before = {query.id for query in self.spark.streams.active}
         try:
-            frame = self.job.on(self._memory.open().frames())
+            frame = self.job.on(self.memory.open().frames())
         finally:
             own = [query for query in self.spark.streams.active if query.id not in before]
             for query in own:
@@ -229,7 +229,7 @@ class Runner:
         where = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None
         folder = tempfile.mkdtemp(prefix="straggler-job-", dir=where)
         try:
-            with _Query(self, folder) as query:
+            with closing(_Query(self, folder)) as query:
                 try:
                     query.feed(stream, flush)
                 except JobProblem as problem:
@@ -238,17 +238,13 @@ class Runner:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def memory(self) -> Source:
-        """Return a new source."""
-        return self._memory.open()
-
 
 class _Query:
     """One query over one stream, restarted when a fault wants it."""
 
     def __init__(self, runner: Runner, folder: str) -> None:
         self.runner, self.folder, self.run = runner, folder, Run()
-        self.source = runner.memory()
+        self.source = runner.memory.open()
         self.frame = runner.job.on(self.source.frames())
         self.run.columns = tuple(self.frame.columns)
         self.query: StreamingQuery | None = None
@@ -259,14 +255,6 @@ class _Query:
         self._answers: dict[int, MicroBatch] = {}
         self._sink = None if runner.job.sink is None else opened(runner.job.sink)
         self._died = False
-
-    def __enter__(self) -> "_Query":
-        """Return the query, which is not started yet."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop the query."""
-        self._stop()
 
     def feed(self, stream: Stream, flush: Sequence[Row]) -> None:
         """Feed a stream, and then the rows of a flush."""
@@ -285,7 +273,7 @@ class _Query:
                 self._restart()
                 self._wait()
             self._due = None
-        self._stop()
+        self.close()
         if self._sink is not None:
             try:
                 rows = self._sink[1]()
@@ -309,7 +297,7 @@ class _Query:
                 self._restart()
 
     def _restart(self) -> None:
-        self._stop()
+        self.close()
         self._start()
 
     def _start(self) -> None:
@@ -320,7 +308,8 @@ class _Query:
         except Exception as error:
             raise JobProblem(f"Spark refuses the job: {describe(error)}") from error
 
-    def _stop(self) -> None:
+    def close(self) -> None:
+        """Stop the query, if it runs."""
         if self.query is None:
             return
         self._note_progress()

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,9 +13,8 @@ from model.vocabulary.durations import parse_duration_us
 from straggler.jobs.operators import (
     Expression,
     Operator,
+    answer_keys,
     delay_us,
-    expression_of,
-    items,
     java_keys,
     name_of,
 )
@@ -40,8 +39,8 @@ class Shape:
     duplicates: tuple[str, ...]
     """Columns by which the job drops duplicates."""
     groups: tuple[str, ...] | None
-    """Columns of the answer that the last aggregation groups by; ``None`` if one is not in it, or
-    something else than an aggregation answers last."""
+    """Columns of the answer that the last aggregation groups by; ``None`` if a key is in none of
+    them, or something else than an aggregation answers last."""
     needs_rocks: bool
     """Whether an operator keeps its state in RocksDB alone."""
     has_state: bool
@@ -60,7 +59,7 @@ def shape_of(frame: "DataFrame", inputs: tuple[Input, ...], lateness_us: int | N
     text = str(plan.java.toString())
     operators = [*plan.walk()]
     names = Counter(each.name for each in operators)
-    delays = _delays(plan)
+    delays, keys = _delays(plan), answer_keys(plan)
     lateness = tuple(
         [delays.get(n) if lateness_us is None else lateness_us for n in range(len(inputs))]
     )
@@ -71,7 +70,7 @@ def shape_of(frame: "DataFrame", inputs: tuple[Input, ...], lateness_us: int | N
     return Shape(
         Times(lateness, tuple(sorted(set(_lengths(operators)))), odd),
         tuple(dict.fromkeys(name_of(key) for each in dropping for key in java_keys(each))),
-        _groups(plan, frame.columns),
+        keys.names if keys and not keys.lost else None,
         any("TransformWithState" in name for name in names),
         any(map(_STATEFUL.fullmatch, names)),
         any(map(_REPLACING.fullmatch, names)),
@@ -122,21 +121,6 @@ def _long(literal: Expression) -> int:
     """Return the value of a long integer, and 0 for another expression."""
     is_long = literal.name == "Literal" and literal.fields["dataType"] == "long"
     return int(literal.fields["value"] or 0) if is_long else 0
-
-
-def _groups(node: Operator, columns: Collection[str]) -> tuple[str, ...] | None:
-    """Return the columns by which the last aggregation groups, if the answer has all of them."""
-    while node.name != "Aggregate":
-        if len(node.children) != 1:
-            return None
-        (node,) = node.children
-    names = [
-        each.fields["name"]
-        for each in map(expression_of, items(node.java.aggregateExpressions()))
-        if all(part.name != "AggregateExpression" for part in each.walk())
-    ]
-    is_whole = len(names) >= len(java_keys(node)) and set(names) <= set(columns)
-    return tuple(names) if is_whole else None
 
 
 def _odd_times(text: str, inputs: tuple[Input, ...], zone: str) -> Iterator[int]:

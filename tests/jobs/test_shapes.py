@@ -28,6 +28,8 @@ CASES: list[tuple[Callable[[DataFrame], DataFrame], tuple[str, tuple[str, ...] |
     (windows, ("update", ("device", "window"))),
     (lambda r: windows(r).select("device", "window", "watts"), ("update", ("device", "window"))),
     (lambda r: windows(r).select("device", "watts"), ("update", None)),
+    (lambda r: windows(r).select("device", "window.end", "watts"), ("update", ("device", "end"))),
+    (lambda r: windows(r).select("device", F.hour("window.end"), "watts"), ("update", None)),
     (lambda r: r.groupBy().count(), ("update", ())),
     (lambda r: r.groupBy(F.upper("device")).count(), ("update", ("upper(device)",))),
     (lambda r: r.withWatermark("at", "1 day").dropDuplicates(["at"]), ("append", ())),
