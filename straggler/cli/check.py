@@ -7,10 +7,11 @@ import click
 
 from straggler.cli import render
 from straggler.cli.commands import Command
-from straggler.cli.outputs import refuse_unwritable, write_json
+from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
 from straggler.errors import UsageError
 from straggler.inputs.text_files import write_output
 from straggler.jobs import MODES
+from straggler.judging.counterexamples import FOLDER
 from straggler.options import PATH, Arguments, Option
 from straggler.pages.junit import check_of, junit
 
@@ -39,12 +40,23 @@ def make_command(summary: str) -> Command:
         Option("--key", "column with few values", "keys", multiple=True, metavar="COLUMN"),
         Option("--lateness", "how late a row may be (delay of the watermark)", metavar="TEXT"),
         Option("--redelivered", "column that identifies a row", multiple=True, metavar="COLUMN"),
+        Option(
+            "--upsert", "column by which later answers replace", multiple=True, metavar="COLUMN"
+        ),
         Option("--keeps-state", "the job keeps its state on purpose", "keeps_state", is_flag=True),
         Option("--streams", "number of drawn streams (24)", type=int, default=24, metavar="N"),
         Option("--seed", "seed of the streams (0)", type=int, default=0, metavar="N"),
         Option("--json", "also write the report to FILE", type=PATH, metavar="FILE"),
         Option("--junit", "also write the verdicts to FILE, for CI", type=PATH, metavar="FILE"),
         Option("--master", "Spark master (local[2])", metavar="URL", is_rare=True),
+        Option(
+            "--counterexamples",
+            f"folder for counterexamples ({FOLDER})",
+            type=PATH,
+            default=FOLDER,
+            metavar="DIR",
+            is_rare=True,
+        ),
     ]
     return Command(summary, EXAMPLES, parameters, run)
 
@@ -53,39 +65,43 @@ def run(args: Arguments) -> int:
     """Judge a job and return the exit code of its outcome."""
     refuse_unwritable("--json", args.json)
     refuse_unwritable("--junit", args.junit)
+    refuse_unmakable("--counterexamples", args.counterexamples)
     if args.event_time is None:
         raise UsageError("--event-time is missing; it names the column of event times")
     if not args.schema and args.input is None:
         raise UsageError("--schema is missing; it lists the columns of the input")
-    from spark_impl.runtime.session import session
     from straggler.jobs.api import judge_job
-    from straggler.judging.systems import load_function
+    from straggler.jobs.counterexamples import store
+    from straggler.judging.systems import load_function, open_session
 
     job = load_function(args.job, "a job; write MODULE:JOB", "function")
 
-    with render.progress() as progress, session(args.master) as spark:
+    with render.progress() as progress, open_session(args.master) as spark:
         progress.add_task(f"judging {render.plain(args.job)}", total=None)
         schema: Any = schemas_of(args.schema)
         rows = None
         if args.input is not None:
             rows = read_rows(spark, args.input)
-            schema = schema or rows.schema
-        report = judge_job(
-            job,
-            spark,
-            schema=schema,
-            event_time=args.event_time,
-            mode=args.mode,
-            keys=args.keys,
-            lateness=args.lateness,
-            redelivered=args.redelivered,
-            keeps_state=args.keeps_state,
-            streams=args.streams,
-            seed=args.seed,
-            rows=rows,
-            name=args.job,
-        )
-    render.print_lines(render.console(args.json, args.junit), str(report).splitlines())
+            schema = schema or rows.schema.simpleString()
+        asked = {
+            "schema": schema,
+            "event_time": args.event_time,
+            "mode": args.mode,
+            "keys": list(args.keys),
+            "lateness": args.lateness,
+            "upsert": list(args.upsert) or None,
+            "redelivered": list(args.redelivered),
+            "keeps_state": args.keeps_state,
+        }
+        more = {"streams": args.streams, "seed": args.seed, "rows": rows, "name": args.job}
+        report = judge_job(job, spark, **asked, **more)
+    lines = str(report).splitlines()
+    if report.rows is not None:
+        broken = next(e for e in report.verdicts if e.claim == report.rows["claim"])
+        sentence = f"{broken.claim}: {broken.sentence}"
+        path = store(args.counterexamples, args.job, asked, sentence, report.rows)
+        lines += ["", f"Stored in {path}; run it again with: straggler replay {path} --trust"]
+    render.print_lines(render.console(args.json, args.junit), lines)
     write_json(args.json, report.to_json())
     if args.junit is not None:
         checks = [

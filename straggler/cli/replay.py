@@ -2,16 +2,25 @@
 
 import click
 
+from model.checking.claims import Outcome
 from model.vocabulary import Workload
+from model.vocabulary.settings import JsonObject
 from straggler.cli import render
 from straggler.cli.commands import Command
 from straggler.cli.diff import limit_options, limits_of
 from straggler.errors import UsageError
 from straggler.judging import plan_counterexamples as plans
-from straggler.judging.counterexamples import Counterexample, SimulatedCluster
+from straggler.judging.counterexamples import JOB, Counterexample, SimulatedCluster, read_record
 from straggler.judging.judge import MODEL
 from straggler.judging.levels import Scope
-from straggler.judging.systems import SPARK, local_master, open_system, troubled
+from straggler.judging.systems import (
+    SPARK,
+    load_function,
+    local_master,
+    open_session,
+    open_system,
+    troubled,
+)
 from straggler.judging.trial import Trial
 from straggler.options import PATH, Arguments, Option
 from straggler.rooms import Room, find_room
@@ -21,6 +30,7 @@ examples:
   straggler replay counterexamples/slack-spark-every-pair-counts-1a2b3c4d.json
   straggler replay counterexample.json --system mypackage.slack:make
   straggler replay counterexample.json --trust
+  straggler replay counterexamples/job-jobs-minutes-1a2b3c4d.json --system jobs:minutes
 
 A file may name any module or command, and replay would run it: trust files of your own.
 """
@@ -28,7 +38,7 @@ A file may name any module or command, and replay would run it: trust files of y
 
 def make_command(summary: str) -> Command:
     """Return the command with the options for file, system and Spark master."""
-    system = "system to run instead of the stored one"
+    system = "system, or MODULE:JOB, to run instead of the stored one"
     parameters = [
         click.Argument(["file"], help="stored counterexample", type=PATH, metavar="FILE"),
         Option("--system", system, metavar="MODULE:FACTORY"),
@@ -41,16 +51,16 @@ def make_command(summary: str) -> Command:
 
 def run(args: Arguments) -> int:
     """Run a counterexample and report whether it still fails."""
-    found = Counterexample.load(args.file)
+    record = read_record(args.file)
+    if record["counterexample"] == JOB:
+        return run_job(args, record)
+    found = Counterexample.of(args.file, record)
     tried = find_room(found.room)
     scope = Scope.of(tried, found.kinds, found.level)
     workload = _workload(args.file.name, tried, found.given, found.reference)
     name = args.system or found.system
-    if name != SPARK and not (args.system or args.trust):
-        raise UsageError(
-            f"{args.file.name} names the system {name!r}; replay runs what a file names only with"
-            " --trust, and another one with --system"
-        )
+    if name != SPARK:
+        _refuse_untrusted(args, name)
     is_troubled = name == SPARK and bool(found.trouble)
     master = args.master or local_master(tried.slots(workload), again=is_troubled)
     limits = limits_of(args, name, found.level)
@@ -69,6 +79,35 @@ def run(args: Arguments) -> int:
         return 1
     render.print_lines(out, [*lines, f"{args.file.name} does not fail any more."])
     return 0
+
+
+def run_job(args: Arguments, record: JsonObject) -> int:
+    """Run a job on stored rows, and report whether it is wrong still."""
+    # Imported here: other counterexamples need no Hypothesis.
+    from straggler.jobs.api import replay_job
+    from straggler.jobs.counterexamples import read_asked
+
+    name, asked = read_asked(args.file.name, record)
+    _refuse_untrusted(args, name)
+    job = load_function(args.system or name, "a job; write MODULE:JOB", "function")
+    with render.progress() as progress, open_session(args.master) as spark:
+        progress.add_task(f"running {render.plain(args.file.name)}", total=None)
+        outcome, lines = replay_job(job, spark, record, **asked)
+    ends = {
+        Outcome.BROKEN: "It still fails.",
+        Outcome.HOLDS: f"{args.file.name} does not fail any more.",
+        Outcome.UNDETERMINED: "Whether it still fails is undetermined.",
+    }
+    render.print_lines(render.console(), [*lines, ends[outcome]])
+    return render.EXIT_CODES[outcome]
+
+
+def _refuse_untrusted(args: Arguments, name: str) -> None:
+    if not (args.system or args.trust):
+        raise UsageError(
+            f"{args.file.name} names the system {name!r}; replay runs what a file names only with"
+            " --trust, and another one with --system"
+        )
 
 
 def _workload(

@@ -2,18 +2,20 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from hypothesis.strategies import SearchStrategy
 
 from model.checking.claims import Outcome, Verdict
 from model.vocabulary.durations import parse_duration_us
+from model.vocabulary.settings import JsonObject
 from straggler.errors import UsageError
 from straggler.jobs import MODES
 from straggler.jobs.check import LIMIT_S, Check, begin, calibrate, run_stages
+from straggler.jobs.counterexamples import failing_of, lines_of, plain_rows, read_rows, replay
 from straggler.jobs.plans import EXACT
-from straggler.jobs.report import JobReport, describe_row, table_of
+from straggler.jobs.report import JobReport
 from straggler.jobs.rows import Input
 from straggler.jobs.running import ROCKS, Job, JobProblem, Sink, quick, settings
 from straggler.jobs.threads import HangsError, map_in_order
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 STREAMS = 24
+HANGS = "the job hangs: a stream made no progress for minutes"
 
 
 class JobBroken(AssertionError):  # noqa: N818 (what is asserted is in the name)
@@ -84,9 +87,59 @@ def judge_job(
 
     Raise :class:`straggler.errors.UsageError` with one sentence if the job cannot be run at all.
     """
+    started = time.monotonic()
+    with _begun(
+        job, spark, schema=schema, event_time=event_time, mode=mode, columns=columns, keys=keys,
+        lateness=lateness, upsert=upsert, redelivered=redelivered, sink=sink, rows=rows, seed=seed,
+    ) as check:  # fmt: skip
+        label = name or getattr(job, "__name__", "the job")
+        return _judge(check, label, streams, started, keeps_state=keeps_state)
+
+
+def replay_job(
+    job: "Callable[..., DataFrame]",
+    spark: "SparkSession",
+    record: JsonObject,
+    *,
+    keeps_state: bool = False,
+    **asked: Any,
+) -> tuple[Outcome, list[str]]:
+    """Run a job on stored rows; return whether it is wrong still, and what is to be shown."""
+    with _begun(job, spark, **asked) as check:
+        try:
+            failing = read_rows(check.runner.frames, record)
+        except Exception as error:
+            first = str(error).partition("\n")[0]
+            raise UsageError(f"the rows of the counterexample cannot be read: {first}") from error
+        try:
+            return within_limit(lambda: replay(check, failing))
+        except HangsError:
+            return Outcome.UNDETERMINED, [HANGS]
+        except Exception as error:
+            raise UsageError(_stopped(spark) or f"the job cannot be run: {error}") from error
+
+
+@contextmanager
+def _begun(
+    job: "Callable[..., DataFrame]",
+    spark: "SparkSession | None",
+    *,
+    schema: "str | StructType | Mapping[str, str | StructType]",
+    event_time: str | Mapping[str, str],
+    mode: str = "append",
+    columns: Mapping[str, SearchStrategy[Any]] | None = None,
+    keys: Sequence[str] = (),
+    lateness: str | None = None,
+    upsert: Sequence[str] | None = None,
+    redelivered: Sequence[str] = (),
+    sink: Sink | None = None,
+    rows: Any = None,
+    seed: int = 0,
+) -> Iterator[Check]:
+    """Give the check of a job whose plan was read; raise :class:`UsageError` if it cannot run."""
     if mode not in MODES:
         raise UsageError(f"mode is {mode!r}; it must be one of {', '.join(MODES)}")
-    lateness_us, started = _lateness(lateness), time.monotonic()
+    lateness_us = _lateness(lateness)
     with _session(spark) as session:
         inputs = inputs_of(schema, event_time, columns or {}, keys, redelivered)
         tried = Job(job, inputs, isinstance(schema, Mapping), mode, sink)
@@ -97,13 +150,15 @@ def judge_job(
                         session, tried, seed=seed, lateness_us=lateness_us, upsert=upsert, rows=rows
                     )
                 )
-            except HangsError:
-                _refuse(session, "the job hangs before Spark runs it")
-            except JobProblem as problem:
-                _refuse(session, str(problem))
+            except HangsError as error:
+                raise UsageError("the job hangs before Spark runs it") from error
+            except Exception as error:
+                sentence = _stopped(session) or (isinstance(error, JobProblem) and str(error))
+                if not sentence:
+                    raise
+                raise UsageError(sentence) from error
             with settings(session, ROCKS if check.shape.needs_rocks else {}):
-                label = name or getattr(job, "__name__", "the job")
-                return _judge(check, session, label, streams, started, keeps_state=keeps_state)
+                yield check
 
 
 T = TypeVar("T")
@@ -115,10 +170,6 @@ def within_limit(call: Callable[[], T]) -> T:
     return found
 
 
-def _refuse(session: "SparkSession", sentence: str) -> NoReturn:
-    raise UsageError(_stopped(session) or sentence)
-
-
 def _stopped(session: "SparkSession") -> str:
     context = session._jsc
     if context is None or context.sc().isStopped():
@@ -127,21 +178,15 @@ def _stopped(session: "SparkSession") -> str:
 
 
 def _judge(
-    check: Check,
-    session: "SparkSession",
-    label: str,
-    streams: int,
-    started: float,
-    *,
-    keeps_state: bool,
+    check: Check, label: str, streams: int, started: float, *, keeps_state: bool
 ) -> JobReport:
-    problem = ""
+    problem, session = "", check.runner.spark
     try:
-        problem = within_limit(lambda: calibrate(check))
+        edges, drawn, problem = within_limit(lambda: calibrate(check, streams))
         if not problem:
-            run_stages(check, streams, keeps_state=keeps_state)
+            run_stages(check, edges, drawn, keeps_state=keeps_state)
     except HangsError:
-        problem = "the job hangs: a stream made no progress for minutes"
+        problem = HANGS
         _stop_all(session)
     except JobProblem as error:
         problem = str(error)
@@ -153,26 +198,25 @@ def _judge(
     if problem:
         problem = _stopped(session) or problem
         verdicts = (Verdict(EXACT, Outcome.UNDETERMINED, problem),)
-    table: list[str] = []
-    if check.failed is not None:
-        table = table_of(check.failed, check.rules, check.job.inputs)
-    for title, rows in zip(("In this order:", "and in this one:"), check.rows, strict=False):
-        table += [title, *[f"  {describe_row(row, check.job.inputs)}" for row in rows]]
+    failing = None if problem else failing_of(check)
     return JobReport(
         label,
         verdicts,
         check.seed,
         check.streams,
         tuple(dict.fromkeys(each.sentence for each in check.remarks)),
-        tuple(table),
+        tuple(lines_of(check)),
         dict(check.guards),
         time.monotonic() - started,
+        None if failing is None else plain_rows(check.runner.frames, failing),
     )
 
 
 def _stop_all(session: "SparkSession") -> None:
-    for query in session.streams.active:
-        query.stop()
+    with suppress(Exception):  # what hangs may not let itself be stopped
+        session.sparkContext.cancelAllJobs()
+        for query in session.streams.active:
+            query.stop()
 
 
 def _lateness(text: str | None) -> int | None:

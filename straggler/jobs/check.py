@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from model.vocabulary import stable_hash
 from straggler.errors import UsageError
-from straggler.jobs import COMPLETE, UPDATE
+from straggler.jobs import APPEND, COMPLETE, UPDATE
 from straggler.jobs.plans import EXACT, ORDER, STATE, Remark, remarks
 from straggler.jobs.reference import (
     UNDECIDED,
@@ -32,8 +32,10 @@ from straggler.jobs.streams import (
     growing,
     probes,
     streams,
+    without,
 )
 from straggler.jobs.threads import map_in_order
+from straggler.jobs.unfit import Unfit, find_unfit, fitted, fitted_stream
 from straggler.strategies.examples import collect, collect_run
 
 if TYPE_CHECKING:
@@ -77,6 +79,8 @@ class Check:
     doubts: list[str] = field(default_factory=list)
     guards: Counter[str] = field(default_factory=Counter)
     streams: int = 0
+    unfit: tuple[Unfit, ...] = ()
+    """Values on which the job fails, which no stream has."""
     failed: Judged | None = None
     claim: str = ""
     """Name of the claim that the failing stream breaks."""
@@ -152,27 +156,51 @@ class Check:
         ):
             return RESTARTS
         plain = self.values
-        if any(special(row) for row in stream.rows):
-            tidy = tuple(
-                [
-                    tuple(
-                        [plain.row(r.source, r.time_us or BASE_US) if special(r) else r for r in b]
-                    )
-                    for b in stream.batches
-                ]
-            )
-            if not any(special(r) for b in tidy for r in b) and not self.is_wrong(Stream(tidy)):
-                return ACCOUNTED
+        tidy = stream.map(lambda r: plain.row(r.source, r.time_us) if special(r) else r)
+        is_tidy = tidy != stream and not any(map(special, tidy.rows))
+        if is_tidy and not self.is_wrong(tidy._replace(faults=())):
+            return ACCOUNTED
         texts = [row.text for row in stream.rows]
-        if len(set(texts)) < len(texts) and any(each.identity for each in self.job.inputs):
-            once = {row.text: row for row in stream.rows}
-            if not self.is_wrong(stream._replace(batches=_only(stream, once))):
-                return REDELIVERY
-        ordered = sorted(stream.rows, key=lambda row: (row.time_us is None, row.time_us or 0))
+        again = [n for n, text in enumerate(texts) if text in texts[:n]]
+        is_asked = again and any(each.identity for each in self.job.inputs)
+        if is_asked and not self.is_wrong(without(stream, again)):
+            return REDELIVERY
+        ordered = sorted(stream.rows, key=lambda row: row.time_us)
         if self.is_wrong(Stream((tuple(ordered),))):
             return EXACT
         is_behind = failed.guards.get("almost late") or failed.guards.get("late")
         return LATE if is_behind else ORDER
+
+    # ------------------------------------------------------------------------------------ values
+
+    def choose_twin(self) -> None:
+        """Take a stream of a sorted micro-batch for the twin if the job runs as no batch."""
+        if not self.twin.is_batch:  # timers of event time make no sense in a batch
+            return
+        try:
+            self.runner.batch(self.flush)
+        except JobProblem as error:
+            if type(error.__cause__).__name__ in UNSUPPORTED:
+                self.twin = Twin(self.runner, self.rules, self.flush, is_batch=False)
+
+    def leave_out_unfit(self, streams: Sequence[Stream]) -> tuple[list[Stream], str]:
+        """Return streams without values on which the job fails; or why it fails on others too."""
+        inputs = self.job.inputs
+        rows = [*self.flush, *(row for stream in streams for row in stream.rows)]
+        self.unfit, problem = find_unfit(inputs, rows, self.failure)
+        if self.unfit:
+            self.values = self.values.map(lambda row: fitted(row, self.unfit))
+            self.flush = flush_of(self.values, self.shape)
+            self.twin = self.twin.with_flush(self.flush)
+        return [fitted_stream(each, self.unfit, inputs) for each in streams], problem
+
+    def failure(self, rows: Sequence[Row]) -> str:
+        """Return why the job fails on rows without disorder; an empty text if it does not."""
+        try:
+            self.twin.answers(rows)
+        except JobProblem as problem:
+            return str(problem)
+        return ""
 
     # ---------------------------------------------------------------------------------- batches
 
@@ -239,21 +267,6 @@ class Check:
             self.growth = growth_of(judged.run, len(stream.batches))
 
 
-def _only(stream: Stream, once: dict[str, Row]) -> tuple[tuple[Row, ...], ...]:
-    """Return the micro-batches with the first copy of each row alone."""
-    left = set(once)
-    batches = []
-    for batch in stream.batches:
-        rows = []
-        for row in batch:
-            if row.text in left:
-                left.discard(row.text)
-                rows.append(row)
-        if rows:
-            batches.append(tuple(rows))
-    return tuple(batches)
-
-
 # ------------------------------------------------------------------------------------ the check
 
 
@@ -282,41 +295,47 @@ def begin(
     runner = Runner(spark, job)
     recorded = recorded_rows(spark, inputs, rows)
     if recorded:
-        latest_us = max(row.time_us or 0 for each in recorded for row in each)
+        latest_us = max(row.time_us for each in recorded for row in each)
         shape = replace(shape, times=shape.times._replace(latest_us=latest_us))
     drawn = [
         [row.values for row in recorded[s][:POOL]] if recorded else plain_values(each, seed)
         for s, each in enumerate(inputs)
     ]
     values = Values(inputs, drawn)
-    far_us = shape.times.far_us
-    flush = tuple([values.row(s, far_us, n) for s in range(len(inputs)) for n in range(FAR)])
+    flush = flush_of(values, shape)
     rules = Rules(
-        job.mode,
-        _keys(job, frame, shape, upsert),
+        *_keys(job, frame, shape, upsert),
         shape.times.lateness_us,
         shape.has_watermark,
         shape.times.reach_us,
         shape.divides,
         shape.is_chain,
     )
-    sends_flush = shape.has_watermark and job.mode != COMPLETE
     return Check(
         runner, job, shape, rules, values, flush,
-        Twin(runner, rules, is_batch=True, flush=flush if sends_flush else ()),
+        Twin(runner, rules, flush, is_batch=not shape.needs_rocks),
         seed, tuple(remarks(frame, mode=job.mode)), recorded,
     )  # fmt: skip
 
 
+def flush_of(values: Values, shape: Shape) -> tuple[Row, ...]:
+    """Return rows in the far future, which move the watermark on."""
+    far_us = shape.times.far_us
+    return tuple([values.row(s, far_us, n) for s in range(len(values.inputs)) for n in range(FAR)])
+
+
 def _keys(
     job: Job, frame: "DataFrame", shape: Shape, upsert: Sequence[str] | None
-) -> tuple[str, ...] | None:
+) -> tuple[str, tuple[str, ...] | None]:
+    """Return how answers stay, as a mode, and the columns by which later ones replace them."""
     if job.mode != UPDATE:
-        return ()
+        return job.mode, ()
     for name in upsert or ():
         if name not in frame.columns:
             raise UsageError(f"upsert names {name!r}, which is no column of the answers")
-    return tuple(upsert or shape.groups) or (None if shape.has_state else ())
+    if upsert or shape.replaces:
+        return UPDATE, tuple(upsert) if upsert else shape.groups
+    return APPEND, ()
 
 
 def plain_values(of: Input, seed: int) -> list[tuple[object, ...]]:
@@ -327,40 +346,38 @@ def plain_values(of: Input, seed: int) -> list[tuple[object, ...]]:
     return (plain + drawn)[:POOL]
 
 
-def calibrate(check: Check) -> str:
-    """Find out whether the job runs as a batch; return why it cannot be judged, if so."""
-    rows = [
-        check.values.row(s, BASE_US + n, n) for n in range(3) for s in range(len(check.job.inputs))
-    ]
-    if check.shape.needs_rocks:  # timers of event time make no sense in a batch
-        check.twin = Twin(check.runner, check.rules, is_batch=False, flush=check.twin._flush)
-        return ""
-    try:
-        first = Counter(check.runner.batch(rows))
-        if first != Counter(check.runner.batch(rows)):
-            return "the job answers the same rows differently each time"
-    except JobProblem as problem:
-        cause = problem.__cause__
-        if type(cause).__name__ not in UNSUPPORTED:
-            return f"{problem}; give columns= if such rows cannot occur"
-        check.twin = Twin(check.runner, check.rules, is_batch=False, flush=check.twin._flush)
-    return ""
+def calibrate(check: Check, number: int) -> tuple[list[Stream], list[Stream], str]:
+    """Return probes, a number of drawn streams, and why the job cannot be judged, if so.
+
+    Find out whether it runs as a batch, and on which values it fails.
+    """
+    check.choose_twin()
+    edges = [copied(each, check.job.inputs) for each in probes(check.shape.times, check.values)]
+    streams, problem = check.leave_out_unfit([*edges, *drawn_streams(check, number)])
+    if problem:
+        problem = f"{problem}; give columns= if such rows cannot occur"
+    elif check.twin.is_batch:
+        rows = [row for stream in streams[:3] for row in stream.rows]
+        if check.twin.answers(rows) != Counter(check.runner.batch(rows)):
+            problem = "the job answers the same rows differently each time"
+    return streams[: len(edges)], streams[len(edges) :], problem
 
 
-def run_stages(check: Check, number: int, *, keeps_state: bool) -> None:
+def run_stages(
+    check: Check, edges: Sequence[Stream], drawn: Sequence[Stream], *, keeps_state: bool
+) -> None:
     """Run the stages of a check until one finds a failure."""
     check.try_shuffles()
     if keeps_state:
         check.remarks = tuple([e for e in check.remarks if not (e.is_broken and e.claim == STATE)])
     if check.claim:
         return
-    edges = [copied(each, check.job.inputs) for each in probes(check.shape.times, check.values)]
     check.try_streams(edges)
     asks_state = check.job.mode != COMPLETE and check.shape.has_state and not keeps_state
     if check.failed is None and asks_state:
         check.try_growth()
     if check.failed is None and not check.growth and not any(r.is_broken for r in check.remarks):
-        check.try_streams(drawn_streams(check, number))
+        check.try_streams(drawn)
 
 
 def drawn_streams(check: Check, number: int) -> list[Stream]:

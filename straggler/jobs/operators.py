@@ -33,6 +33,14 @@ class Expression(NamedTuple):
         found = self.fields.get("exprId")
         return found["id"] if isinstance(found, dict) else None
 
+    @property
+    def bare(self) -> tuple[Any, ...]:
+        """The expression without a name for it, such that equal ones are equal."""
+        if self.name == "Alias":
+            return self.children[0].bare
+        values = [str(self.fields.get(name)) for name in ("value", "ordinal", "dataType")]
+        return (self.name, self.attribute, *values, *[each.bare for each in self.children])
+
     def reads(self) -> set[int]:
         """Return the numbers of the columns that the expression reads."""
         return {
@@ -90,9 +98,55 @@ def has_timed_key(node: Operator) -> bool:
     return any(each.exprId().id() in timed for each in keys)
 
 
+def delay_us(mark: Operator) -> int:
+    """Return the delay of a watermark, which Spark notes in its column."""
+    number = mark.java.eventTime().exprId().id()
+    (column,) = [each for each in items(mark.java.output()) if each.exprId().id() == number]
+    return int(column.metadata().getLong(DELAY)) * 1_000
+
+
 def key_types(node: Operator) -> dict[str, str]:
     """Return the types of the keys of an operator, by name."""
     return {name_of(each): each.dataType().simpleString() for each in java_keys(node)}
+
+
+class AnswerKeys(NamedTuple):
+    """Keys of the last aggregation of a plan."""
+
+    names: tuple[str, ...]
+    """Columns of the answer that are keys, or the start or end of a window."""
+    lost: tuple[str, ...]
+    """Keys that are in none of these columns."""
+
+
+def answer_keys(plan: Operator) -> AnswerKeys | None:
+    """Return the keys by which answers differ; ``None`` if no aggregation answers last."""
+    node, above = plan, []
+    while node.name != "Aggregate":
+        if len(node.children) != 1:
+            return None
+        above.append(node)
+        (node,) = node.children
+    keys = {expression_of(java).bare: name_of(java) for java in java_keys(node)}
+    held: dict[int | None, set[Any]] = {}
+    for each in map(expression_of, items(node.java.aggregateExpressions())):
+        held[each.attribute] = {each.bare} & set(keys)
+    for project in above[::-1]:
+        for each in project.expressions() if project.name == "Project" else ():
+            if each.name == "Alias" and _is_whole(each.children[0]):
+                held[each.attribute] = set().union(*[held.get(n, set()) for n in each.reads()])
+    found = {name: held.get(number) for number, name in plan.outputs().items()}
+    kept = set().union(*filter(None, found.values()))
+    names = tuple(name for name, each in found.items() if each)
+    return AnswerKeys(names, tuple(name for key, name in keys.items() if key not in kept))
+
+
+def _is_whole(expression: Expression) -> bool:
+    """Return whether an expression has all of its column, as the start of a window has."""
+    is_edge = expression.fields.get("name") in ("start", "end")
+    return expression.name == "AttributeReference" or (
+        expression.name == "GetStructField" and is_edge
+    )
 
 
 def name_of(java: Any) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from straggler.jobs.operators import (
     Expression,
     Operator,
+    answer_keys,
     expression_of,
     has_timed_key,
     items,
@@ -22,7 +23,7 @@ from straggler.jobs.operators import (
     key_types,
     name_of,
 )
-from straggler.jobs.shapes import INPUT_COLUMN
+from straggler.jobs.rows import INPUT_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -69,9 +70,6 @@ LATER_US = 4_000_000_000_000
 class Remark:
     """A fact about a job that its plan alone tells."""
 
-    kind: str
-    """Subject: ``refused``, ``state``, ``clock``, ``chance``, ``order``, ``estimate``, ``table``,
-    ``watermark`` or ``keys``."""
     sentence: str
     is_broken: bool
     """Whether the plan alone proves a mistake."""
@@ -111,9 +109,7 @@ def _refusal(frame: "DataFrame", plan: Any, mode: str) -> Iterator[Remark]:
     try:
         getattr(checker, "MODULE$").checkForStreaming(plan, output_mode)
     except AnalysisException as error:
-        yield Remark(
-            "refused", f"Spark refuses the query: {str(error).splitlines()[0]}", True, EXACT
-        )
+        yield Remark(f"Spark refuses the query: {str(error).splitlines()[0]}", True, EXACT)
 
 
 # --------------------------------------------------------------------------------------- functions
@@ -128,21 +124,21 @@ def _functions(plan: Operator) -> Iterator[Remark]:
             known = False
             for each in expression.walk():
                 if name := CLOCKS.get(each.name):
-                    yield Remark("clock", f"{name} has another value in each run", False, EXACT)
+                    yield Remark(f"{name} has another value in each run", False, EXACT)
                 elif name := CHANCES.get(each.name) or _python_function(each):
                     known = True
-                    yield Remark("chance", f"{name} has another value in each run", False, EXACT)
+                    yield Remark(f"{name} has another value in each run", False, EXACT)
                 elif name := ESTIMATES.get(each.name):
-                    yield Remark("estimate", f"{name} is an estimate, not an exact answer", False)
+                    yield Remark(f"{name} is an estimate, not an exact answer", False)
             arrivals = list(_arrivals(expression))
             for name in arrivals:
                 sentence = f"the answer of {name} depends on the order in which rows arrive"
-                yield Remark("order", sentence, False)
+                yield Remark(sentence, False)
             if not (known or arrivals or java.deterministic() or _has_aggregate(expression)):
-                yield Remark("chance", f"{java.sql()} has another value in each run", False, EXACT)
+                yield Remark(f"{java.sql()} has another value in each run", False, EXACT)
         if node.name in ("GlobalLimit", "LocalLimit", "Sample") and node.is_streaming:
             sentence = f"which rows a {node.name} keeps depends on the order in which they arrive"
-            yield Remark("order", sentence, False)
+            yield Remark(sentence, False)
 
 
 def _python_function(expression: Expression) -> str:
@@ -183,10 +179,10 @@ def _processing_time(plan: Operator) -> Iterator[Remark]:
                 sentence = (
                     f"{name_of(java)} is a key, and made of the time at which a row is processed"
                 )
-                yield Remark("clock", sentence, is_last, ORDER)
+                yield Remark(sentence, is_last, ORDER)
         if node.name == "EventTimeWatermark" and of_clock & node.expressions()[0].reads():
             sentence = "the watermark is on the time at which a row is processed"
-            yield Remark("clock", sentence, False, ORDER)
+            yield Remark(sentence, False, ORDER)
 
 
 def _is_of_clock(expression: Expression, of_clock: set[int]) -> bool:
@@ -207,7 +203,7 @@ def _watermarks(plan: Operator) -> Iterator[Remark]:
             "one branch filters rows before withWatermark: rows that it leaves out do not move "
             "its watermark on, which holds up all answers"
         )
-        yield Remark("watermark", sentence, False)
+        yield Remark(sentence, False)
 
 
 def _is_filtered(mark: Operator) -> bool:
@@ -240,13 +236,13 @@ def _states(plan: Operator, mode: str) -> Iterator[Remark]:
                 else "there is no watermark"
             )
             sentence = f"dropDuplicates keeps every value of {names} forever: {reason}"
-            yield Remark("state", sentence, True, STATE)
+            yield Remark(sentence, True, STATE)
         if (
             node.name == "FlatMapGroupsInPandasWithState"
             and str(node.java.timeout().toString()) == "NoTimeout"
         ):
             sentence = "the state has no timeout: a key leaves only if the function removes it"
-            yield Remark("state", sentence, False)
+            yield Remark(sentence, False)
 
 
 def _aggregation(node: Operator, mode: str, *, is_followed: bool) -> Iterator[Remark]:
@@ -256,7 +252,7 @@ def _aggregation(node: Operator, mode: str, *, is_followed: bool) -> Iterator[Re
     if not times:
         if mode == "update":
             of = f"value of {', '.join(names)}" if names else "query"
-            yield Remark("state", f"the state keeps a row for each {of} forever", False)
+            yield Remark(f"the state keeps a row for each {of} forever", False)
         return
     if timed:
         marked = ", ".join(sorted(set(timed.values())))
@@ -265,7 +261,7 @@ def _aggregation(node: Operator, mode: str, *, is_followed: bool) -> Iterator[Re
         why = "withWatermark comes after the aggregation, and not before it"
     else:
         why = f"there is no watermark before groupBy({', '.join(times)})"
-    yield Remark("state", f"windows never close: {why}", True, STATE)
+    yield Remark(f"windows never close: {why}", True, STATE)
 
 
 def _joins(plan: Operator, jvm: Any) -> Iterator[Remark]:
@@ -288,7 +284,7 @@ def _joins(plan: Operator, jvm: Any) -> Iterator[Remark]:
                 ).isDefined()
             )
             if not bounded:
-                yield Remark("state", _join_sentence(side, other, word), True, STATE)
+                yield Remark(_join_sentence(side, other, word), True, STATE)
 
 
 def _join_sentence(side: Operator, other: Operator, word: str) -> str:
@@ -306,31 +302,13 @@ def _join_sentence(side: Operator, other: Operator, word: str) -> str:
 
 def _lost_keys(plan: Operator, mode: str) -> Iterator[Remark]:
     """Yield a remark if answers of update mode lack a key by which they could be replaced."""
-    if mode != "update":
-        return
-    kept: set[int] = set(plan.outputs())
-    for node in reversed(list(plan.walk())):
-        if node.name == "Aggregate" and node.is_streaming:
-            known = kept | _read(node, kept)
-            keys = [java for java in java_keys(node) if java.nodeName() == "AttributeReference"]
-            lost = [java.name() for java in keys if java.exprId().id() not in known]
-            if lost:
-                sentence = (
-                    f"answers in update mode lack {', '.join(lost)}: a table cannot replace "
-                    "an earlier answer by a later one"
-                )
-                yield Remark("keys", sentence, False)
-        kept |= _read(node, kept)
-
-
-def _read(node: Operator, kept: set[int]) -> set[int]:
-    """Return the columns that an operator reads for the columns that are kept."""
-    return {
-        number
-        for expression in node.expressions()
-        if expression.name == "Alias" and expression.attribute in kept
-        for number in expression.reads()
-    }
+    keys = answer_keys(plan) if mode == "update" else None
+    if keys and keys.lost:
+        sentence = (
+            f"answers in update mode lack {', '.join(keys.lost)}: a table cannot replace an "
+            "earlier answer by a later one"
+        )
+        yield Remark(sentence, False)
 
 
 def _tables(plan: Operator) -> Iterator[Remark]:
@@ -343,4 +321,4 @@ def _tables(plan: Operator) -> Iterator[Remark]:
                 f"the job reads another table ({node.java.simpleString(4)}): an answer depends on "
                 "when it is read"
             )
-            yield Remark("table", sentence, False)
+            yield Remark(sentence, False)

@@ -25,8 +25,7 @@ class Rules(NamedTuple):
 
     mode: str = APPEND
     keys: tuple[str, ...] | None = ()
-    """Columns whose last answer counts in update mode; ``()``: all answers stay; ``None``: they are
-    not known."""
+    """Columns whose last answer counts in update mode, and ``None`` if they are not known."""
     lateness_us: tuple[int | None, ...] = (0,)
     has_watermark: bool = True
     reach_us: int = 0
@@ -35,6 +34,11 @@ class Rules(NamedTuple):
     """Whether a late row may count in some of its answers, and not in others."""
     is_chain: bool = False
     """Whether further answers are made of such answers, or sessions, which late rows split."""
+
+    @property
+    def is_flushed(self) -> bool:
+        """Whether rows in the far future have to move a watermark on."""
+        return self.has_watermark and self.mode != COMPLETE
 
     @property
     def is_weak(self) -> bool:
@@ -58,13 +62,17 @@ class Twin:
     """Answers of the job to rows without disorder, each multiset of rows asked once."""
 
     def __init__(
-        self, runner: Runner, rules: Rules, *, is_batch: bool, flush: Sequence[Row] = ()
+        self, runner: Runner, rules: Rules, flush: Sequence[Row], *, is_batch: bool
     ) -> None:
         """Answer by a batch, or by a stream of one sorted micro-batch before a flush."""
         self._runner, self._rules = runner, rules
-        self.is_batch, self._flush = is_batch, flush
+        self.is_batch, self._flush = is_batch, flush if rules.is_flushed else ()
         self._known: dict[str, Answers | JobProblem] = {}
         self._lock = threading.Lock()
+
+    def with_flush(self, flush: Sequence[Row]) -> "Twin":
+        """Return a twin with other rows in the far future."""
+        return Twin(self._runner, self._rules, flush, is_batch=self.is_batch)
 
     def answers(self, rows: Sequence[Row]) -> Answers:
         """Return the answers; raise :class:`JobProblem` if the job fails."""
@@ -85,7 +93,7 @@ class Twin:
     def _ask(self, rows: Sequence[Row]) -> Answers:
         if self.is_batch:
             return Counter(self._runner.batch(rows))
-        ordered = sorted(rows, key=lambda row: (row.time_us is None, row.time_us or 0, row.text))
+        ordered = sorted(rows, key=lambda row: (row.time_us, row.text))
         run = self._runner.run(Stream((tuple(ordered),)), self._flush)
         if run.problem:
             raise JobProblem(run.problem)
@@ -109,7 +117,7 @@ def final(run: Run, rules: Rules, data: int | None = None) -> Answers:
         kept = [each for each in run.batches if data is None or each.data <= data]
         return Counter(kept[-1].answers if kept else ())
     answers = run.answers(data)
-    if rules.mode == UPDATE and rules.keys:
+    if rules.mode == UPDATE and rules.keys is not None:
         at = [run.columns.index(name) for name in rules.keys]
         return Counter({tuple(a[n] for n in at): a for a in answers}.values())
     return Counter(answers)
@@ -129,7 +137,7 @@ def judge_stream(
     runner: Runner, twin: Twin, rules: Rules, stream: Stream, flush: Sequence[Row]
 ) -> Judged:
     """Run a stream, and say whether the answers are right for some choice of late rows."""
-    flush = flush if rules.has_watermark and rules.mode != COMPLETE else ()
+    flush = flush if rules.is_flushed else ()
     run = runner.run(stream, flush)
     in_time, late, positions = split(stream, rules.lateness_us)
     guards = guards_of(stream, run, set(positions))
@@ -149,9 +157,11 @@ def judge_stream(
     if len(late) > LATE_MAX:
         return verdict(UNDECIDED, f"a stream has more than {LATE_MAX} late rows")
     choices = ([*in_time, *chosen] for chosen in subsets(late))
-    if any(is_right(run, twin, rules, rows, stream, flush) for rows in choices) or (
-        late and rules.divides and is_right_in_parts(run, twin, rules, stream, flush)
-    ):
+    if any(is_right(run, twin, rules, rows, stream, flush) for rows in choices):
+        return verdict(RIGHT, "", right)
+    if late and rules.divides and is_right_in_parts(run, twin, rules, stream, flush):
+        if rules.is_chain:
+            guards["late, counted only"] = guards.pop("late")
         return verdict(RIGHT, "", right)
     if reason := doubt(run, twin, rules, in_time, flush):
         return verdict(UNDECIDED, reason, right)
@@ -209,7 +219,7 @@ def is_right_in_parts(
 
 def doubt(run: Run, twin: Twin, rules: Rules, rows: Sequence[Row], flush: Sequence[Row]) -> str:
     """Return why wrong answers prove nothing; an empty string if they do."""
-    times = [row.time_us for row in rows if row.time_us is not None]
+    times = [row.time_us for row in rows]
     if flush and times:
         if run.watermark_us is None or run.watermark_us < max(times) + rules.reach_us:
             return "the last watermark did not pass all rows"
@@ -232,8 +242,6 @@ def guards_of(stream: Stream, run: Run, late: Collection[int]) -> Counter[str]:
             at += 1
             found["again"] += row.text in seen
             seen.add(row.text)
-            if row.time_us is None:
-                continue
             found["disorder"] += row.time_us < latest.get(row.source, row.time_us)
             found["equal times"] += row.time_us == latest.get(row.source)
             is_behind = row.time_us < before.get(row.source, row.time_us)

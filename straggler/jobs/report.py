@@ -30,6 +30,8 @@ class JobReport:
     """The smallest failing stream, line by line."""
     guards: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    rows: JsonObject | None = None
+    """The rows to which the job is wrong, as plain data that ``straggler replay`` takes."""
 
     @property
     def outcome(self) -> Outcome:
@@ -142,8 +144,7 @@ def describe_time(time_us: int) -> str:
 def describe_row(row: Row, inputs: Sequence[Input]) -> str:
     """Return a row with the names of its columns."""
     of = inputs[row.source]
-    time = "null" if row.time_us is None else describe_time(row.time_us)
-    values: list[tuple[str, Any]] = [(of.event_time, time)]
+    values: list[tuple[str, Any]] = [(of.event_time, describe_time(row.time_us))]
     values += [(e.name, text_of(v)) for e, v in zip(of.others, row.values, strict=True)]
     name = f"{of.name}: " if len(inputs) > 1 else ""
     return name + " ".join(f"{column}={text}" for column, text in values)

@@ -26,6 +26,8 @@ EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 Answer: TypeAlias = tuple[str, ...]
 """One row that a job answers, as texts of its columns."""
 WORDS = ("a", "b", "c", "", "ä", "a b")
+INPUT_COLUMN = "straggler_input"
+"""Column of the number of an input, while several are one source."""
 RECORDED_MAX = 10_000
 """Most recorded rows that are read, the earliest ones."""
 RARE = 8
@@ -37,7 +39,7 @@ class Row(NamedTuple):
 
     source: int
     """Number of the input."""
-    time_us: int | None
+    time_us: int
     """Event time (us since the epoch)."""
     values: tuple[Any, ...]
     """Values of the other columns, in the order of the schema."""
@@ -153,31 +155,43 @@ class Frames:
     """Makes frames of rows in a session, without a Spark job."""
 
     def __init__(self, spark: "SparkSession", inputs: Sequence[Input]) -> None:
-        from pyspark.sql.pandas.types import to_arrow_schema
-
         self.spark, self.inputs = spark, inputs
-        self._arrow = [to_arrow_schema(each.schema, timezone="UTC") for each in inputs]
+        packed = [sql.StructField(f"r{n}", each.schema) for n, each in enumerate(inputs)]
+        self.packed = sql.StructType([sql.StructField(INPUT_COLUMN, sql.IntegerType()), *packed])
+        """Schema of the rows of all inputs: the number of an input, and a column for each."""
 
     def frame(self, source: int, rows: Sequence[Row]) -> "DataFrame":
         """Return the rows of an input, all of which belong to it, in this order."""
-        import pyarrow as pa
+        of = self.inputs[source]
+        return self._frame(of.schema, [_cells(of, row) for row in rows])
 
-        of, arrow = self.inputs[source], self._arrow[source]
-        at = of.schema.names.index(of.event_time)
-        columns: list[list[Any]] = [[] for _ in arrow]
+    def all(self, rows: Sequence[Row]) -> "DataFrame":
+        """Return rows of all inputs in this order, packed if there are several."""
+        if len(self.inputs) == 1:
+            return self.frame(0, rows)
+        packed = []
         for row in rows:
-            cells = (*row.values[:at], self._moment(of, row.time_us), *row.values[at:])
-            for column, cell in zip(columns, cells, strict=True):
-                column.append(cell)
-        arrays = [pa.array(each, kind.type) for each, kind in zip(columns, arrow, strict=True)]
-        return self.spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), of.schema)
+            of = self.inputs[row.source]
+            cells = dict(zip(of.schema.names, _cells(of, row), strict=True))
+            others = [cells if n == row.source else None for n in range(len(self.inputs))]
+            packed.append((row.source, *others))
+        return self._frame(self.packed, packed)
 
-    @staticmethod
-    def _moment(of: Input, time_us: int | None) -> dt.datetime | None:
-        if time_us is None:
-            return None
-        moment = EPOCH + dt.timedelta(microseconds=time_us)
-        return moment.replace(tzinfo=None) if of.is_ntz else moment
+    def _frame(self, schema: sql.StructType, rows: Sequence[Sequence[Any]]) -> "DataFrame":
+        import pyarrow as pa
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        arrow = to_arrow_schema(schema, timezone="UTC")
+        arrays = [pa.array([row[n] for row in rows], kind.type) for n, kind in enumerate(arrow)]
+        return self.spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema)
+
+
+def _cells(of: Input, row: Row) -> tuple[Any, ...]:
+    """Return the values of all columns of a row."""
+    at = of.schema.names.index(of.event_time)
+    moment = EPOCH + dt.timedelta(microseconds=row.time_us)
+    moment = moment.replace(tzinfo=None) if of.is_ntz else moment
+    return (*row.values[:at], moment, *row.values[at:])
 
 
 def recorded_rows(
@@ -192,34 +206,32 @@ def recorded_rows(
     if given is None:
         return ()
     found: list[list[Row]] = []
-    for of in inputs:
+    for source, of in enumerate(inputs):
+        if isinstance(given, dict) and of.name not in given:
+            raise UsageError(f"rows has no {of.name!r}; it must have the rows of every input")
         rows = given[of.name] if isinstance(given, dict) else given
-        frame = rows if isinstance(rows, DataFrame) else spark.createDataFrame(rows, of.schema)
         try:
+            frame = rows if isinstance(rows, DataFrame) else spark.createDataFrame(rows, of.schema)
             chosen = frame.select(*of.schema.names).where(frame[of.event_time].isNotNull())
             kept = chosen.orderBy(of.event_time).limit(RECORDED_MAX).to(of.schema)
-            moments = frame_times(kept, of)
-            cells = [list(row) for row in kept.drop(of.event_time).collect()]
+            found.append(rows_of(kept, of, source))
         except Exception as error:
             first = str(error).partition("\n")[0]
             raise UsageError(f"the recorded rows do not fit the schema: {first}") from error
-        if not cells:
+        if not found[-1]:
             raise UsageError(f"there are no recorded rows of {of.name} with an event time")
-        source = len(found)
-        found.append(
-            [Row(source, us, tuple(each)) for us, each in zip(moments, cells, strict=True)]
-        )
     return tuple(found)
 
 
-def frame_times(frame: "DataFrame", of: Input) -> list[int]:
-    """Return the event times of a frame (us)."""
-    from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
-
-    if of.is_ntz:
-        times = [row[0].replace(tzinfo=dt.UTC) for row in frame.select(of.event_time).collect()]
-        return [(time - EPOCH) // dt.timedelta(microseconds=1) for time in times]
-    return [row[0] for row in frame.select(F.unix_micros(of.event_time)).collect()]
+def rows_of(frame: "DataFrame", of: Input, source: int) -> list[Row]:
+    """Return the rows of a frame, all of which have an event time."""
+    found = []
+    for cells in frame.toArrow().to_pylist(maps_as_pydicts="strict"):
+        moment = cells.pop(of.event_time)
+        moment = moment.replace(tzinfo=dt.UTC) if of.is_ntz else moment
+        time_us = (moment - EPOCH) // dt.timedelta(microseconds=1)
+        found.append(Row(source, time_us, tuple(cells.values())))
+    return found
 
 
 def answers_of(rows: Sequence[Any]) -> list[Answer]:
@@ -252,7 +264,7 @@ def text_of(value: Any) -> str:
 
 def special(row: Row) -> bool:
     """Return whether a row has a null, NaN, or a text that is not plain."""
-    return any(_is_special(value) for value in (row.time_us, *row.values))
+    return any(map(_is_special, row.values))
 
 
 def _is_special(value: Any) -> bool:

@@ -8,12 +8,12 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from straggler.jobs.memory import Memory, Source
+from straggler.jobs.memory import Memory
 from straggler.jobs.rows import EPOCH, Answer, Frames, Input, Row, answers_of
 from straggler.jobs.streams import KILLED, LOST_COMMIT, RESTART, Fault, Stream
 
@@ -127,11 +127,20 @@ class Job:
                 found = self.function(**dict(zip(names, frames, strict=True)))
             else:
                 found = self.function(*frames)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise JobProblem(f"the job raised {describe(error)}") from error
         if not isinstance(found, DataFrame):
             raise JobProblem(f"the job returned {type(found).__name__}, and not a DataFrame")
         return found
+
+
+def opened(sink: Sink) -> tuple[Write, Callable[[], Any]]:
+    """Call the factory of a sink; raise :class:`JobProblem` if it returns anything but a pair."""
+    try:
+        write, read = sink()
+    except Exception as error:
+        raise JobProblem(f"the sink made no pair of write and read: {describe(error)}") from error
+    return write, read
 
 
 def describe(error: BaseException) -> str:
@@ -185,7 +194,7 @@ class Runner:
     def __init__(self, spark: "SparkSession", job: Job) -> None:
         self.spark, self.job = spark, job
         self.frames = Frames(spark, job.inputs)
-        self._memory = Memory(spark, self.frames)
+        self.memory = Memory(spark, self.frames)
 
     def batch(self, rows: Sequence[Row]) -> list[Answer]:
         """Return what the job answers to rows as a batch."""
@@ -202,7 +211,15 @@ class Runner:
 
     def streaming(self) -> "DataFrame":
         """Return the streaming frame that the job makes."""
-        frame = self.job.on(self._memory.open().frames())
+        before = {query.id for query in self.spark.streams.active}
+        try:
+            frame = self.job.on(self.memory.open().frames())
+        finally:
+            own = [query for query in self.spark.streams.active if query.id not in before]
+            for query in own:
+                query.stop()
+        if own:
+            raise JobProblem("the job starts a query of its own; it must return a DataFrame alone")
         if not frame.isStreaming:
             raise JobProblem("the job returned a DataFrame that is not streaming")
         return frame
@@ -212,7 +229,7 @@ class Runner:
         where = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None
         folder = tempfile.mkdtemp(prefix="straggler-job-", dir=where)
         try:
-            with _Query(self, folder) as query:
+            with closing(_Query(self, folder)) as query:
                 try:
                     query.feed(stream, flush)
                 except JobProblem as problem:
@@ -221,17 +238,13 @@ class Runner:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def memory(self) -> Source:
-        """Return a new source."""
-        return self._memory.open()
-
 
 class _Query:
     """One query over one stream, restarted when a fault wants it."""
 
     def __init__(self, runner: Runner, folder: str) -> None:
         self.runner, self.folder, self.run = runner, folder, Run()
-        self.source = runner.memory()
+        self.source = runner.memory.open()
         self.frame = runner.job.on(self.source.frames())
         self.run.columns = tuple(self.frame.columns)
         self.query: StreamingQuery | None = None
@@ -240,17 +253,8 @@ class _Query:
         self._due: Fault | None = None
         self._calls = 0
         self._answers: dict[int, MicroBatch] = {}
-        sink = runner.job.sink
-        self._sink = None if sink is None else sink()
+        self._sink = None if runner.job.sink is None else opened(runner.job.sink)
         self._died = False
-
-    def __enter__(self) -> "_Query":
-        """Return the query, which is not started yet."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop the query."""
-        self._stop()
 
     def feed(self, stream: Stream, flush: Sequence[Row]) -> None:
         """Feed a stream, and then the rows of a flush."""
@@ -269,10 +273,13 @@ class _Query:
                 self._restart()
                 self._wait()
             self._due = None
-        self._stop()
+        self.close()
         if self._sink is not None:
-            rows = self._sink[1]()
-            self.run.read = answers_of(rows.collect() if hasattr(rows, "collect") else rows)
+            try:
+                rows = self._sink[1]()
+                self.run.read = answers_of(rows.collect() if hasattr(rows, "collect") else rows)
+            except Exception as error:
+                raise JobProblem(f"read() of the sink raised {describe(error)}") from error
         self.run.batches = [self._answers[number] for number in sorted(self._answers)]
 
     def _wait(self) -> None:
@@ -290,7 +297,7 @@ class _Query:
                 self._restart()
 
     def _restart(self) -> None:
-        self._stop()
+        self.close()
         self._start()
 
     def _start(self) -> None:
@@ -301,7 +308,8 @@ class _Query:
         except Exception as error:
             raise JobProblem(f"Spark refuses the job: {describe(error)}") from error
 
-    def _stop(self) -> None:
+    def close(self) -> None:
+        """Stop the query, if it runs."""
         if self.query is None:
             return
         self._note_progress()

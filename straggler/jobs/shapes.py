@@ -2,37 +2,32 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, available_timezones
 
-from straggler.jobs.operators import Operator, java_keys, name_of
-from straggler.jobs.rows import EPOCH, Input
-from straggler.jobs.streams import SECOND_US, Times
+from model.vocabulary.durations import parse_duration_us
+from straggler.jobs.operators import (
+    Expression,
+    Operator,
+    answer_keys,
+    delay_us,
+    java_keys,
+    name_of,
+)
+from straggler.jobs.rows import EPOCH, INPUT_COLUMN, Input
+from straggler.jobs.streams import Times
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-INPUT_COLUMN = "straggler_input"
-"""Column of the number of an input, while several are one source."""
-_UNITS_US = {
-    "month": 31 * 86_400 * SECOND_US,
-    "week": 7 * 86_400 * SECOND_US,
-    "day": 86_400 * SECOND_US,
-    "hour": 3_600 * SECOND_US,
-    "minute": 60 * SECOND_US,
-    "second": SECOND_US,
-    "millisecond": 1_000,
-    "microsecond": 1,
-}
-_AMOUNT = re.compile(
-    r"(-?\d+(?:\.\d+)?) (month|week|day|hour|minute|second|millisecond|microsecond)"
-)
-_PANE_US = re.compile(r"[%+] (\d{3,})\)")
-_INTERVAL = re.compile(r"INTERVAL '(-?)(?:(\d+) )?([\d:.]+)' (\w+)(?: TO (\w+))?")
+SHORTEST_US = 100
+"""Shortest window (us)."""
 _STATEFUL = re.compile("Aggregate|Join|Deduplicate.*|.*WithState.*")
+_REPLACING = re.compile("Aggregate|.*WithState.*")
 _YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -43,11 +38,14 @@ class Shape:
     times: Times
     duplicates: tuple[str, ...]
     """Columns by which the job drops duplicates."""
-    groups: tuple[str, ...]
-    """Columns of the answer that the last aggregation groups by."""
+    groups: tuple[str, ...] | None
+    """Columns of the answer that the last aggregation groups by; ``None`` if a key is in none of
+    them, or something else than an aggregation answers last."""
     needs_rocks: bool
     """Whether an operator keeps its state in RocksDB alone."""
     has_state: bool
+    replaces: bool
+    """Whether a later answer may take the place of an earlier one, in update mode."""
     has_watermark: bool
     divides: bool = False
     """Whether a row may count in several answers, some of which drop it: sliding windows."""
@@ -57,42 +55,35 @@ class Shape:
 
 def shape_of(frame: "DataFrame", inputs: tuple[Input, ...], lateness_us: int | None) -> Shape:
     """Return the facts about a job from its streaming frame."""
-    plan = frame._jdf.queryExecution().analyzed()
-    text = str(plan.toString())
-    operators = [*Operator(plan).walk()]
+    plan = Operator(frame._jdf.queryExecution().analyzed())
+    text = str(plan.java.toString())
+    operators = [*plan.walk()]
     names = Counter(each.name for each in operators)
-    delays = _delays(operators[-1])
+    delays, keys = _delays(plan), answer_keys(plan)
     lateness = tuple(
         [delays.get(n) if lateness_us is None else lateness_us for n in range(len(inputs))]
     )
-    if not delays and lateness_us is None:
-        lateness = (None,) * len(inputs)
     zone = frame.sparkSession.conf.get("spark.sql.session.timeZone", "UTC")
     odd = tuple(_odd_times(text, inputs, zone or "UTC"))
     has_sessions = "session_window" in text  # a late row may follow one that has closed
     dropping = [each for each in operators if each.name.startswith("Deduplicate")]
     return Shape(
-        Times(lateness, tuple(sorted(set(_lengths(text)))), odd),
+        Times(lateness, tuple(sorted(set(_lengths(operators)))), odd),
         tuple(dict.fromkeys(name_of(key) for each in dropping for key in java_keys(each))),
-        tuple(_groups(plan, frame)),
+        keys.names if keys and not keys.lost else None,
         any("TransformWithState" in name for name in names),
         any(map(_STATEFUL.fullmatch, names)),
+        any(map(_REPLACING.fullmatch, names)),
         bool(delays),
         has_sessions or names["Expand"] + names["Generate"] > 0,
         has_sessions or names["Aggregate"] > 1,
     )
 
 
-def parse_us(text: str) -> int | None:
-    """Return a length of time that Spark wrote; ``None`` if there is none in the text."""
-    found = _AMOUNT.findall(text)
-    return sum(round(float(n) * _UNITS_US[unit]) for n, unit in found) if found else None
-
-
 def _delays(node: Operator, above_us: tuple[int, ...] = ()) -> dict[int, int]:
     """Return the strictest delay of the watermarks above each input that has any."""
     if node.name == "EventTimeWatermark":
-        above_us += (parse_us(str(node.java.delay().toString())) or 0,)
+        above_us += (delay_us(node),)
     number = _input_of(node)
     if number is None and node.children:
         below = [delay for child in node.children for delay in _delays(child, above_us).items()]
@@ -110,46 +101,26 @@ def _input_of(node: Operator) -> int | None:
     return int(parts["Literal"].fields["value"])
 
 
-def _lengths(text: str) -> Iterator[int]:
+def _lengths(operators: Iterable[Operator]) -> Iterator[int]:
     """Yield lengths of windows, gaps and intervals (us)."""
-    for line in text.splitlines():
-        if "EventTimeWatermark" in line:
-            continue
-        yield from (int(found) for found in _PANE_US.findall(line))
-        for found in re.findall(r"cast\((.{1,60}?) as interval\)", line):
-            yield from filter(None, [parse_us(found)])
-        for _sign, days, clock, first, last in _INTERVAL.findall(line):
-            if us := _interval_us(int(days or 0), clock, first, last):
-                yield us
+    for node in operators:
+        for expression in node.expressions() if node.name != "EventTimeWatermark" else ():
+            for each in expression.walk():
+                kind = str(each.fields.get("dataType"))
+                if each.name in ("Add", "Remainder"):  # of times, in windows
+                    yield from (us for us in map(_long, each.children) if us >= SHORTEST_US)
+                elif each.name == "Literal" and re.match("interval (day|hour|minute|sec)", kind):
+                    yield from filter(None, [abs(int(each.fields["value"] or 0))])
+                elif each.name == "Cast" and kind == "interval":
+                    for literal in each.walk():
+                        with suppress(ValueError):  # another text
+                            yield parse_duration_us(str(literal.fields.get("value")))
 
 
-def _interval_us(days: int, clock: str, first: str, last: str) -> int:
-    order = ["DAY", "HOUR", "MINUTE", "SECOND"]
-    if first not in order:
-        return 0
-    parts = [float(part) for part in clock.split(":")]
-    has_days = first == "DAY" and (bool(days) or (last != "" and ":" in clock))
-    start = order.index(first) + has_days
-    us = days * _UNITS_US["day"]
-    for unit, part in zip(order[start:], parts, strict=False):
-        us += round(part * _UNITS_US[unit.lower()])
-    return us
-
-
-def _groups(plan: Any, frame: "DataFrame") -> Iterator[str]:
-    """Yield the columns of the answer that the last aggregation groups by."""
-    node = plan
-    while node.nodeName() != "Aggregate":
-        if node.children().size() != 1:
-            return
-        node = node.children().apply(0)
-    jvm: Any = frame.sparkSession._jvm
-    helper = jvm.org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
-    found = node.aggregateExpressions()
-    for n in range(found.size()):
-        each = found.apply(n)
-        if not helper.containsAggregate(each) and each.name() in frame.columns:
-            yield each.name()
+def _long(literal: Expression) -> int:
+    """Return the value of a long integer, and 0 for another expression."""
+    is_long = literal.name == "Literal" and literal.fields["dataType"] == "long"
+    return int(literal.fields["value"] or 0) if is_long else 0
 
 
 def _odd_times(text: str, inputs: tuple[Input, ...], zone: str) -> Iterator[int]:

@@ -1,6 +1,7 @@
 """Smaller streams on which a job still fails."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from straggler.jobs.rows import Row
@@ -67,22 +68,21 @@ def smaller(stream: Stream) -> Iterator[Stream]:
         (rows, some), (more, others) = parts[n], parts[n + 1]
         merged = (rows + more, (some or others)[:1])
         yield _stream([*parts[:n], merged, *parts[n + 2 :]])
-    yield from _alike(stream, parts)
+    yield from _alike(stream)
 
 
-def _alike(stream: Stream, parts: Sequence[Part]) -> Iterator[Stream]:
+def _alike(stream: Stream) -> Iterator[Stream]:
     """Yield streams in which a row has the values of the first one of its input."""
     first: dict[int, Row] = {}
     for row in stream.rows:
         plain = first.setdefault(row.source, row)
         if row.values != plain.values:
             alike = row._replace(values=plain.values)
-            yield _stream(
-                [
-                    (tuple([alike if each is row else each for each in rows]), faults)
-                    for rows, faults in parts
-                ]
-            )
+            yield stream.map(partial(_replaced, row, alike))
+
+
+def _replaced(row: Row, by: Row, each: Row) -> Row:
+    return by if each is row else each
 
 
 def _without(parts: Sequence[Part], first: int, end: int) -> list[Part]:

@@ -5,7 +5,7 @@ follows from the order: a row is in time if it is later than everything in earli
 of its input, less the lateness.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
@@ -56,6 +56,10 @@ class Stream(NamedTuple):
         """All rows, in order of arrival."""
         return [row for batch in self.batches for row in batch]
 
+    def map(self, change: Callable[[Row], Row]) -> "Stream":
+        """Return the stream with changed rows."""
+        return self._replace(batches=tuple([tuple(map(change, each)) for each in self.batches]))
+
 
 class Times(NamedTuple):
     """Lengths of time that matter to a job."""
@@ -97,8 +101,7 @@ def split(
         for row in batch:
             limit = lateness_us[row.source]
             if (
-                row.time_us is not None
-                and limit is not None
+                limit is not None
                 and row.source in before
                 and row.time_us <= before[row.source] - limit
             ):
@@ -106,8 +109,7 @@ def split(
                 positions.append(at)
             else:
                 in_time.append(row)
-            if row.time_us is not None:
-                latest[row.source] = max(latest.get(row.source, row.time_us), row.time_us)
+            latest[row.source] = max(latest.get(row.source, row.time_us), row.time_us)
             at += 1
     return in_time, late, positions
 
@@ -128,6 +130,14 @@ class Values:
         values = pool[nth % len(pool)]
         number = self._numbers.setdefault((source, time_us, nth), len(self._numbers))
         return Row(source, time_us, numbered(self.inputs[source], values, number))
+
+    def map(self, change: Callable[[Row], Row]) -> "Values":
+        """Return values in which each one is changed."""
+        pools = [
+            [change(Row(source, BASE_US, values)).values for values in pool]
+            for source, pool in enumerate(self._drawn)
+        ]
+        return Values(self.inputs, pools)
 
 
 def numbered(of: Input, values: tuple[Any, ...], number: int) -> tuple[Any, ...]:
@@ -267,7 +277,7 @@ def streams(
         if event.source_id in known:  # a redelivery
             if inputs[source].identity:
                 row = known[event.source_id]
-                arrived.append(((row.time_us or 0) + lag_us, row))
+                arrived.append((row.time_us + lag_us, row))
             continue
         if recorded:
             rows = recorded[source]
@@ -276,7 +286,7 @@ def streams(
         else:
             row = Row(source, BASE_US + time_us, draw(inputs[source].values()))
         known[event.source_id] = row
-        arrived.append(((row.time_us or 0) + lag_us, row))
+        arrived.append((row.time_us + lag_us, row))
     arrived.sort(key=lambda each: each[0])
     stream = copied(Stream(tuple(cut(arrived, draw(st.sampled_from(CUTS))))), inputs)
     *_, late = split(stream, times.lateness_us)
@@ -346,7 +356,7 @@ def copied(stream: Stream, inputs: Sequence[Input]) -> Stream:
         ]
         return first.setdefault(repr((row.source, cells)), row)
 
-    return stream._replace(batches=tuple([tuple(map(of, batch)) for batch in stream.batches]))
+    return stream.map(of)
 
 
 def total(rows: Iterable[Row]) -> str:

@@ -4,12 +4,15 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from model.checking.claims import Outcome, Verdict
+from straggler.errors import counted
 from straggler.jobs import COMPLETE
 from straggler.jobs.check import ACCOUNTED, LATE, REDELIVERY, RESTARTS, Check
 from straggler.jobs.plans import EXACT, ORDER, STATE
 from straggler.jobs.report import describe_row
 
 OVER = "the check ended with the broken claim"
+WEAK = "nobody knows which answer replaces which in update mode, unless upsert= names the columns"
+COUNTED = "where rows were late, only the number of changed answers could be compared"
 
 
 class Guard(NamedTuple):
@@ -48,6 +51,10 @@ def _verdict(check: Check, claim: str, guard: Guard, broken: Mapping[str, str]) 
     if claim in broken:
         return Verdict(claim, Outcome.BROKEN, broken[claim])
     reason = check.doubts[0] if check.doubts else told.get(claim, "")
+    if claim == ACCOUNTED and check.unfit:
+        reason = check.unfit[0].sentence
+    elif not reason and check.rules.is_weak:
+        reason = WEAK
     if not reason and (check.claim or check.growth or broken):
         reason = OVER
     if reason := reason or _missing(check, claim, guard):
@@ -78,7 +85,10 @@ def _missing(check: Check, claim: str, guard: Guard) -> str:
         field.nullable for each in check.job.inputs for field in each.others
     ):
         cases.remove("special")
-    return guard.missing if any(not check.guards[case] for case in cases) else ""
+    missing = [case for case in cases if not check.guards[case]]
+    if missing == ["late"] and check.guards["late, counted only"]:
+        return COUNTED
+    return guard.missing if missing else ""
 
 
 def _broken(check: Check) -> str:
@@ -100,11 +110,7 @@ def _witness(check: Check) -> tuple[str, ...]:
 def _held(check: Check, claim: str) -> str:
     if claim == EXACT and not check.twin.is_batch:
         return "compared with a stream of one sorted micro-batch, because the job runs as no batch"
-    if claim in (EXACT, LATE) and check.rules.is_weak:
-        return (
-            "asked only that each right answer was given at some time: nobody knows which answer"
-            " replaces which, unless upsert= names the columns"
-        )
-    if claim == LATE and check.rules.is_chain and check.guards["late"]:
-        return "where rows were late, only the number of changed answers was compared"
+    number = check.guards["late, counted only"]
+    if claim == LATE and number:
+        return f"of {counted(number, 'late row')}, only the number of changed answers was compared"
     return ""

@@ -19,8 +19,8 @@ from straggler.judging.levels import LEVELS, STEPS
 from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.judging.processes import PREFIX
 
-RECORDED, SIMULATED = 1, 2
-"""Versions of the file: one holds a workload, the other the plan of a simulated cluster."""
+RECORDED, SIMULATED, JOB = 1, 2, 3
+"""Versions of the file: a workload, the plan of a simulated cluster, or rows for a Spark job."""
 FOLDER = Path("counterexamples")
 _SLUG_MAX = 40
 
@@ -74,9 +74,9 @@ class Counterexample:
         found: dict[str, PlainData] = {"kinds": list(self.kinds), "broken": list(self.broken)}
         if self.trouble:
             found["trouble"] = [dict(each) for each in self.trouble]
-        text = _layout({**head, **found, **data}) + "\n"
+        text = layout({**head, **found, **data}) + "\n"
         claim = self.broken[0].partition(":")[0] if self.broken else ""
-        words = "-".join(filter(None, (_slug(self.system), _slug(claim))))
+        words = "-".join(filter(None, (slug(self.system), slug(claim))))
         path = folder / f"{self.room}-{words}-{stable_hash(text) & 0xFFFFFFFF:08x}.json"
         write_output(path, text)
         return path
@@ -84,14 +84,12 @@ class Counterexample:
     @classmethod
     def load(cls, path: Path) -> "Counterexample":
         """Read a file of :meth:`store`; raise :class:`UsageError` for any other file."""
-        try:
-            record = read_json(path)
-        except ValueError as error:
-            raise UsageError(f"{path.name} is not a counterexample: {error}") from error
-        version = record.get("counterexample") if isinstance(record, dict) else None
-        if version not in (RECORDED, SIMULATED):
-            known = f"{RECORDED} or {SIMULATED}"
-            raise UsageError(f"{path.name} is not a counterexample of version {known}")
+        return cls.of(path, read_record(path))
+
+    @classmethod
+    def of(cls, path: Path, record: JsonObject) -> "Counterexample":
+        """Return the counterexample that a file holds; raise as :meth:`load`."""
+        version = record["counterexample"]
         try:
             given = (
                 parse_workload(record["workload"]) if version == RECORDED else _simulated(record)
@@ -107,7 +105,20 @@ class Counterexample:
             raise UsageError(f"{path.name} is not a counterexample: {error}") from error
 
 
-def _slug(text: str) -> str:
+def read_record(path: Path) -> JsonObject:
+    """Read a counterexample of any version; raise :class:`UsageError` for any other file."""
+    try:
+        record = read_json(path)
+    except ValueError as error:
+        raise UsageError(f"{path.name} is not a counterexample: {error}") from error
+    version = record.get("counterexample") if isinstance(record, dict) else None
+    if not isinstance(record, dict) or version not in (RECORDED, SIMULATED, JOB):
+        known = f"{RECORDED}, {SIMULATED} or {JOB}"
+        raise UsageError(f"{path.name} is not a counterexample of version {known}")
+    return record
+
+
+def slug(text: str) -> str:
     """Return a text as a short part of a file name."""
     return re.sub(r"[^a-z0-9]+", "-", text.removeprefix(PREFIX).lower()).strip("-")[:_SLUG_MAX]
 
@@ -145,7 +156,7 @@ def _one_of(known: Collection[str], record: JsonObject, name: str, default: str)
     return str(found)
 
 
-def _texts(record: dict[str, PlainData], name: str) -> tuple[str, ...]:
+def _texts(record: JsonObject, name: str) -> tuple[str, ...]:
     value = record[name]
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         msg = f"{name} is {value!r}; it must be a list of texts"
@@ -170,11 +181,11 @@ def _troubles(record: JsonObject, room: str) -> tuple[JsonObject, ...]:
     return tuple(value)
 
 
-def _layout(value: PlainData, indent: str = "") -> str:
+def layout(value: PlainData, indent: str = "") -> str:
     """Write JSON with one line for each sentence and each arrival."""
     deeper = indent + " "
     if isinstance(value, dict) and value:
-        lines = [f"{json.dumps(key)}: {_layout(item, deeper)}" for key, item in value.items()]
+        lines = [f"{json.dumps(key)}: {layout(item, deeper)}" for key, item in value.items()]
         return "{\n" + ",\n".join(deeper + line for line in lines) + f"\n{indent}}}"
     if isinstance(value, list) and any(isinstance(item, list | str) for item in value):
         lines = [json.dumps(item, ensure_ascii=False) for item in value]

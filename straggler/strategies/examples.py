@@ -1,10 +1,14 @@
 """Examples that Hypothesis draws, the same ones for the same seed."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TypeVar
 
 import hypothesis
 from hypothesis import HealthCheck, Phase
+from hypothesis.configuration import set_hypothesis_home_dir, storage_directory
 from hypothesis.strategies import SearchStrategy
 
 from model.vocabulary import Workload, stable_hash
@@ -71,5 +75,17 @@ def collect_run(strategy: SearchStrategy[T], n: int, seed: int) -> list[T]:
     def draw(example: T) -> None:
         found.append(example)
 
-    draw()
+    with _without_folder():
+        draw()
     return found[:n]
+
+
+@contextmanager
+def _without_folder() -> Iterator[None]:
+    """Let Hypothesis keep nothing in the current folder, not even the constants of our modules."""
+    before = storage_directory(intent_to_write=False).home_directory
+    set_hypothesis_home_dir(os.devnull)
+    try:
+        yield
+    finally:
+        set_hypothesis_home_dir(before)

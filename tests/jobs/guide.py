@@ -124,7 +124,7 @@ class MinuteCounter(StatefulProcessor):
         (before,) = self.count.get() or (0,)
         self.count.update((before + sum(len(each) for each in rows),))
         self.handle.registerTimer(int(key[1].timestamp() * 1000) + 60_000)
-        yield pd.DataFrame({"userId": [], "minute": [], "n": []})
+        return iter(())
 
     def handleExpiredTimer(  # noqa: N802
         self,

@@ -66,7 +66,7 @@ class Answering(Twin):
 
 
 def starts(row: Row) -> tuple[int, int]:
-    last = (row.time_us or 0) // 5 * 5
+    last = row.time_us // 5 * 5
     return last - 5, last
 
 

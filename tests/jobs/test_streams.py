@@ -1,7 +1,10 @@
 """Streams for jobs: which rows are in time, probes, drawn streams, and smaller ones."""
 
+import os
 from collections.abc import Sequence
 
+from hypothesis import strategies as st
+from hypothesis.configuration import storage_directory
 from pyspark.sql import types as sql
 
 from straggler.jobs.rows import Input, Row, values_of
@@ -52,11 +55,6 @@ def test_no_row_is_late_without_a_watermark_or_before_any_row_of_its_input() -> 
     assert not split(other, (0, 0))[1]
 
 
-def test_a_row_without_an_event_time_is_in_time() -> None:
-    stream = Stream(((row(100),), (row(0)._replace(time_us=None),)))
-    assert not split(stream, (0,))[1]
-
-
 def test_a_copy_of_a_row_may_be_late_though_the_row_was_not() -> None:
     again = row(0)
     stream = Stream(((again,), (row(100),), (again,)))
@@ -67,8 +65,8 @@ def test_probes_have_rows_that_are_just_in_time_and_rows_that_are_just_late() ->
     found = list(probes(TIMES, Values([INPUT], [[("a", 1.0), ("b", 2.0)]])))
     nearest = []
     for stream in found:
-        latest = max(each.time_us or 0 for each in stream.batches[0])
-        nearest += [(each.time_us or 0) - latest for each in stream.batches[-1]]
+        latest = max(each.time_us for each in stream.batches[0])
+        nearest += [(each.time_us) - latest for each in stream.batches[-1]]
     assert -10 * SECOND_US + 1 in nearest
     assert -10 * SECOND_US in nearest
     assert all(len(stream.rows) <= ROWS_MAX for stream in found)
@@ -84,6 +82,15 @@ def test_drawn_streams_are_the_same_for_a_seed_and_have_late_rows_and_faults() -
     assert max(map(len, late)) <= 4
     assert sum(bool(stream.faults) for stream in drawn) > 20
     assert {len(stream.batches) for stream in drawn} >= {1, 2, 3}
+
+
+def test_a_draw_leaves_no_folder_of_hypothesis() -> None:
+    def home() -> object:
+        return storage_directory(intent_to_write=False).home_directory
+
+    before = home()
+    assert str(collect(st.builds(home), 1, 0)[0]) == os.devnull
+    assert home() == before
 
 
 def test_recorded_rows_take_the_place_of_drawn_ones() -> None:

@@ -1,0 +1,171 @@
+"""Rows to which a job has wrong answers, as small files that ``straggler replay`` runs again.
+
+Rules of this file:
+
+* A file is data: rows as Spark writes them in JSON, faults, and what was asked of the job. It names
+  the job, and whoever replays it says whether that is loaded.
+* Rows are stored only if reading the file gives the same rows again.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from model.checking.claims import Outcome
+from model.vocabulary import stable_hash
+from model.vocabulary.settings import JsonObject
+from straggler.errors import UsageError
+from straggler.inputs.text_files import write_output
+from straggler.jobs.check import Check
+from straggler.jobs.plans import ORDER, STATE
+from straggler.jobs.reference import RIGHT, UNDECIDED, WRONG, growth_of
+from straggler.jobs.report import describe_row, table_of
+from straggler.jobs.rows import Frames, Row, answers_of, rows_of
+from straggler.jobs.streams import KILLED, LOST_COMMIT, RESTART, Fault, Stream, growing
+from straggler.judging.counterexamples import JOB, layout, slug
+
+ASKED = ("schema", "event_time", "mode", "keys", "lateness", "upsert", "redelivered", "keeps_state")
+"""Arguments of ``judge_job`` that a file holds."""
+OPTIONS = {
+    "ignoreNullFields": "false",
+    "mode": "FAILFAST",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+
+
+OUTCOMES = {RIGHT: Outcome.HOLDS, WRONG: Outcome.BROKEN, UNDECIDED: Outcome.UNDETERMINED}
+
+
+class Failing(NamedTuple):
+    """Rows to which a job has wrong answers."""
+
+    claim: str
+    stream: Stream
+    """The stream, or two orders of the same rows, each of them a batch."""
+    flush: tuple[Row, ...] = ()
+    """Rows that move the watermark on after a stream; none for two orders."""
+
+
+def failing_of(check: Check) -> Failing | None:
+    """Return the rows to which a job was wrong in a check, if there are any."""
+    if check.rows:
+        return Failing(ORDER, Stream(tuple(map(tuple, check.rows))))
+    if check.growth:
+        return Failing(STATE, growing(check.shape.times, check.values), check.flush)
+    return Failing(check.claim, check.failed.stream, check.flush) if check.failed else None
+
+
+def lines_of(check: Check) -> list[str]:
+    """Return the rows to which a job was wrong in a check, line by line."""
+    lines: list[str] = []
+    if check.failed is not None:
+        lines = table_of(check.failed, check.rules, check.job.inputs)
+    for title, rows in zip(("In this order:", "and in this one:"), check.rows, strict=False):
+        lines += [title, *[f"  {describe_row(row, check.job.inputs)}" for row in rows]]
+    return lines
+
+
+def replay(check: Check, failing: Failing) -> tuple[Outcome, list[str]]:
+    """Ask again whether a job is wrong to stored rows; return what is to be shown as well."""
+    check.choose_twin()
+    batches = failing.stream.batches
+    if not failing.flush:
+        check.rows = [list(each) for each in batches]
+        one, *others = [Counter(check.runner.batch(each)) for each in batches]
+        is_same = all(one == other for other in others)
+        return (Outcome.HOLDS, []) if is_same else (Outcome.BROKEN, lines_of(check))
+    far_us = check.shape.times.far_us
+    check.flush = tuple([r._replace(time_us=max(far_us, r.time_us)) for r in failing.flush])
+    check.twin = check.twin.with_flush(check.flush)
+    judged = check.judge(failing.stream)
+    growth = growth_of(judged.run, len(batches)) if failing.claim == STATE else ""
+    if judged.outcome == RIGHT and growth:
+        return Outcome.BROKEN, [growth]
+    if judged.outcome != WRONG:
+        return OUTCOMES[judged.outcome], [judged.reason] * bool(judged.reason)
+    check.failed = judged
+    return Outcome.BROKEN, lines_of(check)
+
+
+def plain_rows(frames: Frames, failing: Failing) -> JsonObject | None:
+    """Return failing rows as plain data; ``None`` if reading it would not give them again."""
+    try:
+        batches = [_to_plain(frames, batch) for batch in (*failing.stream.batches, failing.flush)]
+        faults = [[*fault] for fault in failing.stream.faults]
+        found = {"micro-batches": batches[:-1], "faults": faults, "flush": batches[-1:]}
+        again = read_rows(frames, {"claim": failing.claim, **found})
+        is_same = _texts(frames, again) == _texts(frames, failing)
+    except Exception:  # a type that Spark does not write
+        return None
+    return {"claim": failing.claim, **found} if is_same else None
+
+
+def _to_plain(frames: Frames, batch: Sequence[Row]) -> list[Any]:
+    from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
+
+    found = []
+    for row in batch:
+        frame = frames.frame(row.source, [row]).select(F.to_json(F.struct("*"), OPTIONS))
+        cells = json.loads(frame.collect()[0][0])
+        found.append(cells if len(frames.inputs) == 1 else {frames.inputs[row.source].name: cells})
+    return found
+
+
+def _texts(frames: Frames, failing: Failing) -> list[object]:
+    rows = [*failing.stream.rows, *failing.flush]
+    cells = [answers_of(frames.frame(row.source, [row]).collect()) for row in rows]
+    return [failing.stream.faults, list(map(len, failing.stream.batches)), cells]
+
+
+def read_rows(frames: Frames, record: JsonObject) -> Failing:
+    """Return the rows of a file; raise ``ValueError``, or what Spark raises, for any other data."""
+    batches = [tuple([_row(frames, each) for each in batch]) for batch in record["micro-batches"]]
+    (flush,) = record["flush"]
+    faults = tuple([Fault(str(kind), int(at), int(skips)) for kind, at, skips in record["faults"]])
+    for fault in faults:
+        if fault.kind not in (RESTART, LOST_COMMIT, KILLED):
+            msg = f"there is no fault {fault.kind!r}"
+            raise ValueError(msg)
+    stream = Stream(tuple(batches), faults)
+    return Failing(str(record["claim"]), stream, tuple([_row(frames, each) for each in flush]))
+
+
+def _row(frames: Frames, cells: JsonObject) -> Row:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    names = [each.name for each in frames.inputs]
+    name, cells = next(iter(cells.items())) if len(names) > 1 else (names[0], cells)
+    of = frames.inputs[names.index(name)]
+    text = frames.spark.createDataFrame([(json.dumps(cells),)], "cells string")
+    frame = text.select(F.from_json("cells", of.schema, OPTIONS).alias("row")).select("row.*")
+    if cells.get(of.event_time) is None:
+        msg = f"a row of {name} has no {of.event_time}"
+        raise ValueError(msg)
+    (row,) = rows_of(frame, of, names.index(name))
+    return row
+
+
+def store(folder: Path, job: str, asked: JsonObject, broken: str, rows: JsonObject) -> Path:
+    """Write a counterexample into a folder, and return its path, which ends with a digest."""
+    head = {"counterexample": JOB, "job": job, "asked": dict(asked), "broken": [broken]}
+    text = layout({**head, **rows}) + "\n"
+    words = f"job-{slug(job)}-{slug(broken.partition(':')[0])}"
+    path = folder / f"{words}-{stable_hash(text) & 0xFFFFFFFF:08x}.json"
+    write_output(path, text)
+    return path
+
+
+def read_asked(name: str, record: JsonObject) -> tuple[str, dict[str, Any]]:
+    """Return the name of the job and what was asked of it; refuse anything but plain words."""
+    job, asked = record.get("job"), record.get("asked")
+    if not isinstance(job, str) or not isinstance(asked, dict):
+        raise UsageError(f"{name} is not a counterexample: it has no job, or nothing is asked")
+    for key, value in asked.items():
+        words = value if isinstance(value, list) else [value]
+        words = list(value.values()) if isinstance(value, dict) else words
+        if key not in ASKED or not all(isinstance(each, str | bool | None) for each in words):
+            raise UsageError(f"{name} is not a counterexample: it asks {key}={value!r} of the job")
+    return job, asked

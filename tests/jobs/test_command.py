@@ -1,0 +1,49 @@
+"""The command that judges a job, and the one that shows again what broke."""
+
+import json
+import textwrap
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from straggler.cli.main import main
+
+JOBS = """
+    from pyspark.sql import functions as F
+
+    def opening(readings, function=F.first):
+        windows = readings.withWatermark("at", "10 seconds").groupBy(F.window("at", "1 minute"))
+        return windows.agg(function("watts").alias("watts"))
+
+    def lowest(readings):
+        return opening(readings, F.min)
+"""
+ASKED = ["--schema", "device string, at timestamp, watts double", "--event-time", "at"]
+
+
+def test_what_breaks_a_job_is_stored_and_shown_again(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("spark_impl.runtime.session.session", lambda _: nullcontext(spark))
+    (tmp_path / "jobs_of_a_user.py").write_text(textwrap.dedent(JOBS), encoding="utf-8")
+    assert main(["check", "jobs_of_a_user:opening", *ASKED]) == 1
+    (stored,) = (tmp_path / "counterexamples").iterdir()
+    path = str(stored.relative_to(tmp_path))
+    shown = capsys.readouterr().out
+    assert f"Stored in {path}; run it again with: straggler replay {path} --trust" in shown
+    assert json.loads(stored.read_text(encoding="utf-8"))["job"] == "jobs_of_a_user:opening"
+    assert main(["replay", path]) == 2
+    assert "'jobs_of_a_user:opening'; replay runs what a file names" in capsys.readouterr().err
+    assert main(["replay", path, "--trust"]) == 1
+    *again, last = capsys.readouterr().out.splitlines()
+    assert "\n".join(again) in shown
+    assert last == "It still fails."
+    assert main(["replay", path, "--system", "jobs_of_a_user:lowest"]) == 0
+    assert "does not fail any more" in capsys.readouterr().out

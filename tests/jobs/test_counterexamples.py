@@ -1,0 +1,112 @@
+"""Stored rows to which a job is wrong: read again as they were, and run again."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from model.checking.claims import Outcome
+from straggler.errors import UsageError
+from straggler.jobs.api import inputs_of, replay_job
+from straggler.jobs.counterexamples import Failing, plain_rows, read_asked, read_rows, store
+from straggler.jobs.rows import Frames, Row, answers_of
+from straggler.jobs.streams import BASE_US, LOST_COMMIT, Fault, Stream
+from straggler.judging.counterexamples import read_record
+from straggler.strategies.examples import collect
+from tests.jobs.written_jobs import impatient_minutes, minutes
+
+ASKED: dict[str, Any] = {
+    "schema": "device string, at timestamp, watts double",
+    "event_time": "at",
+    "lateness": "10 seconds",
+}
+TYPES = (
+    "at timestamp, b boolean, i int, l bigint, f float, d double, s string, x binary, day date, "
+    "n decimal(4,2), t timestamp, z timestamp_ntz, a array<double>, m map<string,int>, "
+    "r struct<x: int, y: string>"
+)
+
+
+def frames_of(spark: SparkSession, schema: str | dict[str, str]) -> Frames:
+    return Frames(spark, inputs_of(schema, "at", {}, (), ()))
+
+
+@pytest.mark.parametrize("schema", [TYPES, {"one": TYPES, "two": "at timestamp_ntz, s string"}])
+def test_rows_of_every_type_are_read_again_as_they_were(
+    spark: SparkSession, schema: str | dict[str, str]
+) -> None:
+    frames = frames_of(spark, schema)
+    rows = [
+        Row(source, BASE_US + n, values)
+        for source, of in enumerate(frames.inputs)
+        for n, values in enumerate(collect(of.values(), 8, 1))
+    ]
+    failing = Failing("ends exact", Stream((tuple(rows),), (Fault(LOST_COMMIT, 0, 1),)), (rows[0],))
+    plain = plain_rows(frames, failing)
+    assert plain is not None
+    again = read_rows(frames, json.loads(json.dumps(plain)))
+    assert texts(frames, again.stream.rows) == texts(frames, rows)
+    assert [row.time_us for row in again.stream.rows] == [row.time_us for row in rows]
+    assert again.stream.faults == failing.stream.faults
+
+
+def test_rows_of_several_inputs_are_one_frame_in_their_order(spark: SparkSession) -> None:
+    frames = frames_of(spark, {"one": TYPES, "two": "at timestamp_ntz, s string"})
+    drawn = [collect(each.values(), 6, 1) for each in frames.inputs]
+    rows = [Row(n % 2, BASE_US + n, drawn[n % 2][n // 2]) for n in range(12)]
+    packed = frames.all(rows).collect()
+    assert [each[0] for each in packed] == [row.source for row in rows]
+    alone = [answers_of([each[1 + each[0]]]) for each in packed]
+    assert alone == texts(frames, rows)
+
+
+def texts(frames: Frames, rows: Sequence[Row]) -> list[Any]:
+    return [answers_of(frames.frame(row.source, [row]).collect()) for row in rows]
+
+
+def test_rows_that_would_be_read_as_others_are_not_stored(spark: SparkSession) -> None:
+    frames = frames_of(spark, "at timestamp, m map<int,int>")
+    failing = Failing("ends exact", Stream(((Row(0, BASE_US, ({1: 2},)),),)))
+    assert plain_rows(frames, failing) is None
+
+
+def test_a_stored_stream_shows_the_mistake_again_and_not_in_a_right_job(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def at(second: int) -> Row:
+        return Row(0, BASE_US + second * 1_000_000, ("a", 1.0))
+
+    frames = frames_of(spark, ASKED["schema"])
+    stream = Stream(((at(5),), (at(-4),)))  # a second is too short for the second row
+    rows = plain_rows(frames, Failing("late rows are accounted for", stream, (at(0),)))
+    assert rows is not None
+    path = store(tmp_path, "jobs:impatient", ASKED, "late rows are accounted for: x", rows)
+    record = read_record(path)
+    assert read_asked(path.name, record) == ("jobs:impatient", ASKED)
+    outcome, lines = replay_job(impatient_minutes, spark, record, **ASKED)
+    assert outcome is Outcome.BROKEN
+    assert "missing: a, {start=2025-12-31 23:59:00" in "\n".join(lines)
+    assert replay_job(minutes, spark, record, **ASKED) == (Outcome.HOLDS, [])
+
+
+def test_rows_that_do_not_fit_are_refused(spark: SparkSession) -> None:
+    def job(rows: DataFrame) -> DataFrame:
+        return rows
+
+    record = {"claim": "", "micro-batches": [[{"at": None}]], "faults": [], "flush": [[]]}
+    for wrong in (record, {}, {**record, "micro-batches": [], "faults": [["flood", 0, 0]]}):
+        with pytest.raises(UsageError, match="rows of the counterexample cannot be read"):
+            replay_job(job, spark, wrong, **ASKED)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [{}, {"job": 3, "asked": {}}, {"job": "a:b", "asked": {"sink": "x"}},
+     {"job": "a:b", "asked": {"mode": 3}}],
+)  # fmt: skip
+def test_a_file_that_asks_something_else_is_refused(record: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="is not a counterexample"):
+        read_asked("c.json", record)

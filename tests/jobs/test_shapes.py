@@ -1,0 +1,72 @@
+"""Facts that a plan tells about a job: what a later answer replaces, delays and lengths."""
+
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
+
+from straggler.jobs.api import inputs_of
+from straggler.jobs.check import begin
+from straggler.jobs.running import Job
+
+SCHEMA = "device string, at timestamp, watts double"
+MINUTE_US = 60_000_000
+
+
+def windows(readings: DataFrame) -> DataFrame:
+    rows = readings.withWatermark("at", "1500 milliseconds")
+    return rows.groupBy("device", F.window("at", "1 minute")).agg(F.sum("watts").alias("watts"))
+
+
+def sessions(readings: DataFrame) -> DataFrame:
+    rows = readings.withWatermark("at", "1 hour 30 minutes")
+    return rows.groupBy(F.session_window("at", "5 minutes")).count()
+
+
+CASES: list[tuple[Callable[[DataFrame], DataFrame], tuple[str, tuple[str, ...] | None]]] = [
+    (windows, ("update", ("device", "window"))),
+    (lambda r: windows(r).select("device", "window", "watts"), ("update", ("device", "window"))),
+    (lambda r: windows(r).select("device", "watts"), ("update", None)),
+    (lambda r: windows(r).select("device", "window.end", "watts"), ("update", ("device", "end"))),
+    (lambda r: windows(r).select("device", F.hour("window.end"), "watts"), ("update", None)),
+    (lambda r: r.groupBy().count(), ("update", ())),
+    (lambda r: r.groupBy(F.upper("device")).count(), ("update", ("upper(device)",))),
+    (lambda r: r.withWatermark("at", "1 day").dropDuplicates(["at"]), ("append", ())),
+    (lambda r: r.where("watts > 5"), ("append", ())),
+]
+
+
+@pytest.mark.parametrize(("job", "expected"), CASES)
+def test_the_plan_says_which_answers_a_later_one_replaces(
+    spark: SparkSession,
+    job: Callable[[DataFrame], DataFrame],
+    expected: tuple[str, tuple[str, ...] | None],
+) -> None:
+    tried = Job(job, inputs_of(SCHEMA, "at", {}, (), ()), is_named=False, mode="update")
+    rules = begin(spark, tried, seed=0, lateness_us=None, upsert=None).rules
+    assert (rules.mode, rules.keys) == expected
+
+
+@pytest.mark.parametrize(
+    ("job", "lateness_us", "lengths_us"),
+    [
+        (windows, 1_500_000, (MINUTE_US,)),
+        (sessions, 90 * MINUTE_US, (5 * MINUTE_US,)),
+        (
+            lambda r: r.where("at < DATE'2026-01-01' + INTERVAL 2 HOURS"),
+            None,
+            (120 * MINUTE_US,),
+        ),
+    ],
+)
+def test_the_plan_says_how_late_rows_may_be_and_how_long_windows_are(
+    spark: SparkSession,
+    job: Callable[[DataFrame], DataFrame],
+    lateness_us: int | None,
+    lengths_us: tuple[int, ...],
+) -> None:
+    tried = Job(job, inputs_of(SCHEMA, "at", {}, (), ()), is_named=False)
+    times = begin(spark, tried, seed=0, lateness_us=None, upsert=None).shape.times
+    assert times.lateness_us == (lateness_us,)
+    assert times.lengths_us == lengths_us
