@@ -235,7 +235,7 @@ def test_the_command_line_needs_the_extra_sim_only(wheel: Path, tmp_path: Path) 
     assert_refused(installed, "package", "pyspark", "spark")
     run = installed.straggler("sim", "slack", "--set", "messages=100", "--plot", "run.svg")
     assert run.returncode == EXIT_CODES[Outcome.UNDETERMINED], run.stderr  # so few, none late
-    helped = installed.straggler("judge", "--help")
+    helped = installed.straggler("judge", "--help-all")
     assert (helped.returncode, "by room:" in helped.stdout) == (0, True), helped.stderr
     imported = installed.python("-c", IMPORT_COMMANDS)
     assert imported.returncode == 0, imported.stderr

@@ -85,9 +85,20 @@ class Course(NamedTuple):
 
 @st.composite
 def courses(draw: st.DrawFn) -> Course:
-    """Draw measurements on a load curve, with a number of workers that no controller chooses."""
+    """Draw measurements on a load curve, with a number of workers that no controller chooses.
+
+    Two curves of three begin with more than all workers can do: one under rules that go on
+    shedding, the other under rules that add workers.
+    """
     rules, workers, measured = draw(load_rules()), draw(st.integers(1, 9)), list[Measured]()
-    for epoch, load in enumerate(draw(loads(24))):
+    curve, trouble = draw(loads(24)), draw(st.sampled_from(["none", "sheds", "grows"]))
+    if trouble != "none":
+        curve = [max(LEVELS)] * 3 + curve
+        rules = replace(rules, out_after_us=0, most=rules.least + 4)
+    if trouble == "sheds":
+        shed = draw(st.sampled_from(["linear", "quadratic"]))
+        rules = replace(rules, shed=shed, margin=2.0, base=0.1, most=rules.least)
+    for epoch, load in enumerate(curve):
         elapsed_us = draw(st.sampled_from([1, 7, UNIT_US, UNIT_US, UNIT_US, 3 * UNIT_US]))
         m = draw(st.sampled_from([1, 2, 3, 5]))
         spread = st.floats(0.5, 1.5, allow_subnormal=False)
