@@ -335,6 +335,7 @@ class Landing(Runnable):
             file.remove()
         if LANDED in written:
             note_landed(self._checkpoint, file_of(self._history, last.number))
+        self._limits.settle(batch)
         scratch.remove()
         self._last = last
         if found and not is_landed:

@@ -1,14 +1,15 @@
 """Limits of refused, late and shed rows, at which a query stops instead of committing.
 
 The rows for which a micro-batch was not committed are in ``_stopped/<batch>.parquet``, with the
-reason in its metadata, until the query is run again. That the next run plans the same micro-batch,
-and stops or goes on, is what it does after a crash.
+reason in its metadata, until the micro-batch is committed. That the next run plans the same
+micro-batch, and stops or goes on, is what it does after a crash.
 """
 
 import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
 
@@ -51,6 +52,8 @@ class Limits:
                 )
                 raise InputProblem(msg)
         self._seen: tuple[TableWriter | None, int, Counter[str]] = None, 0, Counter()
+        self._lists = list[Location]()
+        """Lists of rows that this run has found."""
 
     def write_account(
         self, draft: Draft, reading: accounts.Reading, places: Mapping[str, int]
@@ -70,6 +73,7 @@ class Limits:
                 earlier=partial(self._before, draft, place),
                 listed=partial(_listed, draft, place),
             )
+        self.settle(draft.batch)
         accounts.write_account(draft, reading, places)
 
     def require(
@@ -110,20 +114,28 @@ class Limits:
         raise InputProblem(msg)
 
     def resume(self, root: Location) -> None:
-        """Log why the last run of a query stopped, if at a limit, and remove the list of rows.
+        """Log why the last run of a query stopped, if at a limit."""
+        self._lists = (root / _STOPPED).children(r"\d+\.parquet")
+        for file in self._lists:
+            with suppress(InputProblem):  # a list that was cut or rewritten says nothing
+                reason = (read_footer(file).metadata or {}).get(_REASON)
+                if reason is not None:
+                    place, limit, found = json.loads(reason)
+                    log.warning(
+                        "%s resumes with micro-batch %d, at which it stopped: %s, and max_%s was"
+                        " %s; max_%s is %s now",
+                        *(root, int(file.stem), found, place, limit, place),
+                        self._limits.get(place),
+                    )
 
-        If the micro-batch is committed now, the lists of the query have these rows.
+    def settle(self, batch: int) -> None:
+        """Remove lists of rows up to a micro-batch, which is committed next.
+
+        Then the lists of the query have these rows.
         """
-        for file in (root / _STOPPED).children(r"\d+\.parquet"):
-            reason = (read_footer(file).metadata or {}).get(_REASON)
-            if reason is not None:  # else somebody has rewritten the file
-                place, limit, found = json.loads(reason)
-                log.warning(
-                    "%s resumes with micro-batch %d, at which it stopped: %s, and max_%s was %s;"
-                    " max_%s is %s now",
-                    *(root, int(file.stem), found, place, limit, place, self._limits.get(place)),
-                )
+        for file in [each for each in self._lists if int(each.stem) <= batch]:
             file.remove()
+            self._lists.remove(file)
 
     def _before(self, draft: Draft, place: str) -> int:
         """Return the number of rows in a place before a micro-batch."""

@@ -80,14 +80,17 @@ def test_a_share_is_asked_of_each_micro_batch(tmp_path: Path, place: str) -> Non
 
 
 @pytest.mark.parametrize(("limit", "found"), [(0.1, ""), (5, ", 30 in all")])
-def test_resuming_says_once_why_a_query_stopped(
+def test_resuming_says_why_a_query_stopped_until_it_goes_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, limit: float, found: str
 ) -> None:
     with pytest.raises(InputProblem):
         Store(tmp_path).commit(100, {"late": 30}, Limits(late=limit))
-    for _ in range(2):
-        Limits(late=50).resume(locate(tmp_path))
-    assert caplog.messages == [
+    (tmp_path / "_stopped" / "00000007.parquet").write_bytes(b"PAR1")  # cut
+    for _ in range(2):  # the first one of them is refused before it starts
+        (limits := Limits(late=50)).resume(locate(tmp_path))
+    Store(tmp_path).commit(100, {"late": 30}, limits)
+    Limits().resume(locate(tmp_path))
+    assert caplog.messages == 2 * [
         f"{tmp_path} resumes with micro-batch 0, at which it stopped: 30 of its 100 rows are"
         f" late{found}, and max_late was {limit}; max_late is 50 now"
     ]
