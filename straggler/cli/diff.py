@@ -279,7 +279,8 @@ def _judge_one(
             level=scope.level,
         )
         report = trial.report(case.workload, args.counterexamples)
-        is_iso = args.time_unit in (None, ISO)
+        has_files = args.input or getattr(args, "r", None)
+        is_iso = args.time_unit == ISO or not has_files
         found.reports.append(render.with_times(report) if is_iso else report)
     if args.html is not None:
         # Imported here: matplotlib takes a second, and no other output needs it.

@@ -21,6 +21,7 @@ from rich.progress import (
 )
 from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
 
 from model.checking.claims import NOT_ANSWERED, Outcome
 from model.vocabulary.texts import escaped, escaped_lines
@@ -34,8 +35,11 @@ NARROWEST = 110
 """Width of output that is not a terminal, because rich would assume 80 and fold every row."""
 
 UNLIMITED = 10_000
-_TIME = re.compile(r"(?<![\w#./'-])(?<!value )(?<!_id )(?<!seq )(1\d{15})(?: us)?(?!\d|\.\d|\w)")
-"""A time from 2001 to 2033 in microseconds since 1970, and no value or identity."""
+_TIME = re.compile(
+    r"'(?:[^'\\]|\\.)*'|(?:(?<=\bat )|(?<=event time )|(?<=\[)|(?<=\[\d{16}, ))"
+    r"(?P<us>1\d{15})(?: us)?(?!\d|\.\d|\w)"
+)
+"""A quoted text, or a time from 2001 to 2033 (us since 1970) where a sentence has one."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NEEDS_STEPS = "Answers do not decide them; all steps, judged with --level steps, would."
 TELL_S, LONGEST_S = 5.0, 60.0
@@ -82,7 +86,9 @@ def with_times(lines: Iterable[str]) -> list[str]:
 
 
 def _in_iso(found: re.Match[str]) -> str:
-    moment = EPOCH + timedelta(microseconds=int(found[1]))
+    if found["us"] is None:
+        return found[0]
+    moment = EPOCH + timedelta(microseconds=int(found["us"]))
     return moment.isoformat().replace("+00:00", "Z")
 
 
@@ -120,8 +126,11 @@ class Steps(Progress):
             for task in self.tasks[-1:]:
                 pause_s = min(2 * pause_s, LONGEST_S) if told == task.description else TELL_S
                 told = task.description
-                place = f"{task.completed + 1:.0f} of {task.total:.0f}: " if task.total else ""
-                line = f"{place}{task.description} ({task.elapsed or 0:.0f} s)"
+                total = task.total or 0
+                now = min(task.completed + 1, total)
+                place = f"{now:.0f} of {total:.0f}: " if total else ""
+                name = Text.from_markup(task.description).plain
+                line = f"{place}{name} ({task.elapsed or 0:.0f} s)"
                 print_lines(self.console, [line])
 
 

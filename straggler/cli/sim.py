@@ -162,7 +162,8 @@ def _untried(timed: "TimedRun") -> Iterator[Remark]:
         if at_us > end_us:
             reason = f"the run was over at {write_duration(end_us)}"
         elif target in idle or (had_work and not any(had_work)):
-            reason = f"{target} had no work until {write_duration(until_us)}"
+            span = f"from {write_duration(at_us)} to {write_duration(until_us)}"
+            reason = f"{target} had no work" + ("" if target in idle else f" {span}")
         if reason:
             change = f"{fault.kind} {target} at {write_duration(at_us)} changed nothing"
             data = {"fault": fault.kind, "at_us": at_us}

@@ -109,10 +109,9 @@ def test_without_a_terminal_lines_say_what_takes_so_long(
 
 def test_times_are_told_from_values_and_identities() -> None:
     t = 1_772_355_615_000_000
-    lines = [f"r #{t} (at {t}, value {t}) of [{t}, {t + 500_000}); 0.{t}; '{t}'; it is {t}."]
+    line = "r #{0} (at {1}, value {0}) of [{1}, {2}); 0.{0}; 'at {0}'; it is {0}; size_us={0}."
     first, second = "2026-03-01T09:00:15Z", "2026-03-01T09:00:15.500000Z"
-    shown = f"r #{t} (at {first}, value {t}) of [{first}, {second}); 0.{t}; '{t}'; it is {first}."
-    assert render.with_times(lines) == [shown]
+    assert render.with_times([line.format(t, t, t + 500_000)]) == [line.format(t, first, second)]
 
 
 STRANGE = st.text(
