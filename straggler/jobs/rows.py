@@ -240,7 +240,18 @@ def answers_of(rows: Sequence[Any]) -> list[Answer]:
 
 
 def text_of(value: Any) -> str:
-    """Return a value as a text that equal values share, whatever the order of a sum was."""
+    """Return a value as a text that equal values share, whatever the order of a sum was.
+
+    Other values of the same type have other texts. A text stands for itself, unless it looks like
+    a null, or like a quoted text.
+    """
+    if isinstance(value, str):
+        return repr(value) if value == "null" or value[:1] in ("'", '"') else value
+    return _text_inside(value)
+
+
+def _text_inside(value: Any) -> str:
+    """Return a value inside another one as a text, in which every text is quoted."""
     if value is None:
         return "null"
     if isinstance(value, float):
@@ -248,18 +259,16 @@ def text_of(value: Any) -> str:
     if isinstance(value, dt.datetime):
         return str(value)
     if isinstance(value, dict):
-        inside = sorted(f"{text_of(key)}: {text_of(each)}" for key, each in value.items())
+        inside = sorted(f"{_text_inside(key)}: {_text_inside(each)}" for key, each in value.items())
         return "{" + ", ".join(inside) + "}"
     if isinstance(value, sql.Row):
-        fields = getattr(value, "__fields__", [])
-        return (
-            "{" + ", ".join(f"{n}={text_of(v)}" for n, v in zip(fields, value, strict=True)) + "}"
-        )
+        fields = zip(getattr(value, "__fields__", []), value, strict=True)
+        return "{" + ", ".join(f"{name}={_text_inside(each)}" for name, each in fields) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(text_of, value)) + "]"
+        return "[" + ", ".join(map(_text_inside, value)) + "]"
     if isinstance(value, bytes | bytearray):
         return f"X'{bytes(value).hex()}'"
-    return str(value)
+    return repr(value) if isinstance(value, str) else str(value)
 
 
 def special(row: Row) -> bool:
