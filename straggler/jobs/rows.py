@@ -196,31 +196,49 @@ def _cells(of: Input, row: Row) -> tuple[Any, ...]:
 
 def recorded_rows(
     spark: "SparkSession", inputs: Sequence[Input], given: Any
-) -> tuple[list[Row], ...]:
-    """Return recorded rows of each input by event time; raise ``UsageError`` if there are none.
+) -> tuple[tuple[list[Row], ...], list[str]]:
+    """Return recorded rows of each input by event time, and sentences on those left out.
 
     ``given`` is a Spark or pandas DataFrame or a list of dicts; a dict of them for several inputs.
+    Raise ``UsageError`` if there are none.
     """
     from pyspark.sql import DataFrame
 
     if given is None:
-        return ()
+        return (), []
     found: list[list[Row]] = []
+    left_out: list[str] = []
+    unknown = set(given) - {of.name for of in inputs} if isinstance(given, dict) else set()
+    if unknown:
+        names = ", ".join(sorted(map(repr, unknown)))
+        raise UsageError(f"rows names {names}, which is no input of the job")
     for source, of in enumerate(inputs):
         if isinstance(given, dict) and of.name not in given:
             raise UsageError(f"rows has no {of.name!r}; it must have the rows of every input")
         rows = given[of.name] if isinstance(given, dict) else given
         try:
             frame = rows if isinstance(rows, DataFrame) else spark.createDataFrame(rows, of.schema)
-            chosen = frame.select(*of.schema.names).where(frame[of.event_time].isNotNull())
-            kept = chosen.orderBy(of.event_time).limit(RECORDED_MAX).to(of.schema)
+            timed = frame.select(*of.schema.names).where(frame[of.event_time].isNotNull())
+            kept = timed.orderBy(of.event_time).limit(RECORDED_MAX).to(of.schema)
             found.append(rows_of(kept, of, source))
+            number = timed.count()
+            left_out += _left_out(of, frame.count() - number, number - len(found[-1]))
         except Exception as error:
             first = str(error).partition("\n")[0]
             raise UsageError(f"the recorded rows do not fit the schema: {first}") from error
         if not found[-1]:
             raise UsageError(f"there are no recorded rows of {of.name} with an event time")
-    return tuple(found)
+    return tuple(found), left_out
+
+
+def _left_out(of: Input, untimed: int, beyond: int) -> list[str]:
+    """Return a sentence on the numbers of recorded rows that are left out, if any are."""
+    if not (untimed or beyond):
+        return []
+    return [
+        f"recorded rows of {of.name} are left out: {untimed} without an event time, {beyond} "
+        f"beyond the earliest {RECORDED_MAX:,}"
+    ]
 
 
 def rows_of(frame: "DataFrame", of: Input, source: int) -> list[Row]:
