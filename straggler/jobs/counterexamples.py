@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from model.checking.claims import Outcome
 from model.vocabulary import stable_hash
 from model.vocabulary.settings import JsonObject
+from model.vocabulary.trace import refuse_long_integers
 from straggler.errors import UsageError
 from straggler.inputs.text_files import write_output
 from straggler.jobs.check import Check
@@ -120,7 +121,9 @@ def plain_rows(frames: Frames, failing: Failing) -> JsonObject | None:
         batches = [_to_plain(frames, batch) for batch in (*failing.stream.batches, failing.flush)]
         faults = [[*fault] for fault in failing.stream.faults]
         found = {"micro-batches": batches[:-1], "faults": faults, "flush": batches[-1:]}
-        again = read_rows(frames, {"claim": failing.claim, **found})
+        written = json.loads(layout({"claim": failing.claim, **found}))
+        refuse_long_integers(written)
+        again = read_rows(frames, written)
         is_same = _texts(frames, again) == _texts(frames, failing)
     except Exception:  # a type that Spark does not write
         return None
@@ -132,10 +135,34 @@ def _to_plain(frames: Frames, batch: Sequence[Row]) -> list[Any]:
 
     found = []
     for row in batch:
-        frame = frames.frame(row.source, [row]).select(F.to_json(F.struct("*"), OPTIONS))
-        cells = json.loads(frame.collect()[0][0])
+        frame = frames.frame(row.source, [row])
+        columns = [
+            frame[f"`{each.name}`"].cast(kind).alias(each.name)
+            if (kind := _without_decimals(each.dataType)) != each.dataType
+            else frame[f"`{each.name}`"]
+            for each in frames.inputs[row.source].schema
+        ]
+        texts = frame.select(F.to_json(F.struct(*columns), OPTIONS)).collect()
+        cells = json.loads(texts[0][0])
         found.append(cells if len(frames.inputs) == 1 else {frames.inputs[row.source].name: cells})
     return found
+
+
+def _without_decimals(kind: Any) -> Any:
+    """Return a type with texts in the place of decimals, which are no numbers of JSON."""
+    from pyspark.sql import types as sql
+
+    if isinstance(kind, sql.DecimalType):
+        return sql.StringType()
+    if isinstance(kind, sql.ArrayType):
+        return sql.ArrayType(_without_decimals(kind.elementType), kind.containsNull)
+    if isinstance(kind, sql.MapType):
+        key, value = map(_without_decimals, (kind.keyType, kind.valueType))
+        return sql.MapType(key, value, kind.valueContainsNull)
+    if isinstance(kind, sql.StructType):
+        fields = [(e.name, _without_decimals(e.dataType), e.nullable) for e in kind.fields]
+        return sql.StructType([sql.StructField(*each) for each in fields])
+    return kind
 
 
 def _texts(frames: Frames, failing: Failing) -> list[object]:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,19 @@ def test_recorded_rows_that_are_left_out_are_counted(
 
 def texts(frames: Frames, rows: Sequence[Row]) -> list[Any]:
     return [answers_of(frames.frame(row.source, [row]).collect()) for row in rows]
+
+
+def test_long_decimals_are_read_again_as_they_were(spark: SparkSession) -> None:
+    schema = "at timestamp, n decimal(38,0), p decimal(38,20), a array<struct<n: decimal(30,9)>>"
+    frames = frames_of(spark, schema)
+    long = Decimal("123456789012345678901234567890")
+    part = Decimal("123456789012345678.12345678901234567891")
+    row = Row(0, BASE_US, (long, part, [{"n": Decimal("123456789012345678901.123456789")}]))
+    failing = Failing("ends exact", Stream(((row,),)), (row,))
+    plain = plain_rows(frames, failing)
+    assert plain is not None
+    assert plain["flush"][0][0]["n"] == str(long)
+    assert read_rows(frames, json.loads(json.dumps(plain))).flush[0].values == row.values
 
 
 def test_rows_that_would_be_read_as_others_are_not_stored(spark: SparkSession) -> None:
