@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from model.checking.claims import Outcome
 from straggler.cli import render
 from straggler.cli.commands import Command
 from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
@@ -95,13 +96,8 @@ def run(args: Arguments) -> int:
         }
         more = {"streams": args.streams, "seed": args.seed, "rows": rows, "name": args.job}
         report = judge_job(job, spark, **asked, **more)
-    lines = str(report).splitlines()
-    if report.rows is not None:
-        broken = next(e for e in report.verdicts if e.claim == report.rows["claim"])
-        sentence = f"{broken.claim}: {broken.sentence}"
-        path = store(args.counterexamples, args.job, asked, sentence, report.rows)
-        lines += ["", f"Stored in {path}; run it again with: straggler replay {path} --trust"]
-    render.print_lines(render.console(args.json, args.junit), lines)
+    out = render.console(args.json, args.junit)
+    render.print_lines(out, str(report).splitlines())
     write_json(args.json, report.to_json())
     if args.junit is not None:
         checks = [
@@ -109,6 +105,14 @@ def run(args: Arguments) -> int:
             for each in report.verdicts
         ]
         write_output(args.junit, junit("straggler check", {args.job: checks}))
+    if report.rows is not None:
+        broken = next(e for e in report.verdicts if e.claim == report.rows["claim"])
+        sentence = f"{broken.claim}: {broken.sentence}"
+        path = store(args.counterexamples, args.job, asked, sentence, report.rows)
+        told = f"Stored in {path}; run it again with: straggler replay {path} --trust"
+        render.print_lines(out, ["", told])
+    elif report.outcome is Outcome.BROKEN and report.table:
+        render.print_lines(out, ["", "No counterexample: the rows cannot be stored as data."])
     return render.EXIT_CODES[report.outcome]
 
 

@@ -293,7 +293,7 @@ def begin(
     )
     job = replace(job, inputs=inputs)
     runner = Runner(spark, job)
-    recorded = recorded_rows(spark, inputs, rows)
+    recorded, left_out = recorded_rows(spark, inputs, rows)
     if recorded:
         latest_us = max(row.time_us for each in recorded for row in each)
         shape = replace(shape, times=shape.times._replace(latest_us=latest_us))
@@ -314,7 +314,7 @@ def begin(
     return Check(
         runner, job, shape, rules, values, flush,
         Twin(runner, rules, flush, is_batch=not shape.needs_rocks),
-        seed, tuple(remarks(frame, mode=job.mode)), recorded,
+        seed, (*remarks(frame, mode=job.mode), *[Remark(e, False) for e in left_out]), recorded,
     )  # fmt: skip
 
 

@@ -9,13 +9,14 @@ Rules of this file:
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from model.checking.claims import Outcome
 from model.vocabulary import stable_hash
 from model.vocabulary.settings import JsonObject
+from model.vocabulary.trace import refuse_long_integers
 from straggler.errors import UsageError
 from straggler.inputs.text_files import write_output
 from straggler.jobs.check import Check
@@ -26,8 +27,30 @@ from straggler.jobs.rows import Frames, Row, answers_of, rows_of
 from straggler.jobs.streams import KILLED, LOST_COMMIT, RESTART, Fault, Stream, growing
 from straggler.judging.counterexamples import JOB, layout, slug
 
-ASKED = ("schema", "event_time", "mode", "keys", "lateness", "upsert", "redelivered", "keeps_state")
-"""Arguments of ``judge_job`` that a file holds."""
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_text_by_name(value: object) -> bool:
+    return _is_text(value) or (isinstance(value, dict) and all(map(_is_text, value.values())))
+
+
+ASKED: Mapping[str, Callable[[object], bool]] = {
+    "schema": _is_text_by_name,
+    "event_time": _is_text_by_name,
+    "mode": _is_text,
+    "keys": _is_texts,
+    "lateness": lambda value: value is None or _is_text(value),
+    "upsert": lambda value: value is None or _is_texts(value),
+    "redelivered": _is_texts,
+    "keeps_state": lambda value: isinstance(value, bool),
+}
+"""Arguments of ``judge_job`` that a file holds, and what they may be."""
 OPTIONS = {
     "ignoreNullFields": "false",
     "mode": "FAILFAST",
@@ -53,9 +76,11 @@ def failing_of(check: Check) -> Failing | None:
     """Return the rows to which a job was wrong in a check, if there are any."""
     if check.rows:
         return Failing(ORDER, Stream(tuple(map(tuple, check.rows))))
+    if check.failed:
+        return Failing(check.claim, check.failed.stream, check.flush)
     if check.growth:
         return Failing(STATE, growing(check.shape.times, check.values), check.flush)
-    return Failing(check.claim, check.failed.stream, check.flush) if check.failed else None
+    return None
 
 
 def lines_of(check: Check) -> list[str]:
@@ -96,7 +121,9 @@ def plain_rows(frames: Frames, failing: Failing) -> JsonObject | None:
         batches = [_to_plain(frames, batch) for batch in (*failing.stream.batches, failing.flush)]
         faults = [[*fault] for fault in failing.stream.faults]
         found = {"micro-batches": batches[:-1], "faults": faults, "flush": batches[-1:]}
-        again = read_rows(frames, {"claim": failing.claim, **found})
+        written = json.loads(layout({"claim": failing.claim, **found}))
+        refuse_long_integers(written)
+        again = read_rows(frames, written)
         is_same = _texts(frames, again) == _texts(frames, failing)
     except Exception:  # a type that Spark does not write
         return None
@@ -108,10 +135,34 @@ def _to_plain(frames: Frames, batch: Sequence[Row]) -> list[Any]:
 
     found = []
     for row in batch:
-        frame = frames.frame(row.source, [row]).select(F.to_json(F.struct("*"), OPTIONS))
-        cells = json.loads(frame.collect()[0][0])
+        frame = frames.frame(row.source, [row])
+        columns = [
+            frame[f"`{each.name}`"].cast(kind).alias(each.name)
+            if (kind := _without_decimals(each.dataType)) != each.dataType
+            else frame[f"`{each.name}`"]
+            for each in frames.inputs[row.source].schema
+        ]
+        texts = frame.select(F.to_json(F.struct(*columns), OPTIONS)).collect()
+        cells = json.loads(texts[0][0])
         found.append(cells if len(frames.inputs) == 1 else {frames.inputs[row.source].name: cells})
     return found
+
+
+def _without_decimals(kind: Any) -> Any:
+    """Return a type with texts in the place of decimals, which are no numbers of JSON."""
+    from pyspark.sql import types as sql
+
+    if isinstance(kind, sql.DecimalType):
+        return sql.StringType()
+    if isinstance(kind, sql.ArrayType):
+        return sql.ArrayType(_without_decimals(kind.elementType), kind.containsNull)
+    if isinstance(kind, sql.MapType):
+        key, value = map(_without_decimals, (kind.keyType, kind.valueType))
+        return sql.MapType(key, value, kind.valueContainsNull)
+    if isinstance(kind, sql.StructType):
+        fields = [(e.name, _without_decimals(e.dataType), e.nullable) for e in kind.fields]
+        return sql.StructType([sql.StructField(*each) for each in fields])
+    return kind
 
 
 def _texts(frames: Frames, failing: Failing) -> list[object]:
@@ -129,6 +180,9 @@ def read_rows(frames: Frames, record: JsonObject) -> Failing:
         if fault.kind not in (RESTART, LOST_COMMIT, KILLED):
             msg = f"there is no fault {fault.kind!r}"
             raise ValueError(msg)
+    if not batches or not (flush or (record["claim"] == ORDER and len(batches) == 2)):
+        msg = "there is no micro-batch" if not batches else "the flush has no rows"
+        raise ValueError(msg)
     stream = Stream(tuple(batches), faults)
     return Failing(str(record["claim"]), stream, tuple([_row(frames, each) for each in flush]))
 
@@ -164,8 +218,9 @@ def read_asked(name: str, record: JsonObject) -> tuple[str, dict[str, Any]]:
     if not isinstance(job, str) or not isinstance(asked, dict):
         raise UsageError(f"{name} is not a counterexample: it has no job, or nothing is asked")
     for key, value in asked.items():
-        words = value if isinstance(value, list) else [value]
-        words = list(value.values()) if isinstance(value, dict) else words
-        if key not in ASKED or not all(isinstance(each, str | bool | None) for each in words):
+        if key not in ASKED or not ASKED[key](value):
             raise UsageError(f"{name} is not a counterexample: it asks {key}={value!r} of the job")
+    for key in ("schema", "event_time"):
+        if key not in asked:
+            raise UsageError(f"{name} is not a counterexample: it has no {key}")
     return job, asked

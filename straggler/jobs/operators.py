@@ -38,7 +38,9 @@ class Expression(NamedTuple):
         """The expression without a name for it, such that equal ones are equal."""
         if self.name == "Alias":
             return self.children[0].bare
-        values = [str(self.fields.get(name)) for name in ("value", "ordinal", "dataType")]
+        told = ["value", "ordinal", "dataType", "udfName"]
+        told += ["name", "resultId"] if self.name == "PythonUDF" else []
+        values = [str(self.fields.get(name)) for name in told]
         return (self.name, self.attribute, *values, *[each.bare for each in self.children])
 
     def reads(self) -> set[int]:
@@ -86,6 +88,8 @@ def java_keys(node: Operator) -> list[Any]:
     """Return the expressions by which an operator keeps state."""
     if node.name == "Aggregate":
         return items(node.java.groupingExpressions())
+    if node.name == "Distinct":
+        return items(node.java.output())
     if node.name in ("Deduplicate", "DeduplicateWithinWatermark"):
         return items(node.java.keys())
     return []
@@ -120,16 +124,21 @@ class AnswerKeys(NamedTuple):
 
 
 def answer_keys(plan: Operator) -> AnswerKeys | None:
-    """Return the keys by which answers differ; ``None`` if no aggregation answers last."""
+    """Return the keys by which answers differ; ``None`` if no aggregation answers last.
+
+    They are not known either if one row of the aggregation may become several answers.
+    """
     node, above = plan, []
-    while node.name != "Aggregate":
-        if len(node.children) != 1:
+    while node.name not in ("Aggregate", "Distinct"):
+        if len(node.children) != 1 or node.name in ("Generate", "Expand"):
             return None
         above.append(node)
         (node,) = node.children
     keys = {expression_of(java).bare: name_of(java) for java in java_keys(node)}
     held: dict[int | None, set[Any]] = {}
-    for each in map(expression_of, items(node.java.aggregateExpressions())):
+    is_distinct = node.name == "Distinct"
+    told = node.java.output() if is_distinct else node.java.aggregateExpressions()
+    for each in map(expression_of, items(told)):
         held[each.attribute] = {each.bare} & set(keys)
     for project in above[::-1]:
         for each in project.expressions() if project.name == "Project" else ():
@@ -143,10 +152,13 @@ def answer_keys(plan: Operator) -> AnswerKeys | None:
 
 def _is_whole(expression: Expression) -> bool:
     """Return whether an expression has all of its column, as the start of a window has."""
-    is_edge = expression.fields.get("name") in ("start", "end")
-    return expression.name == "AttributeReference" or (
-        expression.name == "GetStructField" and is_edge
-    )
+    if expression.name == "GetStructField":
+        kind = expression.children[0].fields.get("dataType")
+        fields = kind.get("fields", ()) if isinstance(kind, dict) else ()
+        return [each["name"] for each in fields] == ["start", "end"] and all(
+            each["type"] in ("timestamp", "timestamp_ntz") for each in fields
+        )
+    return expression.name == "AttributeReference"
 
 
 def name_of(java: Any) -> str:

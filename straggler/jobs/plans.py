@@ -226,16 +226,18 @@ def _states(plan: Operator, mode: str) -> Iterator[Remark]:
         if node.name == "Aggregate" and mode != "complete" and not has_timed_key(node):
             is_followed = any(node in mark.walk() for mark in marks)
             yield from _aggregation(node, mode, is_followed=is_followed)
-        if node.name == "Deduplicate" and not has_timed_key(node):
+        is_distinct = node.name == "Distinct" and mode != "complete"
+        if (node.name == "Deduplicate" or is_distinct) and not has_timed_key(node):
             names = ", ".join(key_types(node))
             reason = (
                 "the column of the watermark is not among them"
-                if node.inputs(timed=True)
+                if node.inputs(timed=True) or (is_distinct and {*marks} & {*node.walk()})
                 else "withWatermark comes later"
                 if any(node in mark.walk() for mark in marks)
                 else "there is no watermark"
             )
-            sentence = f"dropDuplicates keeps every value of {names} forever: {reason}"
+            what = "SELECT DISTINCT" if is_distinct else "dropDuplicates"
+            sentence = f"{what} keeps every value of {names} forever: {reason}"
             yield Remark(sentence, True, STATE)
         if (
             node.name == "FlatMapGroupsInPandasWithState"

@@ -196,31 +196,49 @@ def _cells(of: Input, row: Row) -> tuple[Any, ...]:
 
 def recorded_rows(
     spark: "SparkSession", inputs: Sequence[Input], given: Any
-) -> tuple[list[Row], ...]:
-    """Return recorded rows of each input by event time; raise ``UsageError`` if there are none.
+) -> tuple[tuple[list[Row], ...], list[str]]:
+    """Return recorded rows of each input by event time, and sentences on those left out.
 
     ``given`` is a Spark or pandas DataFrame or a list of dicts; a dict of them for several inputs.
+    Raise ``UsageError`` if there are none.
     """
     from pyspark.sql import DataFrame
 
     if given is None:
-        return ()
+        return (), []
     found: list[list[Row]] = []
+    left_out: list[str] = []
+    unknown = set(given) - {of.name for of in inputs} if isinstance(given, dict) else set()
+    if unknown:
+        names = ", ".join(sorted(map(repr, unknown)))
+        raise UsageError(f"rows names {names}, which is no input of the job")
     for source, of in enumerate(inputs):
         if isinstance(given, dict) and of.name not in given:
             raise UsageError(f"rows has no {of.name!r}; it must have the rows of every input")
         rows = given[of.name] if isinstance(given, dict) else given
         try:
             frame = rows if isinstance(rows, DataFrame) else spark.createDataFrame(rows, of.schema)
-            chosen = frame.select(*of.schema.names).where(frame[of.event_time].isNotNull())
-            kept = chosen.orderBy(of.event_time).limit(RECORDED_MAX).to(of.schema)
+            timed = frame.select(*of.schema.names).where(frame[of.event_time].isNotNull())
+            kept = timed.orderBy(of.event_time).limit(RECORDED_MAX).to(of.schema)
             found.append(rows_of(kept, of, source))
+            number = timed.count()
+            left_out += _left_out(of, frame.count() - number, number - len(found[-1]))
         except Exception as error:
             first = str(error).partition("\n")[0]
             raise UsageError(f"the recorded rows do not fit the schema: {first}") from error
         if not found[-1]:
             raise UsageError(f"there are no recorded rows of {of.name} with an event time")
-    return tuple(found)
+    return tuple(found), left_out
+
+
+def _left_out(of: Input, untimed: int, beyond: int) -> list[str]:
+    """Return a sentence on the numbers of recorded rows that are left out, if any are."""
+    if not (untimed or beyond):
+        return []
+    return [
+        f"recorded rows of {of.name} are left out: {untimed} without an event time, {beyond} "
+        f"beyond the earliest {RECORDED_MAX:,}"
+    ]
 
 
 def rows_of(frame: "DataFrame", of: Input, source: int) -> list[Row]:
@@ -240,7 +258,18 @@ def answers_of(rows: Sequence[Any]) -> list[Answer]:
 
 
 def text_of(value: Any) -> str:
-    """Return a value as a text that equal values share, whatever the order of a sum was."""
+    """Return a value as a text that equal values share, whatever the order of a sum was.
+
+    Other values of the same type have other texts. A text stands for itself, unless it looks like
+    a null, or like a quoted text.
+    """
+    if isinstance(value, str):
+        return repr(value) if value == "null" or value[:1] in ("'", '"') else value
+    return _text_inside(value)
+
+
+def _text_inside(value: Any) -> str:
+    """Return a value inside another one as a text, in which every text is quoted."""
     if value is None:
         return "null"
     if isinstance(value, float):
@@ -248,18 +277,16 @@ def text_of(value: Any) -> str:
     if isinstance(value, dt.datetime):
         return str(value)
     if isinstance(value, dict):
-        inside = sorted(f"{text_of(key)}: {text_of(each)}" for key, each in value.items())
+        inside = sorted(f"{_text_inside(key)}: {_text_inside(each)}" for key, each in value.items())
         return "{" + ", ".join(inside) + "}"
     if isinstance(value, sql.Row):
-        fields = getattr(value, "__fields__", [])
-        return (
-            "{" + ", ".join(f"{n}={text_of(v)}" for n, v in zip(fields, value, strict=True)) + "}"
-        )
+        fields = zip(getattr(value, "__fields__", []), value, strict=True)
+        return "{" + ", ".join(f"{name}={_text_inside(each)}" for name, each in fields) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(text_of, value)) + "]"
+        return "[" + ", ".join(map(_text_inside, value)) + "]"
     if isinstance(value, bytes | bytearray):
         return f"X'{bytes(value).hex()}'"
-    return str(value)
+    return repr(value) if isinstance(value, str) else str(value)
 
 
 def special(row: Row) -> bool:

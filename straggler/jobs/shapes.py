@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 SHORTEST_US = 100
 """Shortest window (us)."""
-_STATEFUL = re.compile("Aggregate|Join|Deduplicate.*|.*WithState.*")
-_REPLACING = re.compile("Aggregate|.*WithState.*")
+_STATEFUL = re.compile("Aggregate|Distinct|Join|Deduplicate.*|.*WithState.*")
+_REPLACING = re.compile("Aggregate|Distinct|.*WithState.*")
 _YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -76,7 +76,7 @@ def shape_of(frame: "DataFrame", inputs: tuple[Input, ...], lateness_us: int | N
         any(map(_REPLACING.fullmatch, names)),
         bool(delays),
         has_sessions or names["Expand"] + names["Generate"] > 0,
-        has_sessions or names["Aggregate"] > 1,
+        has_sessions or names["Aggregate"] + names["Distinct"] > 1,
     )
 
 

@@ -24,6 +24,7 @@ class Unfit(NamedTuple):
     place: int
     """Number of the column among those besides the event time."""
     text: str
+    """The value as a text that no other value has."""
     instead: Any
     """A value on which the job does not fail."""
     sentence: str
@@ -47,7 +48,7 @@ def find_unfit(
         right = next((row for row in others[:TRIES] if not failure([row])), None)
         for place, column in enumerate(of.others if right else ()):
             assert right is not None
-            values = {text_of(row.values[place]): row.values[place] for row in mine}
+            values = {repr(row.values[place]): row.values[place] for row in mine}
             alone = [_with(right, place, value) for value in values.values()]
             for row in _failing(alone, failure):
                 value = row.values[place]
@@ -56,7 +57,7 @@ def find_unfit(
                 sentence = (
                     f"{failure([row])}, where {column.name} is {shown}; {advice} if that cannot be"
                 )
-                found.append(Unfit(source, place, text_of(value), right.values[place], sentence))
+                found.append(Unfit(source, place, repr(value), right.values[place], sentence))
     tried = [fitted(row, found) for row in tried]
     if reason := failure(tried):
         few = _failing(tried, failure)[:1] or tried[:2]
@@ -70,7 +71,7 @@ def covering(rows: Iterable[Row]) -> list[Row]:
     seen: set[tuple[int, int, str]] = set()
     chosen: list[Row] = []
     for row in rows:
-        values = {(row.source, n, text_of(value)) for n, value in enumerate(row.values)}
+        values = {(row.source, n, repr(value)) for n, value in enumerate(row.values)}
         if not values <= seen or not chosen:
             seen |= values
             chosen.append(row)
@@ -92,7 +93,7 @@ def _with(row: Row, place: int, value: Any) -> Row:
 def fitted(row: Row, unfit: Sequence[Unfit]) -> Row:
     """Return a row with other values in the place of those on which the job fails."""
     for each in unfit:
-        if each.source == row.source and text_of(row.values[each.place]) == each.text:
+        if each.source == row.source and repr(row.values[each.place]) == each.text:
             row = _with(row, each.place, each.instead)
     return row
 

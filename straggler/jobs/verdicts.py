@@ -52,7 +52,7 @@ def _verdict(check: Check, claim: str, guard: Guard, broken: Mapping[str, str]) 
         return Verdict(claim, Outcome.BROKEN, broken[claim])
     reason = check.doubts[0] if check.doubts else told.get(claim, "")
     if claim == ACCOUNTED and check.unfit:
-        reason = check.unfit[0].sentence
+        reason = "; ".join(dict.fromkeys([each.sentence for each in check.unfit]))
     elif not reason and check.rules.is_weak:
         reason = WEAK
     if not reason and (check.claim or check.growth or broken):

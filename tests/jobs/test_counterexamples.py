@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from model.checking.claims import Outcome
 from straggler.errors import UsageError
 from straggler.jobs.api import inputs_of, replay_job
 from straggler.jobs.counterexamples import Failing, plain_rows, read_asked, read_rows, store
-from straggler.jobs.rows import Frames, Row, answers_of
+from straggler.jobs.rows import Frames, Row, answers_of, recorded_rows
 from straggler.jobs.streams import BASE_US, LOST_COMMIT, Fault, Stream
 from straggler.judging.counterexamples import read_record
 from straggler.strategies.examples import collect
@@ -63,13 +65,44 @@ def test_rows_of_several_inputs_are_one_frame_in_their_order(spark: SparkSession
     assert alone == texts(frames, rows)
 
 
+def test_recorded_rows_that_are_left_out_are_counted(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("straggler.jobs.rows.RECORDED_MAX", 2)
+    inputs = inputs_of("at timestamp, n int", "at", {}, (), ())
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    rows = [{"at": start + timedelta(seconds=n), "n": n} for n in (4, 3, 2, 1)]
+    (kept,), told = recorded_rows(spark, inputs, [*rows, {"at": None, "n": 0}])
+    assert [row.values for row in kept] == [(1,), (2,)]
+    assert told == [
+        "recorded rows of input are left out: 1 without an event time, 2 beyond the earliest 2"
+    ]
+    assert recorded_rows(spark, inputs, rows[:2])[1] == []
+    with pytest.raises(UsageError, match="rows names 'other', which is no input of the job"):
+        recorded_rows(spark, inputs, {"input": rows, "other": rows})
+
+
 def texts(frames: Frames, rows: Sequence[Row]) -> list[Any]:
     return [answers_of(frames.frame(row.source, [row]).collect()) for row in rows]
 
 
+def test_long_decimals_are_read_again_as_they_were(spark: SparkSession) -> None:
+    schema = "at timestamp, n decimal(38,0), p decimal(38,20), a array<struct<n: decimal(30,9)>>"
+    frames = frames_of(spark, schema)
+    long = Decimal("123456789012345678901234567890")
+    part = Decimal("123456789012345678.12345678901234567891")
+    row = Row(0, BASE_US, (long, part, [{"n": Decimal("123456789012345678901.123456789")}]))
+    failing = Failing("ends exact", Stream(((row,),)), (row,))
+    plain = plain_rows(frames, failing)
+    assert plain is not None
+    assert plain["flush"][0][0]["n"] == str(long)
+    assert read_rows(frames, json.loads(json.dumps(plain))).flush[0].values == row.values
+
+
 def test_rows_that_would_be_read_as_others_are_not_stored(spark: SparkSession) -> None:
     frames = frames_of(spark, "at timestamp, m map<int,int>")
-    failing = Failing("ends exact", Stream(((Row(0, BASE_US, ({1: 2},)),),)))
+    row = Row(0, BASE_US, ({1: 2},))
+    failing = Failing("ends exact", Stream(((row,),)), (row,))
     assert plain_rows(frames, failing) is None
 
 
@@ -97,7 +130,16 @@ def test_rows_that_do_not_fit_are_refused(spark: SparkSession) -> None:
         return rows
 
     record = {"claim": "", "micro-batches": [[{"at": None}]], "faults": [], "flush": [[]]}
-    for wrong in (record, {}, {**record, "micro-batches": [], "faults": [["flood", 0, 0]]}):
+    row = {"device": "a", "at": "2026-01-01T00:00:00.000000Z", "watts": 1.0}
+    right = {**record, "micro-batches": [[row]], "flush": [[row]]}
+    for wrong in (
+        record,
+        {},
+        {**right, "faults": [["flood", 0, 0]]},
+        {**right, "micro-batches": []},
+        {**right, "flush": [[]]},
+        {**right, "flush": [[]], "micro-batches": [[row], [row]]},
+    ):
         with pytest.raises(UsageError, match="rows of the counterexample cannot be read"):
             replay_job(job, spark, wrong, **ASKED)
 
@@ -105,7 +147,10 @@ def test_rows_that_do_not_fit_are_refused(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     "record",
     [{}, {"job": 3, "asked": {}}, {"job": "a:b", "asked": {"sink": "x"}},
-     {"job": "a:b", "asked": {"mode": 3}}],
+     {"job": "a:b", "asked": {"mode": 3}}, {"job": "a:b", "asked": {"schema": "at timestamp"}},
+     {"job": "a:b", "asked": ASKED | {"keys": "at"}},
+     {"job": "a:b", "asked": ASKED | {"keeps_state": "no"}},
+     {"job": "a:b", "asked": ASKED | {"lateness": ["1 second"]}}],
 )  # fmt: skip
 def test_a_file_that_asks_something_else_is_refused(record: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="is not a counterexample"):

@@ -115,6 +115,19 @@ def test_duplicates_without_an_event_time_are_remembered_forever(
     assert found.sentence == f"dropDuplicates keeps every value of device forever: {reason}"
 
 
+def test_a_select_distinct_without_the_time_keeps_every_row(readings: DataFrame) -> None:
+    rows = readings.withWatermark("at", "10 seconds")
+
+    def distinct(columns: str) -> DataFrame:
+        return rows.sparkSession.sql(f"SELECT DISTINCT {columns} FROM {{rows}}", rows=rows)
+
+    assert remarks(distinct("device, at")) == ()
+    found = only(distinct("device"))
+    assert (found.is_broken, found.claim) == (True, STATE)
+    reason = "the column of the watermark is not among them"
+    assert found.sentence == f"SELECT DISTINCT keeps every value of device forever: {reason}"
+
+
 # ------------------------------------------------------------------------------------------ joins
 
 

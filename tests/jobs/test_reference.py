@@ -51,7 +51,14 @@ def test_equal_values_have_equal_texts() -> None:
     assert text_of(-0.0) == text_of(0.0) == "0"
     assert text_of(0.1 + 0.2) == text_of(0.3)
     assert text_of(0.25) != text_of(0.250001)
-    assert text_of({"b": 1, "a": None}) == "{a: null, b: 1}"
+    assert text_of({"b": 1, "a": None}) == "{'a': null, 'b': 1}"
+
+
+def test_other_values_have_other_texts() -> None:
+    texts = [None, "null", "'null'", repr("'null'"), "", "a"]
+    assert len({text_of(each) for each in texts}) == len(texts)
+    lists = [["a, b"], ["a", "b"], ["a', 'b"], [None], ["null"], [], [""]]
+    assert len({text_of(each) for each in lists}) == len(lists)
 
 
 class Answering(Twin):

@@ -24,6 +24,23 @@ def sessions(readings: DataFrame) -> DataFrame:
     return rows.groupBy(F.session_window("at", "5 minutes")).count()
 
 
+def opening(readings: DataFrame) -> DataFrame:
+    span = F.struct(F.col("at").alias("start"), F.lit(1).alias("end")).alias("span")
+    return readings.groupBy(span).count().select("span.start", "count")
+
+
+def by_functions(readings: DataFrame) -> DataFrame:
+    first, second = (F.udf(each, "string") for each in (str.upper, str.lower))
+    keys = first("device").alias("f"), second("device").alias("g")
+    return readings.groupBy(*keys).count().select("f", "count")
+
+
+def distinct(readings: DataFrame) -> DataFrame:
+    return readings.sparkSession.sql(
+        "SELECT DISTINCT device, watts FROM {readings}", readings=readings
+    )
+
+
 CASES: list[tuple[Callable[[DataFrame], DataFrame], tuple[str, tuple[str, ...] | None]]] = [
     (windows, ("update", ("device", "window"))),
     (lambda r: windows(r).select("device", "window", "watts"), ("update", ("device", "window"))),
@@ -32,6 +49,10 @@ CASES: list[tuple[Callable[[DataFrame], DataFrame], tuple[str, tuple[str, ...] |
     (lambda r: windows(r).select("device", F.hour("window.end"), "watts"), ("update", None)),
     (lambda r: r.groupBy().count(), ("update", ())),
     (lambda r: r.groupBy(F.upper("device")).count(), ("update", ("upper(device)",))),
+    (lambda r: windows(r).select("*", F.explode(F.array("watts"))), ("update", None)),
+    (opening, ("update", None)),
+    (by_functions, ("update", None)),
+    (distinct, ("update", ("device", "watts"))),
     (lambda r: r.withWatermark("at", "1 day").dropDuplicates(["at"]), ("append", ())),
     (lambda r: r.where("watts > 5"), ("append", ())),
 ]

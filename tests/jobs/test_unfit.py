@@ -60,6 +60,16 @@ def test_a_job_that_fails_on_two_rows_together_is_told_both() -> None:
     assert problem.count("device=") == 2
 
 
+def test_a_null_is_another_value_than_the_text_that_looks_like_it() -> None:
+    rows = [Row(0, BASE_US, (device, 1.0)) for device in ("null", None, "a")]
+    found, problem = find_unfit([INPUT], rows, failing(lambda row: row.values[0] is None))
+    assert not problem
+    assert [each.sentence.partition("where ")[2] for each in found] == [
+        "device is null; say NOT NULL in the schema if that cannot be"
+    ]
+    assert fitted(rows[0], found) == rows[0]
+
+
 def test_few_rows_have_every_value_of_every_column() -> None:
     few = covering(ROWS)
     assert len(few) < 8
