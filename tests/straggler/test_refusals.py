@@ -59,7 +59,13 @@ FILES: dict[str, str | bytes] = {
     "hollow.json": '{"counterexample": 1}',
     "old.json": json.dumps({**CALIBRATED, "version": 2}),
     "sweeps/runs/0.json": "{}",
-    "job.json": json.dumps({"counterexample": 3, "job": "nowhere:minutes", "asked": {}}),
+    "job.json": json.dumps(
+        {
+            "counterexample": 3,
+            "job": "nowhere:minutes",
+            "asked": {"schema": "at timestamp", "event_time": "at"},
+        }
+    ),
     "asks.json": json.dumps({"counterexample": 3, "job": "a:b", "asked": {"sink": "print"}}),
 }
 SECTION = re.compile(r"\[(.*)\] ?(.*)")
