@@ -98,7 +98,7 @@ def _draw_row(random: Random, pack: str, number: int, now: int, own: Sequence[st
     device = random.choice((*DEVICES, *DEVICES, BAD_DEVICE))
     behind = random.choice((0,) * 6 + (1, 9, 60))
     cells = BAD_NUMBERS if device == BAD_DEVICE or random.random() < 0.1 else own
-    at, v = str(BEGIN_S + max(now - behind, 0)), random.choice(cells)
+    at, v = str(BEGIN_S + now - behind), random.choice(cells)
     row = Row(random.choice("RS"), f"{pack}-{number}", f"{pack}{device}", at, v)
     damage = random.choice(({"at": random.choice(BAD_TIMES)}, {"device": ""}, {"source_id": ""}))
     return row._replace(**damage) if random.random() < 0.1 else row

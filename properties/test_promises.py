@@ -247,6 +247,7 @@ def test_every_answer_ends_exact(
     "pairs",
     "rows that a query had not read",
     "rows that waited for answers",
+    "rows that waited for a correction",
 )
 @given(seed=st.integers(0, 2**32))
 def test_every_row_is_in_an_answer_or_in_a_list(
