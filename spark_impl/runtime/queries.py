@@ -95,7 +95,8 @@ class Runnable:
     problem: ClassVar[type[RuntimeError]] = QueryProblem
     restarts = 0
     """Number of starts again by ``run_available``, each because a Python worker was too slow."""
-    _limits = Limits()
+    _limits: Limits
+    """Limits at which the query stops."""
 
     def run_available(self) -> None:
         """Process everything that is in the source now.

@@ -92,10 +92,9 @@ def run(args: Arguments) -> int:
             "lateness": args.lateness,
             "upsert": list(args.upsert) or None,
             "redelivered": list(args.redelivered),
-            "keeps_state": args.keeps_state,
         }
-        more = {"streams": args.streams, "seed": args.seed, "rows": rows, "name": args.job}
-        report = judge_job(job, spark, **asked, **more)
+        more = {"keeps_state": args.keeps_state, "streams": args.streams, "seed": args.seed}
+        report = judge_job(job, spark, **asked, **more, rows=rows, name=args.job)
     out = render.console(args.json, args.junit)
     render.print_lines(out, str(report).splitlines())
     write_json(args.json, report.to_json())

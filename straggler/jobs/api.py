@@ -11,7 +11,7 @@ from model.checking.claims import Outcome, Verdict
 from model.vocabulary.durations import parse_duration_us
 from model.vocabulary.settings import JsonObject
 from straggler.errors import UsageError
-from straggler.jobs import MODES
+from straggler.jobs import APPEND, MODES
 from straggler.jobs.check import LIMIT_S, Check, begin, calibrate, run_stages
 from straggler.jobs.counterexamples import failing_of, lines_of, plain_rows, read_rows, replay
 from straggler.jobs.plans import EXACT
@@ -70,7 +70,7 @@ def judge_job(
     *,
     schema: "str | StructType | Mapping[str, str | StructType]",
     event_time: str | Mapping[str, str],
-    mode: str = "append",
+    mode: str = APPEND,
     columns: Mapping[str, SearchStrategy[Any]] | None = None,
     keys: Sequence[str] = (),
     lateness: str | None = None,
@@ -100,8 +100,6 @@ def replay_job(
     job: "Callable[..., DataFrame]",
     spark: "SparkSession",
     record: JsonObject,
-    *,
-    keeps_state: bool = False,
     **asked: Any,
 ) -> tuple[Outcome, list[str]]:
     """Run a job on stored rows; return whether it is wrong still, and what is to be shown."""
@@ -124,25 +122,21 @@ def _begun(
     job: "Callable[..., DataFrame]",
     spark: "SparkSession | None",
     *,
-    schema: "str | StructType | Mapping[str, str | StructType]",
-    event_time: str | Mapping[str, str],
-    mode: str = "append",
-    columns: Mapping[str, SearchStrategy[Any]] | None = None,
-    keys: Sequence[str] = (),
+    mode: str = APPEND,
     lateness: str | None = None,
-    upsert: Sequence[str] | None = None,
-    redelivered: Sequence[str] = (),
     sink: Sink | None = None,
+    upsert: Sequence[str] | None = None,
     rows: Any = None,
     seed: int = 0,
+    **of_inputs: Any,
 ) -> Iterator[Check]:
     """Give the check of a job whose plan was read; raise :class:`UsageError` if it cannot run."""
     if mode not in MODES:
         raise UsageError(f"mode is {mode!r}; it must be one of {', '.join(MODES)}")
     lateness_us = _lateness(lateness)
     with _session(spark) as session:
-        inputs = inputs_of(schema, event_time, columns or {}, keys, redelivered)
-        tried = Job(job, inputs, isinstance(schema, Mapping), mode, sink)
+        inputs = inputs_of(**of_inputs)
+        tried = Job(job, inputs, isinstance(of_inputs["schema"], Mapping), mode, sink)
         with quick(session):
             try:
                 check = within_limit(
@@ -234,9 +228,9 @@ def _lateness(text: str | None) -> int | None:
 def inputs_of(
     schema: "str | StructType | Mapping[str, str | StructType]",
     event_time: str | Mapping[str, str],
-    columns: Mapping[str, SearchStrategy[Any]],
-    keys: Sequence[str],
-    redelivered: Sequence[str],
+    columns: Mapping[str, SearchStrategy[Any]] | None = None,
+    keys: Sequence[str] = (),
+    redelivered: Sequence[str] = (),
 ) -> tuple[Input, ...]:
     """Return the inputs of a job; raise :class:`UsageError` for a column that does not fit."""
     from pyspark.sql import types as sql
@@ -244,6 +238,7 @@ def inputs_of(
     schemas = dict(schema) if isinstance(schema, Mapping) else {"input": schema}
     if not schemas:
         raise UsageError("schema is an empty dict; a job has at least one input")
+    columns = columns or {}
     inputs, known = [], set()
     for name, given in schemas.items():
         found = _schema(name, given)

@@ -48,7 +48,6 @@ ASKED: Mapping[str, Callable[[object], bool]] = {
     "lateness": lambda value: value is None or _is_text(value),
     "upsert": lambda value: value is None or _is_texts(value),
     "redelivered": _is_texts,
-    "keeps_state": lambda value: isinstance(value, bool),
 }
 """Arguments of ``judge_job`` that a file holds, and what they may be."""
 OPTIONS = {

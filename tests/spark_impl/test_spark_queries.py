@@ -27,6 +27,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_impl import TALKATIVE
 from spark_impl.runtime import histories, queries, sources
 from spark_impl.runtime.failures import sentence_of
+from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.queries import STARTS, TOO_SLOW, QueryProblem, Runnable, log
 from spark_impl.runtime.sources import _register
 from spark_impl.runtime.storage import locate
@@ -203,6 +204,7 @@ def starts(root: Path, ends: Iterable[str | None]) -> tuple[int, str]:
 
     class Made(Runnable):
         _root = locate(root)
+        _limits = Limits()
 
         def _start(self, interval: str | None = None) -> StreamingQuery:
             begun.append(1)
