@@ -21,7 +21,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -295,8 +295,19 @@ class TableWriter:
                     " and nothing of this one counts"
                 )
                 raise InputProblem(msg) from error
-        self.look()
+        self._follow(batch, written, removed)
         self._own = batch
+
+    def _follow(self, batch: int, written: Sequence[DataFile], removed: Sequence[DataFile]) -> None:
+        """Take the version of an own commit without reading again what the log says of it."""
+        before, gone = self.view, {each.file for each in removed}
+        with _working(self.root, "read"):
+            self._table.update_incremental()
+        if self._table.version() != before.version + 1:  # others, too, have written
+            self.look()
+            return
+        files = [*(each for each in before.files if each.file not in gone), *written]
+        self.view = replace(before, version=before.version + 1, last=batch, files=files)
 
     def tidy(self, kinds: Iterable[str]) -> None:
         """Merge small files of some kinds, and remove files that no recent version has.

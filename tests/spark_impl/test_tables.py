@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -244,6 +244,8 @@ def test_tidying_up_keeps_rows_and_what_recent_readers_have_opened(
         draft_of(store, writer, batch).commit()
         expected += range(10 * batch, 10 * batch + 3)
         assert starts(store) == expected
+        seen, read = writer.view, require_view(store.root)
+        assert replace(seen, files=sorted(seen.files)) == replace(read, files=sorted(read.files))
         assert store.at(before).read_kind("result").num_rows == len(expected) - 3
         assert len(require_view(store.root).of("result")) <= 4
     assert len(list((tmp_path / "s" / "kind=result").iterdir())) > 20
