@@ -63,14 +63,13 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 def pytest_report_header(config: pytest.Config) -> str:
     """Return the options that repeat this run."""
-    return (
-        f"straggler: --hypothesis-profile={settings.get_current_profile_name()}"
-        f" --hypothesis-seed={_seed(config)}"
-    )
+    return f"straggler: {_options(config)}"
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print, for each property, how often its cases occurred."""
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Print, for each property, how often its cases occurred, and the options of this run."""
     found = {
         report.nodeid.rpartition("/")[-1]: Counter[str](dict(report.user_properties)[REACHED])
         for outcome in ("passed", "failed")
@@ -79,9 +78,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     }
     if found:
         terminalreporter.section("what the properties saw")
+        terminalreporter.write_line(_options(config))  # with -q there is no header
     for name, counts in found.items():
         seen = ", ".join(f"{count:,} {case}" for case, count in counts.items())
         terminalreporter.write_line(f"{name}: {seen}")
+
+
+def _options(config: pytest.Config) -> str:
+    profile = settings.get_current_profile_name()
+    return f"--hypothesis-profile={profile} --hypothesis-seed={_seed(config)}"
 
 
 def _seed(config: pytest.Config) -> int:
