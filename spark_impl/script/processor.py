@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
@@ -81,7 +80,7 @@ def pack_files(
 
     If sensors may be idle, every worker gets the clock of the arrivals of all sensors.
     """
-    router, numbers = Router(plan, store.since_us), slots(plan.workers)
+    router, numbers = Router(plan), slots(plan.workers)
     for batch in batches:
         for file in map(locate, batch.column(PATH).to_pylist()):
             if file.parent == store.control:
@@ -156,7 +155,7 @@ def write_tables(
         report = {**group, **{name: row[name] for name in told}, ATTEMPT: attempt}
         made = result_tables(plan, row["results"], row["undefined"], row["rejected"])
         for name, table in made.items():
-            placed = _placed(table, group, store.since_us)
+            placed = _placed(table, group)
             found.setdefault(name, []).append(placed)
             report[WRITTEN[name]] = placed.num_rows
         rows.append(report)
@@ -167,10 +166,8 @@ def write_tables(
         yield from pa.Table.from_pylist(rows, store.schema_of(REPORT)).to_batches()
 
 
-def _placed(table: pa.Table, group: PlainRow, since_us: int) -> pa.Table:
-    """Return the rows from ``since_us`` on, behind the grouping columns."""
-    if "ts_us" in table.column_names:
-        table = table.filter(pc.field("ts_us") >= since_us)
+def _placed(table: pa.Table, group: PlainRow) -> pa.Table:
+    """Return the rows behind the grouping columns."""
     columns = [pa.array([value] * table.num_rows) for value in group.values()]
     return pa.table([*columns, *table.columns], names=[*group, *table.column_names])
 

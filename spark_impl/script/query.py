@@ -3,19 +3,17 @@
 import io
 from collections.abc import Callable, Collection, Mapping
 from contextlib import redirect_stdout
-from functools import partial, reduce
-from itertools import pairwise
+from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import ScriptConfig
-from model.vocabulary.script.config import END_US, MILLISECOND_US, TIME_END_US
+from model.vocabulary.script.config import END_US
 from spark_impl.runtime import accounts
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.limits import Limit, Limits
@@ -29,7 +27,7 @@ from spark_impl.runtime.queries import (
     start_batches,
 )
 from spark_impl.runtime.sources import paths
-from spark_impl.runtime.storage import Address, InputProblem, Location, locate
+from spark_impl.runtime.storage import Address, Location, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import BATCH, TableWriter
 from spark_impl.script.kernel import Taken
@@ -59,8 +57,7 @@ class ScriptQuery(Runnable):
     be reachable under the same address from the driver and from all workers.
 
     ``group_columns`` are further columns of the history: every combination of their values is a
-    query of its own. Results stamped before ``since_us`` are left to the query whose scripts were
-    in force then. ``files`` is the number of files in a micro-batch; it changes no result.
+    query of its own. ``files`` is the number of files in a micro-batch; it changes no result.
 
     ``sink`` is called with the new results of every micro-batch, with the columns of
     :func:`results`. ``checkpoint`` is the folder for Spark's own files, by default one in the
@@ -80,16 +77,12 @@ class ScriptQuery(Runnable):
         store: Address,
         group_columns: Collection[str] = (),
         *,
-        since_us: int = 0,
         files: int = 1,
         sink: Sink | None = None,
         checkpoint: Address | None = None,
         max_refused: Limit = None,
         max_late: Limit = None,
     ) -> None:
-        if since_us % MILLISECOND_US or not 0 <= since_us < TIME_END_US:
-            msg = f"since_us is {since_us}; it must be whole milliseconds, from 0 to less than 2^61"
-            raise InputProblem(msg)
         self._limits = Limits(refused=max_refused, late=max_late)
         self._spark = spark
         self._source = locate(source)
@@ -99,7 +92,7 @@ class ScriptQuery(Runnable):
         groups = check_source(self._source, taken, group_columns)
         self.plan = compile_plan(config)
         """The computations, and where they run."""
-        self.store = ScriptStore(locate(store), groups, since_us)
+        self.store = ScriptStore(locate(store), groups)
         """The store of the results."""
         open_store(self.store, config)
         require_history(self.store.at().view, self._source)
@@ -136,10 +129,6 @@ class ScriptQuery(Runnable):
         with redirect_stdout(found):
             self._answers().explain()
         return found.getvalue().strip()
-
-    def known_until_us(self) -> int:
-        """Return the stamp before which all results of all groups are there."""
-        return self.progress().known_until_us
 
     def rejected(self) -> DataFrame:
         """Return every refused arrival (:func:`spark_impl.script.rejected`)."""
@@ -222,23 +211,21 @@ class ScriptQuery(Runnable):
         self._limits.write_account(draft, reading, places)
 
 
-def results(spark: SparkSession, store: Address, *later: Address) -> DataFrame:
+def results(spark: SparkSession, store: Address) -> DataFrame:
     """Return results: the grouping columns, ``workflow``, ``name``, ``ts_us`` and ``value``.
 
-    ``later`` are stores of queries whose scripts came into force one after the other; the results
-    of each end where those of the next begin. A micro-batch that is being written, or that a crash
-    interrupted, does not show. Raise :class:`InputProblem` if one of them is not the store of a
-    query, or if they are not in the order of time.
+    A micro-batch that is being written, or that a crash interrupted, does not show. Raise
+    :class:`InputProblem` if ``store`` is not the store of a query.
     """
-    return _joined(spark, "result", [store, *later])
+    return read_table(spark, load_store(store), "result").drop(BATCH)
 
 
-def undefined(spark: SparkSession, store: Address, *later: Address) -> DataFrame:
+def undefined(spark: SparkSession, store: Address) -> DataFrame:
     """Return stamps without a finite result: grouping columns, ``workflow``, ``name``, ``ts_us``.
 
-    Arguments and errors are those of :func:`results`.
+    Errors are those of :func:`results`.
     """
-    return _joined(spark, "undefined", [store, *later]).distinct()
+    return read_table(spark, load_store(store), "undefined").drop(BATCH).distinct()
 
 
 def rejected(spark: SparkSession, store: Address) -> DataFrame:
@@ -302,16 +289,3 @@ def progress(store: Address) -> Progress:
         watermark_us,
         accounts.rows_of_batch(place),
     )
-
-
-def _joined(spark: SparkSession, table: str, stores: list[Address]) -> DataFrame:
-    places = [load_store(store) for store in stores]
-    since = [place.since_us for place in places]
-    if any(left >= right for left, right in pairwise(since)):
-        msg = f"the stores answer since {', '.join(map(str, since))}: they must be in this order"
-        raise InputProblem(msg)
-    rows = [
-        read_table(spark, place, table).where(F.col("ts_us") < until).drop(BATCH)
-        for place, until in zip(places, [*since[1:], END_US], strict=True)
-    ]
-    return reduce(DataFrame.unionByName, rows)

@@ -5,58 +5,33 @@ that several workers need goes to all of them.
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from model.vocabulary.script.config import MILLISECOND_US, TIME_END_US
+from model.vocabulary.script.config import TIME_END_US
 from spark_impl.runtime.arrays import Bools, Column, Ints, Records
 from spark_impl.runtime.histories import COLUMNS
 from spark_impl.runtime.storage import InputProblem
 from spark_impl.script.encoding import ARRIVAL, PIECE, TIMED_ARRIVAL
-from spark_impl.script.graph import WINDOW, Graph
 from spark_impl.script.plan import Plan
 from spark_impl.script.silence import LIMIT_US, moments_within
 from spark_impl.windows.arrival_files import number_values
 
 
-def needed_since_us(graph: Graph, since_us: int) -> Mapping[int, int]:
-    """Return the time from which each sensor must be read (us), by sensor.
-
-    No earlier tuple changes any result stamped from ``since_us`` on. A window needs the tuples
-    within its length. An operation needs the latest values of its streams, which may be as old as
-    the stream, so that all tuples are read for it.
-    """
-    needed: dict[int, int] = {}
-    for number in reversed(range(len(graph.nodes))):
-        own = [since_us]
-        for reader in graph.readers.get(number, ()):
-            node = graph.nodes[reader]
-            reach_us = node.length_ms * MILLISECOND_US
-            own.append(needed[reader] - reach_us if node.kind == WINDOW else 0)
-        needed[number] = max(min(own), 0)
-    return {number: needed[number] for number in graph.asked_for}
-
-
 class Router:
     """Sends each tuple to the workers that need it.
 
-    Tuples that change no result stamped from ``since_us`` on are left out. If sensors may be idle,
-    arrivals have the clock of all sensors around them.
+    If sensors may be idle, arrivals have the clock of all sensors around them.
     """
 
-    def __init__(self, plan: Plan, since_us: int = 0) -> None:
+    def __init__(self, plan: Plan) -> None:
         self._is_timed = plan.is_timed
-        if plan.is_timed or plan.config.watermark != "fixed":
-            since_us = 0  # watermarks depend on all earlier tuples
         self.workers = plan.workers
         nodes = len(plan.graph.nodes)
         self._numbers = plan.numbers
-        self._needed_us = np.zeros(nodes, np.int64)
-        for number, needed_us in needed_since_us(plan.graph, since_us).items():
-            self._needed_us[number] = needed_us
         self._hosted = np.zeros((plan.workers, nodes), np.bool_)
         for worker, own in enumerate(plan.placement.hosts):
             self._hosted[worker, sorted(own)] = True
@@ -86,8 +61,7 @@ class Router:
         if self._is_timed:
             for name, values in moments_within(*_times(table))._asdict().items():
                 rows[name] = values[chosen]
-        needed: Records = rows[rows["ts"] >= self._needed_us[rows["node"]]]
-        return needed
+        return rows
 
     def blocks(self, asked: Records) -> dict[int, bytes]:
         """Return what :meth:`asked` has for each worker, without workers that get nothing."""

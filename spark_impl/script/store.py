@@ -50,9 +50,6 @@ _USUAL = {item.name: item.default for item in fields(ScriptConfig) if item.defau
 class ScriptStore(stores.TableStore):
     """The store of one query."""
 
-    since_us: int = 0
-    """Results with earlier stamps are not recorded."""
-
     @property
     def kinds(self) -> Mapping[str, pa.Schema]:
         """The columns of every kind of rows."""
@@ -93,7 +90,6 @@ def open_store(store: ScriptStore, config: ScriptConfig) -> None:
         "room": ROOM,
         "config": given,
         "group_columns": stores.groups_to_json(store.groups),
-        "since_us": store.since_us,
     }
     view = look(store.root)
     if view is not None and view.identity.get("room") == ROOM:
@@ -113,4 +109,4 @@ def load_store(root: Address) -> ScriptStore:
     view = stores.require_view(locate(root))
     stores.require_owner(view, VERSION, ROOM)
     groups = stores.groups_from_json(view.identity["group_columns"])
-    return ScriptStore(view.root, groups, view.identity["since_us"], seen=view)
+    return ScriptStore(view.root, groups, seen=view)

@@ -66,8 +66,6 @@ class Asked(NamedTuple):
     @property
     def sentence(self) -> str:
         """Pattern of the refusal; none if there is nothing wrong."""
-        if self.flaw == "since" and int(self.about) in range(0, 1 << 61, 1_000):
-            return ""
         return {
             "": "",
             "no folder": "there is no folder ",
@@ -75,11 +73,9 @@ class Asked(NamedTuple):
             "wrong type": f"column '{self.about}' of .* holds .*; it must hold ",
             "taken": f"a grouping column cannot be called '{self.about}', which is ",
             "another query": "belongs to ",
-            "since": f"since_us is {self.about}; it must be whole milliseconds, from 0 to ",
         }[self.flaw]
 
 
-LAST_US = str((1 << 61) // 1_000 * 1_000)
 FLAWS = {
     "": [""],
     "no folder": [""],
@@ -87,10 +83,9 @@ FLAWS = {
     "wrong type": [*WRONG_TYPES, "seq", "event_time_us"],
     "taken": list(TAKEN),
     "another query": [""],
-    "since": ["-1000", "0", "1", "999", "1000", "1001", "7000", LAST_US, str(1 << 61)],
 }
 ASKED = st.builds(
-    lambda room, flaw: Asked(room if flaw[0] != "since" else "script", *flaw),
+    lambda room, flaw: Asked(room, *flaw),
     st.sampled_from(sorted(QUERIES)),
     st.sampled_from([(flaw, about) for flaw, every in FLAWS.items() for about in every]),
 )
@@ -123,17 +118,16 @@ def ask(folder: Path, asked: Asked) -> None:
     if asked.flaw == "another query":
         query(None, other, source, store, ["device"])
     groups = ["device", asked.about] if asked.flaw == "taken" else ["device"]
-    options = {"since_us": int(asked.about)} if asked.flaw == "since" else {}
     before = content(folder)
     if asked.sentence:
         with pytest.raises(InputProblem, match=asked.sentence) as refused:
-            query(None, config, source, store, groups, **options)
+            query(None, config, source, store, groups)
         assert "\n" not in str(refused.value)
         assert content(folder) == before
     else:
-        query(None, config, source, store, groups, **options)
+        query(None, config, source, store, groups)
         assert content(folder).items() > before.items()
-        query(None, config, source, store, groups, **options)
+        query(None, config, source, store, groups)
 
 
 def read_in_task(reader: str, folder: Path) -> None:
@@ -147,7 +141,7 @@ def read_in_task(reader: str, folder: Path) -> None:
     if reader == "windows":
         rows = blocks.pack_files(batches, nowhere, groups, settings, blocks.slots(1))
     else:
-        store = ScriptStore(nowhere, groups, since_us=0)
+        store = ScriptStore(nowhere, groups)
         rows = processor.pack_files(batches, store, compile_plan(SCRIPTS))
     list(rows)
 
@@ -170,10 +164,10 @@ def test_a_file_that_comes_later_is_refused_when_it_is_read(
         assert "\n" not in str(refused.value)
 
 
-REFUSED = {f"{room}: {flaw}" for room in QUERIES for flaw in FLAWS if flaw != "since"}
+REFUSED = {f"{room}: {flaw}" for room in QUERIES for flaw in FLAWS}
 
 
-@promised(*sorted(REFUSED), "script: since", examples=150)
+@promised(*sorted(REFUSED), examples=150)
 @given(asked=ASKED)
 def test_a_query_is_refused_before_it_writes(
     tmp_path_factory: pytest.TempPathFactory, reached: Reached, asked: Asked

@@ -31,7 +31,7 @@ from model.script.placement import (
 from model.script.rules import RULES
 from model.script.stream import Span, Stream
 from model.vocabulary import Event, ScriptConfig, Trace, Workload
-from model.vocabulary.script.config import MILLISECOND_US, Result, Undefined
+from model.vocabulary.script.config import Result
 from properties.promised import Reached, promised
 from spark_impl.runtime.systems import arrivals_table
 from spark_impl.script.plan import Plan, compile_plan
@@ -39,7 +39,7 @@ from spark_impl.script.processor import FLUSH, MESSAGE, ScriptProcessor, blocks_
 from spark_impl.script.router import Router
 from spark_impl.windows.blocks import slots
 from straggler.rooms.script.language import parse
-from straggler.strategies.script import SENSORS, cases, configs
+from straggler.strategies.script import cases, configs
 from tests.soak.oracles import SCRIPT
 
 # --------------------------------------------------------------------------------- grouping columns
@@ -128,46 +128,6 @@ def test_every_group_has_the_results_of_its_own_stream(case: Workload, groups: l
     expected = run(case).of(Result)
     for found in run_grouped(plan, case, groups):
         assert repr(found.of(Result)) == repr(expected)
-
-
-# ------------------------------------------------------------------- scripts that came into force
-
-
-def kept(case: Workload, since_us: int) -> Workload:
-    """Return a case with the arrivals alone that a query from ``since_us`` on reads."""
-    config = ScriptConfig.from_json(case.config)
-    asked = Router(compile_plan(config), since_us).asked(arrivals_table(case.arrivals))
-    chosen = sorted(asked["seq"].tolist())
-    events = [case.arrivals[seq]._replace(seq=number) for number, seq in enumerate(chosen)]
-    return case.with_(arrivals=tuple(events), cuts=())
-
-
-def answers_since(case: Workload, since_us: int) -> list[str]:
-    """Return what the model says about stamps from ``since_us`` on."""
-    trace = run(case)
-    steps: list[Result | Undefined] = [*trace.of(Result), *trace.of(Undefined)]
-    return sorted(repr(step) for step in steps if step.ts_us >= since_us)
-
-
-FIXED = cases().filter(
-    lambda case: (
-        case.config.get("watermark", "fixed") == "fixed" and not case.config.get("idle_after_us")
-    )
-)
-"""Cases whose watermarks depend neither on the disorder nor on the arrivals of earlier tuples."""
-
-
-@promised("answers", "fewer arrivals, and answers", examples=15)
-@given(case=FIXED, place=st.integers(0, 99))
-def test_no_result_needs_what_is_left_out(reached: Reached, case: Workload, place: int) -> None:
-    times = sorted(event.event_time_us for event in case.arrivals)
-    since_us = times[place % len(times)] // MILLISECOND_US * MILLISECOND_US if times else 0
-    fewer = kept(case, since_us)
-    answers = answers_since(case, since_us)
-    assert answers_since(fewer, since_us) == answers
-    known = sum(event.key in SENSORS for event in case.arrivals)
-    is_less = bool(answers) and len(fewer.arrivals) < known
-    reached.add({"answers": bool(answers), "fewer arrivals, and answers": is_less})
 
 
 # ------------------------------------------------------------------------------ on the model

@@ -6,13 +6,12 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from model.script import make_system, run
+from model.script import make_system
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import END_US, REASON_LATE, REASON_NOT_FINITE, Result
 from model.vocabulary.script.tree import (
@@ -48,85 +47,11 @@ def history(folder: Path, *batches: list[tuple[str, int, float]], start: int = 0
     return folder
 
 
-def answers(spark: SparkSession, *stores: Path) -> dict[tuple[str, str], list[tuple[int, float]]]:
+def answers(spark: SparkSession, store: Path) -> dict[tuple[str, str], list[tuple[int, float]]]:
     found: dict[tuple[str, str], list[tuple[int, float]]] = {}
-    for row in results(spark, *stores).orderBy("ts_us", "value").collect():
+    for row in results(spark, store).orderBy("ts_us", "value").collect():
         found.setdefault((row.workflow, row.name), []).append((row.ts_us, row.value))
     return found
-
-
-NOISE = np.random.default_rng(7)
-READINGS = [
-    [
-        (str(NOISE.choice(["A", "B"])), int(ms) * 1_000, float(NOISE.integers(-4, 5)))
-        for ms in range(10 * batch, 10 * batch + 10)
-    ]
-    for batch in range(12)
-]
-
-
-def cut_over(spark: SparkSession, place: Path, new: Workflow, at_us: int) -> tuple[Any, Any]:
-    """Return results of an old script, then of a new one; and those of the model."""
-    source = history(place / "h", *READINGS[:8])
-    old = ScriptQuery(spark, CONFIG, source, place / "old", files=4)
-    old.run_available()
-    changed = replace(CONFIG, workflows=(new,))
-    later = ScriptQuery(spark, changed, source, place / "new", since_us=at_us, files=12)
-    history(source, *READINGS[8:], start=80)
-    old.run_available()
-    assert old.known_until_us() >= at_us
-    later.flush()
-    events = tuple(
-        Event(n, n, *row, 0) for n, row in enumerate(row for batch in READINGS for row in batch)
-    )
-    expected: dict[tuple[str, str], list[tuple[int, float]]] = {}
-    for config, first, last in ((CONFIG, 0, at_us), (changed, at_us, END_US)):
-        for workflow, name, ts_us, value in run(Workload("script", events, config.to_json())).of(
-            Result
-        ):
-            if first <= ts_us < last:
-                expected.setdefault((workflow, name), []).append((ts_us, value))
-    found = answers(spark, place / "old", place / "new")
-    return found, {key: sorted(rows) for key, rows in expected.items()}
-
-
-def test_scripts_that_change(spark: SparkSession, tmp_path: Path) -> None:
-    """A window over windows reaches back 10 ms, not to the beginning."""
-    slow = Window("max", Union((MEAN, Sensor("B"))), 6, 3)
-    new = Workflow("hall", (Statement("mean", slow), Statement("more", MEAN)))
-    found, expected = cut_over(spark, tmp_path, new, 60_000)
-    assert found == expected
-    assert {name for _, name in found} == {"mean", "half", "more"}
-    assert len(found["hall", "mean"]) > 30
-
-
-def test_tuples_from_before_the_change_are_remembered(spark: SparkSession, tmp_path: Path) -> None:
-    """Operations and watermarks that follow the disorder remember earlier tuples.
-
-    B was silent for long when the new script, which needs its latest value, came into force. C has
-    had a tuple from long before its first window; without it the last tuple would be late.
-    """
-    rows = [("B", 1_000, 5.0), *(("A", 1_000 * ms, float(ms)) for ms in range(2, 40))]
-    rows += [("C", 31_000, 1.0), ("C", 5_000, 8.0), ("C", 32_000, 2.0), ("C", 30_500, 4.0)]
-    source = history(tmp_path / "h", rows)
-    both = Statement("both", Arithmetic("+", Sensor("A"), Sensor("B")))
-    total = Statement("total", Window("sum", Sensor("C"), 4, 2))
-    new = ScriptConfig(
-        (Workflow("hall", (both, total)),),
-        (("A", 3_600), ("B", 3_600), ("C", 3_600)),
-        lateness_us=15_000,
-        watermark="disorder",
-    )
-    query = ScriptQuery(spark, new, source, tmp_path / "s", since_us=30_000)
-    query.flush()
-    assert answers(spark, tmp_path / "s") == {
-        ("hall", "both"): [(1_000 * ms, ms + 5.0) for ms in range(30, 40)],
-        ("hall", "total"): [(31_000, 5.0), (33_000, 7.0), (35_000, 2.0)],
-    }
-    with pytest.raises(InputProblem, match=r"its watermark is 'disorder', not 'fixed'$"):
-        ScriptQuery(spark, replace(new, watermark="fixed"), source, tmp_path / "s", since_us=30_000)
-    with pytest.raises(InputProblem, match=r"its cluster is 50, not 7$"):
-        ScriptQuery(spark, replace(new, cluster=7), source, tmp_path / "s", since_us=30_000)
 
 
 def test_stores_of_others(spark: SparkSession, tmp_path: Path) -> None:
@@ -135,8 +60,9 @@ def test_stores_of_others(spark: SparkSession, tmp_path: Path) -> None:
     other = replace(CONFIG, workflows=(Workflow("hall", FLOW.statements[:1]),))
     with pytest.raises(InputProblem, match=r"its workflow 'hall' is not the same; .* new store"):
         ScriptQuery(spark, other, source, store)
-    with pytest.raises(InputProblem, match="answer since 0, 0: they must be in this order"):
-        results(spark, store, store)
+    disorder = replace(CONFIG, lateness_us=15_000, watermark="disorder")
+    with pytest.raises(InputProblem, match=r"\S+ belongs to another query: its \w+ is "):
+        ScriptQuery(spark, disorder, source, store)
 
 
 # -------------------------------------------------------------------- sensors that fall silent
