@@ -1,5 +1,6 @@
 """Reads times of a user's table (:mod:`spark_impl.runtime.cells`)."""
 
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 
@@ -33,12 +34,13 @@ _OUTSIDE = "lies outside of the years 1 to 9999"
 _NEAR_US = 7_258_118_400_000_000
 """The year 2200, since 1970: a time before it is likely."""
 _TEXT_TIME = (
-    r"^(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})"
-    r"(?:[Tt ](?P<hour>\d{2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d+))?)?"
-    r"(?: ?(?P<zone>[Zz]|UTC|(?P<sign>[+-])(?P<hours>\d{2})(?::?(?P<minutes>\d{2}))?))?)?$"
+    r"^\d{4}-\d{2}-\d{2}"
+    r"(?:[Tt ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?"
+    r"(?: ?(?:[Zz]|UTC|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?))?)?$"
 )
 _PLAIN = r"^(?P<sign>[+-]?)(?P<whole>\d{1,18})(?:\.(?P<fraction>\d*))?$"
-_DAY_US = 86_400_000_000
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+_2000_YEARS = timedelta(5 * 146_097)
 
 
 def read_times(column: Column, unit: str) -> Cells:
@@ -149,50 +151,33 @@ def _text_times(column: pa.Array, reasons: "Reasons") -> Ints:
     texts = stripped(column)
     reasons.note(matches(texts, r"^$"), MISSING)
     reasons.note(~matches(texts, _TEXT_TIME), _NO_TIME)
-    readable = pc.if_else(pa.array(reasons.bad), None, texts)
+    readable = pc.if_else(pa.array(reasons.bad), None, _in_one_form(texts))
     for kind in (pa.timestamp("us", "UTC"), pa.timestamp("us")):
-        try:  # fast if all texts have a zone, or none has; refuses the rarer forms
+        try:  # fast if all texts have a zone, or none has; refuses dates beyond the calendar
             us: Ints = filled(readable.cast(kind).cast(pa.int64()), 0)
         except pa.ArrowInvalid:
             continue
         reasons.note((us < FIRST_US) | (us > LAST_US), _OUTSIDE)
         return us
-    parts = pc.extract_regex(texts, _TEXT_TIME)
-    read = is_valid(parts)
-
-    def part(name: str, least: int = 0) -> Ints:
-        field = pc.struct_field(parts, name)
-        given = pc.if_else(pc.equal(field, ""), str(least), field)
-        return digits_of(given, read)
-
-    year, month, day = part("year"), part("month"), part("day")
-    hour, minute, second = part("hour"), part("minute"), part("second")
-    hours, minutes = part("hours"), part("minutes")
-    fraction = pc.utf8_slice_codeunits(pc.coalesce(pc.struct_field(parts, "fraction"), ""), 0, 6)
-    micro = digits_of(pc.utf8_rpad(fraction, 6, "0"), read)
-    leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
-    lengths = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
-    length = lengths[np.clip(month, 0, 12)] + ((month == 2) & leap)
-    on_calendar = (month >= 1) & (month <= 12) & (day >= 1) & (day <= length)
-    on_calendar &= (hour < 24) & (minute < 60) & (second < 60) & (hours < 24) & (minutes < 60)
-    reasons.note(~(read & on_calendar), _NO_TIME)
-    days = _days_since_1970(year, month, day)
-    offset_s = (hours * 60 + minutes) * 60
-    offset_s = (
-        np.where(filled(pc.equal(pc.struct_field(parts, "sign"), "-"), False), -1, 1) * offset_s
-    )
-    seconds = (hour * 60 + minute) * 60 + second - offset_s
-    us = np.asarray(days * _DAY_US + seconds * 1_000_000 + micro, np.int64)
+    found = [0 if text is None else _read_text(text) for text in readable.to_pylist()]
+    reasons.note(np.array([each is None for each in found], np.bool_), _NO_TIME)
+    us = np.array([each or 0 for each in found], np.int64)
     reasons.note(~reasons.bad & ((us < FIRST_US) | (us > LAST_US)), _OUTSIDE)
     return us
 
 
-def _days_since_1970(year: Ints, month: Ints, day: Ints) -> Ints:
-    """Return the days between 1970 and a date of the proleptic Gregorian calendar."""
-    # Years that begin in March have their leap day at the end (Howard Hinnant, days_from_civil).
-    shifted = year - (month <= 2)
-    era = shifted // 400
-    of_era = shifted - era * 400
-    of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-    days: Ints = era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
-    return days
+def _in_one_form(texts: pa.Array) -> pa.Array:
+    """Return texts of times with ``Z`` for UTC, and without a blank before another zone."""
+    zoned = pc.replace_substring_regex(texts, r" ?(UTC|[Zz])$", "Z")
+    return pc.replace_substring_regex(zoned, r" ([+-])", r"\1")
+
+
+def _read_text(text: str) -> int | None:
+    """Return a time in microseconds since 1970; None if it is not on the calendar."""
+    is_year_0 = text.startswith("0000")  # Python begins with the year 1; 2000 is a leap year, too
+    try:
+        time = datetime.fromisoformat(f"2{text[1:]}" if is_year_0 else text)
+    except ValueError:
+        return None
+    aware = time if time.tzinfo else time.replace(tzinfo=UTC)
+    return (aware - _EPOCH - is_year_0 * _2000_YEARS) // _MICROSECOND
